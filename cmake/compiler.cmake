@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# The language, the warnings and the sanitizers of everything that is compiled here.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+add_compile_definitions(_GNU_SOURCE)
+if(PH_SANITIZE)
+    add_compile_options(-fsanitize=${PH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${PH_SANITIZE})
+endif()
+
+# Kept apart from the other options: tests of the public headers use them by name.
+set(PH_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef)
+set(PH_C_WARNINGS ${PH_WARNINGS} -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+if(PH_WERROR)
+    list(APPEND PH_C_WARNINGS -Werror)
+endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:C>:${PH_C_WARNINGS}>")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+# What is installed, and how other projects find it: a CMake package and phonograph.pc, both relocatable.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phonograph)
+
+install(TARGETS phonograph phonograph_static EXPORT phonograph-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/phonograph DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET phonograph_cli)
+    cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
+        OUTPUT_VARIABLE bin_to_lib)
+    set_target_properties(phonograph_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+    install(TARGETS phonograph_cli DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+install(EXPORT phonograph-targets NAMESPACE phonograph:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/phonograph-config.cmake.in phonograph-config.cmake
+    INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(phonograph-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/phonograph-config.cmake ${PROJECT_BINARY_DIR}/phonograph-config-version.cmake
+    DESTINATION ${package_dir})
+
+set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+foreach(kind PREFIX LIBDIR INCLUDEDIR)
+    if(kind STREQUAL PREFIX)
+        set(target ${CMAKE_INSTALL_PREFIX})
+    else()
+        set(target ${CMAKE_INSTALL_FULL_${kind}})
+    endif()
+    cmake_path(RELATIVE_PATH target BASE_DIRECTORY ${pc_dir} OUTPUT_VARIABLE pc_to_${kind})
+endforeach()
+configure_file(cmake/phonograph.pc.in phonograph.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/phonograph.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# The command and the examples. They see include/ alone, as a user's program does: a private header does not compile here.
+set(installable_targets phonograph phonograph_static)
+
+file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.c)
+if(cli_sources)
+    pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+    add_executable(phonograph_cli ${cli_sources})
+    set_target_properties(phonograph_cli PROPERTIES
+        OUTPUT_NAME phonograph RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+    target_link_libraries(phonograph_cli PRIVATE phonograph::phonograph PkgConfig::JANSSON)
+    list(APPEND installable_targets phonograph_cli)
+endif()
+add_custom_target(installable DEPENDS ${installable_targets})
+
+# Every folder of examples/ that holds C files is one program of that name.
+set(example_libraries_digits PkgConfig::ZLIB)
+file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.c)
+set(examples)
+foreach(source ${example_sources})
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME name)
+    list(APPEND examples ${name})
+endforeach()
+list(REMOVE_DUPLICATES examples)
+if(digits IN_LIST examples)
+    pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+endif()
+foreach(name ${examples})
+    set(sources ${example_sources})
+    list(FILTER sources INCLUDE REGEX "/examples/${name}/[^/]*$")
+    add_executable(${name} ${sources})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+    target_link_libraries(${name} PRIVATE phonograph::phonograph ${example_libraries_${name}} m)
+endforeach()

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* base/log.c: the log callback of the process, and the default that writes to stderr. */
+#include "base/log.h"
+#include "base/line.h"
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MESSAGE_BYTES = 1024
+};
+
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sink {
+    ph_log_fn callback; /* NULL: the default */
+    void *user;
+} sink;
+
+/* One write for the whole line, so that lines of two threads do not mix. A stderr that cannot be written to
+ * loses it: there is nobody left to tell. */
+static void write_to_stderr(const char *message)
+{
+    char line[MESSAGE_BYTES + 32];
+    ph__line_format(line, sizeof line - 1, "phonograph: warning: %s", message);
+    size_t length = strlen(line);
+    line[length++] = '\n';
+    ssize_t written;
+    do
+        written = write(STDERR_FILENO, line, length);
+    while (written < 0 && errno == EINTR);
+}
+
+void ph_log_set(ph_log_fn callback, void *user)
+{
+    pthread_mutex_lock(&sink_lock);
+    sink = (struct sink){callback, user};
+    pthread_mutex_unlock(&sink_lock);
+}
+
+void ph__log(ph_log_level level, const char *format, ...)
+{
+    int saved_errno = errno;
+    char message[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, format);
+    ph__line_vformat(message, sizeof message, format, args);
+    va_end(args);
+
+    pthread_mutex_lock(&sink_lock);
+    struct sink now = sink;
+    pthread_mutex_unlock(&sink_lock);
+    if (now.callback)
+        now.callback(level, message, now.user);
+    else if (level == PH_LOG_WARNING)
+        write_to_stderr(message);
+    errno = saved_errno;
+}

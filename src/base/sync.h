@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* base/sync.h: locks, waiting and threads. */
+#ifndef PH_BASE_SYNC_H
+#define PH_BASE_SYNC_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A short lock for the allocation path: spins, then yields, so that it is cheap when uncontended (one
+ * exchange) and harmless when the owner is descheduled. Hold it for tens of nanoseconds, never across a call
+ * that may block. TSan understands it. */
+typedef struct ph__spinlock {
+    atomic_uint held;
+} ph__spinlock;
+void ph__spin_lock_slow(ph__spinlock *lock);
+static inline void ph__spin_lock(ph__spinlock *lock)
+{
+    unsigned expected = 0;
+    if (!atomic_compare_exchange_weak_explicit(&lock->held, &expected, 1, memory_order_acquire,
+                                               memory_order_relaxed))
+        ph__spin_lock_slow(lock);
+}
+static inline void ph__spin_unlock(ph__spinlock *lock)
+{
+    atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
+
+static inline void ph__pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* Waits while *word == expected (spurious returns allowed); timeout_ns < 0 waits for ever. Wakes at most
+ * count waiters. */
+void ph__futex_wait(atomic_uint *word, unsigned expected, int64_t timeout_ns);
+void ph__futex_wake(atomic_uint *word, int count);
+
+/* pthread_create with all signals but its own faults (SIGSEGV and the like) blocked in the new thread, and a
+ * name of at most 15 characters; false on failure. */
+bool ph__thread_start(pthread_t *out, const char *name, void *(*body)(void *), void *argument);
+
+/* A process-unique small id of the calling thread, never reused, and never 0. */
+uint64_t ph__thread_id(void);
+
+/* Processors that this process may run on; at least 1. */
+unsigned ph__cpu_count(void);
+#endif

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# exports.sh INCLUDE_DIR LIBRARY CC NM: the library exports what the public headers declare with PH_API, no more and no less.
+set -eu
+include=$1 library=$2 cc=$3 nm=$4
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+for header in "$include"/phonograph/*.h; do
+    printf '#include <phonograph/%s>\n' "${header##*/}"
+done >"$work/all.c"
+
+# One declaration a line, then the name of each that carries the attribute behind PH_API: the first ph_ word that a
+# parenthesis follows, or for a variable the last word.
+"$cc" -std=c11 -E -P -I"$include" "$work/all.c" | tr '\n' ' ' | sed 's/[;{}]/\n/g' |
+    sed -n 's/__attribute__((visibility("default")))/@/; /@/{s/.*@//; s/__attribute__((warn_unused_result))//g; p;}' |
+    awk '{
+        if (match($0, /(^|[^A-Za-z0-9_])ph_[A-Za-z0-9_]* *\(/)) {
+            name = substr($0, RSTART, RLENGTH)
+        } else {
+            name = $0
+            sub(/[ ]*(\[.*|=.*)?$/, "", name)
+            sub(/.*[^A-Za-z0-9_]/, "", name)
+        }
+        gsub(/[^A-Za-z0-9_]/, "", name)
+        print name
+    }' | LC_ALL=C sort -u >"$work/declared"
+[ -s "$work/declared" ] || { echo "no PH_API declaration was found under $include"; exit 1; }
+
+# AddressSanitizer adds a mark of its own for each exported variable.
+"$nm" --dynamic --defined-only --format=posix "$library" | awk '$1 !~ /^__odr_asan/ { print $1 }' |
+    LC_ALL=C sort -u >"$work/exported"
+
+missing=$(LC_ALL=C comm -23 "$work/declared" "$work/exported")
+extra=$(LC_ALL=C comm -13 "$work/declared" "$work/exported")
+[ -z "$missing" ] || printf 'declared with PH_API, not exported:\n%s\n' "$missing"
+[ -z "$extra" ] || printf 'exported, not declared with PH_API:\n%s\n' "$extra"
+[ -z "$missing$extra" ] || exit 1
+echo "$(wc -l <"$work/declared") symbols declared and exported"

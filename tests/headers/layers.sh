@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# layers.sh SOURCE_DIR: the arrows between the layers of src/ point down only, and a driver's own headers stay inside driver/.
+set -eu
+cd "$1/src"
+
+allowed_below()
+{
+    case $1 in
+    base) echo 'base' ;;
+    driver) echo 'base driver' ;;
+    device) echo 'base driver device' ;;
+    memory) echo 'base driver device memory' ;;
+    record) echo 'base driver device memory record' ;;
+    graph) echo 'base driver device memory record graph' ;;
+    esac
+}
+
+failed=0
+for folder in */; do
+    layer=${folder%/}
+    allowed=$(allowed_below "$layer")
+    [ -n "$allowed" ] || { echo "src/$layer is not a layer that this test knows"; failed=1; continue; }
+    files=$(find "$layer" -name '*.[ch]')
+    for file in $files; do
+        headers=$(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file")
+        for header in $headers; do
+            case " $allowed " in
+            *" ${header%%/*} "*) ;;
+            *) echo "src/$file includes \"$header\": $layer may use $allowed"; failed=1 ;;
+            esac
+            case $layer:$header in
+            driver:*) ;;
+            *:driver/*/*) echo "src/$file includes \"$header\": a driver is reached through driver/driver.h"; failed=1 ;;
+            esac
+        done
+    done
+done
+exit "$failed"

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# run.sh SOURCE BUILD CMAKE CC FLAGS: installs a build into a prefix, moves that prefix, and builds and runs a program against it:
+# with find_package, with pkg-config, and with pkg-config against the static library.
+set -eu
+source=$1 build=$2 cmake=$3 cc=$4 flags=$5
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$source" "$work/source"
+"$cmake" --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+mv "$work/first" "$work/moved here"
+prefix="$work/moved here"
+
+echo "== find_package"
+"$cmake" -S "$work/source" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags" \
+    -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON
+"$cmake" --build "$work/build"
+grep -q "^phonograph_DIR:PATH=$prefix/" "$work/build/CMakeCache.txt" || { echo "another copy was found"; exit 1; }
+"$work/build/consumer"
+"$work/build/consumer_static"
+
+echo "== pkg-config"
+pc=$(find "$prefix" -name phonograph.pc)
+PKG_CONFIG_PATH=${pc%/*}
+export PKG_CONFIG_PATH
+# Found through a link without spaces: the shell splits what pkg-config prints.
+ln -s "$prefix" "$work/linked"
+PKG_CONFIG_PATH="$work/linked/${PKG_CONFIG_PATH#"$prefix"/}"
+library_dir=$(pkg-config --variable=libdir phonograph)
+# shellcheck disable=SC2046,SC2086
+"$cc" $flags $(pkg-config --cflags phonograph) -o "$work/shared" "$work/source/consumer.c" \
+    $(pkg-config --libs phonograph) -Wl,-rpath,"$library_dir"
+"$work/shared"
+# shellcheck disable=SC2046,SC2086
+"$cc" $flags $(pkg-config --cflags phonograph) -o "$work/static" "$work/source/consumer.c" \
+    -Wl,-Bstatic $(pkg-config --libs phonograph) -Wl,-Bdynamic $(pkg-config --static --libs-only-other phonograph)
+"$work/static"
+
+echo "== the command"
+if [ -e "$build/bin/phonograph" ]; then
+    "$prefix/bin/phonograph" info
+fi

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/base_alloc.c: counting of host allocations and making the n-th fail; checked arithmetic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+static int stop_failing(void **state)
+{
+    (void)state;
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
+    return 0;
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    int64_t live = ph__alloc_live(), count = ph__alloc_count();
+    void *a = ph__alloc(10), *b = ph__calloc(3, 7), *c = ph__strdup("text");
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_string_equal(c, "text");
+    assert_int_equal(ph__alloc_live() - live, 3);
+    assert_int_equal(ph__alloc_count() - count, 3);
+    a = ph__realloc(a, 1000);
+    assert_non_null(a);
+    assert_int_equal(ph__alloc_live() - live, 3);
+    assert_int_equal(ph__alloc_count() - count, 4);
+    void *d = ph__realloc(NULL, 5);
+    assert_non_null(d);
+    assert_int_equal(ph__alloc_live() - live, 4);
+    ph__free(NULL);
+    ph__free(a);
+    ph__free(b);
+    ph__free(c);
+    ph__free(d);
+    assert_int_equal(ph__alloc_live() - live, 0);
+    assert_int_equal(ph__alloc_count() - count, 5);
+}
+
+static void test_corners(void **state)
+{
+    (void)state;
+    int64_t live = ph__alloc_live(), count = ph__alloc_count();
+    static const unsigned char zeros[64];
+    assert_null(ph__strdup(NULL));
+    assert_null(ph__calloc(SIZE_MAX / 2, 3));
+    assert_int_equal(ph__alloc_count(), count);
+    unsigned char *zeroed = ph__calloc(8, 8);
+    assert_non_null(zeroed);
+    assert_memory_equal(zeroed, zeros, sizeof zeros);
+    void *none = ph__alloc(0), *nothing = ph__calloc(0, 8);
+    assert_non_null(none);
+    assert_non_null(nothing);
+    zeroed = ph__realloc(zeroed, 0);
+    assert_non_null(zeroed);
+    assert_int_equal(ph__alloc_live() - live, 3);
+    ph__free(none);
+    ph__free(nothing);
+    ph__free(zeroed);
+    assert_int_equal(ph__alloc_live(), live);
+}
+
+static void test_nth_fails_and_all_after(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n < 5; n++) {
+        int64_t live = ph__alloc_live(), count = ph__alloc_count();
+        void *got[8];
+        ph__alloc_fail_after(n);
+        for (int64_t i = 0; i < 8; i++) {
+            got[i] = i % 2 ? ph__alloc(16) : ph__calloc(4, 4);
+            assert_true((got[i] != NULL) == (i < n));
+        }
+        assert_null(ph__strdup("x"));
+        assert_null(ph__realloc(NULL, 4));
+        assert_int_equal(ph__alloc_live() - live, n);
+        assert_int_equal(ph__alloc_count() - count, n);
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        for (int64_t i = 0; i < 8; i++)
+            ph__free(got[i]);
+        assert_int_equal(ph__alloc_live(), live);
+    }
+}
+
+static void test_failed_realloc_keeps_the_old(void **state)
+{
+    (void)state;
+    char *text = ph__strdup("still here");
+    assert_non_null(text);
+    ph__alloc_fail_after(0);
+    assert_null(ph__realloc(text, 1 << 20));
+    assert_string_equal(text, "still here");
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
+    ph__free(text);
+}
+
+enum {
+    THREADS = 4,
+    EACH = 1000
+};
+
+static void *allocate_many(void *argument)
+{
+    int64_t *got = argument;
+    for (int i = 0; i < EACH; i++) {
+        void *p = ph__alloc(8);
+        *got += p != NULL;
+        ph__free(p);
+    }
+    return NULL;
+}
+
+static int64_t run_threads(void)
+{
+    pthread_t threads[THREADS];
+    int64_t got[THREADS] = {0}, sum = 0;
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_many, &got[i]), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        sum += got[i];
+    }
+    return sum;
+}
+
+static void test_exact_under_threads(void **state)
+{
+    (void)state;
+    int64_t live = ph__alloc_live(), count = ph__alloc_count();
+    assert_int_equal(run_threads(), THREADS * EACH);
+    ph__alloc_fail_after(1234);
+    assert_int_equal(run_threads(), 1234);
+    assert_int_equal(ph__alloc_live(), live);
+    assert_int_equal(ph__alloc_count() - count, THREADS * EACH + 1234);
+}
+
+static void test_checked_arithmetic(void **state)
+{
+    size_t out = 77;
+    (void)state;
+    assert_false(ph__mul(SIZE_MAX, 2, &out));
+    assert_false(ph__add(SIZE_MAX, 1, &out));
+    assert_false(ph__round_up(SIZE_MAX - 10, 512, &out));
+    assert_int_equal(out, 77);
+    assert_true(ph__mul(6, 7, &out));
+    assert_int_equal(out, 42);
+    assert_true(ph__add(SIZE_MAX - 1, 1, &out));
+    assert_true(out == SIZE_MAX);
+    assert_true(ph__round_up(513, 512, &out));
+    assert_int_equal(out, 1024);
+    assert_true(ph__round_up(512, 512, &out));
+    assert_int_equal(out, 512);
+    assert_true(ph__round_up(0, 512, &out));
+    assert_int_equal(out, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_corners),
+        cmocka_unit_test_teardown(test_nth_fails_and_all_after, stop_failing),
+        cmocka_unit_test_teardown(test_failed_realloc_keeps_the_old, stop_failing),
+        cmocka_unit_test_teardown(test_exact_under_threads, stop_failing),
+        cmocka_unit_test(test_checked_arithmetic),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/base_log.c: the log callback, the default sink, and the version text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <phonograph/version.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct heard {
+    atomic_int calls;
+    ph_log_level level;
+    char message[2048];
+} heard;
+
+static void listen_once(ph_log_level level, const char *message, void *user)
+{
+    heard *to = user;
+    atomic_fetch_add(&to->calls, 1);
+    to->level = level;
+    (void)snprintf(to->message, sizeof to->message, "%s", message);
+}
+
+static void count_only(ph_log_level level, const char *message, void *user)
+{
+    heard *to = user;
+    if (level == PH_LOG_WARNING && message[0] == 'm')
+        atomic_fetch_add(&to->calls, 1);
+}
+
+static int restore_default(void **state)
+{
+    (void)state;
+    ph_log_set(NULL, NULL);
+    return 0;
+}
+
+static void test_callback_gets_one_line(void **state)
+{
+    heard to = {0};
+    (void)state;
+    ph_log_set(listen_once, &to);
+    errno = ENXIO;
+    ph__log(PH_LOG_INFO, "a %d\nb\n", 5);
+    assert_int_equal(errno, ENXIO);
+    assert_int_equal(to.calls, 1);
+    assert_int_equal(to.level, PH_LOG_INFO);
+    assert_string_equal(to.message, "a 5 b");
+}
+
+static void test_long_message_is_cut(void **state)
+{
+    heard to = {0};
+    char text[4000];
+    (void)state;
+    memset(text, 'm', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    ph_log_set(listen_once, &to);
+    ph__log(PH_LOG_WARNING, "%s", text);
+    size_t length = strlen(to.message);
+    assert_in_range(length, 500, sizeof to.message - 2);
+    assert_string_equal(to.message + length - 3, "...");
+}
+
+/* Were a lock held during the call, this would never return. */
+static void set_inside(ph_log_level level, const char *message, void *user)
+{
+    (void)level;
+    (void)message;
+    ph_log_set(listen_once, user);
+    ph__log(PH_LOG_WARNING, "from inside");
+}
+
+static void test_callback_may_call_the_library(void **state)
+{
+    heard to = {0};
+    (void)state;
+    ph_log_set(set_inside, &to);
+    ph__log(PH_LOG_WARNING, "outer");
+    assert_int_equal(to.calls, 1);
+    assert_string_equal(to.message, "from inside");
+}
+
+static void say_in_one_place(void)
+{
+    PH__LOG_ONCE(PH_LOG_WARNING, "m%d", 1);
+}
+
+static void *say_often(void *unused)
+{
+    for (int i = 0; i < 100; i++)
+        say_in_one_place();
+    return unused;
+}
+
+static void test_once_means_once(void **state)
+{
+    heard to = {0};
+    pthread_t threads[4];
+    (void)state;
+    ph_log_set(count_only, &to);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, say_often, NULL), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(to.calls, 1);
+    PH__LOG_ONCE(PH_LOG_WARNING, "m: another place");
+    assert_int_equal(to.calls, 2);
+}
+
+static void *log_many(void *unused)
+{
+    for (int i = 0; i < 500; i++)
+        ph__log(PH_LOG_WARNING, "m%d", i);
+    return unused;
+}
+
+/* Callback and user must never be seen mixed: count_only with a NULL user would crash, and each message
+ * arrives once. */
+static void test_set_while_others_log(void **state)
+{
+    heard first = {0}, second = {0};
+    pthread_t threads[2];
+    (void)state;
+    ph_log_set(count_only, &first);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, log_many, NULL), 0);
+    for (int i = 0; i < 500; i++)
+        ph_log_set(count_only, i % 2 ? &first : &second);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(first.calls + second.calls, 1000);
+}
+
+static void test_default_writes_warnings_to_stderr(void **state)
+{
+    int ends[2];
+    char text[2048], many[4000];
+    (void)state;
+    memset(many, 'w', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    assert_int_equal(pipe(ends), 0);
+    int before = dup(STDERR_FILENO);
+    assert_true(before >= 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    ph__log(PH_LOG_WARNING, "careful: %s", "this");
+    ph__log(PH_LOG_INFO, "silent");
+    ph__log(PH_LOG_WARNING, "%s", many);
+    int restored = dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[1]);
+    assert_int_equal(restored, STDERR_FILENO);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    assert_true(length > 0);
+    text[length] = '\0';
+    const char first[] = "phonograph: warning: careful: this\n";
+    assert_memory_equal(text, first, sizeof first - 1);
+    const char *second = text + sizeof first - 1;
+    assert_memory_equal(second, "phonograph: warning: www", 24);
+    assert_string_equal(text + length - 4, "...\n");
+    assert_ptr_equal(strchr(second, '\n'), text + length - 1);
+}
+
+static void test_version(void **state)
+{
+    char expected[64];
+    (void)state;
+    (void)snprintf(expected, sizeof expected, "%d.%d.%d", PH_VERSION_MAJOR, PH_VERSION_MINOR,
+                   PH_VERSION_PATCH);
+    assert_string_equal(ph_version(), expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_callback_gets_one_line, restore_default),
+        cmocka_unit_test_teardown(test_long_message_is_cut, restore_default),
+        cmocka_unit_test_teardown(test_callback_may_call_the_library, restore_default),
+        cmocka_unit_test_teardown(test_once_means_once, restore_default),
+        cmocka_unit_test_teardown(test_set_while_others_log, restore_default),
+        cmocka_unit_test(test_default_writes_warnings_to_stderr),
+        cmocka_unit_test(test_version),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/driver.h: the one interface below which devices differ: a table of functions that behave as CUDA's driver API does, with its
+ * numbers. Nothing above knows which driver it talks to. A driver is a folder with one `const ph__driver`.
+ *
+ * Contract of every entry:
+ * - Returns CUDA's number (0 is success); outputs are written on success only. Which entry is legal in which capture is the driver column
+ *   of rules.def; an illegal one returns its number and invalidates the captures that it offends, as CUDA does.
+ * - Thread-safe. Holds no lock of the layers above. `destroy` entries take NULL, are legal in every capture, and never fail.
+ * - Does not touch the error record. For a failure whose number says too little, ph__driver_reason() has words, per thread.
+ * - Allocates host memory only through base/alloc.h and answers 2 when there is none. */
+#ifndef PH_DRIVER_DRIVER_H
+#define PH_DRIVER_DRIVER_H
+#include <phonograph/record.h>
+
+enum {
+    PH__R_OK = 0,
+    PH__R_INVALID_VALUE = 1,
+    PH__R_OUT_OF_MEMORY = 2,
+    PH__R_NO_DEVICE = 100,
+    PH__R_INVALID_DEVICE = 101,
+    PH__R_INVALID_HANDLE = 400,
+    PH__R_ILLEGAL_STATE = 401,
+    PH__R_NOT_FOUND = 500,
+    PH__R_NOT_READY = 600,
+    PH__R_ILLEGAL_ADDRESS = 700,
+    PH__R_LAUNCH_FAILED = 719,
+    PH__R_NOT_SUPPORTED = 801,
+    PH__R_CAPTURE_UNSUPPORTED = 900,
+    PH__R_CAPTURE_INVALIDATED = 901,
+    PH__R_CAPTURE_MERGE = 902,
+    PH__R_CAPTURE_UNMATCHED = 903,
+    PH__R_CAPTURE_UNJOINED = 904,
+    PH__R_CAPTURE_ISOLATION = 905,
+    PH__R_CAPTURE_IMPLICIT = 906,
+    PH__R_CAPTURED_EVENT = 907,
+    PH__R_CAPTURE_WRONG_THREAD = 908,
+    PH__R_UPDATE_FAILURE = 910
+};
+
+/* Handles. Each driver gives them its own meaning; NULL stands for none. ph__drv_node is owned by its graph. */
+typedef struct ph__drv_device ph__drv_device;
+typedef struct ph__drv_stream ph__drv_stream;
+typedef struct ph__drv_event ph__drv_event;
+typedef struct ph__drv_kernel ph__drv_kernel;
+typedef struct ph__drv_graph ph__drv_graph;
+typedef struct ph__drv_node ph__drv_node;
+typedef struct ph__drv_exec ph__drv_exec;
+
+typedef struct ph__drv_device_options {
+    uint32_t threads;
+    uint64_t chaos_seed;
+    uint64_t memory_bytes;
+} ph__drv_device_options;
+
+typedef struct ph__drv_device_info {
+    char description[128];
+    uint64_t memory_total, memory_free;
+    uint32_t threads;
+    int priority_lowest, priority_highest; /* as CUDA: 0 and a negative number */
+    size_t segment_granularity;            /* segments are multiples of this, 2 MiB */
+} ph__drv_device_info;
+
+enum { PH__STREAM_BLOCKING = 0, PH__STREAM_NON_BLOCKING = 1 };             /* CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING */
+enum { PH__EVENT_TIMING = 0, PH__EVENT_DISABLE_TIMING = 2 };               /* CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING */
+enum { PH__EVENT_RECORD_DEFAULT = 0, PH__EVENT_RECORD_EXTERNAL = 1 };      /* also for waits */
+
+/* Where an address points. base/size: the driver's own range around it (a segment, a pinned allocation); buffer_id: unique for that
+ * allocation in the life of the process. */
+typedef enum ph__memory_kind { PH__MEMORY_PAGEABLE = 0, PH__MEMORY_PINNED = 1, PH__MEMORY_DEVICE = 2 } ph__memory_kind;
+typedef struct ph__drv_pointer {
+    ph__memory_kind kind;
+    uintptr_t base;
+    size_t size;
+    uint64_t buffer_id;
+} ph__drv_pointer;
+
+typedef struct ph__drv_launch {
+    uint32_t grid[3], block[3]; /* no zeros */
+    size_t shared_bytes;
+    const void *args;           /* kernel's args_size bytes, copied */
+} ph__drv_launch;
+typedef struct ph__drv_memcpy {
+    void *dst;
+    const void *src;
+    size_t bytes;
+} ph__drv_memcpy;
+typedef struct ph__drv_memset {
+    void *dst;
+    uint32_t value, value_size; /* element and its bytes: 1 or 4 */
+    size_t count;               /* elements */
+} ph__drv_memset;
+typedef struct ph__drv_host {
+    ph_host_fn fn;
+    void *user;
+} ph__drv_host;
+
+/* A node as it stands in a template. Pointers are borrowed from the graph. */
+typedef struct ph__drv_node_info {
+    ph_node_kind kind;
+    ph__drv_kernel *kernel;      /* of our own loading; NULL for a foreign one */
+    const char *kernel_name;
+    ph__drv_launch launch;       /* kernels; args of args_size bytes */
+    size_t args_size;
+    ph__drv_memcpy copy;
+    ph__drv_memset fill;
+    ph__drv_host host;
+    ph__drv_event *event;        /* event nodes */
+    ph__drv_graph *body;         /* child graphs */
+    ph__drv_node *const *dependencies;
+    size_t dependency_count;
+} ph__drv_node_info;
+
+typedef struct ph__drv_capture {
+    ph_capture_status status;
+    uint64_t id;
+    ph__drv_graph *graph;              /* under construction; borrowed; NULL when not ACTIVE */
+    ph__drv_node *const *dependencies; /* what the next node on this stream would depend on; borrowed until the stream's next call */
+    size_t dependency_count;
+} ph__drv_capture;
+
+typedef struct ph__drv_update {
+    ph_update_reason reason;
+    ph__drv_node *node, *from_node; /* of the executable's template and of the new graph; NULL when no single one is to blame */
+    char message[256];
+} ph__drv_update;
+
+enum { PH__INSTANTIATE_USE_NODE_PRIORITY = 8 };
+
+typedef struct ph__driver {
+    const char *name;
+
+    /* What the driver is, before any device: "" or the reason why it cannot be used. Creates nothing. */
+    void (*describe)(char version[48], uint32_t *device_count, char reason[256]);
+
+    /* ---- device ---- close: every stream, event, graph and kernel of it was destroyed; waits for work in flight. */
+    int (*device_open)(ph__drv_device **out, uint32_t ordinal, const ph__drv_device_options *options);
+    void (*device_close)(ph__drv_device *device);
+    int (*device_info)(ph__drv_device_info *out, ph__drv_device *device);
+    int (*device_synchronize)(ph__drv_device *device);
+    /* The calling thread's capture interaction mode for this driver; *mode is exchanged. Legal always; device may be NULL. */
+    int (*thread_exchange_mode)(ph__drv_device *device, ph_capture_mode *mode);
+
+    /* ---- streams ---- default: the legacy default stream, lives as long as the device. destroy: submitted work completes. */
+    ph__drv_stream *(*stream_default)(ph__drv_device *device);
+    int (*stream_create)(ph__drv_stream **out, ph__drv_device *device, int flags, int priority);
+    void (*stream_destroy)(ph__drv_stream *stream);
+    int (*stream_synchronize)(ph__drv_stream *stream);
+    int (*stream_query)(ph__drv_stream *stream); /* 0 or 600 */
+    int (*stream_wait_event)(ph__drv_stream *stream, ph__drv_event *event, int flags);
+
+    /* ---- events ---- */
+    int (*event_create)(ph__drv_event **out, ph__drv_device *device, int flags);
+    void (*event_destroy)(ph__drv_event *event);
+    int (*event_record)(ph__drv_event *event, ph__drv_stream *stream, int flags);
+    int (*event_query)(ph__drv_event *event); /* 0 or 600 */
+    int (*event_synchronize)(ph__drv_event *event);
+    int (*event_elapsed)(float *milliseconds, ph__drv_event *start, ph__drv_event *end);
+
+    /* ---- memory ---- segments: address space and memory taken and given back in any capture; bytes a multiple of the granularity;
+     * destroy requires that no work uses it. plain_*: as cuMemAlloc, cuMemFree. */
+    int (*segment_create)(void **out, ph__drv_device *device, size_t bytes);
+    void (*segment_destroy)(ph__drv_device *device, void *address, size_t bytes);
+    int (*plain_alloc)(void **out, ph__drv_device *device, size_t bytes);
+    int (*plain_free)(ph__drv_device *device, void *address);
+    int (*pinned_alloc)(void **out, ph__drv_device *device, size_t bytes);
+    int (*pinned_free)(ph__drv_device *device, void *address);
+    int (*pointer_info)(ph__drv_pointer *out, ph__drv_device *device, const void *address); /* unknown addresses are PAGEABLE */
+
+    /* ---- kernels ---- destroy: submitted launches and graphs keep what they need. */
+    int (*kernel_create)(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source);
+    void (*kernel_destroy)(ph__drv_kernel *kernel);
+
+    /* ---- work ---- recorded when the stream is capturing. memcpy as cuMemcpyAsync: a pageable source is read before it returns, a
+     * pageable destination is written before it returns. */
+    int (*launch)(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
+    int (*copy)(ph__drv_stream *stream, const ph__drv_memcpy *copy);
+    int (*fill)(ph__drv_stream *stream, const ph__drv_memset *fill);
+    int (*host)(ph__drv_stream *stream, const ph__drv_host *host);
+    int (*copy_sync)(ph__drv_device *device, const ph__drv_memcpy *copy); /* as cuMemcpy: over the legacy default stream */
+
+    /* ---- capture ---- end: *graph is the caller's. get: never disturbs. */
+    int (*capture_begin)(ph__drv_stream *stream, ph_capture_mode mode);
+    int (*capture_end)(ph__drv_graph **graph, ph__drv_stream *stream);
+    int (*capture_get)(ph__drv_capture *out, ph__drv_stream *stream);
+    /* Ends the capture that began on this stream for good, from any thread, whatever its state, and destroys its graph; nothing when there is
+     * none. For aborts, which must not fail. */
+    void (*capture_drop)(ph__drv_stream *stream);
+
+    /* ---- graphs ---- nodes in order of creation, borrowed until the graph changes. */
+    void (*graph_destroy)(ph__drv_graph *graph);
+    int (*graph_nodes)(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
+    int (*node_info)(ph__drv_node_info *out, ph__drv_node *node);
+
+    /* ---- executables ---- names nodes by those of the template that it was made of (which must live as long); failed: the node to blame
+     * or NULL. Launches of one executable are serialised. set_* and set_enabled apply to later launches; update: 910 and *out on
+     * a mismatch, nothing changed. */
+    int (*instantiate)(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed);
+    void (*exec_destroy)(ph__drv_exec *exec);
+    int (*exec_upload)(ph__drv_exec *exec, ph__drv_stream *stream);
+    int (*exec_launch)(ph__drv_exec *exec, ph__drv_stream *stream);
+    int (*exec_update)(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
+    int (*exec_set_kernel)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch);
+    int (*exec_set_copy)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy);
+    int (*exec_set_fill)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memset *fill);
+    int (*exec_set_host)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_host *host);
+    int (*exec_set_enabled)(ph__drv_exec *exec, ph__drv_node *node, bool enabled);
+    int (*exec_get_enabled)(bool *out, ph__drv_exec *exec, ph__drv_node *node);
+} ph__driver;
+
+/* All drivers of this build, in the order in which "auto" tries them; NULL-terminated. */
+extern const ph__driver *const ph__drivers[];
+extern const ph__driver ph__driver_host;
+
+/* A failed call's words: set by drivers, read by the layer above right after the failure, on the same thread. "" when there are none. */
+const char *ph__driver_reason(void);
+void ph__driver_set_reason(const char *format, ...) PH_PRINTF(1, 2);
+void ph__driver_clear_reason(void);
+
+/* CUDA's name and meaning of a number: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing". */
+const char *ph__result_name(int result);
+const char *ph__result_text(int result);
+
+/* Turns a driver's number into a status with the record set. call: the driver.h entry by the name of its CUDA function. */
+ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...) PH_PRINTF(3, 4);
+ph_status ph__status_of_result(int result);
+
+/* ---- faults for tests: the n-th driver.h entry from now on answers `result` and does nothing; -1: never. Wraps every fallible entry of a
+ * driver; ph__driver_faulty(d) is the table that the device layer uses, so that sweeps reach every call. Per process. */
+const ph__driver *ph__driver_faulty(const ph__driver *driver);
+void ph__driver_fail_after(int64_t n, int result);
+int64_t ph__driver_calls(void);
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/host/host_exec.h: executables of the host device. For the executable files alone.
+ *
+ * Two sets of parameters: the front is what the API has set; an image has a compiled plan and the parameters
+ * that its last launch ran with. Setting changes the front and notes the node. A launch hands what changed to
+ * the image: at once when nothing is in flight, else as patches that it carries and applies when its turn
+ * comes. So launches in flight keep what they had, and a change costs what it changes. What an image cannot
+ * take in place (more argument bytes or shared memory, another event) gets a new image; the old one goes with
+ * its last launch. */
+#ifndef PH_DRIVER_HOST_HOST_EXEC_H
+#define PH_DRIVER_HOST_HOST_EXEC_H
+#include "driver/host/host_graph.h"
+
+typedef struct ph__exec_slot {
+    uint32_t index;
+    ph_node_kind kind;
+    bool enabled;
+    bool dirty; /* front: noted in exec->dirty */
+    ph_host_kernel_fn fn;
+    uint32_t grid[3], block[3];
+    size_t shared_bytes;
+    void *args; /* of the kind's struct or the kernel's; in the set's arena */
+    size_t args_size, args_capacity;
+} ph__exec_slot;
+
+typedef struct ph__exec_params {
+    size_t count, record_count; /* slots; those of EVENT_RECORD nodes */
+    unsigned char *arena;
+    ph__exec_slot slots[];
+} ph__exec_params;
+
+typedef struct ph__exec_image {
+    unsigned references; /* the executable's and one a launch; under the executable's lock */
+    ph__exec_params
+        *params; /* belong to the running launch; under the lock only sizes and events may be read */
+    ph__plan *plan;
+    size_t shared_max; /* that the plan has room for; under the executable's lock */
+} ph__exec_image;
+
+typedef struct ph__exec_launch ph__exec_launch;
+struct ph__exec_launch {
+    ph__host_command command; /* first */
+    ph__exec_launch *next;    /* spare ones */
+    ph__host_exec *exec;
+    ph__exec_image *image;
+    ph__host_stream *stream;
+    ph__host_marker *marker; /* signalled at the end; only when another stream's launch waits for this one */
+    ph__exec_slot *patches;  /* their arguments lie behind them */
+    size_t patch_count, patch_capacity; /* capacity in bytes */
+    ph__host_marker *fresh[];           /* for the EVENT_RECORD nodes, in order */
+};
+
+struct ph__host_exec {
+    ph__host_device *device;
+    ph__host_graph
+        *graph; /* the template, which names the nodes; not touched once the executable was destroyed */
+    pthread_mutex_t lock; /* before a stream's; not held while the plan runs */
+    ph__exec_params *front;
+    ph__exec_image *image; /* of the next launch */
+    uint32_t *dirty;       /* slots of the front that differ from what the newest launch has */
+    size_t dirty_count;
+    ph__exec_launch *last; /* the newest launch while it is in flight; NULL: none is */
+    size_t in_flight;
+    ph__exec_launch *spare;
+    bool destroyed;
+};
+
+/* ---- parameters (host_params.c) ---- */
+/* What a node of a template is as a slot; args are borrowed from the node. */
+void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node);
+ph__exec_params *ph__exec_params_of_graph(const ph__host_graph *graph); /* NULL: out of memory */
+ph__exec_params *ph__exec_params_clone(const ph__exec_params *params);
+void ph__exec_params_free(ph__exec_params *params);                           /* takes NULL */
+bool ph__exec_slot_takes(const ph__exec_slot *to, const ph__exec_slot *from); /* its arguments, in place */
+void ph__exec_slot_assign(ph__exec_slot *to,
+                          const ph__exec_slot *from); /* what it takes; index, enabled, dirty, arena stay */
+
+/* ---- images (host_params.c) ---- */
+ph__exec_image *ph__exec_image_create(const ph__host_exec *exec,
+                                      const ph__exec_params *params); /* one reference; NULL: out of memory */
+void ph__exec_image_free(ph__exec_image *image);                      /* takes NULL */
+/* Brings one slot up to date for later runs. False: out of memory. */
+bool ph__exec_image_apply(ph__exec_image *image, const ph__exec_slot *from);
+
+/* ---- the executable (host_exec.c) ---- */
+/* The front's slot of that index has changed. */
+void ph__exec_note(ph__host_exec *exec, size_t index);
+/* Puts another image and front in place; what they replace is freed, an image in flight by its last launch.
+ */
+void ph__exec_replace(ph__host_exec *exec, ph__exec_params *front, ph__exec_image *image);
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/host/host_plan_run.c: running a plan: in order, timed, in lanes, or in an order that a seed picks.
+ */
+#include "base/clock.h"
+#include "driver/host/host_plan.h"
+#include <sched.h>
+
+enum {
+    SPINS_BEFORE_YIELDING = 1000 /* some 15 to 50 us of pauses */
+};
+#define TINY_NS         5000.0
+#define BUILD_SHARE     0.1    /* of the time in runs that making schedules may take */
+#define LEAST_SERIAL_NS 1500.0 /* below this no lanes are thought of */
+
+static void run_tasks(const ph__plan_task *task, const ph__plan_task *end)
+{
+    for (; task < end; task++)
+        task->fn(&task->range, task->args);
+}
+
+/* ---- in lanes ---- */
+
+/* The other lane may have lost its processor: after a while the wait leaves ours to others. */
+static uint64_t wait_for(const ph__plan_progress *progress, uint64_t tasks)
+{
+    for (unsigned spins = 0;; spins++) {
+        uint64_t now = atomic_load_explicit(&progress->tasks, memory_order_acquire);
+        if (now >= tasks)
+            return now;
+        if (spins < SPINS_BEFORE_YIELDING)
+            ph__pause();
+        else
+            sched_yield();
+    }
+}
+
+static void run_lane(void *context, unsigned lane)
+{
+    const ph__plan *plan = context;
+    const ph__schedule *schedule = &plan->schedule;
+    const ph__schedule_lane *here = &schedule->lane[lane];
+    uint64_t before = plan->progress_before;
+    uint64_t seen[PH__SCHEDULE_LANES];
+    for (unsigned other = 0; other < schedule->lanes; other++)
+        seen[other] = before;
+    for (uint32_t s = here->first_segment; s < here->end_segment; s++) {
+        const ph__schedule_segment *segment = &schedule->segments[s];
+        for (uint32_t w = segment->wait_first; w < segment->wait_end; w++) {
+            ph__schedule_wait wait = schedule->waits[w];
+            if (seen[wait.lane] < before + wait.tasks)
+                seen[wait.lane] = wait_for(&plan->progress[wait.lane], before + wait.tasks);
+        }
+        run_tasks(&plan->lane_tasks[segment->first], &plan->lane_tasks[segment->end]);
+        if (segment->publish)
+            atomic_store_explicit(&plan->progress[lane].tasks, before + (segment->end - here->first_task),
+                                  memory_order_release);
+    }
+}
+
+/* Counts go on beyond anything that this run can publish, also when the next schedule is another one. */
+static bool run_lanes(ph__plan *plan)
+{
+    if (!ph__workers_run(plan->workers, plan->scheduled, run_lane, plan))
+        return false;
+    plan->progress_before += plan->schedule.task_count;
+    plan->parallel_runs++;
+    return true;
+}
+
+/* ---- in order ---- */
+
+static void run_serial(const ph__plan *plan)
+{
+    run_tasks(plan->serial, plan->serial + plan->count);
+}
+
+static uint64_t clock_cost(void)
+{
+    uint64_t least = UINT64_MAX, last = ph__now_ns();
+    for (int i = 0; i < 16; i++) {
+        uint64_t now = ph__now_ns();
+        if (now - last < least)
+            least = now - last;
+        last = now;
+    }
+    return least;
+}
+
+static void run_profile(ph__plan *plan)
+{
+    double clock = (double)clock_cost(), sum = 0;
+    uint64_t last = ph__now_ns();
+    for (uint32_t n = 0; n < plan->count; n++) {
+        const ph__plan_task *task = &plan->serial[n];
+        task->fn(&task->range, task->args);
+        uint64_t now = ph__now_ns();
+        double cost = (double)(now - last) - clock;
+        last = now;
+        if (cost < 0)
+            cost = 0;
+        sum += cost;
+        if (plan->cost_ns[n] < 0 || cost < (double)plan->cost_ns[n])
+            plan->cost_ns[n] = (float)cost;
+    }
+    ph__choice_profile_took(&plan->choice, sum);
+}
+
+static void run_timed(ph__plan *plan)
+{
+    uint64_t start = ph__now_ns();
+    run_serial(plan);
+    ph__choice_serial_took(&plan->choice, (double)(ph__now_ns() - start));
+    if (plan->choice.serial_known)
+        return;
+    plan->decided = false; /* the bodies have changed: what was measured of each is out of date too */
+    for (uint32_t n = 0; n < plan->count; n++)
+        plan->cost_ns[n] = -1;
+}
+
+/* ---- chaos ---- */
+
+/* Takes some of a ready node's blocks from either end of what is left: often all, else about half. */
+static ph_block_range bite(ph__plan_chaos_node *left, const ph_block_range *whole, ph__rng *chaos)
+{
+    ph_block_range range = *whole;
+    uint64_t blocks = left->end - left->next, take = blocks;
+    uint64_t how = ph__rng_below(chaos, 4);
+    if (how > 1)
+        take = 1 + ph__rng_below(chaos, blocks);
+    if (how == 2) {
+        range.begin = left->next;
+        range.end = left->next += take;
+    } else {
+        range.end = left->end;
+        range.begin = left->end -= take;
+    }
+    return range;
+}
+
+static void run_chaos(ph__plan *plan, ph__rng *chaos)
+{
+    uint32_t ready = 0;
+    for (uint32_t n = 0; n < plan->count; n++) {
+        plan->chaos_nodes[n] = (ph__plan_chaos_node){
+            .end = plan->blocks[n], .waiting_for = plan->dependency_begin[n + 1] - plan->dependency_begin[n]};
+        if (plan->chaos_nodes[n].waiting_for == 0)
+            plan->chaos_ready[ready++] = n;
+    }
+    while (ready > 0) {
+        uint32_t pick = (uint32_t)ph__rng_below(chaos, ready);
+        uint32_t n = plan->chaos_ready[pick];
+        ph_block_range range = bite(&plan->chaos_nodes[n], &plan->serial[n].range, chaos);
+        plan->serial[n].fn(&range, plan->serial[n].args);
+        if (plan->chaos_nodes[n].next < plan->chaos_nodes[n].end)
+            continue;
+        plan->chaos_ready[pick] = plan->chaos_ready[--ready];
+        for (uint32_t i = plan->successor_begin[n]; i < plan->successor_begin[n + 1]; i++)
+            if (--plan->chaos_nodes[plan->successors[i]].waiting_for == 0)
+                plan->chaos_ready[ready++] = plan->successors[i];
+    }
+}
+
+/* ---- which ---- */
+
+/* Tries fewer lanes too: more of them than the graph is wide only cost hand-overs. */
+static void decide(ph__plan *plan)
+{
+    plan->decided = true;
+    plan->spent_ns = 0;
+    plan->scheduled = 0;
+    ph__choice_scheduled(&plan->choice, 1, 0);
+    if (plan->max_lanes < 2 || plan->choice.serial_ns < LEAST_SERIAL_NS)
+        return;
+    uint64_t start = ph__now_ns();
+    unsigned best = 0;
+    double best_ns = 0;
+    for (unsigned lanes = plan->max_lanes; lanes >= 2; lanes /= 2) {
+        ph__plan_make_lanes(plan, lanes);
+        double ns = plan->schedule.predicted_ns;
+        if (best && ns > best_ns * 1.05)
+            break;
+        best = lanes;
+        best_ns = ns;
+    }
+    if (!ph__choice_worth(&plan->choice, best_ns)) {
+        plan->scheduled = 0;
+    } else {
+        if (plan->scheduled != best)
+            ph__plan_make_lanes(plan, best);
+        ph__choice_scheduled(&plan->choice, best, best_ns);
+    }
+    plan->build_ns = (double)(ph__now_ns() - start);
+}
+
+static void run_chosen(ph__plan *plan)
+{
+    if (!plan->decided && plan->choice.serial_known && plan->spent_ns * BUILD_SHARE >= plan->build_ns)
+        decide(plan);
+    bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers);
+    switch (ph__choice_next(&plan->choice, awake)) {
+    case PH__RUN_PROFILE:
+        run_profile(plan);
+        break;
+    case PH__RUN_TIMED:
+        run_timed(plan);
+        break;
+    case PH__RUN_SERIAL:
+        run_serial(plan);
+        break;
+    case PH__RUN_LANES: {
+        uint64_t start = ph__now_ns();
+        if (run_lanes(plan))
+            ph__choice_lanes_took(&plan->choice, (double)(ph__now_ns() - start), awake);
+        else
+            run_serial(plan);
+        break;
+    }
+    }
+    plan->spent_ns += plan->choice.serial_ns;
+    bool tiny = plan->choice.serial_known && plan->choice.serial_ns <= TINY_NS;
+    if (tiny != ph__plan_is_tiny(plan))
+        atomic_store_explicit(&plan->tiny, tiny, memory_order_relaxed);
+}
+
+void ph__plan_run(ph__plan *plan, ph__rng *chaos)
+{
+    plan->runs++;
+    if (chaos) {
+        run_chaos(plan, chaos);
+    } else if (plan->blocking > 0 || plan->forced == 1) {
+        run_serial(plan);
+    } else if (plan->forced > 1) {
+        if (plan->scheduled != plan->forced)
+            ph__plan_make_lanes(plan, plan->forced);
+        if (!run_lanes(plan))
+            run_serial(plan);
+    } else {
+        run_chosen(plan);
+    }
+}

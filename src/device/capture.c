@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* device/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
+#include "base/alloc.h"
+#include "device/stream.h"
+#include <string.h>
+
+static ph_status before_capture(ph_device *device, ph_stream *stream)
+{
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
+        ph__attachment *attachment = ph__device_attached(device, slot);
+        if (attachment && attachment->before_capture)
+            PH_TRY(attachment->before_capture(attachment, stream));
+    }
+    return PH_OK;
+}
+
+static bool register_capture(ph_device *device, ph__capture *capture)
+{
+    pthread_mutex_lock(&device->capture_lock);
+    bool pushed = ph__vec_push(&device->captures, capture);
+    if (pushed)
+        atomic_fetch_add(&device->open_captures, 1);
+    pthread_mutex_unlock(&device->capture_lock);
+    return pushed;
+}
+
+/* Takes the capture off the list; runs what waited for the last one to end. */
+static void unregister_capture(ph_device *device, ph__capture *capture)
+{
+    ph__deferred *due = NULL;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count; i++)
+        if (device->captures.at[i] == capture)
+            device->captures.at[i] = device->captures.at[--device->captures.count];
+    if (atomic_fetch_sub(&device->open_captures, 1) == 1) {
+        due = device->deferred_first;
+        device->deferred_first = device->deferred_last = NULL;
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    while (due) {
+        ph__deferred *next = due->next;
+        due->fn(due);
+        due = next;
+    }
+}
+
+static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const char *call)
+{
+    ph_device *device = stream->device;
+    int result = device->driver->capture_begin(stream->handle, capture->mode);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the capture");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuStreamBeginCapture", "%s", call);
+    ph__drv_capture seen;
+    result = device->driver->capture_get(&seen, stream->handle);
+    if (result != PH__R_OK) {
+        ph_status status =
+            ph__driver_fail(result, "cuStreamGetCaptureInfo", "%s: reading the capture's id", call);
+        device->driver->capture_drop(stream->handle);
+        return status;
+    }
+    pthread_mutex_lock(&device->capture_lock);
+    capture->id = seen.id;
+    pthread_mutex_unlock(&device->capture_lock);
+    return PH_OK;
+}
+
+ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_mode mode, const char *call)
+{
+    PH_TRY(ph__stream_check(stream, call));
+    ph_device *device = stream->device;
+    if (stream->is_default)
+        return ph__fail_native(
+            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, "cuStreamBeginCapture",
+            "%s: graphs must be captured on a stream other than the legacy default stream; create one with "
+            "ph_stream_create (replaying on the default stream is fine)",
+            call);
+    uint64_t open_id;
+    PH_TRY(ph__stream_find_capture(&open_id, stream, call));
+    if (open_id != 0)
+        return ph__fail_native(
+            PH_ERROR_CAPTURE, PH__R_ILLEGAL_STATE, "cuStreamBeginCapture",
+            "%s: the stream is capturing already (that capture goes on); end it first or use another stream",
+            call);
+    PH_TRY(before_capture(device, stream));
+    capture->id = 0;
+    capture->mode = mode;
+    capture->owner_thread = ph__thread_id();
+    capture->device = device;
+    capture->stream = ph__stream_retain(stream);
+    atomic_store(&capture->has_blocking, stream->blocking);
+    /* Registered before it begins, so that no other thread's call slips to the driver in between. */
+    if (!register_capture(device, capture)) {
+        ph__stream_release(stream);
+        return ph__fail_host_memory(call, "the capture");
+    }
+    ph_status status = begin_at_driver(capture, stream, call);
+    if (status != PH_OK) {
+        unregister_capture(device, capture);
+        ph__stream_release(stream);
+    }
+    return status;
+}
+
+static const char *end_advice(int result)
+{
+    switch (result) {
+    case PH__R_CAPTURE_INVALIDATED:
+        return "a call that is illegal in a capture has invalidated it; everything is restored and the "
+               "stream can capture again";
+    case PH__R_CAPTURE_UNJOINED:
+        return "a stream that was forked into the capture was not joined back: let the capturing stream wait "
+               "for its last work "
+               "(ph_stream_wait_stream) before the end";
+    default:
+        return "the capture is dropped and the stream can capture again";
+    }
+}
+
+static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, const char *call)
+{
+    const ph__driver *driver = capture->device->driver;
+    int result = driver->capture_end(graph, capture->stream->handle);
+    if (result == PH__R_OK && *graph)
+        return PH_OK;
+    if (result == PH__R_OK)
+        result = PH__R_CAPTURE_INVALIDATED;
+    *graph = NULL;
+    ph_status status = result == PH__R_OUT_OF_MEMORY ? ph__fail_host_memory(call, "the captured graph")
+                                                     : ph__driver_fail(result, "cuStreamEndCapture", "%s: %s",
+                                                                       call, end_advice(result));
+    ph_error saved;
+    ph__error_save(&saved);
+    driver->capture_drop(capture->stream->handle);
+    ph__error_restore(&saved);
+    return status;
+}
+
+ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop, const char *call)
+{
+    ph_device *device = capture->device;
+    ph_status status = PH_OK;
+    *graph = NULL;
+    if (drop)
+        device->driver->capture_drop(capture->stream->handle);
+    else if (capture->mode != PH_CAPTURE_RELAXED && capture->owner_thread != ph__thread_id())
+        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, "cuStreamEndCapture",
+                               "%s: a capture that is not relaxed must end on the thread that began it; it "
+                               "stays open until that "
+                               "thread ends or aborts it",
+                               call);
+    else
+        status = end_at_driver(graph, capture, call);
+    uint64_t id = capture->id;
+    ph_device_retain(device);
+    unregister_capture(device, capture);
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
+        ph__attachment *attachment = ph__device_attached(device, slot);
+        if (attachment && attachment->capture_ended)
+            attachment->capture_ended(attachment, id);
+    }
+    ph__stream_release(capture->stream);
+    capture->stream = NULL;
+    ph_device_release(device);
+    return status;
+}
+
+bool ph__capture_is_open(ph_device *device, uint64_t capture_id)
+{
+    bool open = false;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count; i++)
+        open = open || device->captures.at[i]->id == capture_id;
+    pthread_mutex_unlock(&device->capture_lock);
+    return open;
+}
+
+void ph__device_defer(ph_device *device, ph__deferred *item)
+{
+    pthread_mutex_lock(&device->capture_lock);
+    bool wait = atomic_load(&device->open_captures) != 0;
+    if (wait) {
+        item->next = NULL;
+        if (device->deferred_last)
+            device->deferred_last->next = item;
+        else
+            device->deferred_first = item;
+        device->deferred_last = item;
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    if (!wait)
+        item->fn(item);
+}

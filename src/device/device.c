@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* device/device.c: opening and closing devices, what is attached to them, what they are. */
+#include "device/device.h"
+#include "base/alloc.h"
+#include "device/name.h"
+#include "device/stream.h"
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof((ph_device *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
+_Static_assert(sizeof((ph_device_info *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
+
+static const ph__driver *find_driver(const char *name)
+{
+    for (size_t i = 0; ph__drivers[i]; i++)
+        if (strcmp(ph__drivers[i]->name, name) == 0)
+            return ph__drivers[i];
+    return NULL;
+}
+
+/* The driver that a parsed name means: for "auto" the first that has a device. */
+static ph_status choose_driver(const ph__driver **out, const ph__device_name *name, const char *call)
+{
+    char version[48], reason[256] = "";
+    uint32_t count = 0;
+    if (strcmp(name->driver, "auto") == 0) {
+        for (size_t i = 0; ph__drivers[i]; i++) {
+            ph__drivers[i]->describe(version, &count, reason);
+            if (reason[0] == '\0' && count > name->ordinal) {
+                *out = ph__drivers[i];
+                return PH_OK;
+            }
+        }
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "", "%s: no device is usable: %s", call,
+                               reason);
+    }
+    const ph__driver *driver = find_driver(name->driver);
+    if (!driver)
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "",
+                               "%s: this build has no %s driver; \"host\" works everywhere", call,
+                               name->driver);
+    driver->describe(version, &count, reason);
+    if (reason[0] != '\0')
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "",
+                               "%s: the %s driver cannot be used: %s", call, name->driver, reason);
+    if (name->ordinal >= count)
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, "",
+                               "%s: there is no device %s:%u, only %u of them", call, name->driver,
+                               (unsigned)name->ordinal, (unsigned)count);
+    *out = driver;
+    return PH_OK;
+}
+
+static ph_status open_handle(ph_device *device, const ph__device_name *name, const char *call)
+{
+    ph__drv_device_options options = {device->options.host_threads, device->options.host_chaos_seed,
+                                      device->options.host_memory_bytes};
+    int result = device->driver->device_open(&device->handle, name->ordinal, &options);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the device");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuCtxCreate", "%s: opening %s:%u", call, name->driver,
+                               (unsigned)name->ordinal);
+    ph__drv_device_info info;
+    result = device->driver->device_info(&info, device->handle);
+    if (result != PH__R_OK) {
+        ph_status status =
+            ph__driver_fail(result, "cuDeviceGetAttribute", "%s: reading the device's properties", call);
+        device->driver->device_close(device->handle);
+        return status;
+    }
+    device->segment_granularity = info.segment_granularity;
+    device->priority_lowest = info.priority_lowest;
+    device->priority_highest = info.priority_highest;
+    ph__device_name_format(device->name, device->driver->name, name->ordinal, &device->options);
+    return PH_OK;
+}
+
+ph_status ph_device_open(ph_device **out, const char *name, const ph_device_options *options)
+{
+    static const char call[] = "ph_device_open";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!name)
+        return ph__fail_null(call, "name");
+    if (options && !PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_device_options");
+    if (options && options->host_threads > 1024)
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: host_threads is %u; at most 1024", call,
+                               (unsigned)options->host_threads);
+    ph_device_options settings = {0};
+    if (options)
+        settings = *options;
+    ph__device_name parsed;
+    const ph__driver *driver = NULL;
+    PH_TRY(ph__device_name_parse(&parsed, &settings, name, call));
+    PH_TRY(choose_driver(&driver, &parsed, call));
+    ph_device *device = ph__calloc(1, sizeof *device);
+    if (!device)
+        return ph__fail_host_memory(call, "the device");
+    atomic_init(&device->references, 1);
+    device->driver = ph__driver_faulty(driver);
+    device->options = settings;
+    ph_status status = open_handle(device, &parsed, call);
+    if (status != PH_OK) {
+        ph__free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->attach_lock, NULL);
+    pthread_mutex_init(&device->capture_lock, NULL);
+    ph__stream_init_default(device);
+    *out = device;
+    return PH_OK;
+}
+
+ph_device *ph_device_retain(ph_device *device)
+{
+    if (device)
+        atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+    return device;
+}
+
+void ph_device_release(ph_device *device)
+{
+    if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
+        return;
+    /* The attachments may still submit work and make calls that set the record; a release never does. */
+    ph_error saved;
+    ph__error_save(&saved);
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
+        ph__attachment *attachment = ph__device_attached(device, slot);
+        if (attachment)
+            attachment->destroy(attachment);
+    }
+    device->driver->device_close(device->handle);
+    ph__error_restore(&saved);
+    pthread_mutex_destroy(&device->attach_lock);
+    pthread_mutex_destroy(&device->capture_lock);
+    ph__vec_free(&device->captures);
+    ph__free(device);
+}
+
+ph__attachment *ph__device_attach(ph_device *device, int slot, ph__attachment *(*create)(ph_device *device))
+{
+    ph__attachment *attachment = ph__device_attached(device, slot);
+    if (attachment)
+        return attachment;
+    pthread_mutex_lock(&device->attach_lock);
+    attachment = ph__device_attached(device, slot);
+    if (!attachment) {
+        attachment = create(device);
+        if (attachment)
+            atomic_store_explicit(&device->attached[slot], attachment, memory_order_release);
+    }
+    pthread_mutex_unlock(&device->attach_lock);
+    return attachment;
+}
+
+ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
+{
+    static const char call[] = "ph_device_get_info";
+    if (!out)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    if (!device)
+        return ph__fail_null(call, "device");
+    ph__drv_device_info info;
+    int result = device->driver->device_info(&info, device->handle);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuMemGetInfo", "%s", call);
+    (void)snprintf(out->name, sizeof out->name, "%s", device->name);
+    (void)snprintf(out->driver, sizeof out->driver, "%s", device->driver->name);
+    (void)snprintf(out->description, sizeof out->description, "%s", info.description);
+    out->memory_total = info.memory_total;
+    out->memory_free = info.memory_free;
+    out->threads = info.threads;
+    out->stream_priority_lowest = info.priority_lowest;
+    out->stream_priority_highest = info.priority_highest;
+    return PH_OK;
+}
+
+ph_status ph_driver_get_info(ph_driver_info *out, size_t index)
+{
+    static const char call[] = "ph_driver_get_info";
+    if (!out)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    size_t count = 0;
+    while (ph__drivers[count])
+        count++;
+    if (index >= count)
+        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL, "%s: index %zu, and there are %zu drivers", call,
+                               index, count);
+    (void)snprintf(out->name, sizeof out->name, "%s", ph__drivers[index]->name);
+    ph__drivers[index]->describe(out->version, &out->device_count, out->reason);
+    return PH_OK;
+}
+
+ph_stream *ph_device_default_stream(ph_device *device)
+{
+    return device ? &device->default_stream : NULL;
+}
+
+ph_status ph_device_synchronize(ph_device *device)
+{
+    static const char call[] = "ph_device_synchronize";
+    if (!device)
+        return ph__fail_null(call, "device");
+    PH_TRY(ph__rule_check(device, PH__RULE_DEVICE_SYNC));
+    int result = device->driver->device_synchronize(device->handle);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuCtxSynchronize", "%s", call);
+}

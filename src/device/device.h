@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* device/device.h: devices, streams, events, kernels and open captures as the layers above see them. */
+#ifndef PH_DEVICE_DEVICE_H
+#define PH_DEVICE_DEVICE_H
+#include "base/status.h"
+#include "base/sync.h"
+#include "base/vec.h"
+#include "driver/driver.h"
+#include "driver/rules.h"
+
+typedef struct ph__capture ph__capture;
+typedef struct ph__deferred ph__deferred;
+
+/* Work that waits until no capture is open: see ph__device_defer below. */
+struct ph__deferred {
+    ph__deferred *next;
+    void (*fn)(ph__deferred *item);
+};
+
+/* What a layer above hangs on a device. destroy runs when the last reference to the device goes, before the
+ * driver closes it. */
+typedef struct ph__attachment {
+    void (*destroy)(struct ph__attachment *attachment);
+    /* stream is about to capture, or to join a capture: last chance to record events on it as ordinary work.
+     * May be NULL. */
+    ph_status (*before_capture)(struct ph__attachment *attachment, ph_stream *stream);
+    /* The user destroyed the stream; the driver's stream lives on while it is retained. May be NULL. */
+    void (*stream_destroyed)(struct ph__attachment *attachment, ph_stream *stream);
+    /* The live allocation around an address, so that copies and fills stay inside it. May be NULL. */
+    bool (*find)(struct ph__attachment *attachment, ph_allocation *out, const void *address);
+    /* A copy between these addresses was recorded in the capture. May be NULL. */
+    void (*copy_captured)(struct ph__attachment *attachment, uint64_t capture_id, const void *dst,
+                          const void *src);
+    /* The device's last open capture has ended, or one capture has: called after the driver's end, no lock
+     * held. May be NULL. */
+    void (*capture_ended)(struct ph__attachment *attachment, uint64_t capture_id);
+} ph__attachment;
+enum {
+    PH__ATTACH_MEMORY = 0,
+    PH__ATTACH_COUNT = 1
+};
+
+struct ph_stream {
+    ph_device *device; /* retained until the user destroys it: what a layer above retains does not keep the device; the
+                        * default stream, a part of the device, never does */
+    ph__drv_stream *handle;
+    uint64_t id; /* unique in the process; the key of its memory blocks */
+    int priority;
+    bool blocking, is_default;
+    atomic_int references; /* the user's one, and those of the layers above */
+    atomic_bool destroyed; /* by the user */
+    ph__deferred release;  /* the driver's stream goes only when no capture can be in it */
+};
+
+struct ph_device {
+    atomic_int references;
+    const ph__driver *driver; /* through ph__driver_faulty */
+    ph__drv_device *handle;
+    ph_device_options options; /* settings of the name included */
+    char name[96];
+    size_t segment_granularity;
+    int priority_lowest, priority_highest;
+    ph_stream default_stream;
+    pthread_mutex_t attach_lock;
+    _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
+    pthread_mutex_t capture_lock; /* open captures and the deferred queue */
+    PH__VEC(ph__capture *) captures;
+    atomic_uint open_captures; /* their number, readable without the lock */
+    ph__deferred *deferred_first, *deferred_last;
+};
+
+struct ph_event {
+    ph_device *device; /* retained */
+    ph__drv_event *handle;
+    bool timing, external;
+    atomic_bool recorded;
+    _Atomic uint64_t capture_id; /* of the capture that the last record was in; 0: outside */
+};
+
+struct ph_kernel {
+    ph_device *device; /* retained */
+    ph__drv_kernel *handle;
+    atomic_int references;
+    char *name;
+    size_t args_size;
+    ph_param *params; /* names included in one allocation */
+    size_t param_count;
+};
+
+/* ---- devices ---- returns what is attached, making it (under a lock, once) with create when there is none:
+ * NULL with the record set. */
+ph__attachment *ph__device_attach(ph_device *device, int slot, ph__attachment *(*create)(ph_device *device));
+static inline ph__attachment *ph__device_attached(const ph_device *device, int slot)
+{
+    return atomic_load_explicit(&((ph_device *)(uintptr_t)device)->attached[slot], memory_order_acquire);
+}
+
+/* ---- streams ---- */
+/* Keeps the driver's stream, also after the user's destroy, but not the device: release before that goes. */
+ph_stream *ph__stream_retain(ph_stream *stream);
+void ph__stream_release(ph_stream *stream);
+/* The id of the capture that the stream is in, active or invalidated; 0: none. One atomic load when the
+ * device has no capture open. */
+uint64_t ph__stream_capture_id(const ph_stream *stream);
+/* The same for calls that can fail: a driver that does not answer is their failure, not "none". */
+ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const char *call);
+/* PH_OK for a stream that may be used: not NULL, not destroyed. */
+ph_status ph__stream_check(const ph_stream *stream, const char *call);
+
+/* ---- kernels ---- finds our kernel by the driver's handle, for the record: borrowed, NULL for a foreign
+ * one. The registry holds no references. */
+ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle);
+/* Checks CUDA's limits, fills zeros with ones. */
+ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
+                             const void *args, size_t args_size, const char *call);
+/* Checks a copy or fill against allocations and overlap, as ph_memcpy and ph_memset do. in_capture: pageable
+ * memory is refused. */
+ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_capture, const char *call);
+ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const char *call);
+
+/* ---- captures ---- one that is open. The graph layer embeds it; fields up to `owner` are written by begin
+ * and read-only then. */
+struct ph__capture {
+    uint64_t id; /* the driver's */
+    ph_capture_mode mode;
+    uint64_t owner_thread;
+    ph_device *device;
+    ph_stream *stream;
+    void *owner; /* the layer above's: its graph */
+    /* The origin stream is being destroyed by the user: end the capture now (ph__capture_end). No lock held.
+     */
+    void (*lost)(ph__capture *capture);
+    atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
+};
+
+/* Refuses what must not reach the driver, tells the attachments (before_capture), begins, registers. On
+ * failure nothing is open. */
+ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_mode mode, const char *call);
+/* Ends it at the driver and closes the registration, whatever the outcome, except for the wrong thread
+ * (CAPTURE, 908; drop false): then it stays open. drop: ends it for good from any thread (abort): the
+ * driver's graph is destroyed, *graph is NULL, errors are not reported. Afterwards runs deferred work if it
+ * was the last one, and the attachments' capture_ended. */
+ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop, const char *call);
+
+/* The public column of the table for the calling thread and every open capture of the device: PH_OK, or
+ * CAPTURE with the number and a message that names the call, the capture and the remedy. The captures
+ * survive. */
+ph_status ph__rule_check(ph_device *device, ph__rule rule);
+/* The refusal of the row for one capture (by id), for calls that know which capture they would disturb. */
+ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id);
+/* True while the capture is open. */
+bool ph__capture_is_open(ph_device *device, uint64_t capture_id);
+
+/* ---- deferred work ---- runs fn(item) now when no capture is open on the device, else when the last one has
+ * ended, on the thread that ended it, no lock held. The item is the caller's memory and must live until fn is
+ * called. */
+void ph__device_defer(ph_device *device, ph__deferred *item);
+
+/* Calls a driver entry with the calling thread's capture mode exchanged to relaxed, for what is legal then.
+ */
+void ph__relaxed_begin(ph_device *device, ph_capture_mode *saved);
+void ph__relaxed_end(ph_device *device, ph_capture_mode saved);
+#endif

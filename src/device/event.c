@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* device/event.c: events: marks in streams, waits between streams, forks and joins of captures. */
+#include "base/alloc.h"
+#include "device/stream.h"
+
+ph_status ph__event_check(const ph_event *event, const ph_device *device, const char *call)
+{
+    if (!event)
+        return ph__fail_null(call, "event");
+    if (device && event->device != device)
+        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
+                               "%s: the event is of device %s, the stream of device %s", call,
+                               event->device->name, device->name);
+    return PH_OK;
+}
+
+ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_options *options)
+{
+    static const char call[] = "ph_event_create";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    if (options && !PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_event_options");
+    ph_event *event = ph__calloc(1, sizeof *event);
+    if (!event)
+        return ph__fail_host_memory(call, "the event");
+    event->timing = options && options->timing;
+    event->external = options && options->external;
+    int result = device->driver->event_create(&event->handle, device->handle,
+                                              event->timing ? PH__EVENT_TIMING : PH__EVENT_DISABLE_TIMING);
+    if (result != PH__R_OK) {
+        ph__free(event);
+        return ph__driver_fail(result, "cuEventCreate", "%s", call);
+    }
+    event->device = ph_device_retain(device);
+    *out = event;
+    return PH_OK;
+}
+
+void ph_event_destroy(ph_event *event)
+{
+    if (!event)
+        return;
+    ph_device *device = event->device;
+    device->driver->event_destroy(event->handle);
+    ph__free(event);
+    ph_device_release(device);
+}
+
+ph_status ph_event_record(ph_event *event, ph_stream *stream)
+{
+    static const char call[] = "ph_event_record";
+    PH_TRY(ph__stream_check(stream, call));
+    PH_TRY(ph__event_check(event, stream->device, call));
+    PH_TRY(ph__legacy_check(stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING));
+    uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    bool as_node = event->external && capture_id != 0;
+    int result = stream->device->driver->event_record(
+        event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuEventRecord", "%s", call);
+    atomic_store(&event->capture_id, as_node ? 0 : capture_id);
+    atomic_store(&event->recorded, true);
+    return PH_OK;
+}
+
+/* The stream is about to join the capture: the layers above settle what they have on it as ordinary work. */
+static ph_status prepare_fork(ph_stream *stream, uint64_t capture_id)
+{
+    ph_device *device = stream->device;
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
+        ph__attachment *attachment = ph__device_attached(device, slot);
+        if (attachment && attachment->before_capture)
+            PH_TRY(attachment->before_capture(attachment, stream));
+    }
+    if (!stream->blocking)
+        return PH_OK;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count; i++)
+        if (device->captures.at[i]->id == capture_id)
+            atomic_store(&device->captures.at[i]->has_blocking, true);
+    pthread_mutex_unlock(&device->capture_lock);
+    return PH_OK;
+}
+
+/* Refuses the waits that would kill a capture; prepares those that pull the stream into one. */
+static ph_status check_wait(ph_stream *stream, const ph_event *event, uint64_t event_capture,
+                            uint64_t stream_capture, const char *call)
+{
+    ph_device *device = stream->device;
+    if (event_capture == 0)
+        return stream_capture == 0 ? PH_OK : ph__rule_refuse(device, PH__RULE_WAIT_ISOLATION, stream_capture);
+    if (!ph__capture_is_open(device, event_capture))
+        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, "cuStreamWaitEvent",
+                               "%s: the event was last recorded in a capture that is over, so that there is "
+                               "nothing to wait for; "
+                               "record it again, or use an external event",
+                               call);
+    if (stream->is_default)
+        return ph__rule_refuse(device, PH__RULE_WAIT_LEGACY, event_capture);
+    if (stream_capture != 0 && stream_capture != event_capture)
+        return ph__rule_refuse(device, PH__RULE_WAIT_MERGE, stream_capture);
+    (void)event;
+    return stream_capture == 0 ? prepare_fork(stream, event_capture) : PH_OK;
+}
+
+ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
+{
+    static const char call[] = "ph_stream_wait_event";
+    PH_TRY(ph__stream_check(stream, call));
+    PH_TRY(ph__event_check(event, stream->device, call));
+    if (!atomic_load(&event->recorded))
+        return PH_OK;
+    uint64_t stream_capture;
+    PH_TRY(ph__stream_find_capture(&stream_capture, stream, call));
+    bool as_node = event->external && stream_capture != 0;
+    if (!as_node)
+        PH_TRY(check_wait(stream, event, atomic_load(&event->capture_id), stream_capture, call));
+    int result = stream->device->driver->stream_wait_event(
+        stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuStreamWaitEvent", "%s", call);
+}
+
+ph_status ph_stream_wait_stream(ph_stream *stream, ph_stream *other)
+{
+    static const char call[] = "ph_stream_wait_stream";
+    PH_TRY(ph__stream_check(stream, call));
+    PH_TRY(ph__stream_check(other, call));
+    if (stream->device != other->device)
+        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
+                               "%s: the streams are of two devices, %s and %s", call, stream->device->name,
+                               other->device->name);
+    ph_event *event;
+    PH_TRY(ph_event_create(&event, stream->device, NULL));
+    ph_status status = ph_event_record(event, other);
+    if (status == PH_OK)
+        status = ph_stream_wait_event(stream, event);
+    ph_event_destroy(event);
+    return status;
+}
+
+/* The row for asking an event: an event recorded in a capture never completes, open or over. */
+static ph_status check_asking(ph_event *event, ph__rule captured, ph__rule other, const char *call)
+{
+    PH_TRY(ph__event_check(event, NULL, call));
+    uint64_t capture_id = atomic_load(&event->capture_id);
+    return capture_id != 0 ? ph__rule_refuse(event->device, captured, capture_id)
+                           : ph__rule_check(event->device, other);
+}
+
+ph_status ph_event_query(bool *done, ph_event *event)
+{
+    static const char call[] = "ph_event_query";
+    if (!done)
+        return ph__fail_null(call, "done");
+    *done = false;
+    PH_TRY(check_asking(event, PH__RULE_EVENT_QUERY_CAPTURED, PH__RULE_EVENT_QUERY_OTHER, call));
+    int result = event->device->driver->event_query(event->handle);
+    if (result != PH__R_OK && result != PH__R_NOT_READY)
+        return ph__driver_fail(result, "cuEventQuery", "%s", call);
+    *done = result == PH__R_OK;
+    return PH_OK;
+}
+
+ph_status ph_event_synchronize(ph_event *event)
+{
+    static const char call[] = "ph_event_synchronize";
+    PH_TRY(check_asking(event, PH__RULE_EVENT_SYNC_CAPTURED, PH__RULE_EVENT_SYNC_OTHER, call));
+    int result = event->device->driver->event_synchronize(event->handle);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuEventSynchronize", "%s", call);
+}
+
+static ph_status check_timed(ph_event *event, const char *which, const char *call)
+{
+    PH_TRY(check_asking(event, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER, call));
+    if (!event->timing)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, "cuEventElapsedTime",
+                               "%s: %s was created without timing; set ph_event_options.timing", call, which);
+    if (!atomic_load(&event->recorded))
+        return ph__fail_native(PH_ERROR_STATE, PH__R_INVALID_HANDLE, "cuEventElapsedTime",
+                               "%s: %s was never recorded", call, which);
+    return PH_OK;
+}
+
+ph_status ph_event_elapsed(float *milliseconds, ph_event *start, ph_event *end)
+{
+    static const char call[] = "ph_event_elapsed";
+    if (!milliseconds)
+        return ph__fail_null(call, "milliseconds");
+    *milliseconds = 0;
+    PH_TRY(check_timed(start, "start", call));
+    PH_TRY(check_timed(end, "end", call));
+    PH_TRY(ph__event_check(end, start->device, call));
+    int result = start->device->driver->event_elapsed(milliseconds, start->handle, end->handle);
+    if (result == PH__R_NOT_READY)
+        return ph__fail_native(PH_ERROR_STATE, result, "cuEventElapsedTime",
+                               "%s: an event is not complete; synchronize with it first", call);
+    if (result == PH__R_INVALID_HANDLE)
+        return ph__fail_native(
+            PH_ERROR_STATE, result, "cuEventElapsedTime",
+            "%s: an event has not been recorded (an event node records when its graph is replayed)", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuEventElapsedTime", "%s", call);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* device/kernel.c: kernels: creation, checks of their description, launches. */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "device/stream.h"
+#include <string.h>
+
+/* All kernels of the process by the driver's handle, so that a captured node finds its kernel again. No
+ * references are held. */
+static struct {
+    pthread_mutex_t lock;
+    PH__VEC(ph_kernel *) kernels;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool registry_add(ph_kernel *kernel)
+{
+    pthread_mutex_lock(&registry.lock);
+    bool added = ph__vec_push(&registry.kernels, kernel);
+    pthread_mutex_unlock(&registry.lock);
+    return added;
+}
+
+static void registry_remove(const ph_kernel *kernel)
+{
+    pthread_mutex_lock(&registry.lock);
+    for (size_t i = 0; i < registry.kernels.count; i++)
+        if (registry.kernels.at[i] == kernel)
+            registry.kernels.at[i] = registry.kernels.at[--registry.kernels.count];
+    if (registry.kernels.count == 0)
+        ph__vec_free(&registry.kernels);
+    pthread_mutex_unlock(&registry.lock);
+}
+
+ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle)
+{
+    ph_kernel *found = NULL;
+    pthread_mutex_lock(&registry.lock);
+    for (size_t i = 0; i < registry.kernels.count && !found; i++)
+        if (registry.kernels.at[i]->device == device && registry.kernels.at[i]->handle == handle)
+            found = registry.kernels.at[i];
+    pthread_mutex_unlock(&registry.lock);
+    return found;
+}
+
+static ph_status check_source(const ph_kernel_source *source, const char *call)
+{
+    if (!source->name || source->name[0] == '\0')
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: the source has no name", call);
+    if (!PH__RESERVED_OK(source))
+        return ph__fail_reserved(call, "ph_kernel_source");
+    if (source->args_size > 4096)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+                               "%s: kernel %s takes %zu bytes of arguments; at most 4096", call, source->name,
+                               source->args_size);
+    if (source->param_count != 0 && !source->params)
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                               "%s: kernel %s: param_count is %zu, params is NULL", call, source->name,
+                               source->param_count);
+    size_t end = 0;
+    for (size_t i = 0; i < source->param_count; i++) {
+        const ph_param *param = &source->params[i];
+        size_t stop;
+        if (param->kind > PH_PARAM_ADDRESS || !ph__reserved_ok(param->reserved, 2) || param->offset < end ||
+            param->size == 0 || !ph__add(param->offset, param->size, &stop) || stop > source->args_size ||
+            (param->kind == PH_PARAM_ADDRESS && param->size != sizeof(void *)))
+            return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                                   "%s: kernel %s: parameter %zu (%s) must lie inside the %zu bytes of "
+                                   "arguments, after the one before it; "
+                                   "an address is %zu bytes",
+                                   call, source->name, i, param->name ? param->name : "unnamed",
+                                   source->args_size, sizeof(void *));
+        end = stop;
+    }
+    return PH_OK;
+}
+
+static bool copy_description(ph_kernel *kernel, const ph_kernel_source *source)
+{
+    kernel->name = ph__strdup(source->name);
+    if (!kernel->name)
+        return false;
+    if (source->param_count == 0)
+        return true;
+    size_t bytes = source->param_count * sizeof *source->params;
+    for (size_t i = 0; i < source->param_count; i++)
+        bytes += strlen(source->params[i].name ? source->params[i].name : "") + 1;
+    kernel->params = ph__alloc(bytes);
+    if (!kernel->params)
+        return false;
+    char *names = (char *)(kernel->params + source->param_count);
+    for (size_t i = 0; i < source->param_count; i++) {
+        const char *name = source->params[i].name ? source->params[i].name : "";
+        size_t length = strlen(name) + 1;
+        kernel->params[i] = source->params[i];
+        memcpy(names, name, length);
+        kernel->params[i].name = names;
+        names += length;
+    }
+    kernel->param_count = source->param_count;
+    return true;
+}
+
+static void free_kernel(ph_kernel *kernel)
+{
+    ph__free(kernel->params);
+    ph__free(kernel->name);
+    ph__free(kernel);
+}
+
+ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_source *source)
+{
+    static const char call[] = "ph_kernel_create";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    if (!source)
+        return ph__fail_null(call, "source");
+    PH_TRY(check_source(source, call));
+    ph_kernel *kernel = ph__calloc(1, sizeof *kernel);
+    if (!kernel || !copy_description(kernel, source)) {
+        if (kernel)
+            free_kernel(kernel);
+        return ph__fail_host_memory(call, "the kernel");
+    }
+    int result = device->driver->kernel_create(&kernel->handle, device->handle, source);
+    if (result != PH__R_OK) {
+        free_kernel(kernel);
+        if (result == PH__R_NOT_SUPPORTED)
+            return ph__fail_native(PH_ERROR_UNSUPPORTED, result, "cuModuleLoadData",
+                                   "%s: kernel %s has no form that device %s can run: %s", call, source->name,
+                                   device->name, ph__driver_reason());
+        if (result == PH__R_OUT_OF_MEMORY)
+            return ph__fail_host_memory(call, "the kernel");
+        return ph__driver_fail(result, "cuModuleLoadData", "%s: kernel %s", call, source->name);
+    }
+    kernel->args_size = source->args_size;
+    kernel->device = device;
+    atomic_init(&kernel->references, 1);
+    if (!registry_add(kernel)) {
+        device->driver->kernel_destroy(kernel->handle);
+        free_kernel(kernel);
+        return ph__fail_host_memory(call, "the kernel");
+    }
+    ph_device_retain(device);
+    *out = kernel;
+    return PH_OK;
+}
+
+ph_kernel *ph_kernel_retain(ph_kernel *kernel)
+{
+    if (kernel)
+        atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
+    return kernel;
+}
+
+void ph_kernel_release(ph_kernel *kernel)
+{
+    if (!kernel || atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1)
+        return;
+    ph_device *device = kernel->device;
+    registry_remove(kernel);
+    device->driver->kernel_destroy(kernel->handle);
+    free_kernel(kernel);
+    ph_device_release(device);
+}
+
+const char *ph_kernel_name(const ph_kernel *kernel)
+{
+    return kernel ? kernel->name : "";
+}
+
+static ph_status check_limits(const ph__drv_launch *launch, const char *name, const char *call)
+{
+    static const uint32_t grid_limit[3] = {0x7fffffff, 65535, 65535}, block_limit[3] = {1024, 1024, 64};
+    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    for (int i = 0; i < 3; i++)
+        if (launch->grid[i] > grid_limit[i] || launch->block[i] > block_limit[i])
+            threads = UINT64_MAX;
+    if (threads > 1024)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+                               "%s: kernel %s: grid %ux%ux%u of blocks %ux%ux%u exceeds the limits: grids of "
+                               "2147483647x65535x65535, blocks "
+                               "of 1024x1024x64 and 1024 threads",
+                               call, name, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
+                               (unsigned)launch->grid[2], (unsigned)launch->block[0],
+                               (unsigned)launch->block[1], (unsigned)launch->block[2]);
+    if (launch->shared_bytes > 232448)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+                               "%s: kernel %s asks for %zu bytes of shared memory; at most 232448", call,
+                               name, launch->shared_bytes);
+    return PH_OK;
+}
+
+ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
+                             const void *args, size_t args_size, const char *call)
+{
+    if (args_size != kernel->args_size)
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+            "%s: kernel %s takes %zu bytes of arguments and got %zu; pass sizeof its argument struct", call,
+            kernel->name, kernel->args_size, args_size);
+    if (args_size != 0 && !args)
+        return ph__fail_null(call, "args");
+    if (config && !PH__RESERVED_OK(config))
+        return ph__fail_reserved(call, "ph_launch_config");
+    for (int i = 0; i < 3; i++) {
+        out->grid[i] = config && config->grid[i] ? config->grid[i] : 1;
+        out->block[i] = config && config->block[i] ? config->block[i] : 1;
+    }
+    out->shared_bytes = config ? config->shared_bytes : 0;
+    out->args = args;
+    return check_limits(out, kernel->name, call);
+}
+
+ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config, const void *args,
+                    size_t args_size)
+{
+    static const char call[] = "ph_launch";
+    PH_TRY(ph__stream_check(stream, call));
+    if (!kernel)
+        return ph__fail_null(call, "kernel");
+    if (kernel->device != stream->device)
+        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
+                               "%s: kernel %s is of device %s, the stream of device %s", call, kernel->name,
+                               kernel->device->name, stream->device->name);
+    ph__drv_launch launch;
+    PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
+    PH_TRY(ph__legacy_check(stream, PH__RULE_LAUNCH_LEGACY_BLOCKING));
+    int result = stream->device->driver->launch(stream->handle, kernel->handle, &launch);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the launch");
+    return result == PH__R_OK
+               ? PH_OK
+               : ph__driver_fail(result, "cuLaunchKernel", "%s: kernel %s", call, kernel->name);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* device/refuse.c: the public column of the capture rules: refusing a call before it reaches the driver, so
+ * that captures survive. */
+#include "device/stream.h"
+#include <string.h>
+
+static const char *mode_name(ph_capture_mode mode)
+{
+    static const char *const names[] = {"global", "thread_local", "relaxed"};
+    return names[mode];
+}
+
+/* What the caller can do, by the number. */
+static const char *remedy(ph__rule rule, int number)
+{
+    switch (number) {
+    case PH__R_CAPTURE_MERGE:
+        return "a stream can be in one capture only: end one of them first";
+    case PH__R_CAPTURE_ISOLATION:
+        return "the work that it waits for is not in the capture: wait before the capture begins, or use an "
+               "external event";
+    case PH__R_CAPTURE_IMPLICIT:
+        return "the legacy default stream is ordered against blocking streams: capture on a non-blocking "
+               "stream, or submit this to "
+               "another stream";
+    case PH__R_CAPTURED_EVENT:
+        return "an event recorded in a capture never completes: it orders nodes of the graph; use an "
+               "external event to see replays";
+    default:
+        break;
+    }
+    if (rule == PH__RULE_COPY_PAGEABLE_CAPTURING)
+        return "use pinned memory (ph_malloc_pinned), or copy outside the capture";
+    return "do it before the capture begins or after it has ended, or capture in a mode that allows it";
+}
+
+static ph_status refuse(ph__rule rule, int number, const ph__capture *capture, bool same_thread)
+{
+    const ph__rule_row *row = &ph__rules[rule];
+    return ph__fail_native(PH_ERROR_CAPTURE, number, row->driver_call,
+                           "%s%s%s%s: not permitted while a %s capture (id %llu, begun by %s thread) is "
+                           "open: %d, %s; the capture "
+                           "goes on; %s",
+                           row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
+                           mode_name(capture->mode), (unsigned long long)capture->id,
+                           same_thread ? "this" : "another", number, ph__result_name(number),
+                           remedy(rule, number));
+}
+
+/* The calling thread's mode as this library exchanged it. */
+static _Thread_local ph_capture_mode thread_mode = PH_CAPTURE_GLOBAL;
+
+ph_status ph_thread_exchange_capture_mode(ph_capture_mode *mode)
+{
+    static const char call[] = "ph_thread_exchange_capture_mode";
+    if (!mode)
+        return ph__fail_null(call, "mode");
+    if (*mode > PH_CAPTURE_RELAXED)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuThreadExchangeStreamCaptureMode",
+                               "%s: %d is no capture mode", call, (int)*mode);
+    ph_capture_mode previous = thread_mode;
+    thread_mode = *mode;
+    /* What the public rules let pass must pass below, too. The mode is the thread's: no device is named. */
+    for (size_t i = 0; ph__drivers[i]; i++) {
+        ph_capture_mode below = *mode;
+        (void)ph__drivers[i]->thread_exchange_mode(NULL, &below);
+    }
+    *mode = previous;
+    return PH_OK;
+}
+
+void ph__relaxed_begin(ph_device *device, ph_capture_mode *saved)
+{
+    *saved = PH_CAPTURE_RELAXED;
+    (void)device->driver->thread_exchange_mode(device->handle, saved);
+}
+
+void ph__relaxed_end(ph_device *device, ph_capture_mode saved)
+{
+    (void)device->driver->thread_exchange_mode(device->handle, &saved);
+}
+
+ph_status ph__rule_check(ph_device *device, ph__rule rule)
+{
+    if (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
+        return PH_OK;
+    uint64_t me = ph__thread_id();
+    int number = 0;
+    bool same_thread = false;
+    ph__capture found;
+    memset(&found, 0, sizeof found);
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count && number == 0; i++) {
+        const ph__capture *capture = device->captures.at[i];
+        same_thread = capture->owner_thread == me;
+        int outcome = ph__rule_public(rule, same_thread, capture->mode, thread_mode);
+        if (outcome > 0) {
+            number = outcome % PH__KEEPS;
+            found.id = capture->id;
+            found.mode = capture->mode;
+        }
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    return number == 0 ? PH_OK : refuse(rule, number, &found, same_thread);
+}
+
+ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
+{
+    uint64_t me = ph__thread_id();
+    bool same_thread = true;
+    ph__capture found;
+    memset(&found, 0, sizeof found);
+    found.id = capture_id;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count; i++) {
+        if (device->captures.at[i]->id != capture_id)
+            continue;
+        found.mode = device->captures.at[i]->mode;
+        same_thread = device->captures.at[i]->owner_thread == me;
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    int outcome = ph__rules[rule].public_[same_thread ? 0 : 1][found.mode];
+    return refuse(rule, outcome > 0 ? outcome % PH__KEEPS : PH__R_CAPTURE_UNSUPPORTED, &found, same_thread);
+}
+
+ph_status ph__legacy_check(ph_stream *stream, ph__rule rule)
+{
+    ph_device *device = stream->device;
+    if (!stream->is_default || atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
+        return PH_OK;
+    uint64_t capture_id = 0;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count && capture_id == 0; i++)
+        if (atomic_load(&device->captures.at[i]->has_blocking))
+            capture_id = device->captures.at[i]->id;
+    pthread_mutex_unlock(&device->capture_lock);
+    return capture_id == 0 ? PH_OK : ph__rule_refuse(device, rule, capture_id);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* device/work.c: copies, fills and host functions on streams, with the checks that the driver does not make.
+ */
+#include "device/stream.h"
+
+/* One side of a copy or fill: what kind of memory it is in, and how far that reaches. */
+typedef struct place {
+    ph__memory_kind kind;
+    size_t room; /* bytes from the address to the end of its allocation; SIZE_MAX for pageable memory */
+} place;
+
+static ph_status look_up(place *out, ph_device *device, const void *address, const char *call)
+{
+    ph__drv_pointer where;
+    int result = device->driver->pointer_info(&where, device->handle, address);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuPointerGetAttribute", "%s: address %p", call, address);
+    out->kind = where.kind;
+    out->room = where.kind == PH__MEMORY_PAGEABLE ? SIZE_MAX : where.size - ((uintptr_t)address - where.base);
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
+        ph_allocation allocation;
+        ph__attachment *attachment = ph__device_attached(device, slot);
+        if (!attachment || !attachment->find || !attachment->find(attachment, &allocation, address))
+            continue;
+        /* Segments of a pool's own functions are the device's to use, though its driver has never seen them.
+         */
+        out->kind = allocation.pinned ? PH__MEMORY_PINNED : PH__MEMORY_DEVICE;
+        size_t offset = (uintptr_t)address - (uintptr_t)allocation.base;
+        out->room = offset < allocation.requested ? allocation.requested - offset : 0;
+    }
+    return PH_OK;
+}
+
+/* Refuses a range that leaves the allocation that it starts in. */
+static ph_status check_range(const place *where, const void *address, size_t bytes, const char *side,
+                             const char *call)
+{
+    if (bytes <= where->room)
+        return PH_OK;
+    return ph__fail_native(
+        PH_ERROR_SIZE, PH__R_INVALID_VALUE, "",
+        "%s: %zu bytes at %s %p leave the allocation it points into, which ends %zu bytes after it", call,
+        bytes, side, address, where->room);
+}
+
+ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_capture, const char *call)
+{
+    place dst, src;
+    if (!copy->dst)
+        return ph__fail_null(call, "dst");
+    if (!copy->src)
+        return ph__fail_null(call, "src");
+    uintptr_t d = (uintptr_t)copy->dst, s = (uintptr_t)copy->src;
+    if (copy->bytes > UINTPTR_MAX - d || copy->bytes > UINTPTR_MAX - s)
+        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "",
+                               "%s: %zu bytes run beyond the end of the address space", call, copy->bytes);
+    PH_TRY(look_up(&dst, device, copy->dst, call));
+    PH_TRY(look_up(&src, device, copy->src, call));
+    PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", call));
+    PH_TRY(check_range(&src, copy->src, copy->bytes, "src", call));
+    if (d < s + copy->bytes && s < d + copy->bytes)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+                               "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst, copy->src,
+                               copy->bytes);
+    if (in_capture && (dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE))
+        return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, "cuMemcpyAsync",
+                               "%s: cannot copy between pageable host memory (%s %p) and a device in a "
+                               "capture, as replays would read "
+                               "whatever is there then; the capture goes on; use memory from "
+                               "ph_malloc_pinned, or copy outside it",
+                               call, dst.kind == PH__MEMORY_PAGEABLE ? "dst" : "src",
+                               dst.kind == PH__MEMORY_PAGEABLE ? copy->dst : copy->src);
+    return PH_OK;
+}
+
+static void tell_copy(ph_device *device, uint64_t capture_id, const void *dst, const void *src)
+{
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
+        ph__attachment *attachment = ph__device_attached(device, slot);
+        if (attachment && attachment->copy_captured)
+            attachment->copy_captured(attachment, capture_id, dst, src);
+    }
+}
+
+ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
+{
+    static const char call[] = "ph_memcpy";
+    PH_TRY(ph__stream_check(stream, call));
+    if (bytes == 0)
+        return PH_OK;
+    ph__drv_memcpy copy = {dst, src, bytes};
+    uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    PH_TRY(ph__copy_check(stream->device, &copy, capture_id != 0, call));
+    PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
+    int result = stream->device->driver->copy(stream->handle, &copy);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the copy");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuMemcpyAsync", "%s: %zu bytes", call, bytes);
+    if (capture_id != 0)
+        tell_copy(stream->device, capture_id, dst, src);
+    return PH_OK;
+}
+
+ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const char *call)
+{
+    place where;
+    size_t bytes;
+    if (!fill->dst)
+        return ph__fail_null(call, "dst");
+    if (__builtin_mul_overflow(fill->count, (size_t)fill->value_size, &bytes))
+        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "",
+                               "%s: %zu elements of %u bytes overflow", call, fill->count,
+                               (unsigned)fill->value_size);
+    if ((uintptr_t)fill->dst % fill->value_size != 0)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+                               "%s: dst %p is not aligned to its %u-byte elements", call, fill->dst,
+                               (unsigned)fill->value_size);
+    PH_TRY(look_up(&where, device, fill->dst, call));
+    if (where.kind == PH__MEMORY_PAGEABLE)
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+                               "%s: dst %p is neither device nor pinned memory of %s", call, fill->dst,
+                               device->name);
+    return check_range(&where, fill->dst, bytes, "dst", call);
+}
+
+static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char *call)
+{
+    PH_TRY(ph__stream_check(stream, call));
+    if (fill->count == 0)
+        return PH_OK;
+    PH_TRY(ph__fill_check(stream->device, fill, call));
+    PH_TRY(ph__legacy_check(stream, PH__RULE_FILL_LEGACY_BLOCKING));
+    int result = stream->device->driver->fill(stream->handle, fill);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the fill");
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuMemsetAsync", "%s", call);
+}
+
+ph_status ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream)
+{
+    ph__drv_memset what = {dst, value, 1, bytes};
+    return fill(stream, &what, "ph_memset");
+}
+
+ph_status ph_memset_u32(void *dst, uint32_t value, size_t count, ph_stream *stream)
+{
+    ph__drv_memset what = {dst, value, 4, count};
+    return fill(stream, &what, "ph_memset_u32");
+}
+
+ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
+{
+    static const char call[] = "ph_launch_host";
+    PH_TRY(ph__stream_check(stream, call));
+    if (!fn)
+        return ph__fail_null(call, "fn");
+    PH_TRY(ph__legacy_check(stream, PH__RULE_HOST_LEGACY_BLOCKING));
+    ph__drv_host host = {fn, user};
+    int result = stream->device->driver->host(stream->handle, &host);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the host function");
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuLaunchHostFunc", "%s", call);
+}

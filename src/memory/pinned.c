@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no work reads them
+ * any more. */
+#include "base/checked.h"
+#include "base/log.h"
+#include "memory/state.h"
+#include <string.h>
+
+enum {
+    SMALLEST_SHIFT = 9
+};
+
+static bool class_of(size_t bytes, unsigned *size_class)
+{
+    *size_class = 0;
+    while (*size_class < PH__PINNED_CLASSES && ((size_t)1 << (SMALLEST_SHIFT + *size_class)) < bytes)
+        ++*size_class;
+    return *size_class < PH__PINNED_CLASSES;
+}
+
+ph__pinned *ph__pinned_find(const ph__memory *memory, uintptr_t address)
+{
+    const ph__range *range = ph__ranges_find(&memory->pinned, address);
+    ph__pinned *block = range ? range->value : NULL;
+    return block && !block->free && !block->freed_by_user ? block : NULL;
+}
+
+/* ---- taking ---- */
+
+static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *request)
+{
+    block->free = block->freed_by_user = false;
+    block->requested = request->bytes;
+    block->capture_id = request->capture_id;
+    block->generation = ph__next_generation(memory);
+    block->stream = ph__stream_retain(request->stream);
+    memory->account.pinned += block->size;
+    if (!ph__pool_is_default(block->pool))
+        block->pool->account.pinned += block->size;
+}
+
+static ph__pinned *take_cached(ph__memory *memory, const ph__request *request, unsigned size_class)
+{
+    ph__spin_lock(&memory->lock);
+    ph__pinned *block = request->pool->pinned_free[size_class];
+    if (block) {
+        request->pool->pinned_free[size_class] = block->next;
+        block->next = NULL;
+        hand_out(memory, block, request);
+    }
+    ph__spin_unlock(&memory->lock);
+    return block;
+}
+
+static int driver_alloc(void **out, ph__memory *memory, size_t bytes)
+{
+    ph_capture_mode mode;
+    ph__relaxed_begin(memory->device, &mode);
+    int result = memory->driver->pinned_alloc(out, memory->device->handle, bytes);
+    ph__relaxed_end(memory->device, mode);
+    return result;
+}
+
+static void driver_free(ph__memory *memory, uintptr_t address)
+{
+    ph_capture_mode mode;
+    ph__relaxed_begin(memory->device, &mode);
+    (void)memory->driver->pinned_free(memory->device->handle, (void *)address);
+    ph__relaxed_end(memory->device, mode);
+}
+
+/* Notes a new block and hands it out; false without host memory. */
+static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *request)
+{
+    ph__spin_lock(&memory->lock);
+    bool added = ph__ranges_add(&memory->pinned, block->address, block->size, block);
+    if (added) {
+        block->pool->keeps++;
+        memory->account.pinned_reserved += block->size;
+        if (!ph__pool_is_default(block->pool))
+            block->pool->account.pinned_reserved += block->size;
+        hand_out(memory, block, request);
+    }
+    ph__spin_unlock(&memory->lock);
+    return added;
+}
+
+static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned size_class, int *result)
+{
+    void *address = NULL;
+    size_t size = (size_t)1 << (SMALLEST_SHIFT + size_class);
+    *result = PH__R_OK;
+    ph__pinned *block = ph__calloc(1, sizeof *block);
+    if (!block)
+        return NULL;
+    *result = driver_alloc(&address, memory, size);
+    if (*result != PH__R_OK) {
+        ph__free(block);
+        return NULL;
+    }
+    block->address = (uintptr_t)address;
+    block->size = size;
+    block->size_class = size_class;
+    block->pool = request->pool;
+    if (adopt(memory, block, request))
+        return block;
+    driver_free(memory, block->address);
+    ph__free(block);
+    return NULL;
+}
+
+ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stream *stream)
+{
+    static const char call[] = "ph_malloc_pinned";
+    void *address = NULL;
+    unsigned size_class;
+    int result = PH__R_OK;
+    if (!out_pointer)
+        return ph__fail_null(call, "out_pointer");
+    memcpy(out_pointer, &address, sizeof address);
+    PH_TRY(ph__stream_check(stream, call));
+    ph__memory *memory = ph__memory_attach(stream->device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    ph__request request = {.stream = stream, .call = call};
+    if (!ph__mul(count, size, &request.bytes) || !class_of(request.bytes, &size_class))
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes are too many", call,
+                               count, size);
+    if (request.bytes == 0)
+        return PH_OK;
+    ph__memory_process(memory);
+    PH_TRY(ph__route(memory, &request));
+    ph__pinned *block = take_cached(memory, &request, size_class);
+    if (!block)
+        block = make(memory, &request, size_class, &result);
+    if (!block && result == PH__R_OUT_OF_MEMORY && !ph__capturing(memory)) {
+        (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request.pool);
+        block = make(memory, &request, size_class, &result);
+    }
+    if (!block && (result == PH__R_OK || result == PH__R_OUT_OF_MEMORY))
+        return ph__fail_host_memory(call, "a pinned block");
+    if (!block)
+        return ph__driver_fail(result, "cuMemHostAlloc", "%s: %zu bytes", call, request.bytes);
+    address = (void *)block->address;
+    memcpy(out_pointer, &address, sizeof address);
+    return PH_OK;
+}
+
+/* ---- giving back ---- */
+
+void ph__pinned_give(ph__memory *memory, ph__pinned *block)
+{
+    ph_pool *pool = block->pool;
+    block->free = true;
+    block->freed_by_user = false;
+    block->next = pool->pinned_free[block->size_class];
+    pool->pinned_free[block->size_class] = block;
+    if (pool->use_count == 0)
+        ph__see(memory, PH__SEE_RETIRE, true);
+}
+
+ph__pinned *ph__pinned_collect(ph_pool *pool)
+{
+    ph__pinned *list = NULL;
+    for (unsigned i = 0; i < PH__PINNED_CLASSES; i++) {
+        while (pool->pinned_free[i]) {
+            ph__pinned *block = pool->pinned_free[i];
+            pool->pinned_free[i] = block->next;
+            block->next = list;
+            list = block;
+        }
+    }
+    return list;
+}
+
+void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)
+{
+    ph_pool *dead = NULL;
+    ph__spin_lock(&memory->lock);
+    /* Before the driver may give the address out again. */
+    (void)ph__ranges_remove(&memory->pinned, block->address);
+    ph__spin_unlock(&memory->lock);
+    driver_free(memory, block->address);
+    ph__spin_lock(&memory->lock);
+    memory->account.pinned_reserved -= block->size;
+    if (!ph__pool_is_default(block->pool))
+        block->pool->account.pinned_reserved -= block->size;
+    ph__pool_unkeep(block->pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
+    ph__vec_free(&block->holders);
+    ph__free(block);
+}
+
+void ph__pinned_close(ph__memory *memory)
+{
+    while (memory->pinned.count > 0) {
+        ph__pinned *block = memory->pinned.at[memory->pinned.count - 1].value;
+        (void)ph__ranges_remove(&memory->pinned, block->address);
+        ph__uses_destroy(memory, block->uses);
+        if (block->stream)
+            ph__stream_release(block->stream);
+        driver_free(memory, block->address);
+        ph__vec_free(&block->holders);
+        ph__free(block);
+    }
+}
+
+static void hold(ph__memory *memory, ph__pinned *block)
+{
+    ph__spin_lock(&memory->lock);
+    block->next = memory->held;
+    memory->held = block;
+    ph__see(memory, PH__SEE_RETIRE, true);
+    ph__spin_unlock(&memory->lock);
+}
+
+/* The record of uses of a freed block, which only this thread touches; NULL without memory. */
+static ph__uses *own_uses(ph__pinned *block)
+{
+    if (!block->uses && (block->uses = ph__uses_create()) != NULL) {
+        block->uses->pinned = block;
+        block->uses->pool = block->pool;
+        block->uses->life = PH__FREEING;
+    }
+    return block->uses;
+}
+
+/* Waits for the streams that may still read it; what the host writes into it is in no stream's order. */
+static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
+{
+    ph__uses *uses = own_uses(block);
+    if (!uses || !ph__uses_add(uses, block->stream, 0))
+        return false;
+    ph__stream_release(block->stream);
+    block->stream = NULL;
+    uses->life = PH__FREEING;
+    ph__uses_defer(memory, uses, NULL);
+    return true;
+}
+
+/* Drops the holders that nobody holds any more; their last replays may still read the block. */
+static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
+{
+    for (size_t i = block->holders.count; i-- > 0;) {
+        ph_pool *holder = block->holders.at[i], *dead = NULL;
+        ph__spin_lock(&memory->lock);
+        bool over = holder->use_count == 0;
+        ph_stream *last = over && holder->last_replay ? ph__stream_retain(holder->last_replay) : NULL;
+        ph__spin_unlock(&memory->lock);
+        if (over && last)
+            over = own_uses(block) && ph__uses_add(block->uses, last, 0);
+        if (last)
+            ph__stream_release(last);
+        if (!over)
+            continue;
+        block->holders.at[i] = block->holders.at[--block->holders.count];
+        ph__spin_lock(&memory->lock);
+        ph__pool_unkeep(holder, &dead);
+        ph__spin_unlock(&memory->lock);
+        ph__pool_bury(dead);
+    }
+    return block->holders.count == 0 && !block->held_for_good;
+}
+
+void ph__held_process(ph__memory *memory)
+{
+    ph__spin_lock(&memory->lock);
+    ph__pinned *block = memory->held;
+    memory->held = NULL;
+    ph__spin_unlock(&memory->lock);
+    ph__pinned *kept = NULL;
+    while (block) {
+        ph__pinned *next = block->next;
+        block->next = NULL;
+        if (!drop_dead_holders(memory, block) || !wait_for_streams(memory, block)) {
+            block->next = kept;
+            kept = block;
+        }
+        block = next;
+    }
+    ph__spin_lock(&memory->lock);
+    while (kept) {
+        ph__pinned *next = kept->next;
+        kept->next = memory->held;
+        memory->held = kept;
+        kept = next;
+    }
+    ph__spin_unlock(&memory->lock);
+}
+
+/* In the caller's hands no more: counted, trackers told. Lock held. */
+static void retire(ph__memory *memory, ph__pinned *block)
+{
+    block->freed_by_user = true;
+    if (block->trackers > 0)
+        atomic_fetch_add_explicit(&memory->deaths, 1, memory_order_release);
+    block->trackers = 0;
+    memory->account.pinned -= block->size;
+    if (!ph__pool_is_default(block->pool))
+        block->pool->account.pinned -= block->size;
+}
+
+static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
+{
+    if (stream == block->stream)
+        return true;
+    if (own_uses(block) && ph__uses_add(block->uses, stream, 0))
+        return true;
+    if (ph__capturing(memory))
+        return false;
+    ph_capture_mode mode;
+    ph__relaxed_begin(memory->device, &mode);
+    (void)memory->driver->stream_synchronize(stream->handle);
+    ph__relaxed_end(memory->device, mode);
+    return true;
+}
+
+static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
+{
+    uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
+    ph__spin_lock(&memory->lock);
+    ph__pinned *block = ph__pinned_find(memory, address);
+    if (!block || block->address != address) {
+        ph__spin_unlock(&memory->lock);
+        return false;
+    }
+    retire(memory, block);
+    ph_stream *own = block->stream;
+    bool in_capture = block->capture_id != 0 && block->capture_id == block->pool->capture_id &&
+                      (!stream || stream == own || capture_id == block->capture_id);
+    /* Handed out in the open capture and in no copy of it: no work can be reading it. */
+    bool unused = in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses;
+    if (unused) {
+        block->stream = NULL;
+        ph__pinned_give(memory, block);
+    }
+    ph__spin_unlock(&memory->lock);
+    if (unused) {
+        ph__stream_release(own);
+        return true;
+    }
+    if (stream && !remember(memory, block, stream))
+        block->held_for_good = true;
+    hold(memory, block);
+    ph__memory_process(memory);
+    return true;
+}
+
+void ph_free_pinned(void *pointer, ph_stream *stream)
+{
+    if (!pointer)
+        return;
+    ph__memory *memory = stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
+    if (!memory || !free_in(memory, (uintptr_t)pointer, stream))
+        PH__LOG_ONCE(
+            PH_LOG_WARNING,
+            "ph_free_pinned: %p is no live pinned allocation of the stream's device (freed twice, or "
+            "not from ph_malloc_pinned); nothing was done; said once",
+            pointer);
+    if (memory && !stream)
+        ph_device_release(memory->device);
+}
+
+/* The pool holds the live pinned block around address, if there is one. Lock held. */
+static void hold_for(ph__memory *memory, ph_pool *pool, const void *address)
+{
+    ph__pinned *block = ph__pinned_find(memory, (uintptr_t)address);
+    if (!block)
+        return;
+    for (size_t i = 0; i < block->holders.count; i++)
+        if (block->holders.at[i] == pool)
+            return;
+    if (ph__vec_push(&block->holders, pool))
+        pool->keeps++;
+    else
+        block->held_for_good = true;
+}
+
+void ph__memory_pin_used(ph_pool *pool, const void *address)
+{
+    ph__spin_lock(&pool->memory->lock);
+    hold_for(pool->memory, pool, address);
+    ph__spin_unlock(&pool->memory->lock);
+}
+
+void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src)
+{
+    ph__memory *memory = (ph__memory *)attachment;
+    ph__spin_lock(&memory->lock);
+    for (ph_pool *pool = memory->routes; pool; pool = pool->next_route) {
+        if (pool->capture_id != capture_id)
+            continue;
+        hold_for(memory, pool, dst);
+        hold_for(memory, pool, src);
+        break;
+    }
+    ph__spin_unlock(&memory->lock);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/pool.c: pools: making them, who holds them, and their end. */
+#include "memory/state.h"
+#include <string.h>
+
+/* One count for all pools of the process, whoever made them: no number is ever used twice. */
+static uint64_t next_number(void)
+{
+    static _Atomic uint64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+bool ph__pool_init(ph_pool *pool, ph__memory *memory)
+{
+    pool->memory = memory;
+    pool->use_count = 1;
+    pool->heap_options = (ph__heap_options){.no_split = pool->options.no_split};
+    pool->heap = ph__heap_create(&pool->heap_options);
+    if (!pool->heap)
+        return false;
+    pthread_mutex_init(&pool->replay_lock, NULL);
+    return true;
+}
+
+static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options *options, bool by_user,
+                        const char *call)
+{
+    ph__memory *memory = ph__memory_attach(device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    ph_pool *pool = ph__calloc(1, sizeof *pool);
+    if (!pool)
+        return ph__fail_host_memory(call, "the pool");
+    if (options)
+        pool->options = *options;
+    if (!ph__pool_init(pool, memory)) {
+        ph__free(pool);
+        return ph__fail_host_memory(call, "the pool");
+    }
+    uint64_t number = next_number();
+    pool->id = by_user ? (ph_pool_id){0, number} : (ph_pool_id){number, 0};
+    pool->device = ph_device_retain(device);
+    ph_pool *first = &memory->default_pool;
+    ph__spin_lock(&memory->lock);
+    pool->previous = first;
+    pool->next = first->next;
+    if (first->next)
+        first->next->previous = pool;
+    first->next = pool;
+    ph__spin_unlock(&memory->lock);
+    *out = pool;
+    return PH_OK;
+}
+
+ph_status ph_pool_create(ph_pool **out, ph_device *device, const ph_pool_options *options)
+{
+    static const char call[] = "ph_pool_create";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    if (options && !PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_pool_options");
+    if (options && !options->alloc != !options->free)
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                               "%s: only one of alloc and free is set; a source of segments needs both",
+                               call);
+    return create(out, device, options, true, call);
+}
+
+ph_status ph__pool_create_private(ph_pool **out, ph_device *device)
+{
+    *out = NULL;
+    return create(out, device, NULL, false, "ph_graph_capture_begin");
+}
+
+ph_device *ph__pool_device(const ph_pool *pool)
+{
+    return pool->memory->device;
+}
+
+ph_pool *ph_pool_retain(ph_pool *pool)
+{
+    if (!pool)
+        return NULL;
+    ph__spin_lock(&pool->memory->lock);
+    pool->use_count++;
+    ph__spin_unlock(&pool->memory->lock);
+    return pool;
+}
+
+void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
+{
+    if (--pool->keeps > 0 || pool->use_count > 0)
+        return;
+    pool->previous->next = pool->next;
+    if (pool->next)
+        pool->next->previous = pool->previous;
+    *dead = pool;
+}
+
+void ph__pool_bury(ph_pool *dead)
+{
+    if (!dead)
+        return;
+    ph__heap_destroy(dead->heap);
+    ph__walks_free(dead->walks);
+    ph__vec_free(&dead->given);
+    ph__mark_recycle(dead->memory, dead->replayed);
+    if (dead->last_replay)
+        ph__stream_release(dead->last_replay);
+    pthread_mutex_destroy(&dead->replay_lock);
+    ph__free(dead);
+}
+
+/* The last holder has gone. What is free goes back now when nothing uses it any more, else at the next
+ * chance. */
+static void end(ph__memory *memory, ph_pool *pool)
+{
+    ph_device *device = pool->device;
+    ph_pool *dead = NULL;
+    ph_error saved;
+    ph__error_save(&saved);
+    (void)ph__memory_sweep(memory, false);
+    ph__spin_lock(&memory->lock);
+    ph__pool_unkeep(pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
+    ph__error_restore(&saved);
+    ph_device_release(device);
+}
+
+void ph__pool_drop(ph_pool *pool, bool graph)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    if (graph)
+        pool->graphs--;
+    bool last = --pool->use_count == 0;
+    if (last) {
+        pool->keeps++;
+        ph__see(memory, PH__SEE_RETIRE, true);
+    }
+    ph__spin_unlock(&memory->lock);
+    if (last)
+        end(memory, pool);
+}
+
+void ph_pool_release(ph_pool *pool)
+{
+    if (pool)
+        ph__pool_drop(pool, false);
+}
+
+void ph__pool_graph_retain(ph_pool *pool)
+{
+    ph__spin_lock(&pool->memory->lock);
+    pool->use_count++;
+    pool->graphs++;
+    ph__spin_unlock(&pool->memory->lock);
+}
+
+void ph__pool_graph_release(ph_pool *pool)
+{
+    if (pool)
+        ph__pool_drop(pool, true);
+}
+
+ph_pool_id ph_pool_get_id(const ph_pool *pool)
+{
+    return pool ? pool->id : (ph_pool_id){0, 0};
+}
+
+size_t ph_pool_use_count(const ph_pool *pool)
+{
+    if (!pool)
+        return 0;
+    ph__spin_lock(&pool->memory->lock);
+    size_t count = pool->use_count;
+    ph__spin_unlock(&pool->memory->lock);
+    return count;
+}
+
+ph_status ph_pool_trim(ph_pool *pool)
+{
+    static const char call[] = "ph_pool_trim";
+    if (!pool)
+        return ph__fail_null(call, "pool");
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    bool idle = pool->recording == PH__IDLE && pool->graphs == 0;
+    bool later = idle && ph__capturing(memory);
+    if (later) {
+        pool->trim_wanted = true;
+        ph__see(memory, PH__SEE_RETIRE, true);
+    }
+    ph__spin_unlock(&memory->lock);
+    if (later)
+        return ph__trim_status(ph__memory_sweep(memory, false), call);
+    return idle ? ph__trim_status(ph__memory_trim_now(memory, PH__TRIM_ABANDONED, pool), call) : PH_OK;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/routing.c: which pool a request goes to: captures by stream, then the thread's scopes, then the
+ * default pool. */
+#include "memory/state.h"
+#include <stdlib.h>
+
+/* The calling thread's innermost scope, of whatever device. */
+static _Thread_local ph_pool *scope_top;
+
+ph_pool *ph__scope_innermost(const ph__memory *memory)
+{
+    for (ph_pool *pool = scope_top; pool; pool = pool->outer_scope)
+        if (pool->memory == memory)
+            return pool;
+    return NULL;
+}
+
+static ph_pool *pool_of_capture(ph__memory *memory, uint64_t capture_id)
+{
+    ph__spin_lock(&memory->lock);
+    ph_pool *pool = memory->routes;
+    while (pool && pool->capture_id != capture_id)
+        pool = pool->next_route;
+    ph__spin_unlock(&memory->lock);
+    return pool;
+}
+
+ph_status ph__route(ph__memory *memory, ph__request *request)
+{
+    uint64_t capture_id;
+    request->pool = &memory->default_pool;
+    request->capture_id = 0;
+    if (!ph__sees(memory, PH__SEE_SCOPES | PH__SEE_ROUTES))
+        return PH_OK;
+    PH_TRY(ph__stream_find_capture(&capture_id, request->stream, request->call));
+    ph_pool *pool = capture_id ? pool_of_capture(memory, capture_id) : ph__scope_innermost(memory);
+    if (!pool)
+        return PH_OK;
+    request->pool = pool;
+    request->capture_id = capture_id;
+    return PH_OK;
+}
+
+/* ---- scopes ---- */
+
+ph_status ph__fail_busy(const char *call, const ph_pool *pool, ph__recording by)
+{
+    return ph__fail_native(
+        PH_ERROR_POOL_BUSY, 0, NULL,
+        "%s: pool {%llu, %llu} is being recorded to by %s; end that first, or use another pool", call,
+        (unsigned long long)pool->id.first, (unsigned long long)pool->id.second,
+        by == PH__IN_SCOPE ? "an open scope (ph_pool_begin)" : "a capture");
+}
+
+/* Sets the recording and retains the pool; returns what was in the way. */
+static ph__recording start(ph_pool *pool, ph__recording recording)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    ph__recording before = pool->recording;
+    if (before == PH__IDLE) {
+        pool->recording = recording;
+        pool->use_count++;
+        if (recording == PH__IN_CAPTURE)
+            pool->graphs++;
+        else if (memory->scopes++ == 0)
+            ph__see(memory, PH__SEE_SCOPES, true);
+    }
+    ph__spin_unlock(&memory->lock);
+    return before;
+}
+
+ph_status ph_pool_begin(ph_pool *pool)
+{
+    static const char call[] = "ph_pool_begin";
+    if (!pool)
+        return ph__fail_null(call, "pool");
+    ph__recording by = start(pool, PH__IN_SCOPE);
+    if (by != PH__IDLE)
+        return ph__fail_busy(call, pool, by);
+    pool->outer_scope = scope_top;
+    scope_top = pool;
+    return PH_OK;
+}
+
+ph_status ph_pool_end(ph_pool *pool)
+{
+    static const char call[] = "ph_pool_end";
+    if (!pool)
+        return ph__fail_null(call, "pool");
+    if (scope_top != pool)
+        return ph__fail_native(PH_ERROR_STATE, 0, NULL,
+                               "%s: the pool is not this thread's innermost scope; scopes end in the reverse "
+                               "order of their begins, on the same thread",
+                               call);
+    ph__memory *memory = pool->memory;
+    scope_top = pool->outer_scope;
+    ph__spin_lock(&memory->lock);
+    pool->outer_scope = NULL;
+    pool->recording = PH__IDLE;
+    if (--memory->scopes == 0)
+        ph__see(memory, PH__SEE_SCOPES, false);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_drop(pool, false);
+    return PH_OK;
+}
+
+/* ---- captures ---- */
+
+ph_status ph__pool_record_begin(ph_pool *pool, ph_device *device, const char *call)
+{
+    if (!pool)
+        return ph__fail_null(call, "pool");
+    if (pool->memory->device != device)
+        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
+                               "%s: the pool is of device %s, the capture of device %s", call,
+                               pool->memory->device->name, device->name);
+    ph__recording by = start(pool, PH__IN_CAPTURE);
+    return by == PH__IDLE ? PH_OK : ph__fail_busy(call, pool, by);
+}
+
+void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    pool->capture_id = capture_id;
+    pool->next_route = memory->routes;
+    memory->routes = pool;
+    ph__see(memory, PH__SEE_ROUTES, true);
+    ph__spin_unlock(&memory->lock);
+}
+
+void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    if (capture_id != 0 && pool->capture_id == capture_id)
+        for (ph_pool **at = &memory->routes; *at; at = &(*at)->next_route)
+            if (*at == pool) {
+                *at = pool->next_route;
+                break;
+            }
+    ph__see(memory, PH__SEE_ROUTES, memory->routes != NULL);
+    ph__walk *walks = pool->walks;
+    pool->walks = NULL;
+    pool->capture_id = 0;
+    pool->recording = PH__IDLE;
+    pool->given.count = pool->given_merged = 0;
+    bool spent = memory->spare == NULL;
+    ph__spin_unlock(&memory->lock);
+    ph__walks_free(walks);
+    if (!spent)
+        return;
+    ph__uses *spare = ph__uses_create();
+    ph__spin_lock(&memory->lock);
+    if (!memory->spare) {
+        memory->spare = spare;
+        spare = NULL;
+    }
+    ph__spin_unlock(&memory->lock);
+    ph__uses_destroy(memory, spare);
+}
+
+/* ---- what a capture was given ---- */
+
+static int by_base(const void *a, const void *b)
+{
+    const ph__span *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+static void merge_given(ph_pool *pool)
+{
+    size_t count = 0;
+    ph__span *at = pool->given.at;
+    if (pool->given.count > 1)
+        qsort(at, pool->given.count, sizeof *at, by_base);
+    for (size_t i = 0; i < pool->given.count; i++) {
+        if (count > 0 && at[i].base <= at[count - 1].base + at[count - 1].size) {
+            uintptr_t end = at[i].base + at[i].size;
+            if (end > at[count - 1].base + at[count - 1].size)
+                at[count - 1].size = end - at[count - 1].base;
+        } else {
+            at[count++] = at[i];
+        }
+    }
+    pool->given.count = pool->given_merged = count;
+}
+
+bool ph__given_reserve(ph_pool *pool)
+{
+    if (pool->given.count < pool->given.capacity)
+        return true;
+    if (pool->given.count >= 2 * pool->given_merged + 64)
+        merge_given(pool);
+    return ph__vec_reserve(&pool->given, 1);
+}
+
+void ph__given_note(ph_pool *pool, const ph__block *block)
+{
+    ph__mseg_of(block)->captured = true;
+    size_t count = pool->given.count;
+    if (count > 0 && pool->given.at[count - 1].base == block->address &&
+        pool->given.at[count - 1].size == block->size)
+        return;
+    pool->given.at[pool->given.count++] = (ph__span){block->address, block->size};
+}
+
+/* Room is made outside the lock; the spans may grow in number meanwhile, by other threads' requests. */
+ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t capture_id)
+{
+    ph__memory *memory = pool->memory;
+    PH__VEC(ph__span) copy = {0};
+    bool fits = false;
+    *out = (ph__ranges){0};
+    while (!fits) {
+        ph__spin_lock(&memory->lock);
+        merge_given(pool);
+        size_t count = pool->capture_id == capture_id ? pool->given.count : 0;
+        fits = count <= copy.capacity;
+        if (fits && count > 0)
+            for (copy.count = 0; copy.count < count; copy.count++)
+                copy.at[copy.count] = pool->given.at[copy.count];
+        ph__spin_unlock(&memory->lock);
+        if (!fits && !ph__vec_reserve(&copy, count))
+            return ph__fail_host_memory("ph_graph_capture_end", "the ranges of the capture");
+    }
+    ph_status status = PH_OK;
+    for (size_t i = 0; i < copy.count && status == PH_OK; i++)
+        if (!ph__ranges_add(out, copy.at[i].base, copy.at[i].size, memory))
+            status = ph__fail_host_memory("ph_graph_capture_end", "the ranges of the capture");
+    ph__vec_free(&copy);
+    if (status != PH_OK)
+        ph__ranges_free(out);
+    return status;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/state.h: what the files of the memory layer share: the state that hangs on a device, its pools, and
+ * what hangs on segments and blocks. Nobody outside this layer includes it. */
+#ifndef PH_MEMORY_STATE_H
+#define PH_MEMORY_STATE_H
+#include "base/alloc.h"
+#include "memory/account.h"
+#include "memory/block.h"
+#include "memory/memory.h"
+
+typedef struct ph__memory ph__memory;
+typedef struct ph__pinned ph__pinned;
+typedef struct ph__walk ph__walk;
+typedef struct ph__batch ph__batch;
+typedef struct ph__history ph__history;
+
+/* A stream that uses a block beside the one that it was allocated on. */
+typedef struct ph__use {
+    ph_stream *stream;    /* retained */
+    uint64_t capture_id;  /* the use is captured work of this capture; 0: ordinary work */
+    ph__drv_event *event; /* behind that work, once the block is freed; NULL: not recorded yet */
+} ph__use;
+
+typedef enum ph__life {
+    PH__LIVE,     /* in the caller's hands */
+    PH__FREEING,  /* a thread is freeing it just now, without the lock */
+    PH__DEFERRED, /* freed; waits for captures to end, or for the captured graph to order its reuse */
+    PH__PENDING   /* freed; waits for the events of its uses */
+} ph__life;
+
+/* What hangs on a block (of either kind) that other streams use, from the first such use on. */
+typedef struct ph__uses {
+    struct ph__uses *next; /* in the deferred or the pending list */
+    ph_pool *pool;
+    ph__block *block; /* one of the two */
+    ph__pinned *pinned;
+    ph__life life;
+    PH__VEC(ph__use) list;
+    bool marked; /* the markers are the ends of all involved streams when it was freed, in this capture */
+    uint64_t marker_capture;
+    PH__VEC(ph__drv_node *) markers;
+} ph__uses;
+
+/* ph__block.user holds a ph__uses * and, in its low bits, how many trackers the block has (15: that many or
+ * more, for good). Thus tracking needs no memory, and a plain block has NULL. */
+#define PH__TRACKED ((uintptr_t)15)
+static inline ph__uses *ph__block_uses(const ph__block *block)
+{
+    return (ph__uses *)((uintptr_t)block->user & ~PH__TRACKED);
+}
+static inline bool ph__block_is_live(const ph__block *block)
+{
+    const ph__uses *uses = ph__block_uses(block);
+    return !uses || uses->life == PH__LIVE;
+}
+static inline void ph__block_set_uses(ph__block *block, ph__uses *uses)
+{
+    block->user = (void *)((uintptr_t)uses | ((uintptr_t)block->user & PH__TRACKED));
+}
+
+/* The memory of a segment, which the block core knows as numbers. */
+typedef struct ph__mseg {
+    ph_pool *pool;
+    ph_stream *stream; /* retained */
+    uintptr_t address;
+    size_t size;
+    bool small;
+    bool captured;         /* a capture was given blocks of it: replays write it, whatever the core says */
+    struct ph__mseg *next; /* in a batch */
+} ph__mseg;
+
+/* A pinned block: a power of two, with an allocation of its own at the driver. */
+struct ph__pinned {
+    uintptr_t address;
+    size_t size, requested;
+    unsigned size_class;
+    uint64_t generation, capture_id; /* the capture that it was handed out in */
+    ph_stream *stream;               /* retained; NULL once its end is known to the uses */
+    ph_pool *pool;
+    ph__uses *uses;
+    unsigned trackers;
+    bool free, freed_by_user;   /* in a free list; freed, but waiting */
+    bool held_for_good;         /* it could not be noted who holds it: until the device is closed */
+    PH__VEC(ph_pool *) holders; /* pools whose captures read it; each is kept */
+    ph__pinned *next;           /* in a free list, the held list or a batch */
+};
+enum {
+    PH__PINNED_CLASSES = 48
+};
+
+typedef enum ph__recording {
+    PH__IDLE,
+    PH__IN_SCOPE,
+    PH__IN_CAPTURE
+} ph__recording;
+
+typedef struct ph__span {
+    uintptr_t base;
+    size_t size;
+} ph__span;
+
+/* use_count counts handles, captures and scopes; keeps counts what the object itself must outlive: segments,
+ * pinned blocks, code in progress. The object goes when both are 0. */
+struct ph_pool {
+    ph__memory *memory;
+    ph_device *device; /* retained while use_count > 0; not by the default pool */
+    ph_pool *previous, *next;
+    ph__heap *heap;
+    ph__heap_options heap_options;
+    ph_pool_id id;
+    ph_pool_options options;
+    size_t use_count, keeps;
+    size_t graphs; /* of use_count: captures that have not been released */
+    size_t reserved, waiting, marked;
+    bool trim_wanted; /* asked for while a capture was open */
+    ph__account account;
+
+    ph__recording recording;
+    ph_pool *outer_scope; /* the scope that this pool's one was opened in */
+    ph_pool *next_route;  /* in the list of published captures */
+    uint64_t capture_id;  /* published; 0: none */
+    PH__VEC(ph__span) given;
+    size_t given_merged; /* of them, at the last merge */
+    ph__walk *walks;
+
+    pthread_mutex_t replay_lock;
+    ph_stream *last_replay;  /* retained */
+    ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
+    bool replay_marked;
+    _Atomic uint64_t epoch;
+
+    ph__pinned *pinned_free[PH__PINNED_CLASSES];
+};
+
+/* Reasons for a call to leave the short path. */
+enum {
+    PH__SEE_SCOPES = 1,
+    PH__SEE_ROUTES = 2,
+    PH__SEE_PENDING = 4,
+    PH__SEE_DEFERRED = 8,
+    PH__SEE_RETIRE = 16,
+    PH__SEE_HISTORY = 32,
+    PH__SEE_POISON = 64
+};
+
+struct ph__memory {
+    ph__attachment attachment; /* first */
+    ph_device *device;         /* borrowed: the state is a part of it */
+    const ph__driver *driver;
+    atomic_uint attention; /* PH__SEE_*, changed under the lock */
+    ph__spinlock lock; /* everything below that has no other lock; never held across driver or user code */
+    uint64_t generation, generation_end;
+    ph_pool default_pool;
+    ph__account account;
+    ph__ranges segments; /* of all pools; values are ph__segment */
+    size_t reserved, limit;
+    size_t scopes;
+    ph_pool *routes;
+    ph__uses *deferred, *pending;
+    ph__uses **pending_last;
+    ph__uses *spare; /* one record kept for a free when there is no host memory */
+    ph__ranges pinned;
+    ph__pinned *held;
+    _Atomic uint64_t deaths;
+    ph__history *history;
+    PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
+    size_t event_count;
+
+    pthread_mutex_t
+        settling; /* who polls, waits and gives back: pending removals and batches; above `lock` */
+    ph__batch *batches;
+    ph__deferred sweep;                /* what waits for the end of all captures; these two under the lock: */
+    bool sweep_deferred, sweep_cached; /* it is in the device's queue; ph_memory_trim asked for it */
+    ph__memory *next_memory;           /* in the process's list */
+};
+
+/* ---- attach.c ---- */
+ph__memory *ph__memory_attach(ph_device *device, const char *call); /* NULL with the record set */
+static inline ph__memory *ph__memory_of(const ph_device *device)
+{
+    return (ph__memory *)ph__device_attached(device, PH__ATTACH_MEMORY);
+}
+/* The memory that address belongs to, of any device of the process, with the device retained; NULL: none. */
+ph__memory *ph__memory_of_address(uintptr_t address);
+
+static inline void ph__see(ph__memory *memory, unsigned flag, bool on)
+{
+    unsigned old = atomic_load_explicit(&memory->attention, memory_order_relaxed);
+    atomic_store_explicit(&memory->attention, on ? old | flag : old & ~flag, memory_order_release);
+}
+static inline bool ph__capturing(const ph__memory *memory)
+{
+    return atomic_load_explicit(&memory->device->open_captures, memory_order_acquire) != 0;
+}
+
+/* ---- allocator.c ---- all with the lock held */
+uint64_t ph__generation_chunk(void);
+static inline uint64_t ph__next_generation(ph__memory *memory)
+{
+    if (memory->generation == memory->generation_end) {
+        memory->generation = ph__generation_chunk();
+        memory->generation_end = memory->generation + ((uint64_t)1 << 20);
+    }
+    return memory->generation++;
+}
+/* The block in use that address is in, live or waiting. */
+ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address);
+static inline ph__mseg *ph__mseg_of(const ph__block *block)
+{
+    return block->segment->user;
+}
+/* What was decided about a request. */
+typedef struct ph__request {
+    size_t bytes, rounded;
+    ph_stream *stream;
+    ph_pool *pool;
+    uint64_t capture_id; /* of the pool's capture; 0: not for one */
+    const char *call;
+} ph__request;
+/* Takes a cached block, counts it and gives it a generation. NULL: none, or *no_memory. */
+ph__block *ph__memory_take(ph__memory *memory, const ph__request *request, bool *no_memory);
+/* Counts a block just taken, from wherever. */
+void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block);
+/* The block leaves the caller's hands: counted, trackers told, history. It is active until given. */
+void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream);
+/* Gives an active block back to its heap; the record of uses is the caller's. */
+void ph__memory_give(ph__memory *memory, ph__block *block);
+
+/* ---- free.c ---- false: the pointer is no live block. No lock held. */
+bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream);
+ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
+
+/* ---- provider.c ---- does not set the error record, but for what a pool's own function sets */
+typedef enum ph__growth_kind {
+    PH__GREW,
+    PH__NO_HOST_MEMORY,
+    PH__NO_DEVICE_MEMORY, /* the driver's, or a pool's own source */
+    PH__AT_DEVICE_LIMIT,
+    PH__AT_POOL_LIMIT,
+    PH__TOO_LARGE,
+    PH__DRIVER_FAILED,
+    PH__SOURCE_MISALIGNED
+} ph__growth_kind;
+typedef struct ph__growth {
+    ph__growth_kind kind;
+    int result;       /* the driver's number */
+    ph_status source; /* what the pool's own function returned; PH_OK when it has none */
+    size_t segment_bytes;
+} ph__growth;
+/* Gets a segment for the request and takes the block. No lock held. */
+ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *request);
+/* Gives memory back that is in no heap any more, and drops the record. No lock held. */
+void ph__mseg_destroy(ph__memory *memory, ph__mseg *segment);
+
+/* ---- miss.c ---- */
+ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request);
+
+/* ---- routing.c ---- */
+ph_status ph__fail_busy(const char *call, const ph_pool *pool, ph__recording by);
+/* fills in pool and capture_id. No lock held. */
+ph_status ph__route(ph__memory *memory, ph__request *request);
+/* Remembers that the capture of the pool was given the block. false: no host memory. Lock held. */
+bool ph__given_reserve(ph_pool *pool);
+void ph__given_note(ph_pool *pool, const ph__block *block);
+ph_pool *ph__scope_innermost(const ph__memory *memory);
+
+/* ---- pool.c ---- */
+bool ph__pool_init(ph_pool *pool, ph__memory *memory);
+/* With the lock held; the object may be gone afterwards: *dead is then to be passed to ph__pool_bury, without
+ * the lock. */
+void ph__pool_unkeep(ph_pool *pool, ph_pool **dead);
+void ph__pool_bury(ph_pool *dead); /* takes NULL */
+void ph__pool_drop(ph_pool *pool, bool graph);
+
+/* ---- events.c ---- no lock held, none of these touches the error record */
+/* Records an event behind the work of the stream so far. NULL: not now, because a capture is open or the
+ * driver failed; try again later. *failure: the driver's number where one failed, else as it was. */
+ph__drv_event *ph__mark_stream(ph__memory *memory, ph_stream *stream, int *failure);
+ph__drv_event *ph__mark_take(ph__memory *memory, int *failure); /* an idle event; NULL: none to be had */
+/* True when the event's work is done. wait: blocks until then. */
+bool ph__mark_done(ph__memory *memory, ph__drv_event *event, bool wait, int *failure);
+void ph__mark_recycle(ph__memory *memory, ph__drv_event *event); /* takes NULL */
+
+/* ---- uses.c ---- */
+ph__uses *ph__uses_create(void);                           /* NULL: no memory */
+void ph__uses_destroy(ph__memory *memory, ph__uses *uses); /* no lock held; takes NULL */
+/* Adds a use, once per stream and capture; false when out of memory. The first two never fail. */
+bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id);
+/* A freed block whose record is in no list: waits as long as it must. freed_on may be NULL. No lock held. */
+void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
+/* Turns deferred blocks into pending ones, or gives them back, as far as the open captures allow;
+ * capture_id: this one has ended. No lock held. */
+void ph__deferred_process(ph__memory *memory, uint64_t capture_id);
+/* Polls the pending ones. settling held, no capture open. */
+void ph__pending_process(ph__memory *memory, bool wait, int *failure);
+/* Gives back a block of either kind whose uses are over, and destroys the record. No lock held. */
+void ph__uses_finish(ph__memory *memory, ph__uses *uses);
+
+/* ---- poison.c ---- fills a freed block in stream order, where that is safe. No lock held. */
+void ph__poison(ph__memory *memory, const ph__block *block);
+
+/* ---- reach.c ---- */
+/* Notes the ends of the streams involved in a block that is being freed; false: it must wait. No lock held.
+ */
+bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
+/* Gives back the deferred blocks of the request's stream that its next node is ordered behind. */
+void ph__reach_reclaim(ph__memory *memory, const ph__request *request);
+void ph__walks_free(ph__walk *walk);
+
+/* ---- settle.c ---- giving memory back */
+typedef enum ph__trim {
+    PH__TRIM_ABANDONED, /* what no one can allocate from any more */
+    PH__TRIM_CACHED     /* and the default pool, and one more */
+} ph__trim;
+/* What is due, without waiting: nothing while a capture is open, or when another thread is at it. */
+void ph__memory_process(ph__memory *memory);
+/* Waits for all work that used it. No capture may be open. Gives the driver's number where one failed: what that
+ * was about goes back at a later chance. */
+int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra);
+/* Does what is due now, or when the last open capture has ended. cached: everything that ph_memory_trim
+ * gives. */
+int ph__memory_sweep(ph__memory *memory, bool cached);
+ph_status ph__trim_status(int result, const char *call); /* of the two */
+void ph__batches_destroy(ph__memory *memory); /* at the end: nothing runs any more */
+void ph__retire_wanted(ph__memory *memory,
+                       const ph__segment *segment); /* lock held: the segment became empty */
+
+void ph__mseg_close(ph__memory *memory, ph__mseg *mseg); /* at the end: without accounts */
+
+/* ---- pinned.c ---- */
+ph__pinned *ph__pinned_find(const ph__memory *memory,
+                            uintptr_t address);                 /* lock held: live, and interior too */
+void ph__pinned_give(ph__memory *memory, ph__pinned *block);    /* lock held; its stream has been released */
+void ph__pinned_destroy(ph__memory *memory, ph__pinned *block); /* back to the driver. No lock held */
+void ph__held_process(ph__memory *memory);     /* lets go what only dead pools held. settling held */
+ph__pinned *ph__pinned_collect(ph_pool *pool); /* lock held: all free ones, a list */
+void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src);
+void ph__pinned_close(ph__memory *memory);     /* at the end: all of them */
+
+/* ---- replay.c ---- */
+ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
+
+/* ---- history.c ---- lock held; only with PH__SEE_HISTORY */
+typedef enum ph__happening {
+    PH__ALLOC,
+    PH__FREE,
+    PH__SEGMENT_ALLOC,
+    PH__SEGMENT_FREE,
+    PH__OOM
+} ph__happening;
+void ph__history_note(ph__memory *memory, ph__happening what, uintptr_t address, size_t size,
+                      const ph_pool *pool, const ph_stream *stream, uint64_t generation);
+
+static inline bool ph__sees(const ph__memory *memory, unsigned flags)
+{
+    return (atomic_load_explicit(&memory->attention, memory_order_acquire) & flags) != 0;
+}
+static inline bool ph__pool_is_default(const ph_pool *pool)
+{
+    return pool == &pool->memory->default_pool;
+}
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/uses.c: blocks that other streams use: what is remembered, and how long a freed one waits. */
+#include "memory/state.h"
+
+ph__uses *ph__uses_create(void)
+{
+    ph__uses *uses = ph__calloc(1, sizeof *uses);
+    if (!uses)
+        return NULL;
+    if (!ph__vec_reserve(&uses->list, 2)) {
+        ph__free(uses);
+        return NULL;
+    }
+    return uses;
+}
+
+void ph__uses_destroy(ph__memory *memory, ph__uses *uses)
+{
+    if (!uses)
+        return;
+    for (size_t i = 0; i < uses->list.count; i++) {
+        ph__mark_recycle(memory, uses->list.at[i].event);
+        ph__stream_release(uses->list.at[i].stream);
+    }
+    ph__vec_free(&uses->list);
+    ph__vec_free(&uses->markers);
+    ph__free(uses);
+}
+
+bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id)
+{
+    for (size_t i = 0; i < uses->list.count; i++)
+        if (uses->list.at[i].stream == stream && uses->list.at[i].capture_id == capture_id)
+            return true;
+    if (!ph__vec_reserve(&uses->list, 1))
+        return false;
+    uses->list.at[uses->list.count++] = (ph__use){ph__stream_retain(stream), capture_id, NULL};
+    return true;
+}
+
+static void drop_use(ph__memory *memory, ph__uses *uses, size_t i)
+{
+    ph__use use = uses->list.at[i];
+    uses->list.at[i] = uses->list.at[--uses->list.count];
+    ph__mark_recycle(memory, use.event);
+    ph__stream_release(use.stream);
+}
+
+static void unmark(ph__memory *memory, ph__uses *uses)
+{
+    if (!uses->marked)
+        return;
+    ph__spin_lock(&memory->lock);
+    uses->marked = false;
+    uses->pool->marked--;
+    ph__spin_unlock(&memory->lock);
+}
+
+void ph__uses_finish(ph__memory *memory, ph__uses *uses)
+{
+    ph__block *block = uses->block;
+    ph__pinned *pinned = uses->pinned;
+    unmark(memory, uses);
+    if (block)
+        ph__poison(memory, block);
+    ph__spin_lock(&memory->lock);
+    memory->account.waiting--;
+    uses->pool->account.waiting--;
+    uses->pool->waiting--;
+    if (block) {
+        block->user = NULL;
+        ph__memory_give(memory, block);
+    } else {
+        pinned->uses = NULL;
+        ph__pinned_give(memory, pinned);
+    }
+    ph__spin_unlock(&memory->lock);
+    ph__uses_destroy(memory, uses);
+}
+
+static void push_deferred(ph__memory *memory, ph__uses *uses)
+{
+    uses->life = PH__DEFERRED;
+    uses->next = memory->deferred;
+    memory->deferred = uses;
+    ph__see(memory, PH__SEE_DEFERRED, true);
+}
+
+void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
+{
+    bool capturing = ph__capturing(memory);
+    bool marked = capturing && ph__reach_mark(memory, uses, freed_on);
+    ph__spin_lock(&memory->lock);
+    memory->account.waiting++;
+    uses->pool->account.waiting++;
+    uses->pool->waiting++;
+    uses->marked = marked;
+    if (marked)
+        uses->pool->marked++;
+    push_deferred(memory, uses);
+    ph__spin_unlock(&memory->lock);
+    if (!capturing)
+        ph__deferred_process(memory, 0);
+}
+
+/* Captured work is not running: such uses end with their capture. */
+static void drop_captured(ph__memory *memory, ph__uses *uses, uint64_t capture_id, bool all)
+{
+    for (size_t i = uses->list.count; i-- > 0;) {
+        uint64_t of = uses->list.at[i].capture_id;
+        if (of != 0 && (all || of == capture_id))
+            drop_use(memory, uses, i);
+    }
+    if (all || uses->marker_capture == capture_id)
+        unmark(memory, uses);
+}
+
+static void push_pending(ph__memory *memory, ph__uses *uses)
+{
+    int later = PH__R_OK; /* what has no event gets one when the list is processed */
+    for (size_t i = 0; i < uses->list.count; i++)
+        uses->list.at[i].event = ph__mark_stream(memory, uses->list.at[i].stream, &later);
+    ph__spin_lock(&memory->lock);
+    uses->life = PH__PENDING;
+    uses->next = NULL;
+    *memory->pending_last = uses;
+    memory->pending_last = &uses->next;
+    ph__see(memory, PH__SEE_PENDING, true);
+    ph__spin_unlock(&memory->lock);
+}
+
+void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
+{
+    bool open = ph__capturing(memory);
+    ph__spin_lock(&memory->lock);
+    ph__uses *uses = memory->deferred;
+    memory->deferred = NULL;
+    ph__see(memory, PH__SEE_DEFERRED, false);
+    ph__spin_unlock(&memory->lock);
+    while (uses) {
+        ph__uses *next = uses->next;
+        drop_captured(memory, uses, capture_id, !open);
+        if (uses->list.count == 0) {
+            ph__uses_finish(memory, uses);
+        } else if (!open) {
+            push_pending(memory, uses);
+        } else {
+            ph__spin_lock(&memory->lock);
+            push_deferred(memory, uses);
+            ph__spin_unlock(&memory->lock);
+        }
+        uses = next;
+    }
+}
+
+/* Streams that were found busy in this round: not asked again. */
+typedef struct busy {
+    const ph_stream *at[16];
+    unsigned count;
+} busy;
+
+static bool is_busy(const busy *streams, const ph_stream *stream)
+{
+    for (unsigned i = 0; i < streams->count; i++)
+        if (streams->at[i] == stream)
+            return true;
+    return false;
+}
+
+/* True when all uses of the block are over. */
+static bool poll_uses(ph__memory *memory, ph__uses *uses, busy *streams, bool wait, int *failure)
+{
+    for (size_t i = uses->list.count; i-- > 0;) {
+        ph__use *use = &uses->list.at[i];
+        if (!use->event)
+            use->event = ph__mark_stream(memory, use->stream, failure);
+        if (!use->event || is_busy(streams, use->stream))
+            continue;
+        if (ph__mark_done(memory, use->event, wait, failure))
+            drop_use(memory, uses, i);
+        else if (streams->count < 16)
+            streams->at[streams->count++] = use->stream;
+    }
+    return uses->list.count == 0;
+}
+
+void ph__pending_process(ph__memory *memory, bool wait, int *failure)
+{
+    busy streams = {.count = 0};
+    ph__uses *kept = NULL, **kept_last = &kept;
+    ph__spin_lock(&memory->lock);
+    ph__uses *uses = memory->pending;
+    memory->pending = NULL;
+    memory->pending_last = &memory->pending;
+    ph__spin_unlock(&memory->lock);
+    while (uses) {
+        ph__uses *next = uses->next;
+        if (poll_uses(memory, uses, &streams, wait, failure)) {
+            ph__uses_finish(memory, uses);
+        } else {
+            *kept_last = uses;
+            kept_last = &uses->next;
+        }
+        uses = next;
+    }
+    ph__spin_lock(&memory->lock);
+    *kept_last = memory->pending;
+    if (kept && !memory->pending)
+        memory->pending_last = kept_last;
+    memory->pending = kept;
+    ph__see(memory, PH__SEE_PENDING, memory->pending != NULL);
+    ph__spin_unlock(&memory->lock);
+}

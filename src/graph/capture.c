@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/capture.c: capturing into a graph, as a transaction: begin, end, abort, and the form that calls a
+ * function. */
+#include "base/log.h"
+#include "graph/graph.h"
+
+/* ---- begin ---- */
+static ph_status check_options(const ph_capture_options *options, const char *call)
+{
+    if (!PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_capture_options");
+    if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: %d is no capture mode; use PH_CAPTURE_GLOBAL, PH_CAPTURE_THREAD_LOCAL or PH_CAPTURE_RELAXED",
+            call, (int)options->mode);
+    if (options->enable_annotations)
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: annotations are not part of this version; leave enable_annotations off", call);
+    return PH_OK;
+}
+
+static ph_status prepare(ph_device *device, const char *call)
+{
+    ph_status status = ph_device_synchronize(device);
+    if (status == PH_OK)
+        status = ph_memory_trim(device);
+    if (status != PH_OK)
+        ph__error_prefix("%s: preparing the device", call);
+    return status;
+}
+
+/* The pool is recorded to before the driver's capture begins: else another thread's free could slip work into
+ * the capture. */
+static ph_status open_pool(ph_graph *graph, ph_pool *pool, const char *call)
+{
+    ph_pool *made = NULL;
+    if (pool == NULL)
+        PH_TRY(ph__pool_create_private(&made, graph->device));
+    ph_pool *used = pool ? pool : made;
+    ph_status status = ph__pool_record_begin(used, graph->device, call);
+    ph_pool_release(made); /* from here on the recording holds it */
+    if (status != PH_OK)
+        return status;
+    status = ph__graph_add_pool(&graph->own, graph, used, call);
+    if (status != PH_OK) {
+        ph__pool_record_end(used, 0);
+        ph__pool_graph_release(used);
+    }
+    return status;
+}
+
+/* The user destroys the stream under the capture: it ends here, and the graph says why. */
+static void on_lost(ph__capture *capture)
+{
+    ph_graph *graph = capture->owner;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph__graph_drop_capture(graph);
+    ph__graph_fail(
+        graph, ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_INVALIDATED, "cuStreamDestroy",
+                               "ph_stream_destroy: the stream of an open capture was destroyed, which aborts "
+                               "the capture; end it first"));
+    ph__graph_clear(graph);
+    ph__error_restore(&saved);
+}
+
+static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
+                              const char *call)
+{
+    graph->device = ph_device_retain(stream->device);
+    graph->stream = ph__stream_retain(stream);
+    graph->liveness = options->check_input_liveness;
+    graph->capture.owner = graph;
+    graph->capture.lost = on_lost;
+    PH_TRY(open_pool(graph, options->pool, call));
+    ph_status status = ph__capture_begin(&graph->capture, stream, options->mode, call);
+    if (status != PH_OK)
+        ph__pool_record_end(graph->own->pool, 0);
+    else
+        ph__pool_record_publish(graph->own->pool, graph->capture.id);
+    return status;
+}
+
+static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
+                       ph__graph_call which)
+{
+    const char *call = ph__graph_calls[which].name;
+    static const ph_capture_options defaults;
+    PH_TRY(ph__graph_check(graph, which));
+    PH_TRY(ph__stream_check(stream, call));
+    options = options ? options : &defaults;
+    PH_TRY(check_options(options, call));
+    if (stream->is_default)
+        return ph__fail_native(
+            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, "cuStreamBeginCapture",
+            "%s: captures must run on a stream other than the legacy default stream; make one with "
+            "ph_stream_create (replaying on it is fine)",
+            call);
+    if (options->prepare)
+        PH_TRY(prepare(stream->device, call));
+    ph_status status = open_capture(graph, stream, options, call);
+    if (status != PH_OK) {
+        ph__graph_clear(graph);
+        return status;
+    }
+    graph->capture_open = true;
+    graph->state = PH_GRAPH_CAPTURING;
+    status = ph__hooks_run(graph, PH_HOOK_CAPTURE_START, stream, 0);
+    if (status != PH_OK && graph->state == PH_GRAPH_CAPTURING)
+        ph_graph_capture_abort(graph);
+    ph__graph_leave(graph);
+    return status;
+}
+
+ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options)
+{
+    return begin(graph, stream, options, PH__CALL_CAPTURE_BEGIN);
+}
+
+/* ---- end ---- */
+/* The pool stops recording, whatever became of the capture; its memory stays. */
+static void close_pool(ph_graph *graph)
+{
+    ph__pool_record_end(graph->own->pool, graph->capture.id);
+    graph->capture_open = false;
+}
+
+void ph__graph_drop_capture(ph_graph *graph)
+{
+    ph__drv_graph *none;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph_ignore(ph__capture_end(&none, &graph->capture, true, "ph_graph_capture_abort"));
+    close_pool(graph);
+    ph__error_restore(&saved);
+}
+
+/* Fails for good: what the capture held goes at once, what the graph was told to retain stays until reset. */
+static ph_status fail_capture(ph_graph *graph, ph_status status)
+{
+    ph__graph_fail(graph, status);
+    ph__graph_clear(graph);
+    return status;
+}
+
+/* Reads the captured graph back while the pool still knows what the capture was given. */
+static ph_status take_record(ph_graph *graph, const char *call)
+{
+    ph__ranges ranges = {0};
+    ph__inputs inputs = {0};
+    PH_TRY(ph__pool_record_ranges(&ranges, graph->own->pool, graph->capture.id));
+    ph_status status = ph__record_build(&graph->record, graph->device, graph->template, &ranges, call);
+    ph__writer_add(graph->own, &ranges);
+    PH_TRY(status);
+    PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
+    PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+    ph__graph_set_inputs(graph, &inputs);
+    return PH_OK;
+}
+
+/* From the driver's graph to what the user sees. */
+static ph_status complete(ph_graph *graph, const char *call)
+{
+    graph->state = PH_GRAPH_ENDED;
+    if (graph->record->node_count == 0)
+        ph__log(PH_LOG_WARNING,
+                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
+                "device?",
+                call);
+    graph->in_end_hooks = true;
+    ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_END, graph->stream, 0);
+    graph->in_end_hooks = false;
+    if (status == PH_OK && !graph->keep)
+        status = ph__graph_make_exec(graph, call);
+    if (status != PH_OK)
+        return fail_capture(graph, status);
+    ph__stream_release(graph->stream);
+    graph->stream = NULL;
+    return PH_OK;
+}
+
+static ph_status end_body_failed(ph_graph *graph, ph_status body)
+{
+    if (graph == NULL || graph->busy || !graph->capture_open)
+        return body;
+    ph_error cause;
+    ph__error_save(&cause);
+    ph__graph_drop_capture(graph);
+    if (graph->state == PH_GRAPH_CAPTURING)
+        ph__graph_fail(graph, body);
+    ph__graph_clear(graph);
+    ph__error_restore(&cause);
+    return body;
+}
+
+/* After an end on the wrong thread: the thread that began lets it end. */
+static void complete_misended(ph_graph *graph)
+{
+    if (graph->capture.owner_thread != ph__thread_id())
+        return;
+    ph__graph_drop_capture(graph);
+    ph__graph_clear(graph);
+}
+
+static ph_status end(ph_graph *graph, ph_status body, const char *call)
+{
+    if (body != PH_OK)
+        return end_body_failed(graph, body);
+    if (graph && graph->state == PH_GRAPH_FAILED && graph->capture_open && !graph->busy)
+        complete_misended(graph);
+    PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE_END));
+    ph_status status = ph__capture_end(&graph->template, &graph->capture, false, call);
+    if (status != PH_OK && graph->capture.stream) /* the wrong thread: still open */
+        return ph__graph_fail(graph, status);
+    if (status == PH_OK)
+        status = take_record(graph, call);
+    close_pool(graph);
+    status = status == PH_OK ? complete(graph, call) : fail_capture(graph, status);
+    ph__graph_leave(graph);
+    return status;
+}
+
+ph_status ph_graph_capture_end(ph_graph *graph, ph_status body)
+{
+    return end(graph, body, "ph_graph_capture_end");
+}
+
+void ph_graph_capture_abort(ph_graph *graph)
+{
+    if (graph == NULL || graph->busy || !graph->capture_open)
+        return;
+    ph__graph_drop_capture(graph);
+    ph__graph_clear(graph);
+    graph->state = PH_GRAPH_NEW;
+}
+
+ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
+                           ph_capture_fn body, void *user)
+{
+    static const char call[] = "ph_graph_capture";
+    PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE));
+    if (body == NULL)
+        return ph__fail_null(call, "body");
+    PH_TRY(begin(graph, stream, options, PH__CALL_CAPTURE));
+    return end(graph, body(stream, user), call);
+}

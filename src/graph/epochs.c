@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/epochs.c: the pools that graphs hold and what of them their replays may write: which replay wrote an
+ * output last. */
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include <pthread.h>
+
+/* Every writer of the process. Those of graphs that are gone stay while other graphs share their pool, since
+ * they may have overwritten those graphs' outputs; a pool's address names it for as long as one graph holds
+ * it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ph__writer *writers;
+
+/* ---- memory ---- */
+bool ph__writer_reserve(ph__writer *writer, size_t sets)
+{
+    pthread_mutex_lock(&lock);
+    bool reserved = ph__vec_reserve(&writer->sets, sets);
+    pthread_mutex_unlock(&lock);
+    return reserved;
+}
+
+static bool same_ranges(const ph__ranges *a, const ph__ranges *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->at[i].base != b->at[i].base || a->at[i].size != b->at[i].size)
+            return false;
+    return true;
+}
+
+void ph__writer_add(ph__writer *writer, ph__ranges *ranges)
+{
+    bool known = ranges->count == 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < writer->sets.count && !known; i++)
+        known = same_ranges(&writer->sets.at[i], ranges);
+    if (!known) {
+        writer->sets.at[writer->sets.count++] = *ranges;
+        *ranges = (ph__ranges){0};
+    }
+    pthread_mutex_unlock(&lock);
+    ph__ranges_free(ranges);
+}
+
+bool ph__writer_covers(const ph__writer *writer, uintptr_t address)
+{
+    for (size_t i = 0; i < writer->sets.count; i++)
+        if (ph__ranges_find(&writer->sets.at[i], address))
+            return true;
+    return false;
+}
+
+static void free_writer(ph__writer *writer)
+{
+    for (size_t i = 0; i < writer->sets.count; i++)
+        ph__ranges_free(&writer->sets.at[i]);
+    ph__vec_free(&writer->sets);
+    ph__free(writer);
+}
+
+/* ---- pools of a graph ---- */
+ph__writer *ph__graph_find_pool(const ph_graph *graph, const ph_pool *pool)
+{
+    for (size_t i = 0; i < graph->pools.count; i++)
+        if (graph->pools.at[i]->pool == pool)
+            return graph->pools.at[i];
+    return NULL;
+}
+
+ph_status ph__graph_add_pool(ph__writer **out, ph_graph *graph, ph_pool *pool, const char *call)
+{
+    ph__writer *writer = ph__calloc(1, sizeof *writer);
+    if (writer == NULL || !ph__vec_reserve(&writer->sets, 1) || !ph__vec_reserve(&graph->pools, 1)) {
+        if (writer)
+            free_writer(writer);
+        return ph__fail_host_memory(call, "the pools of the graph");
+    }
+    writer->pool = pool;
+    writer->graph_id = graph->id;
+    size_t at = graph->pools.count++;
+    for (; at > 0 && (uintptr_t)graph->pools.at[at - 1]->pool > (uintptr_t)pool; at--)
+        graph->pools.at[at] = graph->pools.at[at - 1];
+    graph->pools.at[at] = writer;
+    pthread_mutex_lock(&lock);
+    writer->next = writers;
+    writers = writer;
+    pthread_mutex_unlock(&lock);
+    *out = writer;
+    return PH_OK;
+}
+
+static void unlink_writer(ph__writer *writer)
+{
+    ph__writer **link = &writers;
+    while (*link != writer)
+        link = &(*link)->next;
+    *link = writer->next;
+    free_writer(writer);
+}
+
+/* Too many that are gone, in a pool whose graphs come and go beside one that stays: one stands for them all.
+ */
+enum {
+    GONE_LIMIT = 32
+};
+static void merge_gone(const ph_pool *pool, ph__writer *into)
+{
+    uint64_t last = atomic_load(&into->last);
+    for (ph__writer *w = writers, *next; w; w = next) {
+        next = w->next;
+        if (w == into || w->pool != pool || !w->gone)
+            continue;
+        last = atomic_load(&w->last) > last ? atomic_load(&w->last) : last;
+        unlink_writer(w);
+    }
+    atomic_store(&into->last, last);
+    into->anywhere = true;
+}
+
+/* The writer's graph lets go: what nobody can ask about any more is forgotten. */
+static void retire(ph__writer *writer)
+{
+    const ph_pool *pool = writer->pool;
+    size_t held = 0, gone = 0;
+    writer->gone = true;
+    for (ph__writer *w = writers; w; w = w->next)
+        if (w->pool == pool)
+            *(w->gone ? &gone : &held) += 1;
+    if (held == 0)
+        for (ph__writer *w = writers, *next; w; w = next) {
+            next = w->next;
+            if (w->pool == pool)
+                unlink_writer(w);
+        }
+    else if (atomic_load(&writer->last) == 0)
+        unlink_writer(writer);
+    else if (gone > GONE_LIMIT)
+        merge_gone(pool, writer);
+}
+
+void ph__graph_drop_pool(ph_graph *graph, ph__writer *writer)
+{
+    ph_pool *pool = writer->pool;
+    size_t kept = 0;
+    for (size_t i = 0; i < graph->pools.count; i++)
+        if (graph->pools.at[i] != writer)
+            graph->pools.at[kept++] = graph->pools.at[i];
+    graph->pools.count = kept;
+    pthread_mutex_lock(&lock);
+    retire(writer);
+    pthread_mutex_unlock(&lock);
+    ph__pool_graph_release(pool);
+}
+
+void ph__graph_drop_pools(ph_graph *graph)
+{
+    while (graph->pools.count)
+        ph__graph_drop_pool(graph, graph->pools.at[graph->pools.count - 1]);
+    ph__vec_free(&graph->pools);
+    graph->own = NULL;
+}
+
+/* ---- outputs ---- */
+uint64_t ph_graph_epoch(const ph_graph *graph)
+{
+    return graph ? graph->epoch : 0;
+}
+
+/* The graph's pool that the address is memory of: by its captures' ranges, else by the allocation there. */
+static ph__writer *pool_of_address(const ph_graph *graph, const void *address)
+{
+    ph_allocation found;
+    for (size_t i = 0; i < graph->pools.count; i++)
+        if (ph__writer_covers(graph->pools.at[i], (uintptr_t)address))
+            return graph->pools.at[i];
+    return ph__memory_find(&found, graph->device, address) && found.pool
+               ? ph__graph_find_pool(graph, found.pool)
+               : NULL;
+}
+
+/* The last replay after `epoch` that may have written the address: its graph and epoch. */
+static bool find_overwriter(const ph_pool *pool, uintptr_t address, uint64_t epoch, uint64_t *graph_id,
+                            uint64_t *when)
+{
+    *when = epoch;
+    pthread_mutex_lock(&lock);
+    for (const ph__writer *w = writers; w; w = w->next) {
+        uint64_t last = atomic_load(&w->last);
+        if (w->pool != pool || last <= *when || !(w->anywhere || ph__writer_covers(w, address)))
+            continue;
+        *when = last;
+        *graph_id = w->graph_id;
+    }
+    pthread_mutex_unlock(&lock);
+    return *when > epoch;
+}
+
+ph_status ph_graph_check_output(ph_graph *graph, const void *address, uint64_t epoch)
+{
+    static const char call[] = "ph_graph_check_output";
+    uint64_t writer_id = 0, when;
+    PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_OUTPUT));
+    if (epoch > graph->epoch)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: epoch %llu has not been: the graph's last replay has epoch %llu", call,
+                       (unsigned long long)epoch, (unsigned long long)graph->epoch);
+    const ph__writer *mine = pool_of_address(graph, address);
+    if (mine == NULL)
+        return ph_fail(
+            PH_ERROR_NOT_FOUND,
+            "%s: %p is not memory of the graph's pools; pass an address that its capture allocated", call,
+            address);
+    /* Epochs are counted for each pool apart: another pool's own count at this replay is known for the last
+     * one alone. */
+    uint64_t in_pool = mine == graph->own ? epoch : epoch == graph->epoch ? atomic_load(&mine->last) : 0;
+    if (!find_overwriter(mine->pool, (uintptr_t)address, in_pool, &writer_id, &when))
+        return PH_OK;
+    return ph_fail(PH_ERROR_OVERWRITTEN,
+                   "%s: %p as graph %llu wrote it in epoch %llu may have been overwritten by %s graph %llu "
+                   "in epoch %llu; "
+                   "read or copy outputs before the next replay, or keep the graphs in pools of their own",
+                   call, address, (unsigned long long)graph->id, (unsigned long long)epoch,
+                   writer_id == graph->id ? "a later replay of the same" : "a replay of",
+                   (unsigned long long)writer_id, (unsigned long long)when);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/graph.c: the graph object's life: create, destroy, reset, its pools and its record. */
+#include "graph/graph.h"
+#include "base/alloc.h"
+
+static uint64_t next_id(void)
+{
+    static _Atomic uint64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+ph_status ph_graph_create(ph_graph **out, const ph_graph_options *options)
+{
+    static const char call[] = "ph_graph_create";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (options && !PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_graph_options");
+    ph_graph *graph = ph__calloc(1, sizeof *graph);
+    if (graph == NULL)
+        return ph__fail_host_memory(call, "the graph");
+    graph->keep = options && options->keep_graph;
+    graph->id = next_id();
+    graph->deaths = UINT64_MAX;
+    *out = graph;
+    return PH_OK;
+}
+
+ph_graph_state ph_graph_get_state(const ph_graph *graph)
+{
+    return graph ? graph->state : PH_GRAPH_NEW;
+}
+
+/* ---- letting go ---- */
+void ph__graph_clear(ph_graph *graph)
+{
+    ph_error saved;
+    if (graph->device == NULL)
+        return;
+    const ph__driver *driver = graph->device->driver;
+    ph__error_save(&saved);
+    driver->exec_destroy(graph->exec);
+    driver->graph_destroy(graph->template);
+    graph->exec = NULL;
+    graph->template = NULL;
+    ph__inputs_free(&graph->inputs, graph->device);
+    ph__graph_drop_kernels(graph);
+    ph__record_free(graph->record);
+    graph->record = NULL;
+    ph__graph_drop_pools(graph);
+    ph__graph_drop_streams(graph);
+    if (graph->stream)
+        ph__stream_release(graph->stream);
+    graph->stream = NULL;
+    graph->epoch = 0;
+    graph->deaths = UINT64_MAX;
+    graph->liveness = false;
+    ph_device_release(graph->device);
+    graph->device = NULL;
+    ph__error_restore(&saved);
+}
+
+/* All that the capture brought goes; what remains is to hand the retained objects out. */
+static ph__batch *let_go(ph_graph *graph)
+{
+    if (graph->capture_open)
+        ph__graph_drop_capture(graph);
+    if (graph->exec_id)
+        ph_ignore(ph__hooks_run(graph, PH_HOOK_DESTROY, NULL, graph->exec_id));
+    graph->exec_id = 0;
+    ph__batch *batch = ph__graph_take_batch(graph);
+    ph__graph_clear(graph);
+    graph->state = PH_GRAPH_NEW;
+    return batch;
+}
+
+ph_status ph_graph_reset(ph_graph *graph)
+{
+    PH_TRY(ph__graph_check(graph, PH__CALL_RESET));
+    ph_error saved;
+    ph__error_save(&saved);
+    ph__batch *batch = let_go(graph);
+    ph__graph_leave(graph);
+    ph__batch_run(batch);
+    ph__error_restore(&saved);
+    return PH_OK;
+}
+
+/* Inside one of its own hooks the graph is still in use: then it goes when the call that runs the hook is
+ * done. */
+void ph_graph_destroy(ph_graph *graph)
+{
+    if (graph == NULL)
+        return;
+    graph->doomed = true;
+    if (graph->busy)
+        return;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph__batch *batch = let_go(graph);
+    ph__hooks_detach(&graph->hooks);
+    ph__free(graph);
+    ph__batch_run(batch);
+    ph__error_restore(&saved);
+}
+
+void ph__graph_leave(ph_graph *graph)
+{
+    if (graph->doomed && graph->busy == 0)
+        ph_graph_destroy(graph);
+}
+
+/* ---- pools ---- */
+ph_status ph_graph_pool(ph_pool **out, ph_graph *graph)
+{
+    if (out == NULL)
+        return ph__fail_null("ph_graph_pool", "out");
+    *out = NULL;
+    PH_TRY(ph__graph_check(graph, PH__CALL_POOL));
+    *out = graph->own->pool;
+    return PH_OK;
+}
+
+ph_status ph_graph_pools(ph_pool **pools, size_t capacity, size_t *count, const ph_graph *graph)
+{
+    static const char call[] = "ph_graph_pools";
+    if (count == NULL)
+        return ph__fail_null(call, "count");
+    *count = 0;
+    if (pools == NULL && capacity)
+        return ph__fail_null(call, "pools");
+    PH_TRY(ph__graph_check(graph, PH__CALL_POOLS));
+    size_t written = 0;
+    if (written < capacity)
+        pools[written++] = graph->own->pool;
+    for (size_t i = 0; i < graph->pools.count && written < capacity; i++)
+        if (graph->pools.at[i] != graph->own)
+            pools[written++] = graph->pools.at[i]->pool;
+    *count = graph->pools.count;
+    return PH_OK;
+}
+
+ph_status ph_graph_retain_pool(ph_graph *graph, ph_pool *pool)
+{
+    static const char call[] = "ph_graph_retain_pool";
+    ph__writer *writer;
+    PH_TRY(ph__graph_check(graph, PH__CALL_RETAIN_POOL));
+    if (pool == NULL)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: pool is NULL, the default pool, which needs no keeping", call);
+    if (ph__pool_device(pool) != graph->device)
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: the pool belongs to another device than the graph's capture", call);
+    if (ph__graph_find_pool(graph, pool))
+        return PH_OK;
+    ph__pool_graph_retain(pool);
+    ph_status status = ph__graph_add_pool(&writer, graph, pool, call);
+    if (status != PH_OK)
+        ph__pool_graph_release(pool);
+    return status;
+}
+
+/* ---- the record ---- */
+ph_status ph_graph_record(const ph_record **out, ph_graph *graph)
+{
+    if (out == NULL)
+        return ph__fail_null("ph_graph_record", "out");
+    *out = NULL;
+    PH_TRY(ph__graph_check(graph, PH__CALL_RECORD));
+    *out = graph->record;
+    return PH_OK;
+}
+
+ph_status ph_graph_debug_dump(ph_graph *graph, const char *path, bool verbose)
+{
+    static const char call[] = "ph_graph_debug_dump";
+    ph__text text = {0};
+    PH_TRY(ph__graph_check(graph, PH__CALL_DEBUG_DUMP));
+    if (path == NULL)
+        return ph__fail_null(call, "path");
+    ph__record_to_dot(&text, graph->record, verbose);
+    ph_status status = ph__text_write_file(&text, path, call);
+    ph__text_free(&text);
+    return status;
+}

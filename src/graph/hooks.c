@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/hooks.c: the registries of hooks, and running them with no lock held. */
+#include "base/alloc.h"
+#include "base/log.h"
+#include "graph/graph.h"
+#include <pthread.h>
+
+struct ph_hook {
+    ph__hook_set *set; /* NULL once the graph is gone; under the lock */
+    ph_graph_hook_point point;
+    ph_graph_hook_fn fn;
+    void *user;
+    atomic_bool removed;
+    int references; /* the handle's and its list's; under the lock */
+};
+
+/* Never changed while someone else reads it: an addition makes a new list, a removal marks the hook, and
+ * whoever lets go of a marked list last takes the marked hooks out. */
+struct ph__hook_list {
+    int readers;
+    size_t count;
+    ph_hook *at[];
+};
+
+ph__hook_set ph__process_hooks;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void drop_reference(ph_hook *hook)
+{
+    if (--hook->references == 0)
+        ph__free(hook);
+}
+
+/* Takes the removed hooks out of a list that nobody reads. */
+static void compact(ph__hook_set *set)
+{
+    ph__hook_list *list = set->list;
+    size_t kept = 0;
+    if (list == NULL || list->readers)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        if (atomic_load(&list->at[i]->removed))
+            drop_reference(list->at[i]);
+        else
+            list->at[kept++] = list->at[i];
+    list->count = kept;
+    if (kept == 0) {
+        ph__free(list);
+        set->list = NULL;
+    }
+}
+
+/* A list that is being read, and has been replaced, is freed by its last reader. */
+static void end_reading(ph__hook_set *set, ph__hook_list *list)
+{
+    if (--list->readers)
+        return;
+    if (set->list == list) {
+        compact(set);
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++)
+        drop_reference(list->at[i]);
+    ph__free(list);
+}
+
+static bool append(ph__hook_set *set, ph_hook *hook)
+{
+    compact(set);
+    ph__hook_list *old = set->list;
+    size_t count = old ? old->count : 0;
+    ph__hook_list *list = ph__calloc(1, sizeof *list + (count + 1) * sizeof *list->at);
+    if (list == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        list->at[i] = old->at[i];
+        list->at[i]->references++;
+    }
+    list->at[count] = hook;
+    hook->references++;
+    list->count = count + 1;
+    set->list = list;
+    if (old) { /* as a reader that is done: its references go with the last one */
+        old->readers++;
+        end_reading(set, old);
+    }
+    atomic_fetch_add(&set->counts[hook->point], 1);
+    return true;
+}
+
+ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point point, ph_graph_hook_fn fn,
+                            void *user)
+{
+    static const char call[] = "ph_graph_hook_add";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (fn == NULL)
+        return ph__fail_null(call, "fn");
+    if (point < PH_HOOK_CAPTURE_START || point > PH_HOOK_DESTROY)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: %d is no hook point; use one of PH_HOOK_CAPTURE_START to PH_HOOK_DESTROY", call,
+                       (int)point);
+    if (graph)
+        PH_TRY(ph__graph_check(graph, PH__CALL_HOOK_ADD));
+    ph_hook *hook = ph__calloc(1, sizeof *hook);
+    if (hook == NULL)
+        return ph__fail_host_memory(call, "the hook");
+    hook->set = graph ? &graph->hooks : &ph__process_hooks;
+    hook->point = point;
+    hook->fn = fn;
+    hook->user = user;
+    hook->references = 1;
+    pthread_mutex_lock(&lock);
+    bool added = append(hook->set, hook);
+    pthread_mutex_unlock(&lock);
+    if (!added) {
+        ph__free(hook);
+        return ph__fail_host_memory(call, "the list of hooks");
+    }
+    *out = hook;
+    return PH_OK;
+}
+
+void ph_hook_remove(ph_hook *hook)
+{
+    if (hook == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    atomic_store(&hook->removed, true);
+    if (hook->set) {
+        atomic_fetch_sub(&hook->set->counts[hook->point], 1);
+        compact(hook->set);
+    }
+    drop_reference(hook);
+    pthread_mutex_unlock(&lock);
+}
+
+void ph__hooks_detach(ph__hook_set *set)
+{
+    pthread_mutex_lock(&lock);
+    ph__hook_list *list = set->list;
+    set->list = NULL;
+    for (size_t i = 0; list && i < list->count; i++) {
+        list->at[i]->set = NULL;
+        drop_reference(list->at[i]);
+    }
+    ph__free(list);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- running ---- */
+static bool only_logged(const ph__hook_set *set, ph_graph_hook_point point)
+{
+    return set == &ph__process_hooks || point == PH_HOOK_REPLAY_END || point == PH_HOOK_DESTROY;
+}
+
+static ph_status call_hook(const ph_hook *hook, const ph_graph_hook_info *info)
+{
+    ph_status status = hook->fn(info, hook->user);
+    if (status != PH_OK && ph_error_last()->status != status)
+        ph_fail(status, "a hook of the graph failed with %s, and no message was given",
+                ph_status_name(status));
+    return status;
+}
+
+static ph_status run_set(ph__hook_set *set, const ph_graph_hook_info *info)
+{
+    ph_status status = PH_OK;
+    pthread_mutex_lock(&lock);
+    ph__hook_list *list = set->list;
+    if (list)
+        list->readers++;
+    pthread_mutex_unlock(&lock);
+    if (list == NULL)
+        return PH_OK;
+    for (size_t i = 0; i < list->count && status == PH_OK; i++) {
+        const ph_hook *hook = list->at[i];
+        if (hook->point != info->point || atomic_load(&hook->removed))
+            continue;
+        ph_error before;
+        ph__error_save(&before);
+        status = call_hook(hook, info);
+        if (status != PH_OK && only_logged(set, info->point)) {
+            ph__log(PH_LOG_WARNING, "a hook of graph %llu failed (ignored): %s",
+                    (unsigned long long)info->graph->id, ph_error_last()->message);
+            ph__error_restore(&before);
+            status = PH_OK;
+        }
+    }
+    pthread_mutex_lock(&lock);
+    end_reading(set, list);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *stream, uint64_t exec_id)
+{
+    ph_graph_hook_info info = {.point = point, .graph = graph, .stream = stream, .exec_id = exec_id};
+    if (!ph__hooks_any(&graph->hooks, point))
+        return PH_OK;
+    graph->busy++;
+    ph_status status = run_set(&ph__process_hooks, &info);
+    if (status == PH_OK)
+        status = run_set(&graph->hooks, &info);
+    graph->busy--;
+    if (status == PH_OK && graph->doomed && point < PH_HOOK_REPLAY_END)
+        status = ph_fail(PH_ERROR_STATE, "the graph was destroyed by one of its own hooks");
+    return status;
+}

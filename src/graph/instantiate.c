@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/instantiate.c: making the executable of a template. */
+#include "graph/graph.h"
+
+static uint64_t next_exec_id(void)
+{
+    static _Atomic uint64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__drv_node *failed,
+                                  const char *call)
+{
+    size_t node = ph__record_index_of(graph->record, failed);
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the executable of the graph");
+    if (node == SIZE_MAX)
+        return ph__driver_fail(result, "cuGraphInstantiate",
+                               "%s: the captured graph cannot be made executable", call);
+    return ph__driver_fail(result, "cuGraphInstantiate",
+                           "%s: the captured graph cannot be made executable because of node %zu (%s)", call,
+                           node, graph->record->nodes[node].info.name);
+}
+
+/* What the last executable was told about its nodes is forgotten: kernels and inputs are the record's again.
+ */
+static ph_status start_again(ph_graph *graph, const char *call)
+{
+    ph__inputs inputs = {0};
+    PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+    ph_status status = ph__graph_take_kernels(graph, graph->record, call);
+    if (status == PH_OK)
+        ph__graph_set_inputs(graph, &inputs);
+    else
+        ph__inputs_free(&inputs, graph->device);
+    return status;
+}
+
+ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
+{
+    const ph__driver *driver = graph->device->driver;
+    ph__drv_exec *exec = NULL;
+    ph__drv_node *failed = NULL;
+    PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
+    ph_capture_mode mode;
+    ph__relaxed_begin(graph->device, &mode);
+    int result = driver->instantiate(&exec, graph->template, PH__INSTANTIATE_USE_NODE_PRIORITY, &failed);
+    ph__relaxed_end(graph->device, mode);
+    if (result != PH__R_OK)
+        return fail_instantiate(graph, result, failed, call);
+    if (graph->exec) {
+        ph_status status = start_again(graph, call);
+        if (status != PH_OK) {
+            driver->exec_destroy(exec);
+            return status;
+        }
+        driver->exec_destroy(graph->exec);
+    }
+    graph->exec = exec;
+    graph->exec_id = next_exec_id();
+    graph->state = PH_GRAPH_READY;
+    ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
+    return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);
+}
+
+ph_status ph_graph_instantiate(ph_graph *graph)
+{
+    PH_TRY(ph__graph_check(graph, PH__CALL_INSTANTIATE));
+    ph_status status = ph__graph_make_exec(graph, "ph_graph_instantiate");
+    if (graph->state == PH_GRAPH_FAILED)
+        ph__graph_clear(graph);
+    ph__graph_leave(graph);
+    return status;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and what ph_graph_retain
+ * names. */
+#include "base/alloc.h"
+#include "graph/graph.h"
+
+/* ---- kernels ---- */
+bool ph__graph_reserve_kernels(ph_graph *graph, size_t count)
+{
+    return ph__vec_reserve(&graph->kernels, count);
+}
+
+void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
+{
+    for (size_t i = 0; i < graph->kernels.count; i++)
+        if (graph->kernels.at[i] == kernel)
+            return;
+    graph->kernels.at[graph->kernels.count++] = ph_kernel_retain(kernel);
+}
+
+/* How many kernels at most a record adds to those of the graph: runs of one kernel are counted once. */
+static size_t count_kernels(const ph_record *record)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < record->node_count; i++)
+        if (record->nodes[i].kernel && (i == 0 || record->nodes[i].kernel != record->nodes[i - 1].kernel))
+            count++;
+    return count;
+}
+
+ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const char *call)
+{
+    if (!ph__graph_reserve_kernels(graph, count_kernels(record)))
+        return ph__fail_host_memory(call, "the kernels of the graph");
+    if (graph->node_kernels == NULL)
+        graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
+    if (graph->node_kernels == NULL)
+        return ph__fail_host_memory(call, "the kernels of the graph");
+    for (size_t i = 0; i < record->node_count; i++) {
+        ph_kernel *kernel = record->nodes[i].kernel;
+        graph->node_kernels[i] = kernel;
+        if (kernel)
+            ph__graph_add_kernel(graph, kernel);
+    }
+    return PH_OK;
+}
+
+void ph__graph_drop_kernels(ph_graph *graph)
+{
+    for (size_t i = 0; i < graph->kernels.count; i++)
+        ph_kernel_release(graph->kernels.at[i]);
+    ph__vec_free(&graph->kernels);
+    ph__free(graph->node_kernels);
+    graph->node_kernels = NULL;
+}
+
+/* ---- streams ---- */
+/* Streams that the user destroyed and that are idle can have nothing of the graph in flight. Asking is legal
+ * while no capture is open. */
+static void forget_idle_streams(ph_graph *graph)
+{
+    const ph__driver *driver = graph->device->driver;
+    size_t kept = 0;
+    if (atomic_load(&graph->device->open_captures))
+        return;
+    for (size_t i = 0; i < graph->streams.count; i++) {
+        ph_stream *stream = graph->streams.at[i];
+        if (atomic_load(&stream->destroyed) && driver->stream_query(stream->handle) == PH__R_OK)
+            ph__stream_release(stream);
+        else
+            graph->streams.at[kept++] = stream;
+    }
+    graph->streams.count = kept;
+}
+
+ph_status ph__graph_note_stream(ph_graph *graph, ph_stream *stream, const char *call)
+{
+    bool known = false;
+    for (size_t i = 0; i < graph->streams.count && !known; i++)
+        known = graph->streams.at[i] == stream;
+    if (!known) {
+        forget_idle_streams(graph);
+        if (!ph__vec_push(&graph->streams, stream))
+            return ph__fail_host_memory(call, "the streams of the graph");
+        ph__stream_retain(stream);
+    }
+    graph->last_stream = stream;
+    return PH_OK;
+}
+
+void ph__graph_drop_streams(ph_graph *graph)
+{
+    for (size_t i = 0; i < graph->streams.count; i++)
+        ph__stream_release(graph->streams.at[i]);
+    ph__vec_free(&graph->streams);
+    graph->last_stream = NULL;
+}
+
+/* ---- retained objects ---- */
+ph_status ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize)
+{
+    static const char call[] = "ph_graph_retain";
+    PH_TRY(ph__graph_check(graph, PH__CALL_RETAIN));
+    if (release == NULL)
+        return ph__fail_null(call, "release");
+    ph__retained entry = {release, object};
+    if (graph->batch == NULL)
+        graph->batch = ph__calloc(1, sizeof *graph->batch);
+    if (graph->batch == NULL || !ph__vec_push(&graph->batch->objects, entry))
+        return ph__fail_host_memory(call, "the registration");
+    graph->batch->synchronize = graph->batch->synchronize || synchronize;
+    return PH_OK;
+}
+
+ph__batch *ph__graph_take_batch(ph_graph *graph)
+{
+    ph__batch *batch = graph->batch;
+    graph->batch = NULL;
+    if (batch && batch->synchronize && graph->streams.count) {
+        batch->device = ph_device_retain(graph->device);
+        batch->streams.at = graph->streams.at;
+        batch->streams.count = graph->streams.count;
+        batch->streams.capacity = graph->streams.capacity;
+        graph->streams.at = NULL;
+        graph->streams.count = graph->streams.capacity = 0;
+        graph->last_stream = NULL;
+    }
+    return batch;
+}
+
+/* A failed stream is done as well: its failure is its user's to see, at the stream. */
+static void wait_for_streams(ph__batch *batch)
+{
+    ph_capture_mode mode;
+    for (size_t i = 0; i < batch->streams.count; i++) {
+        ph__relaxed_begin(batch->device, &mode);
+        (void)batch->device->driver->stream_synchronize(batch->streams.at[i]->handle);
+        ph__relaxed_end(batch->device, mode);
+        ph__stream_release(batch->streams.at[i]);
+    }
+    ph__vec_free(&batch->streams);
+}
+
+static void release_objects(ph__deferred *item)
+{
+    ph__batch *batch = (ph__batch *)item; /* its first member */
+    ph_device *device = batch->device;
+    if (device)
+        wait_for_streams(batch);
+    for (size_t i = 0; i < batch->objects.count; i++)
+        batch->objects.at[i].release(batch->objects.at[i].object);
+    ph__vec_free(&batch->objects);
+    ph__free(batch);
+    ph_device_release(device);
+}
+
+/* Waiting for a stream that a capture has meanwhile begun on would kill the capture: then it happens when
+ * none is open. */
+void ph__batch_run(ph__batch *batch)
+{
+    if (batch == NULL)
+        return;
+    batch->deferred.fn = release_objects;
+    if (batch->device)
+        ph__device_defer(batch->device, &batch->deferred);
+    else
+        release_objects(&batch->deferred);
+}

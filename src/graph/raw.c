@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/raw.c: the driver's own handles. */
+#include "graph/graph.h"
+#include <phonograph/cuda.h>
+#include <string.h>
+
+static ph_status raw(void **out, ph_graph *graph, ph__graph_call which)
+{
+    if (out == NULL)
+        return ph__fail_null(ph__graph_calls[which].name, "out");
+    *out = NULL;
+    PH_TRY(ph__graph_check(graph, which));
+    bool exec = which == PH__CALL_RAW_EXEC || which == PH__CALL_EXEC_CUDA;
+    *out = exec ? (void *)graph->exec : (void *)graph->template;
+    return PH_OK;
+}
+
+ph_status ph_graph_raw(void **out, ph_graph *graph)
+{
+    return raw(out, graph, PH__CALL_RAW);
+}
+
+ph_status ph_graph_raw_exec(void **out, ph_graph *graph)
+{
+    return raw(out, graph, PH__CALL_RAW_EXEC);
+}
+
+/* Typed handles mean something for the driver alone whose types they are. */
+static ph_status of_cuda(const ph_device *device, const char *call)
+{
+    if (strcmp(device->driver->name, "cuda") == 0)
+        return PH_OK;
+    return ph_fail(PH_ERROR_UNSUPPORTED,
+                   "%s: the %s device has no handles of CUDA; ph_graph_raw gives its own", call,
+                   device->driver->name);
+}
+
+ph_status ph_graph_cuda(struct CUgraph_st **out, ph_graph *graph)
+{
+    void *handle;
+    if (out == NULL)
+        return ph__fail_null("ph_graph_cuda", "out");
+    *out = NULL;
+    PH_TRY(raw(&handle, graph, PH__CALL_CUDA));
+    PH_TRY(of_cuda(graph->device, "ph_graph_cuda"));
+    *out = handle;
+    return PH_OK;
+}
+
+ph_status ph_graph_exec_cuda(struct CUgraphExec_st **out, ph_graph *graph)
+{
+    void *handle;
+    if (out == NULL)
+        return ph__fail_null("ph_graph_exec_cuda", "out");
+    *out = NULL;
+    PH_TRY(raw(&handle, graph, PH__CALL_EXEC_CUDA));
+    PH_TRY(of_cuda(graph->device, "ph_graph_exec_cuda"));
+    *out = handle;
+    return PH_OK;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/update.c: giving a whole executable the parameters of another capture. */
+#include "base/line.h"
+#include "graph/graph.h"
+#include <string.h>
+
+/* Everything that can fail for want of memory is had before the driver is asked, so that a success cannot be
+ * half taken. */
+typedef struct plan {
+    ph__inputs inputs;
+    PH__VEC(ph__writer *) added; /* pools that the graph did not hold before */
+} plan;
+
+static void undo(ph_graph *graph, plan *p)
+{
+    for (size_t i = 0; i < p->added.count; i++)
+        ph__graph_drop_pool(graph, p->added.at[i]);
+    ph__vec_free(&p->added);
+    ph__inputs_free(&p->inputs, graph->device);
+}
+
+/* Holds the pool of `from` too, with room for what its replays write there. */
+static ph_status hold_pool(ph_graph *graph, const ph__writer *theirs, plan *p, const char *call)
+{
+    ph__writer *mine = ph__graph_find_pool(graph, theirs->pool);
+    if (mine == NULL) {
+        if (!ph__vec_reserve(&p->added, 1))
+            return ph__fail_host_memory(call, "the pools of the graph");
+        ph__pool_graph_retain(theirs->pool);
+        ph_status status = ph__graph_add_pool(&mine, graph, theirs->pool, call);
+        if (status != PH_OK) {
+            ph__pool_graph_release(theirs->pool);
+            return status;
+        }
+        p->added.at[p->added.count++] = mine;
+    }
+    return ph__writer_reserve(mine, theirs->sets.count)
+               ? PH_OK
+               : ph__fail_host_memory(call, "the pools of the graph");
+}
+
+static ph_status copy_ranges(ph__ranges *out, const ph__ranges *from, const char *call)
+{
+    *out = (ph__ranges){0};
+    for (size_t i = 0; i < from->count; i++)
+        if (!ph__ranges_add(out, from->at[i].base, from->at[i].size, from->at[i].value)) {
+            ph__ranges_free(out);
+            return ph__fail_host_memory(call, "the pools of the graph");
+        }
+    return PH_OK;
+}
+
+/* What the graph may write from now on, also if the update is refused after all: that errs on the side of
+ * saying "overwritten". */
+static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char *call)
+{
+    for (size_t i = 0; i < from->pools.count; i++) {
+        const ph__writer *theirs = from->pools.at[i];
+        ph__writer *mine = ph__graph_find_pool(graph, theirs->pool);
+        for (size_t s = 0; s < theirs->sets.count; s++) {
+            ph__ranges copy;
+            PH_TRY(copy_ranges(&copy, &theirs->sets.at[s], call));
+            ph__writer_add(mine, &copy);
+        }
+    }
+    return PH_OK;
+}
+
+static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const char *call)
+{
+    for (size_t i = 0; i < from->pools.count; i++)
+        PH_TRY(hold_pool(graph, from->pools.at[i], p, call));
+    if (!ph__graph_reserve_kernels(graph, from->kernels.count))
+        return ph__fail_host_memory(call, "the kernels of the graph");
+    if (graph != from)
+        PH_TRY(share_ranges(graph, from, call));
+    return ph__inputs_of_record(&p->inputs, graph, from->record, call);
+}
+
+/* The driver pairs nodes in order of creation, which is the record's. */
+static void take(ph_graph *graph, const ph_graph *from, plan *p)
+{
+    for (size_t i = 0; i < from->record->node_count && i < graph->record->node_count; i++) {
+        ph_kernel *kernel = from->record->nodes[i].kernel;
+        graph->node_kernels[i] = kernel;
+        if (kernel)
+            ph__graph_add_kernel(graph, kernel);
+    }
+    ph__graph_set_inputs(graph, &p->inputs);
+    ph__vec_free(&p->added);
+}
+
+static ph_status fail_update(const ph_graph *graph, const ph_graph *from, int result,
+                             const ph__drv_update *why, ph_update_result *out, const char *call)
+{
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the update");
+    if (result != PH__R_UPDATE_FAILURE)
+        return ph__driver_fail(result, "cuGraphExecUpdate", "%s: the executable was not changed", call);
+    out->reason = why->reason;
+    out->node = ph__record_index_of(graph->record, why->node);
+    out->from_node = ph__record_index_of(from->record, why->from_node);
+    ph__line_format(out->message, sizeof out->message, "%s", why->message);
+    return ph__fail_native(
+        PH_ERROR_MISMATCH, result, "cuGraphExecUpdate",
+        "%s: the executable cannot take the parameters of this capture: %s; it is as it was; reset the "
+        "graph and capture again instead",
+        call, why->message);
+}
+
+static ph_status check_pair(const ph_graph *graph, const ph_graph *from, const char *call)
+{
+    PH_TRY(ph__graph_check(graph, PH__CALL_UPDATE));
+    if (from == NULL)
+        return ph__fail_null(call, "from");
+    PH_TRY(ph__graph_check(from, PH__CALL_UPDATE_FROM));
+    if (graph->device != from->device)
+        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the two graphs were captured on different devices", call);
+    return ph__rule_check(graph->device, PH__RULE_EXEC_UPDATE);
+}
+
+ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out)
+{
+    static const char call[] = "ph_graph_update";
+    ph_update_result unused;
+    ph__drv_update why = {0};
+    plan p = {0};
+    out = out ? out : &unused;
+    memset(out, 0, sizeof *out);
+    out->node = out->from_node = SIZE_MAX;
+    PH_TRY(check_pair(graph, from, call));
+    ph_status status = make_plan(graph, from, &p, call);
+    int result = PH__R_OK;
+    if (status == PH_OK)
+        result = graph->device->driver->exec_update(graph->exec, from->template, &why);
+    if (status == PH_OK && result != PH__R_OK)
+        status = fail_update(graph, from, result, &why, out, call);
+    if (status == PH_OK)
+        take(graph, from, &p);
+    else
+        undo(graph, &p);
+    return status;
+}

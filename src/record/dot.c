@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* record/dot.c: the record as Graphviz DOT. */
+#include "record/record.h"
+#include <inttypes.h>
+
+/* Names come from users: quotes and backslashes would end the label, controls would break the line. */
+static void put_escaped(ph__text *text, const char *name)
+{
+    for (; *name; name++) {
+        unsigned char c = (unsigned char)*name;
+        char escaped[2] = {'\\', *name};
+        if (c == '"' || c == '\\')
+            ph__text_add_bytes(text, escaped, 2);
+        else
+            ph__text_add_bytes(text, c < ' ' ? " " : name, 1);
+    }
+}
+
+static const char *shape_of(ph_node_kind kind)
+{
+    switch (kind) {
+    case PH_NODE_KERNEL:
+        return "box";
+    case PH_NODE_MEMCPY:
+    case PH_NODE_MEMSET:
+        return "cds";
+    case PH_NODE_HOST:
+        return "hexagon";
+    case PH_NODE_GRAPH:
+        return "folder";
+    case PH_NODE_EMPTY:
+        return "point";
+    case PH_NODE_EVENT_WAIT:
+    case PH_NODE_EVENT_RECORD:
+        return "diamond";
+    }
+    return "box";
+}
+
+static void put_details(ph__text *text, const ph__record_node *node)
+{
+    const ph_node_info *i = &node->info;
+    if (i->kind == PH_NODE_KERNEL) {
+        ph__text_format(text, "\\l<<<%u,%u,%u, %u,%u,%u", i->grid[0], i->grid[1], i->grid[2], i->block[0],
+                        i->block[1], i->block[2]);
+        if (i->shared_bytes)
+            ph__text_format(text, ", %zu", i->shared_bytes);
+        ph__text_add(text, ">>>");
+    }
+    if (i->kind == PH_NODE_MEMCPY || i->kind == PH_NODE_MEMSET)
+        ph__text_format(text, "\\l%zu bytes", i->bytes);
+    if (i->kind == PH_NODE_MEMSET)
+        ph__text_format(text, " of 0x%x", i->value);
+    for (size_t w = 0; w < i->word_count; w++) {
+        const ph_word *word = &node->words[w];
+        ph__text_add(text, "\\l");
+        put_escaped(text, word->name);
+        ph__text_format(text, " = 0x%" PRIx64, word->value);
+        if (word->kind != PH_WORD_VALUE)
+            ph__text_format(text, " (%s%s)", ph__word_kind_name(word->kind),
+                            word->internal ? ", internal" : "");
+    }
+    ph__text_add(text, "\\l");
+}
+
+/* prefix tells the nodes of nested bodies apart. */
+static void put_nodes(ph__text *text, const ph_record *record, const char *prefix, bool verbose, int depth)
+{
+    for (size_t n = 0; n < record->node_count; n++) {
+        const ph__record_node *node = &record->nodes[n];
+        ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n, shape_of(node->info.kind), n);
+        put_escaped(text, node->info.name);
+        if (verbose)
+            put_details(text, node);
+        ph__text_add(text, "\"];\n");
+        for (size_t d = 0; d < node->info.dependency_count; d++)
+            ph__text_format(text, "    %s%zu -> %s%zu;\n", prefix, node->dependencies[d], prefix, n);
+        if (node->info.body == NULL || depth == 0)
+            continue;
+        ph__text name = {0};
+        ph__text_format(&name, "%s%zu_", prefix, n);
+        char *nested = ph__text_take(&name);
+        text->failed = text->failed || nested == NULL;
+        ph__text_format(text, "    subgraph cluster_%s%zu {\n    label=\"body of %zu\";\n", prefix, n, n);
+        if (nested)
+            put_nodes(text, node->info.body, nested, verbose, depth - 1);
+        ph__text_add(text, "    }\n");
+        ph__free(nested);
+    }
+}
+
+void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose)
+{
+    ph__text_add(text,
+                 "digraph phonograph {\n    rankdir=TB;\n    node [fontname=\"monospace\", fontsize=10];\n");
+    put_nodes(text, record, "n", verbose, 16);
+    ph__text_add(text, "}\n");
+}
+
+ph_status ph_record_dot(char **out, const ph_record *record, bool verbose)
+{
+    ph__text text = {0};
+    if (out == NULL)
+        return ph__fail_null("ph_record_dot", "out");
+    *out = NULL;
+    if (record == NULL)
+        return ph__fail_null("ph_record_dot", "record");
+    ph__record_to_dot(&text, record, verbose);
+    *out = ph__text_take(&text);
+    return *out ? PH_OK : ph__fail_host_memory("ph_record_dot", "the text");
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* record/read.c: the public questions to a record. */
+#include "record/record.h"
+#include <string.h>
+
+const char *ph_node_kind_name(ph_node_kind kind)
+{
+    static const char *const names[] = {"kernel", "memcpy", "memset",     "host",
+                                        "graph",  "empty",  "event_wait", "event_record"};
+    return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+}
+
+size_t ph_record_node_count(const ph_record *record)
+{
+    return record ? record->node_count : 0;
+}
+
+size_t ph_record_edge_count(const ph_record *record)
+{
+    return record ? record->edge_count : 0;
+}
+
+static ph_status find(const ph__record_node **out, const ph_record *record, size_t node, const char *call)
+{
+    if (record == NULL)
+        return ph__fail_null(call, "record");
+    if (node >= record->node_count)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: node %zu does not exist; the record has %zu nodes, numbered from 0", call, node,
+                       record->node_count);
+    *out = &record->nodes[node];
+    return PH_OK;
+}
+
+ph_status ph_record_node(ph_node_info *out, const ph_record *record, size_t node)
+{
+    const ph__record_node *found;
+    if (out == NULL)
+        return ph__fail_null("ph_record_node", "out");
+    memset(out, 0, sizeof *out);
+    PH_TRY(find(&found, record, node, "ph_record_node"));
+    *out = found->info;
+    return PH_OK;
+}
+
+const size_t *ph_record_dependencies(const ph_record *record, size_t node)
+{
+    return record && node < record->node_count ? record->nodes[node].dependencies : NULL;
+}
+
+const size_t *ph_record_dependents(const ph_record *record, size_t node)
+{
+    return record && node < record->node_count ? record->nodes[node].dependents : NULL;
+}
+
+ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word)
+{
+    const ph__record_node *found;
+    if (out == NULL)
+        return ph__fail_null("ph_record_word", "out");
+    memset(out, 0, sizeof *out);
+    PH_TRY(find(&found, record, node, "ph_record_word"));
+    if (word >= found->info.word_count)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "ph_record_word: node %zu (%s) has no word %zu; it has %zu, numbered from 0", node,
+                       found->info.name, word, found->info.word_count);
+    *out = found->words[word];
+    return PH_OK;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* record/record.c: reads a captured graph back from the driver, once, into one block of memory. */
+#include "record/record.h"
+#include "base/alloc.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What the block of memory must hold; the first of two walks counts it, the second fills it. */
+typedef struct totals {
+    size_t nodes, edges, words, args, names;
+} totals;
+
+typedef struct builder {
+    ph_device *device;
+    const ph__ranges *internal;
+    const char *call;
+    ph__drv_node *const *created; /* the driver's nodes in order of creation */
+    size_t count;
+    ph__map position;      /* node handle -> 1 + its place in `created` */
+    size_t *order, *index; /* order[i]: place in `created` of node i; index: the inverse */
+    totals all;
+    ph_record *record;
+    ph_word *words; /* where the next word, argument and name go */
+    size_t *edges;
+    char *args, *names;
+} builder;
+
+static size_t args_room(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+static ph_status read_node(ph__drv_node_info *out, const builder *b, ph__drv_node *node)
+{
+    memset(out, 0, sizeof *out);
+    int result = b->device->driver->node_info(out, node);
+    return result == PH__R_OK
+               ? PH_OK
+               : ph__driver_fail(result, "cuGraphKernelNodeGetParams",
+                                 "%s: a node of the captured graph could not be read back", b->call);
+}
+
+static const char *name_of(const ph__drv_node_info *info)
+{
+    return info->kind == PH_NODE_KERNEL && info->kernel_name ? info->kernel_name
+                                                             : ph_node_kind_name(info->kind);
+}
+
+static ph_kernel *kernel_of(const builder *b, const ph__drv_node_info *info)
+{
+    return info->kind == PH_NODE_KERNEL && info->kernel ? ph__kernel_of(b->device, info->kernel) : NULL;
+}
+
+/* ---- order ---- */
+static size_t place_of(const builder *b, const ph__drv_node *node)
+{
+    return (size_t)(uintptr_t)ph__map_get(&b->position, (uint64_t)(uintptr_t)node) - 1;
+}
+
+static ph_status map_nodes(builder *b)
+{
+    if (!ph__map_reserve(&b->position, b->count))
+        return ph__fail_host_memory(b->call, "the record of the captured graph");
+    for (size_t i = 0; i < b->count; i++)
+        ph__map_put(&b->position, (uint64_t)(uintptr_t)b->created[i], (void *)(uintptr_t)(i + 1));
+    return PH_OK;
+}
+
+/* Adds to the order each node whose dependencies are in it already, until a round adds none. Captures create
+ * nodes after their dependencies, so one round is the rule. */
+static ph_status sort_nodes(builder *b)
+{
+    size_t placed = 0, before;
+    for (size_t i = 0; i < b->count; i++)
+        b->index[i] = SIZE_MAX;
+    do {
+        before = placed;
+        for (size_t i = 0; i < b->count; i++) {
+            ph__drv_node_info info;
+            bool ready = b->index[i] == SIZE_MAX;
+            if (!ready)
+                continue;
+            PH_TRY(read_node(&info, b, b->created[i]));
+            for (size_t d = 0; d < info.dependency_count; d++)
+                ready = ready && b->index[place_of(b, info.dependencies[d])] != SIZE_MAX;
+            if (!ready)
+                continue;
+            b->index[i] = placed;
+            b->order[placed++] = i;
+        }
+    } while (placed > before && placed < b->count);
+    return placed == b->count
+               ? PH_OK
+               : ph_fail(PH_ERROR_DEVICE, "%s: the captured graph's dependencies form a cycle", b->call);
+}
+
+/* ---- the first walk ---- */
+static ph_status count_node(builder *b, ph__drv_node *node)
+{
+    ph__drv_node_info info;
+    ph__word_slot slot;
+    PH_TRY(read_node(&info, b, node));
+    b->all.edges += info.dependency_count;
+    b->all.names += strlen(name_of(&info)) + 1;
+    if (info.kind == PH_NODE_MEMCPY)
+        b->all.words += 2;
+    if (info.kind == PH_NODE_MEMSET)
+        b->all.words += 1;
+    if (info.kind != PH_NODE_KERNEL)
+        return PH_OK;
+    b->all.args += args_room(info.args_size);
+    ph__words words = {kernel_of(b, &info), info.args_size, 0, 0};
+    while (ph__words_next(&words, &slot)) {
+        b->all.words++;
+        b->all.names += ph__word_name(NULL, 0, &slot) + 1;
+    }
+    return PH_OK;
+}
+
+static ph_status make_room(builder *b)
+{
+    size_t head = args_room(sizeof(ph_record)), nodes = args_room(b->count * sizeof(ph__record_node));
+    size_t words = args_room(b->all.words * sizeof(ph_word)),
+           edges = args_room(2 * b->all.edges * sizeof(size_t));
+    char *block = ph__calloc(1, head + nodes + words + edges + b->all.args + b->all.names);
+    if (block == NULL)
+        return ph__fail_host_memory(b->call, "the record of the captured graph");
+    b->record = (ph_record *)(void *)block;
+    b->record->nodes = (ph__record_node *)(void *)(block + head);
+    b->words = (ph_word *)(void *)(block + head + nodes);
+    b->edges = (size_t *)(void *)(block + head + nodes + words);
+    b->args = block + head + nodes + words + edges;
+    b->names = b->args + b->all.args;
+    return PH_OK;
+}
+
+/* ---- the second walk ---- */
+static const char *keep_name(builder *b, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    char *kept = b->names;
+    memcpy(kept, name, bytes);
+    b->names += bytes;
+    return kept;
+}
+
+static void fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info)
+{
+    ph__word_slot slot;
+    node->kernel = kernel_of(b, info);
+    memcpy(node->info.grid, info->launch.grid, sizeof node->info.grid);
+    memcpy(node->info.block, info->launch.block, sizeof node->info.block);
+    node->info.shared_bytes = info->launch.shared_bytes;
+    node->info.args_size = info->args_size;
+    if (info->args_size) {
+        node->info.args = b->args;
+        memcpy(b->args, info->launch.args, info->args_size);
+        b->args += args_room(info->args_size);
+    }
+    ph__words words = {node->kernel, info->args_size, 0, 0};
+    while (ph__words_next(&words, &slot)) {
+        ph__word_read(b->words, b->device, b->internal, &slot, node->info.args);
+        size_t length = ph__word_name(NULL, 0, &slot) + 1;
+        ph__word_name(b->names, length, &slot);
+        b->words->name = b->names;
+        b->names += length;
+        b->words++;
+    }
+}
+
+static void fill_copy(builder *b, ph__record_node *node, const ph__drv_memcpy *copy)
+{
+    node->info.dst = copy->dst;
+    node->info.src = copy->src;
+    node->info.bytes = copy->bytes;
+    ph__word_address(b->words++, b->device, b->internal, "dst", 0, copy->dst);
+    ph__word_address(b->words++, b->device, b->internal, "src", sizeof(void *), copy->src);
+}
+
+static void fill_fill(builder *b, ph__record_node *node, const ph__drv_memset *fill)
+{
+    node->info.dst = fill->dst;
+    node->info.bytes = fill->count * fill->value_size;
+    node->info.value = fill->value;
+    node->info.value_size = fill->value_size;
+    node->count = fill->count;
+    ph__word_address(b->words++, b->device, b->internal, "dst", 0, fill->dst);
+}
+
+static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info)
+{
+    size_t count = info->dependency_count;
+    node->dependencies = b->edges;
+    node->info.dependency_count = count;
+    for (size_t d = 0; d < count; d++) {
+        size_t value = b->index[place_of(b, info->dependencies[d])], at = d;
+        for (; at > 0 && b->edges[at - 1] > value; at--)
+            b->edges[at] = b->edges[at - 1];
+        b->edges[at] = value;
+    }
+    b->edges += count;
+}
+
+static ph_status fill_node(builder *b, size_t i)
+{
+    ph__record_node *node = &b->record->nodes[i];
+    ph__drv_node_info info;
+    node->handle = b->created[b->order[i]];
+    PH_TRY(read_node(&info, b, node->handle));
+    node->info.index = i;
+    node->info.kind = info.kind;
+    node->info.name = keep_name(b, name_of(&info));
+    node->words = b->words;
+    fill_dependencies(b, node, &info);
+    if (info.kind == PH_NODE_KERNEL)
+        fill_kernel(b, node, &info);
+    else if (info.kind == PH_NODE_MEMCPY)
+        fill_copy(b, node, &info.copy);
+    else if (info.kind == PH_NODE_MEMSET)
+        fill_fill(b, node, &info.fill);
+    node->info.word_count = (size_t)(b->words - node->words);
+    b->record->node_count = i + 1;
+    if (info.kind == PH_NODE_GRAPH && info.body) {
+        ph_record *body;
+        PH_TRY(ph__record_build(&body, b->device, info.body, b->internal, b->call));
+        node->info.body = body;
+    }
+    return PH_OK;
+}
+
+/* Walking the nodes in order makes each list of dependents ascending. */
+static void fill_dependents(builder *b)
+{
+    ph_record *record = b->record;
+    for (size_t i = 0; i < b->count; i++)
+        for (size_t d = 0; d < record->nodes[i].info.dependency_count; d++)
+            record->nodes[record->nodes[i].dependencies[d]].info.dependent_count++;
+    for (size_t i = 0; i < b->count; i++) {
+        record->nodes[i].dependents = b->edges;
+        b->edges += record->nodes[i].info.dependent_count;
+        record->nodes[i].info.dependent_count = 0;
+    }
+    for (size_t i = 0; i < b->count; i++)
+        for (size_t d = 0; d < record->nodes[i].info.dependency_count; d++) {
+            ph__record_node *from = &record->nodes[record->nodes[i].dependencies[d]];
+            ((size_t *)(uintptr_t)from->dependents)[from->info.dependent_count++] = i;
+        }
+    record->edge_count = b->all.edges;
+}
+
+static ph_status build(builder *b)
+{
+    b->order = ph__calloc(b->count + 1, sizeof *b->order);
+    b->index = ph__calloc(b->count + 1, sizeof *b->index);
+    if (b->order == NULL || b->index == NULL)
+        return ph__fail_host_memory(b->call, "the record of the captured graph");
+    PH_TRY(map_nodes(b));
+    PH_TRY(sort_nodes(b));
+    for (size_t i = 0; i < b->count; i++)
+        PH_TRY(count_node(b, b->created[i]));
+    PH_TRY(make_room(b));
+    for (size_t i = 0; i < b->count; i++)
+        PH_TRY(fill_node(b, i));
+    fill_dependents(b);
+    return PH_OK;
+}
+
+ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
+                           const ph__ranges *internal, const char *call)
+{
+    builder b = {.device = device, .internal = internal, .call = call};
+    *out = NULL;
+    int result = device->driver->graph_nodes(&b.created, &b.count, graph);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuGraphGetNodes", "%s: the captured graph could not be read back",
+                               call);
+    ph_status status = build(&b);
+    ph__map_free(&b.position);
+    ph__free(b.order);
+    ph__free(b.index);
+    if (status == PH_OK)
+        *out = b.record;
+    else
+        ph__record_free(b.record);
+    return status;
+}
+
+void ph__record_free(ph_record *record)
+{
+    if (record == NULL)
+        return;
+    for (size_t i = 0; i < record->node_count; i++)
+        ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
+    ph__free(record);
+}
+
+size_t ph__record_index_of(const ph_record *record, const ph__drv_node *handle)
+{
+    for (size_t i = 0; handle && i < record->node_count; i++)
+        if (record->nodes[i].handle == handle)
+            return i;
+    return SIZE_MAX;
+}

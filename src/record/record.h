@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* record/record.h: the record as the graph layer builds and reads it. The public part is phonograph/record.h.
+ */
+#ifndef PH_RECORD_RECORD_H
+#define PH_RECORD_RECORD_H
+#include "base/map.h"
+#include "base/text.h"
+#include "memory/memory.h"
+
+typedef struct ph__record_node {
+    ph_node_info info;    /* its pointers lead into the record */
+    ph__drv_node *handle; /* in the template that the record was read from */
+    ph_kernel *kernel;    /* kernels that this library loaded; borrowed, NULL for others */
+    size_t count;         /* memset: elements */
+    const size_t *dependencies, *dependents;
+    const ph_word *words;
+} ph__record_node;
+
+/* One allocation, bodies apart. */
+struct ph_record {
+    size_t node_count, edge_count;
+    ph__record_node *nodes;
+};
+
+/* Reads the driver's graph. internal: the ranges that the capture was given out of its own pool; may be NULL.
+ * Borrows nothing from the graph but the node handles. free takes NULL. */
+ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
+                           const ph__ranges *internal, const char *call);
+void ph__record_free(ph_record *record);
+/* SIZE_MAX for NULL and for a node that is not in the record. */
+size_t ph__record_index_of(const ph_record *record, const ph__drv_node *handle);
+
+/* ---- words ---- walks the words of a launch's arguments: of a typed kernel each parameter, cut into pieces
+ * of 8 bytes, at its own offset; what no parameter covers, and all of an untyped kernel, by aligned words of
+ * 8 bytes. */
+typedef enum ph__word_class {
+    PH__CLASS_VALUE,
+    PH__CLASS_ADDRESS,
+    PH__CLASS_UNTYPED
+} ph__word_class;
+typedef struct ph__word_slot {
+    ph__word_class class;
+    size_t offset, size;
+    const char *param; /* NULL where no parameter covers it */
+    size_t piece;      /* bytes into the parameter */
+} ph__word_slot;
+typedef struct ph__words {
+    const ph_kernel *kernel; /* NULL: a foreign one */
+    size_t args_size, at, param;
+} ph__words;
+bool ph__words_next(ph__words *words, ph__word_slot *out);
+/* As snprintf: the slot's name, "x", "x+8" or "+16". */
+size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot);
+/* Classifies; out->name is left NULL. */
+void ph__word_read(ph_word *out, const ph_device *device, const ph__ranges *internal,
+                   const ph__word_slot *slot, const void *args);
+/* A word that is an address for certain: a field of a memcpy or memset. name: static storage. */
+void ph__word_address(ph_word *out, const ph_device *device, const ph__ranges *internal, const char *name,
+                      size_t offset, const void *address);
+
+/* ---- readers ---- into a text whose failure the caller checks. */
+void ph__record_to_json(ph__json *json, const ph_record *record);
+void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose);
+const char *ph__word_kind_name(ph_word_kind kind);
+#endif

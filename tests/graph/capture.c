@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/capture.c: capturing by function, by begin and end, by block; and that a capture is a
+ * transaction. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "base/sync.h"
+#include <phonograph/block.h>
+#include <string.h>
+
+enum {
+    N = 1000
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x;
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_status add_one(ph_stream *stream, void *user)
+{
+    (void)user;
+    return t_add(&world, stream, x, x, N, 1);
+}
+
+/* The stream works, captures again, and the graph replays. */
+static void assert_usable(void)
+{
+    assert_false(ph_stream_is_capturing(world.stream));
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 2, world.stream);
+}
+
+/* ---- the three forms ---- */
+static void test_by_function(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    t_all(x, N, 1, world.stream); /* nothing ran */
+    for (int i = 0; i < 10; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 11, world.stream);
+}
+
+static void test_by_begin_and_end(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_CAPTURING);
+    assert_true(ph_stream_is_capturing(world.stream));
+    assert_ok(ph_graph_capture_end(graph, add_one(world.stream, NULL)));
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_READY);
+    assert_false(ph_stream_is_capturing(world.stream));
+    assert_ok(ph_graph_replay(graph, ph_device_default_stream(world.device)));
+    t_all(x, N, 2, ph_device_default_stream(world.device));
+}
+
+static void test_by_block(void **state)
+{
+    (void)state;
+    ph_status status;
+    PH_GRAPH(status, graph, world.stream, NULL)
+    {
+        status = add_one(world.stream, NULL);
+        if (status)
+            break;
+        status = add_one(world.stream, NULL);
+    }
+    assert_ok(status);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 3, world.stream);
+}
+
+static ph_status leave_early(bool with_error)
+{
+    ph_status status;
+    PH_GRAPH(status, graph, world.stream, NULL)
+    {
+        if (with_error)
+            status = ph_fail(PH_ERROR_SIZE, "too much");
+        break;
+    }
+    return status;
+}
+
+static void test_block_left_early(void **state)
+{
+    (void)state;
+    assert_error(leave_early(true), PH_ERROR_SIZE, "too much");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+    assert_ok(ph_graph_reset(graph));
+    assert_error(leave_early(false), PH_ERROR_CALLER, "left early");
+    assert_usable();
+}
+
+static void test_block_whose_begin_fails(void **state)
+{
+    (void)state;
+    ph_status status;
+    int ran = 0;
+    PH_GRAPH(status, graph, ph_device_default_stream(world.device), NULL)
+    {
+        ran++;
+    }
+    assert_int_equal(ran, 0);
+    assert_int_equal(status, PH_ERROR_DEFAULT_STREAM);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+}
+
+/* ---- failures ---- */
+static ph_status fail_half_way(ph_stream *stream, void *user)
+{
+    PH_TRY(add_one(stream, user));
+    return ph_fail(PH_ERROR_CALLER, "half way there");
+}
+
+static void test_failing_body(void **state)
+{
+    (void)state;
+    assert_error(ph_graph_capture(graph, world.stream, NULL, fail_half_way, NULL), PH_ERROR_CALLER,
+                 "half way there");
+    assert_string_equal(ph_error_last()->message, "half way there");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER, "half way there");
+    t_all(x, N, 1, world.stream);
+    assert_usable();
+}
+
+static void test_abort(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(add_one(world.stream, NULL));
+    ph_graph_capture_abort(graph);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_graph_reset(graph)); /* a reset aborts too */
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_usable();
+}
+
+static void test_destroy_while_capturing(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_graph_capture_begin(other, world.stream, NULL));
+    ph_graph_destroy(other);
+    assert_usable();
+}
+
+static void test_begin_on_a_capturing_stream(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_error(ph_graph_capture_begin(other, world.stream, NULL), PH_ERROR_CAPTURE,
+                 "ph_graph_capture_begin");
+    assert_native(401);
+    assert_int_equal(ph_graph_get_state(other), PH_GRAPH_NEW);
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK)); /* that capture went on */
+    ph_graph_destroy(other);
+    assert_usable();
+}
+
+static void test_unjoined_fork(void **state)
+{
+    (void)state;
+    ph_stream *side;
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_stream_wait_stream(side, world.stream));
+    assert_ok(add_one(side, NULL));
+    assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
+    assert_native(904);
+    assert_false(ph_stream_is_capturing(side));
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE);
+    assert_native(904);
+    assert_usable();
+    ph_stream_destroy(side);
+}
+
+/* ---- the thread of begin ---- */
+struct other_thread {
+    ph_status status;
+    int native;
+};
+
+static void *end_there(void *argument)
+{
+    struct other_thread *out = argument;
+    out->status = ph_graph_capture_end(graph, PH_OK);
+    out->native = ph_error_last()->native_code;
+    return NULL;
+}
+
+static struct other_thread end_on_another_thread(void)
+{
+    struct other_thread out = {PH_OK, 0};
+    pthread_t thread;
+    assert_true(ph__thread_start(&thread, "ender", end_there, &out));
+    pthread_join(thread, NULL);
+    return out;
+}
+
+static void test_end_on_the_wrong_thread(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    struct other_thread other = end_on_another_thread();
+    assert_int_equal(other.status, PH_ERROR_CAPTURE);
+    assert_int_equal(other.native, 908);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+    assert_true(ph_stream_is_capturing(world.stream)); /* until its owner ends it */
+    assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
+    assert_native(908);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+    assert_usable();
+}
+
+static void test_wrong_thread_then_reset(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_int_equal(end_on_another_thread().native, 908);
+    assert_ok(ph_graph_reset(graph));
+    assert_usable();
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_int_equal(end_on_another_thread().native, 908);
+    ph_graph_capture_abort(graph);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_usable();
+}
+
+static void test_relaxed_ends_on_any_thread(void **state)
+{
+    (void)state;
+    ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
+    assert_ok(add_one(world.stream, NULL));
+    assert_int_equal(end_on_another_thread().status, PH_OK);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 2, world.stream);
+}
+
+static void test_stream_destroyed_under_the_capture(void **state)
+{
+    (void)state;
+    ph_stream *stream;
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    assert_ok(ph_graph_capture_begin(graph, stream, NULL));
+    ph_stream_destroy(stream);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE,
+                 "stream of an open capture was destroyed");
+    assert_usable();
+}
+
+/* ---- arguments ---- */
+static void test_options_are_checked(void **state)
+{
+    (void)state;
+    ph_capture_options bad = {.mode = (ph_capture_mode)7};
+    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT,
+                 "7 is no capture mode");
+    bad = (ph_capture_options){.enable_annotations = true};
+    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_UNSUPPORTED, "annotations");
+    bad = (ph_capture_options){.reserved = {1}};
+    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT, "ph_capture_options");
+    ph_graph_options reserved = {.reserved = {0, 1}};
+    ph_graph *other;
+    assert_error(ph_graph_create(&other, &reserved), PH_ERROR_ARGUMENT, "ph_graph_options");
+    assert_null(other);
+    assert_error(ph_graph_capture_begin(graph, NULL, NULL), PH_ERROR_ARGUMENT, "stream is NULL");
+    assert_error(ph_graph_capture(graph, world.stream, NULL, NULL, NULL), PH_ERROR_ARGUMENT, "body is NULL");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+}
+
+static void test_prepare(void **state)
+{
+    (void)state;
+    ph_capture_options options = {.prepare = true};
+    assert_ok(t_fill(&world, world.stream, x, N, 5));
+    assert_ok(ph_graph_capture(graph, world.stream, &options, add_one, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 6, world.stream);
+}
+
+static void test_pool_of_another_capture(void **state)
+{
+    (void)state;
+    ph_pool *pool;
+    ph_graph *other;
+    ph_stream *stream;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    ph_capture_options options = {.pool = pool};
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
+    assert_status(ph_graph_capture_begin(other, stream, &options), PH_ERROR_POOL_BUSY);
+    assert_int_equal(ph_graph_get_state(other), PH_GRAPH_NEW);
+    assert_false(ph_stream_is_capturing(stream));
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_int_equal(ph_pool_use_count(pool), 2);
+    assert_ok(ph_graph_capture(other, stream, &options, add_one, NULL));
+    assert_int_equal(ph_pool_use_count(pool), 3);
+    ph_graph_destroy(other);
+    assert_usable();
+    assert_int_equal(ph_pool_use_count(pool), 1);
+    ph_pool_release(pool);
+    ph_stream_destroy(stream);
+}
+
+/* A failed capture lets go of its pool at once, not only at reset. */
+static void test_failed_capture_releases_the_pool(void **state)
+{
+    (void)state;
+    ph_pool *pool;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    ph_capture_options options = {.pool = pool};
+    assert_status(ph_graph_capture(graph, world.stream, &options, fail_half_way, NULL), PH_ERROR_CALLER);
+    assert_int_equal(ph_pool_use_count(pool), 1);
+    ph_pool_release(pool);
+}
+
+static void test_two_devices(void **state)
+{
+    (void)state;
+    t_world other;
+    ph_pool *pool;
+    t_open(&other, NULL);
+    assert_ok(ph_pool_create(&pool, other.device, NULL));
+    ph_capture_options options = {.pool = pool};
+    assert_status(ph_graph_capture_begin(graph, world.stream, &options), PH_ERROR_WRONG_DEVICE);
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_status(ph_graph_retain_pool(graph, pool), PH_ERROR_WRONG_DEVICE);
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_error(ph_graph_replay(graph, other.stream), PH_ERROR_WRONG_DEVICE, "another device");
+    ph_pool_release(pool);
+    t_close(&other);
+    assert_usable();
+}
+
+static void test_retained_pools(void **state)
+{
+    (void)state;
+    ph_pool *pool, *own, *listed[3];
+    size_t count;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_graph_retain_pool(graph, pool));
+    assert_ok(ph_graph_retain_pool(graph, pool));
+    assert_int_equal(ph_pool_use_count(pool), 2);
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_pool(&own, graph));
+    assert_ok(ph_graph_pools(listed, 3, &count, graph));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(listed[0], own);
+    assert_ptr_equal(listed[1], pool);
+    assert_true(ph_pool_get_id(own).first > 0 && ph_pool_get_id(own).second == 0);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_reset(graph));
+    assert_int_equal(ph_pool_use_count(pool), 1);
+    ph_pool_release(pool);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_by_function),
+        TEST(test_by_begin_and_end),
+        TEST(test_by_block),
+        TEST(test_block_left_early),
+        TEST(test_block_whose_begin_fails),
+        TEST(test_failing_body),
+        TEST(test_abort),
+        TEST(test_destroy_while_capturing),
+        TEST(test_begin_on_a_capturing_stream),
+        TEST(test_unjoined_fork),
+        TEST(test_end_on_the_wrong_thread),
+        TEST(test_wrong_thread_then_reset),
+        TEST(test_relaxed_ends_on_any_thread),
+        TEST(test_stream_destroyed_under_the_capture),
+        TEST(test_options_are_checked),
+        TEST(test_prepare),
+        TEST(test_pool_of_another_capture),
+        TEST(test_failed_capture_releases_the_pool),
+        TEST(test_two_devices),
+        TEST(test_retained_pools),
+    };
+    return cmocka_run_group_tests_name("graph.capture", tests, NULL, NULL);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/hooks.c: hooks of graphs and of the process: when they run, in what order, what their failures
+ * do. The tests named Test... hold the behaviours of the same names. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "driver/driver.h"
+#include <stdio.h>
+#include <string.h>
+
+static t_world world;
+static ph_graph *graph;
+static int32_t *x;
+static char seen[512];
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, 4, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, 4, 0));
+    assert_ok(ph_graph_create(&graph, NULL));
+    seen[0] = 0;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_status add_one(ph_stream *stream, void *user)
+{
+    (void)user;
+    return t_add(&world, stream, x, x, 4, 1);
+}
+
+static void say(const char *what)
+{
+    strncat(seen, what, sizeof seen - strlen(seen) - 1);
+    strncat(seen, " ", sizeof seen - strlen(seen) - 1);
+}
+
+static const char *const point_names[] = {
+    "", "capture_start", "capture_end", "instantiate", "replay_start", "replay_end", "destroy"};
+
+static ph_status note(const ph_graph_hook_info *info, void *user)
+{
+    say(user ? user : point_names[info->point]);
+    return PH_OK;
+}
+
+static ph_status refuse(const ph_graph_hook_info *info, void *user)
+{
+    (void)user;
+    say("refuse");
+    return ph_fail(PH_ERROR_CALLER, "no %s", point_names[info->point]);
+}
+
+static ph_hook *add(ph_graph *to, ph_graph_hook_point point, ph_graph_hook_fn fn, void *user)
+{
+    ph_hook *hook;
+    assert_ok(ph_graph_hook_add(&hook, to, point, fn, user));
+    return hook;
+}
+
+static void use_graph_once(void)
+{
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_reset(graph));
+}
+
+/* ---- registries ---- */
+static void TestGraphGlobalLifecycleHooks_test_register_run_unregister(void **state)
+{
+    (void)state;
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++) {
+        ph_hook *hook = add(NULL, (ph_graph_hook_point)point, note, NULL);
+        seen[0] = 0;
+        use_graph_once();
+        assert_memory_equal(seen, point_names[point], strlen(point_names[point]));
+        ph_hook_remove(hook);
+        seen[0] = 0;
+        use_graph_once();
+        assert_string_equal(seen, "");
+    }
+}
+
+static void TestGraphInstantiateHooks_test_multiple_hooks_all_run(void **state)
+{
+    (void)state;
+    ph_hook *a = add(NULL, PH_HOOK_INSTANTIATE, note, "a"), *b = add(NULL, PH_HOOK_INSTANTIATE, note, "b");
+    use_graph_once();
+    assert_string_equal(seen, "a b ");
+    ph_hook_remove(a);
+    ph_hook_remove(b);
+}
+
+static void TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors(void **state)
+{
+    (void)state;
+    t_log_start();
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++) {
+        ph_hook *bad = add(NULL, (ph_graph_hook_point)point, refuse, NULL);
+        ph_hook *good = add(NULL, (ph_graph_hook_point)point, note, NULL);
+        seen[0] = 0;
+        use_graph_once();
+        assert_non_null(strstr(seen, "refuse "));
+        assert_non_null(strstr(seen, point_names[point]));
+        ph_hook_remove(bad);
+        ph_hook_remove(good);
+    }
+    assert_int_equal(t_log_count("(ignored): no instantiate"), 1);
+    t_log_stop();
+}
+
+static void TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate(void **state)
+{
+    (void)state;
+    ph_hook *hook = add(NULL, PH_HOOK_INSTANTIATE, note, NULL);
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    for (int i = 0; i < 3; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    assert_string_equal(seen, "instantiate ");
+    ph_hook_remove(hook);
+}
+
+static uint64_t instantiated, destroyed;
+static int destroys;
+
+static ph_status note_id(const ph_graph_hook_info *info, void *user)
+{
+    *(uint64_t *)user = info->exec_id;
+    destroys += info->point == PH_HOOK_DESTROY;
+    assert_null(info->stream);
+    return PH_OK;
+}
+
+static void TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown(void **state)
+{
+    (void)state;
+    destroys = 0;
+    ph_hook *made = add(NULL, PH_HOOK_INSTANTIATE, note_id, &instantiated);
+    ph_hook *gone = add(NULL, PH_HOOK_DESTROY, note_id, &destroyed);
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    for (int i = 0; i < 3; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(destroys, 0);
+    assert_true(instantiated > 0);
+    assert_ok(ph_graph_reset(graph));
+    assert_int_equal(destroys, 1);
+    assert_int_equal(destroyed, instantiated);
+    assert_ok(ph_graph_reset(graph)); /* there is no executable now */
+    assert_int_equal(destroys, 1);
+    ph_hook_remove(made);
+    ph_hook_remove(gone);
+}
+
+/* ---- order ---- */
+static void TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph(void **state)
+{
+    (void)state;
+    ph_hook *hooks[7];
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+        hooks[point] = add(NULL, (ph_graph_hook_point)point, note, NULL);
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    assert_string_equal(seen, "capture_start capture_end instantiate ");
+    seen[0] = 0;
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_string_equal(seen, "replay_start replay_end replay_start replay_end ");
+    seen[0] = 0;
+    assert_ok(ph_graph_reset(graph));
+    assert_string_equal(seen, "destroy ");
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+        ph_hook_remove(hooks[point]);
+}
+
+static void TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks(void **state)
+{
+    (void)state;
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++) {
+        ph_hook *own = add(graph, (ph_graph_hook_point)point, note, "per-graph");
+        ph_hook *global = add(NULL, (ph_graph_hook_point)point, note, "global");
+        seen[0] = 0;
+        use_graph_once();
+        assert_string_equal(seen, "global per-graph ");
+        ph_hook_remove(own);
+        ph_hook_remove(global);
+    }
+}
+
+static ph_status check_live(const ph_graph_hook_info *info, void *user)
+{
+    *(bool *)user =
+        ph_stream_is_capturing(info->stream) && ph_graph_get_state(info->graph) == PH_GRAPH_CAPTURING;
+    return PH_OK;
+}
+
+static void TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture(void **state)
+{
+    (void)state;
+    bool live = false;
+    ph_hook *hook = add(NULL, PH_HOOK_CAPTURE_START, check_live, &live);
+    use_graph_once();
+    assert_true(live);
+    ph_hook_remove(hook);
+}
+
+static void TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises(void **state)
+{
+    (void)state;
+    ph_hook *start = add(NULL, PH_HOOK_REPLAY_START, note, NULL),
+            *end = add(NULL, PH_HOOK_REPLAY_END, note, NULL);
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    uint64_t epoch = ph_graph_epoch(graph);
+    seen[0] = 0;
+    ph__driver_fail_after(0, PH__R_LAUNCH_FAILED);
+    ph_status status = ph_graph_replay(graph, world.stream);
+    ph__driver_fail_after(-1, 0);
+    assert_int_equal(status, PH_ERROR_DEVICE);
+    assert_native(719);
+    assert_string_equal(seen, "replay_start replay_end ");
+    assert_int_equal(ph_graph_epoch(graph), epoch);
+    ph_hook_remove(start);
+    ph_hook_remove(end);
+    assert_ok(ph_graph_replay(graph, world.stream));
+}
+
+/* ---- failures of a graph's own hooks ---- */
+static void test_failing_capture_start(void **state)
+{
+    (void)state;
+    ph_hook *hook = add(graph, PH_HOOK_CAPTURE_START, refuse, NULL);
+    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER, "no capture_start");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_false(ph_stream_is_capturing(world.stream));
+    ph_hook_remove(hook);
+    use_graph_once();
+}
+
+static void test_failing_capture_end_and_instantiate(void **state)
+{
+    (void)state;
+    for (int point = PH_HOOK_CAPTURE_END; point <= PH_HOOK_INSTANTIATE; point++) {
+        ph_hook *hook = add(graph, (ph_graph_hook_point)point, refuse, NULL);
+        assert_error(ph_graph_capture(graph, world.stream, NULL, add_one, NULL), PH_ERROR_CALLER,
+                     point_names[point]);
+        assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER, point_names[point]);
+        ph_hook_remove(hook);
+        use_graph_once();
+    }
+}
+
+static void test_failing_replay_hooks(void **state)
+{
+    (void)state;
+    int32_t value;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    ph_hook *start = add(graph, PH_HOOK_REPLAY_START, refuse, NULL),
+            *end = add(graph, PH_HOOK_REPLAY_END, note, NULL);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER, "no replay_start");
+    assert_string_equal(seen, "refuse ");
+    ph_hook_remove(start);
+    ph_hook_remove(end);
+    end = add(graph, PH_HOOK_REPLAY_END, refuse, NULL);
+    t_log_start();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_log_count("no replay_end"), 1);
+    t_log_stop();
+    t_read(&value, x, sizeof value, world.stream);
+    assert_int_equal(value, 1);
+    ph_hook_remove(end);
+}
+
+/* ---- from inside ---- */
+static ph_hook *self;
+
+static ph_status remove_self(const ph_graph_hook_info *info, void *user)
+{
+    (void)info;
+    ph_hook_remove(self);
+    say(user);
+    self = add(NULL, PH_HOOK_REPLAY_START, note, "added");
+    return PH_OK;
+}
+
+static void test_changes_during_a_run(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    self = add(NULL, PH_HOOK_REPLAY_START, remove_self, "once");
+    ph_hook *last = add(NULL, PH_HOOK_REPLAY_START, note, "last");
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_string_equal(seen, "once last ");
+    seen[0] = 0;
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_string_equal(seen, "last added ");
+    ph_hook_remove(last);
+    ph_hook_remove(self);
+}
+
+static ph_status try_everything(const ph_graph_hook_info *info, void *user)
+{
+    const ph_record *record;
+    void *raw;
+    (void)user;
+    assert_error(ph_graph_reset(info->graph), PH_ERROR_STATE, "from inside a hook");
+    assert_error(ph_graph_replay(info->graph, world.stream), PH_ERROR_STATE, "from inside a hook");
+    assert_error(ph_graph_capture_end(info->graph, PH_OK), PH_ERROR_STATE, "from inside a hook");
+    if (info->point != PH_HOOK_CAPTURE_END)
+        return PH_OK;
+    assert_ok(ph_graph_record(&record, info->graph));
+    assert_int_equal(ph_record_node_count(record), 1);
+    assert_ok(ph_graph_raw(&raw, info->graph)); /* also without keep_graph */
+    assert_non_null(raw);
+    return PH_OK;
+}
+
+static void test_calls_from_inside(void **state)
+{
+    (void)state;
+    ph_hook *hooks[7];
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+        hooks[point] = add(graph, (ph_graph_hook_point)point, try_everything, NULL);
+    use_graph_once();
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+        ph_hook_remove(hooks[point]);
+}
+
+static ph_status destroy_it(const ph_graph_hook_info *info, void *user)
+{
+    (void)user;
+    ph_graph_destroy(info->graph);
+    return PH_OK;
+}
+
+static void test_destroy_from_inside(void **state)
+{
+    (void)state;
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_INSTANTIATE; point++) {
+        ph_graph *doomed;
+        assert_ok(ph_graph_create(&doomed, NULL));
+        ph_hook *hook = add(doomed, (ph_graph_hook_point)point, destroy_it, NULL);
+        assert_error(ph_graph_capture(doomed, world.stream, NULL, add_one, NULL), PH_ERROR_STATE,
+                     "destroyed by one of its own hooks");
+        assert_false(ph_stream_is_capturing(world.stream));
+        ph_hook_remove(hook);
+    }
+    for (int point = PH_HOOK_REPLAY_START; point <= PH_HOOK_REPLAY_END; point++) {
+        ph_graph *doomed;
+        assert_ok(ph_graph_create(&doomed, NULL));
+        assert_ok(ph_graph_capture(doomed, world.stream, NULL, add_one, NULL));
+        ph_hook *hook = add(doomed, (ph_graph_hook_point)point, destroy_it, NULL);
+        assert_status(ph_graph_replay(doomed, world.stream),
+                      point == PH_HOOK_REPLAY_START ? PH_ERROR_STATE : PH_OK);
+        ph_hook_remove(hook);
+    }
+}
+
+/* A handle outlives its graph. */
+static void test_handle_outlives_the_graph(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    assert_ok(ph_graph_create(&other, NULL));
+    ph_hook *hook = add(other, PH_HOOK_REPLAY_START, note, NULL);
+    ph_graph_destroy(other);
+    ph_hook_remove(hook);
+    ph_hook_remove(NULL);
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    ph_hook *hook;
+    assert_status(ph_graph_hook_add(NULL, NULL, PH_HOOK_DESTROY, note, NULL), PH_ERROR_ARGUMENT);
+    assert_error(ph_graph_hook_add(&hook, NULL, PH_HOOK_DESTROY, NULL, NULL), PH_ERROR_ARGUMENT,
+                 "fn is NULL");
+    assert_error(ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)9, note, NULL), PH_ERROR_ARGUMENT,
+                 "9 is no hook point");
+    assert_null(hook);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(TestGraphGlobalLifecycleHooks_test_register_run_unregister),
+        TEST(TestGraphInstantiateHooks_test_multiple_hooks_all_run),
+        TEST(TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors),
+        TEST(TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate),
+        TEST(TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown),
+        TEST(TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph),
+        TEST(TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks),
+        TEST(TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture),
+        TEST(TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises),
+        TEST(test_failing_capture_start),
+        TEST(test_failing_capture_end_and_instantiate),
+        TEST(test_failing_replay_hooks),
+        TEST(test_changes_during_a_run),
+        TEST(test_calls_from_inside),
+        TEST(test_destroy_from_inside),
+        TEST(test_handle_outlives_the_graph),
+        TEST(test_arguments),
+    };
+    return cmocka_run_group_tests_name("graph.hooks", tests, NULL, NULL);
+}

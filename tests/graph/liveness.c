@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/liveness.c: replays that would read memory which was freed since the capture. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include <string.h>
+
+enum {
+    N = 256
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x, *y;
+static const ph_capture_options checked = {.check_input_liveness = true};
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(t_fill(&world, world.stream, y, N, 0));
+    assert_ok(ph_graph_create(&graph, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_status through_a_temporary(ph_stream *stream, void *user)
+{
+    int32_t *temporary;
+    (void)user;
+    PH_TRY(PH_NEW(&temporary, N, stream));
+    PH_TRY(t_add(&world, stream, x, temporary, N, 1));
+    PH_TRY(t_add(&world, stream, temporary, y, N, 1));
+    ph_free(temporary, stream);
+    return PH_OK;
+}
+
+static void test_freed_input(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream)); /* the temporary is no input */
+    t_all(y, N, 3, world.stream);
+    ph_free(x, world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x = 0x");
+    assert_non_null(strstr(ph_error_last()->message, "1 input was freed"));
+    assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
+    /* A new allocation at the old address is another one. */
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+}
+
+static void test_unrelated_frees(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
+    for (int i = 0; i < 20; i++) {
+        int32_t *other;
+        assert_ok(PH_NEW(&other, N, world.stream));
+        ph_free(other, world.stream);
+        assert_ok(ph_graph_replay(graph, world.stream));
+    }
+}
+
+/* Two graphs check one allocation; when one lets go, the other still does. */
+static void test_shared_input(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
+    assert_ok(ph_graph_capture(other, world.stream, &checked, through_a_temporary, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_replay(other, world.stream));
+    ph_graph_destroy(other);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+}
+
+static void test_off_by_default_but_asked(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, through_a_temporary, NULL));
+    assert_ok(ph_graph_check_inputs(graph));
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
+    assert_ok(ph_graph_replay(graph, world.stream));
+}
+
+static void test_five_are_listed(void **state)
+{
+    (void)state;
+    int32_t *many[8];
+    for (int i = 0; i < 8; i++)
+        assert_ok(PH_NEW(&many[i], N, world.stream));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
+    for (int i = 0; i < 8; i++)
+        assert_ok(t_add(&world, world.stream, many[i], y, N, 1));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    for (int i = 0; i < 8; i++)
+        ph_free(many[i], world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "8 inputs were freed");
+}
+
+/* ---- after the capture ---- */
+static void test_rebound_node(void **state)
+{
+    (void)state;
+    int32_t *other;
+    ph_launch_config config = t_config(N);
+    assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    const ph_record *record;
+    ph_node_info node;
+    struct t_add_i32 args;
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_node(&node, record, 0));
+    memcpy(&args, node.args, sizeof args);
+    assert_ok(PH_NEW(&other, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, other, N, 10));
+    args.x = other;
+    assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
+    ph_free(x, world.stream); /* no node reads it any more */
+    x = NULL;
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 12, world.stream);
+    ph_free(other, world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x");
+}
+
+static void test_updated_graph(void **state)
+{
+    (void)state;
+    ph_graph *from;
+    int32_t *old = x;
+    assert_ok(ph_graph_create(&from, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 20));
+    assert_ok(ph_graph_capture(from, world.stream, NULL, through_a_temporary, NULL));
+    assert_ok(ph_graph_update(graph, from, NULL));
+    ph_free(old, world.stream);
+    ph_graph_destroy(from);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 22, world.stream);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+}
+
+/* ---- copies ---- */
+static void test_pinned_source(void **state)
+{
+    (void)state;
+    int32_t *pinned;
+    assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
+    for (int i = 0; i < N; i++)
+        pinned[i] = 9;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
+    assert_ok(ph_memcpy(y, pinned, N * sizeof *y, world.stream));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 9, world.stream);
+    ph_free_pinned(pinned, world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "(memcpy) src");
+}
+
+/* ---- suspected words ---- */
+static void copy_first(const ph_block_range *range, const void *args)
+{
+    int32_t *const *pair = args;
+    (void)range;
+    pair[1][0] = pair[0][0];
+}
+
+static void test_untyped_kernel_warns(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    ph_kernel_source source = {.name = "copy_first", .host = copy_first, .args_size = 2 * sizeof(void *)};
+    assert_ok(ph_kernel_create(&kernel, world.device, &source));
+    int32_t *pair[2] = {x, y};
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
+    assert_ok(ph_launch(world.stream, kernel, NULL, pair, sizeof pair));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    t_log_start();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_log_count("looks like an address"), 0);
+    ph_free(x, world.stream);
+    x = NULL;
+    for (int i = 0; i < 3; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_log_count("word +0 of node 0 (copy_first)"), 1);
+    t_log_stop();
+    ph_kernel_release(kernel);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_freed_input),          TEST(test_unrelated_frees),
+        TEST(test_shared_input),         TEST(test_off_by_default_but_asked),
+        TEST(test_five_are_listed),      TEST(test_rebound_node),
+        TEST(test_updated_graph),        TEST(test_pinned_source),
+        TEST(test_untyped_kernel_warns),
+    };
+    return cmocka_run_group_tests_name("graph.liveness", tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/states.c: walks the table of graph states: every call, in every state, with keep_graph and
+ * without. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "graph/states.h"
+#include <phonograph/cuda.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static t_world world;
+static int32_t *x;
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, 64, world.stream));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+/* Node 0 a kernel, 1 a memset, 2 a memcpy, 3 a host function. */
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static ph_status body(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(t_fill(&world, stream, x, 32, 1));
+    PH_TRY(ph_memset_u32(x, 2, 32, stream));
+    PH_TRY(ph_memcpy(x + 32, x, 32 * sizeof *x, stream));
+    return ph_launch_host(stream, nothing, NULL);
+}
+
+static ph_status failing(ph_stream *stream, void *user)
+{
+    (void)stream;
+    (void)user;
+    return ph_fail(PH_ERROR_CALLER, "the body's own words");
+}
+
+static ph_graph *graph_in(ph_graph_state state, bool keep)
+{
+    ph_graph *graph;
+    ph_graph_options options = {.keep_graph = keep};
+    assert_ok(ph_graph_create(&graph, &options));
+    if (state == PH_GRAPH_CAPTURING)
+        assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    if (state == PH_GRAPH_ENDED || state == PH_GRAPH_READY)
+        assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    if (state == PH_GRAPH_READY && keep)
+        assert_ok(ph_graph_instantiate(graph));
+    if (state == PH_GRAPH_FAILED)
+        assert_status(ph_graph_capture(graph, world.stream, NULL, failing, NULL), PH_ERROR_CALLER);
+    assert_int_equal(ph_graph_get_state(graph), state);
+    return graph;
+}
+
+static ph_status hook(const ph_graph_hook_info *info, void *user)
+{
+    (void)info;
+    (void)user;
+    return PH_OK;
+}
+
+static void release(void *object)
+{
+    (void)object;
+}
+
+static ph_status add_hook(ph_graph *graph)
+{
+    ph_hook *added;
+    ph_status status = ph_graph_hook_add(&added, graph, PH_HOOK_REPLAY_START, hook, NULL);
+    ph_hook_remove(added);
+    return status;
+}
+
+static ph_status retain_pool(ph_graph *graph)
+{
+    ph_pool *pool;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    ph_status status = ph_graph_retain_pool(graph, pool);
+    ph_pool_release(pool);
+    return status;
+}
+
+static ph_status set_launch(ph_graph *graph)
+{
+    struct t_fill_i32 args = {32, x, 3};
+    ph_launch_config config = t_config(32);
+    return ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args);
+}
+
+static ph_status update(ph_graph *graph)
+{
+    ph_graph *from = graph_in(PH_GRAPH_READY, false);
+    ph_status status = ph_graph_update(graph, from, NULL);
+    ph_graph_destroy(from);
+    return status;
+}
+
+static ph_status update_from(ph_graph *from)
+{
+    ph_graph *graph;
+    ph_graph_options options = {.keep_graph = true};
+    ph_stream *stream;
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    assert_ok(ph_graph_create(&graph, &options));
+    assert_ok(ph_graph_capture(graph, stream, NULL, body, NULL));
+    assert_ok(ph_graph_instantiate(graph));
+    ph_status status = ph_graph_update(graph, from, NULL);
+    ph_graph_destroy(graph);
+    ph_stream_destroy(stream);
+    return status;
+}
+
+static ph_status dump(ph_graph *graph)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/phonograph-states-%d.dot", (int)getpid());
+    ph_status status = ph_graph_debug_dump(graph, path, true);
+    unlink(path);
+    return status;
+}
+
+/* Calls that return nothing count as PH_OK. */
+static ph_status call(ph__graph_call which, ph_graph *graph)
+{
+    ph_pool *pool;
+    size_t count;
+    void *raw;
+    struct CUgraph_st *cuda_graph;
+    struct CUgraphExec_st *cuda_exec;
+    const ph_record *record;
+    bool enabled;
+    switch (which) {
+    case PH__CALL_GET_STATE:
+        (void)ph_graph_get_state(graph);
+        return PH_OK;
+    case PH__CALL_DESTROY:
+        return PH_OK; /* each walked graph is destroyed at the end */
+    case PH__CALL_RESET:
+        return ph_graph_reset(graph);
+    case PH__CALL_CAPTURE:
+        return ph_graph_capture(graph, world.stream, NULL, body, NULL);
+    case PH__CALL_CAPTURE_BEGIN:
+        return ph_graph_capture_begin(graph, world.stream, NULL);
+    case PH__CALL_CAPTURE_END:
+        return ph_graph_capture_end(graph, PH_OK);
+    case PH__CALL_CAPTURE_ABORT:
+        ph_graph_capture_abort(graph);
+        return PH_OK;
+    case PH__CALL_INSTANTIATE:
+        return ph_graph_instantiate(graph);
+    case PH__CALL_REPLAY:
+        return ph_graph_replay(graph, world.stream);
+    case PH__CALL_POOL:
+        return ph_graph_pool(&pool, graph);
+    case PH__CALL_POOLS:
+        return ph_graph_pools(NULL, 0, &count, graph);
+    case PH__CALL_RETAIN_POOL:
+        return retain_pool(graph);
+    case PH__CALL_RETAIN:
+        return ph_graph_retain(graph, release, NULL, false);
+    case PH__CALL_RAW:
+        return ph_graph_raw(&raw, graph);
+    case PH__CALL_RAW_EXEC:
+        return ph_graph_raw_exec(&raw, graph);
+    case PH__CALL_CUDA:
+        return ph_graph_cuda(&cuda_graph, graph);
+    case PH__CALL_EXEC_CUDA:
+        return ph_graph_exec_cuda(&cuda_exec, graph);
+    case PH__CALL_RECORD:
+        return ph_graph_record(&record, graph);
+    case PH__CALL_DEBUG_DUMP:
+        return dump(graph);
+    case PH__CALL_NODE_SET_LAUNCH:
+        return set_launch(graph);
+    case PH__CALL_NODE_SET_MEMSET:
+        return ph_graph_node_set_memset(graph, 1, x, 5, 32);
+    case PH__CALL_NODE_SET_MEMCPY:
+        return ph_graph_node_set_memcpy(graph, 2, x, x + 32, 32 * sizeof *x);
+    case PH__CALL_NODE_SET_HOST:
+        return ph_graph_node_set_host(graph, 3, nothing, NULL);
+    case PH__CALL_NODE_SET_ENABLED:
+        return ph_graph_node_set_enabled(graph, 0, false);
+    case PH__CALL_NODE_GET_ENABLED:
+        return ph_graph_node_get_enabled(&enabled, graph, 0);
+    case PH__CALL_UPDATE:
+        return update(graph);
+    case PH__CALL_UPDATE_FROM:
+        return update_from(graph);
+    case PH__CALL_EPOCH:
+        return ph_graph_epoch(graph) == 0 ? PH_OK : PH_ERROR_STATE;
+    case PH__CALL_CHECK_OUTPUT:
+        return ph_graph_check_output(graph, x, 0);
+    case PH__CALL_CHECK_INPUTS:
+        return ph_graph_check_inputs(graph);
+    case PH__CALL_HOOK_ADD:
+        return add_hook(graph);
+    case PH__CALL_COUNT:
+        break;
+    }
+    fail_msg("a row of the table has no call here");
+    return PH_OK;
+}
+
+/* What GO gives where that is not PH_OK on this device and for this graph. */
+static ph_status done(ph__graph_call which)
+{
+    if (which == PH__CALL_CUDA || which == PH__CALL_EXEC_CUDA)
+        return PH_ERROR_UNSUPPORTED;
+    return which == PH__CALL_CHECK_OUTPUT ? PH_ERROR_NOT_FOUND : PH_OK; /* x is not the pool's */
+}
+
+/* The state after GO, where it is another one. */
+static ph_graph_state after(ph__graph_call which, ph_graph_state state, bool keep)
+{
+    switch (which) {
+    case PH__CALL_RESET:
+        return PH_GRAPH_NEW;
+    case PH__CALL_CAPTURE_BEGIN:
+        return PH_GRAPH_CAPTURING;
+    case PH__CALL_CAPTURE:
+    case PH__CALL_CAPTURE_END:
+        return keep ? PH_GRAPH_ENDED : PH_GRAPH_READY;
+    case PH__CALL_CAPTURE_ABORT:
+        return state == PH_GRAPH_CAPTURING ? PH_GRAPH_NEW : state;
+    case PH__CALL_INSTANTIATE:
+    case PH__CALL_REPLAY:
+        return PH_GRAPH_READY;
+    default:
+        return state;
+    }
+}
+
+static void check_refusal(ph_status status, ph__graph_call which, ph_graph_state state, ph__answer answer)
+{
+    const char *message = ph_error_last()->message;
+    assert_int_equal(status, answer == PH__ANSWER_OWN ? PH_ERROR_CALLER : PH_ERROR_STATE);
+    assert_int_equal(ph_error_last()->status, status);
+    const char *name = ph__graph_calls[which].name;
+    assert_memory_equal(message, name, strlen(name));
+    if (answer == PH__ANSWER_OWN) {
+        assert_non_null(strstr(message, "the body's own words"));
+        return;
+    }
+    assert_non_null(strstr(message, ph__answers[answer].why));
+    assert_non_null(strstr(message, ph__graph_state_name(state)));
+    assert_non_null(strstr(message, ph__answers[answer].remedy));
+}
+
+static void walk(ph__graph_call which, ph_graph_state state, bool keep)
+{
+    ph__answer answer = ph__graph_calls[which].answer[state];
+    ph_graph *graph = graph_in(state, keep);
+    bool go =
+        answer == PH__ANSWER_GO || (keep && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE));
+    /* A second capture on the stream of the first is another matter than the graph's state. */
+    ph_status status = which == PH__CALL_UPDATE && state == PH_GRAPH_CAPTURING
+                           ? ph_graph_update(graph, graph, NULL)
+                           : call(which, graph);
+    if (go)
+        assert_int_equal(status, done(which));
+    else
+        check_refusal(status, which, state, answer);
+    assert_int_equal(ph_graph_get_state(graph), go ? after(which, state, keep) : state);
+    ph_graph_destroy(graph);
+    assert_false(ph_stream_is_capturing(world.stream));
+}
+
+static void test_every_call_in_every_state(void **state)
+{
+    (void)state;
+    t_log_start(); /* graphs that end empty say so */
+    for (int which = 0; which < PH__CALL_COUNT; which++)
+        for (int s = 0; s < PH__GRAPH_STATES; s++)
+            for (int keep = 0; keep < 2; keep++)
+                if (keep || s != PH_GRAPH_ENDED) /* ENDED needs keep_graph */
+                    walk((ph__graph_call)which, (ph_graph_state)s, keep != 0);
+    t_log_stop();
+}
+
+static void test_null_graph(void **state)
+{
+    (void)state;
+    ph_pool *pool;
+    assert_error(ph_graph_replay(NULL, world.stream), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_capture_begin(NULL, world.stream, NULL), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_capture_end(NULL, PH_OK), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_reset(NULL), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_pool(&pool, NULL), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_create(NULL, NULL), PH_ERROR_ARGUMENT, "out is NULL");
+    ph_graph_destroy(NULL);
+    ph_graph_capture_abort(NULL);
+    assert_int_equal(ph_graph_epoch(NULL), 0);
+}
+
+static void test_words_of_refusals(void **state)
+{
+    (void)state;
+    ph_graph *ready = graph_in(PH_GRAPH_READY, false), *fresh = graph_in(PH_GRAPH_NEW, false);
+    assert_error(ph_graph_capture_begin(ready, world.stream, NULL), PH_ERROR_STATE,
+                 "ph_graph_capture_begin: the graph already owns a captured graph (READY); call "
+                 "ph_graph_reset first or "
+                 "create a new graph");
+    assert_error(ph_graph_instantiate(ready), PH_ERROR_STATE,
+                 "is meant to be called only when keep_graph is set");
+    assert_error(ph_graph_replay(fresh, world.stream), PH_ERROR_STATE,
+                 "without a preceding successful capture");
+    ph_graph_destroy(ready);
+    ph_graph_destroy(fresh);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_call_in_every_state),
+        cmocka_unit_test(test_null_graph),
+        cmocka_unit_test(test_words_of_refusals),
+    };
+    return cmocka_run_group_tests_name("graph.states", tests, open_world, close_world);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/sweep.c: makes each host allocation and each driver call of the graph's life fail in turn:
+ * nothing leaks, nothing sticks. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "driver/driver.h"
+#include <string.h>
+
+enum {
+    N = 512
+};
+static t_world world;
+static ph_graph *graph, *other;
+static int32_t *x, *y;
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static ph_status body(ph_stream *stream, void *user)
+{
+    int32_t *temporary;
+    (void)user;
+    PH_TRY(PH_NEW(&temporary, N, stream));
+    ph_status status = t_add(&world, stream, x, temporary, N, 1);
+    if (status == PH_OK)
+        status = ph_memset(y, 1, N * sizeof *y, stream);
+    if (status == PH_OK)
+        status = t_add(&world, stream, temporary, y, N, 1);
+    if (status == PH_OK)
+        status = ph_launch_host(stream, nothing, NULL);
+    ph_free(temporary, stream);
+    return status;
+}
+
+static ph_status note(const ph_graph_hook_info *info, void *user)
+{
+    (void)info;
+    ++*(int *)user;
+    return PH_OK;
+}
+
+/* Everything a graph can do, once. */
+static ph_status scenario(void)
+{
+    int seen = 0;
+    char *text = NULL;
+    ph_hook *hook;
+    ph_stream *first = ph_device_default_stream(world.device);
+    const ph_record *record;
+    struct t_add_i32 args = {N, x, y, 5};
+    ph_launch_config config = t_config(N);
+    ph_capture_options options = {.check_input_liveness = true};
+    ph_graph_options keep = {.keep_graph = true};
+    PH_TRY(ph_graph_create(&graph, &keep));
+    PH_TRY(ph_graph_create(&other, NULL));
+    PH_TRY(ph_graph_hook_add(&hook, graph, PH_HOOK_REPLAY_END, note, &seen));
+    ph_hook_remove(hook);
+    PH_TRY(ph_graph_retain(graph, nothing, &seen, true));
+    PH_TRY(ph_graph_capture(graph, world.stream, &options, body, NULL));
+    PH_TRY(ph_graph_capture(other, world.stream, NULL, body, NULL));
+    PH_TRY(ph_graph_instantiate(graph));
+    PH_TRY(ph_graph_replay(graph, world.stream));
+    PH_TRY(ph_stream_wait_stream(first, world.stream));
+    PH_TRY(ph_graph_replay(other, first));
+    PH_TRY(ph_stream_wait_stream(world.stream, first));
+    PH_TRY(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
+    PH_TRY(ph_graph_node_set_memset(graph, 1, y, 2, N));
+    PH_TRY(ph_graph_node_set_enabled(graph, 0, false));
+    PH_TRY(ph_graph_update(graph, other, NULL));
+    PH_TRY(ph_graph_instantiate(graph));
+    PH_TRY(ph_graph_replay(graph, world.stream));
+    PH_TRY(ph_graph_record(&record, graph));
+    PH_TRY(ph_record_json(&text, record));
+    ph_string_free(text);
+    PH_TRY(ph_record_dot(&text, record, true));
+    ph_string_free(text);
+    return ph_stream_synchronize(world.stream);
+}
+
+static void clean_up(void)
+{
+    ph_graph_destroy(graph);
+    ph_graph_destroy(other);
+    /* The failure may have come between two streams that were to be ordered. */
+    assert_ok(ph_device_synchronize(world.device));
+    graph = other = NULL;
+    assert_false(ph_stream_is_capturing(world.stream));
+}
+
+static void start(void)
+{
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(ph_stream_synchronize(world.stream));
+}
+
+static void stop(void)
+{
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* After a failure the same things work, in the same world. */
+static void check_usable(void)
+{
+    assert_ok(scenario());
+    t_all(y, N, 3, world.stream);
+    clean_up();
+}
+
+static void test_host_allocations(void **state)
+{
+    (void)state;
+    ph_status status = PH_ERROR_HOST_MEMORY;
+    int64_t n;
+    t_log_start();
+    for (n = 0; status != PH_OK; n++) {
+        start();
+        ph__alloc_fail_after(n);
+        status = scenario();
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        if (status != PH_OK) {
+            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
+            assert_int_equal(ph_error_last()->status, status);
+        }
+        clean_up();
+        check_usable();
+        stop();
+        assert_true(n < 5000);
+    }
+    assert_true(n > 20);
+    t_log_stop();
+}
+
+/* Some calls are allowed to fail in silence (asking whether a stream is idle, say), so that a success is not
+ * the end: each call of a whole run has its turn. */
+static void test_driver_calls(void **state)
+{
+    (void)state;
+    t_log_start();
+    start();
+    int64_t before = ph__driver_calls();
+    assert_ok(scenario());
+    int64_t calls = ph__driver_calls() - before, failures = 0;
+    clean_up();
+    stop();
+    for (int64_t n = 0; n < calls; n++) {
+        start();
+        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
+        ph_status status = scenario();
+        ph__driver_fail_after(-1, 0);
+        if (status != PH_OK) {
+            failures++;
+            assert_int_equal(ph_error_last()->status, status);
+            assert_true(ph_error_last()->message[0] != 0);
+        }
+        clean_up();
+        check_usable();
+        stop();
+    }
+    assert_true(failures > calls / 2);
+    t_log_stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host_allocations),
+        cmocka_unit_test(test_driver_calls),
+    };
+    return cmocka_run_group_tests_name("graph.sweep", tests, NULL, NULL);
+}

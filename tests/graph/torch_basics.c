@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/torch_basics.c: capture, replay and their errors; each test holds the behaviour of PyTorch's
+ * test of the same name. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include <string.h>
+
+enum {
+    N = 1000
+};
+static t_world world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static void test_graph_is_current_stream_capturing(void **state)
+{
+    (void)state;
+    ph_stream *other, *first = ph_device_default_stream(world.device);
+    ph_graph *graph;
+    ph_capture_info info;
+    assert_ok(ph_stream_create(&other, world.device, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_false(ph_stream_is_capturing(first) || ph_stream_is_capturing(world.stream));
+    t_log_start();
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_true(ph_stream_is_capturing(world.stream)); /* with nothing captured yet */
+    assert_false(ph_stream_is_capturing(first) || ph_stream_is_capturing(other));
+    assert_ok(ph_stream_get_capture_info(&info, world.stream));
+    assert_true(info.status == PH_CAPTURE_ACTIVE && info.id != 0);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    t_log_stop();
+    assert_false(ph_stream_is_capturing(world.stream));
+    ph_graph_destroy(graph);
+    ph_stream_destroy(other);
+}
+
+/* b = a, then ten times b = b + value, each into memory of its own, the old one freed: all in the capture. */
+static ph_status ten_additions(ph_stream *stream, int32_t **b, const int32_t *a, int32_t value)
+{
+    *b = NULL;
+    for (int i = 0; i < 10; i++) {
+        int32_t *next;
+        PH_TRY(PH_NEW(&next, N, stream));
+        PH_TRY(t_add(&world, stream, *b ? *b : a, next, N, value));
+        ph_free(*b, stream);
+        *b = next;
+    }
+    return PH_OK;
+}
+
+static ph_graph *capture_simple(int32_t **b, const int32_t *a)
+{
+    ph_graph *graph;
+    assert_ok(ph_memory_trim(world.device));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ten_additions(world.stream, b, a, 1));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    return graph;
+}
+
+static void test_graph_capture_simple(void **state)
+{
+    (void)state;
+    ph_stream *origin = ph_device_default_stream(world.device);
+    int32_t *a, *b;
+    assert_ok(PH_NEW(&a, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, a, N, 1));
+    ph_graph *graph = capture_simple(&b, a);
+    assert_ok(ph_stream_wait_stream(origin, world.stream));
+    assert_ok(ph_graph_replay(graph, origin));
+    assert_int_equal(t_sum(b, N, origin), 11000);
+    ph_graph_destroy(graph);
+    ph_free(b, world.stream);
+    ph_free(a, world.stream);
+}
+
+static void test_accelerator_graph_simple(void **state)
+{
+    (void)state;
+    int32_t *a, *b;
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_false(ph_stream_is_capturing(world.stream));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_true(ph_stream_is_capturing(world.stream));
+    assert_ok(PH_NEW(&a, N, world.stream)); /* the source is made inside, too */
+    assert_ok(t_fill(&world, world.stream, a, N, 1));
+    assert_ok(ten_additions(world.stream, &b, a, 1));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_false(ph_stream_is_capturing(world.stream));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ph_graph_replay(graph, world.stream));
+        assert_int_equal(t_sum(b, N, world.stream), 11000);
+    }
+    ph_graph_destroy(graph);
+    ph_free(b, world.stream);
+    ph_free(a, world.stream);
+}
+
+static void test_graph_capture_reset_recapture(void **state)
+{
+    (void)state;
+    int32_t *a, *b, *c;
+    assert_ok(PH_NEW(&a, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, a, N, 1));
+    ph_graph *graph = capture_simple(&b, a);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_sum(b, N, world.stream), 11000);
+    assert_ok(ph_graph_reset(graph));
+    assert_int_equal(t_sum(b, N, world.stream), 11000); /* live memory of the pool outlives the graph */
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(t_fill(&world, world.stream, b, N, 2));
+    assert_ok(ten_additions(world.stream, &c, b, 2));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_sum(c, N, world.stream), 22000);
+    assert_ok(ph_graph_reset(graph));
+    ph_graph_destroy(graph);
+    ph_free(c, world.stream);
+    ph_free(b, world.stream);
+    ph_free(a, world.stream);
+}
+
+/* Capture, replay and drop, a hundred times: nothing is held that was not held after the first. */
+static void test_repeat_graph_capture_cublas_workspace_memory(void **state)
+{
+    (void)state;
+    ph_memory_stats first = {0}, last;
+    int32_t *a, *b;
+    assert_ok(PH_NEW(&a, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, a, N, 1));
+    for (int i = 0; i < 100; i++) {
+        ph_graph *graph = capture_simple(&b, a);
+        assert_ok(ph_graph_replay(graph, world.stream));
+        ph_free(b, world.stream);
+        ph_graph_destroy(graph);
+        assert_ok(ph_memory_get_stats(i == 0 ? &first : &last, world.device));
+    }
+    assert_true(last.reserved <= first.reserved);
+    assert_int_equal(last.allocated, first.allocated);
+    ph_free(a, world.stream);
+}
+
+/* ---- errors and warnings ---- */
+static void test_graph_error(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    ph_stream *first = ph_device_default_stream(world.device);
+    int32_t *a;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_error(ph_graph_capture_begin(graph, first, NULL), PH_ERROR_DEFAULT_STREAM,
+                 "captures must run on a stream other than the legacy default stream");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_ok(PH_NEW(&a, N, first)); /* nothing is broken */
+    assert_ok(t_fill(&world, first, a, N, 4));
+    t_all(a, N, 4, first);
+    ph_free(a, first);
+    ph_graph_destroy(graph);
+}
+
+static void test_graph_warn_if_has_zero_nodes(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    t_log_start();
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_int_equal(t_log_count("the graph is empty"), 1);
+    t_log_stop();
+    assert_ok(ph_graph_replay(graph, world.stream)); /* harmless */
+    assert_ok(ph_stream_synchronize(world.stream));
+    ph_graph_destroy(graph);
+}
+
+static ph_status allocate_too_much(ph_stream *stream, void *user)
+{
+    float *huge;
+    (void)user;
+    return PH_NEW(&huge, (size_t)1 << 40, stream);
+}
+
+static void test_graph_capture_oom(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    int32_t *a, *b;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_error(ph_graph_capture(graph, world.stream, NULL, allocate_too_much, NULL), PH_ERROR_DEVICE_MEMORY,
+                 "out of memory");
+    assert_false(ph_stream_is_capturing(world.stream));
+    ph_graph_destroy(graph);
+    assert_ok(PH_NEW(&a, N, world.stream)); /* eager work and another capture go on */
+    assert_ok(t_fill(&world, world.stream, a, N, 1));
+    graph = capture_simple(&b, a);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_sum(b, N, world.stream), 11000);
+    ph_graph_destroy(graph);
+    ph_free(b, world.stream);
+    ph_free(a, world.stream);
+}
+
+/* Reading a value back waits for the device: refused by number, and the capture goes on. */
+static void test_cuda_graph_tensor_item_not_allowed(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    int32_t *a, value;
+    assert_ok(PH_NEW(&a, N, world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(t_fill(&world, world.stream, a, N, 1));
+    assert_status(ph_memcpy(&value, a, sizeof value, world.stream), PH_ERROR_UNPINNED);
+    assert_status(ph_stream_synchronize(world.stream), PH_ERROR_CAPTURE);
+    assert_native(900);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(a, N, 1, world.stream);
+    ph_graph_destroy(graph);
+    ph_free(a, world.stream);
+}
+
+static void unpinned(bool to_host)
+{
+    ph_graph *graph;
+    int32_t *a, host[8] = {0};
+    assert_ok(PH_NEW(&a, 8, world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(t_fill(&world, world.stream, a, 8, 1));
+    assert_error(to_host ? ph_memcpy(host, a, sizeof host, world.stream)
+                         : ph_memcpy(a, host, sizeof host, world.stream),
+                 PH_ERROR_UNPINNED, "pageable host memory");
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph_graph_destroy(graph);
+    ph_free(a, world.stream);
+}
+
+static void test_unpinned_memory_use(void **state)
+{
+    (void)state;
+    unpinned(false);
+}
+
+static void test_unpinned_memory_use_device_to_host(void **state)
+{
+    (void)state;
+    unpinned(true);
+}
+
+/* After a failed capture and a reset nothing of its memory is held. */
+static ph_status allocate_and_fail(ph_stream *stream, void *user)
+{
+    PH_TRY(ph_malloc(user, 1 << 20, 4, stream));
+    return ph_fail(PH_ERROR_CALLER, "enough");
+}
+
+static void test_failed_capture_releases_pool_on_reset(void **state)
+{
+    (void)state;
+    ph_memory_stats before, after;
+    ph_graph *graph;
+    void *block = NULL;
+    assert_ok(ph_memory_trim(world.device));
+    assert_ok(ph_memory_get_stats(&before, world.device));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_status(ph_graph_capture(graph, world.stream, NULL, allocate_and_fail, &block), PH_ERROR_CALLER);
+    assert_ok(ph_memset(block, 1, 4 << 20, world.stream)); /* what was handed out stays valid */
+    ph_free(block, world.stream);
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_memory_trim(world.device));
+    assert_ok(ph_memory_get_stats(&after, world.device));
+    assert_int_equal(after.reserved, before.reserved);
+    ph_graph_destroy(graph);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_graph_is_current_stream_capturing),
+        TEST(test_graph_capture_simple),
+        TEST(test_accelerator_graph_simple),
+        TEST(test_graph_capture_reset_recapture),
+        TEST(test_repeat_graph_capture_cublas_workspace_memory),
+        TEST(test_graph_error),
+        TEST(test_graph_warn_if_has_zero_nodes),
+        TEST(test_graph_capture_oom),
+        TEST(test_cuda_graph_tensor_item_not_allowed),
+        TEST(test_unpinned_memory_use),
+        TEST(test_unpinned_memory_use_device_to_host),
+        TEST(test_failed_capture_releases_pool_on_reset),
+    };
+    return cmocka_run_group_tests_name("graph.torch_basics", tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/cli/digits.c: the digits example as its user runs it: what it promises, its report, and its options.
+ */
+#include "support/command.h"
+#include "support/support.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIGITS T_PROGRAM("digits")
+#define DATA   PH_TEST_SOURCE_DIR "/examples/digits/data/digits.csv.gz"
+
+static const char old_report[] = "the report of yesterday\n";
+
+static int setup(void **state)
+{
+    (void)state;
+    t_folder_create();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    t_folder_remove();
+    return 0;
+}
+
+static void assert_old_report(const char *path)
+{
+    char *text = t_read_file(path, NULL);
+    assert_string_equal(text, old_report);
+    free(text);
+}
+
+static size_t count(const char *text, const char *part)
+{
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at += strlen(part))
+        found++;
+    return found;
+}
+
+static void assert_report(const char *path)
+{
+    static const char *const paired[] = {"html", "head",  "body",  "main",    "svg",    "title",
+                                         "desc", "style", "table", "section", "figure", "details",
+                                         "g",    "text",  "ul",    "li"};
+    char *page = t_read_file(path, NULL);
+    assert_memory_equal(page, "<!doctype html>", 15);
+    assert_non_null(strstr(page, "</html>\n"));
+    for (size_t i = 0; i < sizeof paired / sizeof paired[0]; i++) {
+        char open[2][32], end[32];
+        (void)snprintf(open[0], sizeof open[0], "<%s>", paired[i]);
+        (void)snprintf(open[1], sizeof open[1], "<%s ", paired[i]);
+        (void)snprintf(end, sizeof end, "</%s>", paired[i]);
+        size_t opened = count(page, open[0]) + count(page, open[1]);
+        assert_true(opened > 0);
+        assert_int_equal(opened, count(page, end));
+    }
+    assert_int_equal(count(page, "class=\"node lane"), 11);
+    assert_int_equal(count(page, "<figure"), 24);
+    assert_int_equal(count(page, "class=\"curve"), 2);
+    assert_null(strstr(page, "http"));
+    assert_null(strstr(page, "<script"));
+    assert_null(strstr(page, "nan"));
+    free(page);
+}
+
+static void test_promises(void **state)
+{
+    (void)state;
+    const char *report = t_path("report.html");
+    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "12"}});
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.err, "");
+    assert_non_null(strstr(r.out, "504 losses and 9610 weights of both runs: equal to the last bit\n"));
+    assert_non_null(strstr(r.out, "allocations per step                      8              0\n"));
+    assert_non_null(strstr(r.out, "nodes                                     -             11\n"));
+    t_result_free(&r);
+    assert_report(report);
+    assert_int_equal(t_count_files(), 1);
+}
+
+/* One epoch is too little to learn the digits: it says so, and the report shows it. */
+static void test_too_little_training(void **state)
+{
+    (void)state;
+    const char *report = t_path("report.html");
+    t_write(report, old_report, strlen(old_report));
+    assert_int_equal(chmod(report, 0640), 0);
+    t_result r =
+        t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "1", "--quiet"}});
+    assert_int_equal(r.status, 1);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "of the held-out images right, expected at least 96 %\n"));
+    t_result_free(&r);
+    assert_report(report);
+    struct stat now;
+    assert_int_equal(stat(report, &now), 0);
+    assert_int_equal(now.st_mode & 07777, 0640);
+}
+
+/* Every legal order of the streams gives the same bits; the losses are in the report. */
+static void test_chaos(void **state)
+{
+    (void)state;
+    t_command command = {.argv = {DIGITS, "--data", DATA, "--report", t_path("report.html"), "--epochs", "12",
+                                  "--device", "host:chaos=7"}};
+    t_expect(&command, 0, "equal to the last bit\n", NULL);
+    command.argv[8] = "host:threads=1,poison=1";
+    t_expect(&command, 0, "equal to the last bit\n", NULL);
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    const char *report = t_path("report.html");
+    t_expect(
+        &(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "2"}, .terminal = true},
+        1, NULL, "\rreplayed [########################################] epoch 2 of 2, loss 0.");
+    t_result r = t_run(&(t_command){
+        .argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "2", "--quiet"}, .terminal = true});
+    assert_null(strstr(r.err, "epoch"));
+    t_result_free(&r);
+}
+
+static void test_bad_usage(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {DIGITS, "--help"}}, 0, "usage: digits", NULL);
+    t_expect(&(t_command){.argv = {DIGITS, "--epochs", "0"}}, 2, NULL,
+             "--epochs wants a whole number from 1 to 1000, not '0'");
+    t_expect(&(t_command){.argv = {DIGITS, "--epochs", "ten"}}, 2, NULL, "not 'ten'");
+    t_expect(&(t_command){.argv = {DIGITS, "--seed", "-1"}}, 2, NULL, "not '-1'");
+    t_expect(&(t_command){.argv = {DIGITS, "--speed", "11"}}, 2, NULL, "usage: digits");
+    t_expect(&(t_command){.argv = {DIGITS, "--data"}}, 2, NULL, "usage: digits");
+    t_expect(&(t_command){.argv = {DIGITS, "more"}}, 2, NULL, "unexpected argument 'more'");
+    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--device", "abacus"}}, 1, NULL, "abacus");
+}
+
+/* ---- reports that cannot be written ---- */
+
+static void expect_no_report(const char *report, size_t file_limit, const char *message)
+{
+    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "1", "--quiet"},
+                          .file_limit = file_limit},
+             1, NULL, message);
+}
+
+static void test_full_disk_keeps_the_old_report(void **state)
+{
+    (void)state;
+    const char *report = t_path("report.html");
+    t_write(report, old_report, strlen(old_report));
+    expect_no_report(report, 5000, "report.html: cannot be written: File too large");
+    assert_old_report(report);
+    assert_int_equal(t_count_files(), 1);
+}
+
+static void test_report_in_odd_places(void **state)
+{
+    (void)state;
+    expect_no_report(t_path(""), 0, "is a folder");
+    expect_no_report(t_path("missing/report.html"), 0,
+                     "no temporary file can be made beside it: No such file");
+    t_write(t_path("file"), "", 0);
+    expect_no_report(t_path("file/report.html"), 0, "cannot be written: Not a directory");
+    assert_int_equal(t_count_files(), 1);
+}
+
+static void test_a_link_stays(void **state)
+{
+    (void)state;
+    const char *target = t_path("target.html"), *link_path = t_path("link.html");
+    struct stat status;
+    t_write(target, old_report, strlen(old_report));
+    assert_int_equal(symlink(target, link_path), 0);
+    t_expect(
+        &(t_command){.argv = {DIGITS, "--data", DATA, "--report", link_path, "--epochs", "12", "--quiet"}}, 0,
+        NULL, NULL);
+    assert_int_equal(lstat(link_path, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    assert_report(target);
+    assert_int_equal(t_count_files(), 2);
+}
+
+/* A device is written to, never replaced: as nobody, so that a fault here could not replace it either. */
+static void test_a_device_is_not_replaced(void **state)
+{
+    (void)state;
+    t_command command = {
+        .argv = {DIGITS, "--data", DATA, "--report", "/dev/full", "--epochs", "1", "--quiet"},
+        .unprivileged = true};
+    t_result r = t_run(&command);
+    bool runs = r.status != 126;
+    assert_true(!runs ||
+                (r.status == 1 && strstr(r.err, "/dev/full: cannot be written: No space left on device")));
+    t_result_free(&r);
+    struct stat status;
+    assert_int_equal(stat("/dev/full", &status), 0);
+    assert_true(S_ISCHR(status.st_mode));
+    if (!runs) {
+        print_message("skipped: the program cannot be run by an unprivileged user here\n");
+        skip();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_promises, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_too_little_training, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chaos, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_progress, setup, teardown),
+        cmocka_unit_test(test_bad_usage),
+        cmocka_unit_test_setup_teardown(test_full_disk_keeps_the_old_report, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_report_in_odd_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_link_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_device_is_not_replaced, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

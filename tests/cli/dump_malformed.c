@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/cli/dump_malformed.c: `phonograph dump` on files that are no records: each is refused, and the place
+ * in it named. */
+#include "support/command.h"
+#include "support/support.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PHONOGRAPH T_PROGRAM("phonograph")
+
+/* Two nodes, one edge; the tests change one place each. */
+static const char good[] =
+    "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,\"edge_count\":1,\"nodes\":[\n"
+    "{\"index\":0,\"kind\":\"kernel\",\"name\":\"first\",\"grid\":[4,1,1],\"block\":[64,1,1],\"shared_"
+    "bytes\":0,\"args_size\":8,"
+    "\"args\":\"0000000000000000\",\"dependencies\":[],\"dependents\":[1],\"words\":[{\"name\":\"x\","
+    "\"offset\":0,"
+    "\"kind\":\"proved\",\"value\":\"0x7f00\",\"internal\":true,\"allocation\":{\"base\":\"0x7e00\","
+    "\"bytes\":512,\"offset\":256,"
+    "\"generation\":7,\"pool\":[3,0],\"pinned\":false}}]},\n"
+    "{\"index\":1,\"kind\":\"memset\",\"name\":\"memset\",\"dst\":\"0x7f00\",\"value\":5,\"value_size\":4,"
+    "\"bytes\":16,"
+    "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
+
+static int setup(void **state)
+{
+    (void)state;
+    t_folder_create();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    t_folder_remove();
+    return 0;
+}
+
+static void expect_text(const char *text, int status, const char *out, const char *err)
+{
+    const char *path = t_path("record.json");
+    t_write(path, text, strlen(text));
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--verbose"}}, status, out, err);
+}
+
+/* The good file with the n-th `from` replaced. */
+static char *changed(const char *from, int nth, const char *to)
+{
+    const char *at = strstr(good, from);
+    for (; nth > 1 && at; nth--)
+        at = strstr(at + 1, from);
+    assert_non_null(at);
+    size_t size = strlen(good) + strlen(to) + 1;
+    char *text = malloc(size);
+    assert_non_null(text);
+    (void)snprintf(text, size, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+    return text;
+}
+
+static void test_the_good_one(void **state)
+{
+    (void)state;
+    expect_text(good, 0, "0: kernel first  grid 4x1x1, block 64x1x1  before 1\n", NULL);
+    expect_text(good, 0,
+                "x = 0x7f00, proved: +256 in 512 bytes at 0x7e00 (internal, pool 3.0, generation 7)\n", NULL);
+    expect_text(good, 0, "1: memset  16 bytes of 0x5  after 0\n", NULL);
+}
+
+static void test_changed_fields(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from;
+        int nth;
+        const char *to, *message;
+    } cases[] = {
+        {"phonograph.record", 1, "phonograph.snapshot", "format: is \"phonograph.snapshot\""},
+        {"\"version\":1", 1, "\"version\":2", "a record of version 2"},
+        {"\"version\":1,", 1, "", "version: is missing"},
+        {"\"node_count\":2", 1, "\"node_count\":3", "node_count: is 3, but there are 2 nodes"},
+        {"\"node_count\":2", 1, "\"node_count\":99999999999", "node_count: is 99999999999"},
+        {"\"node_count\":2", 1, "\"node_count\":2.5", "node_count: is no whole number"},
+        {"\"edge_count\":1", 1, "\"edge_count\":2", "edge_count: is 2, but there are 1 edges"},
+        {"\"index\":1", 1, "\"index\":0", "nodes[1].index: is 0"},
+        {"\"kind\":\"kernel\"", 1, "\"kind\":\"kernal\"",
+         "nodes[0].kind: is \"kernal\", which is no kind of node"},
+        {"\"name\":\"first\"", 1, "\"name\":null", "nodes[0].name: is no string"},
+        {"[4,1,1]", 1, "[4,1]", "nodes[0].grid: has 2 elements, expected 3"},
+        {"[4,1,1]", 1, "[4,1,4294967296]", "nodes[0].grid[2]: is 4294967296"},
+        {"[4,1,1]", 1, "[-1,1,1]", "nodes[0].grid[0]: is -1"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[1]", "nodes[1].dependencies[0]: is no node"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[0,0]", "nodes[1].dependencies[1]: is not above"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[]", "nodes[0].dependents: disagrees with node 1"},
+        {"\"dependents\":[1]", 1, "\"dependents\":[]", "nodes[1].dependencies: disagrees with node 0"},
+        {"\"dependents\":[1]", 1, "\"dependents\":[0]", "nodes[0].dependents[0]: is no node"},
+        {"\"dst\":\"0x7f00\"", 1, "\"dst\":\"7f00\"", "nodes[1].dst: is \"7f00\""},
+        {"\"dst\":\"0x7f00\"", 1, "\"dst\":\"0x11112222333344445\"", "nodes[1].dst: is \"0x1111"},
+        {"\"kind\":\"proved\"", 1, "\"kind\":\"sure\"", "nodes[0].words[0].kind: is \"sure\""},
+        {"\"internal\":true", 1, "\"internal\":1", "nodes[0].words[0].internal: is neither"},
+        {"\"generation\":7", 1, "\"generation\":-7", "nodes[0].words[0].allocation.generation: is -7"},
+        {"\"pinned\":false", 1, "\"pin\":false", "nodes[0].words[0].allocation.pinned: is missing"},
+        {"\"words\":[]", 1, "\"words\":[[]]", "nodes[1].words[0]: is no object"},
+        {"\"words\":[]", 1, "\"words\":[],\"body\":{}", "nodes[1].body: belongs to a graph node"},
+        {"\"words\":[]", 1, "\"words\":[],\"words\":[]", "line 3, column"},
+        {"\"index\":1", 1, "\"index\":1e999", "line 3, column"},
+        {"\"first\"", 1, "\"\xff\"", "line 2, column"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *text = changed(cases[i].from, cases[i].nth, cases[i].to);
+        expect_text(text, 1, NULL, cases[i].message);
+        free(text);
+    }
+}
+
+/* Names are somebody else's: they must not steer the terminal or end a label. */
+static void test_hostile_names(void **state)
+{
+    (void)state;
+    const char *path = t_path("record.json");
+    char *text = changed("\"first\"", 1, "\"\\u001b[2J\\n\\\"]; evil\\\\\"");
+    expect_text(text, 0, "kernel \\x1b[2J\\x0a\"]; evil\\", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0,
+             "label=\"0:  [2J \\\"]; evil\\\\\"", NULL);
+    free(text);
+}
+
+static char *nested(size_t depth)
+{
+    static const char before[] =
+        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,\"nodes\":[{"
+        "\"index\":0,\"kind\":\"graph\",\"name\":\"graph\",\"dependencies\":[],\"dependents\":[],"
+        "\"words\":[],\"body\":";
+    static const char inner[] =
+        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":0,\"edge_count\":0,\"nodes\":[]}";
+    size_t size = depth * (sizeof before + 3) + sizeof inner;
+    char *text = calloc(1, size);
+    assert_non_null(text);
+    for (size_t i = 0; i < depth; i++)
+        (void)strcat(text, before);
+    (void)strcat(text, inner);
+    for (size_t i = 0; i < depth; i++)
+        (void)strcat(text, "}]}");
+    return text;
+}
+
+static void test_nested_bodies(void **state)
+{
+    (void)state;
+    const char *path = t_path("record.json");
+    char *text = nested(16);
+    expect_text(text, 0, "0 nodes, 0 edges", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "label=\"body of 0\"", NULL);
+    free(text);
+    text = nested(17);
+    expect_text(text, 1, NULL, "nested deeper than 16");
+    free(text);
+    text = nested(1000);
+    expect_text(text, 1, NULL, "record.json");
+    free(text);
+}
+
+static void test_no_json(void **state)
+{
+    (void)state;
+    expect_text("", 1, NULL, "the file is empty");
+    expect_text("[]", 1, NULL, "is no object");
+    expect_text("nonsense", 1, NULL, "line 1, column");
+    expect_text("{\"format\":\"phonograph.record\"", 1, NULL, "the file is truncated");
+    expect_text("{}", 1, NULL, "format: is missing");
+    char *deep = malloc(100001);
+    assert_non_null(deep);
+    memset(deep, '[', 100000);
+    deep[100000] = '\0';
+    expect_text(deep, 1, NULL, "maximum parsing depth");
+    free(deep);
+}
+
+static void test_no_file(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("missing.json")}}, 1, NULL,
+             "No such file or directory");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("")}}, 1, NULL, "Is a directory");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "/dev/zero"}}, 1, NULL, "/dev/zero, line 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_good_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changed_fields, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nested_bodies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_file, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/cli/info.c: `phonograph` itself and `phonograph info`: what they say, and what they say to bad usage.
+ */
+#include "support/command.h"
+#include "support/support.h"
+#include <stdio.h>
+#include <string.h>
+
+#define PHONOGRAPH T_PROGRAM("phonograph")
+
+static void test_version_and_help(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "--version"}}, 0, ph_version(), NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "--help"}}, 0, "usage: phonograph", NULL);
+}
+
+static void test_bad_usage(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {PHONOGRAPH}}, 2, NULL, "usage: phonograph");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "play"}}, 2, NULL, "there is no command 'play'");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--all"}}, 2, NULL, "unknown argument '--all'");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device"}}, 2, NULL, "--device wants a name");
+}
+
+static void test_info(void **state)
+{
+    (void)state;
+    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "info"}});
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.err, "");
+    ph_driver_info driver;
+    for (size_t i = 0; ph_driver_get_info(&driver, i) == PH_OK; i++) {
+        assert_non_null(strstr(r.out, driver.name));
+        assert_non_null(strstr(r.out, driver.reason));
+    }
+    assert_non_null(strstr(r.out, ph_version()));
+    assert_non_null(strstr(r.out, "priorities"));
+    t_result_free(&r);
+}
+
+static void test_info_shows_settings(void **state)
+{
+    (void)state;
+    t_result r = t_run(&(t_command){
+        .argv = {PHONOGRAPH, "info", "--device", "host:threads=2,memory=64m", "--device", "host:poison=1"}});
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.out, "host:threads=2,memory=67108864"));
+    assert_non_null(strstr(r.out, "67108864 bytes (0.1 GiB)"));
+    assert_non_null(strstr(r.out, "host:poison=1"));
+    t_result_free(&r);
+}
+
+static void test_info_of_what_is_not_there(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "abacus"}}, 1, NULL, "abacus");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=many"}}, 1, NULL,
+             "threads=many");
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info"}, .output = "/dev/full"}, 1, NULL,
+             "No space left on device");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_version_and_help),
+        cmocka_unit_test(test_bad_usage),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_info_shows_settings),
+        cmocka_unit_test(test_info_of_what_is_not_there),
+        cmocka_unit_test(test_full_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/fault/driver.c: the n-th call of the driver answers a number instead of doing its work, n = 0, 1, 2, ..., in every scenario. */
+#include "driver/driver.h"
+#include "support/scenes.h"
+
+static int64_t before, limit;
+static int answer;
+
+static void arm(int64_t n)
+{
+    before = ph__driver_calls();
+    limit = n;
+    ph__driver_fail_after(n, answer);
+}
+
+static bool disarm(void)
+{
+    ph__driver_fail_after(-1, 0);
+    return ph__driver_calls() - before > limit;
+}
+
+static bool expects(ph_status status)
+{
+    switch (answer) {
+    case PH__R_OUT_OF_MEMORY:
+        return status == PH_ERROR_HOST_MEMORY || status == PH_ERROR_DEVICE_MEMORY;
+    case PH__R_CAPTURE_UNSUPPORTED:
+        return status == PH_ERROR_CAPTURE;
+    default:
+        return status == PH_ERROR_DEVICE;
+    }
+}
+
+static const t_fault fault = {"driver call", NULL, arm, disarm, expects};
+
+static void sweep(const t_scenario *scenarios, int number)
+{
+    answer = number;
+    t_sweep_all(scenarios, &fault, "host:threads=2");
+}
+
+#define SWEEP(name, scenarios, number)                                                                       \
+    static void name(void **state)                                                                           \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        sweep(scenarios, number);                                                                            \
+    }
+SWEEP(device_out_of_memory, t_scenarios_device, PH__R_OUT_OF_MEMORY)
+SWEEP(memory_out_of_memory, t_scenarios_memory, PH__R_OUT_OF_MEMORY)
+SWEEP(graph_out_of_memory, t_scenarios_graph, PH__R_OUT_OF_MEMORY)
+SWEEP(device_launch_failed, t_scenarios_device, PH__R_LAUNCH_FAILED)
+SWEEP(memory_launch_failed, t_scenarios_memory, PH__R_LAUNCH_FAILED)
+SWEEP(graph_launch_failed, t_scenarios_graph, PH__R_LAUNCH_FAILED)
+SWEEP(graph_capture_unsupported, t_scenarios_graph, PH__R_CAPTURE_UNSUPPORTED)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_out_of_memory), cmocka_unit_test(memory_out_of_memory),
+        cmocka_unit_test(graph_out_of_memory),  cmocka_unit_test(device_launch_failed),
+        cmocka_unit_test(memory_launch_failed), cmocka_unit_test(graph_launch_failed),
+        cmocka_unit_test(graph_capture_unsupported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/support/support.c: the shared helpers: asserts, the device with its kernels, reading back, gates, the
+ * log. */
+#include "support/support.h"
+#include "base/sync.h"
+#include <stdlib.h>
+#include <string.h>
+
+void t_check(ph_status got, ph_status want, const char *part, const char *expression, const char *file,
+             int line)
+{
+    const ph_error *error = ph_error_last();
+    if (got != want)
+        print_error("%s\n    gave %s, expected %s\n", expression, ph_status_name(got), ph_status_name(want));
+    else if (got != PH_OK && error->status != got)
+        print_error("%s\n    gave %s, but the record says %s\n", expression, ph_status_name(got),
+                    ph_status_name(error->status));
+    else if (part && !strstr(error->message, part))
+        print_error("%s\n    the message has no \"%s\"\n", expression, part);
+    else
+        return;
+    print_error("    record: %s, native %d (%s): %s\n", ph_status_name(error->status), error->native_code,
+                error->native_call, error->message);
+    _fail(file, line);
+}
+
+bool t_nightly(void)
+{
+    const char *tier = getenv("PH_TEST_TIER");
+    return tier && strcmp(tier, "nightly") == 0;
+}
+
+/* ---- kernels ---- */
+/* The elements of a range of blocks: [*begin, *end), cut at n. */
+static void elements(const ph_block_range *range, uint64_t n, uint64_t *begin, uint64_t *end)
+{
+    *begin = range->begin * range->block[0];
+    *end = range->end * range->block[0];
+    *begin = *begin < n ? *begin : n;
+    *end = *end < n ? *end : n;
+}
+
+static void fill_i32(const ph_block_range *range, const void *args)
+{
+    const struct t_fill_i32 *p = args;
+    uint64_t i, end;
+    for (elements(range, p->n, &i, &end); i < end; i++)
+        p->y[i] = p->value;
+}
+
+static void add_i32(const ph_block_range *range, const void *args)
+{
+    const struct t_add_i32 *p = args;
+    uint64_t i, end;
+    for (elements(range, p->n, &i, &end); i < end; i++)
+        p->y[i] = p->x[i] + p->value;
+}
+
+static void fill_f32(const ph_block_range *range, const void *args)
+{
+    const struct t_fill_f32 *p = args;
+    uint64_t i, end;
+    for (elements(range, p->n, &i, &end); i < end; i++)
+        p->y[i] = p->value;
+}
+
+static void axpy_f32(const ph_block_range *range, const void *args)
+{
+    const struct t_axpy_f32 *p = args;
+    uint64_t i, end;
+    for (elements(range, p->n, &i, &end); i < end; i++)
+        p->y[i] += p->a * p->x[i];
+}
+
+static ph_kernel *kernel(ph_device *device, const char *name, ph_host_kernel_fn fn, size_t args_size,
+                         const ph_param *params, size_t count)
+{
+    ph_kernel_source source = {0};
+    source.name = name;
+    source.host = fn;
+    source.args_size = args_size;
+    source.params = params;
+    source.param_count = count;
+    ph_kernel *out;
+    assert_ok(ph_kernel_create(&out, device, &source));
+    return out;
+}
+
+#define VALUE(type, member)   PH_PARAM(struct type, member, PH_PARAM_VALUE)
+#define ADDRESS(type, member) PH_PARAM(struct type, member, PH_PARAM_ADDRESS)
+#define KERNEL(world, name)                                                                                  \
+    kernel((world)->device, #name, name, sizeof(struct t_##name), name##_params,                             \
+           sizeof name##_params / sizeof name##_params[0])
+
+void t_open(t_world *world, const char *name)
+{
+    static const ph_param fill_i32_params[] = {VALUE(t_fill_i32, n), ADDRESS(t_fill_i32, y),
+                                               VALUE(t_fill_i32, value)};
+    static const ph_param add_i32_params[] = {VALUE(t_add_i32, n), ADDRESS(t_add_i32, x),
+                                              ADDRESS(t_add_i32, y), VALUE(t_add_i32, value)};
+    static const ph_param fill_f32_params[] = {VALUE(t_fill_f32, n), ADDRESS(t_fill_f32, y),
+                                               VALUE(t_fill_f32, value)};
+    static const ph_param axpy_f32_params[] = {VALUE(t_axpy_f32, n), ADDRESS(t_axpy_f32, x),
+                                               ADDRESS(t_axpy_f32, y), VALUE(t_axpy_f32, a)};
+    memset(world, 0, sizeof *world);
+    assert_ok(ph_device_open(&world->device, name ? name : "host:threads=2", NULL));
+    assert_ok(ph_stream_create(&world->stream, world->device, NULL));
+    world->fill_i32 = KERNEL(world, fill_i32);
+    world->add_i32 = KERNEL(world, add_i32);
+    world->fill_f32 = KERNEL(world, fill_f32);
+    world->axpy_f32 = KERNEL(world, axpy_f32);
+}
+
+void t_close(t_world *world)
+{
+    ph_kernel_release(world->fill_i32);
+    ph_kernel_release(world->add_i32);
+    ph_kernel_release(world->fill_f32);
+    ph_kernel_release(world->axpy_f32);
+    ph_stream_destroy(world->stream);
+    ph_device_release(world->device);
+    memset(world, 0, sizeof *world);
+}
+
+/* ---- launches ---- */
+ph_launch_config t_config(size_t n)
+{
+    ph_launch_config config = {0};
+    config.grid[0] = (uint32_t)((n + 255) / 256);
+    config.block[0] = 256;
+    return config;
+}
+
+ph_status t_fill(const t_world *world, ph_stream *stream, int32_t *y, size_t n, int32_t value)
+{
+    struct t_fill_i32 args = {n, y, value};
+    ph_launch_config config = t_config(n);
+    return ph_launch(stream, world->fill_i32, &config, &args, sizeof args);
+}
+
+ph_status t_add(const t_world *world, ph_stream *stream, const int32_t *x, int32_t *y, size_t n,
+                int32_t value)
+{
+    struct t_add_i32 args = {n, x, y, value};
+    ph_launch_config config = t_config(n);
+    return ph_launch(stream, world->add_i32, &config, &args, sizeof args);
+}
+
+ph_status t_fill_f(const t_world *world, ph_stream *stream, float *y, size_t n, float value)
+{
+    struct t_fill_f32 args = {n, y, value};
+    ph_launch_config config = t_config(n);
+    return ph_launch(stream, world->fill_f32, &config, &args, sizeof args);
+}
+
+ph_status t_axpy(const t_world *world, ph_stream *stream, float a, const float *x, float *y, size_t n)
+{
+    struct t_axpy_f32 args = {n, x, y, a};
+    ph_launch_config config = t_config(n);
+    return ph_launch(stream, world->axpy_f32, &config, &args, sizeof args);
+}
+
+/* ---- reading back ---- */
+void t_read(void *host, const void *device, size_t bytes, ph_stream *stream)
+{
+    assert_ok(ph_memcpy(host, device, bytes, stream));
+    assert_ok(ph_stream_synchronize(stream));
+}
+
+static int32_t *read_i32(const int32_t *y, size_t n, ph_stream *stream)
+{
+    int32_t *host = calloc(n ? n : 1, sizeof *host);
+    assert_non_null(host);
+    t_read(host, y, n * sizeof *host, stream);
+    return host;
+}
+
+int64_t t_sum(const int32_t *y, size_t n, ph_stream *stream)
+{
+    int32_t *host = read_i32(y, n, stream);
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += host[i];
+    free(host);
+    return sum;
+}
+
+void t_all(const int32_t *y, size_t n, int32_t value, ph_stream *stream)
+{
+    int32_t *host = read_i32(y, n, stream);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(host[i], value);
+    free(host);
+}
+
+/* ---- gates ---- */
+void t_gate_body(void *gate)
+{
+    t_gate *g = gate;
+    while (!atomic_load(&g->open))
+        ph__futex_wait(&g->open, 0, -1);
+}
+
+ph_status t_gate_wait(t_gate *gate, ph_stream *stream)
+{
+    return ph_launch_host(stream, t_gate_body, gate);
+}
+
+void t_gate_open(t_gate *gate)
+{
+    atomic_store(&gate->open, 1);
+    ph__futex_wake(&gate->open, INT32_MAX);
+}
+
+/* ---- the log ---- */
+enum {
+    LOG_LINES = 64
+};
+static struct {
+    pthread_mutex_t lock;
+    size_t count; /* beyond LOG_LINES the oldest are overwritten */
+    char lines[LOG_LINES][512];
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep(ph_log_level level, const char *message, void *user)
+{
+    (void)level;
+    (void)user;
+    pthread_mutex_lock(&kept.lock);
+    char *line = kept.lines[kept.count++ % LOG_LINES];
+    size_t length = strnlen(message, sizeof kept.lines[0] - 1);
+    memcpy(line, message, length);
+    line[length] = 0;
+    pthread_mutex_unlock(&kept.lock);
+}
+
+void t_log_start(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    kept.count = 0;
+    pthread_mutex_unlock(&kept.lock);
+    ph_log_set(keep, NULL);
+}
+
+size_t t_log_count(const char *part)
+{
+    size_t found = 0;
+    pthread_mutex_lock(&kept.lock);
+    for (size_t i = 0; i < kept.count && i < LOG_LINES; i++)
+        found += strstr(kept.lines[i], part) != NULL;
+    pthread_mutex_unlock(&kept.lock);
+    return found;
+}
+
+void t_log_stop(void)
+{
+    ph_log_set(NULL, NULL);
+}

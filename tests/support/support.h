@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/support/support.h: what the tests share: a device with kernels on it, reading back, error asserts,
+ * the captured log, gates. */
+#ifndef PH_TESTS_SUPPORT_H
+#define PH_TESTS_SUPPORT_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <phonograph/phonograph.h>
+#include <stdatomic.h>
+
+/* ---- asserts ---- a failure prints the error record. assert_error also wants `part` in the record's
+ * message. Record untouched. */
+void t_check(ph_status got, ph_status want, const char *part, const char *expression, const char *file,
+             int line);
+#define assert_ok(expression) t_check((expression), PH_OK, NULL, #expression, __FILE__, __LINE__)
+#define assert_status(expression, status)                                                                    \
+    t_check((expression), (status), NULL, #expression, __FILE__, __LINE__)
+#define assert_error(expression, status, part)                                                               \
+    t_check((expression), (status), (part), #expression, __FILE__, __LINE__)
+/* The native code of the thread's record, 900 and so on. */
+#define assert_native(code) assert_int_equal(ph_error_last()->native_code, (code))
+
+/* PH_TEST_TIER=nightly asks for the long form of a test. */
+bool t_nightly(void);
+
+/* ---- a host device with two worker threads, a stream, and kernels ---- open NULL names "host:threads=2".
+ * Fails the test on error. */
+typedef struct t_world {
+    ph_device *device;
+    ph_stream *stream;
+    ph_kernel *fill_i32, *add_i32, *fill_f32, *axpy_f32;
+} t_world;
+void t_open(t_world *world, const char *name);
+void t_close(t_world *world); /* zeroes it */
+
+/* Argument structs of the kernels, all typed, one element an iteration, any grid. */
+struct t_fill_i32 {
+    uint64_t n;
+    int32_t *y;
+    int32_t value;
+};
+struct t_add_i32 { /* y = x + value; y may be x */
+    uint64_t n;
+    const int32_t *x;
+    int32_t *y;
+    int32_t value;
+};
+struct t_fill_f32 {
+    uint64_t n;
+    float *y;
+    float value;
+};
+struct t_axpy_f32 { /* y += a x */
+    uint64_t n;
+    const float *x;
+    float *y;
+    float a;
+};
+
+/* Launches with 256 threads a block; for bodies of captures too, so they return the status. */
+ph_status t_fill(const t_world *world, ph_stream *stream, int32_t *y, size_t n, int32_t value);
+ph_status t_add(const t_world *world, ph_stream *stream, const int32_t *x, int32_t *y, size_t n,
+                int32_t value);
+ph_status t_fill_f(const t_world *world, ph_stream *stream, float *y, size_t n, float value);
+ph_status t_axpy(const t_world *world, ph_stream *stream, float a, const float *x, float *y, size_t n);
+ph_launch_config t_config(size_t n);
+
+/* Reads back over the stream and waits. The sum; or fails unless every element is `value`. */
+int64_t t_sum(const int32_t *y, size_t n, ph_stream *stream);
+void t_all(const int32_t *y, size_t n, int32_t value, ph_stream *stream);
+void t_read(void *host, const void *device, size_t bytes, ph_stream *stream);
+
+/* ---- gates ---- hold a stream until opened: t_gate_wait submits a host function that blocks. Zero is a
+ * closed gate. */
+typedef struct t_gate {
+    atomic_uint open;
+} t_gate;
+ph_status t_gate_wait(t_gate *gate, ph_stream *stream);
+void t_gate_open(t_gate *gate);
+void t_gate_body(void *gate); /* the host function itself */
+
+/* ---- the log ---- between start and stop messages are kept instead of printed. */
+void t_log_start(void);
+size_t t_log_count(const char *part); /* messages that contain part */
+void t_log_stop(void);
+#endif

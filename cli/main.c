@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* cli/main.c: the command `phonograph`: finds the command that is meant, and says what goes wrong. */
+#include "cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {{"info", cli_info}, {"dump", cli_dump}};
+
+static void usage(FILE *out)
+{
+    (void)fputs(
+        "usage: phonograph COMMAND [ARGUMENTS]\n\n"
+        "  info [--device NAME]...        the version, the drivers (or why one cannot be used), the devices\n"
+        "                                 with their properties and settings; NAME as in host:threads=2\n"
+        "  dump FILE [--text|--dot] [--verbose]\n"
+        "                                 a record that ph_record_dump wrote (- reads standard input), as "
+        "text\n"
+        "                                 or as Graphviz DOT; verbose adds the parameters of each node\n"
+        "  --help, --version\n\n"
+        "Exit status: 0 all is well, 1 something failed, 2 bad usage.\n",
+        out);
+}
+
+int cli_usage_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)fputs("phonograph: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    (void)fputs("\nphonograph --help tells the usage\n", stderr);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+int cli_failed(void)
+{
+    (void)fputs("phonograph: ", stderr);
+    cli_put_text(stderr, ph_error_last()->message);
+    (void)fputc('\n', stderr);
+    return EXIT_FAILURE;
+}
+
+void cli_put_text(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < ' ' || c == 0x7f)
+            (void)fprintf(out, "\\x%02x", c);
+        else
+            (void)fputc(c, out);
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        (void)printf("phonograph %s\n", ph_version());
+        return EXIT_SUCCESS;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    (void)fprintf(stderr, "phonograph: there is no command '%s'\n\n", argv[1]);
+    usage(stderr);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    bool written = ferror(stdout) == 0;
+    if ((fflush(stdout) != 0 || !written) && status == EXIT_SUCCESS) {
+        (void)fprintf(stderr, "phonograph: the output cannot be written: %s\n", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    return status;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* cli/record_file.h: a record read back from its JSON file, checked. */
+#ifndef CLI_RECORD_FILE_H
+#define CLI_RECORD_FILE_H
+#include <phonograph/record.h>
+#include <stdio.h>
+
+/* ph_node_info and ph_word as the file has them: addresses are numbers here, of a process that may be long
+ * gone. */
+typedef struct file_word {
+    const char *name, *kind;
+    uint64_t offset, value;
+    bool internal, has_allocation, pinned;
+    uint64_t base, bytes, base_offset, generation, pool[2];
+} file_word;
+
+typedef struct file_node {
+    const char *kind_name, *name;
+    ph_node_kind kind;
+    uint32_t grid[3], block[3];
+    uint64_t shared_bytes, args_size; /* kernels */
+    uint64_t dst, src, bytes;         /* memcpy, memset */
+    uint64_t value, value_size;       /* memset */
+    size_t dependency_count, dependent_count, word_count;
+    size_t *dependencies, *dependents;
+    file_word *words;
+    struct file_record *body; /* graph nodes; else NULL */
+} file_node;
+
+typedef struct file_record {
+    size_t node_count, edge_count;
+    file_node *nodes;
+    void *json; /* what the strings point into; of the outermost record */
+} file_record;
+
+/* path "-": standard input. Errors name the file and the place in it: IO for what cannot be read or is no
+ * such record, UNSUPPORTED for a later version of the format, HOST_MEMORY. */
+ph_status file_record_read(file_record **out, const char *path);
+void file_record_free(file_record *record); /* takes NULL */
+
+/* ---- how it is written ---- */
+void file_record_text(FILE *out, const file_record *record, bool verbose);
+void file_record_dot(FILE *out, const file_record *record, bool verbose);
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* digits/train.h: the network on a device, one training step, and whole runs of it: eager, or captured once
+ * and replayed. */
+#ifndef DIGITS_TRAIN_H
+#define DIGITS_TRAIN_H
+#include "kernels.h"
+#include <phonograph/phonograph.h>
+
+typedef struct trainer {
+    ph_device *device;
+    ph_stream *main, *side;
+    ph_event *loss_ready, *weights_read, *side_done;
+    ph_kernel *kernels[KERNELS];
+    ph_graph *graph; /* the captured step; NULL until the replayed run */
+
+    size_t epochs, steps_per_epoch, steps;
+    size_t train_count, test_count;
+    float *test_pixels; /* host memory, as uploaded: for the report's pictures */
+    uint32_t *test_labels;
+    float *first_w1, *first_w2; /* host memory: what both runs start from */
+
+    /* device memory */
+    float *pixels, *held_out;
+    uint32_t *labels, *order, *predicted;
+    uint64_t *step;
+    float *losses;
+    float *w1, *w2, *velocity1, *velocity2;
+} trainer;
+
+/* Shuffles by seed, holds a quarter out, uploads everything. On failure nothing is left. */
+ph_status trainer_create(trainer *t, const char *device, const digits *data, size_t epochs, uint64_t seed);
+void trainer_destroy(trainer *t);
+
+/* Back to the first weights and the first batch. */
+ph_status trainer_reset(trainer *t);
+
+/* What a run gives; all arrays are host memory. */
+typedef struct run {
+    const char *name;
+    float *losses;        /* trainer.steps */
+    float *weights;       /* WEIGHTS1, then WEIGHTS2 */
+    uint32_t *predicted;  /* trainer.test_count */
+    size_t right;         /* of them */
+    double step_us;       /* the median over epochs of an epoch's time divided by its steps */
+    double capture_us;    /* capture and instantiation; 0 for the eager run */
+    uint64_t allocations; /* device allocations that its steps made */
+    size_t pool_bytes,
+        pool_peak;       /* of the graph's private pool: taken, most in use; eager: of the whole device */
+    size_t nodes, edges; /* of the captured graph; 0 for the eager run */
+} run;
+
+/* Called after each epoch with the mean loss of its batches. */
+typedef void (*epoch_fn)(const run *r, size_t epoch, size_t epochs, float loss);
+
+/* From the same start: a reset, then every step. On failure *out is empty. */
+ph_status train_eagerly(run *out, trainer *t, epoch_fn progress);
+ph_status train_replayed(run *out, trainer *t, epoch_fn progress);
+void run_free(run *r);
+double run_accuracy(const run *r, const trainer *t); /* percent */
+
+/* PH_OK when all losses and the final weights are the same bits; else says which step differs first. */
+ph_status runs_equal(const run *a, const run *b, const trainer *t);
+#endif

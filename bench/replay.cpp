@@ -298,21 +298,23 @@ double sample_once(side &s, size_t nodes)
     return (now_ns() - start) / count / static_cast<double>(nodes);
 }
 
-// A sample says little when other processes ran just before or after it: it is repeated a while.
+// A sample says little when other processes ran just before or after it: it is repeated, until a minute of
+// waiting in all is spent.
 void sample(side &s, size_t nodes)
 {
-    constexpr int attempts = 40;
-    for (int attempt = 1;; attempt++) {
+    static double patience_ns = 60e9;
+    for (;;) {
+        double start = now_ns();
         bool disturbed = others_run();
-        double ns = disturbed && attempt < attempts ? 0 : sample_once(s, nodes);
+        double ns = disturbed && patience_ns > 0 ? 0 : sample_once(s, nodes);
         disturbed = disturbed || others_run();
-        if (disturbed && attempt < attempts) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(5 * attempt));
-            continue;
+        if (!disturbed || patience_ns <= 0) {
+            s.disturbed += disturbed;
+            s.samples.push_back(ns);
+            return;
         }
-        s.disturbed += disturbed;
-        s.samples.push_back(ns);
-        return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        patience_ns -= now_ns() - start;
     }
 }
 

@@ -42,6 +42,10 @@ static ph_status say_why(const struct source *s, const json_error_t *error, cons
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory)
         return ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to read it", path);
+    if (code == json_error_premature_end_of_input &&
+        !feof(s->file)) /* a zero byte is the end to the parser */
+        return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: no JSON: a zero byte", path, error->line,
+                       error->column);
     return ph_fail(
         PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
         code == json_error_premature_end_of_input ? "the file is truncated: " : "no JSON: ", error->text);

@@ -41,8 +41,8 @@ enum {
 };
 
 struct ph_stream {
-    ph_device *device; /* retained until the user destroys it: what a layer above retains does not keep the device; the
-                        * default stream, a part of the device, never does */
+    ph_device *device; /* retained until the user destroys it: what a layer above retains does not keep the
+                        * device; the default stream, a part of the device, never does */
     ph__drv_stream *handle;
     uint64_t id; /* unique in the process; the key of its memory blocks */
     int priority;

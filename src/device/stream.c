@@ -162,9 +162,9 @@ uint64_t ph__stream_capture_id(const ph_stream *stream)
 ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const char *call)
 {
     int result = find_capture(out, stream);
-    return result == PH__R_OK
-               ? PH_OK
-               : ph__driver_fail(result, "cuStreamGetCaptureInfo", "%s: asking whether the stream is capturing", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, "cuStreamGetCaptureInfo",
+                                                "%s: asking whether the stream is capturing", call);
 }
 
 ph_status ph_stream_synchronize(ph_stream *stream)

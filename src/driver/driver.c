@@ -131,8 +131,8 @@ ph_status ph__driver_fail(int result, const char *driver_call, const char *forma
     ph__line_vformat(what, sizeof what, format, args);
     va_end(args);
     ph_status status = ph__fail_native(
-        status_of_call(result, driver_call), result, driver_call, "%s: %s gave %d (%s: %s)%s%s", what, driver_call,
-        result, ph__result_name(result), ph__result_text(result), reason[0] ? ": " : "", reason);
+        status_of_call(result, driver_call), result, driver_call, "%s: %s gave %d (%s: %s)%s%s", what,
+        driver_call, result, ph__result_name(result), ph__result_text(result), reason[0] ? ": " : "", reason);
     ph__driver_clear_reason();
     return status;
 }

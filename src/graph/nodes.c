@@ -63,7 +63,7 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
                                    const void *args, size_t args_size)
 {
     static const char call[] = "ph_graph_node_set_launch";
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     ph__drv_launch launch;
     ph__inputs inputs = {0};
     PH_TRY(find(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
@@ -106,7 +106,7 @@ static ph_status inputs_of_fields(ph__inputs *out, ph_graph *graph, size_t node,
 ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, const void *src, size_t bytes)
 {
     static const char call[] = "ph_graph_node_set_memcpy";
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     const ph__drv_memcpy copy = {dst, src, bytes};
     ph__inputs inputs = {0};
     PH_TRY(find(&found, graph, node, PH_NODE_MEMCPY, PH__CALL_NODE_SET_MEMCPY));
@@ -126,7 +126,7 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
 ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint32_t value, size_t count)
 {
     static const char call[] = "ph_graph_node_set_memset";
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     ph__inputs inputs = {0};
     PH_TRY(find(&found, graph, node, PH_NODE_MEMSET, PH__CALL_NODE_SET_MEMSET));
     const ph__drv_memset fill = {dst, value, found->info.value_size, count};
@@ -147,7 +147,7 @@ ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint
 ph_status ph_graph_node_set_host(ph_graph *graph, size_t node, ph_host_fn fn, void *user)
 {
     static const char call[] = "ph_graph_node_set_host";
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     const ph__drv_host host = {fn, user};
     ph__inputs none = {0};
     PH_TRY(find(&found, graph, node, PH_NODE_HOST, PH__CALL_NODE_SET_HOST));
@@ -161,7 +161,7 @@ ph_status ph_graph_node_set_host(ph_graph *graph, size_t node, ph_host_fn fn, vo
 ph_status ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled)
 {
     static const char call[] = "ph_graph_node_set_enabled";
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     PH_TRY(find(&found, graph, node, -1, PH__CALL_NODE_SET_ENABLED));
     int result = graph->device->driver->exec_set_enabled(graph->exec, found->handle, enabled);
     if (result == PH__R_OUT_OF_MEMORY)
@@ -175,7 +175,7 @@ ph_status ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled)
 ph_status ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node)
 {
     static const char call[] = "ph_graph_node_get_enabled";
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     if (out == NULL)
         return ph__fail_null(call, "out");
     *out = false;

@@ -21,6 +21,9 @@ ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address)
     return range ? ph__heap_find(((ph__segment *)range->value)->heap, address) : NULL;
 }
 
+/* The short path is one function each way: what it is made of must not become calls. */
+#define SHORT static inline __attribute__((always_inline))
+
 /* Free blocks that are only a part of their segment. */
 typedef struct parts {
     unsigned blocks;
@@ -28,7 +31,7 @@ typedef struct parts {
 } parts;
 
 /* Those around a used block. */
-static inline parts parts_around(const ph__block *block)
+SHORT parts parts_around(const ph__block *block)
 {
     const ph__block *previous = block->previous, *next = block->next;
     parts around = {0, 0};
@@ -44,7 +47,7 @@ static inline parts parts_around(const ph__block *block)
 }
 
 /* What it and its free neighbours are, or were, as one free block. */
-static inline parts parts_merged(const ph__block *block, parts around)
+SHORT parts parts_merged(const ph__block *block, parts around)
 {
     size_t bytes = block->size + around.bytes;
     if (bytes == block->segment->size)
@@ -52,7 +55,7 @@ static inline parts parts_merged(const ph__block *block, parts around)
     return (parts){1, bytes};
 }
 
-static inline void count_change(ph__tally *tally, unsigned half, size_t before, size_t after)
+SHORT void count_change(ph__tally *tally, unsigned half, size_t before, size_t after)
 {
     if (after > before)
         ph__tally_add(tally, half, after - before);
@@ -60,7 +63,7 @@ static inline void count_change(ph__tally *tally, unsigned half, size_t before, 
         ph__tally_remove(tally, half, before - after);
 }
 
-static inline void count_parts(ph__account *account, unsigned half, parts before, parts after)
+SHORT void count_parts(ph__account *account, unsigned half, parts before, parts after)
 {
     if (before.blocks != after.blocks)
         count_change(&account->tally[PH__COUNT_SPLIT], half, before.blocks, after.blocks);
@@ -90,7 +93,7 @@ static void count_active_peaks(ph__account *account)
     raise(&account->active_bytes_peak[0], all_bytes);
 }
 
-static inline void count_taken(ph__account *account, unsigned half, const ph__block *block)
+SHORT void count_taken(ph__account *account, unsigned half, const ph__block *block)
 {
     ph__tally_add(&account->tally[PH__COUNT_BLOCKS], half, 1);
     ph__tally_add(&account->tally[PH__COUNT_BYTES], half, block->size);
@@ -99,7 +102,7 @@ static inline void count_taken(ph__account *account, unsigned half, const ph__bl
         count_active_peaks(account);
 }
 
-static inline void count_retired(ph__account *account, unsigned half, const ph__block *block)
+SHORT void count_retired(ph__account *account, unsigned half, const ph__block *block)
 {
     ph__tally_remove(&account->tally[PH__COUNT_BLOCKS], half, 1);
     ph__tally_remove(&account->tally[PH__COUNT_BYTES], half, block->size);
@@ -112,12 +115,12 @@ static void count_waiting(ph__account *account, unsigned half, const ph__block *
     account->waiting_bytes[half] += waits ? block->size : 0 - (uint64_t)block->size;
 }
 
-static inline unsigned half_of(const ph__block *block)
+SHORT unsigned half_of(const ph__block *block)
 {
     return block->segment->small ? 0 : 1;
 }
 
-static inline void hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
+SHORT void hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
 {
     unsigned half = half_of(block);
     parts after = parts_around(block), before = parts_merged(block, after);
@@ -138,7 +141,7 @@ void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
                          block->generation);
 }
 
-static inline void retire(ph__memory *memory, ph__block *block)
+SHORT void retire(ph__memory *memory, ph__block *block)
 {
     unsigned half = half_of(block);
     ph_pool *pool = ph__mseg_of(block)->pool;
@@ -164,15 +167,14 @@ void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream)
                          block->generation);
 }
 
-void ph__retire_wanted(ph__memory *memory, const ph__segment *segment)
+/* Nobody can allocate from the segment any more. */
+SHORT bool is_abandoned(const ph__mseg *mseg)
 {
-    const ph__mseg *mseg = segment->user;
-    if (mseg->pool->use_count == 0 ||
-        (atomic_load_explicit(&mseg->stream->destroyed, memory_order_relaxed) && !mseg->captured))
-        ph__see(memory, PH__SEE_RETIRE, true);
+    return mseg->pool->use_count == 0 ||
+           (atomic_load_explicit(&mseg->stream->destroyed, memory_order_relaxed) && !mseg->captured);
 }
 
-static inline void give(ph__memory *memory, ph__block *block)
+SHORT void give(ph__memory *memory, ph__block *block)
 {
     unsigned half = half_of(block);
     ph_pool *pool = ph__mseg_of(block)->pool;
@@ -182,8 +184,8 @@ static inline void give(ph__memory *memory, ph__block *block)
         count_parts(&pool->account, half, before, after);
     }
     ph__segment *segment = ph__heap_give(pool->heap, block);
-    if (segment->used_blocks == 0)
-        ph__retire_wanted(memory, segment);
+    if (segment->used_blocks == 0 && is_abandoned(segment->user))
+        ph__see(memory, PH__SEE_RETIRE, true);
 }
 
 void ph__memory_give(ph__memory *memory, ph__block *block)
@@ -226,11 +228,12 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     if (!memory && !(memory = ph__memory_attach(stream->device, call)))
         return ph_error_last()->status;
     ph__request request = {.stream = stream, .pool = &memory->default_pool, .call = call};
-    if (!ph__mul(count, size, &request.bytes) || !ph__block_round(request.bytes, &request.rounded))
+    if (!ph__mul(count, size, &request.bytes) || request.bytes > SIZE_MAX - (PH__BLOCK_MIN - 1))
         return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes overflow", call, count,
                                size);
     if (request.bytes == 0)
         return PH_OK;
+    request.rounded = (request.bytes + (PH__BLOCK_MIN - 1)) & ~(PH__BLOCK_MIN - 1);
     if (!ph__sees(memory, ~0U)) {
         bool no_memory;
         ph__spin_lock(&memory->lock);
@@ -257,7 +260,7 @@ static void bad_free(const void *pointer)
 }
 
 /* The short way back: a block of its own stream that nobody else uses. */
-static inline bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream)
+SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream)
 {
     if (ph__block_uses(block) || (stream && stream->id != block->segment->stream))
         return false;
@@ -266,11 +269,13 @@ static inline bool free_at_once(ph__memory *memory, ph__block *block, const ph_s
     return true;
 }
 
-static void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
+SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
 {
     bool plain = !ph__sees(memory, PH__SEE_HISTORY | PH__SEE_POISON), done = false;
     ph__spin_lock(&memory->lock);
-    ph__block *block = ph__memory_block(memory, (uintptr_t)pointer);
+    ph__block *block = ph__heap_find(memory->default_pool.heap, (uintptr_t)pointer);
+    if (!block)
+        block = ph__memory_block(memory, (uintptr_t)pointer);
     bool found = block && block->address == (uintptr_t)pointer && ph__block_is_live(block);
     if (found && plain)
         done = free_at_once(memory, block, stream);

@@ -58,13 +58,12 @@ static void look(shortage *out, ph__memory *memory, const ph__request *request)
     memory->account.ooms++;
     request->pool->account.ooms += ph__pool_is_default(request->pool) ? 0 : 1;
     out->allocated = current_of(&memory->account, PH__COUNT_BYTES);
-    out->cached = current_of(&memory->account, PH__COUNT_RESERVED) -
-                  active_bytes(&memory->account);
+    out->cached = current_of(&memory->account, PH__COUNT_RESERVED) - active_bytes(&memory->account);
     for (const ph_pool *pool = &memory->default_pool; pool; pool = pool->next) {
         if (!ph__pool_is_default(pool)) {
             out->private_bytes += current_of(&pool->account, PH__COUNT_RESERVED);
-            out->private_cached += current_of(&pool->account, PH__COUNT_RESERVED) -
-                                   active_bytes(&pool->account);
+            out->private_cached +=
+                current_of(&pool->account, PH__COUNT_RESERVED) - active_bytes(&pool->account);
         }
         for (const ph__segment *s = ph__heap_first_segment(pool->heap); s; s = s->next)
             for (const ph__block *b = s->first; b; b = b->next)

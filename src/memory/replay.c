@@ -11,7 +11,8 @@ static ph_status mark_last(ph_pool *pool, const char *call)
         return PH_OK;
     int result = PH__R_OK;
     if (!pool->replayed && !(pool->replayed = ph__mark_take(memory, &result)))
-        return ph__driver_fail(result, "cuEventCreate", "%s: behind the last replay from the same pool", call);
+        return ph__driver_fail(result, "cuEventCreate", "%s: behind the last replay from the same pool",
+                               call);
     result =
         memory->driver->event_record(pool->replayed, pool->last_replay->handle, PH__EVENT_RECORD_DEFAULT);
     if (result != PH__R_OK)

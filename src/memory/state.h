@@ -314,16 +314,14 @@ typedef enum ph__trim {
 } ph__trim;
 /* What is due, without waiting: nothing while a capture is open, or when another thread is at it. */
 void ph__memory_process(ph__memory *memory);
-/* Waits for all work that used it. No capture may be open. Gives the driver's number where one failed: what that
- * was about goes back at a later chance. */
+/* Waits for all work that used it. No capture may be open. Gives the driver's number where one failed: what
+ * that was about goes back at a later chance. */
 int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra);
 /* Does what is due now, or when the last open capture has ended. cached: everything that ph_memory_trim
  * gives. */
 int ph__memory_sweep(ph__memory *memory, bool cached);
 ph_status ph__trim_status(int result, const char *call); /* of the two */
-void ph__batches_destroy(ph__memory *memory); /* at the end: nothing runs any more */
-void ph__retire_wanted(ph__memory *memory,
-                       const ph__segment *segment); /* lock held: the segment became empty */
+void ph__batches_destroy(ph__memory *memory);            /* at the end: nothing runs any more */
 
 void ph__mseg_close(ph__memory *memory, ph__mseg *mseg); /* at the end: without accounts */
 
@@ -335,7 +333,7 @@ void ph__pinned_destroy(ph__memory *memory, ph__pinned *block); /* back to the d
 void ph__held_process(ph__memory *memory);     /* lets go what only dead pools held. settling held */
 ph__pinned *ph__pinned_collect(ph_pool *pool); /* lock held: all free ones, a list */
 void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src);
-void ph__pinned_close(ph__memory *memory);     /* at the end: all of them */
+void ph__pinned_close(ph__memory *memory); /* at the end: all of them */
 
 /* ---- replay.c ---- */
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);

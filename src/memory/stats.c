@@ -20,7 +20,8 @@ static void show(ph_counter out[3], const ph__tally *tally)
     out[0].peak = tally->peak[0];
 }
 
-/* From what is in the caller's hands and what waits; a block is removed from the active ones when it is free. */
+/* From what is in the caller's hands and what waits; a block is removed from the active ones when it is free.
+ */
 static void show_active(ph_counter out[3], const ph__tally *tally, const uint64_t waiting[2],
                         const uint64_t peak[3], const uint64_t base_removed[2])
 {
@@ -48,8 +49,8 @@ static void report(ph_memory_stats *out, const ph__account *account)
     show(out->inactive_split, &tally[PH__COUNT_SPLIT]);
     show(out->allocated_bytes, &tally[PH__COUNT_BYTES]);
     show(out->reserved_bytes, &tally[PH__COUNT_RESERVED]);
-    show_active(out->active_bytes, &tally[PH__COUNT_BYTES], account->waiting_bytes, account->active_bytes_peak,
-                account->base_active_bytes_removed);
+    show_active(out->active_bytes, &tally[PH__COUNT_BYTES], account->waiting_bytes,
+                account->active_bytes_peak, account->base_active_bytes_removed);
     show(out->inactive_split_bytes, &tally[PH__COUNT_SPLIT_BYTES]);
     show(out->requested_bytes, &tally[PH__COUNT_REQUESTED]);
     out->allocated = (size_t)out->allocated_bytes[0].current;

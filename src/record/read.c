@@ -34,7 +34,7 @@ static ph_status find(const ph__record_node **out, const ph_record *record, size
 
 ph_status ph_record_node(ph_node_info *out, const ph_record *record, size_t node)
 {
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     if (out == NULL)
         return ph__fail_null("ph_record_node", "out");
     memset(out, 0, sizeof *out);
@@ -55,7 +55,7 @@ const size_t *ph_record_dependents(const ph_record *record, size_t node)
 
 ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word)
 {
-    const ph__record_node *found;
+    const ph__record_node *found = NULL;
     if (out == NULL)
         return ph__fail_null("ph_record_word", "out");
     memset(out, 0, sizeof *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/chaos/programs.c: random stream programs give the same contents simulated, eager, captured and replayed, in order and under chaos;
- * a missing wait and a read of freed memory do not stay hidden. */
+/* tests/chaos/programs.c: random stream programs give the same contents simulated, eager, captured and
+ * replayed, in order and under chaos; a missing wait and a read of freed memory do not stay hidden. */
 #include "support/programs.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static void expect(t_bound *bound, const t_contents *contents, uint64_t seed, co
         fail_msg("seed %llu: %s differs from the simulation", (unsigned long long)seed, how);
 }
 
-/* Runs the program eagerly and replayed, several times each without waiting in between, each replay on another stream. */
+/* Runs the program eagerly and replayed, several times each without waiting in between, each replay on
+ * another stream. */
 static void run_everywhere(t_bound *bound, const t_contents *contents, uint64_t seed, bool chaos)
 {
     ph_graph *graph;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/misuse.c: what devices, streams, events, kernels and submitted work answer to bad input: a status of its own, a message that
- * names the call, cleared outputs, and nothing changed. */
+/* tests/device/misuse.c: what devices, streams, events, kernels and submitted work answer to bad input: a
+ * status of its own, a message that names the call, cleared outputs, and nothing changed. */
 #include "support/support.h"
 #include <phonograph/cuda.h>
 #include <stdint.h>
@@ -112,7 +112,8 @@ static void streams(void **state)
     assert_error(ph_stream_query(&done, NULL), PH_ERROR_ARGUMENT, "ph_stream_query: stream");
     assert_false(done);
     memset(&info, 0xFF, sizeof info);
-    assert_error(ph_stream_get_capture_info(NULL, world.stream), PH_ERROR_ARGUMENT, "ph_stream_get_capture_info");
+    assert_error(ph_stream_get_capture_info(NULL, world.stream), PH_ERROR_ARGUMENT,
+                 "ph_stream_get_capture_info");
     assert_error(ph_stream_get_capture_info(&info, NULL), PH_ERROR_ARGUMENT, "ph_stream_get_capture_info");
     assert_int_equal(info.status, PH_CAPTURE_NONE);
     assert_int_equal(info.id, 0);
@@ -146,7 +147,8 @@ static void events(void **state)
     t_open(&other, NULL);
     assert_error(ph_event_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT, "ph_event_create: out");
     REFUSED_OUT(event, ph_event_create(&event, NULL, NULL), PH_ERROR_ARGUMENT, "ph_event_create: device");
-    REFUSED_OUT(event, ph_event_create(&event, world.device, &reserved), PH_ERROR_ARGUMENT, "ph_event_options");
+    REFUSED_OUT(event, ph_event_create(&event, world.device, &reserved), PH_ERROR_ARGUMENT,
+                "ph_event_options");
     assert_ok(ph_event_create(&plain, world.device, NULL));
     assert_ok(ph_event_create(&timed, world.device, &timing));
     assert_ok(ph_event_create(&foreign, other.device, &timing));
@@ -167,7 +169,8 @@ static void events(void **state)
     assert_error(ph_event_elapsed(NULL, timed, timed), PH_ERROR_ARGUMENT, "ph_event_elapsed: milliseconds");
     assert_error(ph_event_elapsed(&ms, NULL, timed), PH_ERROR_ARGUMENT, "ph_event_elapsed");
     assert_true(ms == 0);
-    assert_error(ph_event_elapsed(&ms, timed, NULL), PH_ERROR_STATE, "ph_event_elapsed"); /* timed comes first */
+    assert_error(ph_event_elapsed(&ms, timed, NULL), PH_ERROR_STATE,
+                 "ph_event_elapsed"); /* timed comes first */
     assert_error(ph_event_elapsed(&ms, plain, timed), PH_ERROR_ARGUMENT, "timing");
     assert_error(ph_event_elapsed(&ms, timed, timed), PH_ERROR_STATE, "never recorded");
     assert_ok(ph_event_record(timed, world.stream));
@@ -219,15 +222,30 @@ static void kernel_sources(void **state)
         {{.name = "k", .cuda = "void k() {}"}, PH_ERROR_UNSUPPORTED, "host"},
         {{.name = "k", .host = nothing, .args_size = 4097}, PH_ERROR_ARGUMENT, "4097"},
         {{.name = "k", .host = nothing, .args_size = 16, .param_count = 1}, PH_ERROR_ARGUMENT, "params"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = overlap, .param_count = 2}, PH_ERROR_ARGUMENT, "b"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = outside, .param_count = 1}, PH_ERROR_ARGUMENT, "16"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = overflow, .param_count = 1}, PH_ERROR_ARGUMENT, "a"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = overlap, .param_count = 2},
+         PH_ERROR_ARGUMENT,
+         "b"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = outside, .param_count = 1},
+         PH_ERROR_ARGUMENT,
+         "16"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = overflow, .param_count = 1},
+         PH_ERROR_ARGUMENT,
+         "a"},
         {{.name = "k", .host = nothing, .args_size = 16, .params = short_address, .param_count = 1},
-         PH_ERROR_ARGUMENT, "address"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = empty, .param_count = 1}, PH_ERROR_ARGUMENT, "a"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = unordered, .param_count = 2}, PH_ERROR_ARGUMENT, "b"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = unknown, .param_count = 1}, PH_ERROR_ARGUMENT, "a"},
-        {{.name = "k", .host = nothing, .args_size = 16, .params = reserved, .param_count = 1}, PH_ERROR_ARGUMENT, "a"},
+         PH_ERROR_ARGUMENT,
+         "address"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = empty, .param_count = 1},
+         PH_ERROR_ARGUMENT,
+         "a"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = unordered, .param_count = 2},
+         PH_ERROR_ARGUMENT,
+         "b"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = unknown, .param_count = 1},
+         PH_ERROR_ARGUMENT,
+         "a"},
+        {{.name = "k", .host = nothing, .args_size = 16, .params = reserved, .param_count = 1},
+         PH_ERROR_ARGUMENT,
+         "a"},
     };
     t_open(&world, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -237,7 +255,8 @@ static void kernel_sources(void **state)
     }
     ph_kernel_source good = {.name = "k", .host = nothing};
     assert_error(ph_kernel_create(NULL, world.device, &good), PH_ERROR_ARGUMENT, "ph_kernel_create: out");
-    REFUSED_OUT(kernel, ph_kernel_create(&kernel, NULL, &good), PH_ERROR_ARGUMENT, "ph_kernel_create: device");
+    REFUSED_OUT(kernel, ph_kernel_create(&kernel, NULL, &good), PH_ERROR_ARGUMENT,
+                "ph_kernel_create: device");
     REFUSED_OUT(kernel, ph_kernel_create(&kernel, world.device, NULL), PH_ERROR_ARGUMENT,
                 "ph_kernel_create: source");
     assert_null(ph_kernel_retain(NULL));
@@ -260,8 +279,10 @@ static void launches(void **state)
     ph_launch_config good = t_config(N);
 #define LAUNCH(config, size) ph_launch(world.stream, kernel, (config), &args, (size))
     assert_error(ph_launch(NULL, kernel, &good, &args, sizeof args), PH_ERROR_ARGUMENT, "ph_launch: stream");
-    assert_error(ph_launch(world.stream, NULL, &good, &args, sizeof args), PH_ERROR_ARGUMENT, "ph_launch: kernel");
-    assert_error(ph_launch(world.stream, kernel, &good, NULL, sizeof args), PH_ERROR_ARGUMENT, "ph_launch: args");
+    assert_error(ph_launch(world.stream, NULL, &good, &args, sizeof args), PH_ERROR_ARGUMENT,
+                 "ph_launch: kernel");
+    assert_error(ph_launch(world.stream, kernel, &good, NULL, sizeof args), PH_ERROR_ARGUMENT,
+                 "ph_launch: args");
     assert_error(LAUNCH(&good, sizeof args - 1), PH_ERROR_ARGUMENT, "fill_i32");
     assert_error(LAUNCH(&good, 0), PH_ERROR_ARGUMENT, "fill_i32");
     assert_error(ph_launch(world.stream, other.fill_i32, &good, &args, sizeof args), PH_ERROR_WRONG_DEVICE,
@@ -385,9 +406,10 @@ static void clean_up_leaves_the_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening),  cmocka_unit_test(devices),        cmocka_unit_test(streams),
-        cmocka_unit_test(events),   cmocka_unit_test(kernel_sources), cmocka_unit_test(launches),
-        cmocka_unit_test(copies),   cmocka_unit_test(clean_up_leaves_the_record),
+        cmocka_unit_test(opening),        cmocka_unit_test(devices),
+        cmocka_unit_test(streams),        cmocka_unit_test(events),
+        cmocka_unit_test(kernel_sources), cmocka_unit_test(launches),
+        cmocka_unit_test(copies),         cmocka_unit_test(clean_up_leaves_the_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

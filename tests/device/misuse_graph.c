@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/misuse_graph.c: what captures, graphs, nodes, hooks and records answer to bad input: a status of its own, a message that names the
- * call, cleared outputs, and nothing changed. Which call is legal in which state is tests/graph/states.c's. */
+/* tests/device/misuse_graph.c: what captures, graphs, nodes, hooks and records answer to bad input: a status
+ * of its own, a message that names the call, cleared outputs, and nothing changed. Which call is legal in
+ * which state is tests/graph/states.c's. */
 #include "support/support.h"
 #include <phonograph/cuda.h>
 #include <phonograph/host.h>
@@ -19,7 +20,8 @@ enum {
         assert_null(pointer);                                                                                \
     } while (0)
 
-/* Two devices; on the first a READY graph of a fill, a copy, a fill by the driver and a host function, and an ENDED one. */
+/* Two devices; on the first a READY graph of a fill, a copy, a fill by the driver and a host function, and an
+ * ENDED one. */
 typedef struct scene {
     t_world world, other;
     ph_graph *graph, *kept;
@@ -83,18 +85,27 @@ static void captures(void **state)
     assert_error(ph_graph_create(NULL, NULL), PH_ERROR_ARGUMENT, "ph_graph_create: out");
     REFUSED_OUT(graph, ph_graph_create(&graph, &keep), PH_ERROR_ARGUMENT, "ph_graph_options");
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture_begin(NULL, stream, NULL), PH_ERROR_ARGUMENT, "ph_graph_capture_begin: graph");
-    assert_error(ph_graph_capture_begin(graph, NULL, NULL), PH_ERROR_ARGUMENT, "ph_graph_capture_begin: stream");
-    assert_error(ph_graph_capture_begin(graph, legacy, NULL), PH_ERROR_DEFAULT_STREAM, "ph_graph_capture_begin");
+    assert_error(ph_graph_capture_begin(NULL, stream, NULL), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture_begin: graph");
+    assert_error(ph_graph_capture_begin(graph, NULL, NULL), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture_begin: stream");
+    assert_error(ph_graph_capture_begin(graph, legacy, NULL), PH_ERROR_DEFAULT_STREAM,
+                 "ph_graph_capture_begin");
     assert_error(ph_graph_capture_begin(graph, stream, &mode), PH_ERROR_ARGUMENT, "ph_graph_capture_begin");
     assert_error(ph_graph_capture_begin(graph, stream, &annotations), PH_ERROR_UNSUPPORTED, "annotations");
     assert_error(ph_graph_capture_begin(graph, stream, &reserved), PH_ERROR_ARGUMENT, "ph_capture_options");
-    assert_error(ph_graph_capture_begin(graph, stream, &foreign), PH_ERROR_WRONG_DEVICE, "ph_graph_capture_begin");
-    assert_error(ph_graph_capture(NULL, stream, NULL, four_nodes, &s), PH_ERROR_ARGUMENT, "ph_graph_capture: graph");
-    assert_error(ph_graph_capture(graph, NULL, NULL, four_nodes, &s), PH_ERROR_ARGUMENT, "ph_graph_capture: stream");
-    assert_error(ph_graph_capture(graph, stream, NULL, NULL, &s), PH_ERROR_ARGUMENT, "ph_graph_capture: body");
-    assert_error(ph_graph_capture(graph, legacy, NULL, four_nodes, &s), PH_ERROR_DEFAULT_STREAM, "ph_graph_capture");
-    assert_error(ph_graph_capture(graph, stream, &foreign, four_nodes, &s), PH_ERROR_WRONG_DEVICE, "ph_graph_capture");
+    assert_error(ph_graph_capture_begin(graph, stream, &foreign), PH_ERROR_WRONG_DEVICE,
+                 "ph_graph_capture_begin");
+    assert_error(ph_graph_capture(NULL, stream, NULL, four_nodes, &s), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture: graph");
+    assert_error(ph_graph_capture(graph, NULL, NULL, four_nodes, &s), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture: stream");
+    assert_error(ph_graph_capture(graph, stream, NULL, NULL, &s), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture: body");
+    assert_error(ph_graph_capture(graph, legacy, NULL, four_nodes, &s), PH_ERROR_DEFAULT_STREAM,
+                 "ph_graph_capture");
+    assert_error(ph_graph_capture(graph, stream, &foreign, four_nodes, &s), PH_ERROR_WRONG_DEVICE,
+                 "ph_graph_capture");
     assert_error(ph_graph_capture_end(NULL, PH_OK), PH_ERROR_ARGUMENT, "ph_graph_capture_end: graph");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     assert_false(ph_stream_is_capturing(stream));
@@ -122,7 +133,8 @@ static void busy_pools(void **state)
     assert_ok(ph_graph_create(&second, NULL));
     ph_capture_options options = {.pool = pool};
     assert_ok(ph_pool_begin(pool));
-    assert_error(ph_graph_capture_begin(first, stream, &options), PH_ERROR_POOL_BUSY, "ph_graph_capture_begin");
+    assert_error(ph_graph_capture_begin(first, stream, &options), PH_ERROR_POOL_BUSY,
+                 "ph_graph_capture_begin");
     assert_ok(ph_pool_end(pool));
     assert_ok(ph_graph_capture_begin(first, stream, &options));
     assert_error(ph_graph_capture_begin(second, s.world.stream, &options), PH_ERROR_POOL_BUSY,
@@ -205,7 +217,8 @@ static void graphs(void **state)
     assert_error(ph_graph_exec_cuda(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_exec_cuda: out");
     assert_error(ph_graph_debug_dump(NULL, "x.dot", false), PH_ERROR_ARGUMENT, "ph_graph_debug_dump: graph");
     assert_error(ph_graph_debug_dump(s.graph, NULL, false), PH_ERROR_ARGUMENT, "ph_graph_debug_dump: path");
-    assert_error(ph_graph_debug_dump(s.graph, "/no/such/folder/x.dot", false), PH_ERROR_IO, "/no/such/folder");
+    assert_error(ph_graph_debug_dump(s.graph, "/no/such/folder/x.dot", false), PH_ERROR_IO,
+                 "/no/such/folder");
     assert_int_equal(ph_graph_epoch(NULL), 0);
     assert_error(ph_graph_check_output(NULL, s.x, 0), PH_ERROR_ARGUMENT, "ph_graph_check_output: graph");
     assert_error(ph_graph_check_output(s.graph, &count, 0), PH_ERROR_NOT_FOUND, "ph_graph_check_output");
@@ -224,9 +237,12 @@ static void nodes(void **state)
     struct t_fill_i32 args = {N, s.x, 9};
     ph_launch_config config = t_config(N), wide = {.block = {2000, 1, 1}};
     const size_t bytes = sizeof pageable;
-    assert_error(ph_graph_node_set_launch(NULL, 0, &config, &args, sizeof args), PH_ERROR_ARGUMENT, "set_launch: graph");
-    assert_error(ph_graph_node_set_launch(g, 4, &config, &args, sizeof args), PH_ERROR_NOT_FOUND, "set_launch");
-    assert_error(ph_graph_node_set_launch(g, SIZE_MAX, &config, &args, sizeof args), PH_ERROR_NOT_FOUND, "set_launch");
+    assert_error(ph_graph_node_set_launch(NULL, 0, &config, &args, sizeof args), PH_ERROR_ARGUMENT,
+                 "set_launch: graph");
+    assert_error(ph_graph_node_set_launch(g, 4, &config, &args, sizeof args), PH_ERROR_NOT_FOUND,
+                 "set_launch");
+    assert_error(ph_graph_node_set_launch(g, SIZE_MAX, &config, &args, sizeof args), PH_ERROR_NOT_FOUND,
+                 "set_launch");
     assert_error(ph_graph_node_set_launch(g, 1, &config, &args, sizeof args), PH_ERROR_ARGUMENT, "memcpy");
     assert_error(ph_graph_node_set_launch(g, 0, &config, NULL, sizeof args), PH_ERROR_ARGUMENT, "args");
     assert_error(ph_graph_node_set_launch(g, 0, &config, &args, 1), PH_ERROR_ARGUMENT, "set_launch");
@@ -315,10 +331,10 @@ static void hooks(void **state)
                  "ph_graph_hook_add: out");
     REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, PH_HOOK_DESTROY, NULL, NULL), PH_ERROR_ARGUMENT,
                 "ph_graph_hook_add: fn");
-    REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, (ph_graph_hook_point)0, no_hook, NULL), PH_ERROR_ARGUMENT,
-                "ph_graph_hook_add");
-    REFUSED_OUT(hook, ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)7, no_hook, NULL), PH_ERROR_ARGUMENT,
-                "ph_graph_hook_add");
+    REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, (ph_graph_hook_point)0, no_hook, NULL),
+                PH_ERROR_ARGUMENT, "ph_graph_hook_add");
+    REFUSED_OUT(hook, ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)7, no_hook, NULL),
+                PH_ERROR_ARGUMENT, "ph_graph_hook_add");
     ph_hook_remove(NULL);
     close_scene(&s);
 }
@@ -361,16 +377,22 @@ static void records(void **state)
     assert_error(ph_host_graph_nodes(NULL, 0, &count, NULL), PH_ERROR_ARGUMENT, "ph_host_graph_nodes");
     assert_int_equal(count, 0);
     assert_error(ph_host_node_kind(&kind, NULL), PH_ERROR_ARGUMENT, "ph_host_node_kind");
-    assert_error(ph_host_node_dependencies(NULL, 0, &count, NULL), PH_ERROR_ARGUMENT, "ph_host_node_dependencies");
+    assert_error(ph_host_node_dependencies(NULL, 0, &count, NULL), PH_ERROR_ARGUMENT,
+                 "ph_host_node_dependencies");
     close_scene(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures), cmocka_unit_test(busy_pools), cmocka_unit_test(another_device_in_a_capture),
-        cmocka_unit_test(graphs),   cmocka_unit_test(nodes),      cmocka_unit_test(updates),
-        cmocka_unit_test(hooks),    cmocka_unit_test(records),
+        cmocka_unit_test(captures),
+        cmocka_unit_test(busy_pools),
+        cmocka_unit_test(another_device_in_a_capture),
+        cmocka_unit_test(graphs),
+        cmocka_unit_test(nodes),
+        cmocka_unit_test(updates),
+        cmocka_unit_test(hooks),
+        cmocka_unit_test(records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/misuse_memory.c: what the allocator and pools answer to bad input: a status of its own, a message that names the call, cleared
- * outputs, and nothing changed. */
+/* tests/device/misuse_memory.c: what the allocator and pools answer to bad input: a status of its own, a
+ * message that names the call, cleared outputs, and nothing changed. */
 #include "support/support.h"
 #include <stdint.h>
 #include <string.h>
@@ -34,10 +34,13 @@ static void device_memory(void **state)
     POISON(block);
     assert_ok(ph_malloc(&block, 0, 8, world.stream));
     assert_null(block);
-    assert_error(ph_malloc_at(NULL, block, 512, world.stream), PH_ERROR_ARGUMENT, "ph_malloc_at: out_pointer");
-    REFUSED_OUT(block, ph_malloc_at(&block, (void *)512, 512, NULL), PH_ERROR_ARGUMENT, "ph_malloc_at: stream");
+    assert_error(ph_malloc_at(NULL, block, 512, world.stream), PH_ERROR_ARGUMENT,
+                 "ph_malloc_at: out_pointer");
+    REFUSED_OUT(block, ph_malloc_at(&block, (void *)512, 512, NULL), PH_ERROR_ARGUMENT,
+                "ph_malloc_at: stream");
     REFUSED_OUT(block, ph_malloc_at(&block, (void *)100, 512, world.stream), PH_ERROR_ARGUMENT, "512");
-    REFUSED_OUT(block, ph_malloc_at(&block, (void *)512, 512, world.stream), PH_ERROR_NOT_FOUND, "ph_malloc_at");
+    REFUSED_OUT(block, ph_malloc_at(&block, (void *)512, 512, world.stream), PH_ERROR_NOT_FOUND,
+                "ph_malloc_at");
     assert_ok(ph_memory_get_stats(&after, world.device));
     assert_int_equal(after.allocated, before.allocated);
     assert_int_equal(after.reserved, before.reserved);
@@ -51,9 +54,11 @@ static void pinned_memory(void **state)
     t_world world;
     void *block;
     t_open(&world, NULL);
-    assert_error(ph_malloc_pinned(NULL, 1, 1, world.stream), PH_ERROR_ARGUMENT, "ph_malloc_pinned: out_pointer");
+    assert_error(ph_malloc_pinned(NULL, 1, 1, world.stream), PH_ERROR_ARGUMENT,
+                 "ph_malloc_pinned: out_pointer");
     REFUSED_OUT(block, ph_malloc_pinned(&block, 1, 1, NULL), PH_ERROR_ARGUMENT, "ph_malloc_pinned: stream");
-    REFUSED_OUT(block, ph_malloc_pinned(&block, SIZE_MAX, 3, world.stream), PH_ERROR_SIZE, "ph_malloc_pinned");
+    REFUSED_OUT(block, ph_malloc_pinned(&block, SIZE_MAX, 3, world.stream), PH_ERROR_SIZE,
+                "ph_malloc_pinned");
     POISON(block);
     assert_ok(ph_malloc_pinned(&block, 8, 0, world.stream));
     assert_null(block);
@@ -111,7 +116,8 @@ static void questions(void **state)
     assert_error(ph_memory_lookup(&where, NULL, block), PH_ERROR_ARGUMENT, "ph_memory_lookup: device");
     assert_error(ph_memory_lookup(&where, world.device, NULL), PH_ERROR_NOT_FOUND, "ph_memory_lookup");
     assert_null(where.base);
-    assert_error(ph_memory_lookup(&where, world.device, block + 4096), PH_ERROR_NOT_FOUND, "ph_memory_lookup");
+    assert_error(ph_memory_lookup(&where, world.device, block + 4096), PH_ERROR_NOT_FOUND,
+                 "ph_memory_lookup");
     assert_ok(ph_memory_lookup(&where, world.device, block + 4095));
     assert_ptr_equal(where.base, block);
     assert_error(ph_memory_trim(NULL), PH_ERROR_ARGUMENT, "ph_memory_trim: device");
@@ -165,7 +171,8 @@ static void pools(void **state)
     char *text;
     t_open(&world, NULL);
     t_open(&other, NULL);
-    ph_pool_options reserved = {.reserved = {0, 0, 0, 1}}, half = {.alloc = no_alloc}, half_too = {.free = no_free};
+    ph_pool_options reserved = {.reserved = {0, 0, 0, 1}}, half = {.alloc = no_alloc},
+                    half_too = {.free = no_free};
     assert_error(ph_pool_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT, "ph_pool_create: out");
     REFUSED_OUT(pool, ph_pool_create(&pool, NULL, NULL), PH_ERROR_ARGUMENT, "ph_pool_create: device");
     REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &reserved), PH_ERROR_ARGUMENT, "ph_pool_options");
@@ -191,7 +198,8 @@ static void pools(void **state)
     assert_int_equal(ph_pool_get_id(NULL).first, 0);
     assert_int_equal(ph_pool_get_id(NULL).second, 0);
     assert_int_equal(ph_pool_use_count(NULL), 0);
-    REFUSED_OUT(text, ph_memory_snapshot(&text, other.device, pool), PH_ERROR_WRONG_DEVICE, "ph_memory_snapshot");
+    REFUSED_OUT(text, ph_memory_snapshot(&text, other.device, pool), PH_ERROR_WRONG_DEVICE,
+                "ph_memory_snapshot");
     assert_int_equal(ph_pool_use_count(pool), 1);
     ph_pool_release(second);
     ph_pool_release(pool);
@@ -199,7 +207,8 @@ static void pools(void **state)
     t_close(&world);
 }
 
-/* A source that fails, or gives what cannot be used: the request fails, with the source's own words where it had some. */
+/* A source that fails, or gives what cannot be used: the request fails, with the source's own words where it
+ * had some. */
 static void bad_sources(void **state)
 {
     (void)state;
@@ -241,13 +250,16 @@ static void checkpoints(void **state)
     REFUSED_OUT(checkpoint, ph_pool_checkpoint_create(&checkpoint, NULL), PH_ERROR_ARGUMENT,
                 "ph_pool_checkpoint_create: pool");
     assert_ok(ph_pool_checkpoint_create(&checkpoint, pool));
-    assert_error(ph_pool_checkpoint_restore(NULL, checkpoint), PH_ERROR_ARGUMENT, "ph_pool_checkpoint_restore");
+    assert_error(ph_pool_checkpoint_restore(NULL, checkpoint), PH_ERROR_ARGUMENT,
+                 "ph_pool_checkpoint_restore");
     assert_error(ph_pool_checkpoint_restore(pool, NULL), PH_ERROR_ARGUMENT, "ph_pool_checkpoint_restore");
-    assert_error(ph_pool_checkpoint_restore(other, checkpoint), PH_ERROR_ARGUMENT, "ph_pool_checkpoint_restore");
+    assert_error(ph_pool_checkpoint_restore(other, checkpoint), PH_ERROR_ARGUMENT,
+                 "ph_pool_checkpoint_restore");
     assert_error(ph_pool_check_live(NULL, pool, NULL, 0), PH_ERROR_ARGUMENT, "ph_pool_check_live");
     assert_error(ph_pool_check_live(&equal, NULL, NULL, 0), PH_ERROR_ARGUMENT, "ph_pool_check_live: pool");
     assert_false(equal);
-    assert_error(ph_pool_check_live(&equal, pool, NULL, 1), PH_ERROR_ARGUMENT, "ph_pool_check_live: addresses");
+    assert_error(ph_pool_check_live(&equal, pool, NULL, 1), PH_ERROR_ARGUMENT,
+                 "ph_pool_check_live: addresses");
     assert_ok(ph_pool_check_live(&equal, pool, NULL, 0));
     assert_true(equal);
     assert_ok(ph_pool_check_live(&equal, pool, addresses, 1));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/names.c: device names go round, settings take effect, and what devices and drivers say of themselves. */
+/* tests/device/names.c: device names go round, settings take effect, and what devices and drivers say of
+ * themselves. */
 #include "support/support.h"
 #include <string.h>
 
@@ -182,10 +183,14 @@ static void things_keep_their_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),          cmocka_unit_test(the_longest_name),
-        cmocka_unit_test(the_name_wins_over_the_option), cmocka_unit_test(what_a_device_says),
-        cmocka_unit_test(without_settings),     cmocka_unit_test(each_open_is_a_device),
-        cmocka_unit_test(drivers),              cmocka_unit_test(things_keep_their_device),
+        cmocka_unit_test(round_trips),
+        cmocka_unit_test(the_longest_name),
+        cmocka_unit_test(the_name_wins_over_the_option),
+        cmocka_unit_test(what_a_device_says),
+        cmocka_unit_test(without_settings),
+        cmocka_unit_test(each_open_is_a_device),
+        cmocka_unit_test(drivers),
+        cmocka_unit_test(things_keep_their_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fault/driver.c: the n-th call of the driver answers a number instead of doing its work, n = 0, 1, 2, ..., in every scenario. */
+/* tests/fault/driver.c: the n-th call of the driver answers a number instead of doing its work, n = 0, 1, 2,
+ * ..., in every scenario. */
 #include "driver/driver.h"
 #include "support/scenes.h"
 
@@ -56,9 +57,9 @@ SWEEP(graph_capture_unsupported, t_scenarios_graph, PH__R_CAPTURE_UNSUPPORTED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_out_of_memory), cmocka_unit_test(memory_out_of_memory),
-        cmocka_unit_test(graph_out_of_memory),  cmocka_unit_test(device_launch_failed),
-        cmocka_unit_test(memory_launch_failed), cmocka_unit_test(graph_launch_failed),
+        cmocka_unit_test(device_out_of_memory),      cmocka_unit_test(memory_out_of_memory),
+        cmocka_unit_test(graph_out_of_memory),       cmocka_unit_test(device_launch_failed),
+        cmocka_unit_test(memory_launch_failed),      cmocka_unit_test(graph_launch_failed),
         cmocka_unit_test(graph_capture_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/programs.h: random stream programs: made from a seed, correctly ordered by construction, run on a device or simulated. */
+/* tests/support/programs.h: random stream programs: made from a seed, correctly ordered by construction, run
+ * on a device or simulated. */
 #ifndef PH_TESTS_PROGRAMS_H
 #define PH_TESTS_PROGRAMS_H
 #include "support/support.h"
@@ -16,16 +17,16 @@ enum {
 };
 
 typedef enum t_step_kind {
-    T_MIX,         /* dst[i] = 31 dst[i] + src[(i + shift) mod n] + value, a kernel */
-    T_COPY,        /* dst = src */
-    T_SET,         /* dst[i] = value */
-    T_HOST,        /* dst[i] = 17 dst[i] + value, a host function; dst is pinned */
-    T_ALLOC,       /* dst, a temporary, on stream */
-    T_USED_BY,     /* dst is used by stream too (ph_record_stream) */
-    T_FREE,        /* dst */
-    T_RECORD,      /* event on stream */
-    T_WAIT,        /* stream waits for event */
-    T_WAIT_STREAM  /* stream waits for other */
+    T_MIX,        /* dst[i] = 31 dst[i] + src[(i + shift) mod n] + value, a kernel */
+    T_COPY,       /* dst = src */
+    T_SET,        /* dst[i] = value */
+    T_HOST,       /* dst[i] = 17 dst[i] + value, a host function; dst is pinned */
+    T_ALLOC,      /* dst, a temporary, on stream */
+    T_USED_BY,    /* dst is used by stream too (ph_record_stream) */
+    T_FREE,       /* dst */
+    T_RECORD,     /* event on stream */
+    T_WAIT,       /* stream waits for event */
+    T_WAIT_STREAM /* stream waits for other */
 } t_step_kind;
 
 typedef struct t_step {
@@ -52,7 +53,8 @@ typedef struct t_contents {
 void t_contents_make(t_contents *contents, const t_program *program, int runs);
 void t_contents_free(t_contents *contents);
 
-/* A program bound to a device. racy: the kernels access memory by relaxed atomics, for programs that are wrong on purpose. */
+/* A program bound to a device. racy: the kernels access memory by relaxed atomics, for programs that are
+ * wrong on purpose. */
 typedef struct t_bound {
     const t_program *program;
     ph_device *device;

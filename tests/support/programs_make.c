@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What has to be ordered against what: operations are numbered per stream, from 1; clocks say up to which operation of each stream a
- * stream, or an event, is known to come after. */
+/* What has to be ordered against what: operations are numbered per stream, from 1; clocks say up to which
+ * operation of each stream a stream, or an event, is known to come after. */
 typedef struct clocks {
     int seen[T_STREAMS];
 } clocks;
@@ -162,7 +162,8 @@ static void release(maker *m, int slot)
         else
             order(m, home, t, last);
     }
-    /* A writer of long ago is behind its successors, as they are ordered after it; the last ones are handled above. */
+    /* A writer of long ago is behind its successors, as they are ordered after it; the last ones are handled
+     * above. */
     add(m, T_FREE, home)->dst = slot;
     m->slot[slot].live = false;
 }

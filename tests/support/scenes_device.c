@@ -167,8 +167,13 @@ static ph_status host_functions(t_scene *s)
 }
 
 const t_scenario t_scenarios_device[] = {
-    {"opening a device", open_device}, {"streams", streams}, {"events", events},
-    {"kernels", kernels},              {"launches", launches}, {"copies", copies},
-    {"fills", fills},                  {"host functions", host_functions},
+    {"opening a device", open_device},
+    {"streams", streams},
+    {"events", events},
+    {"kernels", kernels},
+    {"launches", launches},
+    {"copies", copies},
+    {"fills", fills},
+    {"host functions", host_functions},
     {NULL, NULL},
 };

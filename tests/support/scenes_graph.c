@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/scenes_graph.c: scenarios of captures, executables, replays, records, hooks and what graphs hold. */
+/* tests/support/scenes_graph.c: scenarios of captures, executables, replays, records, hooks and what graphs
+ * hold. */
 #include "support/scenes.h"
 #include <phonograph/host.h>
 #include <stdio.h>
@@ -90,7 +91,8 @@ static ph_status keep_graph(t_scene *s)
     return ph_graph_reset(s->kept);
 }
 
-/* Two graphs of one pool, on two streams: each writes its own output through a temporary of the shared pool. */
+/* Two graphs of one pool, on two streams: each writes its own output through a temporary of the shared pool.
+ */
 static ph_status through_temporary(ph_stream *stream, t_scene *s, int32_t *output, int32_t value)
 {
     ph_status status;
@@ -119,7 +121,8 @@ static ph_status shared_pool(t_scene *s)
     PH_TRY(ph_graph_reset(s->graph));
     PH_TRY(ph_graph_reset(s->other));
     PH_TRY(ph_graph_capture(s->graph, s->a, &options, output_x, s));
-    PH_TRY(ph_graph_capture(s->other, s->b, &options, output_y, s));
+    PH_TRY(ph_graph_capture(s->other, s->a, &options, output_y,
+                            s)); /* the temporary lies where the other one does */
     for (int i = 0; i < 6; i++) {
         PH_TRY(ph_graph_replay(s->graph, i % 2 ? s->a : s->b));
         PH_TRY(ph_graph_replay(s->other, i % 3 ? s->a : s->b));
@@ -232,8 +235,8 @@ static ph_status hooks(t_scene *s)
     ph_hook *hook[7] = {0}, *everywhere = NULL;
     T_GO(ph_graph_reset(s->graph));
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
-        T_GO_OUT(hook[point], ph_graph_hook_add(&hook[point], s->graph, (ph_graph_hook_point)point, count_hook,
-                                                &s->calls));
+        T_GO_OUT(hook[point], ph_graph_hook_add(&hook[point], s->graph, (ph_graph_hook_point)point,
+                                                count_hook, &s->calls));
     T_GO_OUT(everywhere, ph_graph_hook_add(&everywhere, NULL, PH_HOOK_REPLAY_START, count_hook, &s->calls));
     int calls = atomic_load(&s->calls);
     T_GO(ph_graph_capture(s->graph, s->a, NULL, output_x, s));
@@ -306,7 +309,8 @@ static ph_status reset_and_recapture(t_scene *s)
     return ph_graph_reset(s->graph);
 }
 
-/* The output stays allocated, so that it can be asked whether a replay overwrote it; the input's liveness is checked at each replay. */
+/* The output stays allocated, so that it can be asked whether a replay overwrote it; the input's liveness is
+ * checked at each replay. */
 typedef struct output_scene {
     t_scene *s;
     int32_t *output;
@@ -335,6 +339,52 @@ static ph_status outputs(t_scene *s)
     T_GO(ph_graph_reset(s->graph));
 out:
     ph_free(o.output, NULL);
+    return status;
+}
+
+/* Event nodes take times of replays; pinned memory of the capture carries a value through. */
+typedef struct external_scene {
+    t_scene *s;
+    ph_event *start, *stop;
+} external_scene;
+
+static ph_status timed_body(ph_stream *stream, void *user)
+{
+    external_scene *e = user;
+    ph_status status;
+    int32_t *pinned = NULL;
+    T_GO(ph_event_record(e->start, stream));
+    T_GO_OUT(pinned, ph_malloc_pinned(&pinned, N, sizeof(int32_t), stream));
+    T_GO(ph_memset_u32(pinned, 60, N, stream));
+    T_GO(ph_memcpy(e->s->x, pinned, N * sizeof(int32_t), stream));
+    T_GO(ph_event_record(e->stop, stream));
+out:
+    ph_free_pinned(pinned, NULL);
+    return status;
+}
+
+static ph_status external_events(t_scene *s)
+{
+    ph_status status;
+    external_scene e = {s, NULL, NULL};
+    ph_event_options options = {.timing = true, .external = true};
+    float ms = -1;
+    T_GO(ph_graph_reset(s->graph));
+    T_GO_OUT(e.start, ph_event_create(&e.start, s->world.device, &options));
+    T_GO_OUT(e.stop, ph_event_create(&e.stop, s->world.device, &options));
+    T_GO(ph_graph_capture(s->graph, s->a, NULL, timed_body, &e));
+    T_GO(ph_graph_replay(s->graph, s->a));
+    T_GO(ph_stream_synchronize(s->a));
+    T_GO(ph_stream_wait_event(s->b, e.stop));
+    T_GO(t_add(&s->world, s->b, s->x, s->y, N, 1));
+    T_GO(ph_stream_synchronize(s->b));
+    t_same(s->y, N, 61);
+    T_GO(ph_event_elapsed(&ms, e.start, e.stop));
+    assert_true(ms >= 0);
+    T_GO(ph_graph_reset(s->graph));
+out:
+    ph_event_destroy(e.start);
+    ph_event_destroy(e.stop);
     return status;
 }
 
@@ -367,5 +417,6 @@ const t_scenario t_scenarios_graph[] = {
     {"retained objects", retained_fresh},
     {"reset and recapture", reset_and_recapture},
     {"outputs", outputs},
+    {"external events", external_events},
     {NULL, NULL},
 };

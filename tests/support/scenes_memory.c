@@ -255,6 +255,42 @@ out:
     return status;
 }
 
+/* A small device: what a pool has cached serves a request of the default pool before the device is said to be
+ * out of memory. */
+static ph_status borrowed_memory(t_scene *s)
+{
+    ph_status status;
+    ph_device *device = NULL;
+    ph_stream *stream = NULL;
+    ph_pool *pool = NULL;
+    void *block = NULL, *borrower = NULL;
+    ph_pool_options options = {.use_on_oom = true};
+    bool routed = false;
+    (void)s;
+    T_GO_OUT(device, ph_device_open(&device, "host:threads=2,memory=64m", NULL));
+    T_GO_OUT(stream, ph_stream_create(&stream, device, NULL));
+    T_GO_OUT(pool, ph_pool_create(&pool, device, &options));
+    T_GO(ph_pool_begin(pool));
+    routed = true;
+    T_GO_OUT(block, ph_malloc(&block, 1, 40u << 20, stream));
+    ph_free(block, NULL);
+    block = NULL;
+    T_GO(ph_pool_end(pool));
+    routed = false;
+    T_GO_OUT(borrower, ph_malloc(&borrower, 1, 40u << 20, stream));
+    T_GO(ph_memset(borrower, 1, 40u << 20, stream));
+    T_GO(ph_stream_synchronize(stream));
+out:
+    if (routed)
+        ph_ignore(ph_pool_end(pool));
+    ph_free(block, NULL);
+    ph_free(borrower, NULL);
+    ph_pool_release(pool);
+    ph_stream_destroy(stream);
+    ph_device_release(device);
+    return status;
+}
+
 static ph_status exact_places(t_scene *s)
 {
     ph_status status;
@@ -273,8 +309,16 @@ out:
 }
 
 const t_scenario t_scenarios_memory[] = {
-    {"miss and hit", miss_and_hit},         {"many small blocks", many_small}, {"pinned blocks", pinned_blocks},
-    {"recorded streams", recorded_streams}, {"pools", pools},                  {"a custom source", custom_source},
-    {"trims", trims},                       {"snapshots", snapshots},          {"checkpoints", checkpoints},
-    {"exact places", exact_places},         {NULL, NULL},
+    {"miss and hit", miss_and_hit},
+    {"many small blocks", many_small},
+    {"pinned blocks", pinned_blocks},
+    {"recorded streams", recorded_streams},
+    {"pools", pools},
+    {"a custom source", custom_source},
+    {"trims", trims},
+    {"snapshots", snapshots},
+    {"checkpoints", checkpoints},
+    {"borrowed memory", borrowed_memory},
+    {"exact places", exact_places},
+    {NULL, NULL},
 };

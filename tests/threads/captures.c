@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/threads/captures.c: captures, replays, allocations and destruction from several threads at the same time. */
+/* tests/threads/captures.c: captures, replays, allocations and destruction from several threads at the same
+ * time. */
 #include "base/sync.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -18,7 +19,7 @@ typedef struct job {
     ph_stream *stream;
     ph_graph *graph;
     ph_pool *pool;
-    int32_t *output;
+    int32_t *output, *temporary;
     atomic_int *working;
     char failure[512];
 } job;
@@ -26,7 +27,8 @@ typedef struct job {
 static void note(job *j, const char *what)
 {
     if (!j->failure[0])
-        (void)snprintf(j->failure, sizeof j->failure, "thread %d: %s: %s", j->index, what, ph_error_last()->message);
+        (void)snprintf(j->failure, sizeof j->failure, "thread %d: %s: %s", j->index, what,
+                       ph_error_last()->message);
 }
 #define JOB_OK(j, call)                                                                                      \
     do {                                                                                                     \
@@ -69,7 +71,8 @@ static ph_status pool_of(ph_pool **out, const job *j, const void *address)
     return PH_OK;
 }
 
-/* y = value + index + 3 through two temporaries of the capture's pool, the second from another thread's point of view never visible. */
+/* y = value + index + 3 through two temporaries of the capture's pool, the second from another thread's point
+ * of view never visible. */
 static ph_status body(ph_stream *stream, void *user)
 {
     job *j = user;
@@ -162,7 +165,7 @@ static void captures_side_by_side(void **state)
     t_open(&world, NULL);
     for (int i = 0; i <= THREADS; i++) {
         job_open(&jobs[i], &world, i, &working);
-        jobs[i].rounds = rounds(60, 2000);
+        jobs[i].rounds = rounds(300, 5000);
     }
     start(&threads[THREADS], allocate_all_the_while, &jobs[THREADS]);
     for (int i = 0; i < THREADS; i++)
@@ -337,7 +340,8 @@ static void destroyed_by_another_thread(void **state)
     }
 }
 
-/* ---- replays of two graphs that share a pool ---- each accumulates through temporaries that lie at the same addresses. */
+/* ---- replays of graphs that share a pool ---- each accumulates through a temporary that lies at the same
+ * address, as all are captured on one stream. */
 static ph_status accumulate(ph_stream *stream, void *user)
 {
     job *j = user;
@@ -347,6 +351,7 @@ static ph_status accumulate(ph_stream *stream, void *user)
     PH_TRY(t_add(j->world, stream, temporary, temporary, N, 10));
     PH_TRY(t_add(j->world, stream, temporary, j->output, N, 100));
     ph_free(temporary, NULL);
+    j->temporary = temporary;
     return PH_OK;
 }
 
@@ -371,8 +376,9 @@ static void replays_that_share_a_pool(void **state)
     ph_capture_options options = {.pool = pool};
     for (int i = 0; i < THREADS; i++) {
         job_open(&jobs[i], &world, i, NULL);
-        jobs[i].rounds = rounds(300, 10000);
-        assert_ok(ph_graph_capture(jobs[i].graph, jobs[i].stream, &options, accumulate, &jobs[i]));
+        jobs[i].rounds = rounds(2000, 20000);
+        assert_ok(ph_graph_capture(jobs[i].graph, world.stream, &options, accumulate, &jobs[i]));
+        assert_ptr_equal(jobs[i].temporary, jobs[0].temporary);
     }
     for (int i = 0; i < THREADS; i++)
         start(&threads[i], replay_often, &jobs[i]);
@@ -433,7 +439,8 @@ static void destroying_the_stream_aborts(void **state)
     t_close(&world);
 }
 
-/* A stream that only joined: the capture goes on, and ends as one with an unjoined stream does, or well where it was joined. */
+/* A stream that only joined: the capture goes on, and ends as one with an unjoined stream does, or well where
+ * it was joined. */
 static void destroying_a_joined_stream(void **state)
 {
     (void)state;
@@ -502,12 +509,9 @@ static void releasing_a_device_at_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures_side_by_side),
-        cmocka_unit_test(work_from_other_threads),
-        cmocka_unit_test(destroyed_by_another_thread),
-        cmocka_unit_test(replays_that_share_a_pool),
-        cmocka_unit_test(destroying_the_stream_aborts),
-        cmocka_unit_test(destroying_a_joined_stream),
+        cmocka_unit_test(captures_side_by_side),        cmocka_unit_test(work_from_other_threads),
+        cmocka_unit_test(destroyed_by_another_thread),  cmocka_unit_test(replays_that_share_a_pool),
+        cmocka_unit_test(destroying_the_stream_aborts), cmocka_unit_test(destroying_a_joined_stream),
         cmocka_unit_test(releasing_a_device_at_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

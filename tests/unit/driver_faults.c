@@ -75,8 +75,10 @@ static void a_failure_says_what_was_called_and_why(void **state)
         ph_error_last()->message,
         "launch: cuLaunchKernel gave 1 (CUDA_ERROR_INVALID_VALUE: invalid argument): the third of 5");
     assert_string_equal(ph__driver_reason(), ""); /* used up */
+    assert_int_equal(ph__driver_fail(2, "cuMemCreate", "segment"), PH_ERROR_DEVICE_MEMORY);
+    assert_int_equal(ph__driver_fail(2, "cuEventCreate", "event"), PH_ERROR_HOST_MEMORY);
     assert_int_equal(ph__driver_fail(0, "cuLaunchKernel", "launch"), PH_OK);
-    assert_int_equal(ph_error_last()->native_code, 1);
+    assert_int_equal(ph_error_last()->native_code, 2);
 }
 
 static void *other_thread(void *argument)

@@ -157,9 +157,6 @@ static int end_locked(ph__host_stream *stream, ph__host_graph **graph)
     if (capture->killed) {
         result = ph__host_capture_dead(capture);
     } else if (!all_joined(capture)) {
-        ph__driver_set_reason("a stream that was forked off has work that the capture's own stream does not "
-                              "wait for: record an "
-                              "event on it and let the capture's stream wait for that before the end");
         result = PH__R_CAPTURE_UNJOINED;
     }
     *graph = finish(capture);

@@ -11,6 +11,7 @@ enum {
 #define TINY_NS         5000.0
 #define BUILD_SHARE     0.1    /* of the time in runs that making schedules may take */
 #define LEAST_SERIAL_NS 1500.0 /* below this no lanes are thought of */
+#define WORK_NS         20.0f  /* what a node costs at least to count as work */
 
 static void run_tasks(const ph__plan_task *task, const ph__plan_task *end)
 {
@@ -162,6 +163,17 @@ static void run_chaos(ph__plan *plan, ph__rng *chaos)
 
 /* ---- which ---- */
 
+/* Handing over is for nodes that do something: calling many that do next to nothing is no faster on two
+ * processors. */
+static bool has_work(const ph__plan *plan)
+{
+    double work = 0;
+    for (uint32_t n = 0; n < plan->count; n++)
+        if (plan->cost_ns[n] >= WORK_NS)
+            work += (double)plan->cost_ns[n];
+    return plan->choice.serial_ns >= LEAST_SERIAL_NS && work >= plan->choice.serial_ns / 2;
+}
+
 /* Tries fewer lanes too: more of them than the graph is wide only cost hand-overs. */
 static void decide(ph__plan *plan)
 {
@@ -169,7 +181,7 @@ static void decide(ph__plan *plan)
     plan->spent_ns = 0;
     plan->scheduled = 0;
     ph__choice_scheduled(&plan->choice, 1, 0);
-    if (plan->max_lanes < 2 || plan->choice.serial_ns < LEAST_SERIAL_NS)
+    if (plan->max_lanes < 2 || !has_work(plan))
         return;
     uint64_t start = ph__now_ns();
     unsigned best = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_schedule.c: list scheduling by critical path, with a preference for staying on the lane of
- * what is needed. */
+/* driver/host/host_schedule.c: list scheduling by several rules; the one with the best prediction is kept. */
 #include "driver/host/host_schedule.h"
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -21,7 +20,7 @@ struct ph__schedule_scratch {
     uint32_t *part_count;
     uint32_t *chain;   /* of each node */
     float *chain_cost; /* of each chain, then the chain's lane */
-    bool *taken;       /* of each node: its chain goes on */
+    uint32_t *heir;    /* of each node: the successor that may go on with its chain */
     placement *placements;
     uint32_t *index;      /* of each placement, into tasks */
     uint32_t *wait_first; /* of each task, into waits */
@@ -30,10 +29,9 @@ struct ph__schedule_scratch {
 
 /* What an attempt does. */
 typedef enum lane_rule {
-    GREEDY,       /* each node where it can start first, but rather where it comes from */
-    FIRST_CHAINS, /* nodes are strung to chains along first dependencies, and each lane gets neighbouring
-                     chains */
-    LAST_CHAINS   /* the same along last dependencies */
+    GREEDY,     /* each node where it can start first, but rather where it comes from */
+    FAR_CHAINS, /* nodes are strung to chains along far edges, and each lane gets neighbouring chains */
+    NEAR_CHAINS /* the same along near edges */
 } lane_rule;
 typedef struct strategy {
     lane_rule rule;
@@ -105,7 +103,7 @@ bool ph__schedule_init(ph__schedule *schedule, uint32_t nodes, size_t edges, uns
     scratch->part_count = array(nodes, sizeof *scratch->part_count, &ok);
     scratch->chain = array(nodes, sizeof *scratch->chain, &ok);
     scratch->chain_cost = array(nodes, sizeof *scratch->chain_cost, &ok);
-    scratch->taken = array(nodes, sizeof *scratch->taken, &ok);
+    scratch->heir = array(nodes, sizeof *scratch->heir, &ok);
     scratch->placements = array(tasks, sizeof *scratch->placements, &ok);
     scratch->index = array(tasks, sizeof *scratch->index, &ok);
     scratch->wait_first = array(tasks + 1, sizeof *scratch->wait_first, &ok);
@@ -126,7 +124,7 @@ void ph__schedule_free(ph__schedule *schedule)
         ph__free(scratch->part_count);
         ph__free(scratch->chain);
         ph__free(scratch->chain_cost);
-        ph__free(scratch->taken);
+        ph__free(scratch->heir);
         ph__free(scratch->placements);
         ph__free(scratch->index);
         ph__free(scratch->wait_first);
@@ -338,23 +336,31 @@ static unsigned first_lane(const attempt *a, unsigned preferred)
     return preferred_start <= best_start + a->how.slack ? preferred : best;
 }
 
-/* A node goes on with the chain of its first or last dependency, as the rule says, unless another node did so
- * before. */
+/* Strings nodes to chains along the edges that join a node's last successor to that one's first dependency
+ * (far edges: the columns of a grid that was numbered by rows), or the other way round (near edges: its
+ * rows). */
 static uint32_t string_chains(attempt *a)
 {
     ph__schedule_scratch *scratch = a->scratch;
     const ph__schedule_graph *graph = a->graph;
+    bool far = a->how.rule == FAR_CHAINS;
     uint32_t chains = 0;
-    memset(scratch->taken, 0, graph->count * sizeof *scratch->taken);
+    memset(scratch->heir, 0, graph->count * sizeof *scratch->heir);
+    for (uint32_t n = 0; n < graph->count; n++)
+        for (uint32_t i = graph->dependency_begin[n]; i < graph->dependency_begin[n + 1]; i++)
+            if (far || scratch->heir[graph->dependencies[i]] == 0)
+                scratch->heir[graph->dependencies[i]] = n;
     for (uint32_t n = 0; n < graph->count; n++) {
         uint32_t begin = graph->dependency_begin[n], end = graph->dependency_begin[n + 1];
-        uint32_t from = begin < end ? graph->dependencies[a->how.rule == FIRST_CHAINS ? begin : end - 1] : n;
-        if (from == n || scratch->taken[from]) {
+        uint32_t from = begin < end ? graph->dependencies[begin] : n;
+        for (uint32_t i = begin; i < end; i++)
+            if (far ? graph->dependencies[i] < from : graph->dependencies[i] > from)
+                from = graph->dependencies[i];
+        if (from != n && scratch->heir[from] == n) {
+            scratch->chain[n] = scratch->chain[from];
+        } else {
             scratch->chain_cost[chains] = 0;
             scratch->chain[n] = chains++;
-        } else {
-            scratch->taken[from] = true;
-            scratch->chain[n] = scratch->chain[from];
         }
         scratch->chain_cost[scratch->chain[n]] += graph->cost_ns[n];
     }
@@ -409,7 +415,8 @@ static float place_all(attempt *a, strategy how)
     return end;
 }
 
-/* No rule is good for every graph: tries some, and keeps the best. */
+/* No rule is good for every graph: tries some, and keeps the best. The fewer waits the better, since each is
+ * a chance to be held up. */
 static float place_best(attempt *a)
 {
     float total = 0, largest = 0;
@@ -420,30 +427,26 @@ static float place_best(attempt *a)
     }
     float mean = a->graph->count ? total / (float)a->graph->count : 0;
     const strategy strategies[] = {
-        {FIRST_CHAINS, .by_rank = false},
-        {LAST_CHAINS, .by_rank = false},
-        {FIRST_CHAINS, .by_rank = true},
-        {LAST_CHAINS, .by_rank = true},
+        {FAR_CHAINS, .by_rank = false},
+        {NEAR_CHAINS, .by_rank = false},
+        {FAR_CHAINS, .by_rank = true},
         {GREEDY, .by_rank = true},
-        {GREEDY, .by_rank = true, .slack = mean / 2},
         {GREEDY, .by_rank = true, .slack = 4 * mean},
         {GREEDY, .by_rank = true, .slack = 32 * mean},
         {GREEDY, .by_rank = false, .slack = 4 * mean},
     };
     strategy best = strategies[0];
-    float best_end = -1;
-    uint32_t best_waits = 0;
+    float best_price = -1;
     for (int split = 0; split <= (largest > PH__SPLIT_NS); split++)
         for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
             strategy how = strategies[i];
             how.split = split;
-            float end = place_all(a, how);
-            bool less = best_end < 0 || end < best_end || (end <= best_end && a->waits < best_waits);
-            if (!less)
+            float price = place_all(a, how);
+            price += (float)a->waits * PH__RISK_NS;
+            if (best_price >= 0 && price >= best_price)
                 continue;
             best = how;
-            best_end = end;
-            best_waits = a->waits;
+            best_price = price;
         }
     return place_all(a, best);
 }

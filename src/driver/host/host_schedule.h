@@ -16,6 +16,7 @@ enum {
 #define PH__WAIT_NS                                                                                          \
     40.0f /* what a wait costs the lane that does it, even when nothing is left to wait for                  \
            */
+#define PH__RISK_NS      100.0f   /* what a wait counts for besides when schedules are compared */
 #define PH__SPLIT_NS     20000.0f /* kernels that cost more are split by blocks ... */
 #define PH__SPLIT_MIN_NS 5000.0f  /* ... into parts that cost at least so much */
 
@@ -74,7 +75,7 @@ void ph__schedule_free(ph__schedule *schedule); /* takes one that is all zero */
  * thought is a legal one for one thread, so lanes that wait for each other always get on. */
 void ph__schedule_build(ph__schedule *schedule, const ph__schedule_graph *graph, unsigned lanes);
 
-/* Where a node's parts went: calls back for each task that is part of it. */
+/* Where a node's parts went. */
 uint32_t ph__schedule_parts(const ph__schedule *schedule, uint32_t node);
 uint32_t ph__schedule_part(const ph__schedule *schedule, uint32_t node,
                            uint32_t part); /* an index into tasks */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/host_choice.c: when a plan runs in lanes, fed with made-up times. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver/host/host_choice.h"
+#include <cmocka.h>
+
+/* A machine: what a serial run and a run in lanes take on it, and whether workers are still awake at the next
+ * run. */
+typedef struct machine {
+    double serial, lanes_awake, lanes_asleep;
+    bool stays_awake, awake;
+    uint64_t runs[4];
+} machine;
+
+static ph__choice_run run(ph__choice *c, machine *m)
+{
+    ph__choice_run how = ph__choice_next(c, m->awake);
+    m->runs[how]++;
+    bool was_awake = m->awake;
+    m->awake = how == PH__RUN_LANES ? m->stays_awake : m->awake && m->stays_awake;
+    if (how == PH__RUN_PROFILE)
+        ph__choice_profile_took(c, m->serial);
+    else if (how == PH__RUN_TIMED)
+        ph__choice_serial_took(c, m->serial);
+    else if (how == PH__RUN_LANES)
+        ph__choice_lanes_took(c, was_awake ? m->lanes_awake : m->lanes_asleep, was_awake);
+    return how;
+}
+
+static void run_many(ph__choice *c, machine *m, int count)
+{
+    for (int i = 0; i < 4; i++)
+        m->runs[i] = 0;
+    for (int i = 0; i < count; i++)
+        run(c, m);
+}
+
+/* Measured, and a schedule made that is said to take `predicted`. */
+static void measured(ph__choice *c, machine *m, double predicted)
+{
+    ph__choice_init(c, true);
+    while (!c->serial_known)
+        run(c, m);
+    assert_true(ph__choice_worth(c, predicted));
+    ph__choice_scheduled(c, 2, predicted);
+}
+
+static void test_measures_first(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 1e5};
+    ph__choice_init(&c, true);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(run(&c, &m), PH__RUN_PROFILE);
+    assert_int_equal(run(&c, &m), PH__RUN_TIMED);
+    assert_true(c.serial_known);
+    assert_int_equal(run(&c, &m), PH__RUN_SERIAL);
+    assert_false(ph__choice_worth(&c, 99e3));
+    assert_true(ph__choice_worth(&c, 50e3));
+    ph__choice_init(&c, false); /* no workers: only the whole is timed */
+    assert_int_equal(run(&c, &m), PH__RUN_TIMED);
+    assert_int_equal(run(&c, &m), PH__RUN_SERIAL);
+    m.serial = 1e8; /* long: one look is enough */
+    ph__choice_init(&c, true);
+    assert_int_equal(run(&c, &m), PH__RUN_PROFILE);
+    assert_true(c.serial_known);
+}
+
+static void test_lanes_that_pay_are_kept(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 1e6, .lanes_awake = 6e5, .lanes_asleep = 65e4, .stays_awake = true};
+    measured(&c, &m, 5e5);
+    run_many(&c, &m, 10000);
+    assert_true(m.runs[PH__RUN_LANES] > 9900);
+    assert_in_range(m.runs[PH__RUN_TIMED], 10, 100); /* the serial time is looked at now and then */
+    assert_int_equal(m.runs[PH__RUN_PROFILE], 0);
+}
+
+static void test_lanes_that_do_not_pay_are_left(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 1e6, .lanes_awake = 2e6, .lanes_asleep = 2e6, .stays_awake = true};
+    measured(&c, &m, 5e5);
+    run_many(&c, &m, 100000);
+    assert_in_range(m.runs[PH__RUN_LANES], 1, 100);
+    m.lanes_awake = m.lanes_asleep = 6e5; /* the other processor is free again */
+    run_many(&c, &m, 100000);
+    assert_true(m.runs[PH__RUN_LANES] > 80000);
+}
+
+static void test_wakes_only_for_what_follows(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 3e4, .lanes_awake = 16e3, .lanes_asleep = 56e3, .stays_awake = true};
+    measured(&c, &m, 15e3);
+    run_many(&c, &m, 1000); /* one after the other: woken once, then awake */
+    assert_true(m.runs[PH__RUN_LANES] > 950);
+    m.stays_awake = m.awake = false; /* with pauses between: a wake is never worth it */
+    measured(&c, &m, 15e3);
+    run_many(&c, &m, 10000);
+    assert_true(m.runs[PH__RUN_LANES] < 60);
+}
+
+static void test_changed_bodies_are_noticed(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 1e6, .lanes_awake = 6e5, .lanes_asleep = 65e4, .stays_awake = true};
+    measured(&c, &m, 5e5);
+    run_many(&c, &m, 100);
+    m.serial = 1e5;
+    m.lanes_awake = m.lanes_asleep = 3e5;
+    run_many(&c, &m, 5000);
+    assert_true(m.runs[PH__RUN_PROFILE] > 0);
+    assert_false(c.have_lanes);
+    assert_true(c.serial_ns < 2e5);
+}
+
+static void test_one_interruption_is_not_a_change(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 1e5};
+    ph__choice_init(&c, true);
+    run_many(&c, &m, 100);
+    for (int i = 0; i < 50; i++) {
+        ph__choice_serial_took(&c, 1e7);
+        ph__choice_serial_took(&c, 1e5);
+    }
+    assert_true(c.serial_known);
+    assert_true(c.serial_ns < 2e5);
+}
+
+static void test_forgets(void **state)
+{
+    (void)state;
+    ph__choice c;
+    machine m = {.serial = 1e6, .lanes_awake = 5e5, .lanes_asleep = 5e5};
+    measured(&c, &m, 5e5);
+    ph__choice_forget(&c, true);
+    assert_false(c.have_lanes);
+    assert_int_equal(run(&c, &m), PH__RUN_PROFILE);
+    assert_int_equal(run(&c, &m), PH__RUN_TIMED);
+    assert_int_equal(run(&c, &m), PH__RUN_SERIAL);
+    ph__choice_init(&c, false);
+    ph__choice_forget(&c, false);
+    assert_int_equal(run(&c, &m), PH__RUN_TIMED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_measures_first),
+        cmocka_unit_test(test_lanes_that_pay_are_kept),
+        cmocka_unit_test(test_lanes_that_do_not_pay_are_left),
+        cmocka_unit_test(test_wakes_only_for_what_follows),
+        cmocka_unit_test(test_changed_bodies_are_noticed),
+        cmocka_unit_test(test_one_interruption_is_not_a_change),
+        cmocka_unit_test(test_forgets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

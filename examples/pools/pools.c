@@ -27,7 +27,7 @@ struct server {
     ph_stream *stream;
     ph_kernel *twice;
     ph_pool *pool;
-    float *in, *out; /* for the largest batch; smaller ones use the first rows */
+    float *in, *out; /* smaller batches use the first rows */
     struct bucket {
         struct server *server;
         ph_graph *graph;
@@ -89,8 +89,8 @@ static ph_status run(struct server *s)
     PH_TRY(PH_NEW(&s->out, LARGEST * ROW, s->stream));
     PH_TRY(ph_memset_u32(s->in, 0x3f800000, LARGEST * ROW, s->stream)); /* 1.0f */
     PH_TRY(capture_all(s));
+    float last;
     for (size_t rows = 1; rows <= LARGEST; rows++) {
-        float last;
         const struct bucket *smallest = &s->buckets[(rows - 1) * GRAPHS / LARGEST]; /* that holds the batch */
         PH_TRY(ph_graph_replay(smallest->graph, s->stream));
         PH_TRY(ph_memcpy(&last, s->out + rows * ROW - 1, sizeof last, s->stream));

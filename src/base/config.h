@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* base/config.h: settings written as text, "key=value,key=value", in a device name and in the variable
- * PH_CONFIG. */
+/* base/config.h: settings written as text, "key=value,key=value", in a device name. */
 #ifndef PH_BASE_CONFIG_H
 #define PH_BASE_CONFIG_H
 #include <phonograph/status.h>

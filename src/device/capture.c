@@ -110,9 +110,7 @@ static const char *end_advice(int result)
         return "a call that is illegal in a capture has invalidated it; everything is restored and the "
                "stream can capture again";
     case PH__R_CAPTURE_UNJOINED:
-        return "a stream that was forked into the capture was not joined back: let the capturing stream wait "
-               "for its last work "
-               "(ph_stream_wait_stream) before the end";
+        return "join every forked stream before the end (ph_stream_wait_stream)";
     default:
         return "the capture is dropped and the stream can capture again";
     }

@@ -156,8 +156,8 @@ bool ph__capture_is_open(ph_device *device, uint64_t capture_id);
  * called. */
 void ph__device_defer(ph_device *device, ph__deferred *item);
 
-/* Calls a driver entry with the calling thread's capture mode exchanged to relaxed, for what is legal then.
- */
+/* Calls a driver entry with the calling thread's capture mode exchanged to relaxed: for what is legal then,
+ * and for what the public rules have let pass, which a capture that begins at this moment must survive. */
 void ph__relaxed_begin(ph_device *device, ph_capture_mode *saved);
 void ph__relaxed_end(ph_device *device, ph_capture_mode saved);
 #endif

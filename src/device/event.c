@@ -55,12 +55,13 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
     static const char call[] = "ph_event_record";
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(ph__event_check(event, stream->device, call));
-    PH_TRY(ph__legacy_check(stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING));
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     bool as_node = event->external && capture_id != 0;
+    PH_TRY(ph__legacy_enter(stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING));
     int result = stream->device->driver->event_record(
         event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+    ph__legacy_leave(stream);
     if (result != PH__R_OK)
         return ph__driver_fail(result, "cuEventRecord", "%s", call);
     atomic_store(&event->capture_id, as_node ? 0 : capture_id);
@@ -113,11 +114,11 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
     static const char call[] = "ph_stream_wait_event";
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(ph__event_check(event, stream->device, call));
-    if (!atomic_load(&event->recorded))
-        return PH_OK;
     uint64_t stream_capture;
     PH_TRY(ph__stream_find_capture(&stream_capture, stream, call));
     bool as_node = event->external && stream_capture != 0;
+    if (!as_node && !atomic_load(&event->recorded))
+        return PH_OK;
     if (!as_node)
         PH_TRY(check_wait(stream, event, atomic_load(&event->capture_id), stream_capture, call));
     int result = stream->device->driver->stream_wait_event(
@@ -159,7 +160,10 @@ ph_status ph_event_query(bool *done, ph_event *event)
         return ph__fail_null(call, "done");
     *done = false;
     PH_TRY(check_asking(event, PH__RULE_EVENT_QUERY_CAPTURED, PH__RULE_EVENT_QUERY_OTHER, call));
+    ph_capture_mode mode;
+    ph__relaxed_begin(event->device, &mode);
     int result = event->device->driver->event_query(event->handle);
+    ph__relaxed_end(event->device, mode);
     if (result != PH__R_OK && result != PH__R_NOT_READY)
         return ph__driver_fail(result, "cuEventQuery", "%s", call);
     *done = result == PH__R_OK;
@@ -170,7 +174,10 @@ ph_status ph_event_synchronize(ph_event *event)
 {
     static const char call[] = "ph_event_synchronize";
     PH_TRY(check_asking(event, PH__RULE_EVENT_SYNC_CAPTURED, PH__RULE_EVENT_SYNC_OTHER, call));
+    ph_capture_mode mode;
+    ph__relaxed_begin(event->device, &mode);
     int result = event->device->driver->event_synchronize(event->handle);
+    ph__relaxed_end(event->device, mode);
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuEventSynchronize", "%s", call);
 }
 

@@ -227,8 +227,9 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
                                kernel->device->name, stream->device->name);
     ph__drv_launch launch;
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
-    PH_TRY(ph__legacy_check(stream, PH__RULE_LAUNCH_LEGACY_BLOCKING));
+    PH_TRY(ph__legacy_enter(stream, PH__RULE_LAUNCH_LEGACY_BLOCKING));
     int result = stream->device->driver->launch(stream->handle, kernel->handle, &launch);
+    ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the launch");
     return result == PH__R_OK

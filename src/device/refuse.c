@@ -72,7 +72,8 @@ ph_status ph_thread_exchange_capture_mode(ph_capture_mode *mode)
 void ph__relaxed_begin(ph_device *device, ph_capture_mode *saved)
 {
     *saved = PH_CAPTURE_RELAXED;
-    (void)device->driver->thread_exchange_mode(device->handle, saved);
+    if (device->driver->thread_exchange_mode(device->handle, saved) != PH__R_OK)
+        *saved = thread_mode; /* what the end puts back: the thread must not stay relaxed */
 }
 
 void ph__relaxed_end(ph_device *device, ph_capture_mode saved)
@@ -123,16 +124,43 @@ ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
     return refuse(rule, outcome > 0 ? outcome % PH__KEEPS : PH__R_CAPTURE_UNSUPPORTED, &found, same_thread);
 }
 
-ph_status ph__legacy_check(ph_stream *stream, ph__rule rule)
+/* Under capture_lock: an open capture with a blocking stream in it. It may be just beginning, without an id
+ * yet. */
+static bool find_blocking(ph_device *device, uint64_t *id)
+{
+    for (size_t i = 0; i < device->captures.count; i++) {
+        if (!atomic_load(&device->captures.at[i]->has_blocking))
+            continue;
+        *id = device->captures.at[i]->id;
+        return true;
+    }
+    return false;
+}
+
+ph_status ph__legacy_enter(ph_stream *stream, ph__rule rule)
 {
     ph_device *device = stream->device;
-    if (!stream->is_default || atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
+    uint64_t id = 0;
+    if (!stream->is_default)
         return PH_OK;
-    uint64_t capture_id = 0;
     pthread_mutex_lock(&device->capture_lock);
-    for (size_t i = 0; i < device->captures.count && capture_id == 0; i++)
-        if (atomic_load(&device->captures.at[i]->has_blocking))
-            capture_id = device->captures.at[i]->id;
+    if (!find_blocking(device, &id))
+        return PH_OK;
     pthread_mutex_unlock(&device->capture_lock);
-    return capture_id == 0 ? PH_OK : ph__rule_refuse(device, rule, capture_id);
+    return ph__rule_refuse(device, rule, id);
+}
+
+void ph__legacy_leave(ph_stream *stream)
+{
+    if (stream->is_default)
+        pthread_mutex_unlock(&stream->device->capture_lock);
+}
+
+ph_status ph__legacy_check(ph_stream *stream, ph__rule rule)
+{
+    if (atomic_load_explicit(&stream->device->open_captures, memory_order_acquire) == 0)
+        return PH_OK;
+    PH_TRY(ph__legacy_enter(stream, rule));
+    ph__legacy_leave(stream);
+    return PH_OK;
 }

@@ -175,7 +175,10 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
     PH_TRY(ph__rule_check(stream->device,
                           capturing ? PH__RULE_STREAM_SYNC_CAPTURING : PH__RULE_STREAM_SYNC_OTHER));
+    ph_capture_mode mode;
+    ph__relaxed_begin(stream->device, &mode);
     int result = stream->device->driver->stream_synchronize(stream->handle);
+    ph__relaxed_end(stream->device, mode);
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuStreamSynchronize", "%s", call);
 }
 
@@ -190,7 +193,10 @@ ph_status ph_stream_query(bool *done, ph_stream *stream)
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
     PH_TRY(ph__rule_check(stream->device,
                           capturing ? PH__RULE_STREAM_QUERY_CAPTURING : PH__RULE_STREAM_QUERY_OTHER));
+    ph_capture_mode mode;
+    ph__relaxed_begin(stream->device, &mode);
     int result = stream->device->driver->stream_query(stream->handle);
+    ph__relaxed_end(stream->device, mode);
     if (result != PH__R_OK && result != PH__R_NOT_READY)
         return ph__driver_fail(result, "cuStreamQuery", "%s", call);
     *done = result == PH__R_OK;

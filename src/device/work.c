@@ -131,8 +131,9 @@ static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char 
     if (fill->count == 0)
         return PH_OK;
     PH_TRY(ph__fill_check(stream->device, fill, call));
-    PH_TRY(ph__legacy_check(stream, PH__RULE_FILL_LEGACY_BLOCKING));
+    PH_TRY(ph__legacy_enter(stream, PH__RULE_FILL_LEGACY_BLOCKING));
     int result = stream->device->driver->fill(stream->handle, fill);
+    ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the fill");
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuMemsetAsync", "%s", call);
@@ -156,9 +157,10 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
     PH_TRY(ph__stream_check(stream, call));
     if (!fn)
         return ph__fail_null(call, "fn");
-    PH_TRY(ph__legacy_check(stream, PH__RULE_HOST_LEGACY_BLOCKING));
     ph__drv_host host = {fn, user};
+    PH_TRY(ph__legacy_enter(stream, PH__RULE_HOST_LEGACY_BLOCKING));
     int result = stream->device->driver->host(stream->handle, &host);
+    ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuLaunchHostFunc", "%s", call);

@@ -182,7 +182,8 @@ static void test_no_file(void **state)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("missing.json")}}, 1, NULL,
              "No such file or directory");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("")}}, 1, NULL, "Is a directory");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "/dev/zero"}}, 1, NULL, "/dev/zero, line 1, column 1: no JSON: a zero byte");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "/dev/zero"}}, 1, NULL,
+             "/dev/zero, line 1, column 1: no JSON: a zero byte");
 }
 
 int main(void)

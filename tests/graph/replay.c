@@ -303,9 +303,10 @@ static void test_retained_objects(void **state)
     assert_int_equal(released_count, 3);
 }
 
-static void open_gate(void *gate)
+static void *open_gate(void *gate)
 {
     t_gate_open(gate);
+    return NULL;
 }
 
 static void check_done(void *object)
@@ -319,20 +320,19 @@ static void test_synchronized_release(void **state)
 {
     (void)state;
     int seen = -1;
-    ph_stream *opener;
+    pthread_t opener;
     held.open = 0;
     released_count = 0;
-    assert_ok(ph_stream_create(&opener, world.device, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     assert_ok(ph_graph_retain(graph, check_done, &seen, true));
     assert_ok(t_gate_wait(&held, world.stream));
     for (int i = 0; i < 5; i++)
         assert_ok(ph_graph_replay(graph, world.stream));
-    assert_ok(ph_launch_host(opener, open_gate, &held));
+    assert_true(ph__thread_start(&opener, "opener", open_gate, &held));
     assert_ok(ph_graph_reset(graph));
+    pthread_join(opener, NULL);
     assert_int_equal(released_count, 1);
     assert_int_equal(seen, 5);
-    ph_stream_destroy(opener);
 }
 
 /* Waiting is illegal while the stream captures: then it is put off, and the capture survives. */

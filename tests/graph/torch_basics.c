@@ -149,6 +149,8 @@ static void test_repeat_graph_capture_cublas_workspace_memory(void **state)
         assert_ok(ph_graph_replay(graph, world.stream));
         ph_free(b, world.stream);
         ph_graph_destroy(graph);
+        assert_ok(ph_device_synchronize(world.device));
+        assert_ok(ph_memory_trim(world.device));
         assert_ok(ph_memory_get_stats(i == 0 ? &first : &last, world.device));
     }
     assert_true(last.reserved <= first.reserved);

@@ -157,6 +157,7 @@ static int end_locked(ph__host_stream *stream, ph__host_graph **graph)
     if (capture->killed) {
         result = ph__host_capture_dead(capture);
     } else if (!all_joined(capture)) {
+        ph__driver_set_reason("a forked stream has work that the capture's stream does not wait for");
         result = PH__R_CAPTURE_UNJOINED;
     }
     *graph = finish(capture);

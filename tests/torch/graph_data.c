@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/torch/graph_data.c: what PyTorch asks of CUDAGraph.get_graph_data, asked of the record. Each test
+ * carries the name of the behaviour that it holds. */
+#include "support/support.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    N = 2000
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x, *y, *z;
+
+static int open_world(void **state)
+{
+    (void)state;
+    ph_graph_options keep = {.keep_graph = true};
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(PH_NEW(&z, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 0));
+    assert_ok(ph_graph_create(&graph, &keep));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    ph_free(z, world.stream);
+    t_close(&world);
+    return 0;
+}
+
+static ph_status two_kernels(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(t_add(&world, stream, x, y, N, 1));
+    return t_add(&world, stream, y, z, N, 2);
+}
+
+static void capture(void)
+{
+    ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
+    assert_ok(ph_graph_capture(graph, world.stream, &relaxed, two_kernels, NULL));
+}
+
+static void TestGetGraphData_test_basic_structure(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    capture();
+    assert_ok(ph_graph_instantiate(graph));
+    assert_ok(ph_graph_record(&record, graph));
+    size_t count = ph_record_node_count(record), kernels = 0;
+    assert_int_equal(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        ph_node_info info;
+        assert_ok(ph_record_node(&info, record, i));
+        assert_int_equal(info.index, i);
+        assert_string_equal(ph_node_kind_name(info.kind), "kernel");
+        assert_string_equal(info.name, "add_i32");
+        assert_int_equal(info.args_size, sizeof(struct t_add_i32));
+        kernels += info.kind == PH_NODE_KERNEL;
+    }
+    assert_int_equal(kernels, 2);
+    ph_node_info beyond;
+    assert_status(ph_record_node(&beyond, record, count), PH_ERROR_NOT_FOUND);
+}
+
+static ph_status diamond(ph_stream *stream, void *user)
+{
+    ph_stream *side = user;
+    PH_TRY(t_add(&world, stream, x, y, N, 1));
+    PH_TRY(ph_stream_wait_stream(side, stream));
+    PH_TRY(t_add(&world, side, y, z, N, 1));
+    PH_TRY(t_add(&world, stream, y, x, N, 1));
+    PH_TRY(ph_stream_wait_stream(stream, side));
+    return t_add(&world, stream, z, y, N, 1);
+}
+
+static bool holds(const size_t *list, size_t count, size_t value)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == value)
+            return true;
+    return false;
+}
+
+static void TestGetGraphData_test_edges(void **state)
+{
+    (void)state;
+    ph_stream *side;
+    const ph_record *record;
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, diamond, side));
+    assert_ok(ph_graph_record(&record, graph));
+    size_t edges = 0, count = ph_record_node_count(record);
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        ph_node_info node;
+        assert_ok(ph_record_node(&node, record, i));
+        const size_t *dependencies = ph_record_dependencies(record, i);
+        for (size_t k = 0; k < node.dependency_count; k++) {
+            ph_node_info before;
+            assert_ok(ph_record_node(&before, record, dependencies[k]));
+            assert_true(dependencies[k] < i);
+            assert_true(holds(ph_record_dependents(record, dependencies[k]), before.dependent_count, i));
+            edges++;
+        }
+    }
+    assert_int_equal(edges, 4);
+    assert_int_equal(ph_record_edge_count(record), edges);
+    ph_stream_destroy(side);
+}
+
+static ph_status dump_to(const ph_graph_hook_info *info, void *user)
+{
+    const ph_record *record;
+    PH_TRY(ph_graph_record(&record, info->graph));
+    return ph_record_dump(record, user);
+}
+
+static char *read_all(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 16);
+    assert_non_null(text);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    return text;
+}
+
+static void TestGetGraphData_test_export_graph_data_hook(void **state)
+{
+    (void)state;
+    char path[64], *later;
+    ph_hook *hook;
+    const ph_record *record;
+    (void)snprintf(path, sizeof path, "/tmp/phonograph-graph-data-%d.json", (int)getpid());
+    for (int keep = 0; keep < 2; keep++) {
+        ph_graph_options options = {.keep_graph = keep == 1};
+        ph_graph *g;
+        assert_ok(ph_graph_create(&g, &options));
+        assert_ok(ph_graph_hook_add(&hook, g, PH_HOOK_INSTANTIATE, dump_to, path));
+        assert_ok(ph_graph_capture(g, world.stream, NULL, two_kernels, NULL));
+        assert_int_equal(access(path, F_OK) == 0, keep == 0);
+        if (keep)
+            assert_ok(ph_graph_instantiate(g));
+        char *text = read_all(path);
+        assert_ok(ph_graph_record(&record, g));
+        assert_ok(ph_record_json(&later, record));
+        assert_memory_equal(text, later, strlen(later));
+        assert_non_null(strstr(text, "add_i32"));
+        ph_string_free(later);
+        free(text);
+        ph_hook_remove(hook);
+        ph_graph_destroy(g);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static ph_status keep_record(const ph_graph_hook_info *info, void *user)
+{
+    return ph_graph_record(user, info->graph);
+}
+
+static void TestGetGraphData_test_cached_across_instantiate_hooks(void **state)
+{
+    (void)state;
+    const ph_record *first = NULL, *second = NULL, *later;
+    ph_hook *hooks[2];
+    assert_ok(ph_graph_hook_add(&hooks[0], graph, PH_HOOK_INSTANTIATE, keep_record, &first));
+    assert_ok(ph_graph_hook_add(&hooks[1], graph, PH_HOOK_INSTANTIATE, keep_record, &second));
+    capture();
+    assert_ok(ph_graph_instantiate(graph));
+    assert_non_null(first);
+    assert_ptr_equal(first, second);
+    assert_ok(ph_graph_record(&later, graph));
+    assert_ptr_equal(first, later);
+    ph_hook_remove(hooks[0]);
+    ph_hook_remove(hooks[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_basic_structure, open_world, close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_edges, open_world, close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_export_graph_data_hook, open_world,
+                                        close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_cached_across_instantiate_hooks, open_world,
+                                        close_world),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

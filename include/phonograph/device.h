@@ -11,7 +11,7 @@ typedef struct ph_stream ph_stream;
 
 /* Zero is the default of every member. */
 typedef struct ph_device_options {
-    uint32_t host_threads;       /* host device: threads that run kernels, the launching one included; 0: one per processor */
+    uint32_t host_threads;       /* host device: threads that run kernels, the launching one included; at most 1024; 0: one per processor */
     bool debug_poison;           /* freed blocks are filled with 0xDB in stream order, so that a stale read is visible */
     bool no_reuse_in_capture;    /* blocks recorded on other streams and freed in a capture wait for its end (see memory.h) */
     uint64_t host_chaos_seed;    /* host device: not 0 runs streams in a random legal order that this seed decides */
@@ -23,9 +23,12 @@ typedef struct ph_device_options {
  * after a colon: "host:threads=2,chaos=7,poison=1,memory=64m". A setting in the name wins over the option.
  * Each open of "host" makes an independent software device with memory and streams of its own.
  * Errors: NOT_FOUND (no such name, no such GPU, or no driver: the message says which), ARGUMENT (bad setting), HOST_MEMORY.
- * Retained once for the caller; everything that lives on a device retains it too. Thread-safe. Legal in a capture. */
+ * Retained once for the caller; everything that lives on a device retains it too. Thread-safe. Legal in a capture.
+ * A child of fork() has none of its parent's threads: it must leave its parent's handles alone, and may open devices of its own. */
 PH_CALL ph_device_open(ph_device **out, const char *name, const ph_device_options *options);
-PH_API ph_device *ph_device_retain(ph_device *device);
+PH_API ph_device *ph_device_retain(ph_device *device); /* takes NULL */
+/* Takes NULL. The last reference of all, whichever call drops it (a stream's or event's destroy, a kernel's release ...), waits until the
+ * device's work is done and its threads have ended: that call blocks. Thread-safe. Legal in a capture. */
 PH_API void ph_device_release(ph_device *device);
 
 typedef struct ph_device_info {
@@ -56,7 +59,8 @@ PH_CALL ph_driver_get_info(ph_driver_info *out, size_t index);
 PH_API ph_stream *ph_device_default_stream(ph_device *device);
 
 /* Waits until all work of the device is done. Blocks. Illegal in a capture: refused (CAPTURE, 900) while any capture is open on
- * the device, whatever its mode and thread, as the driver would kill it. */
+ * the device, whatever its mode and thread, as the driver would kill it. A capture that another thread begins in the very instant of the
+ * call can still die of it (901); so can one with a blocking stream of a copy from the default stream to pageable memory. */
 PH_CALL ph_device_synchronize(ph_device *device);
 
 /* The calling thread's capture interaction mode, as cuThreadExchangeStreamCaptureMode: GLOBAL (0) at first. Puts the

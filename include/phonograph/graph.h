@@ -94,8 +94,8 @@ PH_CALL ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled);
 PH_CALL ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node);
 
 /* Gives the executable the parameters of another capture of the same shape. MISMATCH: *out says which node differs and how; the
- * executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and stays as it is, but its pools and kernels
- * are retained by graph from now on. */
+ * executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and stays as it is, but its pools (until the
+ * next update) and kernels are retained by graph from now on. */
 typedef enum ph_update_reason {
     PH_UPDATE_OK = 0,
     PH_UPDATE_TOPOLOGY = 2,      /* CUDA's numbers: counts or dependencies differ */

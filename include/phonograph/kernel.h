@@ -9,7 +9,8 @@ PH_BEGIN_DECLS
 typedef struct ph_kernel ph_kernel;
 
 /* What a kernel's host form is called with: run blocks [begin, end) of a grid, in the linear order x fastest. Blocks of one launch may
- * run in several calls, on several threads, in any order: a block must not depend on another block of its launch.
+ * run in several calls, on several threads, in any order: a block must not depend on another block of its launch. Kernels must not call
+ * the library.
  * shared: config.shared_bytes of scratch, 64-byte aligned, contents undefined, reused from block to block; NULL when 0. */
 typedef struct ph_block_range {
     uint32_t grid[3], block[3];
@@ -37,7 +38,7 @@ typedef struct ph_kernel_source {
     const char *name;
     const char *cuda;
     ph_host_kernel_fn host;
-    size_t args_size;        /* bytes of the argument struct: one struct, a member per parameter, in order; 0: no parameters */
+    size_t args_size;        /* bytes of the argument struct: one struct, a member per parameter, in order; at most 4096; 0: no parameters */
     const ph_param *params;  /* optional: makes its launches typed; must lie inside args_size, in order, without overlap */
     size_t param_count;
     uint64_t reserved[4];

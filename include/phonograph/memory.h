@@ -51,7 +51,7 @@ PH_CALL ph_memory_trim(ph_device *device);
 PH_CALL ph_memory_set_limit(ph_device *device, size_t bytes);
 
 /* ---- pinned host memory ---- the same rules; in a capture from the pool's pinned half. A pinned block that a captured copy used is not
- * reused while the capture's pool lives, as the graph would read changed contents. */
+ * reused while a graph holds the capture's pool, as replays would read changed contents. */
 PH_CALL ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stream *stream);
 PH_API void ph_free_pinned(void *pointer, ph_stream *stream);
 

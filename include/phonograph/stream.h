@@ -56,18 +56,22 @@ PH_CALL ph_event_record(ph_event *event, ph_stream *stream);
 
 /* Makes later work on stream wait for the recorded work. An event recorded in a capture pulls stream into that capture (a fork), or
  * adds a dependency (a join). Refused: an event of another capture (CAPTURE, 902), an event recorded before the capture on
- * a stream outside it, waited for on a capturing stream (CAPTURE, 905), the legacy default stream as the waiter (CAPTURE, 906).
- * An event that was never recorded is no wait. */
+ * a stream outside it, waited for on a capturing stream (CAPTURE, 905), the legacy default stream as the waiter (CAPTURE, 906),
+ * an event of a capture that is over (CAPTURE, 907). WRONG_DEVICE for an event of another device.
+ * An event that was never recorded is no wait; but an external one waited for on a capturing stream becomes a node in any case, and each
+ * replay waits for what was recorded last by then. */
 PH_CALL ph_stream_wait_event(ph_stream *stream, ph_event *event);
 
 /* stream waits for all that was submitted to `other` so far: an event recorded and waited for in one call. */
 PH_CALL ph_stream_wait_stream(ph_stream *stream, ph_stream *other);
 
-/* *done: the recorded work has completed (or nothing was recorded). An event recorded in a capture: CAPTURE, 907. */
+/* *done: the recorded work has completed (or nothing was recorded). An event recorded in a capture: CAPTURE, 907, also when that is over.
+ * Other events while a capture is open: refused (CAPTURE, 900) by the rules of docs/capture-rules.md. */
 PH_CALL ph_event_query(bool *done, ph_event *event);
-PH_CALL ph_event_synchronize(ph_event *event); /* blocks */
+PH_CALL ph_event_synchronize(ph_event *event); /* waits until query would say so: blocks. Refused like query */
 
-/* Milliseconds between two completed timing events. STATE when one was not recorded or is not complete; ARGUMENT without timing. */
+/* Milliseconds between two completed timing events. STATE when one was not recorded or is not complete; ARGUMENT without timing;
+ * CAPTURE, 907 for one recorded in a capture; WRONG_DEVICE for events of two devices. Thread-safe, legal in a capture. */
 PH_CALL ph_event_elapsed(float *milliseconds, ph_event *start, ph_event *end);
 
 PH_END_DECLS

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* base/status.h: how the library's own code fails: the error record of the thread, set once, at the origin.
- */
+/* base/status.h: how the library's own code fails: the thread's error record, set once, at the origin. */
 #ifndef PH_BASE_STATUS_H
 #define PH_BASE_STATUS_H
 #include <phonograph/status.h>

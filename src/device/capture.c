@@ -90,6 +90,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     capture->device = device;
     capture->stream = ph__stream_retain(stream);
     atomic_store(&capture->has_blocking, stream->blocking);
+    capture->kernels = (ph__map){0};
     /* Registered before it begins, so that no other thread's call slips to the driver in between. */
     if (!register_capture(device, capture)) {
         ph__stream_release(stream);
@@ -162,6 +163,16 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     capture->stream = NULL;
     ph_device_release(device);
     return status;
+}
+
+void ph__capture_release_kernels(ph__capture *capture)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    while (ph__map_next(&capture->kernels, &cursor, &key, &kernel))
+        ph_kernel_release(kernel);
+    ph__map_free(&capture->kernels);
 }
 
 bool ph__capture_is_open(ph_device *device, uint64_t capture_id)

@@ -2,6 +2,7 @@
 /* device/device.h: devices, streams, events, kernels and open captures as the layers above see them. */
 #ifndef PH_DEVICE_DEVICE_H
 #define PH_DEVICE_DEVICE_H
+#include "base/map.h"
 #include "base/status.h"
 #include "base/sync.h"
 #include "base/vec.h"
@@ -127,15 +128,18 @@ struct ph__capture {
     ph_device *device;
     ph_stream *stream;
     void *owner; /* the layer above's: its graph */
-    /* The origin stream is being destroyed by the user: end the capture now (ph__capture_end). No lock held.
-     */
+    /* The origin stream is being destroyed by the user: end the capture now (ph__capture_end). No lock. */
     void (*lost)(ph__capture *capture);
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
+    ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
 };
 
 /* Refuses what must not reach the driver, tells the attachments (before_capture), begins, registers. On
  * failure nothing is open. */
 ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_mode mode, const char *call);
+/* Lets go of the kernels that were launched in it: after its end, when whoever reads the graph has retained
+ * them. */
+void ph__capture_release_kernels(ph__capture *capture);
 /* Ends it at the driver and closes the registration, whatever the outcome, except for the wrong thread
  * (CAPTURE, 908; drop false): then it stays open. drop: ends it for good from any thread (abort): the
  * driver's graph is destroyed, *graph is NULL, errors are not reported. Afterwards runs deferred work if it

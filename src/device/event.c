@@ -149,8 +149,15 @@ static ph_status check_asking(ph_event *event, ph__rule captured, ph__rule other
 {
     PH_TRY(ph__event_check(event, NULL, call));
     uint64_t capture_id = atomic_load(&event->capture_id);
-    return capture_id != 0 ? ph__rule_refuse(event->device, captured, capture_id)
-                           : ph__rule_check(event->device, other);
+    if (capture_id == 0)
+        return ph__rule_check(event->device, other);
+    if (ph__capture_is_open(event->device, capture_id))
+        return ph__rule_refuse(event->device, captured, capture_id);
+    return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, ph__rules[captured].driver_call,
+                           "%s: the event was last recorded in a capture, which is over: it orders nodes of "
+                           "the graph and never completes; record it again, or use an external event to see "
+                           "replays",
+                           call);
 }
 
 ph_status ph_event_query(bool *done, ph_event *event)
@@ -201,7 +208,10 @@ ph_status ph_event_elapsed(float *milliseconds, ph_event *start, ph_event *end)
     *milliseconds = 0;
     PH_TRY(check_timed(start, "start", call));
     PH_TRY(check_timed(end, "end", call));
-    PH_TRY(ph__event_check(end, start->device, call));
+    if (start->device != end->device)
+        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
+                               "%s: start is of device %s, end of device %s; time is taken on one device",
+                               call, start->device->name, end->device->name);
     int result = start->device->driver->event_elapsed(milliseconds, start->handle, end->handle);
     if (result == PH__R_NOT_READY)
         return ph__fail_native(PH_ERROR_STATE, result, "cuEventElapsedTime",

@@ -9,35 +9,38 @@
  * references are held. */
 static struct {
     pthread_mutex_t lock;
-    PH__VEC(ph_kernel *) kernels;
+    ph__map kernels;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t key_of(const ph__drv_kernel *handle)
+{
+    return (uintptr_t)handle;
+}
 
 static bool registry_add(ph_kernel *kernel)
 {
     pthread_mutex_lock(&registry.lock);
-    bool added = ph__vec_push(&registry.kernels, kernel);
+    bool added = ph__map_put(&registry.kernels, key_of(kernel->handle), kernel);
     pthread_mutex_unlock(&registry.lock);
     return added;
 }
 
+/* The last one takes the map with it, so that a process that has closed everything holds no memory. */
 static void registry_remove(const ph_kernel *kernel)
 {
     pthread_mutex_lock(&registry.lock);
-    for (size_t i = 0; i < registry.kernels.count; i++)
-        if (registry.kernels.at[i] == kernel)
-            registry.kernels.at[i] = registry.kernels.at[--registry.kernels.count];
+    (void)ph__map_remove(&registry.kernels, key_of(kernel->handle));
     if (registry.kernels.count == 0)
-        ph__vec_free(&registry.kernels);
+        ph__map_free(&registry.kernels);
     pthread_mutex_unlock(&registry.lock);
 }
 
 ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle)
 {
-    ph_kernel *found = NULL;
     pthread_mutex_lock(&registry.lock);
-    for (size_t i = 0; i < registry.kernels.count && !found; i++)
-        if (registry.kernels.at[i]->device == device && registry.kernels.at[i]->handle == handle)
-            found = registry.kernels.at[i];
+    ph_kernel *found = ph__map_get(&registry.kernels, key_of(handle));
+    if (found && found->device != device)
+        found = NULL;
     pthread_mutex_unlock(&registry.lock);
     return found;
 }
@@ -214,6 +217,35 @@ ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const
     return check_limits(out, kernel->name, call);
 }
 
+/* Whoever reads the captured graph finds the kernel by its handle: until then it must not go, though its user
+ * lets go of it. Under capture_lock. */
+static bool keep_for_capture(ph_device *device, ph_kernel *kernel, uint64_t capture_id)
+{
+    for (size_t i = 0; i < device->captures.count; i++) {
+        ph__capture *capture = device->captures.at[i];
+        uint64_t key = (uintptr_t)kernel;
+        if (capture->id != capture_id || ph__map_get(&capture->kernels, key))
+            continue;
+        if (!ph__map_put(&capture->kernels, key, kernel))
+            return false;
+        ph_kernel_retain(kernel);
+    }
+    return true;
+}
+
+static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const char *call)
+{
+    ph_device *device = stream->device;
+    uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    if (capture_id == 0)
+        return PH_OK;
+    pthread_mutex_lock(&device->capture_lock);
+    bool kept = keep_for_capture(device, kernel, capture_id);
+    pthread_mutex_unlock(&device->capture_lock);
+    return kept ? PH_OK : ph__fail_host_memory(call, "the kernels of the capture");
+}
+
 ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config, const void *args,
                     size_t args_size)
 {
@@ -227,6 +259,7 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
                                kernel->device->name, stream->device->name);
     ph__drv_launch launch;
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
+    PH_TRY(retain_in_capture(stream, kernel, call));
     PH_TRY(ph__legacy_enter(stream, PH__RULE_LAUNCH_LEGACY_BLOCKING));
     int result = stream->device->driver->launch(stream->handle, kernel->handle, &launch);
     ph__legacy_leave(stream);

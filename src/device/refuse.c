@@ -72,8 +72,7 @@ ph_status ph_thread_exchange_capture_mode(ph_capture_mode *mode)
 void ph__relaxed_begin(ph_device *device, ph_capture_mode *saved)
 {
     *saved = PH_CAPTURE_RELAXED;
-    if (device->driver->thread_exchange_mode(device->handle, saved) != PH__R_OK)
-        *saved = thread_mode; /* what the end puts back: the thread must not stay relaxed */
+    (void)device->driver->thread_exchange_mode(device->handle, saved);
 }
 
 void ph__relaxed_end(ph_device *device, ph_capture_mode saved)

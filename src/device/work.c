@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device/work.c: copies, fills and host functions on streams, with the checks that the driver does not make.
- */
+/* device/work.c: copies, fills and host functions on streams, checked as the driver does not. */
 #include "device/stream.h"
 
 /* One side of a copy or fill: what kind of memory it is in, and how far that reaches. */
@@ -22,8 +21,7 @@ static ph_status look_up(place *out, ph_device *device, const void *address, con
         ph__attachment *attachment = ph__device_attached(device, slot);
         if (!attachment || !attachment->find || !attachment->find(attachment, &allocation, address))
             continue;
-        /* Segments of a pool's own functions are the device's to use, though its driver has never seen them.
-         */
+        /* Segments of a pool's own functions are the device's, though its driver does not know them. */
         out->kind = allocation.pinned ? PH__MEMORY_PINNED : PH__MEMORY_DEVICE;
         size_t offset = (uintptr_t)address - (uintptr_t)allocation.base;
         out->room = offset < allocation.requested ? allocation.requested - offset : 0;
@@ -82,6 +80,25 @@ static void tell_copy(ph_device *device, uint64_t capture_id, const void *dst, c
     }
 }
 
+/* A copy to pageable memory waits for the stream: it is only checked, and nothing keeps a capture from
+ * beginning meanwhile. */
+static ph_status submit_copy(int *result, ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+{
+    const ph__driver *driver = stream->device->driver;
+    place dst = {.kind = PH__MEMORY_DEVICE};
+    if (stream->is_default)
+        PH_TRY(look_up(&dst, stream->device, copy->dst, call));
+    if (dst.kind == PH__MEMORY_PAGEABLE) {
+        PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
+        *result = driver->copy(stream->handle, copy);
+        return PH_OK;
+    }
+    PH_TRY(ph__legacy_enter(stream, PH__RULE_COPY_LEGACY_BLOCKING));
+    *result = driver->copy(stream->handle, copy);
+    ph__legacy_leave(stream);
+    return PH_OK;
+}
+
 ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
 {
     static const char call[] = "ph_memcpy";
@@ -92,8 +109,8 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     PH_TRY(ph__copy_check(stream->device, &copy, capture_id != 0, call));
-    PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
-    int result = stream->device->driver->copy(stream->handle, &copy);
+    int result = PH__R_OK;
+    PH_TRY(submit_copy(&result, stream, &copy, call));
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the copy");
     if (result != PH__R_OK)

@@ -137,7 +137,8 @@ typedef struct ph__driver {
     void (*device_close)(ph__drv_device *device);
     int (*device_info)(ph__drv_device_info *out, ph__drv_device *device);
     int (*device_synchronize)(ph__drv_device *device);
-    /* The calling thread's capture interaction mode for this driver; *mode is exchanged. Legal always; device may be NULL. */
+    /* The calling thread's capture interaction mode for this driver; *mode is exchanged. Legal always, and cannot fail for a mode that
+     * there is; keeps the reason of the call before; device may be NULL. */
     int (*thread_exchange_mode)(ph__drv_device *device, ph_capture_mode *mode);
 
     /* ---- streams ---- default: the legacy default stream, lives as long as the device. destroy: submitted work completes. */

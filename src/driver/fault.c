@@ -5,12 +5,12 @@
 #include <stdatomic.h>
 
 /* Every entry that can fail, as X(slot, name, parameters, arguments). Destroying, stream_default and describe
- * pass through. */
+ * pass through, and thread_exchange_mode: always legal, it stands around other calls, whose words it must
+ * leave. */
 #define ENTRIES(X, s)                                                                                        \
     X(s, device_open, (ph__drv_device * *a, uint32_t b, const ph__drv_device_options *c), (a, b, c))         \
     X(s, device_info, (ph__drv_device_info * a, ph__drv_device * b), (a, b))                                 \
     X(s, device_synchronize, (ph__drv_device * a), (a))                                                      \
-    X(s, thread_exchange_mode, (ph__drv_device * a, ph_capture_mode * b), (a, b))                            \
     X(s, stream_create, (ph__drv_stream * *a, ph__drv_device * b, int c, int d), (a, b, c, d))               \
     X(s, stream_synchronize, (ph__drv_stream * a), (a))                                                      \
     X(s, stream_query, (ph__drv_stream * a), (a))                                                            \

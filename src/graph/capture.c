@@ -123,6 +123,7 @@ ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream, const ph_ca
 static void close_pool(ph_graph *graph)
 {
     ph__pool_record_end(graph->own->pool, graph->capture.id);
+    ph__capture_release_kernels(&graph->capture);
     graph->capture_open = false;
 }
 
@@ -243,5 +244,14 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     if (body == NULL)
         return ph__fail_null(call, "body");
     PH_TRY(begin(graph, stream, options, PH__CALL_CAPTURE));
-    return end(graph, body(stream, user), call);
+    graph->bodies++;
+    ph_status status = body(stream, user);
+    graph->bodies--;
+    if (!graph->doomed)
+        return end(graph, status, call);
+    if (status == PH_OK)
+        status = ph_fail(PH_ERROR_STATE, "%s: the graph was destroyed by its own capture function", call);
+    status = end_body_failed(graph, status);
+    ph__graph_leave(graph);
+    return status;
 }

@@ -87,14 +87,14 @@ ph_status ph_graph_reset(ph_graph *graph)
     return PH_OK;
 }
 
-/* Inside one of its own hooks the graph is still in use: then it goes when the call that runs the hook is
- * done. */
+/* Inside one of its own callbacks the graph is still in use: then it goes when the call that runs the
+ * callback is done. */
 void ph_graph_destroy(ph_graph *graph)
 {
     if (graph == NULL)
         return;
     graph->doomed = true;
-    if (graph->busy)
+    if (graph->busy || graph->bodies)
         return;
     ph_error saved;
     ph__error_save(&saved);

@@ -14,6 +14,7 @@ typedef struct ph__writer {
     uint64_t graph_id;
     PH__VEC(ph__ranges) sets; /* one for each capture that the executable runs */
     bool gone;                /* the graph has let go */
+    bool updated;             /* the last update brought it: goes with the next one */
     bool anywhere;            /* stands for several that have gone: may have written all of the pool */
     _Atomic uint64_t last;    /* the pool's epoch of the graph's last replay */
 } ph__writer;
@@ -50,8 +51,9 @@ struct ph_graph {
     bool liveness;
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
-    bool doomed;       /* destroyed inside one of its own hooks: goes when the outermost call is done */
+    bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
     unsigned busy;     /* hooks of it that are running */
+    unsigned bodies;   /* capture functions of it that are running */
     uint64_t id;       /* unique in the process; for messages */
     uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
     uint64_t epoch;    /* of the last replay, in the own pool */

@@ -32,6 +32,7 @@ static ph_status hold_pool(ph_graph *graph, const ph__writer *theirs, plan *p, c
             ph__pool_graph_release(theirs->pool);
             return status;
         }
+        mine->updated = true;
         p->added.at[p->added.count++] = mine;
     }
     return ph__writer_reserve(mine, theirs->sets.count)
@@ -88,6 +89,12 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     }
     ph__graph_set_inputs(graph, &p->inputs);
     ph__vec_free(&p->added);
+    for (size_t i = graph->pools.count; i-- > 0;) {
+        ph__writer *mine = graph->pools.at[i];
+        /* No node of the executable is of an earlier update's capture any more. */
+        if (mine->updated && (graph == from || ph__graph_find_pool(from, mine->pool) == NULL))
+            ph__graph_drop_pool(graph, mine);
+    }
 }
 
 static ph_status fail_update(const ph_graph *graph, const ph_graph *from, int result,

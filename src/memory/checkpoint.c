@@ -159,6 +159,9 @@ static void revert(ph_pool *pool, const layout *before)
         ph__block *block = ph__heap_find(pool->heap, before->at[i].address);
         block->generation = before->at[i].generation;
         block->user = before->at[i].user;
+        ph__uses *uses = ph__block_uses(block);
+        if (uses) /* it may be another record than before */
+            uses->block = block;
     }
 }
 

@@ -178,6 +178,21 @@ static ph__block *retry(ph__memory *memory, const ph__request *request, ph__grow
     return block;
 }
 
+/* Replays that are in flight may still write a block which captures were given: the stream comes behind them.
+ */
+static ph_status order_behind_replays(ph__memory *memory, const ph__request *request, ph__block *block)
+{
+    ph__spin_lock(&memory->lock);
+    ph_pool *pool = ph__mseg_of(block)->pool;
+    bool captured = !request->capture_id && ph__mseg_of(block)->captured;
+    void *address = (void *)block->address;
+    ph__spin_unlock(&memory->lock);
+    ph_status status = captured ? ph__replays_before_use(pool, request->stream, request->call) : PH_OK;
+    if (status != PH_OK)
+        (void)ph__free_slow(memory, address, request->stream);
+    return status;
+}
+
 ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
 {
     bool no_memory = false;
@@ -203,6 +218,7 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
                        : fail(memory, request, &growth);
         ph__error_restore(&before);
     }
+    PH_TRY(order_behind_replays(memory, request, block));
     *out = (void *)block->address;
     return PH_OK;
 }
@@ -251,6 +267,7 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
             "%s: the exact address %p is not free for %zu bytes in the pool that this call "
             "routes to, on this stream",
             call, address, bytes);
+    PH_TRY(order_behind_replays(memory, &request, block));
     memcpy(out_pointer, &got, sizeof got);
     return PH_OK;
 }

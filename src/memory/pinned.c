@@ -239,24 +239,30 @@ static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
     return true;
 }
 
-/* Drops the holders that nobody holds any more; their last replays may still read the block. */
-static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
+/* Drops one holder that no graph holds any more: its last replay, which may still read the block, becomes a
+ * use of it. false: there is none, or no host memory. *dead: see ph__pool_unkeep. Lock held. */
+static bool drop_holder(ph__pinned *block, ph_pool **dead)
 {
     for (size_t i = block->holders.count; i-- > 0;) {
-        ph_pool *holder = block->holders.at[i], *dead = NULL;
-        ph__spin_lock(&memory->lock);
-        bool over = holder->use_count == 0;
-        ph_stream *last = over && holder->last_replay ? ph__stream_retain(holder->last_replay) : NULL;
-        ph__spin_unlock(&memory->lock);
-        if (over && last)
-            over = own_uses(block) && ph__uses_add(block->uses, last, 0);
-        if (last)
-            ph__stream_release(last);
-        if (!over)
+        ph_pool *holder = block->holders.at[i];
+        if (holder->graphs > 0 ||
+            (holder->last_replay && !(own_uses(block) && ph__uses_add(block->uses, holder->last_replay, 0))))
             continue;
         block->holders.at[i] = block->holders.at[--block->holders.count];
+        ph__pool_unkeep(holder, dead);
+        return true;
+    }
+    return false;
+}
+
+/* All of them, of a freed block; false: it must still be held. */
+static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
+{
+    bool dropped = true;
+    while (dropped) {
+        ph_pool *dead = NULL;
         ph__spin_lock(&memory->lock);
-        ph__pool_unkeep(holder, &dead);
+        dropped = drop_holder(block, &dead);
         ph__spin_unlock(&memory->lock);
         ph__pool_bury(dead);
     }
@@ -362,38 +368,47 @@ void ph_free_pinned(void *pointer, ph_stream *stream)
         ph_device_release(memory->device);
 }
 
-/* The pool holds the live pinned block around address, if there is one. Lock held. */
-static void hold_for(ph__memory *memory, ph_pool *pool, const void *address)
+/* The pool holds the live pinned block around address, if there is one. A holder that is over goes for the
+ * new one, so that a block which lives through any number of captures has no more of them than there were at
+ * once. The result is to be buried. Lock held. */
+static ph_pool *hold_for(ph__memory *memory, ph_pool *pool, const void *address)
 {
+    ph_pool *dead = NULL;
     ph__pinned *block = ph__pinned_find(memory, (uintptr_t)address);
     if (!block)
-        return;
+        return NULL;
     for (size_t i = 0; i < block->holders.count; i++)
         if (block->holders.at[i] == pool)
-            return;
+            return NULL;
+    (void)drop_holder(block, &dead);
     if (ph__vec_push(&block->holders, pool))
         pool->keeps++;
     else
         block->held_for_good = true;
+    return dead;
 }
 
 void ph__memory_pin_used(ph_pool *pool, const void *address)
 {
     ph__spin_lock(&pool->memory->lock);
-    hold_for(pool->memory, pool, address);
+    ph_pool *dead = hold_for(pool->memory, pool, address);
     ph__spin_unlock(&pool->memory->lock);
+    ph__pool_bury(dead);
 }
 
 void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src)
 {
     ph__memory *memory = (ph__memory *)attachment;
+    ph_pool *dead[2] = {NULL, NULL};
     ph__spin_lock(&memory->lock);
     for (ph_pool *pool = memory->routes; pool; pool = pool->next_route) {
         if (pool->capture_id != capture_id)
             continue;
-        hold_for(memory, pool, dst);
-        hold_for(memory, pool, src);
+        dead[0] = hold_for(memory, pool, dst);
+        dead[1] = hold_for(memory, pool, src);
         break;
     }
     ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead[0]);
+    ph__pool_bury(dead[1]);
 }

@@ -80,12 +80,20 @@ ph_device *ph__pool_device(const ph_pool *pool)
     return pool->memory->device;
 }
 
+/* A pool whose count fell to zero is still named by its live blocks: it may be held again, with its device.
+ */
+void ph__pool_hold(ph_pool *pool)
+{
+    if (pool->use_count++ == 0)
+        (void)ph_device_retain(pool->device);
+}
+
 ph_pool *ph_pool_retain(ph_pool *pool)
 {
     if (!pool)
         return NULL;
     ph__spin_lock(&pool->memory->lock);
-    pool->use_count++;
+    ph__pool_hold(pool);
     ph__spin_unlock(&pool->memory->lock);
     return pool;
 }
@@ -108,6 +116,9 @@ void ph__pool_bury(ph_pool *dead)
     ph__walks_free(dead->walks);
     ph__vec_free(&dead->given);
     ph__mark_recycle(dead->memory, dead->replayed);
+    for (size_t i = 0; i < dead->before.count; i++)
+        ph__mark_recycle(dead->memory, dead->before.at[i].event);
+    ph__vec_free(&dead->before);
     if (dead->last_replay)
         ph__stream_release(dead->last_replay);
     pthread_mutex_destroy(&dead->replay_lock);
@@ -135,16 +146,18 @@ void ph__pool_drop(ph_pool *pool, bool graph)
 {
     ph__memory *memory = pool->memory;
     ph__spin_lock(&memory->lock);
-    if (graph)
-        pool->graphs--;
+    /* Pinned blocks may be held for the replays that are over now. */
+    bool due = graph && --pool->graphs == 0 && memory->held;
     bool last = --pool->use_count == 0;
-    if (last) {
+    if (last)
         pool->keeps++;
+    if (last || due)
         ph__see(memory, PH__SEE_RETIRE, true);
-    }
     ph__spin_unlock(&memory->lock);
     if (last)
         end(memory, pool);
+    else if (due)
+        ph__memory_process(memory);
 }
 
 void ph_pool_release(ph_pool *pool)
@@ -156,7 +169,7 @@ void ph_pool_release(ph_pool *pool)
 void ph__pool_graph_retain(ph_pool *pool)
 {
     ph__spin_lock(&pool->memory->lock);
-    pool->use_count++;
+    ph__pool_hold(pool);
     pool->graphs++;
     ph__spin_unlock(&pool->memory->lock);
 }

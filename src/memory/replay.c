@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/replay.c: the order of replays that share a pool, across streams, and their epochs. */
+/* memory/replay.c: the order of replays that share a pool, across streams and behind eager work on its
+ * memory, and their epochs. */
 #include "memory/state.h"
 
 /* Records the pool's event behind its last replay. The replay lock is held; the last stream is in no capture.
@@ -22,24 +23,30 @@ static ph_status mark_last(ph_pool *pool, const char *call)
     return PH_OK;
 }
 
-static ph_status wait_for_last(ph_pool *pool, ph_stream *stream)
+static ph_status wait_for_event(ph_pool *pool, ph_stream *stream, ph__drv_event *event, const char *call)
 {
-    static const char call[] = "ph_graph_replay";
+    int result = pool->memory->driver->stream_wait_event(stream->handle, event, PH__EVENT_RECORD_DEFAULT);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, "cuStreamWaitEvent",
+                               "%s: ordering it behind earlier work on memory of the pool", call);
+    return PH_OK;
+}
+
+static ph_status wait_for_last(ph_pool *pool, ph_stream *stream, const char *call)
+{
     if (!pool->last_replay || pool->last_replay == stream)
         return PH_OK;
     PH_TRY(mark_last(pool, call));
-    int result =
-        pool->memory->driver->stream_wait_event(stream->handle, pool->replayed, PH__EVENT_RECORD_DEFAULT);
-    if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuStreamWaitEvent",
-                               "%s: ordering it behind the last replay from the same pool", call);
-    return PH_OK;
+    return wait_for_event(pool, stream, pool->replayed, call);
 }
 
 ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream)
 {
+    static const char call[] = "ph_graph_replay";
     pthread_mutex_lock(&pool->replay_lock);
-    ph_status status = wait_for_last(pool, stream);
+    ph_status status = wait_for_last(pool, stream, call);
+    for (size_t i = 0; i < pool->before.count && status == PH_OK; i++)
+        status = wait_for_event(pool, stream, pool->before.at[i].event, call);
     if (status != PH_OK)
         pthread_mutex_unlock(&pool->replay_lock);
     return status;
@@ -52,6 +59,8 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
     uint64_t epoch = 0;
     if (launched) {
         epoch = atomic_fetch_add(&pool->epoch, 1) + 1;
+        while (pool->before.count > 0) /* later replays are ordered behind this one */
+            ph__mark_recycle(memory, pool->before.at[--pool->before.count].event);
         pool->replay_marked = false;
         if (pool->last_replay != stream) {
             /* Others look at the stream under the hot lock alone. */
@@ -79,12 +88,59 @@ uint64_t ph__pool_epoch(const ph_pool *pool)
     return atomic_load(&((ph_pool *)(uintptr_t)pool)->epoch);
 }
 
-/* The next pool, after `after`, that was last replayed on the stream; kept. */
-static ph_pool *next_replayed_on(ph__memory *memory, ph_pool *after, const ph_stream *stream)
+ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call)
+{
+    pthread_mutex_lock(&pool->replay_lock);
+    ph_status status = wait_for_last(pool, stream, call);
+    pthread_mutex_unlock(&pool->replay_lock);
+    return status;
+}
+
+/* ---- before a stream captures ---- */
+
+/* A capture into the pool may be given memory that the stream's ordinary work has used. Lock held. */
+static bool captures_memory_of(const ph_pool *pool, const ph_stream *stream)
+{
+    if (pool->recording != PH__IN_CAPTURE)
+        return false;
+    const ph__segment *segment = ph__heap_first_segment(pool->heap);
+    while (segment && segment->stream != stream->id)
+        segment = segment->next;
+    return segment != NULL;
+}
+
+/* Notes where the stream's ordinary work ends: replays of what is captured now come behind it. One note for
+ * each stream, and none for those that are done. The replay lock is held. */
+static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
+{
+    ph__memory *memory = pool->memory;
+    int result = PH__R_OK, unused = PH__R_OK;
+    for (size_t i = pool->before.count; i-- > 0;)
+        if (pool->before.at[i].stream == stream->id ||
+            ph__mark_done(memory, pool->before.at[i].event, false, &unused)) {
+            ph__mark_recycle(memory, pool->before.at[i].event);
+            pool->before.at[i] = pool->before.at[--pool->before.count];
+        }
+    if (!ph__vec_reserve(&pool->before, 1))
+        return ph__fail_host_memory("ph_graph_capture_begin", "the order of replays");
+    ph__drv_event *event = ph__mark_take(memory, &result);
+    if (event)
+        result = memory->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    if (result == PH__R_OK) {
+        pool->before.at[pool->before.count++] = (ph__mark){stream->id, event};
+        return PH_OK;
+    }
+    ph__mark_recycle(memory, event);
+    return ph__driver_fail(result, event ? "cuEventRecord" : "cuEventCreate",
+                           "ph_graph_capture_begin: behind the stream's work so far");
+}
+
+/* The next pool, after `after`, that was last replayed on the stream or captures memory of it; kept. */
+static ph_pool *next_concerned(ph__memory *memory, ph_pool *after, const ph_stream *stream, bool *captures)
 {
     ph__spin_lock(&memory->lock);
     ph_pool *pool = after ? after->next : &memory->default_pool;
-    while (pool && pool->last_replay != stream)
+    while (pool && !(*captures = captures_memory_of(pool, stream)) && pool->last_replay != stream)
         pool = pool->next;
     if (pool)
         pool->keeps++;
@@ -105,13 +161,16 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph_status status = PH_OK;
-    ph_pool *pool = next_replayed_on(memory, NULL, stream);
+    bool captures = false;
+    ph_pool *pool = next_concerned(memory, NULL, stream, &captures);
     while (pool) {
         pthread_mutex_lock(&pool->replay_lock);
         if (status == PH_OK && pool->last_replay == stream)
             status = mark_last(pool, "ph_graph_capture_begin");
+        if (status == PH_OK && captures)
+            status = mark_before(pool, stream);
         pthread_mutex_unlock(&pool->replay_lock);
-        ph_pool *next = status == PH_OK ? next_replayed_on(memory, pool, stream) : NULL;
+        ph_pool *next = status == PH_OK ? next_concerned(memory, pool, stream, &captures) : NULL;
         unkeep(memory, pool);
         pool = next;
     }

@@ -60,7 +60,7 @@ static ph__recording start(ph_pool *pool, ph__recording recording)
     ph__recording before = pool->recording;
     if (before == PH__IDLE) {
         pool->recording = recording;
-        pool->use_count++;
+        ph__pool_hold(pool);
         if (recording == PH__IN_CAPTURE)
             pool->graphs++;
         else if (memory->scopes++ == 0)

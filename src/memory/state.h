@@ -94,6 +94,12 @@ typedef enum ph__recording {
     PH__IN_CAPTURE
 } ph__recording;
 
+/* Where a stream's work ended. */
+typedef struct ph__mark {
+    uint64_t stream;
+    ph__drv_event *event;
+} ph__mark;
+
 typedef struct ph__span {
     uintptr_t base;
     size_t size;
@@ -127,6 +133,8 @@ struct ph_pool {
     ph_stream *last_replay;  /* retained */
     ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
     bool replay_marked;
+    PH__VEC(ph__mark)
+    before; /* what the next replay comes behind: eager work on memory that captures were given */
     _Atomic uint64_t epoch;
 
     ph__pinned *pinned_free[PH__PINNED_CLASSES];
@@ -270,6 +278,7 @@ bool ph__pool_init(ph_pool *pool, ph__memory *memory);
  * the lock. */
 void ph__pool_unkeep(ph_pool *pool, ph_pool **dead);
 void ph__pool_bury(ph_pool *dead); /* takes NULL */
+void ph__pool_hold(ph_pool *pool); /* with the lock held; drop: without it */
 void ph__pool_drop(ph_pool *pool, bool graph);
 
 /* ---- events.c ---- no lock held, none of these touches the error record */
@@ -337,6 +346,8 @@ void ph__pinned_close(ph__memory *memory); /* at the end: all of them */
 
 /* ---- replay.c ---- */
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
+/* Orders the stream behind the replays from the pool so far: eager work is given memory that they write. */
+ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
 
 /* ---- history.c ---- lock held; only with PH__SEE_HISTORY */
 typedef enum ph__happening {

@@ -131,12 +131,13 @@ static void push_pending(ph__memory *memory, ph__uses *uses)
 
 void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
 {
-    bool open = ph__capturing(memory);
     ph__spin_lock(&memory->lock);
     ph__uses *uses = memory->deferred;
     memory->deferred = NULL;
     ph__see(memory, PH__SEE_DEFERRED, false);
     ph__spin_unlock(&memory->lock);
+    /* After the list was taken: a capture that begins from here on has no uses in it. */
+    bool open = ph__capturing(memory);
     while (uses) {
         ph__uses *next = uses->next;
         drop_captured(memory, uses, capture_id, !open);

@@ -165,7 +165,7 @@ static void captures_side_by_side(void **state)
     t_open(&world, NULL);
     for (int i = 0; i <= THREADS; i++) {
         job_open(&jobs[i], &world, i, &working);
-        jobs[i].rounds = rounds(300, 5000);
+        jobs[i].rounds = rounds(100, 5000);
     }
     start(&threads[THREADS], allocate_all_the_while, &jobs[THREADS]);
     for (int i = 0; i < THREADS; i++)

@@ -99,6 +99,19 @@ static void reasons_are_of_the_thread(void **state)
     assert_string_equal(ph__driver_reason(), "");
 }
 
+/* A call is often made between two exchanges of the thread's mode: its words are read after the second. */
+static void exchanging_the_mode_keeps_the_reason(void **state)
+{
+    (void)state;
+    const ph__driver *wrapped = ph__driver_faulty(&ph__driver_host);
+    ph_capture_mode mode = PH_CAPTURE_RELAXED;
+    ph__driver_set_reason("of the call before");
+    assert_int_equal(wrapped->thread_exchange_mode(NULL, &mode), 0);
+    assert_int_equal(wrapped->thread_exchange_mode(NULL, &mode), 0);
+    assert_string_equal(ph__driver_reason(), "of the call before");
+    ph__driver_clear_reason();
+}
+
 static void drivers_are_listed(void **state)
 {
     (void)state;
@@ -115,12 +128,10 @@ static void drivers_are_listed(void **state)
 static int64_t call_all(const ph__driver *d, int (*check)(int result))
 {
     int64_t n = 0;
-    ph_capture_mode mode = PH_CAPTURE_GLOBAL;
 #define CALL(expression) (assert_int_equal(check(d->expression), 0), n++)
     CALL(device_open(NULL, 0, NULL));
     CALL(device_info(NULL, NULL));
     CALL(device_synchronize(NULL));
-    CALL(thread_exchange_mode(NULL, &mode));
     CALL(stream_create(NULL, NULL, 0, 0));
     CALL(stream_synchronize(NULL));
     CALL(stream_query(NULL));
@@ -186,8 +197,8 @@ static void every_fallible_entry_is_wrapped(void **state)
     ph__driver_fail_after(-1, 0);
     assert_int_equal(called, replaced);
     assert_int_equal(ph__driver_calls() - before, called);
-    /* name, describe, stream_default and what destroys */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 3 + 8);
+    /* name, describe, stream_default, thread_exchange_mode and what destroys */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 4 + 8);
 }
 
 static void the_nth_call_fails_once(void **state)
@@ -245,13 +256,10 @@ static void tables_of_several_drivers_stay_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_have_names_and_meanings),
-        cmocka_unit_test(numbers_become_statuses),
-        cmocka_unit_test(a_failure_says_what_was_called_and_why),
-        cmocka_unit_test(reasons_are_of_the_thread),
-        cmocka_unit_test(drivers_are_listed),
-        cmocka_unit_test(every_fallible_entry_is_wrapped),
-        cmocka_unit_test(the_nth_call_fails_once),
+        cmocka_unit_test(numbers_have_names_and_meanings),        cmocka_unit_test(numbers_become_statuses),
+        cmocka_unit_test(a_failure_says_what_was_called_and_why), cmocka_unit_test(reasons_are_of_the_thread),
+        cmocka_unit_test(exchanging_the_mode_keeps_the_reason),   cmocka_unit_test(drivers_are_listed),
+        cmocka_unit_test(every_fallible_entry_is_wrapped),        cmocka_unit_test(the_nth_call_fails_once),
         cmocka_unit_test(tables_of_several_drivers_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,8 +108,7 @@ typedef struct ph__host_slices {
 } ph__host_slices;
 ph__host_slices ph__host_stream_scratch(const ph__host_stream *stream); /* for the running command */
 
-/* Stops the thread when the work is done, waits for it, frees; only ph__host_device_close and reaping use it.
- */
+/* stop: the thread ends when the work is done. free: waits for that. For device_close and reaping. */
 void ph__host_stream_stop(ph__host_stream *stream);
 void ph__host_stream_free(ph__host_stream *stream);
 
@@ -121,8 +120,9 @@ struct ph__host_device {
     unsigned processors;
     unsigned spins;               /* pauses before a waiting thread sleeps; 0 where processors are short */
     atomic_uint spinning;         /* stream threads that do so */
-    pthread_mutex_t streams_lock; /* streams, last_stream_id and what streams say of themselves */
+    pthread_mutex_t streams_lock; /* streams, their numbers and what streams say of themselves */
     PH__VEC(ph__host_stream *) streams; /* in order of creation; destroyed ones until their work is done */
+    size_t destroyed_streams;           /* how many of them are */
     uint64_t last_stream_id;
     ph__host_marker_pool *markers;
     atomic_int live_handles; /* streams, events, kernels, graphs, executables: 0 at close */

@@ -21,7 +21,7 @@ static ph__exec_launch *launch_take(ph__host_exec *exec)
         exec->spare = launch->next;
         return launch;
     }
-    launch = ph__calloc(1, sizeof *launch + exec->front->record_count * sizeof launch->fresh[0]);
+    launch = ph__calloc(1, sizeof *launch + exec->front->event_count * sizeof launch->markers[0]);
     if (launch)
         launch->exec = exec;
     return launch;
@@ -32,26 +32,6 @@ static void launch_give(ph__host_exec *exec, ph__exec_launch *launch)
     launch->patch_count = 0;
     launch->next = exec->spare;
     exec->spare = launch;
-}
-
-static void drop_fresh(ph__exec_launch *launch)
-{
-    for (size_t i = 0; i < launch->exec->front->record_count; i++) {
-        ph__host_marker_release(launch->fresh[i]);
-        launch->fresh[i] = NULL;
-    }
-}
-
-static bool take_fresh(ph__exec_launch *launch)
-{
-    for (size_t i = 0; i < launch->exec->front->record_count; i++) {
-        launch->fresh[i] = ph__host_marker_create(launch->exec->device);
-        if (!launch->fresh[i]) {
-            drop_fresh(launch);
-            return false;
-        }
-    }
-    return true;
 }
 
 /* ---- instantiate and destroy ---- */
@@ -268,11 +248,12 @@ static void run_launch(ph__exec_launch *launch, ph__rng *chaos)
     ph__exec_image *image = launch->image;
     for (size_t i = 0; i < launch->patch_count; i++)
         (void)ph__exec_image_apply(image, &launch->patches[i]); /* it takes them: image_takes_all() */
-    for (size_t i = 0, record = 0; record < image->params->record_count; i++) {
-        if (image->params->slots[i].kind != PH_NODE_EVENT_RECORD)
+    for (size_t i = 0, event = 0; event < image->params->event_count; i++) {
+        ph__exec_slot *slot = &image->params->slots[i];
+        if (slot->kind != PH_NODE_EVENT_RECORD && slot->kind != PH_NODE_EVENT_WAIT)
             continue;
-        ((ph__host_event_args *)image->params->slots[i].args)->fresh = launch->fresh[record];
-        launch->fresh[record++] = NULL;
+        ((ph__host_event_args *)slot->args)->marker = launch->markers[event];
+        launch->markers[event++] = NULL;
     }
     ph__plan_run(image->plan, chaos);
 }
@@ -316,11 +297,13 @@ static int prepare(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch
     ph__exec_launch *launch = launch_take(exec);
     if (!launch)
         return PH__R_OUT_OF_MEMORY;
-    int result = take_fresh(launch) ? wait_for_last(exec, stream) : PH__R_OUT_OF_MEMORY;
+    int result = ph__exec_take_markers(launch, stream);
+    if (!result)
+        result = wait_for_last(exec, stream);
     if (!result && !prepare_image(exec, launch))
         result = PH__R_OUT_OF_MEMORY;
     if (result) {
-        drop_fresh(launch);
+        ph__exec_drop_markers(launch);
         launch_give(exec, launch);
         return result;
     }
@@ -328,6 +311,7 @@ static int prepare(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch
     launch->image->references++;
     launch->stream = stream;
     launch->command = (ph__host_command){.run = run_command};
+    ph__exec_install_records(launch);
     *out = launch;
     return 0;
 }

@@ -24,7 +24,7 @@ typedef struct ph__exec_slot {
 } ph__exec_slot;
 
 typedef struct ph__exec_params {
-    size_t count, record_count; /* slots; those of EVENT_RECORD nodes */
+    size_t count, event_count; /* slots; those of event nodes */
     unsigned char *arena;
     ph__exec_slot slots[];
 } ph__exec_params;
@@ -47,7 +47,7 @@ struct ph__exec_launch {
     ph__host_marker *marker; /* signalled at the end; only when another stream's launch waits for this one */
     ph__exec_slot *patches;  /* their arguments lie behind them */
     size_t patch_count, patch_capacity; /* capacity in bytes */
-    ph__host_marker *fresh[];           /* for the EVENT_RECORD nodes, in order */
+    ph__host_marker *markers[];         /* of the event nodes, in order: bound at the launch, as CUDA does */
 };
 
 struct ph__host_exec {
@@ -81,6 +81,13 @@ ph__exec_image *ph__exec_image_create(const ph__host_exec *exec,
 void ph__exec_image_free(ph__exec_image *image);                      /* takes NULL */
 /* Brings one slot up to date for later runs. False: out of memory. */
 bool ph__exec_image_apply(ph__exec_image *image, const ph__exec_slot *from);
+
+/* ---- the event nodes of a launch (host_event_node.c) ---- under the executable's lock ---- */
+/* Binds what the launch waits for and makes what it will signal: 0, or 2 and nothing is held. */
+int ph__exec_take_markers(ph__exec_launch *launch, ph__host_stream *stream);
+void ph__exec_drop_markers(ph__exec_launch *launch);
+/* From now on the events stand for this launch. */
+void ph__exec_install_records(const ph__exec_launch *launch);
 
 /* ---- the executable (host_exec.c) ---- */
 /* The front's slot of that index has changed. */

@@ -168,8 +168,7 @@ void ph__host_graph_destroy(ph__drv_graph *handle)
     ph__free(graph);
 }
 
-/* The nodes of an open capture are borrowed too: what was returned stays true while other threads add more.
- */
+/* Also of an open capture: what was returned stays true while other threads add more. */
 int ph__host_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *handle)
 {
     ph__host_graph *graph = ph__host_graph_of(handle);

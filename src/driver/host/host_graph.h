@@ -8,11 +8,11 @@
 typedef struct ph__host_graph ph__host_graph;
 typedef struct ph__host_node ph__host_node;
 
-/* The parameters of event nodes. fresh: what an EVENT_RECORD signals and gives to the event, put there by
- * each launch, so that a replay needs no memory. */
+/* The parameters of event nodes. marker: what an EVENT_RECORD signals, or an EVENT_WAIT waits for (NULL:
+ * nothing); the launch binds it and puts it there when its turn comes; the node releases it. */
 typedef struct ph__host_event_args {
     ph__host_event *event;
-    ph__host_marker *fresh;
+    ph__host_marker *marker;
 } ph__host_event_args;
 
 /* What a node does, in one shape for all kinds: args are a kernel's bytes, or the struct of the kind

@@ -101,7 +101,7 @@ static ph__exec_params *params_own(ph__exec_params *params)
         at += (slot->args_capacity + ARGS_ALIGNMENT - 1) / ARGS_ALIGNMENT * ARGS_ALIGNMENT;
         if (is_event(slot))
             ph__host_event_retain(event_args(slot)->event);
-        params->record_count += slot->kind == PH_NODE_EVENT_RECORD;
+        params->event_count += is_event(slot);
     }
     return params;
 }

@@ -339,10 +339,15 @@ void ph__host_stream_wait(ph__host_stream *stream, unsigned last)
 /* Under streams_lock: the first stream created after number `id`. */
 static ph__host_stream *stream_after(ph__host_device *device, uint64_t id)
 {
-    for (size_t i = 0; i < device->streams.count; i++)
-        if (device->streams.at[i]->id > id)
-            return device->streams.at[i];
-    return NULL;
+    size_t low = 0, high = device->streams.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (device->streams.at[middle]->id > id)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < device->streams.count ? device->streams.at[low] : NULL;
 }
 
 void ph__host_streams_wait(ph__host_device *device)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/host_stream.c: the stream entries of the driver's table. */
 #include "driver/host/host.h"
+#include <string.h>
 
 static ph__host_stream *stream_of(ph__drv_stream *handle)
 {
@@ -27,15 +28,20 @@ static bool is_over(ph__host_stream *stream)
 /* Frees destroyed streams whose work is done. Under streams_lock. */
 static void reap(ph__host_device *device)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < device->streams.count; i++) {
-        ph__host_stream *stream = device->streams.at[i];
-        if (is_over(stream))
-            ph__host_stream_free(stream);
-        else
-            device->streams.at[kept++] = stream;
+    ph__host_stream **at = device->streams.at;
+    size_t kept = 0, next = 0, left = device->destroyed_streams;
+    for (; left > 0; next++) {
+        left -= at[next]->destroyed;
+        if (is_over(at[next])) {
+            ph__host_stream_free(at[next]);
+            device->destroyed_streams--;
+        } else {
+            at[kept++] = at[next];
+        }
     }
-    device->streams.count = kept;
+    if (kept < next)
+        memmove(at + kept, at + next, (device->streams.count - next) * sizeof *at);
+    device->streams.count -= next - kept;
 }
 
 int ph__host_stream_create(ph__drv_stream **out, ph__drv_device *handle, int flags, int priority)
@@ -79,6 +85,7 @@ void ph__host_stream_destroy(ph__drv_stream *handle)
     ph__host_stream_stop(stream);
     pthread_mutex_lock(&device->streams_lock);
     stream->destroyed = true;
+    device->destroyed_streams++;
     reap(device);
     pthread_mutex_unlock(&device->streams_lock);
 }

@@ -23,8 +23,7 @@ typedef struct work {
 } work;
 _Static_assert(sizeof(work) <= PH__HOST_COMMAND_BYTES, "commands of all kinds are recycled as one size");
 
-/* Copies and fills up to this size are run by the caller when the stream is idle: waking a thread costs more.
- */
+/* Copies and fills up to this size are run by the caller when the stream is idle: a wake costs more. */
 #define INLINE_BYTES ((size_t)64 << 10)
 
 /* ---- what work does ---- */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/external_events.c: event nodes mean what CUDA's mean: a launch records its events and binds its
+ * waits when it is launched, not when the node runs (measured on an H200, see docs/measurements.md). */
+#include "support/support.h"
+#include <stdio.h>
+
+static t_world world;
+static ph_stream *a, *b;
+static ph_event *event, *other;
+static ph_graph *graph;
+static t_gate gate, second;
+static int32_t *x, *y;
+
+static void open_on(const char *device)
+{
+    ph_event_options external = {.external = true};
+    t_open(&world, device);
+    a = world.stream;
+    assert_ok(ph_stream_create(&b, world.device, NULL));
+    assert_ok(ph_event_create(&event, world.device, &external));
+    assert_ok(ph_event_create(&other, world.device, &external));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(PH_NEW(&x, 4, a));
+    assert_ok(PH_NEW(&y, 4, a));
+    assert_ok(t_fill(&world, a, x, 4, 0));
+    assert_ok(t_fill(&world, a, y, 4, 0));
+    assert_ok(ph_device_synchronize(world.device));
+    atomic_store(&gate.open, 0);
+    atomic_store(&second.open, 0);
+}
+
+static void close_all(void)
+{
+    ph_graph_destroy(graph);
+    ph_event_destroy(event);
+    ph_event_destroy(other);
+    ph_free(x, a);
+    ph_free(y, a);
+    ph_stream_destroy(b);
+    t_close(&world);
+}
+
+static ph_status work_then_record(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(t_gate_wait(&gate, stream));
+    PH_TRY(t_add(&world, stream, x, x, 4, 1));
+    return ph_event_record(event, stream);
+}
+
+static void a_launch_records_its_events_at_once(void **state)
+{
+    (void)state;
+    bool done;
+    open_on(NULL);
+    assert_ok(ph_event_record(event, b));
+    assert_ok(ph_event_synchronize(event));
+    assert_ok(ph_graph_capture(graph, a, NULL, work_then_record, NULL));
+    assert_ok(ph_event_query(&done, event));
+    assert_true(done);
+    for (int i = 1; i <= 2; i++) {
+        atomic_store(&gate.open, 0);
+        assert_ok(ph_graph_replay(graph, a));
+        assert_ok(ph_event_query(&done, event));
+        assert_false(done);
+        assert_ok(ph_stream_wait_event(b, event));
+        assert_ok(t_add(&world, b, x, y, 4, 0));
+        t_gate_open(&gate);
+        t_all(y, 4, i, b);
+        assert_ok(ph_stream_synchronize(a));
+        assert_ok(ph_event_query(&done, event));
+        assert_true(done);
+    }
+    close_all();
+}
+
+static ph_status wait_then_work(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(ph_stream_wait_event(stream, event));
+    return t_add(&world, stream, x, y, 4, 0);
+}
+
+static void a_wait_is_bound_at_the_launch(void **state)
+{
+    (void)state;
+    open_on(NULL);
+    assert_ok(ph_event_record(event, b));
+    assert_ok(ph_graph_capture(graph, a, NULL, wait_then_work, NULL));
+    /* A record before the launch is waited for, */
+    assert_ok(t_gate_wait(&gate, b));
+    assert_ok(t_fill(&world, b, x, 4, 7));
+    assert_ok(ph_event_record(event, b));
+    assert_ok(ph_graph_replay(graph, a));
+    bool done;
+    assert_ok(ph_stream_query(&done, a));
+    assert_false(done);
+    t_gate_open(&gate);
+    t_all(y, 4, 7, a);
+    /* one after it is not. */
+    atomic_store(&gate.open, 0);
+    assert_ok(t_gate_wait(&gate, a));
+    assert_ok(ph_graph_replay(graph, a));
+    assert_ok(t_gate_wait(&second, b));
+    assert_ok(ph_event_record(event, b));
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(a));
+    t_gate_open(&second);
+    assert_ok(ph_stream_synchronize(b));
+    close_all();
+}
+
+static ph_status wait_then_record(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(ph_stream_wait_event(stream, event));
+    PH_TRY(t_add(&world, stream, x, x, 4, 1));
+    return ph_event_record(event, stream);
+}
+
+static void a_wait_before_its_own_record_waits_for_the_launch_before(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"host:threads=2", "host:chaos=1", "host:chaos=2", "host:chaos=3"};
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        open_on(devices[i]);
+        assert_ok(ph_event_record(event, b));
+        assert_ok(ph_graph_capture(graph, a, NULL, wait_then_record, NULL));
+        for (int k = 0; k < 5; k++)
+            assert_ok(ph_graph_replay(graph, k % 2 ? a : b));
+        assert_ok(ph_stream_wait_event(a, event));
+        t_all(x, 4, 5, a);
+        close_all();
+    }
+}
+
+static ph_status forward(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(ph_stream_wait_event(stream, other));
+    PH_TRY(t_add(&world, stream, y, x, 4, 1));
+    return ph_event_record(event, stream);
+}
+
+/* Two graphs that hand work to each other through external events, under random orders. */
+static void graphs_are_ordered_by_external_events(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 20; seed++) {
+        char name[32];
+        ph_graph *back;
+        (void)snprintf(name, sizeof name, "host:chaos=%d", seed);
+        open_on(name);
+        assert_ok(ph_graph_create(&back, NULL));
+        assert_ok(ph_event_record(event, a));
+        assert_ok(ph_event_record(other, b));
+        assert_ok(
+            ph_graph_capture(graph, a, NULL, forward, NULL)); /* waits for other; x = y + 1; records event */
+        assert_ok(ph_graph_capture_begin(back, b, NULL));     /* waits for event; y = x + 1; records other */
+        assert_ok(ph_stream_wait_event(b, event));
+        assert_ok(t_add(&world, b, x, y, 4, 1));
+        assert_ok(ph_event_record(other, b));
+        assert_ok(ph_graph_capture_end(back, PH_OK));
+        for (int i = 0; i < 4; i++) {
+            assert_ok(ph_graph_replay(graph, a));
+            assert_ok(ph_graph_replay(back, b));
+        }
+        assert_ok(ph_device_synchronize(world.device));
+        t_all(y, 4, 8, b);
+        ph_graph_destroy(back);
+        close_all();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_launch_records_its_events_at_once),
+        cmocka_unit_test(a_wait_is_bound_at_the_launch),
+        cmocka_unit_test(a_wait_before_its_own_record_waits_for_the_launch_before),
+        cmocka_unit_test(graphs_are_ordered_by_external_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

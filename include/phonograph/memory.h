@@ -93,7 +93,7 @@ typedef struct ph_pool_checkpoint ph_pool_checkpoint;
 PH_CALL ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool);
 PH_API void ph_pool_checkpoint_destroy(ph_pool_checkpoint *checkpoint);
 /* Frees what is allocated now (those pointers are dead), then allocates again, at the same addresses and sizes, what was then. STATE when
- * blocks of the pool wait for other streams, or a remembered segment is gone; nothing changed then. */
+ * blocks of the pool wait for other streams, or would if they were freed, or a remembered segment is gone; nothing changed then. */
 PH_CALL ph_pool_checkpoint_restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint);
 /* *equal: exactly these addresses are allocated in the pool. */
 PH_CALL ph_pool_check_live(bool *equal, ph_pool *pool, void *const *addresses, size_t count);

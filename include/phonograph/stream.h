@@ -9,7 +9,8 @@ PH_BEGIN_DECLS
 typedef struct ph_event ph_event;
 
 typedef struct ph_stream_options {
-    int priority;  /* 0 is the lowest; negative is higher; clamped to what the device has (ph_device_info) */
+    int priority;  /* 0 is the lowest; negative is higher; clamped to what the device has (ph_device_info). A hint: the host device
+                    * keeps and reports it, and runs every stream on a thread of its own */
     bool blocking; /* ordered against the device's legacy default stream (CUDA's plain streams); the default is not */
     uint64_t reserved[4];
 } ph_stream_options;

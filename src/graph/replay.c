@@ -68,13 +68,17 @@ static ph_status launch(ph_graph *graph, ph_stream *stream)
     return ph__driver_fail(result, "cuGraphLaunch", "%s: the graph was not launched", call);
 }
 
-/* The end hooks see every replay that the start hooks let pass, also one whose launch failed. */
+/* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A start hook
+ * may have begun a capture. */
 static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream)
 {
     ph_status status = ph__hooks_run(graph, PH_HOOK_REPLAY_START, stream, graph->exec_id);
     if (status == PH_OK) {
         ph_error failure;
-        status = launch(graph, stream);
+        if (atomic_load_explicit(&graph->device->open_captures, memory_order_relaxed))
+            status = check_captures(stream);
+        if (status == PH_OK)
+            status = launch(graph, stream);
         ph__error_save(&failure);
         ph_ignore(ph__hooks_run(graph, PH_HOOK_REPLAY_END, stream, graph->exec_id));
         ph__error_restore(&failure);

@@ -34,13 +34,25 @@ static size_t segment_count(const ph_pool *pool)
     return stats.segments[0] + stats.segments[1];
 }
 
-/* Blocks that are freed but not free yet. Lock held. */
-static size_t waiting_blocks(const ph_pool *pool)
+/* Other streams were recorded for it; what an ended capture recorded is not running. */
+static bool used_elsewhere(const ph__memory *memory, const ph__block *block)
+{
+    const ph__uses *uses = ph__block_uses(block);
+    bool found = false;
+    for (size_t i = 0; uses && i < uses->list.count && !found; i++)
+        found = uses->list.at[i].capture_id == 0 || ph__capturing(memory);
+    return found;
+}
+
+/* Blocks that are freed but not free yet; to_free: and live ones that would wait when they are freed. Lock
+ * held. */
+static size_t waiting_blocks(const ph_pool *pool, bool to_free)
 {
     size_t count = 0;
     for (const ph__segment *s = ph__heap_first_segment(pool->heap); s; s = s->next)
         for (const ph__block *b = s->first; b; b = b->next)
-            count += !b->free && !ph__block_is_live(b) ? 1 : 0;
+            if (!b->free && (!ph__block_is_live(b) || (to_free && used_elsewhere(pool->memory, b))))
+                count++;
     return count;
 }
 
@@ -58,7 +70,8 @@ static void remember_blocks(layout *out, const ph_pool *pool)
 static ph_status fail_waiting(const char *call, size_t waiting)
 {
     return ph__fail_native(PH_ERROR_STATE, 0, NULL,
-                           "%s: %zu freed blocks of the pool wait for other streams; synchronize those first",
+                           "%s: %zu blocks of the pool wait for other streams; free what ph_record_stream was "
+                           "called for, then synchronize those streams",
                            call, waiting);
 }
 
@@ -78,7 +91,7 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
     checkpoint->pool = pool->id;
     for (;;) {
         ph__spin_lock(&memory->lock);
-        size_t waiting = waiting_blocks(pool), blocks = used_blocks(pool), segments = segment_count(pool);
+        size_t waiting = waiting_blocks(pool, false), blocks = used_blocks(pool), segments = segment_count(pool);
         bool fits = blocks <= checkpoint->blocks.capacity && segments <= checkpoint->segments.capacity;
         if (fits && waiting == 0) {
             remember_blocks(&checkpoint->blocks, pool);
@@ -206,7 +219,7 @@ static ph_status restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint, la
     ph__uses *uses = NULL;
     for (;;) {
         ph__spin_lock(&memory->lock);
-        size_t waiting = waiting_blocks(pool), blocks = used_blocks(pool);
+        size_t waiting = waiting_blocks(pool, true), blocks = used_blocks(pool);
         bool fits = blocks <= before->capacity, whole = segments_exist(pool, checkpoint), done = false;
         if (fits && whole && waiting == 0) {
             remember_blocks(before, pool);

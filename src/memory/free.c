@@ -61,6 +61,23 @@ static void finish(ph__memory *memory, ph__block *block)
     ph__spin_unlock(&memory->lock);
 }
 
+/* Adds a use. One by the same stream in a capture that is over, which is not running, gives its place: a
+ * block that lives through any number of captures remembers no more uses than it has streams. Lock held. */
+static bool add_use(ph__memory *memory, ph__uses *uses, ph_stream *stream, uint64_t capture_id)
+{
+    for (size_t i = 0; i < uses->list.count; i++) {
+        ph__use *use = &uses->list.at[i];
+        const ph_pool *pool = memory->routes;
+        while (pool && pool->capture_id != use->capture_id)
+            pool = pool->next_route;
+        if (use->stream == stream && use->capture_id != 0 && !pool) {
+            use->capture_id = capture_id;
+            return true;
+        }
+    }
+    return ph__uses_add(uses, stream, capture_id);
+}
+
 bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
 {
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
@@ -94,7 +111,7 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
         return true;
     }
     uses->life = PH__FREEING;
-    bool noted = !foreign || waited || ph__uses_add(uses, stream, capture_id);
+    bool noted = !foreign || waited || add_use(memory, uses, stream, capture_id);
     ph__spin_unlock(&memory->lock);
     if (!noted && !ph__capturing(memory)) {
         wait_for(memory, stream);
@@ -161,7 +178,7 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
         uses = uses_at(memory, (uintptr_t)pointer, &fresh, &own, &found);
     }
     if (found && own != stream)
-        noted = uses && ph__uses_add(uses, stream, capture_id);
+        noted = uses && add_use(memory, uses, stream, capture_id);
     ph__spin_unlock(&memory->lock);
     ph__uses_destroy(memory, fresh);
     if (!found)

@@ -193,12 +193,10 @@ static ph_status order_behind_replays(ph__memory *memory, const ph__request *req
     return status;
 }
 
-ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
+static ph_status serve(void **out, ph__memory *memory, const ph__request *request)
 {
     bool no_memory = false;
     ph__growth growth;
-    ph__memory_process(memory);
-    PH_TRY(ph__route(memory, request));
     if (request->capture_id)
         ph__reach_reclaim(memory, request);
     ph__block *block = take_cached(memory, request, &no_memory);
@@ -221,6 +219,15 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
     PH_TRY(order_behind_replays(memory, request, block));
     *out = (void *)block->address;
     return PH_OK;
+}
+
+ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
+{
+    ph__memory_process(memory);
+    PH_TRY(ph__route(memory, request));
+    ph_status status = serve(out, memory, request);
+    ph__unroute(memory, request);
+    return status;
 }
 
 ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *stream)
@@ -259,6 +266,7 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
         got = (void *)block->address;
     }
     ph__spin_unlock(&memory->lock);
+    ph__unroute(memory, &request);
     if (no_memory)
         return ph__fail_host_memory(call, "the block's record");
     if (!got)

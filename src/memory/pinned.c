@@ -137,6 +137,7 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request.pool);
         block = make(memory, &request, size_class, &result);
     }
+    ph__unroute(memory, &request);
     if (!block && (result == PH__R_OK || result == PH__R_OUT_OF_MEMORY))
         return ph__fail_host_memory(call, "a pinned block");
     if (!block)
@@ -206,95 +207,6 @@ void ph__pinned_close(ph__memory *memory)
     }
 }
 
-static void hold(ph__memory *memory, ph__pinned *block)
-{
-    ph__spin_lock(&memory->lock);
-    block->next = memory->held;
-    memory->held = block;
-    ph__see(memory, PH__SEE_RETIRE, true);
-    ph__spin_unlock(&memory->lock);
-}
-
-/* The record of uses of a freed block, which only this thread touches; NULL without memory. */
-static ph__uses *own_uses(ph__pinned *block)
-{
-    if (!block->uses && (block->uses = ph__uses_create()) != NULL) {
-        block->uses->pinned = block;
-        block->uses->pool = block->pool;
-        block->uses->life = PH__FREEING;
-    }
-    return block->uses;
-}
-
-/* Waits for the streams that may still read it; what the host writes into it is in no stream's order. */
-static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
-{
-    ph__uses *uses = own_uses(block);
-    if (!uses || !ph__uses_add(uses, block->stream, 0))
-        return false;
-    ph__stream_release(block->stream);
-    block->stream = NULL;
-    uses->life = PH__FREEING;
-    ph__uses_defer(memory, uses, NULL);
-    return true;
-}
-
-/* Drops one holder that no graph holds any more: its last replay, which may still read the block, becomes a
- * use of it. false: there is none, or no host memory. *dead: see ph__pool_unkeep. Lock held. */
-static bool drop_holder(ph__pinned *block, ph_pool **dead)
-{
-    for (size_t i = block->holders.count; i-- > 0;) {
-        ph_pool *holder = block->holders.at[i];
-        if (holder->graphs > 0 ||
-            (holder->last_replay && !(own_uses(block) && ph__uses_add(block->uses, holder->last_replay, 0))))
-            continue;
-        block->holders.at[i] = block->holders.at[--block->holders.count];
-        ph__pool_unkeep(holder, dead);
-        return true;
-    }
-    return false;
-}
-
-/* All of them, of a freed block; false: it must still be held. */
-static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
-{
-    bool dropped = true;
-    while (dropped) {
-        ph_pool *dead = NULL;
-        ph__spin_lock(&memory->lock);
-        dropped = drop_holder(block, &dead);
-        ph__spin_unlock(&memory->lock);
-        ph__pool_bury(dead);
-    }
-    return block->holders.count == 0 && !block->held_for_good;
-}
-
-void ph__held_process(ph__memory *memory)
-{
-    ph__spin_lock(&memory->lock);
-    ph__pinned *block = memory->held;
-    memory->held = NULL;
-    ph__spin_unlock(&memory->lock);
-    ph__pinned *kept = NULL;
-    while (block) {
-        ph__pinned *next = block->next;
-        block->next = NULL;
-        if (!drop_dead_holders(memory, block) || !wait_for_streams(memory, block)) {
-            block->next = kept;
-            kept = block;
-        }
-        block = next;
-    }
-    ph__spin_lock(&memory->lock);
-    while (kept) {
-        ph__pinned *next = kept->next;
-        kept->next = memory->held;
-        memory->held = kept;
-        kept = next;
-    }
-    ph__spin_unlock(&memory->lock);
-}
-
 /* In the caller's hands no more: counted, trackers told. Lock held. */
 static void retire(ph__memory *memory, ph__pinned *block)
 {
@@ -311,7 +223,7 @@ static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
 {
     if (stream == block->stream)
         return true;
-    if (own_uses(block) && ph__uses_add(block->uses, stream, 0))
+    if (ph__pinned_uses(block) && ph__uses_add(block->uses, stream, 0))
         return true;
     if (ph__capturing(memory))
         return false;
@@ -348,7 +260,7 @@ static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
     }
     if (stream && !remember(memory, block, stream))
         block->held_for_good = true;
-    hold(memory, block);
+    ph__pinned_hold(memory, block);
     ph__memory_process(memory);
     return true;
 }
@@ -366,49 +278,4 @@ void ph_free_pinned(void *pointer, ph_stream *stream)
             pointer);
     if (memory && !stream)
         ph_device_release(memory->device);
-}
-
-/* The pool holds the live pinned block around address, if there is one. A holder that is over goes for the
- * new one, so that a block which lives through any number of captures has no more of them than there were at
- * once. The result is to be buried. Lock held. */
-static ph_pool *hold_for(ph__memory *memory, ph_pool *pool, const void *address)
-{
-    ph_pool *dead = NULL;
-    ph__pinned *block = ph__pinned_find(memory, (uintptr_t)address);
-    if (!block)
-        return NULL;
-    for (size_t i = 0; i < block->holders.count; i++)
-        if (block->holders.at[i] == pool)
-            return NULL;
-    (void)drop_holder(block, &dead);
-    if (ph__vec_push(&block->holders, pool))
-        pool->keeps++;
-    else
-        block->held_for_good = true;
-    return dead;
-}
-
-void ph__memory_pin_used(ph_pool *pool, const void *address)
-{
-    ph__spin_lock(&pool->memory->lock);
-    ph_pool *dead = hold_for(pool->memory, pool, address);
-    ph__spin_unlock(&pool->memory->lock);
-    ph__pool_bury(dead);
-}
-
-void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src)
-{
-    ph__memory *memory = (ph__memory *)attachment;
-    ph_pool *dead[2] = {NULL, NULL};
-    ph__spin_lock(&memory->lock);
-    for (ph_pool *pool = memory->routes; pool; pool = pool->next_route) {
-        if (pool->capture_id != capture_id)
-            continue;
-        dead[0] = hold_for(memory, pool, dst);
-        dead[1] = hold_for(memory, pool, src);
-        break;
-    }
-    ph__spin_unlock(&memory->lock);
-    ph__pool_bury(dead[0]);
-    ph__pool_bury(dead[1]);
 }

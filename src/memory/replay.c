@@ -46,7 +46,8 @@ ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream)
     pthread_mutex_lock(&pool->replay_lock);
     ph_status status = wait_for_last(pool, stream, call);
     for (size_t i = 0; i < pool->before.count && status == PH_OK; i++)
-        status = wait_for_event(pool, stream, pool->before.at[i].event, call);
+        if (pool->before.at[i].stream != stream->id)
+            status = wait_for_event(pool, stream, pool->before.at[i].event, call);
     if (status != PH_OK)
         pthread_mutex_unlock(&pool->replay_lock);
     return status;

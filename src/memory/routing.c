@@ -15,12 +15,15 @@ ph_pool *ph__scope_innermost(const ph__memory *memory)
     return NULL;
 }
 
+/* Kept, since another thread may end the capture meanwhile. */
 static ph_pool *pool_of_capture(ph__memory *memory, uint64_t capture_id)
 {
     ph__spin_lock(&memory->lock);
     ph_pool *pool = memory->routes;
     while (pool && pool->capture_id != capture_id)
         pool = pool->next_route;
+    if (pool)
+        pool->keeps++;
     ph__spin_unlock(&memory->lock);
     return pool;
 }
@@ -39,6 +42,17 @@ ph_status ph__route(ph__memory *memory, ph__request *request)
     request->pool = pool;
     request->capture_id = capture_id;
     return PH_OK;
+}
+
+void ph__unroute(ph__memory *memory, const ph__request *request)
+{
+    ph_pool *dead = NULL;
+    if (request->capture_id == 0)
+        return;
+    ph__spin_lock(&memory->lock);
+    ph__pool_unkeep(request->pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
 }
 
 /* ---- scopes ---- */

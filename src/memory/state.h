@@ -267,6 +267,7 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request);
 ph_status ph__fail_busy(const char *call, const ph_pool *pool, ph__recording by);
 /* fills in pool and capture_id. No lock held. */
 ph_status ph__route(ph__memory *memory, ph__request *request);
+void ph__unroute(ph__memory *memory, const ph__request *request); /* always, when the request is over */
 /* Remembers that the capture of the pool was given the block. false: no host memory. Lock held. */
 bool ph__given_reserve(ph_pool *pool);
 void ph__given_note(ph_pool *pool, const ph__block *block);
@@ -339,10 +340,17 @@ ph__pinned *ph__pinned_find(const ph__memory *memory,
                             uintptr_t address);                 /* lock held: live, and interior too */
 void ph__pinned_give(ph__memory *memory, ph__pinned *block);    /* lock held; its stream has been released */
 void ph__pinned_destroy(ph__memory *memory, ph__pinned *block); /* back to the driver. No lock held */
-void ph__held_process(ph__memory *memory);     /* lets go what only dead pools held. settling held */
-ph__pinned *ph__pinned_collect(ph_pool *pool); /* lock held: all free ones, a list */
+ph__pinned *ph__pinned_collect(ph_pool *pool);                  /* lock held: all free ones, a list */
+void ph__pinned_close(ph__memory *memory);                      /* at the end: all of them */
+
+/* ---- held.c ---- */
+/* A block that the user has freed waits for its readers. No lock held. */
+void ph__pinned_hold(ph__memory *memory, ph__pinned *block);
+/* The record of uses, made when there is none; NULL: no host memory. For who has freed the block, or has the
+ * lock. */
+ph__uses *ph__pinned_uses(ph__pinned *block);
+void ph__held_process(ph__memory *memory); /* lets go what only dead pools held. settling held */
 void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src);
-void ph__pinned_close(ph__memory *memory); /* at the end: all of them */
 
 /* ---- replay.c ---- */
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);

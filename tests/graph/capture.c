@@ -392,6 +392,29 @@ static void test_retained_pools(void **state)
     ph_pool_release(pool);
 }
 
+static ph_status destroy_own(ph_stream *stream, void *user)
+{
+    PH_TRY(add_one(stream, NULL));
+    ph_graph_destroy(graph);
+    return *(ph_status *)user == PH_OK ? PH_OK : ph_fail(*(ph_status *)user, "after the destroy");
+}
+
+/* The graph goes once its body has returned. */
+static void test_destroyed_by_its_body(void **state)
+{
+    (void)state;
+    ph_status result = PH_OK;
+    assert_error(ph_graph_capture(graph, world.stream, NULL, destroy_own, &result), PH_ERROR_STATE,
+                 "destroyed by its own capture function");
+    assert_false(ph_stream_is_capturing(world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    result = PH_ERROR_CALLER;
+    assert_error(ph_graph_capture(graph, world.stream, NULL, destroy_own, &result), PH_ERROR_CALLER,
+                 "after the destroy");
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_usable();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
@@ -416,6 +439,7 @@ int main(void)
         TEST(test_failed_capture_releases_the_pool),
         TEST(test_two_devices),
         TEST(test_retained_pools),
+        TEST(test_destroyed_by_its_body),
     };
     return cmocka_run_group_tests_name("graph.capture", tests, NULL, NULL);
 }

@@ -391,6 +391,30 @@ static void test_arguments(void **state)
     assert_null(hook);
 }
 
+static ph_status begin_other(const ph_graph_hook_info *info, void *user)
+{
+    return ph_graph_capture_begin(user, info->stream, NULL);
+}
+
+/* A replay-start hook that begins a capture on the replay's stream: the replay is refused, the capture goes
+ * on. */
+static void test_hook_that_captures(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    ph_hook *hook = add(graph, PH_HOOK_REPLAY_START, begin_other, other);
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE);
+    assert_native(900);
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_graph_capture_end(other, PH_OK));
+    ph_hook_remove(hook);
+    assert_ok(ph_graph_replay(other, world.stream));
+    t_all(x, 4, 1, world.stream);
+    ph_graph_destroy(other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
@@ -412,6 +436,7 @@ int main(void)
         TEST(test_destroy_from_inside),
         TEST(test_handle_outlives_the_graph),
         TEST(test_arguments),
+        TEST(test_hook_that_captures),
     };
     return cmocka_run_group_tests_name("graph.hooks", tests, NULL, NULL);
 }

@@ -259,6 +259,31 @@ static void test_update_arguments(void **state)
     ph_graph_destroy(base);
 }
 
+/* An executable that is updated for ever holds the memory of one capture beside its own. */
+static void test_updates_let_go_of_earlier_pools(void **state)
+{
+    (void)state;
+    ph_graph *base = variant((struct variant){.value = 5, .nodes = 2});
+    ph_pool *listed[4];
+    size_t count;
+    for (int i = 0; i < 5; i++) {
+        ph_pool *pool;
+        ph_graph *from = variant((struct variant){.value = 10 * i, .nodes = 2});
+        assert_ok(ph_graph_update(base, from, NULL));
+        assert_ok(ph_graph_pool(&pool, from));
+        ph_graph_destroy(from);
+        assert_ok(ph_graph_pools(listed, 4, &count, base));
+        assert_int_equal(count, 2);
+        assert_ptr_equal(listed[1], pool);
+        assert_ok(ph_graph_replay(base, world.stream));
+        t_all(x, N, 10 * i + 1, world.stream);
+    }
+    assert_ok(ph_graph_update(base, base, NULL));
+    assert_ok(ph_graph_pools(listed, 4, &count, base));
+    assert_int_equal(count, 1);
+    ph_graph_destroy(base);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
@@ -266,7 +291,7 @@ int main(void)
         TEST(test_set_each_kind),    TEST(test_set_while_in_flight),
         TEST(test_refusals),         TEST(test_enable_and_disable),
         TEST(test_update),           TEST(test_update_reasons),
-        TEST(test_update_arguments),
+        TEST(test_update_arguments), TEST(test_updates_let_go_of_earlier_pools),
     };
     return cmocka_run_group_tests_name("graph.nodes", tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/layouts.c: checkpoints of a pool, live sets, and allocation at an exact address. */
+#include "base/alloc.h"
+#include "memory/block_heap.h"
 #include "support/support.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -429,6 +431,91 @@ static void test_resize_storage_with_coalesced_small_prefixes(void **state)
     ph_free(q, w.stream);
 }
 
+/* Other streams' uses of live blocks. */
+static void test_restore_and_recorded_streams(void **state)
+{
+    (void)state;
+    static t_gate gate;
+    ph_stream *other;
+    ph_pool_checkpoint *empty;
+    assert_ok(ph_stream_create(&other, w.device, NULL));
+    assert_ok(ph_pool_checkpoint_create(&empty, pool));
+    assert_ok(ph_pool_begin(pool));
+    int32_t *p = allocate(400);
+    assert_ok(ph_pool_end(pool));
+    atomic_store(&gate.open, 0);
+    assert_ok(t_gate_wait(&gate, other));
+    assert_ok(t_fill(&w, other, p, 100, 7));
+    assert_ok(ph_record_stream(p, other));
+    assert_error(ph_pool_checkpoint_restore(pool, empty), PH_ERROR_STATE, "other streams");
+    ph_free(p, w.stream);
+    assert_error(ph_pool_checkpoint_restore(pool, empty), PH_ERROR_STATE, "other streams");
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(other));
+    assert_ok(ph_pool_checkpoint_restore(pool, empty));
+    ph_pool_checkpoint_destroy(empty);
+    ph_stream_destroy(other);
+}
+
+static ph_status record_in_capture(ph_stream *stream, void *user)
+{
+    ph_stream *fork = *(ph_stream **)user;
+    void *p;
+    PH_TRY(ph_stream_wait_stream(fork, stream));
+    PH_TRY(ph_malloc(&p, 1, 512, stream));
+    PH_TRY(ph_memset(p, 0, 512, fork));
+    PH_TRY(ph_record_stream(p, fork));
+    PH_TRY(ph_stream_wait_stream(stream, fork));
+    *(void **)user = p;
+    return PH_OK;
+}
+
+/* Where there is no host memory for the restore, blocks keep what was recorded for them. The layout has as
+ * many blocks as one lot of block records, and a segment more exists when it is to come back. */
+static void test_refused_restore_keeps_records(void **state)
+{
+    (void)state;
+    void *many[PH__SLAB_BLOCKS - 1], *user;
+    ph_stream *fork;
+    ph_graph *graph;
+    ph_pool_checkpoint *full;
+    const ph_capture_options options = {.pool = pool};
+    assert_ok(ph_stream_create(&fork, w.device, NULL));
+    assert_ok(ph_pool_begin(pool));
+    for (size_t i = 0; i < PH__SLAB_BLOCKS - 1; i++)
+        many[i] = allocate(512);
+    assert_ok(ph_pool_checkpoint_create(&full, pool));
+    for (size_t i = 0; i < PH__SLAB_BLOCKS - 1; i++)
+        ph_free(many[i], w.stream);
+    void *large = allocate(20 * MIB), *first = allocate(1024);
+    assert_ok(ph_pool_end(pool));
+    user = fork;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, w.stream, &options, record_in_capture, &user));
+    ph_free(first, w.stream); /* a hole, so that a block takes another record when it is made again */
+    assert_ok(ph_pool_begin(pool));
+    first = allocate(512);
+    assert_ok(ph_pool_end(pool));
+    char *before = picture();
+    ph__alloc_fail_after(2); /* the layout and what it grows by */
+    ph_status status = ph_pool_checkpoint_restore(pool, full);
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
+    assert_int_equal(status, PH_ERROR_HOST_MEMORY);
+    char *after = picture();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    ph_free(first, w.stream);
+    ph_free(large, w.stream);
+    ph_free(user, fork);
+    ph_graph_destroy(graph);
+    assert_ok(ph_pool_checkpoint_restore(pool, full));
+    for (size_t i = 0; i < PH__SLAB_BLOCKS - 1; i++)
+        ph_free(many[i], w.stream);
+    ph_pool_checkpoint_destroy(full);
+    ph_stream_destroy(fork);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +537,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_resize_storage_with_multiple_blocks_in_the_middle, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_resize_storage_with_coalesced_small_prefixes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_restore_and_recorded_streams, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_restore_keeps_records, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

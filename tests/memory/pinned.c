@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/pinned.c: pinned host memory: reuse only when no work can read it, in captures and outside. */
+#include "base/alloc.h"
 #include "support/support.h"
 #include <string.h>
 
@@ -183,6 +184,68 @@ static void test_pinned_misuse(void **state)
     t_log_stop();
 }
 
+static ph_status copy_body(ph_stream *stream, void *user)
+{
+    float *temporary;
+    PH_TRY(PH_NEW(&temporary, 8, stream));
+    PH_TRY(ph_memcpy(temporary, user, 32, stream));
+    ph_free(temporary, stream);
+    return PH_OK;
+}
+
+static int64_t live_after(int cycles, ph_graph *graph, const ph_capture_options *options, float *pinned)
+{
+    for (int i = 0; i < cycles; i++) {
+        assert_ok(ph_graph_capture(graph, w.stream, options, copy_body, pinned));
+        assert_ok(ph_graph_replay(graph, w.stream));
+        assert_ok(ph_stream_synchronize(w.stream));
+        assert_ok(ph_graph_reset(graph));
+    }
+    return ph__alloc_live();
+}
+
+/* A block that is read by one capture after the other remembers none that is over. */
+static void test_block_outlives_many_captures(void **state)
+{
+    (void)state;
+    float *pinned;
+    ph_graph *graph;
+    const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL};
+    assert_ok(ph_malloc_pinned(&pinned, 8, sizeof *pinned, w.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    int64_t few = live_after(20, graph, &options, pinned);
+    assert_true(live_after(200, graph, &options, pinned) < few + 100);
+    ph_free_pinned(pinned, w.stream);
+    ph_graph_destroy(graph);
+}
+
+/* A pool that its user keeps: blocks that its captures copied from are free when the graphs are gone. */
+static void test_blocks_return_with_the_last_graph(void **state)
+{
+    (void)state;
+    ph_pool *pool;
+    ph_graph *graph;
+    ph_memory_stats stats;
+    assert_ok(ph_pool_create(&pool, w.device, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    const ph_capture_options options = {.pool = pool, .mode = PH_CAPTURE_THREAD_LOCAL};
+    for (int i = 0; i < 50; i++) {
+        float *pinned;
+        assert_ok(ph_graph_capture_begin(graph, w.stream, &options));
+        assert_ok(ph_malloc_pinned(&pinned, 8, sizeof *pinned, w.stream));
+        assert_ok(copy_body(w.stream, pinned));
+        ph_free_pinned(pinned, w.stream);
+        assert_ok(ph_graph_capture_end(graph, PH_OK));
+        assert_ok(ph_graph_replay(graph, w.stream));
+        assert_ok(ph_stream_synchronize(w.stream));
+        assert_ok(ph_graph_reset(graph));
+        assert_ok(ph_pool_stats(&stats, pool)); /* asks the events */
+    }
+    assert_true(stats.pinned_reserved <= (size_t)4 * 512);
+    ph_graph_destroy(graph);
+    ph_pool_release(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +255,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pin_used_of_another_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freed_block_waits_for_its_copy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pinned_misuse, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_block_outlives_many_captures, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_blocks_return_with_the_last_graph, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

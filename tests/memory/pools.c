@@ -573,6 +573,39 @@ static void test_sources_that_fail(void **state)
     ph_pool_release(pool);
 }
 
+/* A pool that nobody holds is still named by its live blocks, and can be held again. */
+static void test_pool_held_again(void **state)
+{
+    (void)state;
+    ph_pool *pool;
+    ph_graph *graph;
+    ph_allocation found;
+    assert_ok(ph_pool_create(&pool, w.device, NULL));
+    assert_ok(ph_pool_begin(pool));
+    void *p = allocate(100, w.stream);
+    assert_ok(ph_pool_end(pool));
+    ph_pool_release(pool);
+    for (int i = 0; i < 20; i++) {
+        assert_ok(ph_memory_lookup(&found, w.device, p));
+        assert_ptr_equal(found.pool, pool);
+        assert_int_equal(ph_pool_use_count(found.pool), 0);
+        assert_ptr_equal(ph_pool_retain(found.pool), pool);
+        assert_int_equal(ph_pool_use_count(pool), 1);
+        ph_pool_release(pool);
+        assert_ok(ph_pool_begin(pool));
+        assert_ok(ph_pool_end(pool));
+    }
+    const ph_capture_options options = {.pool = pool};
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, w.stream, &options));
+    assert_ok(ph_memset(p, 0, 100, w.stream));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph_free(p, w.stream);
+    assert_ok(ph_graph_replay(graph, w.stream));
+    ph_graph_destroy(graph);
+    assert_ok(ph_device_synchronize(w.device));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +625,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nccl_mem_alloc_addresses_in_random_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sources_that_fail, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pool_held_again, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/streams.c: blocks and streams: record_stream, reuse inside a capture, routing by stream,
  * destroyed streams. */
+#include "device/device.h"
 #include "support/support.h"
 #include <string.h>
 
@@ -328,6 +329,116 @@ static void test_misuse(void **state)
     assert_null(p);
 }
 
+/* Eager work and replays on another stream, which use the same memory of a pool one after the other. */
+static void test_eager_work_then_replays(void **state)
+{
+    (void)state;
+    static t_gate gate;
+    ph_pool *pool;
+    ph_graph *graph;
+    int32_t *eager, *captured;
+    atomic_store(&gate.open, 0);
+    assert_ok(ph_pool_create(&pool, w.device, NULL));
+    assert_ok(ph_pool_begin(pool));
+    eager = allocate(400, s1);
+    assert_ok(ph_pool_end(pool));
+    assert_ok(t_gate_wait(&gate, s1));
+    assert_ok(t_fill(&w, s1, eager, 100, 7));
+    ph_free(eager, s1);
+    const ph_capture_options options = {.pool = pool};
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, s0, &options));
+    assert_ok(ph_stream_wait_stream(s1, s0)); /* its memory comes along */
+    captured = allocate(400, s1);
+    assert_ptr_equal(captured, eager);
+    assert_ok(t_fill(&w, s1, captured, 100, 3));
+    assert_ok(ph_stream_wait_stream(s0, s1));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    bool done = true;
+    ph_event *event;
+    assert_ok(ph_event_create(&event, w.device, NULL));
+    assert_ok(ph_graph_replay(graph, s2));
+    assert_ok(ph_event_record(event, s2));
+    assert_ok(ph_event_query(&done, event));
+    assert_false(done);
+    t_gate_open(&gate);
+    assert_ok(ph_device_synchronize(w.device));
+    t_all(captured, 100, 3, s2);
+    ph_event_destroy(event);
+    ph_free(captured, s1);
+    ph_graph_destroy(graph);
+    ph_pool_release(pool);
+}
+
+static ph_status fill_behind_gate(ph_stream *stream, void *user)
+{
+    int32_t *y = allocate(400, stream);
+    PH_TRY(t_gate_wait(user, stream));
+    PH_TRY(t_fill(&w, stream, y, 100, 7));
+    ph_free(y, stream);
+    return PH_OK;
+}
+
+static void test_replays_then_eager_work(void **state)
+{
+    (void)state;
+    static t_gate gate;
+    ph_pool *pool;
+    ph_graph *graph;
+    bool done = true;
+    ph_event *event;
+    atomic_store(&gate.open, 0);
+    assert_ok(ph_pool_create(&pool, w.device, NULL));
+    const ph_capture_options options = {.pool = pool};
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s0, &options, fill_behind_gate, &gate));
+    assert_ok(ph_graph_replay(graph, s2));
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_pool_begin(pool));
+    int32_t *y = allocate(400, s0);
+    assert_ok(ph_pool_end(pool));
+    assert_ok(t_fill(&w, s0, y, 100, 3));
+    assert_ok(ph_event_create(&event, w.device, NULL));
+    assert_ok(ph_event_record(event, s0));
+    assert_ok(ph_event_query(&done, event));
+    assert_false(done);
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(s2));
+    t_all(y, 100, 3, s0);
+    ph_event_destroy(event);
+    ph_free(y, s0);
+    ph_graph_destroy(graph);
+    ph_pool_release(pool);
+}
+
+static void capture_often(int cycles, ph_graph *graph, void *p)
+{
+    for (int i = 0; i < cycles; i++) {
+        assert_ok(ph_graph_capture_begin(graph, s0, NULL));
+        assert_ok(ph_stream_wait_stream(s1, s0));
+        assert_ok(ph_memset(p, 0, 512, s1));
+        assert_ok(ph_record_stream(p, s1));
+        assert_ok(ph_stream_wait_stream(s0, s1));
+        assert_ok(ph_graph_capture_end(graph, PH_OK));
+        assert_ok(ph_graph_reset(graph));
+    }
+}
+
+/* What captures recorded for a block that outlives them is not remembered. */
+static void test_block_recorded_in_many_captures(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    void *p = allocate(512, s0);
+    assert_ok(ph_graph_create(&graph, NULL));
+    capture_often(3, graph, p);
+    int references = atomic_load(&s1->references);
+    capture_often(20, graph, p);
+    assert_int_equal(atomic_load(&s1->references), references);
+    ph_free(p, s0);
+    ph_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +452,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_destroyed_streams_leave_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_release_in_capture_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_misuse, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_eager_work_then_replays, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replays_then_eager_work, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_block_recorded_in_many_captures, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,8 +172,50 @@ static void test_all_at_once(void **state)
     t_close(&w);
 }
 
+/* ---- requests on a stream whose captures come and go, pools included ---- */
+static atomic_bool over;
+
+static void *request_on(void *stream)
+{
+    while (!atomic_load(&over)) {
+        void *p = NULL;
+        if (ph_malloc(&p, 1, 3000, stream) == PH_OK)
+            ph_free(p, stream);
+        if (ph_malloc_pinned(&p, 1, 3000, stream) == PH_OK)
+            ph_free_pinned(p, stream);
+    }
+    return NULL;
+}
+
+static void test_requests_outlive_their_capture(void **state)
+{
+    (void)state;
+    pthread_t threads[2];
+    const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    t_open(&w, NULL);
+    t_log_start(); /* empty graphs */
+    atomic_store(&over, false);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, request_on, w.stream), 0);
+    for (int i = 0; i < (t_nightly() ? 20000 : 1000); i++) {
+        ph_graph *graph;
+        assert_ok(ph_graph_create(&graph, NULL));
+        assert_ok(ph_graph_capture_begin(graph, w.stream, &options));
+        assert_ok(ph_graph_capture_end(graph, PH_OK));
+        ph_graph_destroy(graph);
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    t_log_stop();
+    t_close(&w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_at_once)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_requests_outlive_their_capture),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

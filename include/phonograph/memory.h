@@ -118,7 +118,7 @@ typedef struct ph_memory_stats {
 PH_CALL ph_memory_get_stats(ph_memory_stats *out, const ph_device *device); /* all pools together */
 PH_CALL ph_pool_stats(ph_memory_stats *out, const ph_pool *pool);           /* one pool */
 PH_CALL ph_memory_reset_peaks(ph_device *device);                           /* peak := current, for the device and each pool */
-PH_CALL ph_memory_reset_accumulated(ph_device *device);                     /* added and removed := 0 */
+PH_CALL ph_memory_reset_accumulated(ph_device *device);                     /* added and removed, ooms and retries := 0 */
 
 /* The whole state as JSON (docs/memory.md has the schema): segments with their pool, stream and blocks; with history, the events. pool
  * NULL: all pools. *out is freed with ph_string_free. */

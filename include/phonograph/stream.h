@@ -60,7 +60,7 @@ PH_CALL ph_event_record(ph_event *event, ph_stream *stream);
  * a stream outside it, waited for on a capturing stream (CAPTURE, 905), the legacy default stream as the waiter (CAPTURE, 906),
  * an event of a capture that is over (CAPTURE, 907). WRONG_DEVICE for an event of another device.
  * An event that was never recorded is no wait; but an external one waited for on a capturing stream becomes a node in any case, and each
- * replay waits for what was recorded last by then. */
+ * replay waits for what was recorded last when it is launched. */
 PH_CALL ph_stream_wait_event(ph_stream *stream, ph_event *event);
 
 /* stream waits for all that was submitted to `other` so far: an event recorded and waited for in one call. */

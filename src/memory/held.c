@@ -11,7 +11,6 @@ void ph__pinned_hold(ph__memory *memory, ph__pinned *block)
     ph__spin_unlock(&memory->lock);
 }
 
-/* The record of uses of a freed block, which only this thread touches; NULL without memory. */
 ph__uses *ph__pinned_uses(ph__pinned *block)
 {
     if (!block->uses && (block->uses = ph__uses_create()) != NULL) {

@@ -33,8 +33,11 @@ static ph_status show_device(const char *name)
     return PH_OK;
 }
 
-static ph_status show_driver(const ph_driver_info *driver)
+/* A build lists the drivers that it has: *cuda tells whether that is one of them. */
+static ph_status show_driver(const ph_driver_info *driver, void *user)
 {
+    bool *cuda = user;
+    *cuda = *cuda || strcmp(driver->name, "cuda") == 0;
     (void)printf("  %-6s ", driver->name);
     if (driver->reason[0]) {
         (void)fputs("cannot be used: ", stdout);
@@ -51,18 +54,31 @@ static ph_status show_driver(const ph_driver_info *driver)
     return PH_OK;
 }
 
-static ph_status show_all_devices(const ph_driver_info *driver)
+static bool show_device_or_why_not(const char *name)
 {
+    if (show_device(name) == PH_OK)
+        return true;
+    (void)fputs("  ", stdout);
+    cli_put_text(stdout, name);
+    (void)fputs(": ", stdout);
+    cli_put_text(stdout, ph_error_last()->message);
+    (void)putchar('\n');
+    return false;
+}
+
+static ph_status show_all_devices(const ph_driver_info *driver, void *user)
+{
+    bool *all = user;
     char name[40];
     for (uint32_t i = 0; !driver->reason[0] && i < driver->device_count; i++) {
         (void)snprintf(name, sizeof name, driver->device_count > 1 ? "%s:%" PRIu32 : "%s", driver->name, i);
-        PH_TRY(show_device(name));
+        *all = show_device_or_why_not(name) && *all;
     }
     return PH_OK;
 }
 
 /* NOT_FOUND is the end of the list. */
-static ph_status for_each_driver(ph_status (*visit)(const ph_driver_info *driver))
+static ph_status for_each_driver(ph_status (*visit)(const ph_driver_info *driver, void *user), void *user)
 {
     ph_driver_info driver;
     for (size_t i = 0;; i++) {
@@ -70,20 +86,24 @@ static ph_status for_each_driver(ph_status (*visit)(const ph_driver_info *driver
         if (st == PH_ERROR_NOT_FOUND)
             return PH_OK;
         PH_TRY(st);
-        PH_TRY(visit(&driver));
+        PH_TRY(visit(&driver, user));
     }
 }
 
-static ph_status show(char *const *names, size_t count)
+static ph_status show(bool *all, char *const *names, size_t count)
 {
+    bool cuda = false;
+    *all = true;
     (void)printf("phonograph %s (this command was compiled for %d.%d.%d)\n\ndrivers\n", ph_version(),
                  PH_VERSION_MAJOR, PH_VERSION_MINOR, PH_VERSION_PATCH);
-    PH_TRY(for_each_driver(show_driver));
+    PH_TRY(for_each_driver(show_driver, &cuda));
+    if (!cuda)
+        (void)printf("  %-6s not in this build\n", "cuda");
     (void)printf("\ndevices\n");
     if (count == 0)
-        return for_each_driver(show_all_devices);
+        return for_each_driver(show_all_devices, all);
     for (size_t i = 0; i < count; i++)
-        PH_TRY(show_device(names[i]));
+        *all = show_device_or_why_not(names[i]) && *all;
     return PH_OK;
 }
 
@@ -104,8 +124,14 @@ int cli_info(int argc, char **argv)
         else
             status = cli_usage_error("info: unknown argument '%s'", argv[i]);
     }
-    if (status == EXIT_SUCCESS && show(names, count) != PH_OK)
+    bool all = true;
+    if (status == EXIT_SUCCESS && show(&all, names, count) != PH_OK)
         status = cli_failed();
+    if (!all) {
+        (void)fflush(stdout); /* the reasons stand before this line where both go to one place */
+        (void)fputs("phonograph: not every device can be opened\n", stderr);
+        status = EXIT_FAILURE;
+    }
     free(names);
     return status;
 }

@@ -38,7 +38,7 @@ static ph_status say_why(const struct source *s, const json_error_t *error, cons
     if (s->too_long)
         return ph_fail(PH_ERROR_IO, "%s: longer than %zu bytes", path, most_bytes);
     if (s->bytes == 0)
-        return ph_fail(PH_ERROR_IO, "%s: the file is empty", path);
+        return ph_fail(PH_ERROR_IO, "%s: empty", path);
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory)
         return ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to read it", path);
@@ -48,7 +48,12 @@ static ph_status say_why(const struct source *s, const json_error_t *error, cons
                        error->column);
     return ph_fail(
         PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
-        code == json_error_premature_end_of_input ? "the file is truncated: " : "no JSON: ", error->text);
+        code == json_error_premature_end_of_input ? "truncated: " : "no JSON: ", error->text);
+}
+
+const char *load_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
 ph_status load_json(json_t **out, const char *path)
@@ -60,7 +65,7 @@ ph_status load_json(json_t **out, const char *path)
         return ph_fail(PH_ERROR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     json_error_t error;
     *out = json_load_callback(read_some, &s, JSON_REJECT_DUPLICATES, &error);
-    ph_status st = *out ? PH_OK : say_why(&s, &error, path);
+    ph_status st = *out ? PH_OK : say_why(&s, &error, load_name(path));
     if (!standard_input)
         (void)fclose(s.file);
     return st;

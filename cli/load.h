@@ -5,6 +5,9 @@
 #include <jansson.h>
 #include <phonograph/status.h>
 
+/* How messages call it: "-" is standard input. */
+const char *load_name(const char *path);
+
 /* Reads the whole file. Errors: IO, with line and column for what is no JSON. */
 ph_status load_json(json_t **out, const char *path);
 

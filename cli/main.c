@@ -56,13 +56,22 @@ void cli_put_text(FILE *out, const char *text)
     }
 }
 
+/* Wherever it stands: nobody who asks for help is told what else is wrong. */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "help") == 0 || asks_for_help(argc, argv)) {
         usage(stdout);
         return EXIT_SUCCESS;
     }

@@ -193,7 +193,8 @@ static ph_status check_edges(const file_record *record, const place *at, size_t 
         if (met[n] != record->nodes[n].dependent_count)
             return no_such_edge(at, n, "dependents", record->nodes[n].dependents[met[n]]);
     if (edges != record->edge_count)
-        return bad_field(at, "edge_count", "is %zu, but there are %zu edges", record->edge_count, edges);
+        return bad_field(at, "edge_count", "is %zu, but there %s %zu edge%s", record->edge_count,
+                         edges == 1 ? "is" : "are", edges, edges == 1 ? "" : "s");
     return PH_OK;
 }
 
@@ -201,6 +202,8 @@ static ph_status read_header(const place *at, json_t *object, uint64_t *nodes, u
 {
     const char *format;
     uint64_t version;
+    if (!at->up && !json_object_get(object, "format"))
+        return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it has no \"format\"", at->path);
     PH_TRY(get_string(&format, at, object, "format"));
     if (strcmp(format, "phonograph.record") != 0)
         return bad_field(at, "format", "is \"%.60s\", expected \"phonograph.record\"", format);
@@ -239,7 +242,7 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
 
 ph_status file_record_read(file_record **out, const char *path)
 {
-    place at = {.index = NO_INDEX, .path = path};
+    place at = {.index = NO_INDEX, .path = load_name(path)};
     json_t *json;
     *out = NULL;
     PH_TRY(load_json(&json, path));

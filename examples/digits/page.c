@@ -52,6 +52,7 @@ static const char style[] =
     "th,td{padding:.35rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}\n"
     "thead th{color:var(--soft);font-weight:600}tbody th{font-weight:400}.numbers td,.numbers thead "
     "th+th{text-align:right}\n"
+    "@media(max-width:30rem){.numbers th,.numbers td{padding:.35rem .2rem}}\n"
     "details{margin-top:.8rem}summary{cursor:pointer;color:var(--soft)}\n";
 
 static double per_step(const run *r, const trainer *t)
@@ -117,7 +118,7 @@ static void put_table(FILE *out, const report *r)
                   b->edges);
     (void)fprintf(out, "<tr><th scope=\"row\">capture and instantiate</th><td>–</td><td>%.0f µs</td></tr>\n",
                   b->capture_us);
-    (void)fprintf(out, "<tr><th scope=\"row\">last loss</th><td>%.9g</td><td>%.9g</td></tr>\n",
+    (void)fprintf(out, "<tr><th scope=\"row\">last loss</th><td>%.6g</td><td>%.6g</td></tr>\n",
                   (double)a->losses[t->steps - 1], (double)b->losses[t->steps - 1]);
     (void)fprintf(out, "<tr><th scope=\"row\">accuracy, held out</th><td>%.2f %%</td><td>%.2f %%</td></tr>\n",
                   run_accuracy(a, t), run_accuracy(b, t));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* saxpy: the smallest whole program: one kernel, captured twice in a row, replayed a thousand times, checked.
- */
+/* saxpy: the smallest whole program: a step of two launches, captured, replayed a thousand times, checked. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,9 @@
  *         if (st) break;
  *     }
  *
- * Reaching the end of the block ends the capture. Leaving it early (break, return, goto) aborts; st keeps the status it had, or is
- * CALLER when that was PH_OK. Its limits: no longjmp out of it, `continue` means the end of the block, and one a source line. */
+ * Reaching the end of the block ends the capture. Leaving it early (break, return, goto) aborts; st keeps the
+ * status it had, or is CALLER when that was PH_OK. Its limits: no longjmp out of it, `continue` means the end
+ * of the block, and one a source line. */
 #ifndef PHONOGRAPH_BLOCK_H
 #define PHONOGRAPH_BLOCK_H
 #include <phonograph/graph.h>
@@ -19,9 +20,10 @@ typedef struct ph_scope {
     int stage; /* 0 begun, 1 in the body, 2 done */
 } ph_scope;
 
-static inline ph_scope ph_scope_enter(ph_status *status, ph_graph *graph, ph_stream *stream, const ph_capture_options *options)
+static inline ph_scope ph_scope_enter(ph_status *status, ph_graph *graph, ph_stream *stream,
+                                      const ph_capture_options *options)
 {
-    ph_scope scope = { status, graph, 0 };
+    ph_scope scope = {status, graph, 0};
     *status = ph_graph_capture_begin(graph, stream, options);
     if (*status != PH_OK)
         scope.stage = 2;
@@ -47,13 +49,15 @@ static inline void ph_scope_leave(ph_scope *scope)
     if (scope->stage == 1) {
         scope->stage = 2;
         if (*scope->status == PH_OK)
-            *scope->status = ph_fail(PH_ERROR_CALLER, "the capture block was left early, with no error in its status");
+            *scope->status =
+                ph_fail(PH_ERROR_CALLER, "the capture block was left early, with no error in its status: set "
+                                         "it before leaving, or reach the end of the block");
         *scope->status = ph_graph_capture_end(scope->graph, *scope->status);
     }
 }
 
 #define PH_CAT_(a, b) a##b
-#define PH_CAT(a, b) PH_CAT_(a, b)
+#define PH_CAT(a, b)  PH_CAT_(a, b)
 #define PH_GRAPH(st, graph, stream, ...)                                                                     \
     for (ph_scope PH_CAT(ph_scope_, __LINE__) __attribute__((cleanup(ph_scope_leave))) =                     \
              ph_scope_enter(&(st), (graph), (stream), __VA_ARGS__);                                          \

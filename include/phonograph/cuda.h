@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/cuda.h: NVIDIA's handles, typed without the toolkit. The CUDA driver itself is not part of this version: on the host device
- * every call here answers UNSUPPORTED (after the same checks of state), never NULL with PH_OK. */
+/* phonograph/cuda.h: NVIDIA's handles, typed without the toolkit. The CUDA driver itself is not part of this
+ * version: on the host device every call here answers UNSUPPORTED (after the same checks of state), never
+ * NULL with PH_OK. */
 #ifndef PHONOGRAPH_CUDA_H
 #define PHONOGRAPH_CUDA_H
 #include <phonograph/graph.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/graph.h: the graph object: capture work once, replay it with one launch. docs/graph-states.md has the table of what every
- * call does in every state; a refused call leaves the graph as it was. */
+/* phonograph/graph.h: the graph object: capture work once, replay it with one launch. docs/graph-states.md
+ * has the table of what every call does in every state; a refused call leaves the graph as it was. */
 #ifndef PHONOGRAPH_GRAPH_H
 #define PHONOGRAPH_GRAPH_H
 #include <phonograph/kernel.h>
@@ -15,93 +15,112 @@ typedef enum ph_graph_state {
     PH_GRAPH_CAPTURING = 1, /* between begin and end */
     PH_GRAPH_ENDED = 2,     /* captured with keep_graph, no executable */
     PH_GRAPH_READY = 3,     /* has an executable */
-    PH_GRAPH_FAILED = 4     /* the capture or the instantiation failed; answers with its own message until reset */
+    PH_GRAPH_FAILED = 4     /* the capture failed; answers with its own message until reset */
 } ph_graph_state;
 
 typedef struct ph_graph_options {
-    bool keep_graph; /* the template stays visible: instantiate, raw handles and debug_dump at any time, edits before instantiate */
+    bool keep_graph; /* the template stays visible: instantiate, raw handles and debug_dump at any time, edits
+                        before instantiate */
     uint64_t reserved[4];
 } ph_graph_options;
 
-/* A graph is externally synchronised: one thread at a time, except where a call says otherwise. Its device is its capture stream's. */
+/* A graph is externally synchronised: one thread at a time, except where a call says otherwise. Its device is
+ * its capture stream's. */
 PH_CALL ph_graph_create(ph_graph **out, const ph_graph_options *options);
 /* Resets it first; a capture left open is aborted. Legal while replays are in flight. Takes NULL. */
 PH_API void ph_graph_destroy(ph_graph *graph);
 PH_API ph_graph_state ph_graph_get_state(const ph_graph *graph);
 
 typedef struct ph_capture_options {
-    ph_pool *pool;              /* allocations of the capture come from here; NULL: a pool of its own */
+    ph_pool *pool; /* allocations of the capture come from here; NULL: a pool of its own */
     ph_capture_mode mode;
-    bool check_input_liveness;  /* every replay first checks that the memory which the nodes address is still allocated */
-    bool enable_annotations;    /* refused (UNSUPPORTED): annotations are not part of this version */
-    bool prepare;               /* first synchronizes the device and trims its caches, as torch.cuda.graph does on entry: blocks */
+    bool check_input_liveness; /* every replay first checks that the memory which the nodes address is still
+                                  allocated */
+    bool enable_annotations;   /* refused (UNSUPPORTED): annotations are not part of this version */
+    bool prepare; /* first synchronizes the device and trims its caches, as torch.cuda.graph does on entry:
+                     blocks */
     uint64_t reserved[4];
 } ph_capture_options;
 
-/* Captures what body submits to stream (and to streams that join the capture by events), then instantiates, unless keep_graph.
- * body's failure aborts the capture and is returned, its error record untouched. A capture is a transaction: whatever goes
- * wrong, stream, routing, pools and graph object are restored, and the same stream can capture again at once; blocks already
- * handed out stay valid until they are freed. An empty capture is a warning, not an error. Begin never synchronizes.
- * Errors: STATE (see the table), DEFAULT_STREAM, POOL_BUSY, CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. */
+/* Captures what body submits to stream (and to streams that join the capture by events), then instantiates,
+ * unless keep_graph. body's failure aborts the capture and is returned, its error record untouched. A capture
+ * is a transaction: whatever goes wrong, stream, routing, pools and graph object are restored, and the same
+ * stream can capture again at once; blocks already handed out stay valid until they are freed. An empty
+ * capture is a warning, not an error. Begin never synchronizes. Errors: STATE (see the table),
+ * DEFAULT_STREAM, POOL_BUSY, CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. */
 typedef ph_status (*ph_capture_fn)(ph_stream *stream, void *user);
-PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options, ph_capture_fn body, void *user);
+PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
+                         ph_capture_fn body, void *user);
 
-/* The open form. end: body not PH_OK aborts, and returns body with the record untouched. In modes other than relaxed, end belongs to the
- * thread of begin: another one gets CAPTURE, 908, the graph is FAILED, and the capture is completed when its owner ends it. */
+/* The open form. end: body not PH_OK aborts, and returns body with the record untouched. In modes other than
+ * relaxed, end belongs to the thread of begin: another one gets CAPTURE, 908, the graph is FAILED, and the
+ * capture is completed when its owner ends it. */
 PH_CALL ph_graph_capture_begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options);
 PH_CALL ph_graph_capture_end(ph_graph *graph, ph_status body);
-PH_API void ph_graph_capture_abort(ph_graph *graph); /* CAPTURING: ends and drops the capture; the graph is NEW. Otherwise nothing */
+PH_API void ph_graph_capture_abort(
+    ph_graph *graph); /* CAPTURING: ends and drops the capture; the graph is NEW. Otherwise nothing */
 
-/* keep_graph only: makes (or makes again) the executable of the template. Without it the capture's end did that already. */
+/* keep_graph only: makes (or makes again) the executable of the template. Without it the capture's end did
+ * that already. */
 PH_CALL ph_graph_instantiate(ph_graph *graph);
 
-/* Launches the whole graph on any stream of its device, asynchronously. ENDED: instantiates first. Replays of graphs that share a pool, and
- * of one graph, are ordered, also across streams. On a stream that is capturing: CAPTURE, 900, as CUDA's driver; that capture goes on.
- * Errors: FAILED: the capture's own status and message; STALE_INPUT (check_input_liveness); WRONG_DEVICE. Thread-safe against other graphs. */
+/* Launches the whole graph on any stream of its device, asynchronously. ENDED: instantiates first. Replays of
+ * graphs that share a pool, and of one graph, are ordered, also across streams. On a stream that is
+ * capturing: CAPTURE, 900, as CUDA's driver; that capture goes on. Errors: FAILED: the capture's own status
+ * and message; STALE_INPUT (check_input_liveness); WRONG_DEVICE. Thread-safe against other graphs. */
 PH_CALL ph_graph_replay(ph_graph *graph, ph_stream *stream);
 
-/* Drops template, executable, pool references and registrations of this capture; the object can capture again. Live blocks of its pool
- * stay valid. CAPTURING: aborts. Never blocks, except for retained objects that asked for it. */
+/* Drops template, executable, pool references and registrations of this capture; the object can capture
+ * again. Live blocks of its pool stay valid. CAPTURING: aborts. Never blocks, except for retained objects
+ * that asked for it. */
 PH_CALL ph_graph_reset(ph_graph *graph);
 
-/* The pool of the capture: borrowed; retain it to keep it. pools: *count pools, at most capacity written (pools may be NULL for 0). */
+/* The pool of the capture: borrowed; retain it to keep it. pools: *count pools, at most capacity written
+ * (pools may be NULL for 0). */
 PH_CALL ph_graph_pool(ph_pool **out, ph_graph *graph);
 PH_CALL ph_graph_pools(ph_pool **pools, size_t capacity, size_t *count, const ph_graph *graph);
 /* Keeps one more pool for the graph's life; only while capturing. Repeating it is no error. */
 PH_CALL ph_graph_retain_pool(ph_graph *graph, ph_pool *pool);
 
-/* Calls release(object) when the graph is reset or destroyed, in order of registration; synchronize: only after every stream that
- * replayed it is done (blocks). Legal in every state. */
+/* Calls release(object) when the graph is reset or destroyed, in order of registration; synchronize: only
+ * after every stream that replayed it is done (blocks). Legal in every state. */
 typedef void (*ph_release_fn)(void *object);
 PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize);
 
-/* The driver's own handles, for code of that driver: a CUgraph / CUgraphExec (typed: cuda.h), on the host device a ph_host_graph (host.h).
- * raw needs keep_graph, or to be inside a capture-end hook; raw_exec an executable. Valid until the next instantiate or reset. */
+/* The driver's own handles, for code of that driver: a CUgraph / CUgraphExec (typed: cuda.h), on the host
+ * device a ph_host_graph (host.h). raw needs keep_graph, or to be inside a capture-end hook; raw_exec an
+ * executable. Valid until the next instantiate or reset. */
 PH_CALL ph_graph_raw(void **out, ph_graph *graph);
 PH_CALL ph_graph_raw_exec(void **out, ph_graph *graph);
 
-/* Writes the template as Graphviz DOT; verbose adds parameters. The file is replaced whole or not at all (IO). Any state that has a record. */
+/* Writes the template as Graphviz DOT; verbose adds parameters. The file is replaced whole or not at all
+ * (IO). Any state that has a record. */
 PH_CALL ph_graph_debug_dump(ph_graph *graph, const char *path, bool verbose);
 
-/* ---- nodes ---- indices are the record's (record.h), valid for the life of the capture. Changes apply to later replays; replays in flight keep
- * what they had. They need an executable (READY); a new instantiate starts again from the template. */
-PH_CALL ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch_config *config, const void *args, size_t args_size);
+/* ---- nodes ---- indices are the record's (record.h), valid for the life of the capture. Changes apply to
+ * later replays; replays in flight keep what they had. They need an executable (READY); a new instantiate
+ * starts again from the template. NOT_FOUND: no such node. ARGUMENT: a node of another kind. set_launch: the
+ * kernel stays; config and args replace the old ones whole (config NULL: one block of one thread, as in
+ * ph_launch). set_memset: elements of the size that was captured. */
+PH_CALL ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch_config *config,
+                                 const void *args, size_t args_size);
 PH_CALL ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, const void *src, size_t bytes);
 PH_CALL ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint32_t value, size_t count);
 PH_CALL ph_graph_node_set_host(ph_graph *graph, size_t node, ph_host_fn fn, void *user);
-/* Kernel, memcpy and memset nodes only (UNSUPPORTED otherwise): a disabled node does nothing but keeps its place in the order. */
+/* Kernel, memcpy and memset nodes only (UNSUPPORTED otherwise): a disabled node does nothing, and its
+ * edges still order the others. What it would have written keeps its old contents. */
 PH_CALL ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled);
 PH_CALL ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node);
 
-/* Gives the executable the parameters of another capture of the same shape. MISMATCH: *out says which node differs and how; the
- * executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and stays as it is, but its pools (until the
- * next update) and kernels are retained by graph from now on. */
+/* Gives the executable the parameters of another capture of the same shape. MISMATCH: *out says which node
+ * differs and how; the executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and
+ * stays as it is, but its pools (until the next update) and kernels are retained by graph from now on. */
 typedef enum ph_update_reason {
     PH_UPDATE_OK = 0,
-    PH_UPDATE_TOPOLOGY = 2,      /* CUDA's numbers: counts or dependencies differ */
+    PH_UPDATE_TOPOLOGY = 2, /* CUDA's numbers: counts or dependencies differ */
     PH_UPDATE_NODE_TYPE = 3,
-    PH_UPDATE_FUNCTION = 4,      /* another kernel where that is not allowed */
-    PH_UPDATE_PARAMETERS = 5,    /* a parameter that cannot change (a memset's element size, a copy's kind) */
+    PH_UPDATE_FUNCTION = 4,   /* another kernel where that is not allowed */
+    PH_UPDATE_PARAMETERS = 5, /* a parameter that cannot change (a memset's element size, a copy's kind) */
     PH_UPDATE_UNSUPPORTED = 6
 } ph_update_reason;
 typedef struct ph_update_result {
@@ -112,37 +131,40 @@ typedef struct ph_update_result {
 } ph_update_result;
 PH_CALL ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out);
 
-/* ---- epochs ---- every replay that may write a pool advances the pool's epoch. epoch: that of the graph's last replay, 0 before any. check_output:
- * OVERWRITTEN when a later replay, of this graph or of one that shares its pool, may have written the memory at address (it belongs
- * to that graph's capture): the message names both. NOT_FOUND: address is not memory of this graph's pools. Raw launches are
- * outside the promise. */
+/* ---- epochs ---- every replay that may write a pool advances the pool's epoch. epoch: that of the graph's
+ * last replay, 0 before any. check_output: OVERWRITTEN when a later replay, of this graph or of one that
+ * shares its pool, may have written the memory at address (it belongs to that graph's capture): the message
+ * names both. NOT_FOUND: address is not memory of this graph's pools. Raw launches are outside the promise.
+ */
 PH_API uint64_t ph_graph_epoch(const ph_graph *graph);
 PH_CALL ph_graph_check_output(ph_graph *graph, const void *address, uint64_t epoch);
 
 /* What check_input_liveness does at each replay, on demand, for any graph that has a record. */
 PH_CALL ph_graph_check_inputs(ph_graph *graph);
 
-/* ---- hooks ---- graph NULL: for every graph of the process; those run first, and their failures are logged and swallowed. A failing hook of
- * one graph: capture_start fails the begin, capture_end and instantiate fail that call (the graph is FAILED), replay_start stops the
- * replay before the launch; failures of replay_end and destroy are logged. replay_end runs even when the launch failed. No lock is held. */
+/* ---- hooks ---- graph NULL: for every graph of the process; those run first, and their failures are logged
+ * and swallowed. A failing hook of one graph: capture_start fails the begin, capture_end and instantiate fail
+ * that call (the graph is FAILED), replay_start stops the replay before the launch; failures of replay_end
+ * and destroy are logged. replay_end runs even when the launch failed. No lock is held. */
 typedef enum ph_graph_hook_point {
     PH_HOOK_CAPTURE_START = 1, /* the capture is live: submitted work is captured */
     PH_HOOK_CAPTURE_END = 2,   /* the template and the record exist, whatever keep_graph says */
     PH_HOOK_INSTANTIATE = 3,   /* the executable exists; before the template is hidden */
     PH_HOOK_REPLAY_START = 4,
     PH_HOOK_REPLAY_END = 5,
-    PH_HOOK_DESTROY = 6        /* reset or destroy of a graph that had an executable; exec_id says which */
+    PH_HOOK_DESTROY = 6 /* reset or destroy of a graph that had an executable; exec_id says which */
 } ph_graph_hook_point;
 typedef struct ph_graph_hook_info {
     ph_graph_hook_point point;
     ph_graph *graph;
-    ph_stream *stream;  /* capture or replay stream; NULL for instantiate and destroy */
-    uint64_t exec_id;   /* unique in the process; new at each instantiate; 0 when there is no executable */
+    ph_stream *stream; /* capture or replay stream; NULL for instantiate and destroy */
+    uint64_t exec_id;  /* unique in the process; new at each instantiate; 0 when there is no executable */
     uint64_t reserved[4];
 } ph_graph_hook_info;
 typedef ph_status (*ph_graph_hook_fn)(const ph_graph_hook_info *info, void *user);
 typedef struct ph_hook ph_hook;
-PH_CALL ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point point, ph_graph_hook_fn fn, void *user);
+PH_CALL ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point point, ph_graph_hook_fn fn,
+                          void *user);
 PH_API void ph_hook_remove(ph_hook *hook); /* takes NULL; also after its graph is gone */
 
 PH_END_DECLS

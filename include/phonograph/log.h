@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/log.h: where the library's warnings go. The library itself never prints. */
+/* phonograph/log.h: where the library's warnings go. It prints nothing else. */
 #ifndef PHONOGRAPH_LOG_H
 #define PHONOGRAPH_LOG_H
 #include <phonograph/export.h>
 
 PH_BEGIN_DECLS
 
-typedef enum ph_log_level { PH_LOG_WARNING = 1, PH_LOG_INFO = 2 } ph_log_level;
+typedef enum ph_log_level {
+    PH_LOG_WARNING = 1,
+    PH_LOG_INFO = 2
+} ph_log_level;
 
-/* Called on the thread that caused the message, with no lock of the library held. message: one line without a newline,
- * valid during the call. The callback may call the library. */
+/* Called on the thread that caused the message, with no lock of the library held. message: one line without a
+ * newline, valid during the call. The callback may call the library. */
 typedef void (*ph_log_fn)(ph_log_level level, const char *message, void *user);
 
-/* Replaces the callback of the process. NULL restores the default, which writes warnings to stderr as "phonograph: ...". The
- * same warning from the same cause is given at most once where repeating it would say nothing new. Thread-safe; user must
- * outlive the last message. Legal in a capture. */
+/* Replaces the callback of the process. NULL restores the default, which writes warnings to stderr, as
+ * "phonograph: warning: ...". The same warning from the same cause is given at most once where repeating it
+ * would say nothing new. Thread-safe; user must outlive the last message. Legal in a capture. */
 PH_API void ph_log_set(ph_log_fn callback, void *user);
 
 PH_END_DECLS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/record.h: the library's own picture of a captured graph: nodes, names, dimensions, parameter words, dependencies, and the
- * allocation behind each address. docs/record.md has the JSON schema. */
+/* phonograph/record.h: the library's own picture of a captured graph: nodes, names, dimensions, parameter
+ * words, dependencies, and the allocation behind each address. docs/record.md has the JSON schema. */
 #ifndef PHONOGRAPH_RECORD_H
 #define PHONOGRAPH_RECORD_H
 #include <phonograph/graph.h>
@@ -9,8 +9,8 @@ PH_BEGIN_DECLS
 
 typedef struct ph_record ph_record;
 
-/* Borrowed: valid until the graph is reset, captured again or destroyed. STATE before a capture has ended; also inside capture-end hooks.
- * Immutable: thread-safe to read. */
+/* Borrowed: valid until the graph is reset, captured again or destroyed. STATE before a capture has ended;
+ * also inside capture-end hooks. Immutable: thread-safe to read. */
 PH_CALL ph_graph_record(const ph_record **out, ph_graph *graph);
 
 typedef enum ph_node_kind {
@@ -26,23 +26,24 @@ typedef enum ph_node_kind {
 PH_API const char *ph_node_kind_name(ph_node_kind kind); /* "kernel"...; static storage */
 
 typedef struct ph_node_info {
-    size_t index;              /* topological: after all its dependencies */
+    size_t index; /* topological: after all its dependencies */
     ph_node_kind kind;
-    const char *name;          /* the kernel's; "memcpy", ... otherwise. Borrowed from the record */
-    uint32_t grid[3], block[3];/* kernels */
+    const char *name;           /* the kernel's; "memcpy", ... otherwise. Borrowed from the record */
+    uint32_t grid[3], block[3]; /* kernels */
     size_t shared_bytes;
-    size_t args_size;          /* kernels: bytes of parameters; `args` has them as captured */
+    size_t args_size; /* kernels: bytes of parameters; `args` has them as captured */
     const void *args;
-    const void *dst, *src;     /* memcpy, memset: addresses as captured */
-    size_t bytes;              /* memcpy, memset: bytes written */
-    uint32_t value, value_size;/* memset: the element and its bytes, 1 or 4 */
+    const void *dst, *src;      /* memcpy, memset: addresses as captured */
+    size_t bytes;               /* memcpy, memset: bytes written */
+    uint32_t value, value_size; /* memset: the element and its bytes, 1 or 4 */
     size_t dependency_count, dependent_count, word_count;
-    const ph_record *body;     /* PH_NODE_GRAPH: its nodes; else NULL */
+    const ph_record *body; /* PH_NODE_GRAPH: its nodes; else NULL */
     uint64_t reserved[4];
 } ph_node_info;
 PH_API size_t ph_record_node_count(const ph_record *record);
 PH_API size_t ph_record_edge_count(const ph_record *record);
-PH_CALL ph_record_node(ph_node_info *out, const ph_record *record, size_t node); /* NOT_FOUND beyond the last */
+PH_CALL ph_record_node(ph_node_info *out, const ph_record *record,
+                       size_t node); /* NOT_FOUND beyond the last */
 /* Borrowed arrays of node indices, ascending. */
 PH_API const size_t *ph_record_dependencies(const ph_record *record, size_t node);
 PH_API const size_t *ph_record_dependents(const ph_record *record, size_t node);
@@ -55,8 +56,8 @@ typedef enum ph_word_kind {
 } ph_word_kind;
 typedef struct ph_word {
     ph_word_kind kind;
-    const char *name;       /* "x" (typed parameter), "dst", "src", or "+16" (the offset) */
-    size_t offset;          /* in args; for dst 0, for src 8 */
+    const char *name; /* "x" (typed parameter), "dst", "src", or "+16" (the offset) */
+    size_t offset;    /* in args; for dst 0, for src 8 */
     uint64_t value;
     /* the allocation that the value lay in at the capture's end; base NULL when none */
     const void *base;
@@ -64,12 +65,13 @@ typedef struct ph_word {
     uint64_t generation;
     ph_pool_id pool;
     bool pinned;
-    bool internal;          /* allocated in this capture, from its own pool: never an input */
+    bool internal; /* allocated in this capture, from its own pool: never an input */
     uint64_t reserved[4];
 } ph_word;
 PH_CALL ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word);
 
-/* The whole record as JSON text (freed with ph_string_free), or into a file that is replaced whole or not at all. */
+/* The whole record as JSON text (freed with ph_string_free), or into a file that is replaced whole or not at
+ * all. */
 PH_CALL ph_record_json(char **out, const ph_record *record);
 PH_CALL ph_record_dump(const ph_record *record, const char *path);
 /* As Graphviz DOT. */

@@ -104,17 +104,22 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     return status;
 }
 
-static const char *end_advice(int result)
+static ph_status fail_end(int result, const char *call)
 {
-    switch (result) {
-    case PH__R_CAPTURE_INVALIDATED:
-        return "a call that is illegal in a capture has invalidated it; everything is restored and the "
-               "stream can capture again";
-    case PH__R_CAPTURE_UNJOINED:
-        return "join every forked stream before the end (ph_stream_wait_stream)";
-    default:
-        return "the capture is dropped and the stream can capture again";
-    }
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the captured graph");
+    if (result == PH__R_CAPTURE_UNJOINED)
+        return ph__fail_native(PH_ERROR_CAPTURE, result, "cuStreamEndCapture",
+                               "%s: a forked stream has work that the capture's stream does not wait for "
+                               "(%d, %s); join it before "
+                               "the end, with ph_stream_wait_stream(the capture's stream, the forked one)",
+                               call, result, ph__result_name(result));
+    return ph__driver_fail(
+        result, "cuStreamEndCapture", "%s: %s", call,
+        result == PH__R_CAPTURE_INVALIDATED
+            ? "a call that is illegal in a capture has invalidated it; everything is restored and the stream "
+              "can capture again"
+            : "the capture is dropped and the stream can capture again");
 }
 
 static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, const char *call)
@@ -126,9 +131,7 @@ static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, cons
     if (result == PH__R_OK)
         result = PH__R_CAPTURE_INVALIDATED;
     *graph = NULL;
-    ph_status status = result == PH__R_OUT_OF_MEMORY ? ph__fail_host_memory(call, "the captured graph")
-                                                     : ph__driver_fail(result, "cuStreamEndCapture", "%s: %s",
-                                                                       call, end_advice(result));
+    ph_status status = fail_end(result, call);
     ph_error saved;
     ph__error_save(&saved);
     driver->capture_drop(capture->stream->handle);

@@ -31,20 +31,20 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
                 return PH_OK;
             }
         }
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "", "%s: no device is usable: %s", call,
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit", "%s: no device is usable: %s", call,
                                reason);
     }
     const ph__driver *driver = find_driver(name->driver);
     if (!driver)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "",
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit",
                                "%s: this build has no %s driver; \"host\" works everywhere", call,
                                name->driver);
     driver->describe(version, &count, reason);
     if (reason[0] != '\0')
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "",
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit",
                                "%s: the %s driver cannot be used: %s", call, name->driver, reason);
     if (name->ordinal >= count)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, "",
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, "cuDeviceGet",
                                "%s: there is no device %s:%u, only %u of them", call, name->driver,
                                (unsigned)name->ordinal, (unsigned)count);
     *out = driver;
@@ -190,8 +190,7 @@ ph_status ph_driver_get_info(ph_driver_info *out, size_t index)
     while (ph__drivers[count])
         count++;
     if (index >= count)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL, "%s: index %zu, and there are %zu drivers", call,
-                               index, count);
+        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL, "%s: index %zu, and there %s %zu driver%s", call, index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
     (void)snprintf(out->name, sizeof out->name, "%s", ph__drivers[index]->name);
     ph__drivers[index]->describe(out->version, &out->device_count, out->reason);
     return PH_OK;

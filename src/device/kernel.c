@@ -52,7 +52,7 @@ static ph_status check_source(const ph_kernel_source *source, const char *call)
     if (!PH__RESERVED_OK(source))
         return ph__fail_reserved(call, "ph_kernel_source");
     if (source->args_size > 4096)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
                                "%s: kernel %s takes %zu bytes of arguments; at most 4096", call, source->name,
                                source->args_size);
     if (source->param_count != 0 && !source->params)

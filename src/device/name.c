@@ -40,6 +40,31 @@ static bool parse_bytes(const char *value, uint64_t *out)
     return true;
 }
 
+static ph_status fail_setting(const ph__config_pair *pair, const char *name, const char *call)
+{
+    static const struct {
+        const char *key, *values;
+    } known[] = {{"threads", "0 to 1024"},
+                 {"chaos", "a number from 0 to 18446744073709551615"},
+                 {"memory", "a number of bytes, with k, m or g for 2^10, 2^20 or 2^30 of them"},
+                 {"poison", "0 or 1"},
+                 {"reuse", "0 or 1"}};
+    const char *equals = pair->value[0] ? "=" : "";
+    if (pair->key[0] == '\0' && pair->value[0] == '\0')
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                               "%s: device name \"%s\" has a setting that is empty or far too long", call,
+                               name);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(pair->key, known[i].key) == 0)
+            return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                                   "%s: setting \"%s%s%s\" in device name \"%s\": %s must be %s", call,
+                                   pair->key, equals, pair->value, name, pair->key, known[i].values);
+    return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                           "%s: setting \"%s%s%s\" in device name \"%s\" is unknown; the settings are "
+                           "threads=N, chaos=SEED, memory=BYTES (k, m, g), poison=0|1, reuse=0|1",
+                           call, pair->key, equals, pair->value, name);
+}
+
 static ph_status apply_setting(ph_device_options *options, const ph__config_pair *pair, const char *name,
                                const char *call)
 {
@@ -56,11 +81,7 @@ static ph_status apply_setting(ph_device_options *options, const ph__config_pair
     else if (strcmp(pair->key, "reuse") == 0 && ph__config_bool(pair->value, &flag))
         options->no_reuse_in_capture = !flag;
     else
-        return ph__fail_native(
-            PH_ERROR_ARGUMENT, 0, NULL,
-            "%s: setting \"%s=%s\" in device name \"%s\" is unknown or malformed; the settings are "
-            "threads=N, chaos=SEED, memory=BYTES (k, m, g), poison=0|1, reuse=0|1",
-            call, pair->key, pair->value, name);
+        return fail_setting(pair, name, call);
     return PH_OK;
 }
 

@@ -31,6 +31,8 @@ static const char *remedy(ph__rule rule, int number)
     }
     if (rule == PH__RULE_COPY_PAGEABLE_CAPTURING)
         return "use pinned memory (ph_malloc_pinned), or copy outside the capture";
+    if (ph__rules[rule].public_[0][PH_CAPTURE_RELAXED] > 0)
+        return "no capture mode allows it: do it before the capture begins or after it has ended";
     return "do it before the capture begins or after it has ended, or capture in a mode that allows it";
 }
 

@@ -31,12 +31,12 @@ static ph_status look_up(place *out, ph_device *device, const void *address, con
 
 /* Refuses a range that leaves the allocation that it starts in. */
 static ph_status check_range(const place *where, const void *address, size_t bytes, const char *side,
-                             const char *call)
+                             const char *driver_call, const char *call)
 {
     if (bytes <= where->room)
         return PH_OK;
     return ph__fail_native(
-        PH_ERROR_SIZE, PH__R_INVALID_VALUE, "",
+        PH_ERROR_SIZE, PH__R_INVALID_VALUE, driver_call,
         "%s: %zu bytes at %s %p leave the allocation it points into, which ends %zu bytes after it", call,
         bytes, side, address, where->room);
 }
@@ -50,14 +50,14 @@ ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_
         return ph__fail_null(call, "src");
     uintptr_t d = (uintptr_t)copy->dst, s = (uintptr_t)copy->src;
     if (copy->bytes > UINTPTR_MAX - d || copy->bytes > UINTPTR_MAX - s)
-        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "",
+        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "cuMemcpyAsync",
                                "%s: %zu bytes run beyond the end of the address space", call, copy->bytes);
     PH_TRY(look_up(&dst, device, copy->dst, call));
     PH_TRY(look_up(&src, device, copy->src, call));
-    PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", call));
-    PH_TRY(check_range(&src, copy->src, copy->bytes, "src", call));
+    PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", "cuMemcpyAsync", call));
+    PH_TRY(check_range(&src, copy->src, copy->bytes, "src", "cuMemcpyAsync", call));
     if (d < s + copy->bytes && s < d + copy->bytes)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuMemcpyAsync",
                                "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst, copy->src,
                                copy->bytes);
     if (in_capture && (dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE))
@@ -127,19 +127,19 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
     if (!fill->dst)
         return ph__fail_null(call, "dst");
     if (__builtin_mul_overflow(fill->count, (size_t)fill->value_size, &bytes))
-        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "",
+        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "cuMemsetAsync",
                                "%s: %zu elements of %u bytes overflow", call, fill->count,
                                (unsigned)fill->value_size);
     if ((uintptr_t)fill->dst % fill->value_size != 0)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuMemsetAsync",
                                "%s: dst %p is not aligned to its %u-byte elements", call, fill->dst,
                                (unsigned)fill->value_size);
     PH_TRY(look_up(&where, device, fill->dst, call));
     if (where.kind == PH__MEMORY_PAGEABLE)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuMemsetAsync",
                                "%s: dst %p is neither device nor pinned memory of %s", call, fill->dst,
                                device->name);
-    return check_range(&where, fill->dst, bytes, "dst", call);
+    return check_range(&where, fill->dst, bytes, "dst", "cuMemsetAsync", call);
 }
 
 static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char *call)

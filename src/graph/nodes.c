@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/nodes.c: changing single nodes of an executable. */
 #include "graph/graph.h"
+#include <string.h>
+
+static const char *article_of(ph_node_kind kind)
+{
+    return strchr("aeiou", ph_node_kind_name(kind)[0]) ? "an" : "a";
+}
 
 /* What every setter looks at: the state, the index, the kind (-1: any that can be disabled). */
 static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node, int kind,
@@ -10,18 +16,18 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
     const char *call = ph__graph_calls[which].name;
     if (node >= graph->record->node_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: node %zu does not exist; the graph has %zu nodes, numbered from 0 as in its "
+                       "%s: node %zu does not exist; the graph has %zu node%s, numbered from 0 as in its "
                        "record",
-                       call, node, graph->record->node_count);
+                       call, node, graph->record->node_count, graph->record->node_count == 1 ? "" : "s");
     *out = &graph->record->nodes[node];
     const ph_node_info *info = &(*out)->info;
     if (kind >= 0 && info->kind != (ph_node_kind)kind)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: node %zu (%s) is a %s node, not a %s node", call, node,
-                       info->name, ph_node_kind_name(info->kind), ph_node_kind_name((ph_node_kind)kind));
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: node %zu (%s) is %s %s node, not a %s node", call, node,
+                       info->name, article_of(info->kind), ph_node_kind_name(info->kind), ph_node_kind_name((ph_node_kind)kind));
     if (kind < 0 && info->kind > PH_NODE_MEMSET)
         return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: node %zu is a %s node; only kernel, memcpy and memset nodes can be disabled",
-                       call, node, ph_node_kind_name(info->kind));
+                       "%s: node %zu is %s %s node; only kernel, memcpy and memset nodes can be disabled",
+                       call, node, article_of(info->kind), ph_node_kind_name(info->kind));
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
 }
 

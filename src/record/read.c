@@ -26,8 +26,8 @@ static ph_status find(const ph__record_node **out, const ph_record *record, size
         return ph__fail_null(call, "record");
     if (node >= record->node_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: node %zu does not exist; the record has %zu nodes, numbered from 0", call, node,
-                       record->node_count);
+                       "%s: node %zu does not exist; the record has %zu node%s, numbered from 0", call, node,
+                       record->node_count, record->node_count == 1 ? "" : "s");
     *out = &record->nodes[node];
     return PH_OK;
 }

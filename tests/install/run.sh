@@ -37,6 +37,14 @@ library_dir=$(pkg-config --variable=libdir phonograph)
     -Wl,-Bstatic $(pkg-config --libs phonograph) -Wl,-Bdynamic $(pkg-config --static --libs-only-other phonograph)
 "$work/static"
 
+echo "== the pages that the headers name"
+doc="$prefix/share/doc/phonograph"
+for page in $(grep -rohE 'docs/[a-z0-9-]+\.md' "$prefix/include/phonograph" | sort -u) README.md CHANGELOG.md LICENSE \
+    docs/digits-report.png; do
+    [ -s "$doc/$page" ] || { echo "$page is not installed"; exit 1; }
+done
+grep -rq 'docs/[a-z0-9-]*\.md' "$prefix/include/phonograph" || { echo "no header names a page"; exit 1; }
+
 echo "== the command"
 if [ -e "$build/bin/phonograph" ]; then
     "$prefix/bin/phonograph" info

@@ -18,11 +18,13 @@ usage: ./build.sh COMMAND [OPTIONS]
                     build and run the tests
       --preset P      dev (default), release, asan, ubsan, tsan or valgrind
       --nightly       the long form of every test (sets PH_TEST_TIER=nightly)
-  bench [ARGS]      build and run every benchmark (ARGS go to each)
+  bench [ARGS]      build and run every benchmark (ARGS go to each: rounds, and a file for JSON lines,
+                    where a benchmark takes them)
   install [--prefix DIR]
                     build and install the library and the command phonograph (default: /usr/local)
   setup             install what demo and test need, and build nothing
   clean             remove the folder build/
+  help              print this; so does -h or --help after any command but demo, whose ARGS it is one of
 
 Each command first looks for the tools and libraries that it needs, names those that are missing and
 installs them with apt-get (as root, or with sudo when it asks for no password). Otherwise it prints
@@ -345,12 +347,28 @@ do_install()
     esac
 }
 
+# What stands behind -- is for another program.
+asks_for_help()
+{
+    for argument in "$@"; do
+        case $argument in
+        -h | --help) return 0 ;;
+        --) return 1 ;;
+        esac
+    done
+    return 1
+}
+
 [ $# -gt 0 ] || {
     usage
     exit 0
 }
 command=$1
 shift
+if [ "$command" != demo ] && asks_for_help "$@"; then
+    usage
+    exit 0
+fi
 case $command in
 demo) do_demo "$@" ;;
 test) do_test "$@" ;;

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 enum {
-    ROUNDS = 21,
+    MOST_ROUNDS = 1000,
     LANES = 4
 };
+
+static int rounds = 21;
 
 static double now_ns(void)
 {
@@ -37,10 +39,10 @@ static int compare(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-static double median(double values[ROUNDS])
+static double median(double values[])
 {
-    qsort(values, ROUNDS, sizeof values[0], compare);
-    return values[ROUNDS / 2];
+    qsort(values, (size_t)rounds, sizeof values[0], compare);
+    return values[rounds / 2];
 }
 
 static void empty(const ph_block_range *range, const void *args)
@@ -115,7 +117,7 @@ static double time_replay(bench *b, ph_graph *graph, int repeats)
 
 static void measure(bench *b, const char *shape, int nodes, int lanes)
 {
-    double list[ROUNDS], eager[ROUNDS], replay[ROUNDS];
+    double list[MOST_ROUNDS], eager[MOST_ROUNDS], replay[MOST_ROUNDS];
     ph_graph *graph;
     b->nodes = nodes;
     b->lanes = lanes;
@@ -128,7 +130,7 @@ static void measure(bench *b, const char *shape, int nodes, int lanes)
     int64_t allocations = ph__alloc_count();
     (void)time_replay(b, graph, 100);
     allocations = ph__alloc_count() - allocations;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         list[round] = time_list(nodes, repeats);
         eager[round] = time_eager(b, eager_repeats);
         replay[round] = time_replay(b, graph, repeats);
@@ -154,8 +156,14 @@ static void print_machine(void)
            system.release);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        rounds = atoi(argv[1]);
+    if (rounds < 1 || rounds > MOST_ROUNDS) {
+        (void)fprintf(stderr, "usage: graph_replay [rounds, 1 to %d]\n", MOST_ROUNDS);
+        return 2;
+    }
     static const int sizes[] = {1, 10, 100, 1000, 10000};
     bench b = {0};
     ph_kernel_source source = {.name = "empty", .host = empty, .args_size = sizeof(uint64_t)};
@@ -167,7 +175,7 @@ int main(void)
     print_machine();
     printf("medians of %d rounds, all sides in turn; ns but for capture; empty kernels; eager and replay "
            "each with one synchronize\n",
-           ROUNDS);
+           rounds);
     printf("%-10s %6s %10s %10s %12s %10s %10s %10s %10s\n", "shape", "nodes", "list", "capture us", "eager",
            "replay", "a node", "eager/", "allocated");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)

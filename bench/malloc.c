@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 enum {
-    RUNS = 31,
+    MOST_ROUNDS = 1000,
     PAIRS = 200000,
     CAPTURE_PAIRS = 20000
 };
+
+static int rounds = 31;
 
 static double now_ns(void)
 {
@@ -45,10 +47,10 @@ typedef struct result {
     double low, median, high;
 } result;
 
-static result summary(double values[RUNS])
+static result summary(double values[])
 {
-    qsort(values, RUNS, sizeof values[0], compare);
-    return (result){values[0], values[RUNS / 2], values[RUNS - 1]};
+    qsort(values, (size_t)rounds, sizeof values[0], compare);
+    return (result){values[0], values[rounds / 2], values[rounds - 1]};
 }
 
 /* ---- what is timed: nanoseconds a pair ---- */
@@ -80,9 +82,9 @@ static double eight_sizes(ph_stream *stream, int pairs)
 
 static result repeat(double (*timed)(ph_stream *, int), ph_stream *stream)
 {
-    double values[RUNS];
+    double values[MOST_ROUNDS];
     (void)timed(stream, PAIRS / 10);
-    for (int i = 0; i < RUNS; i++)
+    for (int i = 0; i < rounds; i++)
         values[i] = timed(stream, PAIRS);
     return summary(values);
 }
@@ -90,15 +92,19 @@ static result repeat(double (*timed)(ph_stream *, int), ph_stream *stream)
 static ph_status capture_body(ph_stream *stream, void *user)
 {
     double *values = user;
+    void *p;
+    PH_TRY(ph_malloc(&p, 1, 1024, stream));
+    PH_TRY(ph_memset(p, 0, 1024, stream)); /* a capture of nothing is warned of */
+    ph_free(p, stream);
     (void)one_size(stream, 100);
-    for (int i = 0; i < RUNS; i++)
+    for (int i = 0; i < rounds; i++)
         values[i] = one_size(stream, CAPTURE_PAIRS);
     return PH_OK;
 }
 
 static result in_capture(ph_stream *stream)
 {
-    double values[RUNS];
+    double values[MOST_ROUNDS];
     ph_graph *graph;
     OK(ph_graph_create(&graph, NULL));
     OK(ph_graph_capture(graph, stream, NULL, capture_body, values));
@@ -109,14 +115,14 @@ static result in_capture(ph_stream *stream)
 typedef struct other {
     ph_stream *stream;
     atomic_bool stop;
-    double values[RUNS];
+    double values[MOST_ROUNDS];
     bool busy; /* allocates until stop, instead of timing */
 } other;
 
 static void *other_thread(void *user)
 {
     other *o = user;
-    for (int i = 0; i < RUNS && !o->busy; i++)
+    for (int i = 0; i < rounds && !o->busy; i++)
         o->values[i] = one_size(o->stream, PAIRS);
     while (o->busy && !atomic_load(&o->stop))
         (void)one_size(o->stream, 1000);
@@ -164,8 +170,14 @@ static void print(const char *what, result r)
     printf("%-42s %8.1f %8.1f %8.1f\n", what, r.median, r.low, r.high);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        rounds = atoi(argv[1]);
+    if (rounds < 1 || rounds > MOST_ROUNDS) {
+        (void)fprintf(stderr, "usage: malloc [rounds, 1 to %d]\n", MOST_ROUNDS);
+        return 2;
+    }
     ph_device *device;
     ph_stream *stream;
     OK(ph_device_open(&device, "host", NULL));

@@ -198,12 +198,20 @@ static ph_status check_edges(const file_record *record, const place *at, size_t 
     return PH_OK;
 }
 
+/* A file that was never meant to be a record, rather than one with a fault. */
+static ph_status check_is_record(const char *path, const json_t *json)
+{
+    if (!json_is_object(json))
+        return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it is no object", path);
+    if (!json_object_get(json, "format"))
+        return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it has no \"format\"", path);
+    return PH_OK;
+}
+
 static ph_status read_header(const place *at, json_t *object, uint64_t *nodes, uint64_t *edges)
 {
     const char *format;
     uint64_t version;
-    if (!at->up && !json_object_get(object, "format"))
-        return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it has no \"format\"", at->path);
     PH_TRY(get_string(&format, at, object, "format"));
     if (strcmp(format, "phonograph.record") != 0)
         return bad_field(at, "format", "is \"%.60s\", expected \"phonograph.record\"", format);
@@ -223,8 +231,9 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
     PH_TRY(read_header(at, object, &count, &edges));
     PH_TRY(get_array(&array, at, object, "nodes"));
     if (json_array_size(array) != count)
-        return bad_field(at, "node_count", "is %llu, but there are %zu nodes", (unsigned long long)count,
-                         json_array_size(array));
+        return bad_field(at, "node_count", "is %llu, but there %s %zu node%s", (unsigned long long)count,
+                         json_array_size(array) == 1 ? "is" : "are", json_array_size(array),
+                         json_array_size(array) == 1 ? "" : "s");
     record->edge_count = (size_t)edges;
     record->nodes = calloc((size_t)count + 1, sizeof *record->nodes);
     if (!record->nodes)
@@ -252,7 +261,9 @@ ph_status file_record_read(file_record **out, const char *path)
         return no_memory(&at);
     }
     record->json = json;
-    ph_status st = read_record(record, &at, json, 0);
+    ph_status st = check_is_record(at.path, json);
+    if (st == PH_OK)
+        st = read_record(record, &at, json, 0);
     if (st == PH_OK)
         *out = record;
     else

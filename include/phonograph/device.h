@@ -11,27 +11,28 @@ typedef struct ph_stream ph_stream;
 
 /* Zero is the default of every member. */
 typedef struct ph_device_options {
-    uint32_t host_threads; /* host device: threads that run kernels, the launching one included; at most 1024;
-                              0: one per processor */
-    bool
-        debug_poison; /* freed blocks are filled with 0xDB in stream order, so that a stale read is visible */
-    bool no_reuse_in_capture; /* blocks recorded on other streams and freed in a capture wait for its end (see
-                                 memory.h) */
-    uint64_t
-        host_chaos_seed; /* host device: not 0 runs streams in a random legal order that this seed decides */
-    uint64_t
-        host_memory_bytes; /* host device: the memory that it pretends to have; 0: half of the machine's */
+    uint32_t
+        host_threads;  /* host device: threads that run kernels, the caller's included; 0: one a processor */
+    bool debug_poison; /* freed blocks are filled with 0xDB in stream order: stale reads become visible */
+    bool no_reuse_in_capture;   /* blocks recorded on other streams and freed in a capture wait for its end */
+    uint64_t host_chaos_seed;   /* host device: not 0: runs streams in a random legal order of this seed */
+    uint64_t host_memory_bytes; /* host device: the memory it pretends to have; 0: half of the machine's */
     uint64_t reserved[4];
 } ph_device_options;
 
 /* Opens a device by name: "auto" (the first GPU that works, else the host device), "host", "cuda", "cuda:1".
- * Settings may follow after a colon: "host:threads=2,chaos=7,poison=1,memory=64m"; a setting in the name wins
- * over the option: threads=N     host_threads, 0 to 1024        chaos=SEED   host_chaos_seed memory=BYTES
- * host_memory_bytes; k, m, g     poison=0|1   debug_poison        reuse=0|1   0 is no_reuse_in_capture Each
- * open of "host" makes an independent software device with memory and streams of its own. Errors: NOT_FOUND
- * (no such name, no such GPU, or no driver: the message says which), ARGUMENT (bad setting), HOST_MEMORY.
- * Retained once for the caller; everything that lives on a device retains it too. Thread-safe. Legal in a
- * capture. A child of fork() has none of its parent's threads: it must leave its parent's handles alone, and
+ * Settings may follow after a colon, as in "host:threads=2,memory=64m"; they win over the options:
+ *
+ *   threads=N      host_threads, 0 to 1024
+ *   chaos=SEED     host_chaos_seed
+ *   memory=BYTES   host_memory_bytes; k, m or g may follow
+ *   poison=0|1     debug_poison
+ *   reuse=0|1      0 is no_reuse_in_capture
+ *
+ * Each open of "host" makes an independent software device with memory and streams of its own.
+ * Errors: NOT_FOUND (no such name, no such GPU, or no driver: the message says which), ARGUMENT (bad setting),
+ * HOST_MEMORY. Retained once for the caller; everything that lives on a device retains it too. Thread-safe. Legal
+ * in a capture. A child of fork() has none of its parent's threads: it must leave its parent's handles alone, and
  * may open devices of its own. */
 PH_CALL ph_device_open(ph_device **out, const char *name, const ph_device_options *options);
 PH_API ph_device *ph_device_retain(ph_device *device); /* takes NULL */
@@ -76,8 +77,7 @@ PH_CALL ph_device_synchronize(ph_device *device);
 /* The calling thread's capture interaction mode, as cuThreadExchangeStreamCaptureMode: GLOBAL (0) at first.
  * Puts the previous mode into *mode. Thread-safe, legal in a capture. */
 typedef enum ph_capture_mode {
-    PH_CAPTURE_GLOBAL =
-        0, /* potentially unsafe calls of every thread are refused while the capture is open */
+    PH_CAPTURE_GLOBAL = 0,       /* potentially unsafe calls of every thread are refused */
     PH_CAPTURE_THREAD_LOCAL = 1, /* those of the capturing thread are */
     PH_CAPTURE_RELAXED = 2       /* none is */
 } ph_capture_mode;

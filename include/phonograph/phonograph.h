@@ -4,15 +4,15 @@
  *
  * Conventions of the whole API:
  * - Fallible calls return ph_status, must-use. destroy, release, free and abort return void, take NULL, never
- * touch the error record.
+ *   touch the error record.
  * - `T **out` comes first, is pure output (NULL or 0 on failure) and is yours; a returned pointer is
- * borrowed. A failed call changes nothing but its outputs.
+ *   borrowed. A failed call changes nothing but its outputs.
  * - create/destroy: sole owner. retain/release: shared. begin/end: a scope.
  * - Options, arguments and strings are copied before return. NULL options are all defaults, zero is every
- * member's default, reserved words must be 0. Sizes are bytes unless a comment says otherwise.
+ *   member's default, reserved words must be 0. Sizes are bytes unless a comment says otherwise.
  * - In C++17, which has no designated initialisers, write `ph_launch_config c = {};` and set the members.
  * - Nothing in the library exits or aborts, and it prints nothing but warnings to stderr, which ph_log_set
- * redirects or silences. Calls that may block say so.
+ *   redirects or silences. Calls that may block say so.
  * - Everything is thread-safe unless a comment says "externally synchronised". */
 #ifndef PHONOGRAPH_H
 #define PHONOGRAPH_H

@@ -76,12 +76,13 @@ static void test_changed_fields(void **state)
         const char *to, *message;
     } cases[] = {
         {"phonograph.record", 1, "phonograph.snapshot", "format: is \"phonograph.snapshot\""},
+        {"\"phonograph.record\"", 1, "7", "record.json: format: is no string"},
         {"\"version\":1", 1, "\"version\":2", "a record of version 2"},
         {"\"version\":1,", 1, "", "version: is missing"},
         {"\"node_count\":2", 1, "\"node_count\":3", "node_count: is 3, but there are 2 nodes"},
         {"\"node_count\":2", 1, "\"node_count\":99999999999", "node_count: is 99999999999"},
         {"\"node_count\":2", 1, "\"node_count\":2.5", "node_count: is no whole number"},
-        {"\"edge_count\":1", 1, "\"edge_count\":2", "edge_count: is 2, but there are 1 edges"},
+        {"\"edge_count\":1", 1, "\"edge_count\":2", "edge_count: is 2, but there is 1 edge\n"},
         {"\"index\":1", 1, "\"index\":0", "nodes[1].index: is 0"},
         {"\"kind\":\"kernel\"", 1, "\"kind\":\"kernal\"",
          "nodes[0].kind: is \"kernal\", which is no kind of node"},
@@ -100,6 +101,7 @@ static void test_changed_fields(void **state)
         {"\"internal\":true", 1, "\"internal\":1", "nodes[0].words[0].internal: is neither"},
         {"\"generation\":7", 1, "\"generation\":-7", "nodes[0].words[0].allocation.generation: is -7"},
         {"\"pinned\":false", 1, "\"pin\":false", "nodes[0].words[0].allocation.pinned: is missing"},
+        {"memset\"", 1, "graph\",\"body\":{}", "record.json: nodes[1].body.format: is missing"},
         {"\"words\":[]", 1, "\"words\":[[]]", "nodes[1].words[0]: is no object"},
         {"\"words\":[]", 1, "\"words\":[],\"body\":{}", "nodes[1].body: belongs to a graph node"},
         {"\"words\":[]", 1, "\"words\":[],\"words\":[]", "line 3, column"},
@@ -163,17 +165,39 @@ static void test_nested_bodies(void **state)
 static void test_no_json(void **state)
 {
     (void)state;
-    expect_text("", 1, NULL, "the file is empty");
-    expect_text("[]", 1, NULL, "is no object");
+    expect_text("", 1, NULL, "record.json: empty\n");
+    expect_text("[]", 1, NULL, "record.json is no phonograph record: it is no object\n");
     expect_text("nonsense", 1, NULL, "line 1, column");
-    expect_text("{\"format\":\"phonograph.record\"", 1, NULL, "the file is truncated");
-    expect_text("{}", 1, NULL, "format: is missing");
+    expect_text("{\"format\":\"phonograph.record\"", 1, NULL, "truncated: ");
+    expect_text("{}", 1, NULL, "record.json is no phonograph record: it has no \"format\"\n");
     char *deep = malloc(100001);
     assert_non_null(deep);
     memset(deep, '[', 100000);
     deep[100000] = '\0';
     expect_text(deep, 1, NULL, "maximum parsing depth");
     free(deep);
+}
+
+static void test_standard_input(void **state)
+{
+    (void)state;
+    const char *path = t_path("record.json");
+    t_command dump = {.argv = {PHONOGRAPH, "dump", "-"}, .input = path};
+    static const struct {
+        const char *text;
+        int status;
+        const char *out, *err;
+    } cases[] = {
+        {good, 0, "2 nodes, 1 edge\n", NULL},
+        {"", 1, NULL, "phonograph: standard input: empty\n"},
+        {"{}", 1, NULL, "phonograph: standard input is no phonograph record: it has no \"format\"\n"},
+        {"{\"format\":7}", 1, NULL, "phonograph: standard input: format: is no string\n"},
+        {"nonsense", 1, NULL, "phonograph: standard input, line 1, column"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        t_write(path, cases[i].text, strlen(cases[i].text));
+        t_expect(&dump, cases[i].status, cases[i].out, cases[i].err);
+    }
 }
 
 static void test_no_file(void **state)
@@ -194,6 +218,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nested_bodies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_file, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,16 @@ static void test_version_and_help(void **state)
 {
     (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "--version"}}, 0, ph_version(), NULL);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "--help"}}, 0, "usage: phonograph", NULL);
+    static const char *const asked[][3] = {{"--help"},         {"-h"},           {"help"},
+                                           {"dump", "--help"}, {"info", "--help"}, {"info", "-h"},
+                                           {"dump", "-h", "no.json"}, {"info", "--device", "-h"}};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, asked[i][0], asked[i][1], asked[i][2]}});
+        assert_int_equal(r.status, 0);
+        assert_ptr_equal(strstr(r.out, "usage: phonograph"), r.out);
+        assert_string_equal(r.err, "");
+        t_result_free(&r);
+    }
 }
 
 static void test_bad_usage(void **state)
@@ -31,12 +40,15 @@ static void test_info(void **state)
     assert_int_equal(r.status, 0);
     assert_string_equal(r.err, "");
     ph_driver_info driver;
+    bool cuda = false;
     for (size_t i = 0; ph_driver_get_info(&driver, i) == PH_OK; i++) {
         assert_non_null(strstr(r.out, driver.name));
         assert_non_null(strstr(r.out, driver.reason));
+        cuda = cuda || strcmp(driver.name, "cuda") == 0;
     }
     assert_non_null(strstr(r.out, ph_version()));
     assert_non_null(strstr(r.out, "priorities"));
+    assert_int_equal(strstr(r.out, "\n  cuda   not in this build\n") == NULL, cuda);
     t_result_free(&r);
 }
 
@@ -55,9 +67,15 @@ static void test_info_shows_settings(void **state)
 static void test_info_of_what_is_not_there(void **state)
 {
     (void)state;
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "abacus"}}, 1, NULL, "abacus");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=many"}}, 1, NULL,
-             "threads=many");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "abacus"}}, 1,
+             "\ndevices\n  abacus: ph_device_open: no device is called \"abacus\"", "not every device can be opened");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=many"}}, 1,
+             "\ndevices\n  host:threads=many: ", NULL);
+    /* The others are shown all the same. */
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77", "--device", "host:threads=2"}}, 1,
+             "\n  host:threads=2\n", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77"}}, 1, "\ndevices\n  cuda:77: ",
+             NULL);
 }
 
 static void test_full_disk(void **state)

@@ -12,6 +12,12 @@ enum {
 
 /* A pointer that a failed call has to clear. */
 #define POISON(pointer) memset(&(pointer), 0xAB, sizeof(pointer))
+/* The native code of the thread's record, and the driver call that it is of. */
+#define assert_native_of(code, call)                                                                         \
+    do {                                                                                                     \
+        assert_native(code);                                                                                 \
+        assert_string_equal(ph_error_last()->native_call, call);                                             \
+    } while (0)
 #define REFUSED_OUT(pointer, call, status, part)                                                             \
     do {                                                                                                     \
         POISON(pointer);                                                                                     \
@@ -35,16 +41,19 @@ static void opening(void **state)
         {"host:3", PH_ERROR_NOT_FOUND, "host"},
         {"host:99999", PH_ERROR_ARGUMENT, "host:99999"},
         {"host:1x", PH_ERROR_ARGUMENT, "host:1x"},
-        {"host:colour=7", PH_ERROR_ARGUMENT, "colour"},
-        {"host:threads", PH_ERROR_ARGUMENT, "threads"},
+        {"host:colour=7", PH_ERROR_ARGUMENT, "\"colour=7\" in device name \"host:colour=7\" is unknown"},
+        {"auto:cuda", PH_ERROR_ARGUMENT, "\"cuda\" in device name \"auto:cuda\" is unknown"},
+        {"host:threads", PH_ERROR_ARGUMENT, "\"threads\" in device name"},
         {"host:threads=", PH_ERROR_ARGUMENT, "threads"},
         {"host:threads=two", PH_ERROR_ARGUMENT, "two"},
         {"host:threads=-1", PH_ERROR_ARGUMENT, "threads"},
-        {"host:threads=1025", PH_ERROR_ARGUMENT, "1025"},
-        {"host:chaos=99999999999999999999", PH_ERROR_ARGUMENT, "chaos"},
-        {"host:memory=64x", PH_ERROR_ARGUMENT, "memory"},
+        {"host:threads=1025", PH_ERROR_ARGUMENT, "threads must be 0 to 1024"},
+        {"host:chaos=99999999999999999999", PH_ERROR_ARGUMENT, "chaos must be a number"},
+        {"host:memory=64x", PH_ERROR_ARGUMENT, "memory must be a number of bytes"},
         {"host:memory=99999999999g", PH_ERROR_ARGUMENT, "memory"},
-        {"host:poison=maybe", PH_ERROR_ARGUMENT, "poison"},
+        {"host:poison=maybe", PH_ERROR_ARGUMENT, "poison must be 0 or 1"},
+        {"host:reuse=2", PH_ERROR_ARGUMENT, "reuse must be 0 or 1"},
+        {"host:threads=2,,poison=1", PH_ERROR_ARGUMENT, "empty or far too long"},
         {"host:threads=2;chaos=1", PH_ERROR_ARGUMENT, "threads"},
     };
     ph_device *device;
@@ -65,6 +74,9 @@ static void opening(void **state)
     REFUSED_OUT(device, ph_device_open(&device, "host", &reserved), PH_ERROR_ARGUMENT, "ph_device_options");
     REFUSED_OUT(device, ph_device_open(&device, "host", &threads), PH_ERROR_ARGUMENT, "5000");
     REFUSED_OUT(device, ph_device_open(&device, "cuda", NULL), PH_ERROR_NOT_FOUND, "cuda");
+    assert_native_of(100, "cuInit");
+    REFUSED_OUT(device, ph_device_open(&device, "host:3", NULL), PH_ERROR_NOT_FOUND, "host:3");
+    assert_native_of(101, "cuDeviceGet");
 }
 
 static void devices(void **state)

@@ -159,6 +159,8 @@ static void drivers(void **state)
     memset(&info, 0xFF, sizeof info);
     assert_error(ph_driver_get_info(&info, count), PH_ERROR_NOT_FOUND, "ph_driver_get_info");
     assert_int_equal(info.name[0], 0);
+    if (count == 1)
+        assert_non_null(strstr(ph_error_last()->message, "and there is 1 driver"));
     assert_error(ph_driver_get_info(&info, SIZE_MAX), PH_ERROR_NOT_FOUND, "ph_driver_get_info");
 }
 

@@ -283,8 +283,19 @@ do_test()
     configure "$preset" PH_TESTS=ON
     build "$preset" all
     say "testing build/$preset"
+    tested=0
     # shellcheck disable=SC2086
-    (cd "$root" && ctest --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)" $timeout "$@")
+    (cd "$root" && ctest --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)" $timeout "$@") || tested=$?
+    show_skipped "$root/build/$preset/Testing/Temporary/LastTest.log"
+    return $tested
+}
+
+# What tests said of parts that they could not run here: nothing is skipped in silence.
+show_skipped()
+{
+    skips=$(grep -hE '^skipped: ' "$1" 2>/dev/null | sort -u) || return 0
+    say 'parts of tests that could not run here:'
+    printf '%s\n' "$skips"
 }
 
 do_bench()

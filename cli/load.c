@@ -46,9 +46,8 @@ static ph_status say_why(const struct source *s, const json_error_t *error, cons
         !feof(s->file)) /* a zero byte is the end to the parser */
         return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: no JSON: a zero byte", path, error->line,
                        error->column);
-    return ph_fail(
-        PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
-        code == json_error_premature_end_of_input ? "truncated: " : "no JSON: ", error->text);
+    return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
+                   code == json_error_premature_end_of_input ? "truncated: " : "no JSON: ", error->text);
 }
 
 const char *load_name(const char *path)

@@ -71,6 +71,7 @@ if(NOT PH_SANITIZE)
 endif()
 add_test(NAME headers.licences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/licences.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.documented COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/documented.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.layers COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/layers.sh ${PROJECT_SOURCE_DIR})
 
 # ---- A program outside the tree, against an installed copy ----

@@ -52,7 +52,7 @@ static const char style[] =
     "th,td{padding:.35rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}\n"
     "thead th{color:var(--soft);font-weight:600}tbody th{font-weight:400}.numbers td,.numbers thead "
     "th+th{text-align:right}\n"
-    "@media(max-width:30rem){.numbers th,.numbers td{padding:.35rem .2rem}}\n"
+    "@media(max-width:30rem){.numbers{font-size:.82rem}.numbers th,.numbers td{padding:.35rem .2rem}}\n"
     "details{margin-top:.8rem}summary{cursor:pointer;color:var(--soft)}\n";
 
 static double per_step(const run *r, const trainer *t)

@@ -74,7 +74,8 @@ static ph_status capture_all(struct server *s)
         PH_TRY(ph_pool_stats(&stats, s->pool));
         if (i == 0 || i == GRAPHS - 1)
             printf("%2zu graph%s: %zu bytes reserved in %zu segment%s, at most %zu in use\n", GRAPHS - i,
-                   i == GRAPHS - 1 ? "" : "s", stats.reserved, stats.segments, stats.segments == 1 ? "" : "s", stats.allocated_peak);
+                   i == GRAPHS - 1 ? "" : "s", stats.reserved, stats.segments, stats.segments == 1 ? "" : "s",
+                   stats.allocated_peak);
     }
     return PH_OK;
 }

@@ -31,8 +31,8 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
                 return PH_OK;
             }
         }
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit", "%s: no device is usable: %s", call,
-                               reason);
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit", "%s: no device is usable: %s",
+                               call, reason);
     }
     const ph__driver *driver = find_driver(name->driver);
     if (!driver)
@@ -190,7 +190,8 @@ ph_status ph_driver_get_info(ph_driver_info *out, size_t index)
     while (ph__drivers[count])
         count++;
     if (index >= count)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL, "%s: index %zu, and there %s %zu driver%s", call, index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
+        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL, "%s: index %zu, and there %s %zu driver%s", call,
+                               index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
     (void)snprintf(out->name, sizeof out->name, "%s", ph__drivers[index]->name);
     ph__drivers[index]->describe(out->version, &out->device_count, out->reason);
     return PH_OK;

@@ -28,8 +28,8 @@ ph_status ph__stream_check(const ph_stream *stream, const char *call)
     if (!stream)
         return ph__fail_null(call, "stream");
     if (atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, "cuStreamGetCaptureInfo", "%s: the stream was destroyed",
-                               call);
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, "cuStreamGetCaptureInfo",
+                               "%s: the stream was destroyed", call);
     return PH_OK;
 }
 

@@ -23,7 +23,8 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
     const ph_node_info *info = &(*out)->info;
     if (kind >= 0 && info->kind != (ph_node_kind)kind)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: node %zu (%s) is %s %s node, not a %s node", call, node,
-                       info->name, article_of(info->kind), ph_node_kind_name(info->kind), ph_node_kind_name((ph_node_kind)kind));
+                       info->name, article_of(info->kind), ph_node_kind_name(info->kind),
+                       ph_node_kind_name((ph_node_kind)kind));
     if (kind < 0 && info->kind > PH_NODE_MEMSET)
         return ph_fail(PH_ERROR_UNSUPPORTED,
                        "%s: node %zu is %s %s node; only kernel, memcpy and memset nodes can be disabled",

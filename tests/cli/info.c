@@ -12,9 +12,14 @@ static void test_version_and_help(void **state)
 {
     (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "--version"}}, 0, ph_version(), NULL);
-    static const char *const asked[][3] = {{"--help"},         {"-h"},           {"help"},
-                                           {"dump", "--help"}, {"info", "--help"}, {"info", "-h"},
-                                           {"dump", "-h", "no.json"}, {"info", "--device", "-h"}};
+    static const char *const asked[][3] = {{"--help"},
+                                           {"-h"},
+                                           {"help"},
+                                           {"dump", "--help"},
+                                           {"info", "--help"},
+                                           {"info", "-h"},
+                                           {"dump", "-h", "no.json"},
+                                           {"info", "--device", "-h"}};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, asked[i][0], asked[i][1], asked[i][2]}});
         assert_int_equal(r.status, 0);
@@ -68,14 +73,15 @@ static void test_info_of_what_is_not_there(void **state)
 {
     (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "abacus"}}, 1,
-             "\ndevices\n  abacus: ph_device_open: no device is called \"abacus\"", "not every device can be opened");
+             "\ndevices\n  abacus: ph_device_open: no device is called \"abacus\"",
+             "not every device can be opened");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=many"}}, 1,
              "\ndevices\n  host:threads=many: ", NULL);
     /* The others are shown all the same. */
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77", "--device", "host:threads=2"}}, 1,
-             "\n  host:threads=2\n", NULL);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77"}}, 1, "\ndevices\n  cuda:77: ",
-             NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77", "--device", "host:threads=2"}},
+             1, "\n  host:threads=2\n", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77"}}, 1,
+             "\ndevices\n  cuda:77: ", NULL);
 }
 
 static void test_full_disk(void **state)

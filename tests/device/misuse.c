@@ -264,6 +264,8 @@ static void kernel_sources(void **state)
         REFUSED_OUT(kernel, ph_kernel_create(&kernel, world.device, &cases[i].source), cases[i].status,
                     cases[i].part);
         assert_non_null(strstr(ph_error_last()->message, "ph_kernel_create"));
+        if (cases[i].source.args_size > 4096)
+            assert_native_of(1, "cuLaunchKernel");
     }
     ph_kernel_source good = {.name = "k", .host = nothing};
     assert_error(ph_kernel_create(NULL, world.device, &good), PH_ERROR_ARGUMENT, "ph_kernel_create: out");
@@ -342,23 +344,36 @@ static void copies(void **state)
     assert_error(ph_memcpy(a, NULL, bytes, world.stream), PH_ERROR_ARGUMENT, "ph_memcpy: src");
     assert_error(ph_memcpy(a, b, bytes, NULL), PH_ERROR_ARGUMENT, "ph_memcpy: stream");
     assert_error(ph_memcpy(a, a, bytes, world.stream), PH_ERROR_ARGUMENT, "overlap");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memcpy(a, a + 1, bytes - 4, world.stream), PH_ERROR_ARGUMENT, "overlap");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memcpy(a + 1, a, bytes - 4, world.stream), PH_ERROR_ARGUMENT, "overlap");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memcpy(a, host, SIZE_MAX, world.stream), PH_ERROR_SIZE, "ph_memcpy");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memcpy(a, host, SIZE_MAX / 2, world.stream), PH_ERROR_SIZE, "ph_memcpy");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memcpy(host, a, (size_t)1 << 40, world.stream), PH_ERROR_SIZE, "ph_memcpy");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memcpy(host, a, where.size + 1, world.stream), PH_ERROR_SIZE, "ph_memcpy");
+    assert_native_of(1, "cuMemcpyAsync");
     assert_error(ph_memset(NULL, 0, bytes, world.stream), PH_ERROR_ARGUMENT, "ph_memset: dst");
     assert_error(ph_memset(a, 0, bytes, NULL), PH_ERROR_ARGUMENT, "ph_memset: stream");
     assert_error(ph_memset(a, 0, SIZE_MAX, world.stream), PH_ERROR_SIZE, "ph_memset");
+    assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset(a, 0, where.size + 1, world.stream), PH_ERROR_SIZE, "ph_memset");
+    assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset(host, 1, bytes, world.stream), PH_ERROR_ARGUMENT, "ph_memset");
+    assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset_u32(NULL, 0, N, world.stream), PH_ERROR_ARGUMENT, "ph_memset_u32: dst");
     assert_error(ph_memset_u32(a, 0, N, NULL), PH_ERROR_ARGUMENT, "ph_memset_u32: stream");
     assert_error(ph_memset_u32((char *)a + 2, 0, 1, world.stream), PH_ERROR_ARGUMENT, "aligned");
+    assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset_u32(a, 0, SIZE_MAX / 2, world.stream), PH_ERROR_SIZE, "overflow");
+    assert_native_of(1, "cuMemsetAsync");
     /* Memory of another device of the host is not this device's memory. */
     assert_error(ph_memset(a, 1, bytes, other.stream), PH_ERROR_ARGUMENT, "ph_memset");
+    assert_native_of(1, "cuMemsetAsync");
     assert_ok(ph_memcpy(NULL, NULL, 0, world.stream));
     assert_ok(ph_memset(NULL, 0, 0, world.stream));
     assert_ok(ph_memset_u32(NULL, 0, 0, world.stream));

@@ -56,6 +56,8 @@ static void a_launch_records_its_events_at_once(void **state)
     assert_ok(ph_event_record(event, b));
     assert_ok(ph_event_synchronize(event));
     assert_ok(ph_graph_capture(graph, a, NULL, work_then_record, NULL));
+    assert_error(ph_graph_node_set_enabled(graph, 2, false), PH_ERROR_UNSUPPORTED,
+                 "node 2 is an event_record node");
     assert_ok(ph_event_query(&done, event));
     assert_true(done);
     for (int i = 1; i <= 2; i++) {

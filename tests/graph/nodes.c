@@ -146,6 +146,29 @@ static void test_refusals(void **state)
     replay_and_check(1, 2, 1); /* nothing of it took effect */
 }
 
+static ph_status one_fill(ph_stream *stream, void *user)
+{
+    (void)user;
+    return ph_memset(x, 0, sizeof *x, stream);
+}
+
+static void test_node_out_of_range(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    ph_node_info info;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, one_fill, NULL));
+    assert_ok(ph_graph_instantiate(graph));
+    assert_error(ph_graph_node_set_enabled(graph, 1, false), PH_ERROR_NOT_FOUND, "the graph has 1 node,");
+    assert_ok(ph_graph_record(&record, graph));
+    assert_error(ph_record_node(&info, record, 1), PH_ERROR_NOT_FOUND, "the record has 1 node,");
+    assert_ok(ph_graph_reset(graph));
+    ready();
+    assert_error(ph_graph_node_set_enabled(graph, 4, false), PH_ERROR_NOT_FOUND, "the graph has 4 nodes,");
+    assert_ok(ph_graph_record(&record, graph));
+    assert_error(ph_record_node(&info, record, 4), PH_ERROR_NOT_FOUND, "the record has 4 nodes,");
+}
+
 static void test_enable_and_disable(void **state)
 {
     (void)state;
@@ -288,10 +311,15 @@ static void test_updates_let_go_of_earlier_pools(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_set_each_kind),    TEST(test_set_while_in_flight),
-        TEST(test_refusals),         TEST(test_enable_and_disable),
-        TEST(test_update),           TEST(test_update_reasons),
-        TEST(test_update_arguments), TEST(test_updates_let_go_of_earlier_pools),
+        TEST(test_set_each_kind),
+        TEST(test_set_while_in_flight),
+        TEST(test_refusals),
+        TEST(test_enable_and_disable),
+        TEST(test_node_out_of_range),
+        TEST(test_update),
+        TEST(test_update_reasons),
+        TEST(test_update_arguments),
+        TEST(test_updates_let_go_of_earlier_pools),
     };
     return cmocka_run_group_tests_name("graph.nodes", tests, NULL, NULL);
 }

@@ -91,6 +91,15 @@ static int open_terminal(int *programs_side)
     return terminal;
 }
 
+bool t_has_terminals(void)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    bool usable = terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0;
+    if (terminal >= 0)
+        (void)close(terminal);
+    return usable;
+}
+
 static char *text_of(int file, bool rewind_it)
 {
     if (rewind_it)

@@ -25,6 +25,8 @@ typedef struct t_result {
 
 /* Waits for its end; fails the test when it cannot be started. */
 t_result t_run(const t_command *program);
+/* Whether this machine has pseudo terminals, which `terminal` needs. */
+bool t_has_terminals(void);
 void t_result_free(t_result *result);
 
 /* Runs, frees, and asserts on the status, and on a part of each stream when not NULL. */

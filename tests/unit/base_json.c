@@ -105,8 +105,10 @@ static void test_decimal_point_of_other_locales(void **state)
         expect(&json, "-1.5000000000000001e+3000.25");
         tried++;
     }
-    if (tried == 0)
+    if (tried == 0) {
+        print_message("skipped: no locale with a decimal comma is installed here\n");
         skip();
+    }
 }
 
 static void expect_quoted(const char *value, const char *expected)

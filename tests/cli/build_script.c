@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/cli/build_script.c: what build.sh says before it does anything: its help, wherever it is asked for, and
+ * what is wrong with its arguments. */
+#include "support/command.h"
+#include "support/support.h"
+#include <string.h>
+
+#define BUILD "/bin/sh", PH_TEST_SOURCE_DIR "/build.sh"
+
+static void expect_help(const t_command *program)
+{
+    t_result r = t_run(program);
+    assert_int_equal(r.status, 0);
+    assert_ptr_equal(strstr(r.out, "usage: ./build.sh COMMAND"), r.out);
+    assert_string_equal(r.err, "");
+    t_result_free(&r);
+}
+
+static void test_help(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"test", "bench", "install", "setup", "clean", "help"};
+    expect_help(&(t_command){.argv = {BUILD}});
+    expect_help(&(t_command){.argv = {BUILD, "--help"}});
+    expect_help(&(t_command){.argv = {BUILD, "-h"}});
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        expect_help(&(t_command){.argv = {BUILD, commands[i], "--help"}});
+        expect_help(&(t_command){.argv = {BUILD, commands[i], "-h"}});
+    }
+    expect_help(&(t_command){.argv = {BUILD, "test", "--preset", "asan", "--help"}});
+    expect_help(&(t_command){.argv = {BUILD, "install", "--prefix", "/nowhere", "-h"}});
+}
+
+static void test_bad_usage(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {BUILD, "play"}}, 1, NULL, "unknown command 'play'");
+    t_expect(&(t_command){.argv = {BUILD, "test", "--fast"}}, 1, NULL, "test: unknown argument '--fast'");
+    t_expect(&(t_command){.argv = {BUILD, "test", "--preset"}}, 1, NULL, "--preset needs a name");
+    t_expect(&(t_command){.argv = {BUILD, "install", "here"}}, 1, NULL, "install: unknown argument 'here'");
+    t_expect(&(t_command){.argv = {BUILD, "clean", "all"}}, 1, NULL, "clean takes no argument");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_bad_usage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -88,7 +88,7 @@ static void released_by_another_thread(void **state)
     (void)state;
     t_world world;
     ph_graph *graph;
-    handover h = {0};
+    handover h = {.kernel = NULL};
     pthread_t thread;
     int32_t *y;
     int rounds = t_nightly() ? 50000 : 3000;

@@ -224,7 +224,7 @@ static void test_large_kernels_are_split(void **state)
     assert_int_equal(ph__schedule_parts(&s, 4), 1);
     assert_true(s.predicted_ns < 1.8e6);
     d.blocks[1] = 2;
-    d.cost[2] = 10000;
+    d.cost[2] = PH__SPLIT_NS; /* no more than that: whole */
     build(&s, &d, 4);
     assert_in_range(ph__schedule_parts(&s, 1), 1, 2);
     assert_int_equal(ph__schedule_parts(&s, 2), 1);

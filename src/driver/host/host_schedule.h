@@ -16,9 +16,9 @@ enum {
 #define PH__WAIT_NS                                                                                          \
     40.0f /* what a wait costs the lane that does it, even when nothing is left to wait for                  \
            */
-#define PH__RISK_NS      100.0f   /* what a wait counts for besides when schedules are compared */
-#define PH__SPLIT_NS     20000.0f /* kernels that cost more are split by blocks ... */
-#define PH__SPLIT_MIN_NS 5000.0f  /* ... into parts that cost at least so much */
+#define PH__RISK_NS      100.0f  /* what a wait counts for besides when schedules are compared */
+#define PH__SPLIT_NS     6000.0f /* kernels that cost more are split by blocks ... */
+#define PH__SPLIT_MIN_NS 2000.0f /* ... into parts that cost at least so much */
 
 /* A DAG, nodes in topological order. Node n depends on dependencies[dependency_begin[n] .. dependency_begin[n
  * + 1]), each below n. */

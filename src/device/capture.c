@@ -51,12 +51,12 @@ static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const 
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the capture");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuStreamBeginCapture", "%s", call);
+        return ph__driver_fail(result, PH__NAME_STREAM_BEGIN_CAPTURE, "%s", call);
     ph__drv_capture seen;
     result = device->driver->capture_get(&seen, stream->handle);
     if (result != PH__R_OK) {
         ph_status status =
-            ph__driver_fail(result, "cuStreamGetCaptureInfo", "%s: reading the capture's id", call);
+            ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO, "%s: reading the capture's id", call);
         device->driver->capture_drop(stream->handle);
         return status;
     }
@@ -72,7 +72,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     ph_device *device = stream->device;
     if (stream->is_default)
         return ph__fail_native(
-            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, "cuStreamBeginCapture",
+            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_STREAM_BEGIN_CAPTURE,
             "%s: graphs must be captured on a stream other than the legacy default stream; create one with "
             "ph_stream_create (replaying on the default stream is fine)",
             call);
@@ -80,7 +80,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     PH_TRY(ph__stream_find_capture(&open_id, stream, call));
     if (open_id != 0)
         return ph__fail_native(
-            PH_ERROR_CAPTURE, PH__R_ILLEGAL_STATE, "cuStreamBeginCapture",
+            PH_ERROR_CAPTURE, PH__R_ILLEGAL_STATE, PH__NAME_STREAM_BEGIN_CAPTURE,
             "%s: the stream is capturing already (that capture goes on); end it first or use another stream",
             call);
     PH_TRY(before_capture(device, stream));
@@ -109,13 +109,13 @@ static ph_status fail_end(int result, const char *call)
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the captured graph");
     if (result == PH__R_CAPTURE_UNJOINED)
-        return ph__fail_native(PH_ERROR_CAPTURE, result, "cuStreamEndCapture",
+        return ph__fail_native(PH_ERROR_CAPTURE, result, PH__NAME_STREAM_END_CAPTURE,
                                "%s: a forked stream has work that the capture's stream does not wait for "
                                "(%d, %s); join it before "
                                "the end, with ph_stream_wait_stream(the capture's stream, the forked one)",
                                call, result, ph__result_name(result));
     return ph__driver_fail(
-        result, "cuStreamEndCapture", "%s: %s", call,
+        result, PH__NAME_STREAM_END_CAPTURE, "%s: %s", call,
         result == PH__R_CAPTURE_INVALIDATED
             ? "a call that is illegal in a capture has invalidated it; everything is restored and the stream "
               "can capture again"
@@ -147,7 +147,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     if (drop)
         device->driver->capture_drop(capture->stream->handle);
     else if (capture->mode != PH_CAPTURE_RELAXED && capture->owner_thread != ph__thread_id())
-        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, "cuStreamEndCapture",
+        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, PH__NAME_STREAM_END_CAPTURE,
                                "%s: a capture that is not relaxed must end on the thread that began it; it "
                                "stays open until that "
                                "thread ends or aborts it",

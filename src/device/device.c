@@ -31,20 +31,20 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
                 return PH_OK;
             }
         }
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit", "%s: no device is usable: %s",
-                               call, reason);
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
+                               "%s: no device is usable: %s", call, reason);
     }
     const ph__driver *driver = find_driver(name->driver);
     if (!driver)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit",
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: this build has no %s driver; \"host\" works everywhere", call,
                                name->driver);
     driver->describe(version, &count, reason);
     if (reason[0] != '\0')
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, "cuInit",
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: the %s driver cannot be used: %s", call, name->driver, reason);
     if (name->ordinal >= count)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, "cuDeviceGet",
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
                                "%s: there is no device %s:%u, only %u of them", call, name->driver,
                                (unsigned)name->ordinal, (unsigned)count);
     *out = driver;
@@ -59,13 +59,13 @@ static ph_status open_handle(ph_device *device, const ph__device_name *name, con
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the device");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuCtxCreate", "%s: opening %s:%u", call, name->driver,
+        return ph__driver_fail(result, PH__NAME_CTX_CREATE, "%s: opening %s:%u", call, name->driver,
                                (unsigned)name->ordinal);
     ph__drv_device_info info;
     result = device->driver->device_info(&info, device->handle);
     if (result != PH__R_OK) {
-        ph_status status =
-            ph__driver_fail(result, "cuDeviceGetAttribute", "%s: reading the device's properties", call);
+        ph_status status = ph__driver_fail(result, PH__NAME_DEVICE_GET_ATTRIBUTE,
+                                           "%s: reading the device's properties", call);
         device->driver->device_close(device->handle);
         return status;
     }
@@ -168,7 +168,7 @@ ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
     ph__drv_device_info info;
     int result = device->driver->device_info(&info, device->handle);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuMemGetInfo", "%s", call);
+        return ph__driver_fail(result, PH__NAME_MEM_GET_INFO, "%s", call);
     (void)snprintf(out->name, sizeof out->name, "%s", device->name);
     (void)snprintf(out->driver, sizeof out->driver, "%s", device->driver->name);
     (void)snprintf(out->description, sizeof out->description, "%s", info.description);
@@ -209,5 +209,5 @@ ph_status ph_device_synchronize(ph_device *device)
         return ph__fail_null(call, "device");
     PH_TRY(ph__rule_check(device, PH__RULE_DEVICE_SYNC));
     int result = device->driver->device_synchronize(device->handle);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuCtxSynchronize", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
 }

@@ -33,7 +33,7 @@ ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_opti
                                               event->timing ? PH__EVENT_TIMING : PH__EVENT_DISABLE_TIMING);
     if (result != PH__R_OK) {
         ph__free(event);
-        return ph__driver_fail(result, "cuEventCreate", "%s", call);
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s", call);
     }
     event->device = ph_device_retain(device);
     *out = event;
@@ -63,7 +63,7 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
         event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
     ph__legacy_leave(stream);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuEventRecord", "%s", call);
+        return ph__driver_fail(result, PH__NAME_EVENT_RECORD, "%s", call);
     atomic_store(&event->capture_id, as_node ? 0 : capture_id);
     atomic_store(&event->recorded, true);
     return PH_OK;
@@ -96,7 +96,7 @@ static ph_status check_wait(ph_stream *stream, const ph_event *event, uint64_t e
     if (event_capture == 0)
         return stream_capture == 0 ? PH_OK : ph__rule_refuse(device, PH__RULE_WAIT_ISOLATION, stream_capture);
     if (!ph__capture_is_open(device, event_capture))
-        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, "cuStreamWaitEvent",
+        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, PH__NAME_STREAM_WAIT_EVENT,
                                "%s: the event was last recorded in a capture that is over, so that there is "
                                "nothing to wait for; "
                                "record it again, or use an external event",
@@ -123,7 +123,7 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
         PH_TRY(check_wait(stream, event, atomic_load(&event->capture_id), stream_capture, call));
     int result = stream->device->driver->stream_wait_event(
         stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuStreamWaitEvent", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
 }
 
 ph_status ph_stream_wait_stream(ph_stream *stream, ph_stream *other)
@@ -172,7 +172,7 @@ ph_status ph_event_query(bool *done, ph_event *event)
     int result = event->device->driver->event_query(event->handle);
     ph__relaxed_end(event->device, mode);
     if (result != PH__R_OK && result != PH__R_NOT_READY)
-        return ph__driver_fail(result, "cuEventQuery", "%s", call);
+        return ph__driver_fail(result, PH__NAME_EVENT_QUERY, "%s", call);
     *done = result == PH__R_OK;
     return PH_OK;
 }
@@ -185,17 +185,17 @@ ph_status ph_event_synchronize(ph_event *event)
     ph__relaxed_begin(event->device, &mode);
     int result = event->device->driver->event_synchronize(event->handle);
     ph__relaxed_end(event->device, mode);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuEventSynchronize", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_EVENT_SYNCHRONIZE, "%s", call);
 }
 
 static ph_status check_timed(ph_event *event, const char *which, const char *call)
 {
     PH_TRY(check_asking(event, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER, call));
     if (!event->timing)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, "cuEventElapsedTime",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_EVENT_ELAPSED_TIME,
                                "%s: %s was created without timing; set ph_event_options.timing", call, which);
     if (!atomic_load(&event->recorded))
-        return ph__fail_native(PH_ERROR_STATE, PH__R_INVALID_HANDLE, "cuEventElapsedTime",
+        return ph__fail_native(PH_ERROR_STATE, PH__R_INVALID_HANDLE, PH__NAME_EVENT_ELAPSED_TIME,
                                "%s: %s was never recorded", call, which);
     return PH_OK;
 }
@@ -214,11 +214,11 @@ ph_status ph_event_elapsed(float *milliseconds, ph_event *start, ph_event *end)
                                call, start->device->name, end->device->name);
     int result = start->device->driver->event_elapsed(milliseconds, start->handle, end->handle);
     if (result == PH__R_NOT_READY)
-        return ph__fail_native(PH_ERROR_STATE, result, "cuEventElapsedTime",
+        return ph__fail_native(PH_ERROR_STATE, result, PH__NAME_EVENT_ELAPSED_TIME,
                                "%s: an event is not complete; synchronize with it first", call);
     if (result == PH__R_INVALID_HANDLE)
         return ph__fail_native(
-            PH_ERROR_STATE, result, "cuEventElapsedTime",
+            PH_ERROR_STATE, result, PH__NAME_EVENT_ELAPSED_TIME,
             "%s: an event has not been recorded (an event node records when its graph is replayed)", call);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuEventElapsedTime", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_EVENT_ELAPSED_TIME, "%s", call);
 }

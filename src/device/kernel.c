@@ -52,7 +52,7 @@ static ph_status check_source(const ph_kernel_source *source, const char *call)
     if (!PH__RESERVED_OK(source))
         return ph__fail_reserved(call, "ph_kernel_source");
     if (source->args_size > 4096)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
                                "%s: kernel %s takes %zu bytes of arguments; at most 4096", call, source->name,
                                source->args_size);
     if (source->param_count != 0 && !source->params)
@@ -131,12 +131,12 @@ ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_s
     if (result != PH__R_OK) {
         free_kernel(kernel);
         if (result == PH__R_NOT_SUPPORTED)
-            return ph__fail_native(PH_ERROR_UNSUPPORTED, result, "cuModuleLoadData",
+            return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_MODULE_LOAD_DATA,
                                    "%s: kernel %s has no form that device %s can run: %s", call, source->name,
                                    device->name, ph__driver_reason());
         if (result == PH__R_OUT_OF_MEMORY)
             return ph__fail_host_memory(call, "the kernel");
-        return ph__driver_fail(result, "cuModuleLoadData", "%s: kernel %s", call, source->name);
+        return ph__driver_fail(result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s", call, source->name);
     }
     kernel->args_size = source->args_size;
     kernel->device = device;
@@ -182,7 +182,7 @@ static ph_status check_limits(const ph__drv_launch *launch, const char *name, co
         if (launch->grid[i] > grid_limit[i] || launch->block[i] > block_limit[i])
             threads = UINT64_MAX;
     if (threads > 1024)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
                                "%s: kernel %s: grid %ux%ux%u of blocks %ux%ux%u exceeds the limits: grids of "
                                "2147483647x65535x65535, blocks "
                                "of 1024x1024x64 and 1024 threads",
@@ -190,7 +190,7 @@ static ph_status check_limits(const ph__drv_launch *launch, const char *name, co
                                (unsigned)launch->grid[2], (unsigned)launch->block[0],
                                (unsigned)launch->block[1], (unsigned)launch->block[2]);
     if (launch->shared_bytes > 232448)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
                                "%s: kernel %s asks for %zu bytes of shared memory; at most 232448", call,
                                name, launch->shared_bytes);
     return PH_OK;
@@ -201,7 +201,7 @@ ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const
 {
     if (args_size != kernel->args_size)
         return ph__fail_native(
-            PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuLaunchKernel",
+            PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
             "%s: kernel %s takes %zu bytes of arguments and got %zu; pass sizeof its argument struct", call,
             kernel->name, kernel->args_size, args_size);
     if (args_size != 0 && !args)
@@ -267,5 +267,5 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
         return ph__fail_host_memory(call, "the launch");
     return result == PH__R_OK
                ? PH_OK
-               : ph__driver_fail(result, "cuLaunchKernel", "%s: kernel %s", call, kernel->name);
+               : ph__driver_fail(result, PH__NAME_LAUNCH_KERNEL, "%s: kernel %s", call, kernel->name);
 }

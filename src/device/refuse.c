@@ -58,8 +58,9 @@ ph_status ph_thread_exchange_capture_mode(ph_capture_mode *mode)
     if (!mode)
         return ph__fail_null(call, "mode");
     if (*mode > PH_CAPTURE_RELAXED)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuThreadExchangeStreamCaptureMode",
-                               "%s: %d is no capture mode", call, (int)*mode);
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE,
+                               PH__NAME_THREAD_EXCHANGE_STREAM_CAPTURE_MODE, "%s: %d is no capture mode",
+                               call, (int)*mode);
     ph_capture_mode previous = thread_mode;
     thread_mode = *mode;
     /* What the public rules let pass must pass below, too. The mode is the thread's: no device is named. */

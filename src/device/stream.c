@@ -28,7 +28,7 @@ ph_status ph__stream_check(const ph_stream *stream, const char *call)
     if (!stream)
         return ph__fail_null(call, "stream");
     if (atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, "cuStreamGetCaptureInfo",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CAPTURE_INFO,
                                "%s: the stream was destroyed", call);
     return PH_OK;
 }
@@ -63,7 +63,7 @@ ph_status ph_stream_create(ph_stream **out, ph_device *device, const ph_stream_o
         stream->priority);
     if (result != PH__R_OK) {
         ph__free(stream);
-        return ph__driver_fail(result, "cuStreamCreateWithPriority", "%s", call);
+        return ph__driver_fail(result, PH__NAME_STREAM_CREATE_WITH_PRIORITY, "%s", call);
     }
     stream->id = next_stream_id();
     stream->device = ph_device_retain(device);
@@ -163,7 +163,7 @@ ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const 
 {
     int result = find_capture(out, stream);
     return result == PH__R_OK ? PH_OK
-                              : ph__driver_fail(result, "cuStreamGetCaptureInfo",
+                              : ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO,
                                                 "%s: asking whether the stream is capturing", call);
 }
 
@@ -179,7 +179,7 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     ph__relaxed_begin(stream->device, &mode);
     int result = stream->device->driver->stream_synchronize(stream->handle);
     ph__relaxed_end(stream->device, mode);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuStreamSynchronize", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
 }
 
 ph_status ph_stream_query(bool *done, ph_stream *stream)
@@ -198,7 +198,7 @@ ph_status ph_stream_query(bool *done, ph_stream *stream)
     int result = stream->device->driver->stream_query(stream->handle);
     ph__relaxed_end(stream->device, mode);
     if (result != PH__R_OK && result != PH__R_NOT_READY)
-        return ph__driver_fail(result, "cuStreamQuery", "%s", call);
+        return ph__driver_fail(result, PH__NAME_STREAM_QUERY, "%s", call);
     *done = result == PH__R_OK;
     return PH_OK;
 }
@@ -213,7 +213,7 @@ ph_status ph_stream_get_capture_info(ph_capture_info *out, const ph_stream *stre
     ph__drv_capture capture;
     int result = stream->device->driver->capture_get(&capture, stream->handle);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuStreamGetCaptureInfo", "%s", call);
+        return ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO, "%s", call);
     out->status = capture.status;
     out->id = capture.status == PH_CAPTURE_NONE ? 0 : capture.id;
     return PH_OK;

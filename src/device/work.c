@@ -13,7 +13,7 @@ static ph_status look_up(place *out, ph_device *device, const void *address, con
     ph__drv_pointer where;
     int result = device->driver->pointer_info(&where, device->handle, address);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuPointerGetAttribute", "%s: address %p", call, address);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, address);
     out->kind = where.kind;
     out->room = where.kind == PH__MEMORY_PAGEABLE ? SIZE_MAX : where.size - ((uintptr_t)address - where.base);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
@@ -50,18 +50,18 @@ ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_
         return ph__fail_null(call, "src");
     uintptr_t d = (uintptr_t)copy->dst, s = (uintptr_t)copy->src;
     if (copy->bytes > UINTPTR_MAX - d || copy->bytes > UINTPTR_MAX - s)
-        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "cuMemcpyAsync",
+        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
                                "%s: %zu bytes run beyond the end of the address space", call, copy->bytes);
     PH_TRY(look_up(&dst, device, copy->dst, call));
     PH_TRY(look_up(&src, device, copy->src, call));
-    PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", "cuMemcpyAsync", call));
-    PH_TRY(check_range(&src, copy->src, copy->bytes, "src", "cuMemcpyAsync", call));
+    PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", PH__NAME_MEMCPY_ASYNC, call));
+    PH_TRY(check_range(&src, copy->src, copy->bytes, "src", PH__NAME_MEMCPY_ASYNC, call));
     if (d < s + copy->bytes && s < d + copy->bytes)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuMemcpyAsync",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
                                "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst, copy->src,
                                copy->bytes);
     if (in_capture && (dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE))
-        return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, "cuMemcpyAsync",
+        return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
                                "%s: cannot copy between pageable host memory (%s %p) and a device in a "
                                "capture, as replays would read "
                                "whatever is there then; the capture goes on; use memory from "
@@ -114,7 +114,7 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the copy");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuMemcpyAsync", "%s: %zu bytes", call, bytes);
+        return ph__driver_fail(result, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call, bytes);
     if (capture_id != 0)
         tell_copy(stream->device, capture_id, dst, src);
     return PH_OK;
@@ -127,19 +127,19 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
     if (!fill->dst)
         return ph__fail_null(call, "dst");
     if (__builtin_mul_overflow(fill->count, (size_t)fill->value_size, &bytes))
-        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, "cuMemsetAsync",
+        return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
                                "%s: %zu elements of %u bytes overflow", call, fill->count,
                                (unsigned)fill->value_size);
     if ((uintptr_t)fill->dst % fill->value_size != 0)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuMemsetAsync",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
                                "%s: dst %p is not aligned to its %u-byte elements", call, fill->dst,
                                (unsigned)fill->value_size);
     PH_TRY(look_up(&where, device, fill->dst, call));
     if (where.kind == PH__MEMORY_PAGEABLE)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, "cuMemsetAsync",
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
                                "%s: dst %p is neither device nor pinned memory of %s", call, fill->dst,
                                device->name);
-    return check_range(&where, fill->dst, bytes, "dst", "cuMemsetAsync", call);
+    return check_range(&where, fill->dst, bytes, "dst", PH__NAME_MEMSET_ASYNC, call);
 }
 
 static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char *call)
@@ -153,7 +153,7 @@ static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char 
     ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the fill");
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuMemsetAsync", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_MEMSET_ASYNC, "%s", call);
 }
 
 ph_status ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream)
@@ -180,5 +180,5 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
     ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, "cuLaunchHostFunc", "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_LAUNCH_HOST_FUNC, "%s", call);
 }

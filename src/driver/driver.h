@@ -10,6 +10,7 @@
  * - Allocates host memory only through base/alloc.h and answers 2 when there is none. */
 #ifndef PH_DRIVER_DRIVER_H
 #define PH_DRIVER_DRIVER_H
+#include "driver/names.h"
 #include <phonograph/record.h>
 
 enum {

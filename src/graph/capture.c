@@ -58,7 +58,7 @@ static void on_lost(ph__capture *capture)
     ph__error_save(&saved);
     ph__graph_drop_capture(graph);
     ph__graph_fail(
-        graph, ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_INVALIDATED, "cuStreamDestroy",
+        graph, ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_INVALIDATED, PH__NAME_STREAM_DESTROY,
                                "ph_stream_destroy: the stream of an open capture was destroyed, which aborts "
                                "the capture; end it first"));
     ph__graph_clear(graph);
@@ -93,7 +93,7 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
     PH_TRY(check_options(options, call));
     if (stream->is_default)
         return ph__fail_native(
-            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, "cuStreamBeginCapture",
+            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_STREAM_BEGIN_CAPTURE,
             "%s: captures must run on a stream other than the legacy default stream; make one with "
             "ph_stream_create (replaying on it is fine)",
             call);

@@ -15,9 +15,9 @@ static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__d
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the executable of the graph");
     if (node == SIZE_MAX)
-        return ph__driver_fail(result, "cuGraphInstantiate",
+        return ph__driver_fail(result, PH__NAME_GRAPH_INSTANTIATE,
                                "%s: the captured graph cannot be made executable", call);
-    return ph__driver_fail(result, "cuGraphInstantiate",
+    return ph__driver_fail(result, PH__NAME_GRAPH_INSTANTIATE,
                            "%s: the captured graph cannot be made executable because of node %zu (%s)", call,
                            node, graph->record->nodes[node].info.name);
 }

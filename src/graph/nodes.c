@@ -88,7 +88,7 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
         return status;
     }
     int result = graph->device->driver->exec_set_kernel(graph->exec, found->handle, &launch);
-    return finish(graph, node, result, &inputs, "cuGraphExecKernelNodeSetParams", call);
+    return finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS, call);
 }
 
 /* ---- copies and fills ---- */
@@ -124,7 +124,7 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
     PH_TRY(ph__copy_check(graph->device, &copy, true, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, src, call));
     int result = graph->device->driver->exec_set_copy(graph->exec, found->handle, &copy);
-    PH_TRY(finish(graph, node, result, &inputs, "cuGraphExecMemcpyNodeSetParams", call));
+    PH_TRY(finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS, call));
     ph__memory_pin_used(graph->own->pool, dst);
     ph__memory_pin_used(graph->own->pool, src);
     return PH_OK;
@@ -147,7 +147,7 @@ ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint
     PH_TRY(ph__fill_check(graph->device, &fill, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, NULL, call));
     int result = graph->device->driver->exec_set_fill(graph->exec, found->handle, &fill);
-    return finish(graph, node, result, &inputs, "cuGraphExecMemsetNodeSetParams", call);
+    return finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMSET_NODE_SET_PARAMS, call);
 }
 
 /* ---- host functions ---- */
@@ -161,7 +161,7 @@ ph_status ph_graph_node_set_host(ph_graph *graph, size_t node, ph_host_fn fn, vo
     if (fn == NULL)
         return ph__fail_null(call, "fn");
     int result = graph->device->driver->exec_set_host(graph->exec, found->handle, &host);
-    return finish(graph, node, result, &none, "cuGraphExecHostNodeSetParams", call);
+    return finish(graph, node, result, &none, PH__NAME_GRAPH_EXEC_HOST_NODE_SET_PARAMS, call);
 }
 
 /* ---- on and off ---- */
@@ -175,8 +175,8 @@ ph_status ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled)
         return ph__fail_host_memory(call, "the change");
     return result == PH__R_OK
                ? PH_OK
-               : ph__driver_fail(result, "cuGraphNodeSetEnabled", "%s: node %zu (%s) was not changed", call,
-                                 node, found->info.name);
+               : ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED, "%s: node %zu (%s) was not changed",
+                                 call, node, found->info.name);
 }
 
 ph_status ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node)
@@ -189,6 +189,6 @@ ph_status ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node)
     PH_TRY(find(&found, graph, node, -1, PH__CALL_NODE_GET_ENABLED));
     int result = graph->device->driver->exec_get_enabled(out, graph->exec, found->handle);
     return result == PH__R_OK ? PH_OK
-                              : ph__driver_fail(result, "cuGraphNodeGetEnabled", "%s: node %zu (%s)", call,
-                                                node, found->info.name);
+                              : ph__driver_fail(result, PH__NAME_GRAPH_NODE_GET_ENABLED, "%s: node %zu (%s)",
+                                                call, node, found->info.name);
 }

@@ -65,7 +65,7 @@ static ph_status launch(ph_graph *graph, ph_stream *stream)
         return PH_OK;
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the launch of the graph");
-    return ph__driver_fail(result, "cuGraphLaunch", "%s: the graph was not launched", call);
+    return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
 }
 
 /* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A start hook

@@ -103,13 +103,14 @@ static ph_status fail_update(const ph_graph *graph, const ph_graph *from, int re
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the update");
     if (result != PH__R_UPDATE_FAILURE)
-        return ph__driver_fail(result, "cuGraphExecUpdate", "%s: the executable was not changed", call);
+        return ph__driver_fail(result, PH__NAME_GRAPH_EXEC_UPDATE, "%s: the executable was not changed",
+                               call);
     out->reason = why->reason;
     out->node = ph__record_index_of(graph->record, why->node);
     out->from_node = ph__record_index_of(from->record, why->from_node);
     ph__line_format(out->message, sizeof out->message, "%s", why->message);
     return ph__fail_native(
-        PH_ERROR_MISMATCH, result, "cuGraphExecUpdate",
+        PH_ERROR_MISMATCH, result, PH__NAME_GRAPH_EXEC_UPDATE,
         "%s: the executable cannot take the parameters of this capture: %s; it is as it was; reset the "
         "graph and capture again instead",
         call, why->message);

@@ -51,7 +51,8 @@ ph_status ph__fail_not_live(const char *call, const void *address, const ph_devi
 /* Gives a block back that waits for nothing. Lock held on entry, not on return. */
 static void finish(ph__memory *memory, ph__block *block)
 {
-    if (ph__sees(memory, PH__SEE_POISON)) {
+    bool poison = ph__sees(memory, PH__SEE_POISON);
+    if (poison) {
         ph__block_set_uses(block, &freeing);
         ph__spin_unlock(&memory->lock);
         ph__poison(memory, block);
@@ -59,6 +60,8 @@ static void finish(ph__memory *memory, ph__block *block)
     }
     ph__memory_give(memory, block);
     ph__spin_unlock(&memory->lock);
+    if (poison)
+        ph__poison_report(memory);
 }
 
 /* Adds a use. One by the same stream in a capture that is over, which is not running, gives its place: a

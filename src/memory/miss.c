@@ -111,14 +111,14 @@ static ph_status fail_shortage(ph__memory *memory, const ph__request *request, c
                                seen.reserved, seen.private_bytes, seen.cached);
     ph__drv_device_info info = {.memory_total = 0};
     (void)memory->driver->device_info(&info, memory->device->handle);
-    return ph__fail_native(PH_ERROR_DEVICE_MEMORY, growth->result, growth->result ? "cuMemCreate" : NULL,
-                           "%s: out of memory: %zu bytes (a segment of %zu) on %s: %llu of %llu bytes free; "
-                           "allocated %zu, cached %zu (largest "
-                           "block %zu), in private pools %zu; %s",
-                           request->call, request->bytes, growth->segment_bytes, memory->device->driver->name,
-                           (unsigned long long)info.memory_free, (unsigned long long)info.memory_total,
-                           seen.allocated, seen.cached, seen.largest, seen.private_bytes,
-                           advice(memory, &seen, request));
+    return ph__fail_native(
+        PH_ERROR_DEVICE_MEMORY, growth->result, growth->result ? PH__NAME_MEM_CREATE : NULL,
+        "%s: out of memory: %zu bytes (a segment of %zu) on %s: %llu of %llu bytes free; "
+        "allocated %zu, cached %zu (largest "
+        "block %zu), in private pools %zu; %s",
+        request->call, request->bytes, growth->segment_bytes, memory->device->driver->name,
+        (unsigned long long)info.memory_free, (unsigned long long)info.memory_total, seen.allocated,
+        seen.cached, seen.largest, seen.private_bytes, advice(memory, &seen, request));
 }
 
 static ph_status fail(ph__memory *memory, const ph__request *request, const ph__growth *growth)
@@ -134,8 +134,8 @@ static ph_status fail(ph__memory *memory, const ph__request *request, const ph__
                                "%s: the pool's alloc function gave memory that is not aligned to 512 bytes",
                                request->call);
     case PH__DRIVER_FAILED:
-        return ph__driver_fail(growth->result, "cuMemCreate", "%s: a segment of %zu bytes", request->call,
-                               growth->segment_bytes);
+        return ph__driver_fail(growth->result, PH__NAME_MEM_CREATE, "%s: a segment of %zu bytes",
+                               request->call, growth->segment_bytes);
     default:
         return fail_shortage(memory, request, growth);
     }

@@ -141,7 +141,7 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
     if (!block && (result == PH__R_OK || result == PH__R_OUT_OF_MEMORY))
         return ph__fail_host_memory(call, "a pinned block");
     if (!block)
-        return ph__driver_fail(result, "cuMemHostAlloc", "%s: %zu bytes", call, request.bytes);
+        return ph__driver_fail(result, PH__NAME_MEM_HOST_ALLOC, "%s: %zu bytes", call, request.bytes);
     address = (void *)block->address;
     memcpy(out_pointer, &address, sizeof address);
     return PH_OK;

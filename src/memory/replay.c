@@ -12,12 +12,12 @@ static ph_status mark_last(ph_pool *pool, const char *call)
         return PH_OK;
     int result = PH__R_OK;
     if (!pool->replayed && !(pool->replayed = ph__mark_take(memory, &result)))
-        return ph__driver_fail(result, "cuEventCreate", "%s: behind the last replay from the same pool",
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: behind the last replay from the same pool",
                                call);
     result =
         memory->driver->event_record(pool->replayed, pool->last_replay->handle, PH__EVENT_RECORD_DEFAULT);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuEventRecord", "%s: behind the last replay from the same pool",
+        return ph__driver_fail(result, PH__NAME_EVENT_RECORD, "%s: behind the last replay from the same pool",
                                call);
     pool->replay_marked = true;
     return PH_OK;
@@ -27,7 +27,7 @@ static ph_status wait_for_event(ph_pool *pool, ph_stream *stream, ph__drv_event 
 {
     int result = pool->memory->driver->stream_wait_event(stream->handle, event, PH__EVENT_RECORD_DEFAULT);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuStreamWaitEvent",
+        return ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT,
                                "%s: ordering it behind earlier work on memory of the pool", call);
     return PH_OK;
 }
@@ -132,7 +132,7 @@ static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
         return PH_OK;
     }
     ph__mark_recycle(memory, event);
-    return ph__driver_fail(result, event ? "cuEventRecord" : "cuEventCreate",
+    return ph__driver_fail(result, event ? PH__NAME_EVENT_RECORD : PH__NAME_EVENT_CREATE,
                            "ph_graph_capture_begin: behind the stream's work so far");
 }
 

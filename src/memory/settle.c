@@ -243,7 +243,7 @@ int ph__memory_sweep(ph__memory *memory, bool cached)
 ph_status ph__trim_status(int result, const char *call)
 {
     return ph__driver_fail(
-        result, "cuEventSynchronize",
+        result, PH__NAME_EVENT_SYNCHRONIZE,
         "%s: waiting for the work that used the memory; what is left goes back at a later chance", call);
 }
 

@@ -174,6 +174,7 @@ struct ph__memory {
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
     size_t event_count;
 
+    atomic_int poison_failure; /* the driver's number of a poisoning that failed, until it is said */
     pthread_mutex_t
         settling; /* who polls, waits and gives back: pending removals and batches; above `lock` */
     ph__batch *batches;
@@ -308,6 +309,8 @@ void ph__uses_finish(ph__memory *memory, ph__uses *uses);
 
 /* ---- poison.c ---- fills a freed block in stream order, where that is safe. No lock held. */
 void ph__poison(ph__memory *memory, const ph__block *block);
+/* Says it to the log when one failed. No lock held. */
+void ph__poison_report(ph__memory *memory);
 
 /* ---- reach.c ---- */
 /* Notes the ends of the streams involved in a block that is being freed; false: it must wait. No lock held.

@@ -36,7 +36,7 @@ static ph_status read_node(ph__drv_node_info *out, const builder *b, ph__drv_nod
     int result = b->device->driver->node_info(out, node);
     return result == PH__R_OK
                ? PH_OK
-               : ph__driver_fail(result, "cuGraphKernelNodeGetParams",
+               : ph__driver_fail(result, PH__NAME_GRAPH_KERNEL_NODE_GET_PARAMS,
                                  "%s: a node of the captured graph could not be read back", b->call);
 }
 
@@ -272,8 +272,8 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     *out = NULL;
     int result = device->driver->graph_nodes(&b.created, &b.count, graph);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuGraphGetNodes", "%s: the captured graph could not be read back",
-                               call);
+        return ph__driver_fail(result, PH__NAME_GRAPH_GET_NODES,
+                               "%s: the captured graph could not be read back", call);
     ph_status status = build(&b);
     ph__map_free(&b.position);
     ph__free(b.order);

@@ -2,6 +2,8 @@
 /* tests/memory/limits.c: running out: limits, recovery from cached memory, lending pools, captures that
  * survive; poison. */
 #include "support/support.h"
+
+#include "driver/driver.h"
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
@@ -166,6 +168,22 @@ static void test_poison(void **state)
     ph_free(q, w.stream);
 }
 
+/* A block that could not be poisoned is freed all the same, and the log says so. */
+static void test_poison_that_fails(void **state)
+{
+    (void)state;
+    unsigned char *p = allocate(64);
+    t_log_start();
+    ph__driver_fail_after(0, PH__R_LAUNCH_FAILED);
+    ph_free(p, w.stream);
+    ph__driver_fail_after(-1, PH__R_OK);
+    assert_int_equal(t_log_count("without being poisoned"), 1);
+    t_log_stop();
+    unsigned char *q = allocate(64);
+    assert_ptr_equal(q, p);
+    ph_free(q, w.stream);
+}
+
 /* A block that another stream uses is poisoned only after that use. */
 static void test_poison_waits_for_uses(void **state)
 {
@@ -222,6 +240,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_out_of_memory_message, setup, teardown),
         cmocka_unit_test_setup_teardown(test_graph_capture_oom, setup, teardown),
         cmocka_unit_test_setup_teardown(test_poison, setup_poison, teardown),
+        cmocka_unit_test_setup_teardown(test_poison_that_fails, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_waits_for_uses, setup_poison, teardown),
         cmocka_unit_test_setup_teardown(test_poison_spares_captured_memory, setup_poison, teardown),
     };

@@ -157,6 +157,16 @@ ph__attachment *ph__device_attach(ph_device *device, int slot, ph__attachment *(
     return attachment;
 }
 
+ph_status ph__fail_devices(const char *call, const char *what, const ph_device *device,
+                           const char *other_what, const ph_device *other)
+{
+    return ph__fail_native(
+        PH_ERROR_WRONG_DEVICE, 0, NULL,
+        "%s: %s is of one device (%s), %s of another (%s); every ph_device_open makes a device of its own: "
+        "use handles of one and the same",
+        call, what, device->name, other_what, other->name);
+}
+
 ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
 {
     static const char call[] = "ph_device_get_info";

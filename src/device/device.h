@@ -96,6 +96,10 @@ static inline ph__attachment *ph__device_attached(const ph_device *device, int s
     return atomic_load_explicit(&((ph_device *)(uintptr_t)device)->attached[slot], memory_order_acquire);
 }
 
+/* WRONG_DEVICE: what stands where, both by name. Two opens of one name are two devices, and the message says so. */
+ph_status ph__fail_devices(const char *call, const char *what, const ph_device *device,
+                           const char *other_what, const ph_device *other);
+
 /* ---- streams ---- */
 /* Keeps the driver's stream, also after the user's destroy, but not the device: release before that goes. */
 ph_stream *ph__stream_retain(ph_stream *stream);

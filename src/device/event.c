@@ -8,9 +8,7 @@ ph_status ph__event_check(const ph_event *event, const ph_device *device, const 
     if (!event)
         return ph__fail_null(call, "event");
     if (device && event->device != device)
-        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
-                               "%s: the event is of device %s, the stream of device %s", call,
-                               event->device->name, device->name);
+        return ph__fail_devices(call, "the event", event->device, "the stream", device);
     return PH_OK;
 }
 
@@ -132,9 +130,7 @@ ph_status ph_stream_wait_stream(ph_stream *stream, ph_stream *other)
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(ph__stream_check(other, call));
     if (stream->device != other->device)
-        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
-                               "%s: the streams are of two devices, %s and %s", call, stream->device->name,
-                               other->device->name);
+        return ph__fail_devices(call, "one stream", stream->device, "the other", other->device);
     ph_event *event;
     PH_TRY(ph_event_create(&event, stream->device, NULL));
     ph_status status = ph_event_record(event, other);
@@ -209,9 +205,7 @@ ph_status ph_event_elapsed(float *milliseconds, ph_event *start, ph_event *end)
     PH_TRY(check_timed(start, "start", call));
     PH_TRY(check_timed(end, "end", call));
     if (start->device != end->device)
-        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
-                               "%s: start is of device %s, end of device %s; time is taken on one device",
-                               call, start->device->name, end->device->name);
+        return ph__fail_devices(call, "start", start->device, "end", end->device);
     int result = start->device->driver->event_elapsed(milliseconds, start->handle, end->handle);
     if (result == PH__R_NOT_READY)
         return ph__fail_native(PH_ERROR_STATE, result, PH__NAME_EVENT_ELAPSED_TIME,

@@ -254,9 +254,7 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     if (!kernel)
         return ph__fail_null(call, "kernel");
     if (kernel->device != stream->device)
-        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
-                               "%s: kernel %s is of device %s, the stream of device %s", call, kernel->name,
-                               kernel->device->name, stream->device->name);
+        return ph__fail_devices(call, kernel->name, kernel->device, "the stream", stream->device);
     ph__drv_launch launch;
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
     PH_TRY(retain_in_capture(stream, kernel, call));

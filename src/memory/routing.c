@@ -126,9 +126,7 @@ ph_status ph__pool_record_begin(ph_pool *pool, ph_device *device, const char *ca
     if (!pool)
         return ph__fail_null(call, "pool");
     if (pool->memory->device != device)
-        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
-                               "%s: the pool is of device %s, the capture of device %s", call,
-                               pool->memory->device->name, device->name);
+        return ph__fail_devices(call, "the pool", pool->memory->device, "the capture", device);
     ph__recording by = start(pool, PH__IN_CAPTURE);
     return by == PH__IDLE ? PH_OK : ph__fail_busy(call, pool, by);
 }

@@ -337,8 +337,7 @@ ph_status ph_memory_snapshot(char **out, const ph_device *device, const ph_pool 
     if (!device)
         return ph__fail_null(call, "device");
     if (pool && pool->memory->device != device)
-        return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL, "%s: the pool is of device %s, not of %s",
-                               call, pool->memory->device->name, device->name);
+        return ph__fail_devices(call, "the pool", pool->memory->device, "what is asked about", device);
     ph__memory *memory = ph__memory_attach((ph_device *)(uintptr_t)device, call);
     if (!memory)
         return ph_error_last()->status;

@@ -132,6 +132,8 @@ static void streams(void **state)
     assert_error(ph_stream_wait_event(world.stream, NULL), PH_ERROR_ARGUMENT, "ph_stream_wait_event: event");
     assert_error(ph_stream_wait_stream(NULL, world.stream), PH_ERROR_ARGUMENT, "ph_stream_wait_stream");
     assert_error(ph_stream_wait_stream(world.stream, NULL), PH_ERROR_ARGUMENT, "ph_stream_wait_stream");
+    assert_error(ph_launch(other.stream, world.fill_i32, NULL, NULL, 0), PH_ERROR_WRONG_DEVICE,
+                 "fill_i32 is of one device (host:threads=2), the stream of another (host:threads=2)");
     assert_error(ph_stream_wait_stream(world.stream, other.stream), PH_ERROR_WRONG_DEVICE,
                  "ph_stream_wait_stream");
     REFUSED_OUT(cuda, ph_stream_cuda(&cuda, world.stream), PH_ERROR_UNSUPPORTED, "ph_stream_cuda");

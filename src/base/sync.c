@@ -44,6 +44,18 @@ void ph__futex_wait(atomic_uint *word, unsigned expected, int64_t timeout_ns)
     errno = saved_errno;
 }
 
+/* Who has once waited leaves 2 behind, as others may still sleep. */
+void ph__mutex_lock_slow(ph__mutex *mutex)
+{
+    while (atomic_exchange_explicit(&mutex->state, 2, memory_order_acquire) != 0)
+        ph__futex_wait(&mutex->state, 2, -1);
+}
+
+void ph__mutex_wake(ph__mutex *mutex)
+{
+    ph__futex_wake(&mutex->state, 1);
+}
+
 /* The kernel wakes one waiter even when asked for none. */
 void ph__futex_wake(atomic_uint *word, int count)
 {

@@ -26,6 +26,26 @@ static inline void ph__spin_unlock(ph__spinlock *lock)
     atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
+/* A lock that may be held across calls that block: sleeps when it must wait, and costs two exchanges, inline, when it need not.
+ * States as in Drepper, "Futexes are tricky" (2011), mutex 2: 0 free, 1 held, 2 held and somebody may sleep. Zero is free. */
+typedef struct ph__mutex {
+    atomic_uint state;
+} ph__mutex;
+void ph__mutex_lock_slow(ph__mutex *mutex);
+void ph__mutex_wake(ph__mutex *mutex);
+static inline void ph__mutex_lock(ph__mutex *mutex)
+{
+    unsigned expected = 0;
+    if (!atomic_compare_exchange_strong_explicit(&mutex->state, &expected, 1, memory_order_acquire,
+                                                 memory_order_relaxed))
+        ph__mutex_lock_slow(mutex);
+}
+static inline void ph__mutex_unlock(ph__mutex *mutex)
+{
+    if (atomic_exchange_explicit(&mutex->state, 0, memory_order_release) == 2)
+        ph__mutex_wake(mutex);
+}
+
 static inline void ph__pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

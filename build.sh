@@ -18,17 +18,27 @@ usage: ./build.sh COMMAND [OPTIONS]
                     build and run the tests
       --preset P      dev (default), release, asan, ubsan, tsan or valgrind
       --nightly       the long form of every test (sets PH_TEST_TIER=nightly)
-  bench [ARGS]      build and run every benchmark (ARGS go to each: rounds, and a file for JSON lines,
-                    where a benchmark takes them)
+  test-gpu [OPTIONS] [-- CTEST-ARGS]
+                    the same, optimised, with the tests on the GPU of this machine; fails where none can be used
+      --sanitizer     only those on the GPU, under compute-sanitizer's memcheck with its leak check
+      --nightly       as above
+  bench [ARGS]      build and run every benchmark of the host device (ARGS go to each: rounds, and a file
+                    for JSON lines, where a benchmark takes them)
+  bench-gpu [--only NAME] [ROUNDS [FILE]]
+                    build and run the benchmarks of the GPU (or one: cuda_replay), and PyTorch's side of the
+                    first where python3 has it; JSON lines are appended to FILE
   install [--prefix DIR]
                     build and install the library and the command phonograph (default: /usr/local)
   setup             install what demo and test need, and build nothing
+  carry [DIR]       on a Debian with a network: unpack the libraries that test, test-gpu and the benchmarks need
+                    into DIR (default: .carry), for a machine without one
   clean             remove the folder build/
   help              print this; so does -h or --help after any command but demo, whose ARGS it is one of
 
 Each command first looks for the tools and libraries that it needs, names those that are missing and
 installs them with apt-get (as root, or with sudo when it asks for no password). Otherwise it prints
-the one line to run. CC and CXX choose the compilers.
+the one line to run. CC and CXX choose the compilers. Carried libraries are taken from the folder that
+PH_CARRY names, else from .carry, where there is one.
 END
 }
 
@@ -118,6 +128,13 @@ need_valgrind()
     need valgrind has_command valgrind
 }
 
+# What lacks a C++ compiler is said by the tests that want one; no network is there to fetch it.
+need_test_gpu()
+{
+    need_build
+    need libcmocka-dev has_library cmocka
+}
+
 need_bench()
 {
     need_build
@@ -125,7 +142,78 @@ need_bench()
     need libtbb-dev has_library tbb
 }
 
+# ---- Carried libraries -----------------------------------------------------------------------------------
+
+carried_packages='libcmocka-dev libjansson-dev libtbb-dev'
+carried_mark=.carried
+
+# Makes pkg-config and CMake look into the carried folder first. Programs keep the path of what they were linked with.
+use_carried()
+{
+    if [ -n "${PH_CARRY:-}" ]; then
+        [ -f "$PH_CARRY/$carried_mark" ] || die "PH_CARRY names '$PH_CARRY', which ./build.sh carry did not fill"
+        carried=$(CDPATH='' cd -- "$PH_CARRY" && pwd)
+    else
+        carried=$root/.carry
+        [ -f "$carried/$carried_mark" ] || return 0
+    fi
+    for folder in "$carried"/usr/lib/*/pkgconfig; do
+        PKG_CONFIG_PATH=$folder${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+    done
+    CMAKE_PREFIX_PATH=$carried/usr${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
+    export PKG_CONFIG_PATH CMAKE_PREFIX_PATH
+}
+
+# The packages with the libraries that those for development need, as this system calls them; not those that every C++ compiler
+# has already, nor what oneTBB looks for at run time and does without.
+fetch_carried()
+{
+    # shellcheck disable=SC2086
+    names=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
+        --no-enhances $carried_packages 2>/dev/null | grep '^lib' | grep -vE '^lib(c6|gcc|stdc|hwloc|udev)')
+    # shellcheck disable=SC2086
+    (cd "$1" && apt-get -q download ${names:-$carried_packages}) 2>"$1/messages"
+}
+
+do_carry()
+{
+    [ $# -le 1 ] || die "carry takes one folder"
+    into=${1:-$root/.carry}
+    # Only a folder that this command made is emptied.
+    if [ -e "$into" ] && [ ! -f "$into/$carried_mark" ] && [ -n "$(ls -A -- "$into" 2>/dev/null || echo file)" ]; then
+        die "carry: '$into' is there and holds something else"
+    fi
+    for tool in apt-get apt-cache dpkg-deb; do
+        command -v "$tool" >/dev/null 2>&1 || die "carry: no $tool here: it needs a Debian, or a system made from one"
+    done
+    packages=$(mktemp -d)
+    trap 'rm -rf -- "$packages"' EXIT
+    say "fetching $carried_packages and what they need"
+    if ! fetch_carried "$packages" && [ "$(id -u)" -eq 0 ]; then
+        say "that failed; trying once more with fresh package lists"
+        as_root=
+        apt update || die "apt-get update failed (its message is above)"
+        fetch_carried "$packages" || die "carry: apt-get download failed: $(cat "$packages/messages")"
+    fi
+    ls "$packages"/*.deb >/dev/null 2>&1 || die "carry: apt-get download failed: $(cat "$packages/messages")"
+    rm -rf -- "${into:?}/usr"
+    mkdir -p -- "$into"
+    printf '%s\n' "$carried_packages" >"$into/$carried_mark"
+    for package in "$packages"/*.deb; do
+        dpkg-deb -x "$package" "$into"
+    done
+    rm -rf -- "${into:?}/usr/share"
+    # The folder may be copied anywhere: its files name their place by their own.
+    for file in "$into"/usr/lib/*/pkgconfig/*.pc; do
+        # shellcheck disable=SC2016
+        sed -i -e 's|=/usr|=${pcfiledir}/../../..|' -e 's|-\([IL]\)/usr|-\1${pcfiledir}/../../..|g' "$file"
+    done
+    say "$into holds $(du -sh -- "$into" | cut -f1): copy it beside build.sh as .carry, or name it in PH_CARRY"
+}
+
 # ---- Setting up ------------------------------------------------------------------------------------------
+
+carry_hint="without a network: run ./build.sh carry where there is one, and bring its folder here"
 
 apt()
 {
@@ -149,20 +237,22 @@ apt_install()
         apt install --no-install-recommends $missing && return
         say "that failed; trying once more with fresh package lists"
     fi
-    apt update || die "apt-get update failed (its message is above)"
+    apt update || die "apt-get update failed (its message is above); missing:$missing ($carry_hint)"
     # shellcheck disable=SC2086
-    apt install --no-install-recommends $missing || die "apt-get could not install:$missing (its message is above)"
+    apt install --no-install-recommends $missing ||
+        die "apt-get could not install:$missing (its message is above; $carry_hint)"
 }
 
 # ensure NEEDS: NEEDS is one of the need_ functions; returns with everything there, or ends the script.
 ensure()
 {
+    use_carried
     missing=
     "$1"
     [ -n "$missing" ] || return 0
     say "missing:$missing"
     command -v apt-get >/dev/null 2>&1 ||
-        die "no apt-get here: install what these Debian packages hold, then run this again:$missing"
+        die "no apt-get here: install what these Debian packages hold, then run this again:$missing ($carry_hint)"
 
     if [ "$(id -u)" -eq 0 ]; then
         as_root=
@@ -175,7 +265,8 @@ ensure()
         else
             line="su -c '$line'"
         fi
-        printf 'build.sh: installing them needs root. Run this line, then this command again:\n\n%s\n\n' "$line" >&2
+        printf 'build.sh: installing them needs root. Run this line, then this command again:\n\n%s\n\n(%s)\n' \
+            "$line" "$carry_hint" >&2
         exit 1
     fi
 
@@ -183,7 +274,7 @@ ensure()
     apt_install
     missing=
     "$1"
-    [ -z "$missing" ] || die "still missing, or too old, after the installation:$missing"
+    [ -z "$missing" ] || die "still missing, or too old, after the installation:$missing ($carry_hint)"
 }
 
 # ---- Building --------------------------------------------------------------------------------------------
@@ -283,6 +374,14 @@ do_test()
     configure "$preset" PH_TESTS=ON
     build "$preset" all
     say "testing build/$preset"
+    run_tests "$preset" "$@"
+}
+
+# run_tests PRESET [CTEST-ARGS]: ends with CTest's status, after the list of what could not run.
+run_tests()
+{
+    preset=$1
+    shift
     tested=0
     # shellcheck disable=SC2086
     (cd "$root" && ctest --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)" $timeout "$@") || tested=$?
@@ -290,12 +389,107 @@ do_test()
     return $tested
 }
 
-# What tests said of parts that they could not run here: nothing is skipped in silence.
+# What tests said of parts that they could not run here, and on which device: nothing is skipped in silence.
 show_skipped()
 {
-    skips=$(grep -hE '^skipped: ' "$1" 2>/dev/null | sort -u) || return 0
+    skips=$(awk '
+        /^[0-9]+\/[0-9]+ Test(ing)?: / { device = $NF ~ /@/ ? $NF : ""; sub(/^.*@/, "@", device) }
+        /^skipped: / { print $0 (device == "" ? "" : " (" device ")") }
+    ' "$1" 2>/dev/null | sort -u)
+    [ -n "$skips" ] || return 0
     say 'parts of tests that could not run here:'
     printf '%s\n' "$skips"
+}
+
+# ---- On a GPU ----
+
+# check_gpu PRESET COMMAND: builds phonograph and asks it whether there is a GPU: it says why there is none.
+check_gpu()
+{
+    build "$1" phonograph_cli
+    if answer=$("$root/build/$1/bin/phonograph" info --device cuda 2>&1); then
+        printf '%s\n' "$answer" | sed -n '/^devices/,$p'
+        return 0
+    fi
+    reason=$(printf '%s\n' "$answer" | sed -n 's/^  cuda: //p' | head -n 1)
+    die "$2 needs an NVIDIA GPU, and none can be used here: ${reason:-$answer}"
+}
+
+find_sanitizer()
+{
+    for candidate in compute-sanitizer /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda-*/bin/compute-sanitizer \
+        /opt/cuda/bin/compute-sanitizer; do
+        command -v "$candidate" && return
+    done
+    die "test-gpu --sanitizer: no compute-sanitizer here: it comes with the CUDA toolkit"
+}
+
+do_test_gpu()
+{
+    timeout=
+    sanitizer=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --sanitizer) sanitizer=yes ;;
+        --nightly)
+            PH_TEST_TIER=nightly
+            export PH_TEST_TIER
+            timeout='--timeout 14400'
+            ;;
+        --)
+            shift
+            break
+            ;;
+        *) die "test-gpu: unknown argument '$1' (./build.sh prints the help)" ;;
+        esac
+        shift
+    done
+    [ -z "$sanitizer" ] || sanitizer=$(find_sanitizer)
+    ensure need_test_gpu
+    configure gpu PH_COMPUTE_SANITIZER="$sanitizer"
+    check_gpu gpu test-gpu
+    build gpu all
+    say "testing build/gpu${sanitizer:+ under $sanitizer}"
+    if [ -n "$sanitizer" ]; then
+        set -- --label-regex '^gpu$' "$@"
+    fi
+    run_tests gpu "$@"
+}
+
+# PyTorch's side of a comparison runs right behind ours.
+run_torch()
+{
+    say "running torch_replay.py"
+    torch=0
+    python3 "$root/bench/torch_replay.py" "$@" </dev/null || torch=$?
+    [ "$torch" -ne 77 ] || say "PyTorch's replay is not in this run: see the line above"
+    [ "$torch" -eq 0 ] || [ "$torch" -eq 77 ] || failed="$failed torch_replay.py"
+}
+
+do_bench_gpu()
+{
+    only=
+    if [ "${1:-}" = --only ]; then
+        [ $# -ge 2 ] || die "--only needs the name of a benchmark"
+        only=$2
+        shift 2
+    fi
+    ensure need_build
+    configure release PH_BENCH_GPU=ON
+    check_gpu release bench-gpu
+    build release benchmarks-gpu
+    failed=
+    ran=
+    while IFS= read -r program; do
+        name=${program##*/bench_}
+        [ -z "$only" ] || [ "$name" = "$only" ] || continue
+        ran=yes
+        say "running $name"
+        "$program" "$@" </dev/null || failed="$failed $name"
+        [ "$name" != cuda_replay ] || run_torch "$@"
+    done <"$root/build/release/benchmarks-gpu.txt"
+    [ -n "$ran" ] || die "bench-gpu: there is no benchmark${only:+ called $only}"
+    [ -z "$failed" ] || die "failed:$failed"
 }
 
 do_bench()
@@ -383,13 +577,16 @@ fi
 case $command in
 demo) do_demo "$@" ;;
 test) do_test "$@" ;;
+test-gpu) do_test_gpu "$@" ;;
 bench) do_bench "$@" ;;
+bench-gpu) do_bench_gpu "$@" ;;
 install) do_install "$@" ;;
 setup)
     [ $# -eq 0 ] || die "setup takes no argument"
     ensure need_test
     say "everything that demo and test need is there"
     ;;
+carry) do_carry "$@" ;;
 clean)
     [ $# -eq 0 ] || die "clean takes no argument"
     rm -rf -- "$root/build"

@@ -40,7 +40,7 @@ static void put_text_parameters(FILE *out, const file_node *node)
         if (node->shared_bytes)
             (void)fprintf(out, ", %" PRIu64 " shared bytes", node->shared_bytes);
     }
-    if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET)
+    if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET || node->kind == PH_NODE_MEM_ALLOC)
         (void)fprintf(out, "  %" PRIu64 " bytes", node->bytes);
     if (node->kind == PH_NODE_MEMSET)
         (void)fprintf(out, " of 0x%" PRIx64, node->value);
@@ -85,10 +85,20 @@ static void put_label(FILE *out, const char *text)
 
 static const char *shape_of(ph_node_kind kind)
 {
-    static const char *const shapes[] = {
-        [PH_NODE_KERNEL] = "box",         [PH_NODE_MEMCPY] = "cds",          [PH_NODE_MEMSET] = "cds",
-        [PH_NODE_HOST] = "hexagon",       [PH_NODE_GRAPH] = "folder",        [PH_NODE_EMPTY] = "point",
-        [PH_NODE_EVENT_WAIT] = "diamond", [PH_NODE_EVENT_RECORD] = "diamond"};
+    static const char *const shapes[] = {[PH_NODE_KERNEL] = "box",
+                                         [PH_NODE_MEMCPY] = "cds",
+                                         [PH_NODE_MEMSET] = "cds",
+                                         [PH_NODE_HOST] = "hexagon",
+                                         [PH_NODE_GRAPH] = "folder",
+                                         [PH_NODE_EMPTY] = "point",
+                                         [PH_NODE_EVENT_WAIT] = "diamond",
+                                         [PH_NODE_EVENT_RECORD] = "diamond",
+                                         [PH_NODE_SEMAPHORE_SIGNAL] = "diamond",
+                                         [PH_NODE_SEMAPHORE_WAIT] = "diamond",
+                                         [PH_NODE_BATCH_MEM_OP] = "diamond",
+                                         [PH_NODE_MEM_ALLOC] = "cylinder",
+                                         [PH_NODE_MEM_FREE] = "cylinder",
+                                         [PH_NODE_CONDITIONAL] = "folder"};
     return shapes[kind];
 }
 
@@ -101,7 +111,9 @@ static void put_details(FILE *out, const file_node *node)
             (void)fprintf(out, ", %" PRIu64, node->shared_bytes);
         (void)fputs(">>>", out);
     }
-    if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET)
+    if (node->kind == PH_NODE_MEM_ALLOC || node->kind == PH_NODE_MEM_FREE)
+        (void)fprintf(out, "\\l0x%" PRIx64, node->dst);
+    if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET || node->kind == PH_NODE_MEM_ALLOC)
         (void)fprintf(out, "\\l%" PRIu64 " bytes", node->bytes);
     if (node->kind == PH_NODE_MEMSET)
         (void)fprintf(out, " of 0x%" PRIx64, node->value);
@@ -127,7 +139,8 @@ static void put_dot_nodes(FILE *out, const file_record *record, const char *pref
             put_details(out, node);
         (void)fputs("\"];\n", out);
         for (size_t d = 0; d < node->dependency_count; d++)
-            (void)fprintf(out, "    %s%zu -> %s%zu;\n", prefix, node->dependencies[d], prefix, n);
+            (void)fprintf(out, "    %s%zu -> %s%zu%s;\n", prefix, node->dependencies[d], prefix, n,
+                          node->programmatic && node->programmatic[d] ? " [style=dashed]" : "");
         if (!node->body)
             continue;
         char nested[512];

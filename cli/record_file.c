@@ -71,7 +71,7 @@ static ph_status read_words(file_node *node, const place *at, json_t *object)
 static ph_status read_kind(file_node *node, const place *at, json_t *object)
 {
     PH_TRY(get_string(&node->kind_name, at, object, "kind"));
-    for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_EVENT_RECORD; kind++) {
+    for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++) {
         node->kind = (ph_node_kind)kind;
         if (strcmp(node->kind_name, ph_node_kind_name(node->kind)) == 0)
             return PH_OK;
@@ -100,6 +100,10 @@ static ph_status read_parameters(file_node *node, const place *at, json_t *objec
         PH_TRY(get_hex(&node->dst, at, object, "dst"));
         PH_TRY(get_u64(&node->bytes, at, object, "bytes", INT64_MAX));
     }
+    if (node->kind == PH_NODE_MEM_ALLOC || node->kind == PH_NODE_MEM_FREE)
+        PH_TRY(get_hex(&node->dst, at, object, "dst"));
+    if (node->kind == PH_NODE_MEM_ALLOC)
+        return get_u64(&node->bytes, at, object, "bytes", INT64_MAX);
     if (node->kind == PH_NODE_MEMCPY)
         return get_hex(&node->src, at, object, "src");
     if (node->kind == PH_NODE_MEMSET) {
@@ -132,6 +136,28 @@ static ph_status read_indices(size_t **out, size_t *count, const place *at, json
     return PH_OK;
 }
 
+/* There only where a dependency is not full. */
+static ph_status read_edge_kinds(file_node *node, const place *at, json_t *object)
+{
+    json_t *array;
+    if (!json_object_get(object, "dependency_kinds"))
+        return PH_OK;
+    PH_TRY(get_array(&array, at, object, "dependency_kinds"));
+    if (json_array_size(array) != node->dependency_count)
+        return bad_field(at, "dependency_kinds", "has not one entry for each dependency");
+    node->programmatic = calloc(node->dependency_count + 1, sizeof *node->programmatic);
+    if (!node->programmatic)
+        return no_memory(at);
+    for (size_t d = 0; d < node->dependency_count; d++) {
+        place here = {.up = at, .key = "dependency_kinds", .index = d, .path = at->path};
+        const char *kind = json_string_value(json_array_get(array, d));
+        node->programmatic[d] = kind && strcmp(kind, "programmatic") == 0;
+        if (!node->programmatic[d] && (!kind || strcmp(kind, "full") != 0))
+            return bad_field(&here, NULL, "is neither full nor programmatic");
+    }
+    return PH_OK;
+}
+
 static ph_status read_record(file_record *record, const place *at, json_t *object, int depth);
 
 static ph_status read_body(file_node *node, const place *up, json_t *object, int depth)
@@ -160,6 +186,7 @@ static ph_status read_node(file_node *node, const place *at, json_t *object, siz
     PH_TRY(read_parameters(node, at, object));
     PH_TRY(
         read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies", 0, at->index));
+    PH_TRY(read_edge_kinds(node, at, object));
     PH_TRY(read_indices(&node->dependents, &node->dependent_count, at, object, "dependents", at->index + 1,
                         count));
     PH_TRY(read_words(node, at, object));
@@ -279,6 +306,7 @@ void file_record_free(file_record *record)
         file_node *node = &record->nodes[n];
         free(node->dependencies);
         free(node->dependents);
+        free(node->programmatic);
         free(node->words);
         file_record_free(node->body);
     }

@@ -19,10 +19,11 @@ typedef struct file_node {
     ph_node_kind kind;
     uint32_t grid[3], block[3];
     uint64_t shared_bytes, args_size; /* kernels */
-    uint64_t dst, src, bytes;         /* memcpy, memset */
+    uint64_t dst, src, bytes;         /* memcpy, memset; memory nodes: dst, and bytes given */
     uint64_t value, value_size;       /* memset */
     size_t dependency_count, dependent_count, word_count;
     size_t *dependencies, *dependents;
+    bool *programmatic; /* one for each dependency; NULL: all are full */
     file_word *words;
     struct file_record *body; /* graph nodes; else NULL */
 } file_node;

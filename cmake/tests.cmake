@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: MIT
 # Each tests/<group>/<name>.c is a program and the CTest test <group>.<name>; the tests of the tree itself are scripts.
+# The program runs on up to three devices, which it is told by PH_TEST_DEVICE:
+#   <group>.<name>        the host device
+#   <group>.<name>@fake   the CUDA driver over the libcuda.so.1 and libnvrtc.so.13 that tests/fake/ holds; label "fake"
+#   <group>.<name>@gpu    the CUDA driver on the GPU of this machine, with PH_TEST_GPU alone; label "gpu"
 set(DART_TESTING_TIMEOUT 300)
 include(CTest)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+
+# Those that run on any device: whole groups, and single tests.
+set(PH_ANY_DEVICE_GROUPS chaos device fault graph memory rules threads torch)
+set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
+# Those of the CUDA driver: not on the host device.
+set(PH_CUDA_GROUPS cuda)
+# Of those groups, what touches no device; and what one of the two cannot run.
+set(PH_NO_DEVICE_TESTS graph.states_page rules.document)
+set(PH_NOT_ON_FAKE cli.digits cli.examples) # programs that do not tell the fake their kernels
+set(PH_NOT_ON_GPU)
 
 set(test_launcher)
 if(PH_VALGRIND)
@@ -10,7 +24,7 @@ if(PH_VALGRIND)
     set(test_launcher ${VALGRIND} --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible)
 endif()
 
-# ---- Programs ----
+# ---- What the tests share ----
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
 if(support_sources)
     add_library(test_support STATIC ${support_sources})
@@ -18,13 +32,60 @@ if(support_sources)
     target_link_libraries(test_support PUBLIC phonograph::static PkgConfig::CMOCKA)
 endif()
 
+# ---- The software libcuda and NVRTC ----
+# The libcuda runs on a host driver of its own: nothing of the copy of the library that is in it may mix with that of the test's.
+set(fake_dir ${PROJECT_BINARY_DIR}/tests/fake)
+function(ph_add_fake file)
+    if(NOT ARGN)
+        return()
+    endif()
+    string(REGEX REPLACE "\\.so.*" "" name ${file})
+    string(REGEX REPLACE ".*(\\.so.*)" "\\1" suffix ${file})
+    add_library(fake_${name} SHARED ${ARGN})
+    set_target_properties(fake_${name} PROPERTIES
+        PREFIX "" OUTPUT_NAME ${name} SUFFIX ${suffix} NO_SONAME ON LIBRARY_OUTPUT_DIRECTORY ${fake_dir})
+    target_include_directories(fake_${name} PRIVATE src tests)
+    target_link_options(fake_${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
+    target_link_libraries(fake_${name} PRIVATE phonograph::static m)
+endfunction()
+file(GLOB fake_cuda_sources CONFIGURE_DEPENDS tests/fake/cuda_*.c)
+file(GLOB fake_nvrtc_sources CONFIGURE_DEPENDS tests/fake/nvrtc_*.c)
+ph_add_fake(libcuda.so.1 ${fake_cuda_sources})
+ph_add_fake(libnvrtc.so.13 ${fake_nvrtc_sources})
+
+# ---- Programs ----
+# What compute-sanitizer reports of its own accord is wrong accesses of kernels and device memory that was not given back. Driver calls that
+# answer with an error are none of it: the tests provoke them on purpose, and the library asks some questions whose answer is one.
+# Tests of what never touches the GPU, and children of a fork, start no CUDA: that is no error either.
+set(gpu_launcher)
+if(PH_COMPUTE_SANITIZER)
+    set(gpu_launcher ${PH_COMPUTE_SANITIZER} --tool memcheck --leak-check full --error-exitcode 99
+        --report-api-errors no --require-cuda-init no --target-processes all)
+endif()
+
 # Where a test finds the programs and the data that it runs.
 set(test_definitions
     PH_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     PH_TEST_PROGRAM_DIR="${PROJECT_BINARY_DIR}/bin")
 
+# ph_add_device_tests(NAME TARGET): on the fake, and on the GPU.
+function(ph_add_device_tests name target)
+    if(fake_cuda_sources AND NOT name IN_LIST PH_NOT_ON_FAKE)
+        add_test(NAME ${name}@fake COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
+        set_tests_properties(${name}@fake PROPERTIES LABELS fake
+            ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake"
+            ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:")
+    endif()
+    # One at a time: they look at how much memory the GPU has left.
+    if(PH_TEST_GPU AND NOT name IN_LIST PH_NOT_ON_GPU)
+        add_test(NAME ${name}@gpu COMMAND ${gpu_launcher} $<TARGET_FILE:${target}>)
+        set_tests_properties(${name}@gpu PROPERTIES LABELS gpu TIMEOUT 3600 RESOURCE_LOCK gpu
+            ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
+    endif()
+endfunction()
+
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/*.c)
-list(FILTER test_sources EXCLUDE REGEX "/tests/(support|install|headers|fuzz-corpora)/")
+list(FILTER test_sources EXCLUDE REGEX "/tests/(support|install|headers|fake|fuzz-corpora)/")
 foreach(source ${test_sources})
     cmake_path(GET source STEM name)
     cmake_path(GET source PARENT_PATH folder)
@@ -36,7 +97,15 @@ foreach(source ${test_sources})
     target_include_directories(${target} PRIVATE src tests)
     target_compile_definitions(${target} PRIVATE ${test_definitions})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:test_support> phonograph::static PkgConfig::CMOCKA m)
-    add_test(NAME ${group}.${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
+    if(NOT group IN_LIST PH_CUDA_GROUPS)
+        add_test(NAME ${group}.${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
+    endif()
+    if("${group}.${name}" IN_LIST PH_NO_DEVICE_TESTS)
+        continue()
+    endif()
+    if(group IN_LIST PH_ANY_DEVICE_GROUPS OR group IN_LIST PH_CUDA_GROUPS OR "${group}.${name}" IN_LIST PH_ANY_DEVICE_TESTS)
+        ph_add_device_tests(${group}.${name} ${target})
+    endif()
 endforeach()
 
 # ---- The main job: the command line that `./build.sh demo` runs ----
@@ -61,6 +130,22 @@ foreach(header ${headers})
         set_tests_properties(headers.cxx17.${name} PROPERTIES SKIP_RETURN_CODE 77)
     endif()
 endforeach()
+
+# ---- What we declare of CUDA's, against the toolkit's headers where there are some; compiling is the test ----
+file(GLOB cuda_folders /usr/local/cuda-*/include)
+list(SORT cuda_folders COMPARE NATURAL ORDER DESCENDING)
+find_path(PH_CUDA_HEADERS cuda.h
+    HINTS $ENV{CUDA_PATH}/include $ENV{CUDA_HOME}/include PATHS /usr/local/cuda/include ${cuda_folders} /opt/cuda/include)
+if(PH_CUDA_HEADERS)
+    message(STATUS "CUDA's headers: ${PH_CUDA_HEADERS}")
+    add_test(NAME headers.abi COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS}
+        ${PROJECT_SOURCE_DIR}/tests/headers/cuda_abi.c)
+else()
+    message(STATUS "CUDA's headers: not found: the ABI of CUDA is not checked here")
+    add_test(NAME headers.abi COMMAND sh -c "echo 'skipped: no CUDA toolkit: the declarations of src/driver/cuda were not held against its headers'; exit 77")
+    set_tests_properties(headers.abi PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 
 # ---- The tree and the library as a whole ----
 add_test(NAME headers.exports COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/exports.sh

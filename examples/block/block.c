@@ -9,6 +9,9 @@ struct add_args {
     float *y;
 };
 
+static const char add_cuda[] =
+    "extern \"C\" __global__ void add(float value, float *y) { y[blockIdx.x] += value; }\n";
+
 static void add(const ph_block_range *range, const void *args)
 {
     const struct add_args *a = args;
@@ -54,11 +57,15 @@ static ph_status capture(struct app *app, int launches)
     return st;
 }
 
-static ph_status setup(struct app *app)
+static ph_status setup(struct app *app, const char *device)
 {
-    ph_kernel_source source = {
-        .name = "add", .host = add, .args_size = sizeof(struct add_args), .params = params, .param_count = 2};
-    PH_TRY(ph_device_open(&app->device, "host", NULL));
+    ph_kernel_source source = {.name = "add",
+                               .cuda = add_cuda,
+                               .host = add,
+                               .args_size = sizeof(struct add_args),
+                               .params = params,
+                               .param_count = 2};
+    PH_TRY(ph_device_open(&app->device, device, NULL));
     PH_TRY(ph_stream_create(&app->stream, app->device, NULL));
     PH_TRY(ph_kernel_create(&app->add, app->device, &source));
     PH_TRY(PH_NEW(&app->y, N, app->stream));
@@ -66,9 +73,9 @@ static ph_status setup(struct app *app)
     return ph_graph_create(&app->graph, NULL);
 }
 
-static ph_status run(struct app *app)
+static ph_status run(struct app *app, const char *device)
 {
-    PH_TRY(setup(app));
+    PH_TRY(setup(app, device));
     if (capture(app, 11) != PH_ERROR_CALLER)
         return ph_fail(PH_ERROR_CALLER, "a block that was left early gave no error");
     printf("left early: %s\n", ph_error_last()->message);
@@ -89,10 +96,10 @@ static ph_status run(struct app *app)
     return PH_OK;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct app app = {0};
-    ph_status st = run(&app);
+    ph_status st = run(&app, argc > 1 ? argv[1] : "auto");
     ph_graph_destroy(app.graph);
     ph_free(app.y, app.stream);
     ph_kernel_release(app.add);

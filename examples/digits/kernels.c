@@ -175,8 +175,9 @@ static const ph_param predict_params[] = {ADDRESS(predict_args, pixels), ADDRESS
 
 #define KERNEL(function, type, parameters)                                                                   \
     {                                                                                                        \
-        .name = #function, .host = function, .args_size = sizeof(struct type), .params = parameters,         \
-        .param_count = sizeof parameters / sizeof parameters[0]                                              \
+        .name = #function, .cuda = kernels_cuda, .host = function, .args_size = sizeof(struct type),         \
+        .params = parameters, .param_count = sizeof parameters / sizeof parameters[0],                       \
+        .cuda_options = kernels_cuda_options                                                                 \
     }
 
 static const ph_kernel_source sources[KERNELS] = {

@@ -100,6 +100,10 @@ struct predict_args {
     uint32_t *predicted;
 };
 
+/* The same kernels for a GPU, and for NVRTC; the threads that a block has there (the host looks at blocks alone). */
+extern const char kernels_cuda[], kernels_cuda_options[];
+extern const uint32_t kernel_threads[KERNELS];
+
 /* Creates all of them; on failure none is left. */
 ph_status kernels_create(ph_kernel *kernels[KERNELS], ph_device *device);
 void kernels_release(ph_kernel *kernels[KERNELS]);

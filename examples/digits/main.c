@@ -15,7 +15,7 @@ enum {
 };
 
 struct options {
-    const char *data, *report, *device;
+    const char *data, *report, *losses, *device;
     size_t epochs;
     uint64_t seed;
     bool quiet;
@@ -30,9 +30,10 @@ static void usage(FILE *out)
                 "right.\n\n"
                 "  --data FILE     the images (examples/digits/data/digits.csv.gz)\n"
                 "  --report FILE   the HTML report to write (digits-report.html)\n"
+                "  --losses FILE   also every loss of the replayed run, a line each, to compare devices by\n"
                 "  --epochs N      1 to 1000 (30)\n"
                 "  --seed N        of weights, split and order (1)\n"
-                "  --device NAME   such as host or host:threads=2 (host)\n"
+                "  --device NAME   such as cuda or host:threads=2 (auto: a GPU where there is one)\n"
                 "  --quiet         no progress and no table\n"
                 "  --help          this text\n\n"
                 "Exit status: 0 all is well, 1 it is not, 2 bad options.\n",
@@ -56,11 +57,15 @@ static bool parse_number(const char *name, const char *text, uint64_t least, uin
 /* Returns an exit status, or -1 to go on. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"data", required_argument, NULL, 'd'},   {"report", required_argument, NULL, 'r'},
-        {"epochs", required_argument, NULL, 'e'}, {"seed", required_argument, NULL, 's'},
-        {"device", required_argument, NULL, 'v'}, {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"data", required_argument, NULL, 'd'},
+                                          {"report", required_argument, NULL, 'r'},
+                                          {"losses", required_argument, NULL, 'l'},
+                                          {"epochs", required_argument, NULL, 'e'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"device", required_argument, NULL, 'v'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
@@ -71,6 +76,9 @@ static int parse_options(struct options *o, int argc, char **argv)
             break;
         case 'r':
             o->report = optarg;
+            break;
+        case 'l':
+            o->losses = optarg;
             break;
         case 'e':
             good = parse_number("epochs", optarg, 1, MOST_EPOCHS, &epochs);
@@ -117,6 +125,9 @@ static void show_progress(const run *r, size_t epoch, size_t epochs, float loss)
 static void show_table(const run *a, const run *b, const trainer *t)
 {
     double steps = (double)t->steps;
+    ph_device_info device = {0};
+    if (ph_device_get_info(&device, t->device) == PH_OK)
+        (void)printf("device %s: %s\n", device.name, device.description);
     (void)printf("%zu losses and %d weights of both runs: equal to the last bit\n\n", t->steps,
                  WEIGHTS1 + WEIGHTS2);
     (void)printf("%-28s %14s %14s\n", "", a->name, b->name);
@@ -160,6 +171,8 @@ static ph_status train_both(run *eager, run *replayed, trainer *t, const struct 
     report r = {.trainer = t, .eager = eager, .replayed = replayed, .seed = o->seed};
     PH_TRY(ph_graph_record(&r.record, t->graph));
     PH_TRY(report_write(&r, o->report));
+    if (o->losses)
+        PH_TRY(losses_write(replayed, t, o->losses));
     if (!o->quiet)
         (void)printf("\nreport: %s\n", o->report);
     return check_promises(eager, replayed, t);
@@ -186,7 +199,7 @@ int main(int argc, char **argv)
 {
     struct options o = {.data = "examples/digits/data/digits.csv.gz",
                         .report = "digits-report.html",
-                        .device = "host",
+                        .device = "auto",
                         .epochs = 30,
                         .seed = 1};
     int exit_status = parse_options(&o, argc, argv);

@@ -77,8 +77,9 @@ static void put_header(FILE *out, const report *r)
         (void)fputs(": ", out);
         put_text(out, info.description);
     }
-    (void)fprintf(out, ", %u thread%s. phonograph %s.</p></header>\n", info.threads,
-                  info.threads == 1 ? "" : "s", ph_version());
+    if (info.threads > 0) /* of the host device */
+        (void)fprintf(out, ", %u thread%s", info.threads, info.threads == 1 ? "" : "s");
+    (void)fprintf(out, ". phonograph %s.</p></header>\n", ph_version());
 }
 
 static void put_facts(FILE *out, const report *r)

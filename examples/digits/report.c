@@ -32,7 +32,7 @@ void put_text(FILE *out, const char *text)
 
 static ph_status io_failed(const char *what, const char *path)
 {
-    return ph_fail(PH_ERROR_IO, "%s: %s: %s; the previous report, if there was one, is as it was", path, what,
+    return ph_fail(PH_ERROR_IO, "%s: %s: %s; the previous file, if there was one, is as it was", path, what,
                    strerror(errno));
 }
 
@@ -161,5 +161,21 @@ ph_status report_write(const report *r, const char *path)
         st = replace_file(path, page, bytes);
     free(page);
     free(drawing);
+    return st;
+}
+
+ph_status losses_write(const run *r, const trainer *t, const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return ph_fail(PH_ERROR_HOST_MEMORY, "no memory for the losses");
+    for (size_t step = 0; step < t->steps; step++)
+        (void)fprintf(out, "%.9g\n", (double)r->losses[step]);
+    ph_status st = finish(out);
+    if (st == PH_OK)
+        st = replace_file(path, text, bytes);
+    free(text);
     return st;
 }

@@ -16,6 +16,9 @@ typedef struct report {
  * place. */
 ph_status report_write(const report *r, const char *path);
 
+/* Every loss of the run, a line each, to the last bit; the file is replaced as the report is. */
+ph_status losses_write(const run *r, const trainer *t, const char *path);
+
 /* The parts; each writes one SVG drawing or more. Errors stay in the stream. */
 void draw_losses(FILE *out, const report *r);
 void draw_times(FILE *out, const report *r);

@@ -37,7 +37,7 @@ static void release(struct activations *a, ph_stream *stream)
 static ph_status launch(trainer *t, ph_stream *stream, kernel_id id, size_t blocks, const void *args,
                         size_t args_size)
 {
-    ph_launch_config config = {.grid = {(uint32_t)blocks}};
+    ph_launch_config config = {.grid = {(uint32_t)blocks}, .block = {kernel_threads[id]}};
     return ph_launch(stream, t->kernels[id], &config, args, args_size);
 }
 

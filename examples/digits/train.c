@@ -69,7 +69,7 @@ static ph_status train_epochs(run *r, trainer *t, double *epoch_us, epoch_fn pro
 static ph_status evaluate(run *r, trainer *t)
 {
     struct predict_args args = {t->held_out, t->w1, t->w2, t->predicted};
-    ph_launch_config config = {.grid = {(uint32_t)t->test_count}};
+    ph_launch_config config = {.grid = {(uint32_t)t->test_count}, .block = {kernel_threads[K_PREDICT]}};
     PH_TRY(ph_launch(t->main, t->kernels[K_PREDICT], &config, &args, sizeof args));
     PH_TRY(ph_memcpy(r->predicted, t->predicted, t->test_count * sizeof *r->predicted, t->main));
     PH_TRY(ph_memcpy(r->weights, t->w1, WEIGHTS1 * sizeof *r->weights, t->main));

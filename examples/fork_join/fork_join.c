@@ -13,10 +13,18 @@ struct sum_args {
     uint32_t *y;
 };
 
+/* A block of 256 threads for 256 numbers. */
+static const char sum_cuda[] =
+    "extern \"C\" __global__ void sum(const unsigned *a, const unsigned *b, unsigned *y)\n"
+    "{\n"
+    "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    y[i] = a[i] + b[i];\n"
+    "}\n";
+
 static void sum(const ph_block_range *range, const void *args)
 {
     const struct sum_args *s = args;
-    for (uint64_t i = range->begin; i < range->end; i++)
+    for (uint64_t i = range->begin * 256; i < range->end * 256; i++)
         s->y[i] = s->a[i] + s->b[i];
 }
 
@@ -41,7 +49,8 @@ static ph_status step(ph_stream *main, void *user)
     PH_TRY(ph_memset_u32(app->a, 1, N, main));
     PH_TRY(ph_memset_u32(app->b, 2, N, app->side));
     PH_TRY(ph_stream_wait_stream(main, app->side));
-    PH_TRY(ph_launch(main, app->sum, &(ph_launch_config){.grid = {N}}, &args, sizeof args));
+    PH_TRY(ph_launch(main, app->sum, &(ph_launch_config){.grid = {N / 256}, .block = {256}}, &args,
+                     sizeof args));
     return ph_event_record(app->end, main);
 }
 
@@ -57,11 +66,12 @@ static ph_status replay(struct app *app, const char *what, uint32_t expected)
     return y == expected ? PH_OK : ph_fail(PH_ERROR_CALLER, "%s: y is %u, expected %u", what, y, expected);
 }
 
-static ph_status setup(struct app *app)
+static ph_status setup(struct app *app, const char *device)
 {
-    ph_kernel_source source = {.name = "sum", .host = sum, .args_size = sizeof(struct sum_args)};
+    ph_kernel_source source = {
+        .name = "sum", .cuda = sum_cuda, .host = sum, .args_size = sizeof(struct sum_args)};
     ph_event_options timing = {.timing = true, .external = true};
-    PH_TRY(ph_device_open(&app->device, "host", NULL));
+    PH_TRY(ph_device_open(&app->device, device, NULL));
     PH_TRY(ph_stream_create(&app->main, app->device, NULL));
     PH_TRY(ph_stream_create(&app->side, app->device, NULL));
     PH_TRY(ph_event_create(&app->begin, app->device, &timing));
@@ -73,11 +83,11 @@ static ph_status setup(struct app *app)
     return ph_graph_create(&app->graph, NULL);
 }
 
-static ph_status run(struct app *app)
+static ph_status run(struct app *app, const char *device)
 {
     const ph_record *record;
     char *dot;
-    PH_TRY(setup(app));
+    PH_TRY(setup(app, device));
     PH_TRY(ph_graph_capture(app->graph, app->main, NULL, step, app));
     PH_TRY(replay(app, "as captured: 1 + 2", 3));
 
@@ -98,10 +108,10 @@ static ph_status run(struct app *app)
     return PH_OK;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct app app = {0};
-    ph_status st = run(&app);
+    ph_status st = run(&app, argc > 1 ? argv[1] : "auto");
     ph_graph_destroy(app.graph);
     ph_free(app.a, NULL);
     ph_free(app.b, NULL);

@@ -37,14 +37,14 @@ static ph_status body(ph_stream *stream, void *user)
     return ph_memset_u32(app->y, 7, 16, stream);
 }
 
-static ph_status run(struct app *app)
+static ph_status run(struct app *app, const char *device)
 {
     ph_device *missing = NULL;
     void *huge = NULL;
     PH_TRY(
         expect("a device that does not exist", ph_device_open(&missing, "abacus", NULL), PH_ERROR_NOT_FOUND));
 
-    PH_TRY(ph_device_open(&app->device, "host", NULL));
+    PH_TRY(ph_device_open(&app->device, device, NULL));
     PH_TRY(ph_stream_create(&app->stream, app->device, NULL));
     PH_TRY(PH_NEW(&app->y, 16, app->stream));
     PH_TRY(expect("a size that overflows", ph_malloc(&huge, SIZE_MAX / 2, 3, app->stream), PH_ERROR_SIZE));
@@ -65,10 +65,10 @@ static ph_status run(struct app *app)
     return PH_OK;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct app app = {0};
-    ph_status st = run(&app);
+    ph_status st = run(&app, argc > 1 ? argv[1] : "auto");
     ph_graph_destroy(app.graph);
     ph_free(app.y, app.stream);
     ph_stream_destroy(app.stream);

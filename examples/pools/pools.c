@@ -15,6 +15,14 @@ struct twice_args {
     float *y;
 };
 
+/* A block a row: on a GPU its threads go through it side by side. */
+static const char twice_cuda[] = "extern \"C\" __global__ void twice(const float *x, float *y)\n"
+                                 "{\n"
+                                 "    for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x)\n"
+                                 "        y[blockIdx.x * 1024 + i] = 2 * x[blockIdx.x * 1024 + i];\n"
+                                 "}\n";
+_Static_assert(ROW == 1024, "the text names it again");
+
 static void twice(const ph_block_range *range, const void *args)
 {
     const struct twice_args *t = args;
@@ -39,7 +47,7 @@ static ph_status submit(const struct bucket *b, ph_stream *stream, float *first,
 {
     const struct server *s = b->server;
     const struct twice_args args[] = {{s->in, first}, {first, second}, {second, s->out}};
-    ph_launch_config config = {.grid = {(uint32_t)b->rows}};
+    ph_launch_config config = {.grid = {(uint32_t)b->rows}, .block = {256}};
     for (size_t i = 0; i < 3; i++)
         PH_TRY(ph_launch(stream, s->twice, &config, &args[i], sizeof args[i]));
     return PH_OK;
@@ -80,10 +88,11 @@ static ph_status capture_all(struct server *s)
     return PH_OK;
 }
 
-static ph_status run(struct server *s)
+static ph_status run(struct server *s, const char *device)
 {
-    ph_kernel_source source = {.name = "twice", .host = twice, .args_size = sizeof(struct twice_args)};
-    PH_TRY(ph_device_open(&s->device, "host", NULL));
+    ph_kernel_source source = {
+        .name = "twice", .cuda = twice_cuda, .host = twice, .args_size = sizeof(struct twice_args)};
+    PH_TRY(ph_device_open(&s->device, device, NULL));
     PH_TRY(ph_stream_create(&s->stream, s->device, NULL));
     PH_TRY(ph_kernel_create(&s->twice, s->device, &source));
     PH_TRY(PH_NEW(&s->in, LARGEST * ROW, s->stream));
@@ -104,10 +113,10 @@ static ph_status run(struct server *s)
     return PH_OK;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct server s = {0};
-    ph_status st = run(&s);
+    ph_status st = run(&s, argc > 1 ? argv[1] : "auto");
     for (size_t i = 0; i < GRAPHS; i++)
         ph_graph_destroy(s.buckets[i].graph);
     ph_pool_release(s.pool);

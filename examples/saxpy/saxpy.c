@@ -60,9 +60,9 @@ static ph_status step(ph_stream *stream, void *user)
     return ph_launch(stream, app->saxpy, &config, &args, sizeof args);
 }
 
-static ph_status run(struct app *app, float *host)
+static ph_status run(struct app *app, const char *device, float *host)
 {
-    PH_TRY(ph_device_open(&app->device, "auto", NULL));
+    PH_TRY(ph_device_open(&app->device, device, NULL));
     PH_TRY(ph_stream_create(&app->stream, app->device, NULL));
     PH_TRY(ph_kernel_create(&app->saxpy, app->device, &saxpy_source));
     PH_TRY(PH_NEW(&app->x, app->n, app->stream));
@@ -88,13 +88,16 @@ static ph_status check(const float *host, size_t n)
     return PH_OK;
 }
 
-int main(void)
+/* The argument, where there is one, names the device; "auto" is a GPU where there is one. */
+int main(int argc, char **argv)
 {
     struct app app = {.n = 1 << 16};
     float *host = malloc(app.n * sizeof *host);
     for (size_t i = 0; host && i < app.n; i++)
         host[i] = 1.0f;
-    ph_status st = host ? run(&app, host) : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for %zu numbers", app.n);
+    const char *device = argc > 1 ? argv[1] : "auto";
+    ph_status st =
+        host ? run(&app, device, host) : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for %zu numbers", app.n);
     if (st == PH_OK)
         st = check(host, app.n);
 

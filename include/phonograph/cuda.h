@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/cuda.h: NVIDIA's handles, typed without the toolkit. The CUDA driver itself is not part of this
- * version: on the host device every call here answers UNSUPPORTED (after the same checks of state), never
- * NULL with PH_OK. */
+/* phonograph/cuda.h: NVIDIA's handles, typed without the toolkit: CUstream and cudaStream_t are both struct CUstream_st *, and so on.
+ * For programs that own streams, kernels or graphs of CUDA's and adopt this library. docs/cuda.md tells how. On the host device the
+ * calls answer UNSUPPORTED (after the same checks of state), never NULL with PH_OK. */
 #ifndef PHONOGRAPH_CUDA_H
 #define PHONOGRAPH_CUDA_H
 #include <phonograph/graph.h>
@@ -9,10 +9,37 @@
 struct CUstream_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUfunc_st;
 
 PH_BEGIN_DECLS
+
+/* A stream of the user's, to be used like any other here; it must outlive the wrapper, whose destroy leaves it alone (an open
+ * capture that this library began on it is aborted). Its device: of those open for its GPU the oldest; where none is, it is opened,
+ * and goes with the last thing that lives on it. Its context must be the GPU's primary one, which the runtime API uses too
+ * (WRONG_DEVICE). Destroy the wrapper while the stream is in no capture. ARGUMENT for NULL and CUDA's other names of default streams: they cannot capture, and
+ * ph_device_default_stream is the legacy one. NOT_FOUND where CUDA cannot be used. The stream may be capturing by CUDA's own calls:
+ * work submitted to it here is captured then; allocations, and a capture of ours, are refused. Thread-safe, legal in a capture. */
+PH_CALL ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream);
+/* The CUDA stream behind it: borrowed; NULL (with PH_OK) is the legacy default stream. */
 PH_CALL ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream);
+
+/* A function of the user's (CUfunction; of a cudaKernel_t by cuKernelGetFunction), which must stay loaded for as long as the kernel and
+ * graphs that launch it live. params as in ph_kernel_source: optional, makes its launches typed. args_size of a launch: that of
+ * ph_kernel_args_size. */
+PH_CALL ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_st *function,
+                            const ph_param *params, size_t param_count);
+
+/* Takes a CUgraph that was built elsewhere over: a NEW graph becomes ENDED (keep_graph) or READY, as after a capture, with record,
+ * node changes, liveness options and replays. On success cuda_graph belongs to the graph; pass a cuGraphClone to keep one's own. On
+ * failure it stays the caller's and the graph is as it was. options: pool and check_input_liveness are looked at; NULL: defaults. */
+PH_CALL ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgraph_st *cuda_graph,
+                             const ph_capture_options *options);
 PH_CALL ph_graph_cuda(struct CUgraph_st **out, ph_graph *graph);
 PH_CALL ph_graph_exec_cuda(struct CUgraphExec_st **out, ph_graph *graph);
+
+/* For code of CUDA's inside capture bodies: a CUresult or cudaError_t as a status. 0 is PH_OK and sets nothing; else the thread's
+ * record gets the number, its name and meaning, and `call`, which says what failed. */
+PH_API ph_status ph_fail_cuda(int code, const char *call);
+
 PH_END_DECLS
 #endif

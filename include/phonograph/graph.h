@@ -66,7 +66,9 @@ PH_CALL ph_graph_instantiate(ph_graph *graph);
 
 /* Launches the whole graph on any stream of its device, asynchronously. ENDED: instantiates first. Replays of
  * graphs that share a pool, and of one graph, are ordered, also across streams. On a stream that is
- * capturing: CAPTURE, 900, as CUDA's driver; that capture goes on. Errors: FAILED: the capture's own status
+ * capturing nothing runs: a copy of the template becomes one child-graph node of that capture (nodes that
+ * were set, enabled or updated since are as captured there), the capturing graph keeps this one's pools and
+ * kernels, and no replay hook runs. Errors: FAILED: the capture's own status
  * and message; STALE_INPUT (check_input_liveness); WRONG_DEVICE. Thread-safe against other graphs. */
 PH_CALL ph_graph_replay(ph_graph *graph, ph_stream *stream);
 
@@ -96,6 +98,21 @@ PH_CALL ph_graph_raw_exec(void **out, ph_graph *graph);
 /* Writes the template as Graphviz DOT; verbose adds parameters. The file is replaced whole or not at all
  * (IO). Any state that has a record. */
 PH_CALL ph_graph_debug_dump(ph_graph *graph, const char *path, bool verbose);
+
+/* What a graph takes, in bytes. */
+typedef struct ph_graph_memory {
+    size_t
+        pool_reserved; /* segments of all its pools; a pool that several graphs share is counted whole in each */
+    size_t pool_allocated; /* of them: blocks in use */
+    size_t
+        executable; /* of the device: measured around instantiate and upload, so that what other threads or processes took
+                               in that moment may be in it; 0 without an executable */
+    size_t executable_host; /* of the host, as far as the driver can tell */
+    size_t template_host;   /* the template and the record, of the host, as far as the driver can tell */
+    size_t pinned;          /* pinned host blocks that its copies keep from reuse */
+    uint64_t reserved[6];
+} ph_graph_memory;
+PH_CALL ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph);
 
 /* ---- nodes ---- indices are the record's (record.h), valid for the life of the capture. Changes apply to
  * later replays; replays in flight keep what they had. They need an executable (READY); a new instantiate

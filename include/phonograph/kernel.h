@@ -45,33 +45,47 @@ typedef struct ph_param {
         }                                                                                                    \
     }
 
-/* A kernel in the forms it has: `host` runs on the host device, `cuda` (CUDA C, extern "C" __global__ named
- * `name`) on a GPU. */
+/* A kernel in the forms it has: `host` runs on the host device; on a GPU `cuda_image` where it is given, else
+ * `cuda`. */
 typedef struct ph_kernel_source {
     const char *name;
-    const char *cuda;
+    const char *
+        cuda; /* CUDA C text with an extern "C" __global__ function `name`: compiled by NVRTC at the first use,
+                         kept on disk (docs/cuda.md); no headers */
     ph_host_kernel_fn host;
     size_t args_size; /* bytes of the argument struct: one struct, a member per parameter, in order; at most
                          4096; 0: no parameters */
     const ph_param *
         params; /* optional: makes its launches typed; must lie inside args_size, in order, without overlap */
     size_t param_count;
+    const void *cuda_image; /* PTX text, cubin or fatbin bytes with a function `name`; read during the call */
+    size_t cuda_image_bytes;  /* PTX: its length, with or without a final NUL */
+    const char *cuda_options; /* for NVRTC, split at spaces: "-use_fast_math -DN=4"; NULL: none */
     uint64_t reserved[4];
 } ph_kernel_source;
 
-/* Creates a kernel of this device from the form that it needs; UNSUPPORTED when that form is missing.
- * Everything is copied. Retained once for the caller; submitted work and graphs retain it too. Thread-safe,
+/* Creates a kernel of this device from the form that it needs; UNSUPPORTED when that form is missing, or when
+ * it is CUDA C text and NVRTC is not installed; ARGUMENT when args_size is not what the function's parameters
+ * take (the struct's padding at the end included), when there is no function `name`, or when the text does not
+ * compile: the message has the compiler's first words. On a GPU the first creation compiles: tens of
+ * milliseconds. Everything is copied. Retained once for the caller; submitted work and graphs retain it too. Thread-safe,
  * legal in a capture. */
 PH_CALL ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_source *source);
 PH_API ph_kernel *ph_kernel_retain(ph_kernel *kernel);
 PH_API void ph_kernel_release(ph_kernel *kernel);
 PH_API const char *ph_kernel_name(const ph_kernel *kernel); /* borrowed */
+PH_API size_t ph_kernel_args_size(const ph_kernel *kernel); /* what a launch takes; 0 for NULL */
 
 /* A dimension of 0 means 1. CUDA's limits hold on every device: blocks of at most 1024 threads (z at most
  * 64), grids of at most 2^31-1 x 65535 x 65535, at most 232448 bytes of shared memory. */
 typedef struct ph_launch_config {
     uint32_t grid[3], block[3];
     size_t shared_bytes;
+    bool
+        programmatic; /* the kernel may begin before the one before it on the stream has ended, and waits by itself
+                          (griddepcontrol.wait, cudaGridDependencySynchronize) before it touches that one's results.
+                          A captured launch gets a programmatic edge. The host device and GPUs before compute
+                          capability 9.0 order it fully */
     uint64_t reserved[4];
 } ph_launch_config;
 

@@ -13,7 +13,8 @@ typedef struct ph_pool ph_pool;
  * A block belongs to the stream that it was allocated on and is reused in that stream's order without
  * waiting. In a capture it comes from the pool of the capture that its *stream* belongs to, whatever thread
  * calls; else from the pool that the calling thread is routed to (ph_pool_begin), else from the device's
- * default pool. All calls here are thread-safe and legal in a capture. */
+ * default pool. All calls here are thread-safe and legal in a capture; on a stream in a capture that this
+ * library did not begin, allocations are refused (CAPTURE, 900). */
 
 /* Allocates count * size bytes (checked: SIZE on overflow), aligned to 512. out_pointer: the address of your
  * pointer (a T **); set to NULL on failure. A request of 0 bytes gives NULL and PH_OK. Errors: DEVICE_MEMORY

@@ -21,7 +21,13 @@ typedef enum ph_node_kind {
     PH_NODE_GRAPH = 4,
     PH_NODE_EMPTY = 5,
     PH_NODE_EVENT_WAIT = 6,
-    PH_NODE_EVENT_RECORD = 7
+    PH_NODE_EVENT_RECORD = 7,
+    PH_NODE_SEMAPHORE_SIGNAL = 8, /* from here on only in graphs that CUDA's own calls made (part of) */
+    PH_NODE_SEMAPHORE_WAIT = 9,
+    PH_NODE_MEM_ALLOC = 10,
+    PH_NODE_MEM_FREE = 11,
+    PH_NODE_BATCH_MEM_OP = 12,
+    PH_NODE_CONDITIONAL = 13
 } ph_node_kind;
 PH_API const char *ph_node_kind_name(ph_node_kind kind); /* "kernel"...; static storage */
 
@@ -33,8 +39,8 @@ typedef struct ph_node_info {
     size_t shared_bytes;
     size_t args_size; /* kernels: bytes of parameters; `args` has them as captured */
     const void *args;
-    const void *dst, *src;      /* memcpy, memset: addresses as captured */
-    size_t bytes;               /* memcpy, memset: bytes written */
+    const void *dst, *src;      /* memcpy, memset: addresses as captured; mem_alloc, mem_free: dst */
+    size_t bytes;               /* memcpy, memset: bytes written; mem_alloc: bytes given */
     uint32_t value, value_size; /* memset: the element and its bytes, 1 or 4 */
     size_t dependency_count, dependent_count, word_count;
     const ph_record *body; /* PH_NODE_GRAPH: its nodes; else NULL */
@@ -44,6 +50,14 @@ PH_API size_t ph_record_node_count(const ph_record *record);
 PH_API size_t ph_record_edge_count(const ph_record *record);
 PH_CALL ph_record_node(ph_node_info *out, const ph_record *record,
                        size_t node); /* NOT_FOUND beyond the last */
+/* How a node depends on another: fully, or so that it may begin before the other's kernel has ended (a programmatic dependent
+ * launch). */
+typedef enum ph_edge_kind {
+    PH_EDGE_FULL = 0,
+    PH_EDGE_PROGRAMMATIC = 1
+} ph_edge_kind;
+PH_CALL ph_record_edge(ph_edge_kind *out, const ph_record *record, size_t node,
+                       size_t dependency); /* dependency: index into ph_record_dependencies; NOT_FOUND */
 /* Borrowed arrays of node indices, ascending. */
 PH_API const size_t *ph_record_dependencies(const ph_record *record, size_t node);
 PH_API const size_t *ph_record_dependents(const ph_record *record, size_t node);

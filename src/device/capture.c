@@ -2,7 +2,7 @@
 /* device/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
 #include "base/alloc.h"
 #include "device/stream.h"
-#include <string.h>
+#include "driver/suspects.h"
 
 static ph_status before_capture(ph_device *device, ph_stream *stream)
 {
@@ -66,6 +66,30 @@ static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const 
     return PH_OK;
 }
 
+ph_status ph__capture_check_free(const ph_stream *stream, const char *call)
+{
+    uint64_t open_id;
+    PH_TRY(ph__stream_find_capture(&open_id, stream, call));
+    if (open_id == 0)
+        return PH_OK;
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, PH__R_ILLEGAL_STATE, PH__NAME_STREAM_BEGIN_CAPTURE,
+        "%s: the stream is capturing already%s (that capture goes on); end it first or use another stream",
+        call,
+        ph__capture_is_foreign(stream, open_id) ? ", in a capture that this library did not begin" : "");
+}
+
+/* Registered before it begins, so that no other thread's call slips to the driver in between. */
+static ph_status open_capture(ph__capture *capture, ph_stream *stream, const char *call)
+{
+    if (!register_capture(stream->device, capture))
+        return ph__fail_host_memory(call, "the capture");
+    ph_status status = begin_at_driver(capture, stream, call);
+    if (status != PH_OK)
+        unregister_capture(stream->device, capture);
+    return status;
+}
+
 ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_mode mode, const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));
@@ -76,13 +100,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
             "%s: graphs must be captured on a stream other than the legacy default stream; create one with "
             "ph_stream_create (replaying on the default stream is fine)",
             call);
-    uint64_t open_id;
-    PH_TRY(ph__stream_find_capture(&open_id, stream, call));
-    if (open_id != 0)
-        return ph__fail_native(
-            PH_ERROR_CAPTURE, PH__R_ILLEGAL_STATE, PH__NAME_STREAM_BEGIN_CAPTURE,
-            "%s: the stream is capturing already (that capture goes on); end it first or use another stream",
-            call);
+    PH_TRY(ph__capture_check_free(stream, call));
     PH_TRY(before_capture(device, stream));
     capture->id = 0;
     capture->mode = mode;
@@ -91,35 +109,31 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     capture->stream = ph__stream_retain(stream);
     atomic_store(&capture->has_blocking, stream->blocking);
     capture->kernels = (ph__map){0};
-    /* Registered before it begins, so that no other thread's call slips to the driver in between. */
-    if (!register_capture(device, capture)) {
-        ph__stream_release(stream);
-        return ph__fail_host_memory(call, "the capture");
-    }
-    ph_status status = begin_at_driver(capture, stream, call);
+    atomic_store(&capture->reported, false);
+    ph__suspects_open();
+    capture->suspects_since = ph__suspects_next();
+    ph_status status = open_capture(capture, stream, call);
     if (status != PH_OK) {
-        unregister_capture(device, capture);
+        ph__suspects_close();
         ph__stream_release(stream);
     }
     return status;
 }
 
-static ph_status fail_end(int result, const char *call)
+static ph_status fail_end(int result, ph__capture *capture, const char *call)
 {
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the captured graph");
+    if (result == PH__R_CAPTURE_INVALIDATED)
+        return ph__capture_fail_dead(capture, call);
     if (result == PH__R_CAPTURE_UNJOINED)
         return ph__fail_native(PH_ERROR_CAPTURE, result, PH__NAME_STREAM_END_CAPTURE,
                                "%s: a forked stream has work that the capture's stream does not wait for "
                                "(%d, %s); join it before "
                                "the end, with ph_stream_wait_stream(the capture's stream, the forked one)",
                                call, result, ph__result_name(result));
-    return ph__driver_fail(
-        result, PH__NAME_STREAM_END_CAPTURE, "%s: %s", call,
-        result == PH__R_CAPTURE_INVALIDATED
-            ? "a call that is illegal in a capture has invalidated it; everything is restored and the stream "
-              "can capture again"
-            : "the capture is dropped and the stream can capture again");
+    return ph__driver_fail(result, PH__NAME_STREAM_END_CAPTURE,
+                           "%s: the capture is dropped and the stream can capture again", call);
 }
 
 static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, const char *call)
@@ -131,12 +145,26 @@ static ph_status end_at_driver(ph__drv_graph **graph, ph__capture *capture, cons
     if (result == PH__R_OK)
         result = PH__R_CAPTURE_INVALIDATED;
     *graph = NULL;
-    ph_status status = fail_end(result, call);
+    ph_status status = fail_end(result, capture, call);
     ph_error saved;
     ph__error_save(&saved);
     driver->capture_drop(capture->stream->handle);
+    if (result == PH__R_CAPTURE_INVALIDATED)
+        ph__capture_report(capture);
     ph__error_restore(&saved);
     return status;
+}
+
+/* A capture that is dropped dead still has a culprit, which its user may never have been told. */
+static void drop_at_driver(ph__capture *capture)
+{
+    const ph__driver *driver = capture->device->driver;
+    ph__drv_capture seen;
+    bool dead = driver->capture_get(&seen, capture->stream->handle) == PH__R_OK &&
+                seen.status == PH_CAPTURE_INVALIDATED;
+    driver->capture_drop(capture->stream->handle);
+    if (dead)
+        ph__capture_report(capture);
 }
 
 ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop, const char *call)
@@ -145,7 +173,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     ph_status status = PH_OK;
     *graph = NULL;
     if (drop)
-        device->driver->capture_drop(capture->stream->handle);
+        drop_at_driver(capture);
     else if (capture->mode != PH_CAPTURE_RELAXED && capture->owner_thread != ph__thread_id())
         return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, PH__NAME_STREAM_END_CAPTURE,
                                "%s: a capture that is not relaxed must end on the thread that began it; it "
@@ -154,6 +182,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
                                call);
     else
         status = end_at_driver(graph, capture, call);
+    ph__suspects_close();
     uint64_t id = capture->id;
     ph_device_retain(device);
     unregister_capture(device, capture);
@@ -186,6 +215,67 @@ bool ph__capture_is_open(ph_device *device, uint64_t capture_id)
         open = open || device->captures.at[i]->id == capture_id;
     pthread_mutex_unlock(&device->capture_lock);
     return open;
+}
+
+/* One that is just beginning has no id here yet. Ours are over at the driver before they leave the list: what
+ * is not on it and still seen on the stream is somebody else's. */
+bool ph__capture_is_foreign(const ph_stream *stream, uint64_t capture_id)
+{
+    ph_device *device = stream->device;
+    ph__drv_capture again;
+    bool ours = false;
+    if (capture_id == 0)
+        return false;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count && !ours; i++)
+        ours = device->captures.at[i]->id == capture_id || device->captures.at[i]->id == 0;
+    bool foreign = !ours && device->driver->capture_get(&again, stream->handle) == PH__R_OK &&
+                   again.status != PH_CAPTURE_NONE && again.id == capture_id;
+    pthread_mutex_unlock(&device->capture_lock);
+    if (foreign)
+        atomic_store(&device->foreign, true);
+    return foreign;
+}
+
+void *ph__capture_owner_locked(const ph_device *device, uint64_t capture_id)
+{
+    for (size_t i = 0; i < device->captures.count; i++)
+        if (device->captures.at[i]->id == capture_id)
+            return device->captures.at[i]->owner;
+    return NULL;
+}
+
+/* Whoever reads the captured graph finds the kernel by its handle: until then it must not go, though its user
+ * lets go of it. Under capture_lock. */
+static bool retain_kernel(ph__capture *capture, ph_kernel *kernel)
+{
+    uint64_t key = (uintptr_t)kernel;
+    if (ph__map_get(&capture->kernels, key))
+        return true;
+    if (!ph__map_put(&capture->kernels, key, kernel))
+        return false;
+    ph_kernel_retain(kernel);
+    return true;
+}
+
+bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id)
+{
+    ph_device *device = stream->device;
+    bool ours = false, kept = true;
+    if (atomic_load_explicit(&kernel->kept_in, memory_order_relaxed) == capture_id)
+        return true;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count && !ours; i++) {
+        ours = device->captures.at[i]->id == capture_id;
+        if (ours)
+            kept = retain_kernel(device->captures.at[i], kernel);
+    }
+    if (ours && kept)
+        atomic_store_explicit(&kernel->kept_in, capture_id, memory_order_relaxed);
+    pthread_mutex_unlock(&device->capture_lock);
+    if (!ours && ph__capture_is_foreign(stream, capture_id))
+        device->driver->kernel_keep(kernel->handle);
+    return kept;
 }
 
 void ph__device_defer(ph_device *device, ph__deferred *item)

@@ -10,7 +10,51 @@
 _Static_assert(sizeof((ph_device *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
 _Static_assert(sizeof((ph_device_info *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
 
-static const ph__driver *find_driver(const char *name)
+/* Every open device of the process, for who comes with a handle of the driver's instead of a device. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static ph_device *open_devices;
+
+static void enter_list(ph_device *device)
+{
+    pthread_mutex_lock(&open_lock);
+    ph_device **at = &open_devices;
+    while (*at)
+        at = &(*at)->next_open;
+    *at = device;
+    pthread_mutex_unlock(&open_lock);
+}
+
+static void leave_list(ph_device *device)
+{
+    pthread_mutex_lock(&open_lock);
+    ph_device **at = &open_devices;
+    while (*at != device)
+        at = &(*at)->next_open;
+    *at = device->next_open;
+    pthread_mutex_unlock(&open_lock);
+}
+
+/* One that is on its way out is none. */
+static bool try_retain(ph_device *device)
+{
+    int count = atomic_load(&device->references);
+    while (count > 0)
+        if (atomic_compare_exchange_weak(&device->references, &count, count + 1))
+            return true;
+    return false;
+}
+
+ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal)
+{
+    pthread_mutex_lock(&open_lock);
+    ph_device *device = open_devices;
+    while (device && !(device->driver == driver && device->ordinal == ordinal && try_retain(device)))
+        device = device->next_open;
+    pthread_mutex_unlock(&open_lock);
+    return device;
+}
+
+const ph__driver *ph__driver_named(const char *name)
 {
     for (size_t i = 0; ph__drivers[i]; i++)
         if (strcmp(ph__drivers[i]->name, name) == 0)
@@ -34,7 +78,7 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: no device is usable: %s", call, reason);
     }
-    const ph__driver *driver = find_driver(name->driver);
+    const ph__driver *driver = ph__driver_named(name->driver);
     if (!driver)
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: this build has no %s driver; \"host\" works everywhere", call,
@@ -69,6 +113,7 @@ static ph_status open_handle(ph_device *device, const ph__device_name *name, con
         device->driver->device_close(device->handle);
         return status;
     }
+    device->ordinal = name->ordinal;
     device->segment_granularity = info.segment_granularity;
     device->priority_lowest = info.priority_lowest;
     device->priority_highest = info.priority_highest;
@@ -110,6 +155,7 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     pthread_mutex_init(&device->attach_lock, NULL);
     pthread_mutex_init(&device->capture_lock, NULL);
     ph__stream_init_default(device);
+    enter_list(device);
     *out = device;
     return PH_OK;
 }
@@ -125,6 +171,7 @@ void ph_device_release(ph_device *device)
 {
     if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
         return;
+    leave_list(device);
     /* The attachments may still submit work and make calls that set the record; a release never does. */
     ph_error saved;
     ph__error_save(&saved);

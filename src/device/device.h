@@ -25,7 +25,8 @@ typedef struct ph__attachment {
     /* stream is about to capture, or to join a capture: last chance to record events on it as ordinary work.
      * May be NULL. */
     ph_status (*before_capture)(struct ph__attachment *attachment, ph_stream *stream);
-    /* The user destroyed the stream; the driver's stream lives on while it is retained. May be NULL. */
+    /* The user destroyed the stream; the driver's stream, or another in its place, lives on while it is
+     * retained: whoever took its handle before is done with it when this returns. May be NULL. */
     void (*stream_destroyed)(struct ph__attachment *attachment, ph_stream *stream);
     /* The live allocation around an address, so that copies and fills stay inside it. May be NULL. */
     bool (*find)(struct ph__attachment *attachment, ph_allocation *out, const void *address);
@@ -44,19 +45,27 @@ enum {
 struct ph_stream {
     ph_device *device; /* retained until the user destroys it: what a layer above retains does not keep the
                         * device; the default stream, a part of the device, never does */
-    ph__drv_stream *handle;
+    _Atomic(ph__drv_stream *)
+        handle;  /* changes once, when a wrapped stream is destroyed: see ph__stream_hold */
     uint64_t id; /* unique in the process; the key of its memory blocks */
     int priority;
     bool blocking, is_default;
+    bool wrapped; /* the driver's stream is the user's, and may go when the user has destroyed this one */
     atomic_int references; /* the user's one, and those of the layers above */
     atomic_bool destroyed; /* by the user */
     ph__deferred release;  /* the driver's stream goes only when no capture can be in it */
 };
 
 struct ph_device {
-    atomic_int references;
+    /* What every submission looks at stands together. */
     const ph__driver *driver; /* through ph__driver_faulty */
     ph__drv_device *handle;
+    atomic_uint open_captures; /* their number, readable without the lock */
+    atomic_bool
+        foreign; /* captures that this library did not begin are possible: the driver is always asked */
+    atomic_int references;
+    uint32_t ordinal;
+    ph_device *next_open;      /* in the list of the process, oldest first */
     ph_device_options options; /* settings of the name included */
     char name[96];
     size_t segment_granularity;
@@ -66,7 +75,6 @@ struct ph_device {
     _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
     pthread_mutex_t capture_lock; /* open captures and the deferred queue */
     PH__VEC(ph__capture *) captures;
-    atomic_uint open_captures; /* their number, readable without the lock */
     ph__deferred *deferred_first, *deferred_last;
 };
 
@@ -76,6 +84,7 @@ struct ph_event {
     bool timing, external;
     atomic_bool recorded;
     _Atomic uint64_t capture_id; /* of the capture that the last record was in; 0: outside */
+    atomic_bool foreign;         /* that capture was not this library's */
 };
 
 struct ph_kernel {
@@ -84,7 +93,8 @@ struct ph_kernel {
     atomic_int references;
     char *name;
     size_t args_size;
-    ph_param *params; /* names included in one allocation */
+    _Atomic uint64_t kept_in; /* the capture that retained it last: its later launches there need not look */
+    ph_param *params;         /* names included in one allocation */
     size_t param_count;
 };
 
@@ -96,6 +106,12 @@ static inline ph__attachment *ph__device_attached(const ph_device *device, int s
     return atomic_load_explicit(&((ph_device *)(uintptr_t)device)->attached[slot], memory_order_acquire);
 }
 
+/* The driver of that name; NULL: this build has none. */
+const ph__driver *ph__driver_named(const char *name);
+/* The oldest open device of a driver (as devices have it: through ph__driver_faulty) and ordinal, retained;
+ * NULL: none. */
+ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal);
+
 /* WRONG_DEVICE: what stands where, both by name. Two opens of one name are two devices, and the message says so. */
 ph_status ph__fail_devices(const char *call, const char *what, const ph_device *device,
                            const char *other_what, const ph_device *other);
@@ -104,13 +120,35 @@ ph_status ph__fail_devices(const char *call, const char *what, const ph_device *
 /* Keeps the driver's stream, also after the user's destroy, but not the device: release before that goes. */
 ph_stream *ph__stream_retain(ph_stream *stream);
 void ph__stream_release(ph_stream *stream);
-/* The id of the capture that the stream is in, active or invalidated; 0: none. One atomic load when the
- * device has no capture open. */
+/* The id of the capture that the stream is in, active or invalidated, begun by whomever; 0: none. Two atomic
+ * loads when the device can have no capture open. */
 uint64_t ph__stream_capture_id(const ph_stream *stream);
+/* The same with capture_lock held. */
+uint64_t ph__stream_capture_id_locked(const ph_stream *stream);
+/* Whether the driver says that the stream is in no capture; false also when it does not answer. */
+bool ph__stream_is_free(const ph_stream *stream);
 /* The same for calls that can fail: a driver that does not answer is their failure, not "none". */
 ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const char *call);
 /* PH_OK for a stream that may be used: not NULL, not destroyed. */
 ph_status ph__stream_check(const ph_stream *stream, const char *call);
+/* Around a short driver call on a retained stream that its user may be destroying on another thread: a
+ * wrapped one's handle stays until unhold. Or hold capture_lock, or a pool's replay lock. */
+static inline void ph__stream_hold(const ph_stream *stream)
+{
+    if (stream->wrapped)
+        pthread_mutex_lock(&stream->device->capture_lock);
+}
+static inline void ph__stream_unhold(const ph_stream *stream)
+{
+    if (stream->wrapped)
+        pthread_mutex_unlock(&stream->device->capture_lock);
+}
+/* Waits for the retained stream's work, which may be destroyed meanwhile; not at all while it is in a capture
+ * of somebody else's, which waiting would kill. Failures are its user's to see. */
+void ph__stream_wait(ph_stream *stream);
+/* A stream of the user's own, given as the driver's handle; takes the reference to the device over on
+ * success. */
+ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call);
 
 /* ---- kernels ---- finds our kernel by the driver's handle, for the record: borrowed, NULL for a foreign
  * one. The registry holds no references. */
@@ -129,6 +167,8 @@ struct ph__capture {
     uint64_t id; /* the driver's */
     ph_capture_mode mode;
     uint64_t owner_thread;
+    uint64_t suspects_since; /* notes from here on may be about it */
+    atomic_bool reported;    /* what killed it was said to the log */
     ph_device *device;
     ph_stream *stream;
     void *owner; /* the layer above's: its graph */
@@ -158,6 +198,25 @@ ph_status ph__rule_check(ph_device *device, ph__rule rule);
 ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id);
 /* True while the capture is open. */
 bool ph__capture_is_open(ph_device *device, uint64_t capture_id);
+/* True when the capture, just seen on the stream, was not begun by this library. */
+bool ph__capture_is_foreign(const ph_stream *stream, uint64_t capture_id);
+/* CAPTURE, 401, for a stream that is capturing already. */
+ph_status ph__capture_check_free(const ph_stream *stream, const char *call);
+/* The owner of an open capture, under capture_lock, which is held; NULL: not open. */
+void *ph__capture_owner_locked(const ph_device *device, uint64_t capture_id);
+/* Keeps kernels for a capture: ours retains them until its graph does (false: no host memory); in another's
+ * their code stays loaded. */
+bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id);
+
+/* ---- culprits ---- fails a driver call on a stream: as ph__driver_fail, but for 901, where the message names
+ * what killed the capture, if that is known. */
+ph_status ph__stream_fail(int result, const ph_stream *stream, const char *driver_call, const char *format,
+                          ...) PH_PRINTF(4, 5);
+/* The end of a capture failed with 901: the record names the culprit, its call and number, where they are
+ * known. */
+ph_status ph__capture_fail_dead(ph__capture *capture, const char *call);
+/* Says to the log, once, what killed the capture, with the whole backtrace. No lock held. */
+void ph__capture_report(ph__capture *capture);
 
 /* ---- deferred work ---- runs fn(item) now when no capture is open on the device, else when the last one has
  * ended, on the thread that ended it, no lock held. The item is the caller's memory and must live until fn is

@@ -61,7 +61,8 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
         event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
     ph__legacy_leave(stream);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_EVENT_RECORD, "%s", call);
+        return ph__stream_fail(result, stream, PH__NAME_EVENT_RECORD, "%s", call);
+    atomic_store(&event->foreign, ph__capture_is_foreign(stream, capture_id));
     atomic_store(&event->capture_id, as_node ? 0 : capture_id);
     atomic_store(&event->recorded, true);
     return PH_OK;
@@ -93,7 +94,8 @@ static ph_status check_wait(ph_stream *stream, const ph_event *event, uint64_t e
     ph_device *device = stream->device;
     if (event_capture == 0)
         return stream_capture == 0 ? PH_OK : ph__rule_refuse(device, PH__RULE_WAIT_ISOLATION, stream_capture);
-    if (!ph__capture_is_open(device, event_capture))
+    /* Whether somebody else's capture is over only the driver can tell. */
+    if (!atomic_load(&event->foreign) && !ph__capture_is_open(device, event_capture))
         return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, PH__NAME_STREAM_WAIT_EVENT,
                                "%s: the event was last recorded in a capture that is over, so that there is "
                                "nothing to wait for; "
@@ -103,7 +105,6 @@ static ph_status check_wait(ph_stream *stream, const ph_event *event, uint64_t e
         return ph__rule_refuse(device, PH__RULE_WAIT_LEGACY, event_capture);
     if (stream_capture != 0 && stream_capture != event_capture)
         return ph__rule_refuse(device, PH__RULE_WAIT_MERGE, stream_capture);
-    (void)event;
     return stream_capture == 0 ? prepare_fork(stream, event_capture) : PH_OK;
 }
 
@@ -121,7 +122,8 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
         PH_TRY(check_wait(stream, event, atomic_load(&event->capture_id), stream_capture, call));
     int result = stream->device->driver->stream_wait_event(
         stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__stream_fail(result, stream, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
 }
 
 ph_status ph_stream_wait_stream(ph_stream *stream, ph_stream *other)
@@ -149,11 +151,11 @@ static ph_status check_asking(ph_event *event, ph__rule captured, ph__rule other
         return ph__rule_check(event->device, other);
     if (ph__capture_is_open(event->device, capture_id))
         return ph__rule_refuse(event->device, captured, capture_id);
-    return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, ph__rules[captured].driver_call,
-                           "%s: the event was last recorded in a capture, which is over: it orders nodes of "
-                           "the graph and never completes; record it again, or use an external event to see "
-                           "replays",
-                           call);
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, ph__rules[captured].driver_call,
+        "%s: the event was last recorded in a capture%s: it orders nodes of the graph and "
+        "never completes; record it again, or use an external event to see replays",
+        call, atomic_load(&event->foreign) ? " that this library did not begin" : ", which is over");
 }
 
 ph_status ph_event_query(bool *done, ph_event *event)

@@ -51,6 +51,17 @@ static ph_status check_source(const ph_kernel_source *source, const char *call)
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: the source has no name", call);
     if (!PH__RESERVED_OK(source))
         return ph__fail_reserved(call, "ph_kernel_source");
+    if (!source->cuda_image != !source->cuda_image_bytes)
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, 0, NULL,
+            "%s: kernel %s: cuda_image is %s and cuda_image_bytes is %zu; an image needs both, "
+            "other kernels neither",
+            call, source->name, source->cuda_image ? "set" : "NULL", source->cuda_image_bytes);
+    return ph__kernel_check_params(source, call);
+}
+
+ph_status ph__kernel_check_params(const ph_kernel_source *source, const char *call)
+{
     if (source->args_size > 4096)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
                                "%s: kernel %s takes %zu bytes of arguments; at most 4096", call, source->name,
@@ -110,6 +121,55 @@ static void free_kernel(ph_kernel *kernel)
     ph__free(kernel);
 }
 
+ph_status ph__kernel_make(ph_kernel **out, ph_device *device, ph__drv_kernel *handle,
+                          const ph_kernel_source *source, const char *call)
+{
+    ph_kernel *kernel = ph__calloc(1, sizeof *kernel);
+    bool made = kernel && copy_description(kernel, source);
+    if (made) {
+        kernel->handle = handle;
+        kernel->args_size = source->args_size;
+        kernel->device = device;
+        atomic_init(&kernel->references, 1);
+        made = registry_add(kernel);
+    }
+    if (!made) {
+        if (kernel)
+            free_kernel(kernel);
+        device->driver->kernel_destroy(handle);
+        return ph__fail_host_memory(call, "the kernel");
+    }
+    ph_device_retain(device);
+    *out = kernel;
+    return PH_OK;
+}
+
+/* What is wrong with the source is the caller's to mend; the driver's words say it. */
+static ph_status fail_create(int result, const ph_device *device, const char *name, const char *call)
+{
+    const char *reason = ph__driver_reason();
+    switch (result) {
+    case PH__R_NOT_SUPPORTED:
+        return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_MODULE_LOAD_DATA,
+                               "%s: kernel %s has no form that device %s can run: %s", call, name,
+                               device->name, reason);
+    case PH__R_NO_BINARY:
+        return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_MODULE_LOAD_DATA,
+                               "%s: the image of kernel %s has no code for device %s%s%s", call, name,
+                               device->name, reason[0] ? ": " : "", reason);
+    case PH__R_INVALID_VALUE:
+    case PH__R_INVALID_IMAGE:
+    case PH__R_INVALID_PTX:
+    case PH__R_NOT_FOUND:
+        return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s: %s",
+                               call, name, reason[0] ? reason : ph__result_text(result));
+    case PH__R_OUT_OF_MEMORY:
+        return ph__fail_host_memory(call, "the kernel");
+    default:
+        return ph__driver_fail(result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s", call, name);
+    }
+}
+
 ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_source *source)
 {
     static const char call[] = "ph_kernel_create";
@@ -121,34 +181,16 @@ ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_s
     if (!source)
         return ph__fail_null(call, "source");
     PH_TRY(check_source(source, call));
-    ph_kernel *kernel = ph__calloc(1, sizeof *kernel);
-    if (!kernel || !copy_description(kernel, source)) {
-        if (kernel)
-            free_kernel(kernel);
-        return ph__fail_host_memory(call, "the kernel");
-    }
-    int result = device->driver->kernel_create(&kernel->handle, device->handle, source);
-    if (result != PH__R_OK) {
-        free_kernel(kernel);
-        if (result == PH__R_NOT_SUPPORTED)
-            return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_MODULE_LOAD_DATA,
-                                   "%s: kernel %s has no form that device %s can run: %s", call, source->name,
-                                   device->name, ph__driver_reason());
-        if (result == PH__R_OUT_OF_MEMORY)
-            return ph__fail_host_memory(call, "the kernel");
-        return ph__driver_fail(result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s", call, source->name);
-    }
-    kernel->args_size = source->args_size;
-    kernel->device = device;
-    atomic_init(&kernel->references, 1);
-    if (!registry_add(kernel)) {
-        device->driver->kernel_destroy(kernel->handle);
-        free_kernel(kernel);
-        return ph__fail_host_memory(call, "the kernel");
-    }
-    ph_device_retain(device);
-    *out = kernel;
-    return PH_OK;
+    ph__drv_kernel *handle = NULL;
+    int result = device->driver->kernel_create(&handle, device->handle, source);
+    if (result != PH__R_OK)
+        return fail_create(result, device, source->name, call);
+    return ph__kernel_make(out, device, handle, source, call);
+}
+
+size_t ph_kernel_args_size(const ph_kernel *kernel)
+{
+    return kernel ? kernel->args_size : 0;
 }
 
 ph_kernel *ph_kernel_retain(ph_kernel *kernel)
@@ -213,37 +255,18 @@ ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const
         out->block[i] = config && config->block[i] ? config->block[i] : 1;
     }
     out->shared_bytes = config ? config->shared_bytes : 0;
+    out->programmatic = config && config->programmatic;
     out->args = args;
     return check_limits(out, kernel->name, call);
 }
 
-/* Whoever reads the captured graph finds the kernel by its handle: until then it must not go, though its user
- * lets go of it. Under capture_lock. */
-static bool keep_for_capture(ph_device *device, ph_kernel *kernel, uint64_t capture_id)
-{
-    for (size_t i = 0; i < device->captures.count; i++) {
-        ph__capture *capture = device->captures.at[i];
-        uint64_t key = (uintptr_t)kernel;
-        if (capture->id != capture_id || ph__map_get(&capture->kernels, key))
-            continue;
-        if (!ph__map_put(&capture->kernels, key, kernel))
-            return false;
-        ph_kernel_retain(kernel);
-    }
-    return true;
-}
-
 static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const char *call)
 {
-    ph_device *device = stream->device;
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
-    if (capture_id == 0)
+    if (capture_id == 0 || ph__capture_keep_kernel(stream, kernel, capture_id))
         return PH_OK;
-    pthread_mutex_lock(&device->capture_lock);
-    bool kept = keep_for_capture(device, kernel, capture_id);
-    pthread_mutex_unlock(&device->capture_lock);
-    return kept ? PH_OK : ph__fail_host_memory(call, "the kernels of the capture");
+    return ph__fail_host_memory(call, "the kernels of the capture");
 }
 
 ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config, const void *args,
@@ -265,5 +288,5 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
         return ph__fail_host_memory(call, "the launch");
     return result == PH__R_OK
                ? PH_OK
-               : ph__driver_fail(result, PH__NAME_LAUNCH_KERNEL, "%s: kernel %s", call, kernel->name);
+               : ph__stream_fail(result, stream, PH__NAME_LAUNCH_KERNEL, "%s: kernel %s", call, kernel->name);
 }

@@ -49,6 +49,17 @@ static ph_status refuse(ph__rule rule, int number, const ph__capture *capture, b
                            remedy(rule, number));
 }
 
+static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
+{
+    const ph__rule_row *row = &ph__rules[rule];
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, number, row->driver_call,
+        "%s%s%s%s: not permitted in a capture that this library did not begin (id %llu): %d, "
+        "%s; the capture goes on; %s",
+        row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
+        (unsigned long long)capture_id, number, ph__result_name(number), remedy(rule, number));
+}
+
 /* The calling thread's mode as this library exchanged it. */
 static _Thread_local ph_capture_mode thread_mode = PH_CAPTURE_GLOBAL;
 
@@ -110,7 +121,7 @@ ph_status ph__rule_check(ph_device *device, ph__rule rule)
 ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
 {
     uint64_t me = ph__thread_id();
-    bool same_thread = true;
+    bool same_thread = true, ours = false;
     ph__capture found;
     memset(&found, 0, sizeof found);
     found.id = capture_id;
@@ -118,12 +129,14 @@ ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
     for (size_t i = 0; i < device->captures.count; i++) {
         if (device->captures.at[i]->id != capture_id)
             continue;
+        ours = true;
         found.mode = device->captures.at[i]->mode;
         same_thread = device->captures.at[i]->owner_thread == me;
     }
     pthread_mutex_unlock(&device->capture_lock);
     int outcome = ph__rules[rule].public_[same_thread ? 0 : 1][found.mode];
-    return refuse(rule, outcome > 0 ? outcome % PH__KEEPS : PH__R_CAPTURE_UNSUPPORTED, &found, same_thread);
+    int number = outcome > 0 ? outcome % PH__KEEPS : PH__R_CAPTURE_UNSUPPORTED;
+    return ours ? refuse(rule, number, &found, same_thread) : refuse_foreign(rule, number, capture_id);
 }
 
 /* Under capture_lock: an open capture with a blocking stream in it. It may be just beginning, without an id

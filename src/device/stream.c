@@ -2,11 +2,10 @@
 /* device/stream.c: streams: lifetimes, waiting, and the capture that they are in. */
 #include "device/stream.h"
 #include "base/alloc.h"
-#include <phonograph/cuda.h>
 #include <stddef.h>
 #include <string.h>
 
-static uint64_t next_stream_id(void)
+uint64_t ph__stream_next_id(void)
 {
     static _Atomic uint64_t last;
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
@@ -17,7 +16,7 @@ void ph__stream_init_default(ph_device *device)
     ph_stream *stream = &device->default_stream;
     stream->device = device;
     stream->handle = device->driver->stream_default(device->handle);
-    stream->id = next_stream_id();
+    stream->id = ph__stream_next_id();
     stream->is_default = true;
     stream->blocking = true;
     atomic_init(&stream->references, 1);
@@ -58,14 +57,16 @@ ph_status ph_stream_create(ph_stream **out, ph_device *device, const ph_stream_o
         return ph__fail_host_memory(call, "the stream");
     stream->blocking = options && options->blocking;
     stream->priority = clamp_priority(device, options ? options->priority : 0);
+    ph__drv_stream *handle = NULL;
     int result = device->driver->stream_create(
-        &stream->handle, device->handle, stream->blocking ? PH__STREAM_BLOCKING : PH__STREAM_NON_BLOCKING,
+        &handle, device->handle, stream->blocking ? PH__STREAM_BLOCKING : PH__STREAM_NON_BLOCKING,
         stream->priority);
     if (result != PH__R_OK) {
         ph__free(stream);
         return ph__driver_fail(result, PH__NAME_STREAM_CREATE_WITH_PRIORITY, "%s", call);
     }
-    stream->id = next_stream_id();
+    stream->handle = handle;
+    stream->id = ph__stream_next_id();
     stream->device = ph_device_retain(device);
     atomic_init(&stream->references, 1);
     *out = stream;
@@ -81,7 +82,9 @@ ph_stream *ph__stream_retain(ph_stream *stream)
 static void release_now(ph__deferred *item)
 {
     ph_stream *stream = (ph_stream *)((char *)item - offsetof(ph_stream, release));
-    stream->device->driver->stream_destroy(stream->handle);
+    /* What stands for a wrapped one may be the device's own default stream. */
+    if (stream->handle != stream->device->default_stream.handle)
+        stream->device->driver->stream_destroy(stream->handle);
     ph__free(stream);
 }
 
@@ -119,11 +122,15 @@ void ph_stream_destroy(ph_stream *stream)
     ph__capture *capture = capture_of_origin(stream);
     if (capture)
         capture->lost(capture);
+    ph__drv_stream *theirs = NULL;
+    if (stream->wrapped && atomic_load(&stream->references) > 1)
+        theirs = ph__stream_replace(stream);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
         ph__attachment *attachment = ph__device_attached(device, slot);
         if (attachment && attachment->stream_destroyed)
             attachment->stream_destroyed(attachment, stream);
     }
+    device->driver->stream_destroy(theirs);
     ph__stream_release(stream);
     ph__error_restore(&saved);
     ph_device_release(device);
@@ -142,20 +149,31 @@ int ph_stream_priority(const ph_stream *stream)
 static int find_capture(uint64_t *out, const ph_stream *stream)
 {
     const ph_device *device = stream->device;
-    ph__drv_capture capture;
     *out = 0;
-    if (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
+    if (stream->is_default || (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0 &&
+                               !atomic_load_explicit(&device->foreign, memory_order_relaxed)))
         return PH__R_OK;
-    int result = device->driver->capture_get(&capture, stream->handle);
-    if (result == PH__R_OK && capture.status != PH_CAPTURE_NONE)
-        *out = capture.id;
-    return result;
+    return device->driver->capture_id(out, stream->handle);
+}
+
+uint64_t ph__stream_capture_id_locked(const ph_stream *stream)
+{
+    uint64_t id;
+    (void)find_capture(&id, stream); /* 0 then: who must know asks ph__stream_find_capture */
+    return id;
+}
+
+bool ph__stream_is_free(const ph_stream *stream)
+{
+    uint64_t id;
+    return find_capture(&id, stream) == PH__R_OK && id == 0;
 }
 
 uint64_t ph__stream_capture_id(const ph_stream *stream)
 {
-    uint64_t id;
-    (void)find_capture(&id, stream); /* 0 then: who must know asks ph__stream_find_capture */
+    ph__stream_hold(stream);
+    uint64_t id = ph__stream_capture_id_locked(stream);
+    ph__stream_unhold(stream);
     return id;
 }
 
@@ -173,8 +191,9 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     PH_TRY(ph__stream_check(stream, call));
     uint64_t capturing;
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
-    PH_TRY(ph__rule_check(stream->device,
-                          capturing ? PH__RULE_STREAM_SYNC_CAPTURING : PH__RULE_STREAM_SYNC_OTHER));
+    if (capturing)
+        return ph__rule_refuse(stream->device, PH__RULE_STREAM_SYNC_CAPTURING, capturing);
+    PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_SYNC_OTHER));
     ph_capture_mode mode;
     ph__relaxed_begin(stream->device, &mode);
     int result = stream->device->driver->stream_synchronize(stream->handle);
@@ -191,8 +210,9 @@ ph_status ph_stream_query(bool *done, ph_stream *stream)
     PH_TRY(ph__stream_check(stream, call));
     uint64_t capturing;
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
-    PH_TRY(ph__rule_check(stream->device,
-                          capturing ? PH__RULE_STREAM_QUERY_CAPTURING : PH__RULE_STREAM_QUERY_OTHER));
+    if (capturing)
+        return ph__rule_refuse(stream->device, PH__RULE_STREAM_QUERY_CAPTURING, capturing);
+    PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_QUERY_OTHER));
     ph_capture_mode mode;
     ph__relaxed_begin(stream->device, &mode);
     int result = stream->device->driver->stream_query(stream->handle);
@@ -210,27 +230,19 @@ ph_status ph_stream_get_capture_info(ph_capture_info *out, const ph_stream *stre
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
     PH_TRY(ph__stream_check(stream, call));
+    if (stream->is_default)
+        return PH_OK; /* it never captures */
     ph__drv_capture capture;
     int result = stream->device->driver->capture_get(&capture, stream->handle);
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO, "%s", call);
     out->status = capture.status;
     out->id = capture.status == PH_CAPTURE_NONE ? 0 : capture.id;
+    (void)ph__capture_is_foreign(stream, out->id); /* which is remembered */
     return PH_OK;
 }
 
 bool ph_stream_is_capturing(const ph_stream *stream)
 {
     return stream && ph__stream_capture_id(stream) != 0;
-}
-
-ph_status ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream)
-{
-    static const char call[] = "ph_stream_cuda";
-    if (!out)
-        return ph__fail_null(call, "out");
-    *out = NULL;
-    PH_TRY(ph__stream_check(stream, call));
-    return ph__fail_native(PH_ERROR_UNSUPPORTED, 0, NULL,
-                           "%s: the stream is of %s, which has no CUDA handles", call, stream->device->name);
 }

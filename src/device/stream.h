@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* device/stream.h: what the files of this layer share about streams and events. */
+/* device/stream.h: what the files of this layer share about streams, events and kernels. */
 #ifndef PH_DEVICE_STREAM_H
 #define PH_DEVICE_STREAM_H
 #include "device/device.h"
 
 /* Makes the device's default stream out of the driver's. */
 void ph__stream_init_default(ph_device *device);
+uint64_t ph__stream_next_id(void);
+/* A wrapped stream that others still hold is being destroyed: from now on a stream of the library's own stands
+ * for it, behind all of its work. Gives the driver's wrapper of the user's stream: to be destroyed once nobody
+ * can be using it. */
+ph__drv_stream *ph__stream_replace(ph_stream *stream);
 /* The call's checks on an event: not NULL, and of this device when device is not NULL (WRONG_DEVICE). */
 ph_status ph__event_check(const ph_event *event, const ph_device *device, const char *call);
 /* Around the submission of work, given the row for the legacy default stream beside blocking captures: PH_OK
@@ -16,4 +21,9 @@ ph_status ph__legacy_enter(ph_stream *stream, ph__rule rule);
 void ph__legacy_leave(ph_stream *stream);
 /* The check alone, for work that may block or run user code as it is submitted. */
 ph_status ph__legacy_check(ph_stream *stream, ph__rule rule);
+/* The object around a driver's kernel, which is destroyed on failure. Of the source name, args_size and
+ * parameters are looked at. */
+ph_status ph__kernel_make(ph_kernel **out, ph_device *device, ph__drv_kernel *handle,
+                          const ph_kernel_source *source, const char *call);
+ph_status ph__kernel_check_params(const ph_kernel_source *source, const char *call);
 #endif

@@ -114,7 +114,7 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the copy");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call, bytes);
+        return ph__stream_fail(result, stream, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call, bytes);
     if (capture_id != 0)
         tell_copy(stream->device, capture_id, dst, src);
     return PH_OK;
@@ -153,7 +153,7 @@ static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char 
     ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the fill");
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_MEMSET_ASYNC, "%s", call);
+    return result == PH__R_OK ? PH_OK : ph__stream_fail(result, stream, PH__NAME_MEMSET_ASYNC, "%s", call);
 }
 
 ph_status ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream)
@@ -180,5 +180,6 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
     ph__legacy_leave(stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_LAUNCH_HOST_FUNC, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__stream_fail(result, stream, PH__NAME_LAUNCH_HOST_FUNC, "%s", call);
 }

@@ -3,7 +3,7 @@
  * numbers. Nothing above knows which driver it talks to. A driver is a folder with one `const ph__driver`.
  *
  * Contract of every entry:
- * - Returns CUDA's number (0 is success); outputs are written on success only. Which entry is legal in which capture is the driver column
+ * - Returns CUDA's number (0 is success); outputs are written on success only. Leaves the calling thread's CUDA context as it was. Which entry is legal in which capture is the driver column
  *   of rules.def; an illegal one returns its number and invalidates the captures that it offends, as CUDA does.
  * - Thread-safe. Holds no lock of the layers above. `destroy` entries take NULL, are legal in every capture, and never fail.
  * - Does not touch the error record. For a failure whose number says too little, ph__driver_reason() has words, per thread.
@@ -19,6 +19,10 @@ enum {
     PH__R_OUT_OF_MEMORY = 2,
     PH__R_NO_DEVICE = 100,
     PH__R_INVALID_DEVICE = 101,
+    PH__R_INVALID_IMAGE = 200,
+    PH__R_INVALID_CONTEXT = 201,
+    PH__R_NO_BINARY = 209,
+    PH__R_INVALID_PTX = 218,
     PH__R_INVALID_HANDLE = 400,
     PH__R_ILLEGAL_STATE = 401,
     PH__R_NOT_FOUND = 500,
@@ -61,13 +65,26 @@ typedef struct ph__drv_device_info {
     size_t segment_granularity;            /* segments are multiples of this, 2 MiB */
 } ph__drv_device_info;
 
-enum { PH__STREAM_BLOCKING = 0, PH__STREAM_NON_BLOCKING = 1 };             /* CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING */
-enum { PH__EVENT_TIMING = 0, PH__EVENT_DISABLE_TIMING = 2 };               /* CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING */
-enum { PH__EVENT_RECORD_DEFAULT = 0, PH__EVENT_RECORD_EXTERNAL = 1 };      /* also for waits */
+enum {
+    PH__STREAM_BLOCKING = 0,
+    PH__STREAM_NON_BLOCKING = 1
+}; /* CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING */
+enum {
+    PH__EVENT_TIMING = 0,
+    PH__EVENT_DISABLE_TIMING = 2
+}; /* CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING */
+enum {
+    PH__EVENT_RECORD_DEFAULT = 0,
+    PH__EVENT_RECORD_EXTERNAL = 1
+}; /* also for waits */
 
 /* Where an address points. base/size: the driver's own range around it (a segment, a pinned allocation); buffer_id: unique for that
  * allocation in the life of the process. */
-typedef enum ph__memory_kind { PH__MEMORY_PAGEABLE = 0, PH__MEMORY_PINNED = 1, PH__MEMORY_DEVICE = 2 } ph__memory_kind;
+typedef enum ph__memory_kind {
+    PH__MEMORY_PAGEABLE = 0,
+    PH__MEMORY_PINNED = 1,
+    PH__MEMORY_DEVICE = 2
+} ph__memory_kind;
 typedef struct ph__drv_pointer {
     ph__memory_kind kind;
     uintptr_t base;
@@ -78,7 +95,10 @@ typedef struct ph__drv_pointer {
 typedef struct ph__drv_launch {
     uint32_t grid[3], block[3]; /* no zeros */
     size_t shared_bytes;
-    const void *args;           /* kernel's args_size bytes, copied */
+    const void *args; /* kernel's args_size bytes, copied */
+    bool
+        programmatic; /* may begin before the kernel before it on the stream has ended: it waits by itself. A hint: a
+                                 * driver may order it fully. No part of exec_set_kernel */
 } ph__drv_launch;
 typedef struct ph__drv_memcpy {
     void *dst;
@@ -98,34 +118,48 @@ typedef struct ph__drv_host {
 /* A node as it stands in a template. Pointers are borrowed from the graph. */
 typedef struct ph__drv_node_info {
     ph_node_kind kind;
-    ph__drv_kernel *kernel;      /* of our own loading; NULL for a foreign one */
+    ph__drv_kernel *kernel; /* of our own loading; NULL for a foreign one */
     const char *kernel_name;
-    ph__drv_launch launch;       /* kernels; args of args_size bytes */
+    ph__drv_launch
+        launch; /* kernels; args of args_size bytes: every parameter at its offset, however it was launched */
     size_t args_size;
+    void *memory; /* memory nodes: the address they give or take back, and its bytes (0: not known) */
+    size_t memory_bytes;
     ph__drv_memcpy copy;
     ph__drv_memset fill;
     ph__drv_host host;
-    ph__drv_event *event;        /* event nodes */
-    ph__drv_graph *body;         /* child graphs */
+    ph__drv_event *event; /* event nodes */
+    ph__drv_graph *body;  /* child graphs */
     ph__drv_node *const *dependencies;
+    const ph_edge_kind *dependency_kinds; /* one for each dependency; NULL: all PH_EDGE_FULL */
     size_t dependency_count;
 } ph__drv_node_info;
+
+/* What an executable takes: measured around its making, so that other allocations of that moment may be in it. */
+typedef struct ph__drv_memory {
+    uint64_t device_bytes, host_bytes;
+} ph__drv_memory;
 
 typedef struct ph__drv_capture {
     ph_capture_status status;
     uint64_t id;
-    ph__drv_graph *graph;              /* under construction; borrowed; NULL when not ACTIVE */
-    ph__drv_node *const *dependencies; /* what the next node on this stream would depend on; borrowed until the stream's next call */
+    ph__drv_graph *graph; /* under construction; borrowed; NULL when not ACTIVE */
+    ph__drv_node *const *
+        dependencies; /* what the next node on this stream would depend on; borrowed until the stream's next call */
     size_t dependency_count;
 } ph__drv_capture;
 
 typedef struct ph__drv_update {
     ph_update_reason reason;
-    ph__drv_node *node, *from_node; /* of the executable's template and of the new graph; NULL when no single one is to blame */
+    ph__drv_node *node,
+        *from_node; /* of the executable's template and of the new graph; NULL when no single one is to blame */
     char message[256];
 } ph__drv_update;
 
-enum { PH__INSTANTIATE_USE_NODE_PRIORITY = 8 };
+enum {
+    PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH = 1,
+    PH__INSTANTIATE_USE_NODE_PRIORITY = 8
+};
 
 typedef struct ph__driver {
     const char *name;
@@ -149,6 +183,12 @@ typedef struct ph__driver {
     int (*stream_synchronize)(ph__drv_stream *stream);
     int (*stream_query)(ph__drv_stream *stream); /* 0 or 600 */
     int (*stream_wait_event)(ph__drv_stream *stream, ph__drv_event *event, int flags);
+    /* A stream that the user owns: destroy leaves it alone. native: the driver's own handle (CUstream). 801: this driver has none;
+     * 201: it is of another context than the device's; 400: no stream. ordinal: of the GPU that a native stream is of. */
+    int (*stream_wrap)(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority, int *flags);
+    int (*stream_ordinal)(uint32_t *ordinal, void *native);
+    void *(*stream_native)(
+        ph__drv_stream *stream); /* the entry is NULL where the driver's handles are not CUDA's */
 
     /* ---- events ---- */
     int (*event_create)(ph__drv_event **out, ph__drv_device *device, int flags);
@@ -166,11 +206,18 @@ typedef struct ph__driver {
     int (*plain_free)(ph__drv_device *device, void *address);
     int (*pinned_alloc)(void **out, ph__drv_device *device, size_t bytes);
     int (*pinned_free)(ph__drv_device *device, void *address);
-    int (*pointer_info)(ph__drv_pointer *out, ph__drv_device *device, const void *address); /* unknown addresses are PAGEABLE */
+    int (*pointer_info)(ph__drv_pointer *out, ph__drv_device *device,
+                        const void *address); /* unknown addresses are PAGEABLE */
 
     /* ---- kernels ---- destroy: submitted launches and graphs keep what they need. */
     int (*kernel_create)(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source);
     void (*kernel_destroy)(ph__drv_kernel *kernel);
+    /* A function that the user loaded (CUfunction), which must outlive the kernel. args_size: bytes of its parameters, the struct's
+     * padding included; name: the driver's, borrowed for the kernel's life. 801: this driver has none. */
+    int (*kernel_wrap)(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
+                       const char **name);
+    /* Its code stays loaded until the device closes: for launches recorded where no one keeps it. */
+    void (*kernel_keep)(ph__drv_kernel *kernel);
 
     /* ---- work ---- recorded when the stream is capturing. memcpy as cuMemcpyAsync: a pageable source is read before it returns, a
      * pageable destination is written before it returns. */
@@ -178,18 +225,31 @@ typedef struct ph__driver {
     int (*copy)(ph__drv_stream *stream, const ph__drv_memcpy *copy);
     int (*fill)(ph__drv_stream *stream, const ph__drv_memset *fill);
     int (*host)(ph__drv_stream *stream, const ph__drv_host *host);
-    int (*copy_sync)(ph__drv_device *device, const ph__drv_memcpy *copy); /* as cuMemcpy: over the legacy default stream */
+    int (*copy_sync)(ph__drv_device *device,
+                     const ph__drv_memcpy *copy); /* as cuMemcpy: over the legacy default stream */
+    /* On a capturing stream only (401 otherwise): a node that runs a copy of the graph, which is made now. */
+    int (*child)(ph__drv_stream *stream, ph__drv_graph *graph);
 
     /* ---- capture ---- end: *graph is the caller's. get: never disturbs. */
     int (*capture_begin)(ph__drv_stream *stream, ph_capture_mode mode);
     int (*capture_end)(ph__drv_graph **graph, ph__drv_stream *stream);
     int (*capture_get)(ph__drv_capture *out, ph__drv_stream *stream);
+    int (*capture_id)(
+        uint64_t *id,
+        ph__drv_stream *stream); /* the id alone, of any capture, also an invalidated one; 0: none. Cheap */
     /* Ends the capture that began on this stream for good, from any thread, whatever its state, and destroys its graph; nothing when there is
      * none. For aborts, which must not fail. */
     void (*capture_drop)(ph__drv_stream *stream);
 
     /* ---- graphs ---- nodes in order of creation, borrowed until the graph changes. */
     void (*graph_destroy)(ph__drv_graph *graph);
+    /* Takes the driver's own graph (CUgraph) over: destroy destroys it. 801: this driver has none. disown undoes that: instead of a
+     * destroy, the native graph being the user's again (NULL where import answers 801). native: what ph_graph_raw gives. host_bytes: what
+     * the picture of it takes on the host, as far as the driver can tell. */
+    int (*graph_import)(ph__drv_graph **out, ph__drv_device *device, void *native);
+    void (*graph_disown)(ph__drv_graph *graph);
+    void *(*graph_native)(ph__drv_graph *graph);
+    size_t (*graph_host_bytes)(ph__drv_graph *graph);
     int (*graph_nodes)(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
     int (*node_info)(ph__drv_node_info *out, ph__drv_node *node);
 
@@ -198,6 +258,8 @@ typedef struct ph__driver {
      * a mismatch, nothing changed. */
     int (*instantiate)(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed);
     void (*exec_destroy)(ph__drv_exec *exec);
+    void *(*exec_native)(ph__drv_exec *exec);
+    void (*exec_memory)(ph__drv_memory *out, ph__drv_exec *exec);
     int (*exec_upload)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_launch)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_update)(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
@@ -211,16 +273,22 @@ typedef struct ph__driver {
 
 /* All drivers of this build, in the order in which "auto" tries them; NULL-terminated. */
 extern const ph__driver *const ph__drivers[];
-extern const ph__driver ph__driver_host;
+extern const ph__driver ph__driver_cuda, ph__driver_host;
 
 /* A failed call's words: set by drivers, read by the layer above right after the failure, on the same thread. "" when there are none. */
 const char *ph__driver_reason(void);
 void ph__driver_set_reason(const char *format, ...) PH_PRINTF(1, 2);
 void ph__driver_clear_reason(void);
+/* Whether the calling thread has words: one byte that costs nothing to look at, also in a shared library. */
+extern _Thread_local bool ph__driver_has_reason
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* CUDA's name and meaning of a number: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing". */
 const char *ph__result_name(int result);
 const char *ph__result_text(int result);
+
+/* True for numbers after which every call on the device fails, until the process has ended: 700 (an invalid address), 719, ... */
+bool ph__result_is_sticky(int result);
 
 /* Turns a driver's number into a status with the record set. call: the driver.h entry by the name of its CUDA function. */
 ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...) PH_PRINTF(3, 4);
@@ -230,5 +298,5 @@ ph_status ph__status_of_result(int result);
  * driver; ph__driver_faulty(d) is the table that the device layer uses, so that sweeps reach every call. Per process. */
 const ph__driver *ph__driver_faulty(const ph__driver *driver);
 void ph__driver_fail_after(int64_t n, int result);
-int64_t ph__driver_calls(void);
+int64_t ph__driver_calls(void); /* since the first question, or the first fail_after */
 #endif

@@ -4,9 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Every entry that can fail, as X(slot, name, parameters, arguments). Destroying, stream_default and describe
- * pass through, and thread_exchange_mode: always legal, it stands around other calls, whose words it must
- * leave. */
+/* Every entry that can fail, as X(slot, name, parameters, arguments). Those that cannot fail pass through,
+ * and thread_exchange_mode: always legal, it stands around other calls, whose words it must leave. */
 #define ENTRIES(X, s)                                                                                        \
     X(s, device_open, (ph__drv_device * *a, uint32_t b, const ph__drv_device_options *c), (a, b, c))         \
     X(s, device_info, (ph__drv_device_info * a, ph__drv_device * b), (a, b))                                 \
@@ -15,6 +14,8 @@
     X(s, stream_synchronize, (ph__drv_stream * a), (a))                                                      \
     X(s, stream_query, (ph__drv_stream * a), (a))                                                            \
     X(s, stream_wait_event, (ph__drv_stream * a, ph__drv_event * b, int c), (a, b, c))                       \
+    X(s, stream_wrap, (ph__drv_stream * *a, ph__drv_device * b, void *c, int *d, int *e), (a, b, c, d, e))   \
+    X(s, stream_ordinal, (uint32_t * a, void *b), (a, b))                                                    \
     X(s, event_create, (ph__drv_event * *a, ph__drv_device * b, int c), (a, b, c))                           \
     X(s, event_record, (ph__drv_event * a, ph__drv_stream * b, int c), (a, b, c))                            \
     X(s, event_query, (ph__drv_event * a), (a))                                                              \
@@ -22,19 +23,22 @@
     X(s, event_elapsed, (float *a, ph__drv_event *b, ph__drv_event *c), (a, b, c))                           \
     X(s, segment_create, (void **a, ph__drv_device *b, size_t c), (a, b, c))                                 \
     X(s, plain_alloc, (void **a, ph__drv_device *b, size_t c), (a, b, c))                                    \
-    X(s, plain_free, (ph__drv_device * a, void *b), (a, b))                                                  \
     X(s, pinned_alloc, (void **a, ph__drv_device *b, size_t c), (a, b, c))                                   \
-    X(s, pinned_free, (ph__drv_device * a, void *b), (a, b))                                                 \
     X(s, pointer_info, (ph__drv_pointer * a, ph__drv_device * b, const void *c), (a, b, c))                  \
     X(s, kernel_create, (ph__drv_kernel * *a, ph__drv_device * b, const ph_kernel_source *c), (a, b, c))     \
+    X(s, kernel_wrap, (ph__drv_kernel * *a, ph__drv_device * b, void *c, size_t *d, const char **e),         \
+      (a, b, c, d, e))                                                                                       \
     X(s, launch, (ph__drv_stream * a, ph__drv_kernel * b, const ph__drv_launch *c), (a, b, c))               \
     X(s, copy, (ph__drv_stream * a, const ph__drv_memcpy *b), (a, b))                                        \
     X(s, fill, (ph__drv_stream * a, const ph__drv_memset *b), (a, b))                                        \
     X(s, host, (ph__drv_stream * a, const ph__drv_host *b), (a, b))                                          \
     X(s, copy_sync, (ph__drv_device * a, const ph__drv_memcpy *b), (a, b))                                   \
+    X(s, child, (ph__drv_stream * a, ph__drv_graph * b), (a, b))                                             \
     X(s, capture_begin, (ph__drv_stream * a, ph_capture_mode b), (a, b))                                     \
     X(s, capture_end, (ph__drv_graph * *a, ph__drv_stream * b), (a, b))                                      \
     X(s, capture_get, (ph__drv_capture * a, ph__drv_stream * b), (a, b))                                     \
+    X(s, capture_id, (uint64_t * a, ph__drv_stream * b), (a, b))                                             \
+    X(s, graph_import, (ph__drv_graph * *a, ph__drv_device * b, void *c), (a, b, c))                         \
     X(s, graph_nodes, (ph__drv_node *const **a, size_t *b, ph__drv_graph *c), (a, b, c))                     \
     X(s, node_info, (ph__drv_node_info * a, ph__drv_node * b), (a, b))                                       \
     X(s, instantiate, (ph__drv_exec * *a, ph__drv_graph * b, int c, ph__drv_node **d), (a, b, c, d))         \
@@ -48,6 +52,11 @@
     X(s, exec_set_enabled, (ph__drv_exec * a, ph__drv_node * b, bool c), (a, b, c))                          \
     X(s, exec_get_enabled, (bool *a, ph__drv_exec *b, ph__drv_node *c), (a, b, c))
 
+/* Entries that free do so and then answer the number: CUDA's report errors of earlier work so. */
+#define FREES(X, s)                                                                                          \
+    X(s, plain_free, (ph__drv_device * a, void *b), (a, b))                                                  \
+    X(s, pinned_free, (ph__drv_device * a, void *b), (a, b))
+
 /* A table of functions cannot carry which driver it stands for, so each slot has functions of its own. */
 enum {
     SLOTS = 4
@@ -57,12 +66,14 @@ static ph__driver tables[SLOTS];
 static size_t used_slots;
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static atomic_bool watched; /* somebody has asked for the count, or for a failure: until then calls pass by */
 static atomic_int_least64_t calls;
 static atomic_int_least64_t until_failure = -1;
 static atomic_int failure;
 
 void ph__driver_fail_after(int64_t n, int result)
 {
+    atomic_store(&watched, true);
     atomic_store(&until_failure, -1);
     atomic_store(&failure, result);
     atomic_store(&until_failure, n < 0 ? -1 : n);
@@ -70,6 +81,7 @@ void ph__driver_fail_after(int64_t n, int result)
 
 int64_t ph__driver_calls(void)
 {
+    atomic_store(&watched, true);
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
 
@@ -77,7 +89,10 @@ int64_t ph__driver_calls(void)
  * stand behind it. */
 static int enter(void)
 {
-    ph__driver_clear_reason();
+    if (ph__driver_has_reason)
+        ph__driver_clear_reason();
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        return 0;
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
     int_least64_t left = atomic_load_explicit(&until_failure, memory_order_relaxed);
     while (left >= 0) {
@@ -94,14 +109,22 @@ static int enter(void)
         int result = enter();                                                                                \
         return result ? result : targets[s]->name arguments;                                                 \
     }
+#define FREE_WRAPPER(s, name, parameters, arguments)                                                         \
+    static int name##_##s parameters                                                                         \
+    {                                                                                                        \
+        int failure_of_this = enter(), result = targets[s]->name arguments;                                  \
+        return failure_of_this ? failure_of_this : result;                                                   \
+    }
 #define PUT(s, name, parameters, arguments) tables[s].name = name##_##s;
 #define SLOT(s)                                                                                              \
     ENTRIES(WRAPPER, s)                                                                                      \
+    FREES(FREE_WRAPPER, s)                                                                                   \
     static void fill_slot_##s(const ph__driver *driver)                                                      \
     {                                                                                                        \
         targets[s] = driver;                                                                                 \
         tables[s] = *driver;                                                                                 \
         ENTRIES(PUT, s)                                                                                      \
+        FREES(PUT, s)                                                                                        \
     }
 SLOT(0)
 SLOT(1)

@@ -13,8 +13,9 @@ typedef enum ph__rule {
 } ph__rule;
 
 /* Outcomes: 0 allowed (runs at once, not captured), RECORDED, or CUDA's number. In the driver column a number invalidates the
- * capture unless it is listed as "goes on" (KEEPS added). */
-enum { PH__ALLOWED = 0, PH__RECORDED = -1, PH__KEEPS = 10000 };
+ * capture unless it is listed as "goes on" (KEEPS added) or as "is over" (ENDS added: its streams leave it and its graph is
+ * dropped). outcome % KEEPS is the number. */
+enum { PH__ALLOWED = 0, PH__RECORDED = -1, PH__KEEPS = 10000, PH__ENDS = 20000 };
 
 typedef enum ph__rule_source {
     PH__SOURCE_MEASURED,  /* read off an H200, driver 580 */

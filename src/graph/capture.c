@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 
 /* ---- begin ---- */
-static ph_status check_options(const ph_capture_options *options, const char *call)
+ph_status ph__graph_check_options(const ph_capture_options *options, const char *call)
 {
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_capture_options");
@@ -20,11 +20,14 @@ static ph_status check_options(const ph_capture_options *options, const char *ca
     return PH_OK;
 }
 
-static ph_status prepare(ph_device *device, const char *call)
+/* A stream that is capturing already is refused first: synchronizing would kill a capture that this library
+ * did not begin. */
+static ph_status prepare(const ph_stream *stream, const char *call)
 {
-    ph_status status = ph_device_synchronize(device);
+    PH_TRY(ph__capture_check_free(stream, call));
+    ph_status status = ph_device_synchronize(stream->device);
     if (status == PH_OK)
-        status = ph_memory_trim(device);
+        status = ph_memory_trim(stream->device);
     if (status != PH_OK)
         ph__error_prefix("%s: preparing the device", call);
     return status;
@@ -90,7 +93,7 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
     PH_TRY(ph__graph_check(graph, which));
     PH_TRY(ph__stream_check(stream, call));
     options = options ? options : &defaults;
-    PH_TRY(check_options(options, call));
+    PH_TRY(ph__graph_check_options(options, call));
     if (stream->is_default)
         return ph__fail_native(
             PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_STREAM_BEGIN_CAPTURE,
@@ -98,7 +101,7 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
             "ph_stream_create (replaying on it is fine)",
             call);
     if (options->prepare)
-        PH_TRY(prepare(stream->device, call));
+        PH_TRY(prepare(stream, call));
     ph_status status = open_capture(graph, stream, options, call);
     if (status != PH_OK) {
         ph__graph_clear(graph);
@@ -123,6 +126,7 @@ ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream, const ph_ca
 static void close_pool(ph_graph *graph)
 {
     ph__pool_record_end(graph->own->pool, graph->capture.id);
+    ph__graph_drop_lent(graph);
     ph__capture_release_kernels(&graph->capture);
     graph->capture_open = false;
 }
@@ -145,35 +149,55 @@ static ph_status fail_capture(ph_graph *graph, ph_status status)
     return status;
 }
 
-/* Reads the captured graph back while the pool still knows what the capture was given. */
-static ph_status take_record(ph_graph *graph, const char *call)
+ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {
-    ph__ranges ranges = {0};
-    ph__inputs inputs = {0};
-    PH_TRY(ph__pool_record_ranges(&ranges, graph->own->pool, graph->capture.id));
-    ph_status status = ph__record_build(&graph->record, graph->device, graph->template, &ranges, call);
-    ph__writer_add(graph->own, &ranges);
-    PH_TRY(status);
+    PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
     PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
-    PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
-    ph__graph_set_inputs(graph, &inputs);
-    return PH_OK;
+    return ph__graph_take_inputs(graph, call);
 }
 
-/* From the driver's graph to what the user sees. */
-static ph_status complete(ph_graph *graph, const char *call)
+/* Reads the captured graph back while the pool still knows what the capture was given. The writer has the
+ * ranges before the inputs are looked for: memory of the capture is none. */
+static ph_status take_record(ph_graph *graph, const char *call)
+{
+    ph__ranges ranges = {0}, copy = {0}, nested = {0};
+    PH_TRY(ph__pool_record_ranges(&ranges, graph->own->pool, graph->capture.id));
+    ph_status status = ph__graph_take_lent(&nested, graph, &ranges, call);
+    if (status == PH_OK && !ph__ranges_copy(&copy, &ranges))
+        status = ph__fail_host_memory(call, "the ranges of the capture");
+    if (status == PH_OK && !ph__writer_reserve(graph->own, 1))
+        status = ph__fail_host_memory(call, "the pools of the graph");
+    if (status == PH_OK) {
+        const ph__own_memory own = {.capture = &ranges, .nested = &nested};
+        ph__writer_add(graph->own, &copy);
+        status = ph__graph_read(graph, &own, call);
+    }
+    ph__ranges_free(&copy);
+    ph__ranges_free(&ranges);
+    ph__ranges_free(&nested);
+    return status;
+}
+
+ph_status ph__graph_complete(ph_graph *graph, const char *call)
 {
     graph->state = PH_GRAPH_ENDED;
-    if (graph->record->node_count == 0)
-        ph__log(PH_LOG_WARNING,
-                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
-                "device?",
-                call);
     graph->in_end_hooks = true;
     ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_END, graph->stream, 0);
     graph->in_end_hooks = false;
     if (status == PH_OK && !graph->keep)
         status = ph__graph_make_exec(graph, call);
+    return status;
+}
+
+/* From the driver's graph to what the user sees. */
+static ph_status finish(ph_graph *graph, const char *call)
+{
+    if (graph->record->node_count == 0)
+        ph__log(PH_LOG_WARNING,
+                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
+                "device?",
+                call);
+    ph_status status = ph__graph_complete(graph, call);
     if (status != PH_OK)
         return fail_capture(graph, status);
     ph__stream_release(graph->stream);
@@ -217,7 +241,7 @@ static ph_status end(ph_graph *graph, ph_status body, const char *call)
     if (status == PH_OK)
         status = take_record(graph, call);
     close_pool(graph);
-    status = status == PH_OK ? complete(graph, call) : fail_capture(graph, status);
+    status = status == PH_OK ? finish(graph, call) : fail_capture(graph, status);
     ph__graph_leave(graph);
     return status;
 }

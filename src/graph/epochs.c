@@ -20,7 +20,7 @@ bool ph__writer_reserve(ph__writer *writer, size_t sets)
     return reserved;
 }
 
-static bool same_ranges(const ph__ranges *a, const ph__ranges *b)
+bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b)
 {
     if (a->count != b->count)
         return false;
@@ -30,12 +30,30 @@ static bool same_ranges(const ph__ranges *a, const ph__ranges *b)
     return true;
 }
 
+bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from)
+{
+    *out = (ph__ranges){0};
+    for (size_t i = 0; i < from->count; i++)
+        if (!ph__ranges_add(out, from->at[i].base, from->at[i].size, from->at[i].value)) {
+            ph__ranges_free(out);
+            return false;
+        }
+    return true;
+}
+
+void ph__writer_add_anywhere(ph__writer *writer)
+{
+    pthread_mutex_lock(&lock);
+    writer->anywhere = true;
+    pthread_mutex_unlock(&lock);
+}
+
 void ph__writer_add(ph__writer *writer, ph__ranges *ranges)
 {
     bool known = ranges->count == 0;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < writer->sets.count && !known; i++)
-        known = same_ranges(&writer->sets.at[i], ranges);
+        known = ph__ranges_same(&writer->sets.at[i], ranges);
     if (!known) {
         writer->sets.at[writer->sets.count++] = *ranges;
         *ranges = (ph__ranges){0};

@@ -45,6 +45,8 @@ void ph__graph_clear(ph_graph *graph)
     graph->exec = NULL;
     graph->template = NULL;
     ph__inputs_free(&graph->inputs, graph->device);
+    graph->inputs_due = false;
+    ph__graph_drop_sets(graph);
     ph__graph_drop_kernels(graph);
     ph__record_free(graph->record);
     graph->record = NULL;

@@ -15,8 +15,8 @@ typedef struct ph__writer {
     PH__VEC(ph__ranges) sets; /* one for each capture that the executable runs */
     bool gone;                /* the graph has let go */
     bool updated;             /* the last update brought it: goes with the next one */
-    bool anywhere;            /* stands for several that have gone: may have written all of the pool */
-    _Atomic uint64_t last;    /* the pool's epoch of the graph's last replay */
+    bool anywhere; /* may have written all of the pool: stands for several that have gone, or nobody knows */
+    _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
 } ph__writer;
 
 /* An allocation from elsewhere that a node addresses: tracked, not held. */
@@ -30,6 +30,16 @@ typedef struct ph__input {
     char node_name[64], word_name[32]; /* cut when longer */
 } ph__input;
 typedef PH__VEC(ph__input) ph__inputs;
+
+/* A pool that the replays of a nested graph use, as the capture that it was put into keeps it until its
+ * end. */
+typedef struct ph__lent {
+    struct ph__lent *next;
+    ph_pool *pool;            /* held as a graph holds it */
+    PH__VEC(ph__ranges) sets; /* as in a writer */
+    bool anywhere;
+    uint64_t ticket; /* of the replay that is just lending it; 0: it has */
+} ph__lent;
 
 typedef struct ph__retained {
     ph_release_fn release;
@@ -46,34 +56,42 @@ typedef struct ph__batch {
 } ph__batch;
 
 struct ph_graph {
+    /* What every replay looks at stands together. */
     ph_graph_state state;
-    bool keep;
     bool liveness;
-    bool in_end_hooks; /* the template is visible */
-    bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
-    bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
     unsigned busy;     /* hooks of it that are running */
-    unsigned bodies;   /* capture functions of it that are running */
-    uint64_t id;       /* unique in the process; for messages */
-    uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
     uint64_t epoch;    /* of the last replay, in the own pool */
     uint64_t deaths;   /* the device's count when the inputs were last seen alive; UINT64_MAX: never */
     ph_device *device; /* retained from begin to reset; NULL in NEW */
+    ph__drv_exec *exec;
+    PH__VEC(ph__writer *) pools; /* by ascending address of the pool, the order of their locks */
+    ph__writer *own;             /* among them: the pool of the capture */
+    ph_stream *last_stream;      /* the one of them that replayed it last */
+    ph__hook_set hooks;
+
+    bool keep;
+    bool in_end_hooks; /* the template is visible */
+    bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
+    bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
+    unsigned bodies;   /* capture functions of it that are running */
+    uint64_t id;       /* unique in the process; for messages */
+    uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
     ph_stream *stream; /* the capture's; retained from begin until its end */
     ph__capture capture;
     ph__drv_graph *template;
-    ph__drv_exec *exec;
     ph_record *record;
-    PH__VEC(ph__writer *) pools;  /* by ascending address of the pool, the order of their locks */
-    ph__writer *own;              /* among them: the pool of the capture */
+    ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
     PH__VEC(ph_kernel *) kernels; /* retained, each once */
     ph_kernel **node_kernels; /* what each node of the executable launches; NULL where it is none of ours */
     ph__inputs inputs;
+    bool inputs_due;              /* not made yet: those of the record */
+    bool sets_due;                /* not in them yet: some of `sets` */
+    struct ph__set_launch **sets; /* by node: what it was last set to; NULL: none was. See rebind.c */
+    ph__lookups met;              /* allocations that sets have addressed, tracked */
+    uint64_t met_deaths;          /* the device's count when they all lived */
     PH__VEC(ph_stream *) streams; /* that replayed it; retained */
-    ph_stream *last_stream;       /* the one of them that replayed it last */
     ph__batch *batch;             /* NULL: nothing retained */
-    ph__hook_set hooks;
-    ph_error failure; /* FAILED: what it answers with */
+    ph_error failure;             /* FAILED: what it answers with */
 };
 
 /* ---- states.c ---- PH_OK, or the table's refusal. graph may be NULL (ARGUMENT). */
@@ -89,6 +107,20 @@ void ph__graph_leave(ph_graph *graph);
 
 /* ---- capture.c ---- ends an open capture for good, from any thread. */
 void ph__graph_drop_capture(ph_graph *graph);
+/* Checks the options that a capture and an import share. */
+ph_status ph__graph_check_options(const ph_capture_options *options, const char *call);
+/* Reads the template back: record, kernels, inputs. The pools are the graph's already. */
+ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call);
+/* From there to what the user sees: the hooks, and the executable unless the template is kept. The caller
+ * undoes a failure, then calls ph__graph_leave in any case. */
+ph_status ph__graph_complete(ph_graph *graph, const char *call);
+
+/* ---- child.c ---- puts a copy of the template into the capture that the stream is in. */
+ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call);
+/* The capture is over: what was lent becomes the graph's; *nested: the ranges of the capture and of all that
+ * was lent, to be freed by the caller also after a failure. */
+ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own, const char *call);
+void ph__graph_drop_lent(ph_graph *graph);
 
 /* ---- instantiate.c ---- makes the executable, then runs the hooks. A failing driver changes nothing; a
  * failing hook makes FAILED. */
@@ -117,7 +149,10 @@ void ph__graph_drop_pools(ph_graph *graph);
 bool ph__writer_reserve(ph__writer *writer, size_t sets);
 void ph__writer_add(ph__writer *writer,
                     ph__ranges *ranges); /* room was reserved; *ranges is empty afterwards */
+void ph__writer_add_anywhere(ph__writer *writer);
 bool ph__writer_covers(const ph__writer *writer, uintptr_t address);
+bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);
+bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from); /* false: no host memory, *out is empty */
 
 /* ---- liveness.c ---- the words of a record, or of one node, that address memory from elsewhere; tracked
  * where the graph checks. */
@@ -128,8 +163,19 @@ ph_status ph__inputs_of_word(ph__inputs *out, const ph_graph *graph, size_t node
 void ph__inputs_free(ph__inputs *inputs, ph_device *device);
 void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs); /* takes them over */
 /* Makes room, so that replace cannot fail, then puts `inputs` in the place of all those of the node. */
+/* Those of the record are made when they are first needed; at once where every replay looks at them. */
+ph_status ph__graph_take_inputs(ph_graph *graph, const char *call);
+ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call);
 bool ph__graph_reserve_inputs(ph_graph *graph, size_t extra);
 void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs);
+
+/* ---- rebind.c ---- prepare: room for what the node is set to; NULL: no host memory. note: it has been set so. collect: makes inputs of
+ * what was noted. */
+typedef struct ph__set_launch ph__set_launch;
+ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_kernel *kernel);
+void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args);
+ph_status ph__graph_collect_sets(ph_graph *graph, const char *call);
+void ph__graph_drop_sets(ph_graph *graph);
 /* Looks at every input: STALE_INPUT, or PH_OK and remembers the device's count of deaths. */
 ph_status ph__graph_check_live(ph_graph *graph, const char *call);
 #endif

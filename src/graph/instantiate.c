@@ -27,12 +27,15 @@ static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__d
 static ph_status start_again(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
-    PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+    if (graph->liveness)
+        PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
     ph_status status = ph__graph_take_kernels(graph, graph->record, call);
-    if (status == PH_OK)
+    if (status == PH_OK) {
         ph__graph_set_inputs(graph, &inputs);
-    else
+        graph->inputs_due = !graph->liveness;
+    } else {
         ph__inputs_free(&inputs, graph->device);
+    }
     return status;
 }
 
@@ -44,7 +47,9 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
     ph_capture_mode mode;
     ph__relaxed_begin(graph->device, &mode);
-    int result = driver->instantiate(&exec, graph->template, PH__INSTANTIATE_USE_NODE_PRIORITY, &failed);
+    int result =
+        driver->instantiate(&exec, graph->template,
+                            PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY, &failed);
     ph__relaxed_end(graph->device, mode);
     if (result != PH__R_OK)
         return fail_instantiate(graph, result, failed, call);

@@ -43,23 +43,57 @@ ph_status ph__inputs_of_word(ph__inputs *out, const ph_graph *graph, size_t node
     return PH_OK;
 }
 
+/* Those of a node, and of all nodes nested in it, which are told apart by their names. */
+static ph_status inputs_of_node(ph__inputs *out, const ph_graph *graph, size_t at,
+                                const ph__record_node *node, const char *name, const char *call)
+{
+    for (size_t w = 0; w < node->info.word_count; w++)
+        PH_TRY(ph__inputs_of_word(out, graph, at, &node->words[w], name, call));
+    const ph_record *body = node->info.body;
+    for (size_t n = 0; body && n < body->node_count; n++) {
+        char nested[sizeof((ph__input *)0)->node_name];
+        ph__line_format(nested, sizeof nested, "%s: %s", name, body->nodes[n].info.name);
+        PH_TRY(inputs_of_node(out, graph, at, &body->nodes[n], nested, call));
+    }
+    return PH_OK;
+}
+
 ph_status ph__inputs_of_record(ph__inputs *out, const ph_graph *graph, const ph_record *record,
                                const char *call)
 {
     for (size_t n = 0; n < record->node_count; n++) {
-        const ph__record_node *node = &record->nodes[n];
-        for (size_t w = 0; w < node->info.word_count; w++) {
-            ph_status status = ph__inputs_of_word(out, graph, n, &node->words[w], node->info.name, call);
-            if (status != PH_OK) {
-                ph__inputs_free(out, graph->device);
-                return status;
-            }
+        ph_status status = inputs_of_node(out, graph, n, &record->nodes[n], record->nodes[n].info.name, call);
+        if (status != PH_OK) {
+            ph__inputs_free(out, graph->device);
+            return status;
         }
     }
     return PH_OK;
 }
 
 /* ---- keeping them ---- */
+ph_status ph__graph_take_inputs(ph_graph *graph, const char *call)
+{
+    ph__inputs inputs = {0};
+    if (graph->liveness)
+        PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+    ph__graph_set_inputs(graph, &inputs);
+    graph->inputs_due = !graph->liveness;
+    return PH_OK;
+}
+
+ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
+{
+    ph__inputs inputs = {0};
+    if (graph->inputs_due) {
+        PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+        graph->inputs = inputs; /* there were none */
+        graph->inputs_due = false;
+        graph->deaths = UINT64_MAX;
+    }
+    return ph__graph_collect_sets(graph, call);
+}
+
 static void untrack(const ph__input *input, ph_device *device)
 {
     if (input->tracked)
@@ -77,6 +111,8 @@ void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs)
 {
     ph__inputs_free(&graph->inputs, graph->device);
     graph->inputs = *inputs;
+    graph->inputs_due = false;
+    ph__graph_drop_sets(graph);
     memset(inputs, 0, sizeof *inputs);
     graph->deaths = UINT64_MAX;
 }
@@ -158,6 +194,7 @@ ph_status ph__graph_check_live(ph_graph *graph, const char *call)
     dead_list dead = {0};
     uint64_t deaths =
         ph__memory_deaths(graph->device); /* before the look: what dies meanwhile is seen next time */
+    PH_TRY(ph__graph_collect_inputs(graph, call));
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ph__input *input = &graph->inputs.at[i];
         if (ph__memory_is_live(graph->device, input->base, input->generation))

@@ -32,6 +32,15 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
 }
 
+static ph_status fail_set(const ph_graph *graph, size_t node, int result, const char *driver_call,
+                          const char *call)
+{
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the parameters");
+    return ph__driver_fail(result, driver_call, "%s: node %zu (%s) was not changed", call, node,
+                           graph->record->nodes[node].info.name);
+}
+
 /* Carries the driver's answer out: on success the node's new inputs take the place of the old ones. */
 static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *inputs, const char *driver_call,
                         const char *call)
@@ -41,38 +50,16 @@ static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *in
         return PH_OK;
     }
     ph__inputs_free(inputs, graph->device);
-    if (result == PH__R_OUT_OF_MEMORY)
-        return ph__fail_host_memory(call, "the parameters");
-    return ph__driver_fail(result, driver_call, "%s: node %zu (%s) was not changed", call, node,
-                           graph->record->nodes[node].info.name);
+    return fail_set(graph, node, result, driver_call, call);
 }
 
 /* ---- kernels ---- */
-static ph_status inputs_of_launch(ph__inputs *out, ph_graph *graph, size_t node, const ph_kernel *kernel,
-                                  const void *args, const char *call)
-{
-    ph__words words = {kernel, kernel->args_size, 0, 0};
-    ph__word_slot slot;
-    while (ph__words_next(&words, &slot)) {
-        char name[96];
-        ph_word word;
-        ph__word_read(&word, graph->device, NULL, &slot, args);
-        ph__word_name(name, sizeof name, &slot);
-        word.name = name;
-        PH_TRY(ph__inputs_of_word(out, graph, node, &word, kernel->name, call));
-    }
-    return ph__graph_reserve_inputs(graph, out->count)
-               ? PH_OK
-               : ph__fail_host_memory(call, "the inputs of the graph");
-}
-
 ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch_config *config,
                                    const void *args, size_t args_size)
 {
     static const char call[] = "ph_graph_node_set_launch";
     const ph__record_node *found = NULL;
     ph__drv_launch launch;
-    ph__inputs inputs = {0};
     PH_TRY(find(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
     const ph_kernel *kernel = graph->node_kernels[node];
     if (kernel == NULL)
@@ -82,13 +69,14 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
                        "ended, so that its parameters are unknown",
                        call, node, found->info.name);
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
-    ph_status status = inputs_of_launch(&inputs, graph, node, kernel, args, call);
-    if (status != PH_OK) {
-        ph__inputs_free(&inputs, graph->device);
-        return status;
-    }
+    ph__set_launch *set = ph__graph_prepare_set(graph, node, kernel);
+    if (!set)
+        return ph__fail_host_memory(call, "the parameters");
     int result = graph->device->driver->exec_set_kernel(graph->exec, found->handle, &launch);
-    return finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS, call);
+    if (result != PH__R_OK)
+        return fail_set(graph, node, result, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS, call);
+    ph__graph_note_set(graph, set, args);
+    return PH_OK;
 }
 
 /* ---- copies and fills ---- */
@@ -97,6 +85,7 @@ static ph_status inputs_of_fields(ph__inputs *out, ph_graph *graph, size_t node,
 {
     const char *name = graph->record->nodes[node].info.name;
     ph_word word;
+    PH_TRY(ph__graph_collect_inputs(graph, call));
     ph__word_address(&word, graph->device, NULL, "dst", 0, dst);
     ph_status status = ph__inputs_of_word(out, graph, node, &word, name, call);
     if (status == PH_OK && src) {

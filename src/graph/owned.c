@@ -18,14 +18,28 @@ void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
     graph->kernels.at[graph->kernels.count++] = ph_kernel_retain(kernel);
 }
 
-/* How many kernels at most a record adds to those of the graph: runs of one kernel are counted once. */
+/* How many kernels at most a record adds to those of the graph, bodies included: runs of one kernel are
+ * counted once. */
 static size_t count_kernels(const ph_record *record)
 {
     size_t count = 0;
-    for (size_t i = 0; i < record->node_count; i++)
+    for (size_t i = 0; i < record->node_count; i++) {
         if (record->nodes[i].kernel && (i == 0 || record->nodes[i].kernel != record->nodes[i - 1].kernel))
             count++;
+        if (record->nodes[i].info.body)
+            count += count_kernels(record->nodes[i].info.body);
+    }
     return count;
+}
+
+static void add_kernels(ph_graph *graph, const ph_record *record)
+{
+    for (size_t i = 0; i < record->node_count; i++) {
+        if (record->nodes[i].kernel)
+            ph__graph_add_kernel(graph, record->nodes[i].kernel);
+        if (record->nodes[i].info.body)
+            add_kernels(graph, record->nodes[i].info.body);
+    }
 }
 
 ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const char *call)
@@ -36,12 +50,9 @@ ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const
         graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
     if (graph->node_kernels == NULL)
         return ph__fail_host_memory(call, "the kernels of the graph");
-    for (size_t i = 0; i < record->node_count; i++) {
-        ph_kernel *kernel = record->nodes[i].kernel;
-        graph->node_kernels[i] = kernel;
-        if (kernel)
-            ph__graph_add_kernel(graph, kernel);
-    }
+    for (size_t i = 0; i < record->node_count; i++)
+        graph->node_kernels[i] = record->nodes[i].kernel;
+    add_kernels(graph, record);
     return PH_OK;
 }
 
@@ -65,7 +76,13 @@ static void forget_idle_streams(ph_graph *graph)
         return;
     for (size_t i = 0; i < graph->streams.count; i++) {
         ph_stream *stream = graph->streams.at[i];
-        if (atomic_load(&stream->destroyed) && driver->stream_query(stream->handle) == PH__R_OK)
+        bool idle = false;
+        if (atomic_load(&stream->destroyed) && ph__stream_capture_id(stream) == 0) {
+            ph__stream_hold(stream);
+            idle = driver->stream_query(stream->handle) == PH__R_OK;
+            ph__stream_unhold(stream);
+        }
+        if (idle)
             ph__stream_release(stream);
         else
             graph->streams.at[kept++] = stream;
@@ -131,11 +148,8 @@ ph__batch *ph__graph_take_batch(ph_graph *graph)
 /* A failed stream is done as well: its failure is its user's to see, at the stream. */
 static void wait_for_streams(ph__batch *batch)
 {
-    ph_capture_mode mode;
     for (size_t i = 0; i < batch->streams.count; i++) {
-        ph__relaxed_begin(batch->device, &mode);
-        (void)batch->device->driver->stream_synchronize(batch->streams.at[i]->handle);
-        ph__relaxed_end(batch->device, mode);
+        ph__stream_wait(batch->streams.at[i]);
         ph__stream_release(batch->streams.at[i]);
     }
     ph__vec_free(&batch->streams);

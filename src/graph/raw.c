@@ -2,33 +2,32 @@
 /* graph/raw.c: the driver's own handles. */
 #include "graph/graph.h"
 #include <phonograph/cuda.h>
-#include <string.h>
 
-static ph_status raw(void **out, ph_graph *graph, ph__graph_call which)
+static ph_status raw(void **out, ph_graph *graph, bool exec, ph__graph_call which)
 {
     if (out == NULL)
         return ph__fail_null(ph__graph_calls[which].name, "out");
     *out = NULL;
     PH_TRY(ph__graph_check(graph, which));
-    bool exec = which == PH__CALL_RAW_EXEC || which == PH__CALL_EXEC_CUDA;
-    *out = exec ? (void *)graph->exec : (void *)graph->template;
+    const ph__driver *driver = graph->device->driver;
+    *out = exec ? driver->exec_native(graph->exec) : driver->graph_native(graph->template);
     return PH_OK;
 }
 
 ph_status ph_graph_raw(void **out, ph_graph *graph)
 {
-    return raw(out, graph, PH__CALL_RAW);
+    return raw(out, graph, false, PH__CALL_RAW);
 }
 
 ph_status ph_graph_raw_exec(void **out, ph_graph *graph)
 {
-    return raw(out, graph, PH__CALL_RAW_EXEC);
+    return raw(out, graph, true, PH__CALL_RAW_EXEC);
 }
 
 /* Typed handles mean something for the driver alone whose types they are. */
 static ph_status of_cuda(const ph_device *device, const char *call)
 {
-    if (strcmp(device->driver->name, "cuda") == 0)
+    if (device->driver->stream_native)
         return PH_OK;
     return ph_fail(PH_ERROR_UNSUPPORTED,
                    "%s: the %s device has no handles of CUDA; ph_graph_raw gives its own", call,
@@ -41,7 +40,7 @@ ph_status ph_graph_cuda(struct CUgraph_st **out, ph_graph *graph)
     if (out == NULL)
         return ph__fail_null("ph_graph_cuda", "out");
     *out = NULL;
-    PH_TRY(raw(&handle, graph, PH__CALL_CUDA));
+    PH_TRY(raw(&handle, graph, false, PH__CALL_CUDA));
     PH_TRY(of_cuda(graph->device, "ph_graph_cuda"));
     *out = handle;
     return PH_OK;
@@ -53,7 +52,7 @@ ph_status ph_graph_exec_cuda(struct CUgraphExec_st **out, ph_graph *graph)
     if (out == NULL)
         return ph__fail_null("ph_graph_exec_cuda", "out");
     *out = NULL;
-    PH_TRY(raw(&handle, graph, PH__CALL_EXEC_CUDA));
+    PH_TRY(raw(&handle, graph, true, PH__CALL_EXEC_CUDA));
     PH_TRY(of_cuda(graph->device, "ph_graph_exec_cuda"));
     *out = handle;
     return PH_OK;

@@ -5,9 +5,7 @@
 
 static const char call[] = "ph_graph_replay";
 
-/* All that may come before a launch and is seldom needed: the table, the first executable, a stream not seen
- * before. */
-static ph_status prepare(ph_graph *graph, ph_stream *stream)
+static ph_status check(const ph_graph *graph, const ph_stream *stream)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_REPLAY));
     PH_TRY(ph__stream_check(stream, call));
@@ -17,6 +15,12 @@ static ph_status prepare(ph_graph *graph, ph_stream *stream)
                        "device that "
                        "it was captured on",
                        call);
+    return PH_OK;
+}
+
+/* What may have to come before a launch and seldom has: the first executable, a stream not seen before. */
+static ph_status prepare(ph_graph *graph, ph_stream *stream)
+{
     if (graph->state == PH_GRAPH_ENDED) {
         ph_status status = ph__graph_make_exec(graph, call);
         if (graph->state == PH_GRAPH_FAILED)
@@ -26,15 +30,28 @@ static ph_status prepare(ph_graph *graph, ph_stream *stream)
     return ph__graph_note_stream(graph, stream, call);
 }
 
-/* While captures are open on the device: what would harm one is refused before it reaches the driver. */
-static ph_status check_captures(ph_stream *stream)
+static bool may_capture(const ph_device *device)
 {
-    uint64_t capture_id;
-    PH_TRY(ph__stream_find_capture(&capture_id, stream, "ph_graph_replay"));
-    if (capture_id != 0)
-        return ph__rule_refuse(stream->device, PH__RULE_EXEC_LAUNCH_CAPTURING, capture_id);
+    return atomic_load_explicit(&device->open_captures, memory_order_relaxed) ||
+           atomic_load_explicit(&device->foreign, memory_order_relaxed);
+}
+
+/* While captures may be open on the device: that of the stream, or 0; what would harm another one is refused
+ * before it reaches the driver. */
+static ph_status check_captures(uint64_t *capture_id, ph_stream *stream)
+{
+    PH_TRY(ph__stream_find_capture(capture_id, stream, call));
+    if (*capture_id != 0)
+        return PH_OK;
     PH_TRY(ph__legacy_check(stream, PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING));
     return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
+}
+
+static ph_status check_live(ph_graph *graph)
+{
+    return graph->liveness && ph__memory_deaths(graph->device) != graph->deaths
+               ? ph__graph_check_live(graph, call)
+               : PH_OK;
 }
 
 static void end_pools(ph_graph *graph, size_t count, ph_stream *stream, bool launched)
@@ -75,10 +92,12 @@ static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream)
     ph_status status = ph__hooks_run(graph, PH_HOOK_REPLAY_START, stream, graph->exec_id);
     if (status == PH_OK) {
         ph_error failure;
-        if (atomic_load_explicit(&graph->device->open_captures, memory_order_relaxed))
-            status = check_captures(stream);
+        uint64_t capture_id = 0;
+        if (may_capture(graph->device))
+            status = check_captures(&capture_id, stream);
         if (status == PH_OK)
-            status = launch(graph, stream);
+            status =
+                capture_id ? ph__graph_into_capture(graph, stream, capture_id, call) : launch(graph, stream);
         ph__error_save(&failure);
         ph_ignore(ph__hooks_run(graph, PH_HOOK_REPLAY_END, stream, graph->exec_id));
         ph__error_restore(&failure);
@@ -89,23 +108,28 @@ static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream)
 
 ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
 {
+    uint64_t capture_id = 0;
     /* The last stream may have been destroyed meanwhile, its address still being ours: that is looked at each
      * time. */
     bool usual = graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
                  stream == graph->last_stream &&
                  !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
+    if (!usual)
+        PH_TRY(check(graph, stream));
+    if (may_capture(graph->device))
+        PH_TRY(check_captures(&capture_id, stream));
+    if (capture_id) {
+        PH_TRY(check_live(graph));
+        return ph__graph_into_capture(graph, stream, capture_id, call);
+    }
     if (!usual) {
         ph_status status = prepare(graph, stream);
         if (status != PH_OK) {
-            if (graph)
-                ph__graph_leave(graph);
+            ph__graph_leave(graph);
             return status;
         }
     }
-    if (atomic_load_explicit(&graph->device->open_captures, memory_order_relaxed))
-        PH_TRY(check_captures(stream));
-    if (graph->liveness && ph__memory_deaths(graph->device) != graph->deaths)
-        PH_TRY(ph__graph_check_live(graph, call));
+    PH_TRY(check_live(graph));
     if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
         ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
         return launch_with_hooks(graph, stream);

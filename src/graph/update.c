@@ -40,17 +40,6 @@ static ph_status hold_pool(ph_graph *graph, const ph__writer *theirs, plan *p, c
                : ph__fail_host_memory(call, "the pools of the graph");
 }
 
-static ph_status copy_ranges(ph__ranges *out, const ph__ranges *from, const char *call)
-{
-    *out = (ph__ranges){0};
-    for (size_t i = 0; i < from->count; i++)
-        if (!ph__ranges_add(out, from->at[i].base, from->at[i].size, from->at[i].value)) {
-            ph__ranges_free(out);
-            return ph__fail_host_memory(call, "the pools of the graph");
-        }
-    return PH_OK;
-}
-
 /* What the graph may write from now on, also if the update is refused after all: that errs on the side of
  * saying "overwritten". */
 static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char *call)
@@ -58,9 +47,12 @@ static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char 
     for (size_t i = 0; i < from->pools.count; i++) {
         const ph__writer *theirs = from->pools.at[i];
         ph__writer *mine = ph__graph_find_pool(graph, theirs->pool);
+        if (theirs->anywhere)
+            ph__writer_add_anywhere(mine);
         for (size_t s = 0; s < theirs->sets.count; s++) {
             ph__ranges copy;
-            PH_TRY(copy_ranges(&copy, &theirs->sets.at[s], call));
+            if (!ph__ranges_copy(&copy, &theirs->sets.at[s]))
+                return ph__fail_host_memory(call, "the pools of the graph");
             ph__writer_add(mine, &copy);
         }
     }
@@ -81,12 +73,10 @@ static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const
 /* The driver pairs nodes in order of creation, which is the record's. */
 static void take(ph_graph *graph, const ph_graph *from, plan *p)
 {
-    for (size_t i = 0; i < from->record->node_count && i < graph->record->node_count; i++) {
-        ph_kernel *kernel = from->record->nodes[i].kernel;
-        graph->node_kernels[i] = kernel;
-        if (kernel)
-            ph__graph_add_kernel(graph, kernel);
-    }
+    for (size_t i = 0; i < from->record->node_count && i < graph->record->node_count; i++)
+        graph->node_kernels[i] = from->record->nodes[i].kernel;
+    for (size_t i = 0; i < from->kernels.count; i++) /* those of nested graphs, too */
+        ph__graph_add_kernel(graph, from->kernels.at[i]);
     ph__graph_set_inputs(graph, &p->inputs);
     ph__vec_free(&p->added);
     for (size_t i = graph->pools.count; i-- > 0;) {

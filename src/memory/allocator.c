@@ -234,7 +234,8 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     if (request.bytes == 0)
         return PH_OK;
     request.rounded = (request.bytes + (PH__BLOCK_MIN - 1)) & ~(PH__BLOCK_MIN - 1);
-    if (!ph__sees(memory, ~0U)) {
+    if (!ph__sees(memory, ~0U) && (!atomic_load_explicit(&stream->device->foreign, memory_order_relaxed) ||
+                                   ph__stream_is_free(stream))) {
         bool no_memory;
         ph__spin_lock(&memory->lock);
         ph__block *block =

@@ -84,7 +84,6 @@ static void memory_free(ph__memory *memory)
     ph__ranges_free(&memory->segments);
     ph__ranges_free(&memory->pinned);
     ph__free(memory->history);
-    pthread_mutex_destroy(&memory->default_pool.replay_lock);
     pthread_mutex_destroy(&memory->settling);
     ph__free(memory);
 }
@@ -103,10 +102,11 @@ static void destroy(ph__attachment *attachment)
 static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
 {
     ph__memory *memory = (ph__memory *)attachment;
-    (void)stream;
     ph__spin_lock(&memory->lock);
     ph__see(memory, PH__SEE_RETIRE, true);
     ph__spin_unlock(&memory->lock);
+    if (stream->wrapped)
+        ph__replays_settle(memory);
 }
 
 static void capture_ended(ph__attachment *attachment, uint64_t capture_id)

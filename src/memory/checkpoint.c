@@ -69,10 +69,11 @@ static void remember_blocks(layout *out, const ph_pool *pool)
 
 static ph_status fail_waiting(const char *call, size_t waiting)
 {
-    return ph__fail_native(PH_ERROR_STATE, 0, NULL,
-                           "%s: %zu blocks of the pool wait for other streams; free what ph_record_stream was "
-                           "called for, then synchronize those streams",
-                           call, waiting);
+    return ph__fail_native(
+        PH_ERROR_STATE, 0, NULL,
+        "%s: %zu blocks of the pool wait for other streams; free what ph_record_stream was "
+        "called for, then synchronize those streams",
+        call, waiting);
 }
 
 ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
@@ -91,7 +92,8 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
     checkpoint->pool = pool->id;
     for (;;) {
         ph__spin_lock(&memory->lock);
-        size_t waiting = waiting_blocks(pool, false), blocks = used_blocks(pool), segments = segment_count(pool);
+        size_t waiting = waiting_blocks(pool, false), blocks = used_blocks(pool),
+               segments = segment_count(pool);
         bool fits = blocks <= checkpoint->blocks.capacity && segments <= checkpoint->segments.capacity;
         if (fits && waiting == 0) {
             remember_blocks(&checkpoint->blocks, pool);

@@ -44,9 +44,10 @@ ph__drv_event *ph__mark_stream(ph__memory *memory, ph_stream *stream, int *failu
     ph__drv_event *event = ph__mark_take(memory, failure);
     if (!event)
         return NULL;
-    /* A capture registers under this lock before it begins at the driver: none can begin in between. */
+    /* A capture registers under this lock before it begins at the driver: none can begin in between. Into one
+     * that somebody else began the event would be captured, and never complete. */
     pthread_mutex_lock(&device->capture_lock);
-    bool may = atomic_load(&device->open_captures) == 0;
+    bool may = atomic_load(&device->open_captures) == 0 && ph__stream_capture_id_locked(stream) == 0;
     int result =
         may ? memory->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT) : PH__R_OK;
     pthread_mutex_unlock(&device->capture_lock);

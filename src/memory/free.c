@@ -21,6 +21,12 @@ static void wait_for(ph__memory *memory, ph_stream *stream)
     ph__relaxed_end(memory->device, mode);
 }
 
+/* Waiting for a stream in a capture would kill that. */
+static bool may_wait(const ph__memory *memory, const ph_stream *stream)
+{
+    return !ph__capturing(memory) && ph__stream_capture_id(stream) == 0;
+}
+
 /* Without host memory a foreign stream cannot be remembered: its work is waited for instead (*waited), or, in
  * a capture, the one spare record is used. */
 static ph__uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *waited)
@@ -28,7 +34,7 @@ static ph__uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *wait
     ph__uses *uses = ph__uses_create();
     if (uses)
         return uses;
-    if (!ph__capturing(memory)) {
+    if (may_wait(memory, stream)) {
         wait_for(memory, stream);
         *waited = true;
         return NULL;
@@ -116,7 +122,7 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
     uses->life = PH__FREEING;
     bool noted = !foreign || waited || add_use(memory, uses, stream, capture_id);
     ph__spin_unlock(&memory->lock);
-    if (!noted && !ph__capturing(memory)) {
+    if (!noted && may_wait(memory, stream)) {
         wait_for(memory, stream);
         noted = true;
     }

@@ -137,3 +137,22 @@ void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const vo
     ph__pool_bury(dead[0]);
     ph__pool_bury(dead[1]);
 }
+
+size_t ph__memory_pinned_held(const ph_device *device, bool (*holds)(const void *user, const ph_pool *pool),
+                              const void *user)
+{
+    ph__memory *memory = ph__memory_of(device);
+    size_t bytes = 0;
+    if (!memory)
+        return 0;
+    ph__spin_lock(&memory->lock);
+    for (size_t i = 0; i < memory->pinned.count; i++) {
+        const ph__pinned *block = memory->pinned.at[i].value;
+        bool held = false;
+        for (size_t h = 0; h < block->holders.count && !held; h++)
+            held = holds(user, block->holders.at[h]);
+        bytes += held ? block->size : 0;
+    }
+    ph__spin_unlock(&memory->lock);
+    return bytes;
+}

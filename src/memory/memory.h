@@ -34,7 +34,8 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 /* ---- tracking ---- the live allocation (device or pinned) around an address. internal: in one of the ranges of record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
 /* Marks the allocation: when it is freed, deaths() of the device grows. untrack with the same generation; a freed one is ignored. */
-bool ph__memory_track(ph_device *device, const void *base, uint64_t generation); /* false: not that allocation any more */
+bool ph__memory_track(ph_device *device, const void *base,
+                      uint64_t generation); /* false: not that allocation any more */
 void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation);
 uint64_t ph__memory_deaths(const ph_device *device); /* one atomic load */
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation);
@@ -42,4 +43,8 @@ bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t gene
 /* Notes that a copy in a graph of the pool uses the pinned block around address, if there is one: it is not reused while the pool
  * lives, also when it is freed. The device layer's copy_captured does this for each captured ph_memcpy as it is made. */
 void ph__memory_pin_used(ph_pool *pool, const void *address);
+/* Bytes of the pinned blocks that graphs of one of the pools keep from reuse so. holds: is this pool among them? Called under a spinning
+ * lock. */
+size_t ph__memory_pinned_held(const ph_device *device, bool (*holds)(const void *user, const ph_pool *pool),
+                              const void *user);
 #endif

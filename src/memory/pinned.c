@@ -225,7 +225,7 @@ static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
         return true;
     if (ph__pinned_uses(block) && ph__uses_add(block->uses, stream, 0))
         return true;
-    if (ph__capturing(memory))
+    if (ph__capturing(memory) || ph__stream_capture_id(stream) != 0)
         return false;
     ph_capture_mode mode;
     ph__relaxed_begin(memory->device, &mode);

@@ -14,7 +14,7 @@ void ph__poison(ph__memory *memory, const ph__block *block)
     ph__drv_memset fill = {(void *)block->address, 0xDB, 1, block->size};
     int result = PH__R_OK;
     pthread_mutex_lock(&device->capture_lock);
-    if (atomic_load(&device->open_captures) == 0)
+    if (atomic_load(&device->open_captures) == 0 && ph__stream_capture_id_locked(mseg->stream) == 0)
         result = memory->driver->fill(mseg->stream->handle, &fill);
     pthread_mutex_unlock(&device->capture_lock);
     if (result != PH__R_OK)

@@ -18,7 +18,6 @@ bool ph__pool_init(ph_pool *pool, ph__memory *memory)
     pool->heap = ph__heap_create(&pool->heap_options);
     if (!pool->heap)
         return false;
-    pthread_mutex_init(&pool->replay_lock, NULL);
     return true;
 }
 
@@ -121,7 +120,6 @@ void ph__pool_bury(ph_pool *dead)
     ph__vec_free(&dead->before);
     if (dead->last_replay)
         ph__stream_release(dead->last_replay);
-    pthread_mutex_destroy(&dead->replay_lock);
     ph__free(dead);
 }
 

@@ -35,15 +35,15 @@ static bool add_ends(ph__drv_node ***at, size_t *count, size_t *capacity, ph__me
                      const ph_stream *stream, uint64_t capture_id)
 {
     ph__drv_capture capture;
-    if (memory->driver->capture_get(&capture, stream->handle) != PH__R_OK ||
-        capture.status != PH_CAPTURE_ACTIVE || capture.id != capture_id)
-        return false;
-    if (capture.dependency_count > *capacity - *count &&
-        !ph__vec_grow((void **)at, capacity, *count, capture.dependency_count, sizeof **at))
-        return false;
-    for (size_t i = 0; i < capture.dependency_count; i++)
+    ph__stream_hold(stream);
+    bool ok = memory->driver->capture_get(&capture, stream->handle) == PH__R_OK &&
+              capture.status == PH_CAPTURE_ACTIVE && capture.id == capture_id &&
+              (capture.dependency_count <= *capacity - *count ||
+               ph__vec_grow((void **)at, capacity, *count, capture.dependency_count, sizeof **at));
+    for (size_t i = 0; ok && i < capture.dependency_count; i++)
         (*at)[(*count)++] = capture.dependencies[i];
-    return true;
+    ph__stream_unhold(stream);
+    return ok;
 }
 
 bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)

@@ -10,6 +10,14 @@ static ph_status mark_last(ph_pool *pool, const char *call)
     ph__memory *memory = pool->memory;
     if (pool->replay_marked)
         return PH_OK;
+    /* Captures of this library let it be marked before they begin. */
+    if (ph__stream_capture_id(pool->last_replay) != 0)
+        return ph__fail_native(
+            PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_EVENT_RECORD,
+            "%s: the last replay from the same pool ran on a stream that is now in a capture "
+            "which this library did not begin, so that nothing can be ordered behind it; that "
+            "capture goes on; do it after its end, or replay on the same stream",
+            call);
     int result = PH__R_OK;
     if (!pool->replayed && !(pool->replayed = ph__mark_take(memory, &result)))
         return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: behind the last replay from the same pool",
@@ -43,32 +51,33 @@ static ph_status wait_for_last(ph_pool *pool, ph_stream *stream, const char *cal
 ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream)
 {
     static const char call[] = "ph_graph_replay";
-    pthread_mutex_lock(&pool->replay_lock);
+    ph__mutex_lock(&pool->replay_lock);
     ph_status status = wait_for_last(pool, stream, call);
     for (size_t i = 0; i < pool->before.count && status == PH_OK; i++)
         if (pool->before.at[i].stream != stream->id)
             status = wait_for_event(pool, stream, pool->before.at[i].event, call);
     if (status != PH_OK)
-        pthread_mutex_unlock(&pool->replay_lock);
+        ph__mutex_unlock(&pool->replay_lock);
     return status;
 }
 
 uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
 {
-    ph__memory *memory = pool->memory;
     ph_stream *before = NULL;
     uint64_t epoch = 0;
     if (launched) {
-        epoch = atomic_fetch_add(&pool->epoch, 1) + 1;
+        epoch =
+            atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1; /* the lock orders the writers */
+        atomic_store_explicit(&pool->epoch, epoch, memory_order_release);
         while (pool->before.count > 0) /* later replays are ordered behind this one */
-            ph__mark_recycle(memory, pool->before.at[--pool->before.count].event);
+            ph__mark_recycle(pool->memory, pool->before.at[--pool->before.count].event);
         pool->replay_marked = false;
         if (pool->last_replay != stream) {
             /* Others look at the stream under the hot lock alone. */
-            ph__spin_lock(&memory->lock);
+            ph__spin_lock(&pool->memory->lock);
             before = pool->last_replay;
             pool->last_replay = ph__stream_retain(stream);
-            ph__spin_unlock(&memory->lock);
+            ph__spin_unlock(&pool->memory->lock);
         }
         /* Later, a capture with blocking streams could forbid records on the default stream. */
         if (stream->is_default) {
@@ -78,10 +87,31 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
                 ph__error_restore(&saved);
         }
     }
-    pthread_mutex_unlock(&pool->replay_lock);
+    ph__mutex_unlock(&pool->replay_lock);
     if (before)
         ph__stream_release(before);
     return epoch;
+}
+
+void ph__replays_settle(ph__memory *memory)
+{
+    ph__spin_lock(&memory->lock);
+    ph_pool *pool = &memory->default_pool;
+    pool->keeps++;
+    ph__spin_unlock(&memory->lock);
+    while (pool) {
+        ph__mutex_lock(&pool->replay_lock);
+        ph__mutex_unlock(&pool->replay_lock);
+        ph_pool *dead = NULL;
+        ph__spin_lock(&memory->lock);
+        ph_pool *next = pool->next;
+        if (next)
+            next->keeps++;
+        ph__pool_unkeep(pool, &dead);
+        ph__spin_unlock(&memory->lock);
+        ph__pool_bury(dead);
+        pool = next;
+    }
 }
 
 uint64_t ph__pool_epoch(const ph_pool *pool)
@@ -91,9 +121,9 @@ uint64_t ph__pool_epoch(const ph_pool *pool)
 
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call)
 {
-    pthread_mutex_lock(&pool->replay_lock);
+    ph__mutex_lock(&pool->replay_lock);
     ph_status status = wait_for_last(pool, stream, call);
-    pthread_mutex_unlock(&pool->replay_lock);
+    ph__mutex_unlock(&pool->replay_lock);
     return status;
 }
 
@@ -165,12 +195,12 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
     bool captures = false;
     ph_pool *pool = next_concerned(memory, NULL, stream, &captures);
     while (pool) {
-        pthread_mutex_lock(&pool->replay_lock);
+        ph__mutex_lock(&pool->replay_lock);
         if (status == PH_OK && pool->last_replay == stream)
             status = mark_last(pool, "ph_graph_capture_begin");
         if (status == PH_OK && captures)
             status = mark_before(pool, stream);
-        pthread_mutex_unlock(&pool->replay_lock);
+        ph__mutex_unlock(&pool->replay_lock);
         ph_pool *next = status == PH_OK ? next_concerned(memory, pool, stream, &captures) : NULL;
         unkeep(memory, pool);
         pool = next;

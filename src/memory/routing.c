@@ -28,17 +28,30 @@ static ph_pool *pool_of_capture(ph__memory *memory, uint64_t capture_id)
     return pool;
 }
 
+/* Its graph could be replayed long after the memory has gone to somebody else, and nothing here would
+ * know. */
+static ph_status fail_foreign(const ph__request *request, uint64_t capture_id)
+{
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEM_CREATE,
+        "%s: the stream is in a capture that this library did not begin (id %llu), so that no "
+        "pool keeps the memory for its graph; that capture goes on; capture with "
+        "ph_graph_capture, or allocate before the capture begins",
+        request->call, (unsigned long long)capture_id);
+}
+
 ph_status ph__route(ph__memory *memory, ph__request *request)
 {
     uint64_t capture_id;
     request->pool = &memory->default_pool;
     request->capture_id = 0;
-    if (!ph__sees(memory, PH__SEE_SCOPES | PH__SEE_ROUTES))
+    if (!ph__sees(memory, PH__SEE_SCOPES | PH__SEE_ROUTES) && !atomic_load(&memory->device->foreign))
         return PH_OK;
     PH_TRY(ph__stream_find_capture(&capture_id, request->stream, request->call));
     ph_pool *pool = capture_id ? pool_of_capture(memory, capture_id) : ph__scope_innermost(memory);
     if (!pool)
-        return PH_OK;
+        return ph__capture_is_foreign(request->stream, capture_id) ? fail_foreign(request, capture_id)
+                                                                   : PH_OK;
     request->pool = pool;
     request->capture_id = capture_id;
     return PH_OK;

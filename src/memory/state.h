@@ -108,6 +108,15 @@ typedef struct ph__span {
 /* use_count counts handles, captures and scopes; keeps counts what the object itself must outlive: segments,
  * pinned blocks, code in progress. The object goes when both are 0. */
 struct ph_pool {
+    /* What every replay looks at stands together. */
+    ph__mutex replay_lock;
+    bool replay_marked;
+    ph_stream *last_replay; /* retained */
+    _Atomic uint64_t epoch;
+    PH__VEC(ph__mark)
+    before; /* what the next replay comes behind: eager work on memory that captures were given */
+    ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
+
     ph__memory *memory;
     ph_device *device; /* retained while use_count > 0; not by the default pool */
     ph_pool *previous, *next;
@@ -128,14 +137,6 @@ struct ph_pool {
     PH__VEC(ph__span) given;
     size_t given_merged; /* of them, at the last merge */
     ph__walk *walks;
-
-    pthread_mutex_t replay_lock;
-    ph_stream *last_replay;  /* retained */
-    ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
-    bool replay_marked;
-    PH__VEC(ph__mark)
-    before; /* what the next replay comes behind: eager work on memory that captures were given */
-    _Atomic uint64_t epoch;
 
     ph__pinned *pinned_free[PH__PINNED_CLASSES];
 };
@@ -357,6 +358,8 @@ void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const vo
 
 /* ---- replay.c ---- */
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
+/* Whoever used the handle of a stream under a pool's replay lock is done with it. */
+void ph__replays_settle(ph__memory *memory);
 /* Orders the stream behind the replays from the pool so far: eager work is given memory that they write. */
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
 

@@ -103,12 +103,14 @@ void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
         ph__deferred_process(memory, 0);
 }
 
-/* Captured work is not running: such uses end with their capture. */
+/* Captured work is not running: such uses end with their capture. all: none of this library's is open; one
+ * that somebody else began may still be. */
 static void drop_captured(ph__memory *memory, ph__uses *uses, uint64_t capture_id, bool all)
 {
     for (size_t i = uses->list.count; i-- > 0;) {
-        uint64_t of = uses->list.at[i].capture_id;
-        if (of != 0 && (all || of == capture_id))
+        const ph__use *use = &uses->list.at[i];
+        if (use->capture_id != 0 &&
+            (use->capture_id == capture_id || (all && ph__stream_capture_id(use->stream) != use->capture_id)))
             drop_use(memory, uses, i);
     }
     if (all || uses->marker_capture == capture_id)

@@ -32,7 +32,15 @@ static const char *shape_of(ph_node_kind kind)
         return "point";
     case PH_NODE_EVENT_WAIT:
     case PH_NODE_EVENT_RECORD:
+    case PH_NODE_SEMAPHORE_SIGNAL:
+    case PH_NODE_SEMAPHORE_WAIT:
+    case PH_NODE_BATCH_MEM_OP:
         return "diamond";
+    case PH_NODE_MEM_ALLOC:
+    case PH_NODE_MEM_FREE:
+        return "cylinder";
+    case PH_NODE_CONDITIONAL:
+        return "folder";
     }
     return "box";
 }
@@ -47,7 +55,9 @@ static void put_details(ph__text *text, const ph__record_node *node)
             ph__text_format(text, ", %zu", i->shared_bytes);
         ph__text_add(text, ">>>");
     }
-    if (i->kind == PH_NODE_MEMCPY || i->kind == PH_NODE_MEMSET)
+    if (i->kind == PH_NODE_MEM_ALLOC || i->kind == PH_NODE_MEM_FREE)
+        ph__text_format(text, "\\l0x%" PRIxPTR, (uintptr_t)i->dst);
+    if (i->kind == PH_NODE_MEMCPY || i->kind == PH_NODE_MEMSET || i->kind == PH_NODE_MEM_ALLOC)
         ph__text_format(text, "\\l%zu bytes", i->bytes);
     if (i->kind == PH_NODE_MEMSET)
         ph__text_format(text, " of 0x%x", i->value);
@@ -74,7 +84,8 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
             put_details(text, node);
         ph__text_add(text, "\"];\n");
         for (size_t d = 0; d < node->info.dependency_count; d++)
-            ph__text_format(text, "    %s%zu -> %s%zu;\n", prefix, node->dependencies[d], prefix, n);
+            ph__text_format(text, "    %s%zu -> %s%zu%s;\n", prefix, node->dependencies[d], prefix, n,
+                            node->dependency_kinds[d] == PH_EDGE_PROGRAMMATIC ? " [style=dashed]" : "");
         if (node->info.body == NULL || depth == 0)
             continue;
         ph__text name = {0};

@@ -46,6 +46,21 @@ static void put_indices(ph__json *json, const char *key, const size_t *indices, 
     ph__json_close(json, ']');
 }
 
+/* Only where one is not full, which is rare. */
+static void put_edge_kinds(ph__json *json, const ph__record_node *node)
+{
+    bool all_full = true;
+    for (size_t d = 0; d < node->info.dependency_count; d++)
+        all_full = all_full && node->dependency_kinds[d] == PH_EDGE_FULL;
+    if (all_full)
+        return;
+    ph__json_key(json, "dependency_kinds");
+    ph__json_open(json, '[');
+    for (size_t d = 0; d < node->info.dependency_count; d++)
+        ph__json_string(json, ph__edge_kind_name(node->dependency_kinds[d]));
+    ph__json_close(json, ']');
+}
+
 static void put_allocation(ph__json *json, const ph_word *word)
 {
     ph__json_key(json, "allocation");
@@ -123,7 +138,8 @@ static void put_node(ph__json *json, const ph__record_node *node)
     put_string(json, "name", info->name);
     if (info->kind == PH_NODE_KERNEL)
         put_kernel(json, node);
-    if (info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET)
+    bool memory = info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE;
+    if (info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET || memory)
         put_hex(json, "dst", (uint64_t)(uintptr_t)info->dst);
     if (info->kind == PH_NODE_MEMCPY)
         put_hex(json, "src", (uint64_t)(uintptr_t)info->src);
@@ -131,9 +147,10 @@ static void put_node(ph__json *json, const ph__record_node *node)
         put_u64(json, "value", info->value);
         put_u64(json, "value_size", info->value_size);
     }
-    if (info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET)
+    if (info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET || info->kind == PH_NODE_MEM_ALLOC)
         put_u64(json, "bytes", info->bytes);
     put_indices(json, "dependencies", node->dependencies, info->dependency_count);
+    put_edge_kinds(json, node);
     put_indices(json, "dependents", node->dependents, info->dependent_count);
     ph__json_key(json, "words");
     ph__json_open(json, '[');

@@ -5,8 +5,10 @@
 
 const char *ph_node_kind_name(ph_node_kind kind)
 {
-    static const char *const names[] = {"kernel", "memcpy", "memset",     "host",
-                                        "graph",  "empty",  "event_wait", "event_record"};
+    static const char *const names[] = {
+        "kernel",       "memcpy",       "memset",           "host",           "graph",     "empty",
+        "event_wait",   "event_record", "semaphore_signal", "semaphore_wait", "mem_alloc", "mem_free",
+        "batch_mem_op", "conditional"};
     return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }
 
@@ -51,6 +53,28 @@ const size_t *ph_record_dependencies(const ph_record *record, size_t node)
 const size_t *ph_record_dependents(const ph_record *record, size_t node)
 {
     return record && node < record->node_count ? record->nodes[node].dependents : NULL;
+}
+
+ph_status ph_record_edge(ph_edge_kind *out, const ph_record *record, size_t node, size_t dependency)
+{
+    static const char call[] = "ph_record_edge";
+    const ph__record_node *found = NULL;
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = PH_EDGE_FULL;
+    PH_TRY(find(&found, record, node, call));
+    if (dependency >= found->info.dependency_count)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: node %zu (%s) has no dependency %zu; it has %zu, numbered from 0 as in "
+                       "ph_record_dependencies",
+                       call, node, found->info.name, dependency, found->info.dependency_count);
+    *out = found->dependency_kinds[dependency];
+    return PH_OK;
+}
+
+const char *ph__edge_kind_name(ph_edge_kind kind)
+{
+    return kind == PH_EDGE_PROGRAMMATIC ? "programmatic" : "full";
 }
 
 ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word)

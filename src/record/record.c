@@ -12,9 +12,12 @@ typedef struct totals {
 
 typedef struct builder {
     ph_device *device;
-    const ph__ranges *internal;
+    ph__own_memory own;
+    ph__given given;
     const char *call;
     ph__drv_node *const *created; /* the driver's nodes in order of creation */
+    ph__drv_node_info *infos;     /* of each of them, read once */
+    ph_kernel **kernels;
     size_t count;
     ph__map position;      /* node handle -> 1 + its place in `created` */
     size_t *order, *index; /* order[i]: place in `created` of node i; index: the inverse */
@@ -22,6 +25,7 @@ typedef struct builder {
     ph_record *record;
     ph_word *words; /* where the next word, argument and name go */
     size_t *edges;
+    ph_edge_kind *kinds; /* of dependencies alone */
     char *args, *names;
 } builder;
 
@@ -40,15 +44,31 @@ static ph_status read_node(ph__drv_node_info *out, const builder *b, ph__drv_nod
                                  "%s: a node of the captured graph could not be read back", b->call);
 }
 
-static const char *name_of(const ph__drv_node_info *info)
+/* Reads all nodes. Runs of one kernel ask the registry once. */
+static ph_status read_nodes(builder *b)
 {
-    return info->kind == PH_NODE_KERNEL && info->kernel_name ? info->kernel_name
-                                                             : ph_node_kind_name(info->kind);
+    const ph__drv_kernel *last = NULL;
+    ph_kernel *kernel = NULL;
+    for (size_t i = 0; i < b->count; i++) {
+        PH_TRY(read_node(&b->infos[i], b, b->created[i]));
+        if (b->infos[i].kind != PH_NODE_KERNEL || !b->infos[i].kernel)
+            continue;
+        if (b->infos[i].kernel != last)
+            kernel = ph__kernel_of(b->device, b->infos[i].kernel);
+        last = b->infos[i].kernel;
+        b->kernels[i] = kernel;
+    }
+    return PH_OK;
 }
 
-static ph_kernel *kernel_of(const builder *b, const ph__drv_node_info *info)
+/* Names that need no copy: a kind's, static, and those of our kernels, which a graph retains as long as it has the
+ * record. */
+static const char *lasting_name(const builder *b, size_t at)
 {
-    return info->kind == PH_NODE_KERNEL && info->kernel ? ph__kernel_of(b->device, info->kernel) : NULL;
+    if (b->kernels[at])
+        return ph_kernel_name(b->kernels[at]);
+    const ph__drv_node_info *info = &b->infos[at];
+    return info->kind == PH_NODE_KERNEL && info->kernel_name ? NULL : ph_node_kind_name(info->kind);
 }
 
 /* ---- order ---- */
@@ -76,13 +96,12 @@ static ph_status sort_nodes(builder *b)
     do {
         before = placed;
         for (size_t i = 0; i < b->count; i++) {
-            ph__drv_node_info info;
+            const ph__drv_node_info *info = &b->infos[i];
             bool ready = b->index[i] == SIZE_MAX;
             if (!ready)
                 continue;
-            PH_TRY(read_node(&info, b, b->created[i]));
-            for (size_t d = 0; d < info.dependency_count; d++)
-                ready = ready && b->index[place_of(b, info.dependencies[d])] != SIZE_MAX;
+            for (size_t d = 0; d < info->dependency_count; d++)
+                ready = ready && b->index[place_of(b, info->dependencies[d])] != SIZE_MAX;
             if (!ready)
                 continue;
             b->index[i] = placed;
@@ -95,24 +114,30 @@ static ph_status sort_nodes(builder *b)
 }
 
 /* ---- the first walk ---- */
-static ph_status count_node(builder *b, ph__drv_node *node)
+static ph_status count_node(builder *b, size_t at)
 {
-    ph__drv_node_info info;
+    const ph__drv_node_info *info = &b->infos[at];
     ph__word_slot slot;
-    PH_TRY(read_node(&info, b, node));
-    b->all.edges += info.dependency_count;
-    b->all.names += strlen(name_of(&info)) + 1;
-    if (info.kind == PH_NODE_MEMCPY)
+    b->all.edges += info->dependency_count;
+    if (!lasting_name(b, at))
+        b->all.names += strlen(info->kernel_name) + 1;
+    if (info->kind == PH_NODE_MEMCPY)
         b->all.words += 2;
-    if (info.kind == PH_NODE_MEMSET)
+    if (info->kind == PH_NODE_MEMSET)
         b->all.words += 1;
-    if (info.kind != PH_NODE_KERNEL)
+    if (info->kind == PH_NODE_MEM_ALLOC && info->memory) {
+        ph__given_span span = {(uintptr_t)info->memory, info->memory_bytes ? info->memory_bytes : 1};
+        if (!ph__vec_push(&b->given.spans, span))
+            return ph__fail_host_memory(b->call, "the record of the captured graph");
+    }
+    if (info->kind != PH_NODE_KERNEL)
         return PH_OK;
-    b->all.args += args_room(info.args_size);
-    ph__words words = {kernel_of(b, &info), info.args_size, 0, 0};
+    b->all.args += args_room(info->args_size);
+    ph__words words = {b->kernels[at], info->args_size, 0, 0};
     while (ph__words_next(&words, &slot)) {
         b->all.words++;
-        b->all.names += ph__word_name(NULL, 0, &slot) + 1;
+        if (!ph__word_has_lasting_name(&slot))
+            b->all.names += ph__word_name(NULL, 0, &slot) + 1;
     }
     return PH_OK;
 }
@@ -121,15 +146,19 @@ static ph_status make_room(builder *b)
 {
     size_t head = args_room(sizeof(ph_record)), nodes = args_room(b->count * sizeof(ph__record_node));
     size_t words = args_room(b->all.words * sizeof(ph_word)),
-           edges = args_room(2 * b->all.edges * sizeof(size_t));
-    char *block = ph__calloc(1, head + nodes + words + edges + b->all.args + b->all.names);
+           edges = args_room(2 * b->all.edges * sizeof(size_t)),
+           kinds = args_room(b->all.edges * sizeof(ph_edge_kind));
+    size_t bytes = head + nodes + words + edges + kinds + b->all.args + b->all.names;
+    char *block = ph__calloc(1, bytes);
     if (block == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     b->record = (ph_record *)(void *)block;
+    b->record->bytes = bytes;
     b->record->nodes = (ph__record_node *)(void *)(block + head);
     b->words = (ph_word *)(void *)(block + head + nodes);
     b->edges = (size_t *)(void *)(block + head + nodes + words);
-    b->args = block + head + nodes + words + edges;
+    b->kinds = (ph_edge_kind *)(void *)(block + head + nodes + words + edges);
+    b->args = block + head + nodes + words + edges + kinds;
     b->names = b->args + b->all.args;
     return PH_OK;
 }
@@ -144,10 +173,19 @@ static const char *keep_name(builder *b, const char *name)
     return kept;
 }
 
-static void fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info)
+static const char *name_word(builder *b, const ph__word_slot *slot)
+{
+    if (ph__word_has_lasting_name(slot))
+        return slot->param;
+    char *name = b->names;
+    b->names += ph__word_name(name, SIZE_MAX, slot) + 1;
+    return name;
+}
+
+static void fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info, ph_kernel *kernel)
 {
     ph__word_slot slot;
-    node->kernel = kernel_of(b, info);
+    node->kernel = kernel;
     memcpy(node->info.grid, info->launch.grid, sizeof node->info.grid);
     memcpy(node->info.block, info->launch.block, sizeof node->info.block);
     node->info.shared_bytes = info->launch.shared_bytes;
@@ -159,11 +197,8 @@ static void fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_in
     }
     ph__words words = {node->kernel, info->args_size, 0, 0};
     while (ph__words_next(&words, &slot)) {
-        ph__word_read(b->words, b->device, b->internal, &slot, node->info.args);
-        size_t length = ph__word_name(NULL, 0, &slot) + 1;
-        ph__word_name(b->names, length, &slot);
-        b->words->name = b->names;
-        b->names += length;
+        ph__word_read(b->words, b->device, &b->own, &slot, node->info.args);
+        b->words->name = name_word(b, &slot);
         b->words++;
     }
 }
@@ -173,8 +208,8 @@ static void fill_copy(builder *b, ph__record_node *node, const ph__drv_memcpy *c
     node->info.dst = copy->dst;
     node->info.src = copy->src;
     node->info.bytes = copy->bytes;
-    ph__word_address(b->words++, b->device, b->internal, "dst", 0, copy->dst);
-    ph__word_address(b->words++, b->device, b->internal, "src", sizeof(void *), copy->src);
+    ph__word_address(b->words++, b->device, &b->own, "dst", 0, copy->dst);
+    ph__word_address(b->words++, b->device, &b->own, "src", sizeof(void *), copy->src);
 }
 
 static void fill_fill(builder *b, ph__record_node *node, const ph__drv_memset *fill)
@@ -184,48 +219,66 @@ static void fill_fill(builder *b, ph__record_node *node, const ph__drv_memset *f
     node->info.value = fill->value;
     node->info.value_size = fill->value_size;
     node->count = fill->count;
-    ph__word_address(b->words++, b->device, b->internal, "dst", 0, fill->dst);
+    ph__word_address(b->words++, b->device, &b->own, "dst", 0, fill->dst);
 }
 
 static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info)
 {
     size_t count = info->dependency_count;
     node->dependencies = b->edges;
+    node->dependency_kinds = b->kinds;
     node->info.dependency_count = count;
     for (size_t d = 0; d < count; d++) {
         size_t value = b->index[place_of(b, info->dependencies[d])], at = d;
-        for (; at > 0 && b->edges[at - 1] > value; at--)
+        for (; at > 0 && b->edges[at - 1] > value; at--) {
             b->edges[at] = b->edges[at - 1];
+            b->kinds[at] = b->kinds[at - 1];
+        }
         b->edges[at] = value;
+        b->kinds[at] = info->dependency_kinds ? info->dependency_kinds[d] : PH_EDGE_FULL;
     }
     b->edges += count;
+    b->kinds += count;
+}
+
+static void fill_memory(ph__record_node *node, const ph__drv_node_info *info)
+{
+    node->info.dst = info->memory;
+    node->info.bytes = info->kind == PH_NODE_MEM_ALLOC ? info->memory_bytes : 0;
+}
+
+static ph_status fill_body(builder *b, ph__record_node *node, ph__drv_graph *graph)
+{
+    ph__own_memory own = {b->own.nested, b->own.nested, b->own.nodes, NULL};
+    ph_record *body;
+    PH_TRY(ph__record_build(&body, b->device, graph, &own, b->call));
+    node->info.body = body;
+    return PH_OK;
 }
 
 static ph_status fill_node(builder *b, size_t i)
 {
     ph__record_node *node = &b->record->nodes[i];
-    ph__drv_node_info info;
-    node->handle = b->created[b->order[i]];
-    PH_TRY(read_node(&info, b, node->handle));
+    size_t at = b->order[i];
+    const ph__drv_node_info *info = &b->infos[at];
+    const char *name = lasting_name(b, at);
+    node->handle = b->created[at];
     node->info.index = i;
-    node->info.kind = info.kind;
-    node->info.name = keep_name(b, name_of(&info));
+    node->info.kind = info->kind;
+    node->info.name = name ? name : keep_name(b, info->kernel_name);
     node->words = b->words;
-    fill_dependencies(b, node, &info);
-    if (info.kind == PH_NODE_KERNEL)
-        fill_kernel(b, node, &info);
-    else if (info.kind == PH_NODE_MEMCPY)
-        fill_copy(b, node, &info.copy);
-    else if (info.kind == PH_NODE_MEMSET)
-        fill_fill(b, node, &info.fill);
+    fill_dependencies(b, node, info);
+    if (info->kind == PH_NODE_KERNEL)
+        fill_kernel(b, node, info, b->kernels[at]);
+    else if (info->kind == PH_NODE_MEMCPY)
+        fill_copy(b, node, &info->copy);
+    else if (info->kind == PH_NODE_MEMSET)
+        fill_fill(b, node, &info->fill);
+    else if (info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE)
+        fill_memory(node, info);
     node->info.word_count = (size_t)(b->words - node->words);
     b->record->node_count = i + 1;
-    if (info.kind == PH_NODE_GRAPH && info.body) {
-        ph_record *body;
-        PH_TRY(ph__record_build(&body, b->device, info.body, b->internal, b->call));
-        node->info.body = body;
-    }
-    return PH_OK;
+    return info->kind == PH_NODE_GRAPH && info->body ? fill_body(b, node, info->body) : PH_OK;
 }
 
 /* Walking the nodes in order makes each list of dependents ascending. */
@@ -252,12 +305,15 @@ static ph_status build(builder *b)
 {
     b->order = ph__calloc(b->count + 1, sizeof *b->order);
     b->index = ph__calloc(b->count + 1, sizeof *b->index);
-    if (b->order == NULL || b->index == NULL)
+    b->infos = ph__calloc(b->count + 1, sizeof *b->infos);
+    b->kernels = ph__calloc(b->count + 1, sizeof *b->kernels);
+    if (b->order == NULL || b->index == NULL || b->infos == NULL || b->kernels == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     PH_TRY(map_nodes(b));
+    PH_TRY(read_nodes(b));
     PH_TRY(sort_nodes(b));
     for (size_t i = 0; i < b->count; i++)
-        PH_TRY(count_node(b, b->created[i]));
+        PH_TRY(count_node(b, i));
     PH_TRY(make_room(b));
     for (size_t i = 0; i < b->count; i++)
         PH_TRY(fill_node(b, i));
@@ -266,9 +322,13 @@ static ph_status build(builder *b)
 }
 
 ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
-                           const ph__ranges *internal, const char *call)
+                           const ph__own_memory *own, const char *call)
 {
-    builder b = {.device = device, .internal = internal, .call = call};
+    builder b = {.device = device, .own = *own, .call = call};
+    ph__lookups seen = {0};
+    b.given.outer = own->nodes;
+    b.own.nodes = &b.given;
+    b.own.seen = &seen;
     *out = NULL;
     int result = device->driver->graph_nodes(&b.created, &b.count, graph);
     if (result != PH__R_OK)
@@ -276,8 +336,11 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
                                "%s: the captured graph could not be read back", call);
     ph_status status = build(&b);
     ph__map_free(&b.position);
+    ph__vec_free(&b.given.spans);
     ph__free(b.order);
     ph__free(b.index);
+    ph__free(b.infos);
+    ph__free(b.kernels);
     if (status == PH_OK)
         *out = b.record;
     else
@@ -292,6 +355,14 @@ void ph__record_free(ph_record *record)
     for (size_t i = 0; i < record->node_count; i++)
         ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
     ph__free(record);
+}
+
+size_t ph__record_bytes(const ph_record *record)
+{
+    size_t bytes = record ? record->bytes : 0;
+    for (size_t i = 0; record && i < record->node_count; i++)
+        bytes += ph__record_bytes(record->nodes[i].info.body);
+    return bytes;
 }
 
 size_t ph__record_index_of(const ph_record *record, const ph__drv_node *handle)

@@ -13,20 +13,47 @@ typedef struct ph__record_node {
     ph_kernel *kernel;    /* kernels that this library loaded; borrowed, NULL for others */
     size_t count;         /* memset: elements */
     const size_t *dependencies, *dependents;
+    const ph_edge_kind *dependency_kinds; /* one for each dependency */
     const ph_word *words;
 } ph__record_node;
 
 /* One allocation, bodies apart. */
 struct ph_record {
     size_t node_count, edge_count;
+    size_t bytes; /* of the allocation */
     ph__record_node *nodes;
 };
 
-/* Reads the driver's graph. internal: the ranges that the capture was given out of its own pool; may be NULL.
- * Borrows nothing from the graph but the node handles. free takes NULL. */
+/* Memory that the memory nodes of a record give, and those of the one that it is nested in. */
+typedef struct ph__given_span {
+    uintptr_t base;
+    size_t size;
+} ph__given_span;
+typedef struct ph__given {
+    const struct ph__given *outer;
+    PH__VEC(ph__given_span) spans;
+} ph__given;
+
+/* Allocations that were met last: words of one capture address few of them. */
+typedef struct ph__lookups {
+    unsigned next, count;
+    ph_allocation at[4];
+    ph_pool_id pool[4];
+} ph__lookups;
+
+/* What of memory is a graph's own, so that words which address it are internal. Any of them may be NULL. */
+typedef struct ph__own_memory {
+    const ph__ranges *capture; /* what the capture was given out of its pool */
+    const ph__ranges *nested;  /* in bodies: that, and what the captures of nested graphs were given */
+    const ph__given *nodes;    /* while a record is built */
+    ph__lookups *seen;         /* likewise */
+} ph__own_memory;
+
+/* Reads the driver's graph. Borrows nothing from the graph but the node handles. free takes NULL. */
 ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
-                           const ph__ranges *internal, const char *call);
+                           const ph__own_memory *own, const char *call);
 void ph__record_free(ph_record *record);
+size_t ph__record_bytes(const ph_record *record); /* bodies included */
 /* SIZE_MAX for NULL and for a node that is not in the record. */
 size_t ph__record_index_of(const ph_record *record, const ph__drv_node *handle);
 
@@ -49,17 +76,23 @@ typedef struct ph__words {
     size_t args_size, at, param;
 } ph__words;
 bool ph__words_next(ph__words *words, ph__word_slot *out);
-/* As snprintf: the slot's name, "x", "x+8" or "+16". */
+/* As snprintf, for which it is on the path of captures: the slot's name, "x", "x+8" or "+16". */
 size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot);
+/* The slot's name is the parameter's, which lives as long as the kernel. */
+static inline bool ph__word_has_lasting_name(const ph__word_slot *slot)
+{
+    return slot->param && slot->piece == 0;
+}
 /* Classifies; out->name is left NULL. */
-void ph__word_read(ph_word *out, const ph_device *device, const ph__ranges *internal,
+void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);
 /* A word that is an address for certain: a field of a memcpy or memset. name: static storage. */
-void ph__word_address(ph_word *out, const ph_device *device, const ph__ranges *internal, const char *name,
+void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own, const char *name,
                       size_t offset, const void *address);
 
 /* ---- readers ---- into a text whose failure the caller checks. */
 void ph__record_to_json(ph__json *json, const ph_record *record);
 void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose);
 const char *ph__word_kind_name(ph_word_kind kind);
+const char *ph__edge_kind_name(ph_edge_kind kind);
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record/words.c: which words of a node's parameters are addresses, and of what. */
 #include "record/record.h"
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -57,37 +56,102 @@ bool ph__words_next(ph__words *words, ph__word_slot *out)
     return false;
 }
 
+static size_t append(char *out, size_t size, size_t used, const char *text, size_t length)
+{
+    if (used < size)
+        memcpy(out + used, text, length < size - used ? length : size - used);
+    return used + length;
+}
+
+static size_t append_number(char *out, size_t size, size_t used, size_t number)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    digits[--at] = '+';
+    return append(out, size, used, digits + at, sizeof digits - at);
+}
+
 size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot)
 {
-    int length;
-    if (slot->param == NULL)
-        length = snprintf(out, size, "+%zu", slot->offset);
-    else if (slot->piece == 0)
-        length = snprintf(out, size, "%s", slot->param);
-    else
-        length = snprintf(out, size, "%s+%zu", slot->param, slot->piece);
-    return length < 0 ? 0 : (size_t)length;
+    size_t used = slot->param ? append(out, size, 0, slot->param, strlen(slot->param)) : 0;
+    if (!ph__word_has_lasting_name(slot))
+        used = append_number(out, size, used, slot->param ? slot->piece : slot->offset);
+    if (size > 0)
+        out[used < size ? used : size - 1] = '\0';
+    return used;
+}
+
+static bool is_own(const ph__own_memory *own, uintptr_t address)
+{
+    if (own == NULL)
+        return false;
+    if (own->capture && ph__ranges_find(own->capture, address))
+        return true;
+    for (const ph__given *given = own->nodes; given; given = given->outer)
+        for (size_t i = 0; i < given->spans.count; i++)
+            if (address - given->spans.at[i].base < given->spans.at[i].size)
+                return true;
+    return false;
+}
+
+static bool find_seen(ph_allocation *out, ph_pool_id *pool, const ph__lookups *seen, uintptr_t address)
+{
+    for (unsigned i = 0; i < seen->count; i++)
+        if (address - (uintptr_t)seen->at[i].base < seen->at[i].size) {
+            *out = seen->at[i];
+            *pool = seen->pool[i];
+            return true;
+        }
+    return false;
+}
+
+static void remember(ph__lookups *seen, const ph_allocation *found, ph_pool_id pool)
+{
+    enum {
+        ROOM = sizeof seen->at / sizeof seen->at[0]
+    };
+    seen->at[seen->next] = *found;
+    seen->pool[seen->next] = pool;
+    seen->next = (seen->next + 1) % ROOM;
+    if (seen->count < ROOM)
+        seen->count++;
+}
+
+static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_device *device,
+                            const ph__own_memory *own, const void *address)
+{
+    ph__lookups *seen = own ? own->seen : NULL;
+    if (seen && find_seen(out, pool, seen, (uintptr_t)address))
+        return true;
+    if (!ph__memory_find(out, device, address))
+        return false;
+    *pool = ph_pool_get_id(out->pool);
+    if (seen)
+        remember(seen, out, *pool);
+    return true;
 }
 
 /* True when the value lies in memory that the library knows. */
-static bool look_up(ph_word *out, const ph_device *device, const ph__ranges *internal)
+static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory *own)
 {
     ph_allocation found;
     const void *address = (const void *)(uintptr_t)out->value;
     if (out->value == 0)
         return false;
-    out->internal = internal && ph__ranges_find(internal, (uintptr_t)out->value) != NULL;
-    if (!ph__memory_find(&found, device, address))
+    out->internal = is_own(own, (uintptr_t)out->value);
+    if (!find_allocation(&found, &out->pool, device, own, address))
         return out->internal;
     out->base = found.base;
     out->allocation_bytes = found.size;
     out->generation = found.generation;
-    out->pool = ph_pool_get_id(found.pool);
     out->pinned = found.pinned;
     return true;
 }
 
-void ph__word_read(ph_word *out, const ph_device *device, const ph__ranges *internal,
+void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args)
 {
     memset(out, 0, sizeof *out);
@@ -98,15 +162,15 @@ void ph__word_read(ph_word *out, const ph_device *device, const ph__ranges *inte
         break;
     case PH__CLASS_ADDRESS:
         out->kind = PH_WORD_PROVED;
-        look_up(out, device, internal);
+        look_up(out, device, own);
         break;
     case PH__CLASS_UNTYPED:
-        out->kind = look_up(out, device, internal) ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
+        out->kind = look_up(out, device, own) ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
         break;
     }
 }
 
-void ph__word_address(ph_word *out, const ph_device *device, const ph__ranges *internal, const char *name,
+void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own, const char *name,
                       size_t offset, const void *address)
 {
     memset(out, 0, sizeof *out);
@@ -114,7 +178,7 @@ void ph__word_address(ph_word *out, const ph_device *device, const ph__ranges *i
     out->name = name;
     out->offset = offset;
     out->value = (uint64_t)(uintptr_t)address;
-    look_up(out, device, internal);
+    look_up(out, device, own);
 }
 
 const char *ph__word_kind_name(ph_word_kind kind)

@@ -47,9 +47,13 @@ static void check_seed(uint64_t seed, size_t operations)
     char name[64];
     t_program_make(&program, seed, operations, false);
     t_contents_make(&contents, &program, RUNS);
-    t_bind(&bound, &program, "host:threads=2", false);
+    t_bind(&bound, &program, NULL, false);
     run_everywhere(&bound, &contents, seed, false);
     t_unbind(&bound);
+    if (!t_on_host()) {
+        t_contents_free(&contents);
+        return;
+    }
     (void)snprintf(name, sizeof name, "host:threads=%d,chaos=%llu,poison=%d", 1 + (int)(seed % 3),
                    (unsigned long long)seed, (int)(seed % 2));
     t_bind(&bound, &program, name, false);
@@ -60,8 +64,11 @@ static void check_seed(uint64_t seed, size_t operations)
 
 static void seeds(uint64_t first, uint64_t last, size_t operations)
 {
+    t_hold_context();
     for (uint64_t seed = first; seed <= last; seed++)
         check_seed(seed, operations);
+    if (!t_on_host())
+        print_message("skipped: the runs in random orders, which are of the host device\n");
 }
 
 static void short_programs_agree(void **state)
@@ -112,6 +119,7 @@ static int caught(uint64_t count, bool replayed)
 static void a_missing_wait_is_seen_eagerly(void **state)
 {
     (void)state;
+    t_host_only("random orders are of the host device");
     int found = caught(200, false);
     print_message("a missing wait was visible under %d of 200 seeds\n", found);
     assert_true(found >= 5);
@@ -120,6 +128,7 @@ static void a_missing_wait_is_seen_eagerly(void **state)
 static void a_missing_wait_is_seen_in_replays(void **state)
 {
     (void)state;
+    t_host_only("random orders are of the host device");
     int found = caught(200, true);
     print_message("a missing edge was visible under %d of 200 seeds\n", found);
     assert_true(found >= 5);
@@ -135,6 +144,7 @@ static void a_consumer_that_does_not_wait(void **state)
     static t_program program;
     static t_bound bound;
     int found = 0, right = 0;
+    t_host_only("random orders are of the host device");
     memset(&program, 0, sizeof program);
     program.n = N;
     program.count = 2;
@@ -161,6 +171,8 @@ static void a_consumer_that_does_not_wait(void **state)
 }
 
 /* ---- poison ---- */
+static const ph_device_options poison = {.debug_poison = true};
+
 static void freed_memory_reads_as_poison(void **state)
 {
     (void)state;
@@ -169,7 +181,7 @@ static void freed_memory_reads_as_poison(void **state)
     };
     t_world world;
     int32_t *stale, *copy;
-    t_open(&world, "host:threads=2,poison=1");
+    t_open_with(&world, &poison);
     assert_ok(PH_NEW(&stale, N, world.stream));
     assert_ok(PH_NEW(&copy, N, world.stream));
     assert_ok(t_fill(&world, world.stream, stale, N, 5));
@@ -199,7 +211,7 @@ static void a_freed_input_shows_in_the_replay(void **state)
     (void)state;
     stale_input s;
     ph_graph *graph;
-    t_open(&s.world, "host:threads=2,poison=1");
+    t_open_with(&s.world, &poison);
     assert_ok(PH_NEW(&s.input, 1000, s.world.stream));
     assert_ok(PH_NEW(&s.output, 1000, s.world.stream));
     assert_ok(t_fill(&s.world, s.world.stream, s.input, 1000, 7));

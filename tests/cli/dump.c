@@ -169,6 +169,31 @@ static void test_truncated_and_damaged(void **state)
     free(json);
 }
 
+/* What only graphs of other programs' making have: memory nodes, and dependencies that are not full. */
+#define MEMORY_NODES(kinds)                                                                                  \
+    "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,\"edge_count\":1,\"nodes\":["          \
+    "{\"index\":0,\"kind\":\"mem_alloc\",\"name\":\"mem_alloc\",\"dst\":\"0x1000\",\"bytes\":64,"            \
+    "\"dependencies\":[],\"dependents\":[1],\"words\":[]},"                                                  \
+    "{\"index\":1,\"kind\":\"mem_free\",\"name\":\"mem_free\",\"dst\":\"0x1000\","                           \
+    "\"dependencies\":[0],\"dependency_kinds\":" kinds ",\"dependents\":[],\"words\":[]}]}"
+
+static void test_memory_nodes_and_edge_kinds(void **state)
+{
+    (void)state;
+    static const char good[] = MEMORY_NODES("[\"programmatic\"]"), wrong[] = MEMORY_NODES("[\"half\"]"),
+                      few[] = MEMORY_NODES("[]");
+    const char *path = t_path("record.json");
+    t_write(path, good, sizeof good - 1);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot", "--verbose"}}, 0,
+             "n0 [shape=cylinder, label=\"0: mem_alloc\\l0x1000\\l64 bytes\\l\"];", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "n0 -> n1 [style=dashed];", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 0, "0: mem_alloc  64 bytes", NULL);
+    t_write(path, wrong, sizeof wrong - 1);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL, "neither full nor programmatic");
+    t_write(path, few, sizeof few - 1);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL, "one entry for each dependency");
+}
+
 static void test_bad_usage(void **state)
 {
     (void)state;
@@ -187,6 +212,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_text_with_parameters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated_and_damaged, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_nodes_and_edge_kinds, setup, teardown),
         cmocka_unit_test(test_bad_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

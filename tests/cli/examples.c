@@ -3,25 +3,27 @@
 #include "support/command.h"
 #include "support/support.h"
 #include <string.h>
+#include <unistd.h>
 
 static void test_saxpy(void **state)
 {
     (void)state;
-    t_expect(&(t_command){.argv = {T_PROGRAM("saxpy")}}, 0, "y = 1000 in all 65536 places\n", NULL);
+    t_expect(&(t_command){.argv = {T_PROGRAM("saxpy"), t_device_name()}}, 0, "y = 1000 in all 65536 places\n",
+             NULL);
 }
 
 static void test_block(void **state)
 {
     (void)state;
-    t_expect(&(t_command){.argv = {T_PROGRAM("block")}}, 0, "left early: 11 launches", NULL);
-    t_expect(&(t_command){.argv = {T_PROGRAM("block")}}, 0, "y = 15\n", NULL);
+    t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "left early: 11 launches", NULL);
+    t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "y = 15\n", NULL);
 }
 
 /* 35 graphs hold what one holds. */
 static void test_pools(void **state)
 {
     (void)state;
-    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("pools")}});
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("pools"), t_device_name()}});
     assert_int_equal(r.status, 0);
     char *one = strstr(r.out, " 1 graph: "), *all = strstr(r.out, "35 graphs: ");
     assert_true(one && all);
@@ -34,7 +36,7 @@ static void test_pools(void **state)
 static void test_fork_join(void **state)
 {
     (void)state;
-    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("fork_join")}});
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("fork_join"), t_device_name()}});
     assert_int_equal(r.status, 0);
     assert_non_null(strstr(r.out, "y = 3,"));
     assert_non_null(strstr(r.out, "y = 41,"));
@@ -49,10 +51,44 @@ static void test_misuse(void **state)
     static const char *const names[] = {"PH_ERROR_NOT_FOUND", "PH_ERROR_SIZE",
                                         "PH_ERROR_STATE",     "PH_ERROR_CAPTURE (900",
                                         "PH_ERROR_UNPINNED",  "captured and replayed: y = 7\n"};
-    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("misuse")}});
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("misuse"), t_device_name()}});
     assert_int_equal(r.status, 0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_non_null(strstr(r.out, names[i]));
+    t_result_free(&r);
+}
+
+static bool has_gpu(void)
+{
+    ph_driver_info info;
+    for (size_t i = 0; ph_driver_get_info(&info, i) == PH_OK; i++)
+        if (strcmp(info.name, "cuda") == 0 && info.device_count > 0)
+            return true;
+    return false;
+}
+
+/* Built where the CUDA toolkit is. Without a GPU it says so: itself, or, without a driver, the loader for it. */
+static void test_existing_cuda(void **state)
+{
+    (void)state;
+    const t_command command = {.argv = {T_PROGRAM("existing_cuda")}};
+    if (access(command.argv[0], X_OK) != 0) {
+        print_message("skipped: existing_cuda is not built, as there is no CUDA toolkit here\n");
+        skip();
+    }
+    t_result r = t_run(&command);
+    if (has_gpu()) {
+        assert_string_equal(r.err, "");
+        assert_int_equal(r.status, 0);
+        assert_non_null(strstr(r.out, "1000 steps and 1000 replays: the same bits"));
+        assert_non_null(strstr(r.out, "kernel grow"));
+        assert_non_null(strstr(r.out, "B + 0: an address that the record knows"));
+        assert_non_null(strstr(r.out, "C + 0: to the record a value"));
+    } else {
+        assert_string_equal(r.out, "");
+        assert_true((r.status == 1 && strstr(r.err, "existing_cuda: ") && strstr(r.err, "cuInit(0)")) ||
+                    (r.status == 127 && strstr(r.err, "libcuda.so.1: cannot open shared object file")));
+    }
     t_result_free(&r);
 }
 
@@ -60,7 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_saxpy),     cmocka_unit_test(test_block),  cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_fork_join), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_fork_join), cmocka_unit_test(test_misuse), cmocka_unit_test(test_existing_cuda),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,8 +122,8 @@ static void each_open_is_a_device(void **state)
     t_world one, two;
     ph_allocation where;
     int32_t *block;
-    t_open(&one, "host:threads=2");
-    t_open(&two, "host:threads=2");
+    t_open(&one, NULL);
+    t_open(&two, NULL);
     assert_ptr_not_equal(one.device, two.device);
     assert_ok(PH_NEW(&block, 100, one.stream));
     assert_ok(ph_memory_lookup(&where, one.device, block));

@@ -66,13 +66,13 @@ static const t_fault fault = {"device allocation", prepare, arm, disarm, expects
 static void memory_scenarios(void **state)
 {
     (void)state;
-    t_sweep_all(t_scenarios_memory, &fault, "host:threads=2");
+    t_sweep_all(t_scenarios_memory, &fault, NULL);
 }
 
 static void graph_scenarios(void **state)
 {
     (void)state;
-    t_sweep_all(t_scenarios_graph, &fault, "host:threads=2");
+    t_sweep_all(t_scenarios_graph, &fault, NULL);
 }
 
 /* The status of a refused segment is the device's, never the host's. */
@@ -95,6 +95,13 @@ static void the_status_names_the_device(void **state)
 }
 
 /* ---- a small device ---- filled to the brim, one block given back, the same size again. */
+static void open_small(t_world *world)
+{
+    ph_device *device;
+    assert_ok(t_open_small(&device, 64u << 20));
+    t_open_world(world, device);
+}
+
 static void filled_to_the_brim(void **state)
 {
     (void)state;
@@ -105,14 +112,14 @@ static void filled_to_the_brim(void **state)
     void *blocks[MOST], *more;
     size_t count = 0;
     ph_status status = PH_OK;
-    t_open(&world, "host:threads=2,memory=64m");
+    open_small(&world);
     for (; count < MOST; count++) {
         status = ph_malloc(&blocks[count], 1, 4u << 20, world.stream);
         if (status != PH_OK)
             break;
     }
-    assert_int_equal(status, PH_ERROR_DEVICE_MEMORY);
-    assert_non_null(strstr(ph_error_last()->message, "out of memory"));
+    assert_int_equal(status, t_shortage());
+    assert_non_null(strstr(ph_error_last()->message, t_shortage_words()));
     assert_null(blocks[count]);
     assert_true(count >= 10 && count <= 16);
     ph_free(blocks[0], NULL);
@@ -151,10 +158,10 @@ static void brim_in_a_capture(void **state)
     t_world world;
     ph_graph *graph;
     request r = {NULL, 100u << 20};
-    t_open(&world, "host:threads=2,memory=64m");
+    open_small(&world);
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture(graph, world.stream, NULL, request_body, &r), PH_ERROR_DEVICE_MEMORY,
-                 "out of memory");
+    assert_error(ph_graph_capture(graph, world.stream, NULL, request_body, &r), t_shortage(),
+                 t_shortage_words());
     assert_null(r.block);
     assert_false(ph_stream_is_capturing(world.stream));
     assert_ok(ph_graph_reset(graph));

@@ -30,19 +30,19 @@ static const t_fault fault = {"host allocation", NULL, arm, disarm, expects};
 static void device_scenarios(void **state)
 {
     (void)state;
-    t_sweep_all(t_scenarios_device, &fault, "host:threads=2");
+    t_sweep_all(t_scenarios_device, &fault, NULL);
 }
 
 static void memory_scenarios(void **state)
 {
     (void)state;
-    t_sweep_all(t_scenarios_memory, &fault, "host:threads=2");
+    t_sweep_all(t_scenarios_memory, &fault, NULL);
 }
 
 static void graph_scenarios(void **state)
 {
     (void)state;
-    t_sweep_all(t_scenarios_graph, &fault, "host:threads=2");
+    t_sweep_all(t_scenarios_graph, &fault, NULL);
 }
 
 /* Work runs in another order here, and with delays: another set of allocations is in flight when one fails.
@@ -50,6 +50,7 @@ static void graph_scenarios(void **state)
 static void under_chaos(void **state)
 {
     (void)state;
+    t_host_only("random orders are of the host device");
     t_sweep_all(t_scenarios_graph, &fault, "host:threads=2,chaos=11");
 }
 

@@ -6,26 +6,10 @@
 #include <phonograph/record.h>
 #include <string.h>
 
-struct put {
-    int32_t *y;
-    int64_t value;
-};
-
-static void put_host(const ph_block_range *range, const void *args)
-{
-    const struct put *put = args;
-    (void)range;
-    put->y[0] = (int32_t)put->value;
-}
-
 static ph_kernel *create_put(ph_device *device)
 {
-    static const ph_param params[] = {PH_PARAM(struct put, y, PH_PARAM_ADDRESS),
-                                      PH_PARAM(struct put, value, PH_PARAM_VALUE)};
-    ph_kernel_source source = {
-        .name = "put", .host = put_host, .args_size = sizeof(struct put), .params = params, .param_count = 2};
     ph_kernel *kernel;
-    assert_ok(ph_kernel_create(&kernel, device, &source));
+    assert_ok(ph_kernel_create(&kernel, device, &t_kernel_sources[T_KERNEL_PUT]));
     return kernel;
 }
 
@@ -40,7 +24,7 @@ static void released_in_the_capture(void **state)
     int32_t *y;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&y, 1, world.stream));
-    struct put args = {y, 5};
+    struct t_put args = {y, 5};
     assert_ok(ph_graph_create(&graph, NULL));
     for (int round = 0; round < 2; round++) {
         ph_kernel *kernel = create_put(world.device);
@@ -94,7 +78,7 @@ static void released_by_another_thread(void **state)
     int rounds = t_nightly() ? 50000 : 3000;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&y, 1, world.stream));
-    struct put args = {y, 5};
+    struct t_put args = {y, 5};
     assert_ok(ph_graph_create(&graph, NULL));
     assert_true(ph__thread_start(&thread, "test", release_all, &h));
     int failed = 0;

@@ -180,22 +180,14 @@ static void test_pinned_source(void **state)
 }
 
 /* ---- suspected words ---- */
-static void copy_first(const ph_block_range *range, const void *args)
-{
-    int32_t *const *pair = args;
-    (void)range;
-    pair[1][0] = pair[0][0];
-}
-
 static void test_untyped_kernel_warns(void **state)
 {
     (void)state;
     ph_kernel *kernel;
-    ph_kernel_source source = {.name = "copy_first", .host = copy_first, .args_size = 2 * sizeof(void *)};
-    assert_ok(ph_kernel_create(&kernel, world.device, &source));
-    int32_t *pair[2] = {x, y};
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {x, y};
     assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
-    assert_ok(ph_launch(world.stream, kernel, NULL, pair, sizeof pair));
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     t_log_start();
     assert_ok(ph_graph_replay(graph, world.stream));

@@ -146,6 +146,7 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     struct CUgraph_st *cuda_graph;
     struct CUgraphExec_st *cuda_exec;
     const ph_record *record;
+    ph_graph_memory memory;
     bool enabled;
     switch (which) {
     case PH__CALL_GET_STATE:
@@ -164,6 +165,10 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     case PH__CALL_CAPTURE_ABORT:
         ph_graph_capture_abort(graph);
         return PH_OK;
+    case PH__CALL_IMPORT_CUDA:
+        return ph_graph_import_cuda(graph, world.device, NULL, NULL);
+    case PH__CALL_GET_MEMORY:
+        return ph_graph_get_memory(&memory, graph);
     case PH__CALL_INSTANTIATE:
         return ph_graph_instantiate(graph);
     case PH__CALL_REPLAY:
@@ -223,7 +228,9 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
 static ph_status done(ph__graph_call which)
 {
     if (which == PH__CALL_CUDA || which == PH__CALL_EXEC_CUDA)
-        return PH_ERROR_UNSUPPORTED;
+        return t_on_host() ? PH_ERROR_UNSUPPORTED : PH_OK;
+    if (which == PH__CALL_IMPORT_CUDA)
+        return PH_ERROR_ARGUMENT; /* no graph was given: looked at after the state */
     return which == PH__CALL_CHECK_OUTPUT ? PH_ERROR_NOT_FOUND : PH_OK; /* x is not the pool's */
 }
 

@@ -120,6 +120,7 @@ static void test_host_allocations(void **state)
     (void)state;
     ph_status status = PH_ERROR_HOST_MEMORY;
     int64_t n;
+    t_hold_context();
     t_log_start();
     for (n = 0; status != PH_OK; n++) {
         start();

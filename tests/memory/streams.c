@@ -30,7 +30,7 @@ static int setup_no_reuse(void **state)
     (void)state;
     ph_device_options options = {.no_reuse_in_capture = true};
     memset(&w, 0, sizeof w);
-    assert_ok(ph_device_open(&w.device, "host", &options));
+    assert_ok(ph_device_open(&w.device, t_device_name(), &options));
     assert_ok(ph_stream_create(&s1, w.device, NULL));
     assert_ok(ph_stream_create(&s2, w.device, NULL));
     return 0;

@@ -7,26 +7,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N = 256 };
+enum {
+    N = 256
+};
 
 /* One capture that is open on `capturing`, and what the calls need around it. */
 typedef struct scene {
     t_world world;
     ph_stream *capturing, *other, *spare;
-    ph_graph *graph;              /* capturing */
-    ph_graph *ready, *twin;       /* two graphs of one kernel, READY */
-    ph_graph *kept;               /* keep_graph, ENDED */
-    ph_graph *second;             /* NEW */
-    ph_event *plain, *timed[2];   /* recorded before the capture, complete */
-    ph_event *inside;             /* recorded in the capture */
-    ph_event *inside_timed;       /* the same, with timing */
-    ph_event *outside_capture;    /* recorded in another capture, open on `spare` */
-    ph_graph *merge;              /* that other capture */
+    ph_graph *graph;            /* capturing */
+    ph_graph *ready, *twin;     /* two graphs of one kernel, READY */
+    ph_graph *kept;             /* keep_graph, ENDED */
+    ph_graph *second;           /* NEW */
+    ph_event *plain, *timed[2]; /* recorded before the capture, complete */
+    ph_event *inside;           /* recorded in the capture */
+    ph_event *inside_timed;     /* the same, with timing */
+    ph_event *outside_capture;  /* recorded in another capture, open on `spare` */
+    ph_graph *merge;            /* that other capture */
     ph_event *external;
     ph_kernel *extra;
-    int32_t *memory;              /* device, N words */
-    int32_t *pinned, *doomed;     /* pinned, N words; another block, to be freed */
-    int32_t *block;               /* device block, to be freed */
+    int32_t *memory;          /* device, N words */
+    int32_t *pinned, *doomed; /* pinned, N words; another block, to be freed */
+    int32_t *block;           /* device block, to be freed */
     bool merge_open;
 } scene;
 
@@ -43,7 +45,7 @@ static void open_scene(scene *s, bool blocking)
     memset(s, 0, sizeof *s);
     t_open(&s->world, NULL);
     ph_device *device = s->world.device;
-    ph_stream_options options = { .blocking = blocking };
+    ph_stream_options options = {.blocking = blocking};
     assert_ok(ph_stream_create(&s->capturing, device, &options));
     assert_ok(ph_stream_create(&s->other, device, NULL));
     assert_ok(ph_stream_create(&s->spare, device, NULL));
@@ -52,7 +54,7 @@ static void open_scene(scene *s, bool blocking)
     assert_ok(ph_malloc_pinned(&s->pinned, N, sizeof *s->pinned, s->other));
     assert_ok(ph_malloc_pinned(&s->doomed, N, sizeof *s->doomed, s->other));
     memset(s->pinned, 0, N * sizeof *s->pinned);
-    ph_graph_options keep = { .keep_graph = true };
+    ph_graph_options keep = {.keep_graph = true};
     assert_ok(ph_graph_create(&s->graph, NULL));
     assert_ok(ph_graph_create(&s->second, NULL));
     assert_ok(ph_graph_create(&s->ready, NULL));
@@ -62,7 +64,7 @@ static void open_scene(scene *s, bool blocking)
     assert_ok(ph_graph_capture(s->ready, s->other, NULL, one_kernel, s));
     assert_ok(ph_graph_capture(s->twin, s->other, NULL, one_kernel, s));
     assert_ok(ph_graph_capture(s->kept, s->other, NULL, one_kernel, s));
-    ph_event_options timing = { .timing = true }, external = { .external = true };
+    ph_event_options timing = {.timing = true}, external = {.external = true};
     assert_ok(ph_event_create(&s->plain, device, NULL));
     assert_ok(ph_event_create(&s->inside, device, NULL));
     assert_ok(ph_event_create(&s->outside_capture, device, NULL));
@@ -79,10 +81,11 @@ static void open_scene(scene *s, bool blocking)
 
 static void close_scene(scene *s)
 {
-    ph_graph *graphs[] = { s->graph, s->second, s->ready, s->twin, s->kept, s->merge };
+    ph_graph *graphs[] = {s->graph, s->second, s->ready, s->twin, s->kept, s->merge};
     for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
         ph_graph_destroy(graphs[i]);
-    ph_event *events[] = { s->plain, s->inside, s->inside_timed, s->outside_capture, s->external, s->timed[0], s->timed[1] };
+    ph_event *events[] = {s->plain,    s->inside,   s->inside_timed, s->outside_capture,
+                          s->external, s->timed[0], s->timed[1]};
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         ph_event_destroy(events[i]);
     ph_kernel_release(s->extra);
@@ -115,7 +118,7 @@ static ph_status copy_capturing(scene *s)
 }
 static ph_status copy_pageable(scene *s)
 {
-    int32_t pageable[N] = { 0 };
+    int32_t pageable[N] = {0};
     return ph_memcpy(s->memory, pageable, sizeof pageable, s->capturing);
 }
 static ph_status copy_other(scene *s)
@@ -314,15 +317,9 @@ static ph_status device_info(scene *s)
     ph_device_info info;
     return ph_device_get_info(&info, s->world.device);
 }
-static void host_kernel(const ph_block_range *range, const void *args)
-{
-    (void)range;
-    (void)args;
-}
 static ph_status kernel_create(scene *s)
 {
-    ph_kernel_source source = { .name = "extra", .host = host_kernel };
-    return ph_kernel_create(&s->extra, s->world.device, &source);
+    return ph_kernel_create(&s->extra, s->world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]);
 }
 static ph_status kernel_destroy(scene *s)
 {
@@ -381,7 +378,7 @@ static ph_status update(scene *s)
 }
 static ph_status set_launch(scene *s)
 {
-    struct t_fill_i32 args = { N, s->memory, 3 };
+    struct t_fill_i32 args = {N, s->memory, 3};
     ph_launch_config config = t_config(N);
     return ph_graph_node_set_launch(s->ready, 0, &config, &args, sizeof args);
 }
@@ -398,79 +395,80 @@ static const struct row_call {
     bool blocking, merge;
     size_t nodes;
 } row_calls[] = {
-    { PH__RULE_LAUNCH_CAPTURING, launch_capturing, false, false, 1 },
-    { PH__RULE_LAUNCH_OTHER, launch_other, false, false, 0 },
-    { PH__RULE_LAUNCH_LEGACY, launch_legacy, false, false, 0 },
-    { PH__RULE_LAUNCH_LEGACY_BLOCKING, launch_legacy, true, false, 0 },
-    { PH__RULE_COPY_CAPTURING, copy_capturing, false, false, 1 },
-    { PH__RULE_COPY_PAGEABLE_CAPTURING, copy_pageable, false, false, 0 },
-    { PH__RULE_COPY_OTHER, copy_other, false, false, 0 },
-    { PH__RULE_COPY_LEGACY_BLOCKING, copy_legacy, true, false, 0 },
-    { PH__RULE_FILL_CAPTURING, fill_capturing, false, false, 1 },
-    { PH__RULE_FILL_OTHER, fill_other, false, false, 0 },
-    { PH__RULE_FILL_LEGACY_BLOCKING, fill_legacy, true, false, 0 },
-    { PH__RULE_HOST_CAPTURING, host_capturing, false, false, 1 },
-    { PH__RULE_HOST_OTHER, host_other, false, false, 0 },
-    { PH__RULE_HOST_LEGACY_BLOCKING, host_legacy, true, false, 0 },
-    { PH__RULE_EVENT_CREATE, event_create, false, false, 0 },
-    { PH__RULE_EVENT_DESTROY, event_destroy, false, false, 0 },
-    { PH__RULE_EVENT_RECORD_CAPTURING, record_capturing, false, false, 0 },
-    { PH__RULE_EVENT_RECORD_OTHER, record_other, false, false, 0 },
-    { PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, record_legacy, true, false, 0 },
-    { PH__RULE_EVENT_QUERY_CAPTURED, query_captured, false, false, 0 },
-    { PH__RULE_EVENT_SYNC_CAPTURED, sync_captured, false, false, 0 },
-    { PH__RULE_EVENT_ELAPSED_CAPTURED, elapsed_captured, false, false, 0 },
-    { PH__RULE_EVENT_QUERY_OTHER, query_other, false, false, 0 },
-    { PH__RULE_EVENT_SYNC_OTHER, sync_other, false, false, 0 },
-    { PH__RULE_EVENT_ELAPSED_OTHER, elapsed_other, false, false, 0 },
-    { PH__RULE_WAIT_JOIN, wait_join, false, false, 1 },
-    { PH__RULE_WAIT_MERGE, wait_merge, false, true, 0 },
-    { PH__RULE_WAIT_ISOLATION, wait_isolation, false, false, 0 },
-    { PH__RULE_WAIT_LEGACY, wait_legacy, false, false, 0 },
-    { PH__RULE_WAIT_OTHER, wait_other, false, false, 0 },
-    { PH__RULE_WAIT_EXTERNAL, wait_external, false, false, 1 },
-    { PH__RULE_RECORD_EXTERNAL, record_external, false, false, 1 },
-    { PH__RULE_STREAM_CREATE, stream_create, false, false, 0 },
-    { PH__RULE_STREAM_DESTROY, stream_destroy, false, false, 0 },
-    { PH__RULE_STREAM_QUERY_CAPTURING, stream_query_capturing, false, false, 0 },
-    { PH__RULE_STREAM_SYNC_CAPTURING, stream_sync_capturing, false, false, 0 },
-    { PH__RULE_STREAM_QUERY_OTHER, stream_query_other, false, false, 0 },
-    { PH__RULE_STREAM_SYNC_OTHER, stream_sync_other, false, false, 0 },
-    { PH__RULE_DEVICE_SYNC, device_sync, false, false, 0 },
-    { PH__RULE_IS_CAPTURING, is_capturing, false, false, 0 },
-    { PH__RULE_PINNED_ALLOC, pinned_alloc, false, false, 0 },
-    { PH__RULE_PINNED_FREE, pinned_free, false, false, 0 },
-    { PH__RULE_SEGMENT_CREATE, segment_create, false, false, 0 },
-    { PH__RULE_SEGMENT_DESTROY, segment_destroy, false, false, 0 },
-    { PH__RULE_POINTER_INFO, pointer_info, false, false, 0 },
-    { PH__RULE_DEVICE_INFO, device_info, false, false, 0 },
-    { PH__RULE_KERNEL_CREATE, kernel_create, false, false, 0 },
-    { PH__RULE_KERNEL_DESTROY, kernel_destroy, false, false, 0 },
-    { PH__RULE_BEGIN_AGAIN, begin_again, false, false, 0 },
-    { PH__RULE_BEGIN_OTHER, begin_other, false, false, 0 },
-    { PH__RULE_BEGIN_LEGACY, begin_legacy, false, false, 0 },
-    { PH__RULE_END_WRONG_THREAD, end_wrong_thread, false, false, 0 },
-    { PH__RULE_INSTANTIATE, instantiate, false, false, 0 },
-    { PH__RULE_EXEC_LAUNCH_OTHER, replay_other, false, false, 0 },
-    { PH__RULE_EXEC_LAUNCH_CAPTURING, replay_capturing, false, false, 0 },
-    { PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING, replay_legacy, true, false, 0 },
-    { PH__RULE_EXEC_UPDATE, update, false, false, 0 },
-    { PH__RULE_EXEC_ENABLE, set_enabled, false, false, 0 },
-    { PH__RULE_GRAPH_DESTROY, destroy_graph, false, false, 0 },
-    { PH__RULE_EXEC_SET, set_launch, false, false, 0 },
-    { PH__RULE_EXEC_DESTROY, reset_ready, false, false, 0 },
+    {PH__RULE_LAUNCH_CAPTURING, launch_capturing, false, false, 1},
+    {PH__RULE_LAUNCH_OTHER, launch_other, false, false, 0},
+    {PH__RULE_LAUNCH_LEGACY, launch_legacy, false, false, 0},
+    {PH__RULE_LAUNCH_LEGACY_BLOCKING, launch_legacy, true, false, 0},
+    {PH__RULE_COPY_CAPTURING, copy_capturing, false, false, 1},
+    {PH__RULE_COPY_PAGEABLE_CAPTURING, copy_pageable, false, false, 0},
+    {PH__RULE_COPY_OTHER, copy_other, false, false, 0},
+    {PH__RULE_COPY_LEGACY_BLOCKING, copy_legacy, true, false, 0},
+    {PH__RULE_FILL_CAPTURING, fill_capturing, false, false, 1},
+    {PH__RULE_FILL_OTHER, fill_other, false, false, 0},
+    {PH__RULE_FILL_LEGACY_BLOCKING, fill_legacy, true, false, 0},
+    {PH__RULE_HOST_CAPTURING, host_capturing, false, false, 1},
+    {PH__RULE_HOST_OTHER, host_other, false, false, 0},
+    {PH__RULE_HOST_LEGACY_BLOCKING, host_legacy, true, false, 0},
+    {PH__RULE_EVENT_CREATE, event_create, false, false, 0},
+    {PH__RULE_EVENT_DESTROY, event_destroy, false, false, 0},
+    {PH__RULE_EVENT_RECORD_CAPTURING, record_capturing, false, false, 0},
+    {PH__RULE_EVENT_RECORD_OTHER, record_other, false, false, 0},
+    {PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, record_legacy, true, false, 0},
+    {PH__RULE_EVENT_QUERY_CAPTURED, query_captured, false, false, 0},
+    {PH__RULE_EVENT_SYNC_CAPTURED, sync_captured, false, false, 0},
+    {PH__RULE_EVENT_ELAPSED_CAPTURED, elapsed_captured, false, false, 0},
+    {PH__RULE_EVENT_QUERY_OTHER, query_other, false, false, 0},
+    {PH__RULE_EVENT_SYNC_OTHER, sync_other, false, false, 0},
+    {PH__RULE_EVENT_ELAPSED_OTHER, elapsed_other, false, false, 0},
+    {PH__RULE_WAIT_JOIN, wait_join, false, false, 1},
+    {PH__RULE_WAIT_MERGE, wait_merge, false, true, 0},
+    {PH__RULE_WAIT_ISOLATION, wait_isolation, false, false, 0},
+    {PH__RULE_WAIT_LEGACY, wait_legacy, false, false, 0},
+    {PH__RULE_WAIT_OTHER, wait_other, false, false, 0},
+    {PH__RULE_WAIT_EXTERNAL, wait_external, false, false, 1},
+    {PH__RULE_RECORD_EXTERNAL, record_external, false, false, 1},
+    {PH__RULE_STREAM_CREATE, stream_create, false, false, 0},
+    {PH__RULE_STREAM_DESTROY, stream_destroy, false, false, 0},
+    {PH__RULE_STREAM_QUERY_CAPTURING, stream_query_capturing, false, false, 0},
+    {PH__RULE_STREAM_SYNC_CAPTURING, stream_sync_capturing, false, false, 0},
+    {PH__RULE_STREAM_QUERY_OTHER, stream_query_other, false, false, 0},
+    {PH__RULE_STREAM_SYNC_OTHER, stream_sync_other, false, false, 0},
+    {PH__RULE_DEVICE_SYNC, device_sync, false, false, 0},
+    {PH__RULE_IS_CAPTURING, is_capturing, false, false, 0},
+    {PH__RULE_PINNED_ALLOC, pinned_alloc, false, false, 0},
+    {PH__RULE_PINNED_FREE, pinned_free, false, false, 0},
+    {PH__RULE_SEGMENT_CREATE, segment_create, false, false, 0},
+    {PH__RULE_SEGMENT_DESTROY, segment_destroy, false, false, 0},
+    {PH__RULE_POINTER_INFO, pointer_info, false, false, 0},
+    {PH__RULE_DEVICE_INFO, device_info, false, false, 0},
+    {PH__RULE_KERNEL_CREATE, kernel_create, false, false, 0},
+    {PH__RULE_KERNEL_DESTROY, kernel_destroy, false, false, 0},
+    {PH__RULE_BEGIN_AGAIN, begin_again, false, false, 0},
+    {PH__RULE_BEGIN_OTHER, begin_other, false, false, 0},
+    {PH__RULE_BEGIN_LEGACY, begin_legacy, false, false, 0},
+    {PH__RULE_END_WRONG_THREAD, end_wrong_thread, false, false, 0},
+    {PH__RULE_INSTANTIATE, instantiate, false, false, 0},
+    {PH__RULE_EXEC_LAUNCH_OTHER, replay_other, false, false, 0},
+    {PH__RULE_EXEC_LAUNCH_CAPTURING, replay_capturing, false, false, 1},
+    {PH__RULE_CHILD, replay_capturing, false, false, 1},
+    {PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING, replay_legacy, true, false, 0},
+    {PH__RULE_EXEC_UPDATE, update, false, false, 0},
+    {PH__RULE_EXEC_ENABLE, set_enabled, false, false, 0},
+    {PH__RULE_GRAPH_DESTROY, destroy_graph, false, false, 0},
+    {PH__RULE_EXEC_SET, set_launch, false, false, 0},
+    {PH__RULE_EXEC_DESTROY, reset_ready, false, false, 0},
 };
 
 static void begin_captures(scene *s, const struct row_call *row, ph_capture_mode mode)
 {
     if (row->merge) {
-        ph_capture_options relaxed = { .mode = PH_CAPTURE_RELAXED };
+        ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
         assert_ok(ph_graph_capture_begin(s->merge, s->spare, &relaxed));
         assert_ok(t_fill(&s->world, s->spare, s->memory, N, 1));
         assert_ok(ph_event_record(s->outside_capture, s->spare));
         s->merge_open = true;
     }
-    ph_capture_options options = { .mode = mode };
+    ph_capture_options options = {.mode = mode};
     assert_ok(ph_graph_capture_begin(s->graph, s->capturing, &options));
     assert_ok(launch_capturing(s));
     assert_ok(ph_event_record(s->inside, s->capturing));
@@ -513,10 +511,11 @@ static void check_outcome(const struct row_call *row, const outcome *o, int expe
     }
     int number = expected % PH__KEEPS;
     if (o->status == PH_OK || o->error.native_code != number)
-        fail_msg("%s: %s: wanted %d, got status %d, native %d: %s", ph__rules[row->rule].id, where, number, (int)o->status,
-                 o->error.native_code, o->error.message);
+        fail_msg("%s: %s: wanted %d, got status %d, native %d: %s", ph__rules[row->rule].id, where, number,
+                 (int)o->status, o->error.native_code, o->error.message);
     if (strlen(o->error.message) < 20)
-        fail_msg("%s: %s: the message says nothing: \"%s\"", ph__rules[row->rule].id, where, o->error.message);
+        fail_msg("%s: %s: the message says nothing: \"%s\"", ph__rules[row->rule].id, where,
+                 o->error.message);
 }
 
 /* The capture must have survived: it takes one more node and ends well, with the nodes that were recorded. */
@@ -531,7 +530,8 @@ static void check_survival(scene *s, const struct row_call *row, int expected)
         fail_msg("%s: %zu nodes, expected %zu", ph__rules[row->rule].id, ph_record_node_count(record), nodes);
     if (s->merge_open)
         assert_ok(ph_graph_capture_end(s->merge, PH_OK));
-    assert_ok(ph_device_synchronize(s->world.device)); /* whatever was allowed to run writes the same memory */
+    assert_ok(
+        ph_device_synchronize(s->world.device)); /* whatever was allowed to run writes the same memory */
     assert_ok(ph_graph_replay(s->graph, s->other));
     assert_ok(ph_stream_synchronize(s->other));
 }
@@ -561,7 +561,7 @@ static void walk(bool same_thread, ph_capture_mode mode)
         scene s;
         open_scene(&s, row->blocking);
         begin_captures(&s, row, mode);
-        outcome o = { .s = &s, .call = row->call };
+        outcome o = {.s = &s, .call = row->call};
         call_on(&o, same_thread);
         int expected = ph__rules[row->rule].public_[same_thread ? 0 : 1][mode];
         if (row->rule == PH__RULE_END_WRONG_THREAD) {
@@ -626,10 +626,10 @@ static void exchanged_thread_mode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_has_a_call),    cmocka_unit_test(same_thread_global),
+        cmocka_unit_test(every_row_has_a_call),     cmocka_unit_test(same_thread_global),
         cmocka_unit_test(same_thread_thread_local), cmocka_unit_test(same_thread_relaxed),
-        cmocka_unit_test(other_thread_global),     cmocka_unit_test(other_thread_thread_local),
-        cmocka_unit_test(other_thread_relaxed),    cmocka_unit_test(exchanged_thread_mode),
+        cmocka_unit_test(other_thread_global),      cmocka_unit_test(other_thread_thread_local),
+        cmocka_unit_test(other_thread_relaxed),     cmocka_unit_test(exchanged_thread_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

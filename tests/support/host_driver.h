@@ -36,6 +36,10 @@ struct add_args {
     int32_t at, scale, value;
 };
 
+#define ADD_CUDA(name)                                                                                       \
+    "extern \"C\" __global__ void " name "(int *words, int at, int scale, int value)\n"                      \
+    "{ words[at] = (int)((unsigned)words[at] * (unsigned)scale + (unsigned)value); }\n"
+
 static inline void add_body(const ph_block_range *range, const void *args)
 {
     const struct add_args *add = args;
@@ -48,7 +52,8 @@ static inline void world_open(world *w, uint64_t chaos_seed)
 {
     const ph__drv_device_options options = {
         .threads = 2, .chaos_seed = chaos_seed, .memory_bytes = 64u << 20};
-    const ph_kernel_source source = {.name = "add", .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {
+        .name = "add", .cuda = ADD_CUDA("add"), .host = add_body, .args_size = sizeof(struct add_args)};
     void *memory = NULL;
     memset(w, 0, sizeof *w);
     assert_int_equal(drv->device_open(&w->device, 0, &options), 0);

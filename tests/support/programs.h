@@ -53,8 +53,8 @@ typedef struct t_contents {
 void t_contents_make(t_contents *contents, const t_program *program, int runs);
 void t_contents_free(t_contents *contents);
 
-/* A program bound to a device. racy: the kernels access memory by relaxed atomics, for programs that are
- * wrong on purpose. */
+/* A program bound to a device; NULL names the one under test. racy: the host's kernels access memory by relaxed
+ * atomics, for programs that are wrong on purpose. */
 typedef struct t_bound {
     const t_program *program;
     ph_device *device;

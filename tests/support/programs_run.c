@@ -4,32 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mix_args {
-    uint64_t n;
-    const uint32_t *x;
-    uint32_t *y;
-    uint32_t value, shift;
-};
-
-static void mix(const ph_block_range *range, const void *args)
-{
-    const struct mix_args *p = args;
-    uint64_t end = range->end * range->block[0];
-    for (uint64_t i = range->begin * range->block[0]; i < end && i < p->n; i++)
-        p->y[i] = 31 * p->y[i] + p->x[(i + p->shift) % p->n] + p->value;
-}
-
-static void mix_racy(const ph_block_range *range, const void *args)
-{
-    const struct mix_args *p = args;
-    uint64_t end = range->end * range->block[0];
-    for (uint64_t i = range->begin * range->block[0]; i < end && i < p->n; i++) {
-        uint32_t x = __atomic_load_n(&p->x[(i + p->shift) % p->n], __ATOMIC_RELAXED);
-        uint32_t y = __atomic_load_n(&p->y[i], __ATOMIC_RELAXED);
-        __atomic_store_n(&p->y[i], 31 * y + x + p->value, __ATOMIC_RELAXED);
-    }
-}
-
 static void host_call(void *user)
 {
     const struct t_host_call *call = user;
@@ -39,16 +13,12 @@ static void host_call(void *user)
 
 void t_bind(t_bound *bound, const t_program *program, const char *device, bool racy)
 {
-    static const ph_param params[] = {PH_PARAM(struct mix_args, x, PH_PARAM_ADDRESS),
-                                      PH_PARAM(struct mix_args, y, PH_PARAM_ADDRESS)};
-    ph_kernel_source source = {.name = "mix", .args_size = sizeof(struct mix_args)};
-    source.host = racy ? mix_racy : mix;
-    source.params = params;
-    source.param_count = 2;
     memset(bound, 0, sizeof *bound);
     bound->program = program;
-    assert_ok(ph_device_open(&bound->device, device, NULL));
-    assert_ok(ph_kernel_create(&bound->mix, bound->device, &source));
+    t_register_kernels();
+    assert_ok(ph_device_open(&bound->device, device ? device : t_device_name(), NULL));
+    assert_ok(ph_kernel_create(&bound->mix, bound->device,
+                               &t_kernel_sources[racy ? T_KERNEL_MIX_RACY : T_KERNEL_MIX]));
     for (int i = 0; i < T_STREAMS; i++)
         assert_ok(ph_stream_create(&bound->streams[i], bound->device, NULL));
     for (int i = 0; i < T_EVENTS; i++)
@@ -86,8 +56,8 @@ void t_bound_start(t_bound *bound)
 
 static ph_status launch_mix(t_bound *bound, const t_step *step, ph_stream *stream)
 {
-    struct mix_args args = {bound->program->n, bound->slots[step->src], bound->slots[step->dst], step->value,
-                            step->shift};
+    struct t_mix args = {bound->program->n, bound->slots[step->src], bound->slots[step->dst], step->value,
+                         step->shift};
     ph_launch_config config = {.block = {64, 1, 1}};
     config.grid[0] = (uint32_t)((args.n + 63) / 64);
     return ph_launch(stream, bound->mix, &config, &args, sizeof args);

@@ -48,11 +48,20 @@ void t_scene_close(t_scene *scene)
 
 static const char *running = "";
 
-void t_same(const int32_t *y, size_t n, int32_t value)
+void t_same_host(const int32_t *y, size_t n, int32_t value)
 {
     for (size_t i = 0; i < n; i++)
         if (y[i] != value)
             fail_msg("%s: element %zu is %d, not %d", running, i, (int)y[i], (int)value);
+}
+
+ph_status t_same(ph_stream *stream, const int32_t *y, size_t n, int32_t value)
+{
+    int32_t host[T_SCENE_N];
+    PH_TRY(ph_memcpy(host, y, n * sizeof *host, stream));
+    PH_TRY(ph_stream_synchronize(stream));
+    t_same_host(host, n, value);
+    return PH_OK;
 }
 
 /* One run with the fault at n; whether it was reached. */
@@ -110,6 +119,7 @@ int64_t t_sweep(const t_scenario *scenario, const t_fault *fault, const char *de
 void t_sweep_all(const t_scenario *scenarios, const t_fault *fault, const char *device)
 {
     int64_t faults = 0;
+    t_hold_context();
     t_log_start();
     for (; scenarios->name; scenarios++)
         faults += t_sweep(scenarios, fault, device);

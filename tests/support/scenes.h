@@ -24,7 +24,7 @@ typedef struct t_scene {
     atomic_int segments;           /* that a custom source gave out and has not got back */
 } t_scene;
 
-/* prepare: what to do with the fresh device before anything is allocated on it; may be NULL. */
+/* name: of the device, NULL for the one under test. prepare: what to do with the fresh device before anything is allocated on it; may be NULL. */
 void t_scene_open(t_scene *scene, const char *name, void (*prepare)(ph_device *device));
 void t_scene_close(t_scene *scene);
 
@@ -69,6 +69,9 @@ void t_sweep_all(const t_scenario *scenarios, const t_fault *fault, const char *
             goto out;                                                                                        \
         }                                                                                                    \
     } while (0)
-/* Reads memory of the host device directly: the caller has synchronized. */
-void t_same(const int32_t *y, size_t n, int32_t value);
+/* Fails the test unless each of at most T_SCENE_N elements is `value`; they are copied back over the stream, and it is that
+ * which may fail. */
+ph_status t_same(ph_stream *stream, const int32_t *y, size_t n, int32_t value);
+/* The same of memory of the host: pageable, or pinned and synchronized. */
+void t_same_host(const int32_t *y, size_t n, int32_t value);
 #endif

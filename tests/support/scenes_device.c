@@ -14,12 +14,12 @@ static ph_status open_device(t_scene *s)
     ph_stream *stream = NULL;
     int32_t *memory = NULL;
     (void)s;
-    T_GO_OUT(device, ph_device_open(&device, "host:threads=2", NULL));
+    T_GO_OUT(device, ph_device_open(&device, t_device_name(), NULL));
     T_GO_OUT(stream, ph_stream_create(&stream, device, NULL));
     T_GO_OUT(memory, PH_NEW(&memory, N, stream));
     T_GO(ph_memset_u32(memory, 5, N, stream));
     T_GO(ph_stream_synchronize(stream));
-    t_same(memory, N, 5);
+    T_GO(t_same(stream, memory, N, 5));
 out:
     ph_free(memory, NULL);
     ph_stream_destroy(stream);
@@ -39,7 +39,7 @@ static ph_status streams(t_scene *s)
     T_GO(t_add(&s->world, blocking, s->x, s->x, N, 1));
     T_GO(t_add(&s->world, ph_device_default_stream(s->world.device), s->x, s->x, N, 1));
     T_GO(ph_stream_synchronize(ph_device_default_stream(s->world.device)));
-    t_same(s->x, N, 3);
+    T_GO(t_same(s->a, s->x, N, 3));
 out:
     ph_stream_destroy(plain);
     ph_stream_destroy(blocking);
@@ -66,41 +66,26 @@ static ph_status events(t_scene *s)
     assert_true(done);
     T_GO(ph_event_elapsed(&ms, timed, s->stop));
     assert_true(ms >= 0);
-    t_same(s->y, N, 7);
+    T_GO(t_same(s->a, s->y, N, 7));
 out:
     ph_event_destroy(plain);
     ph_event_destroy(timed);
     return status;
 }
 
-static void negate(const ph_block_range *range, const void *args)
-{
-    const struct t_add_i32 *p = args;
-    int32_t *scratch = range->shared;
-    for (uint64_t i = range->begin; i < range->end && i < p->n; i++) {
-        *scratch = p->x[i];
-        p->y[i] = p->value - *scratch;
-    }
-}
-
 static ph_status kernels(t_scene *s)
 {
-    static const ph_param params[] = {PH_PARAM(struct t_add_i32, x, PH_PARAM_ADDRESS),
-                                      PH_PARAM(struct t_add_i32, y, PH_PARAM_ADDRESS)};
-    ph_kernel_source source = {.name = "negate", .host = negate, .args_size = sizeof(struct t_add_i32)};
-    source.params = params;
-    source.param_count = 2;
     ph_status status;
     ph_kernel *kernel = NULL;
     ph_launch_config config = {.grid = {N, 1, 1}, .shared_bytes = 64};
     struct t_add_i32 args = {N, s->x, s->y, 10};
-    T_GO_OUT(kernel, ph_kernel_create(&kernel, s->world.device, &source));
+    T_GO_OUT(kernel, ph_kernel_create(&kernel, s->world.device, &t_kernel_sources[T_KERNEL_NEGATE]));
     T_GO(ph_memset_u32(s->x, 4, N, s->a));
     T_GO(ph_launch(s->a, kernel, &config, &args, sizeof args));
     ph_kernel_release(kernel); /* the launch keeps what it needs */
     kernel = NULL;
     T_GO(ph_stream_synchronize(s->a));
-    t_same(s->y, N, 6);
+    T_GO(t_same(s->a, s->y, N, 6));
 out:
     ph_kernel_release(kernel);
     return status;
@@ -117,7 +102,7 @@ static ph_status launches(t_scene *s)
     PH_TRY(t_add(&s->world, s->b, s->x, s->y, N, 4));
     PH_TRY(ph_stream_query(&done, s->b));
     PH_TRY(ph_stream_synchronize(s->b));
-    t_same(s->y, N, 47);
+    PH_TRY(t_same(s->b, s->y, N, 47));
     return PH_OK;
 }
 
@@ -132,9 +117,9 @@ static ph_status copies(t_scene *s)
     PH_TRY(ph_memcpy(s->x, s->pinned, sizeof s->pageable, s->a)); /* pinned to device */
     memset(s->pageable, 0, sizeof s->pageable);
     PH_TRY(ph_memcpy(s->pageable, s->x, sizeof s->pageable, s->a)); /* device to pageable: waits */
-    t_same(s->pageable, N, 21);
+    t_same_host(s->pageable, N, 21);
     PH_TRY(ph_stream_synchronize(s->a));
-    t_same(s->pinned, N, 21);
+    t_same_host(s->pinned, N, 21);
     return PH_OK;
 }
 
@@ -144,9 +129,9 @@ static ph_status fills(t_scene *s)
     PH_TRY(ph_memset_u32(s->y, 77, N, s->a));
     PH_TRY(ph_memset_u32(s->pinned, 78, N, s->b));
     PH_TRY(ph_device_synchronize(s->world.device));
-    t_same(s->x, N, 0x01010101);
-    t_same(s->y, N, 77);
-    t_same(s->pinned, N, 78);
+    PH_TRY(t_same(s->a, s->x, N, 0x01010101));
+    PH_TRY(t_same(s->a, s->y, N, 77));
+    t_same_host(s->pinned, N, 78);
     return PH_OK;
 }
 

@@ -14,8 +14,7 @@ static ph_status use(t_scene *s, int32_t *block, int32_t value)
 {
     PH_TRY(ph_memset_u32(block, (uint32_t)value, N, s->a));
     PH_TRY(ph_stream_synchronize(s->a));
-    t_same(block, N, value);
-    return PH_OK;
+    return t_same(s->a, block, N, value);
 }
 
 static ph_status miss_and_hit(t_scene *s)
@@ -45,7 +44,7 @@ static ph_status many_small(t_scene *s)
         T_GO_OUT(blocks[i], ph_malloc(&blocks[i], N + (size_t)i * 37, sizeof(int32_t), i % 3 ? s->a : s->b));
     T_GO(use(s, blocks[0], 4));
     T_GO(use(s, blocks[MANY - 1], 5));
-    t_same(blocks[0], N, 4);
+    T_GO(t_same(s->a, blocks[0], N, 4));
 out:
     for (int i = 0; i < MANY; i += 2)
         ph_free(blocks[i], NULL);
@@ -68,7 +67,7 @@ static ph_status pinned_blocks(t_scene *s)
     T_GO_OUT(again, ph_malloc_pinned(&again, N, sizeof(int32_t), s->a));
     T_GO(use(s, again, 7));
     T_GO(ph_stream_synchronize(s->b));
-    t_same(s->x, N, 6);
+    T_GO(t_same(s->b, s->x, N, 6));
 out:
     ph_free_pinned(block, NULL);
     ph_free_pinned(again, NULL);
@@ -94,7 +93,7 @@ static ph_status recorded_streams(t_scene *s)
     }
     T_GO(ph_stream_synchronize(s->a));
     T_GO(ph_stream_synchronize(s->b));
-    t_same(s->y, N, 9);
+    T_GO(t_same(s->b, s->y, N, 9));
 out:
     ph_free(block, NULL);
     for (int i = 0; i < 8; i++)
@@ -267,7 +266,7 @@ static ph_status borrowed_memory(t_scene *s)
     ph_pool_options options = {.use_on_oom = true};
     bool routed = false;
     (void)s;
-    T_GO_OUT(device, ph_device_open(&device, "host:threads=2,memory=64m", NULL));
+    T_GO_OUT(device, t_open_small(&device, 64u << 20));
     T_GO_OUT(stream, ph_stream_create(&stream, device, NULL));
     T_GO_OUT(pool, ph_pool_create(&pool, device, &options));
     T_GO(ph_pool_begin(pool));

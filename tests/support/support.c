@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/support.c: the shared helpers: asserts, the device with its kernels, reading back, gates, the
- * log. */
+/* tests/support/support.c: the shared helpers: asserts, the device under test, reading back, gates, the log. */
 #include "support/support.h"
 #include "base/sync.h"
+#include "fake/fake_cuda.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,85 +30,96 @@ bool t_nightly(void)
     return tier && strcmp(tier, "nightly") == 0;
 }
 
-/* ---- kernels ---- */
-/* The elements of a range of blocks: [*begin, *end), cut at n. */
-static void elements(const ph_block_range *range, uint64_t n, uint64_t *begin, uint64_t *end)
+/* ---- the device under test ---- */
+static const char host_name[] = "host:threads=2";
+
+/* What the CUDA functions of the tests' kernels do where the software libcuda runs them. */
+static void register_kernels(void)
 {
-    *begin = range->begin * range->block[0];
-    *end = range->end * range->block[0];
-    *begin = *begin < n ? *begin : n;
-    *end = *end < n ? *end : n;
+    for (int id = 0; id < T_KERNELS; id++)
+        fake_cuda_register(&t_kernel_sources[id]);
 }
 
-static void fill_i32(const ph_block_range *range, const void *args)
+const char *t_device_name(void)
 {
-    const struct t_fill_i32 *p = args;
-    uint64_t i, end;
-    for (elements(range, p->n, &i, &end); i < end; i++)
-        p->y[i] = p->value;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *name = getenv("PH_TEST_DEVICE");
+    if (!name || !*name)
+        return host_name;
+    if (strncmp(name, "cuda", 4) == 0)
+        (void)pthread_once(&once, register_kernels);
+    return name;
 }
 
-static void add_i32(const ph_block_range *range, const void *args)
+bool t_on_host(void)
 {
-    const struct t_add_i32 *p = args;
-    uint64_t i, end;
-    for (elements(range, p->n, &i, &end); i < end; i++)
-        p->y[i] = p->x[i] + p->value;
+    const char *name = t_device_name();
+    return strncmp(name, "host", 4) == 0 && (name[4] == '\0' || name[4] == ':');
 }
 
-static void fill_f32(const ph_block_range *range, const void *args)
+void t_host_only(const char *reason)
 {
-    const struct t_fill_f32 *p = args;
-    uint64_t i, end;
-    for (elements(range, p->n, &i, &end); i < end; i++)
-        p->y[i] = p->value;
+    if (t_on_host())
+        return;
+    print_message("skipped: %s\n", reason);
+    skip();
 }
 
-static void axpy_f32(const ph_block_range *range, const void *args)
+ph_status t_open_small(ph_device **out, size_t memory_bytes)
 {
-    const struct t_axpy_f32 *p = args;
-    uint64_t i, end;
-    for (elements(range, p->n, &i, &end); i < end; i++)
-        p->y[i] += p->a * p->x[i];
+    ph_device_options options = {.host_memory_bytes = t_on_host() ? memory_bytes : 0};
+    ph_status status = ph_device_open(out, t_device_name(), &options);
+    if (status == PH_OK && !t_on_host())
+        status = ph_memory_set_limit(*out, memory_bytes);
+    if (status != PH_OK) {
+        ph_device_release(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
-static ph_kernel *kernel(ph_device *device, const char *name, ph_host_kernel_fn fn, size_t args_size,
-                         const ph_param *params, size_t count)
+ph_status t_shortage(void)
 {
-    ph_kernel_source source = {0};
-    source.name = name;
-    source.host = fn;
-    source.args_size = args_size;
-    source.params = params;
-    source.param_count = count;
+    return t_on_host() ? PH_ERROR_DEVICE_MEMORY : PH_ERROR_POOL_LIMIT;
+}
+
+const char *t_shortage_words(void)
+{
+    return t_on_host() ? "out of memory" : "the device's limit";
+}
+
+/* ---- a world ---- */
+static ph_kernel *kernel(ph_device *device, t_kernel_id id)
+{
     ph_kernel *out;
-    assert_ok(ph_kernel_create(&out, device, &source));
+    assert_ok(ph_kernel_create(&out, device, &t_kernel_sources[id]));
     return out;
 }
 
-#define VALUE(type, member)   PH_PARAM(struct type, member, PH_PARAM_VALUE)
-#define ADDRESS(type, member) PH_PARAM(struct type, member, PH_PARAM_ADDRESS)
-#define KERNEL(world, name)                                                                                  \
-    kernel((world)->device, #name, name, sizeof(struct t_##name), name##_params,                             \
-           sizeof name##_params / sizeof name##_params[0])
+void t_open_world(t_world *world, ph_device *device)
+{
+    memset(world, 0, sizeof *world);
+    world->device = device;
+    t_register_kernels();
+    assert_ok(ph_stream_create(&world->stream, device, NULL));
+    world->fill_i32 = kernel(device, T_KERNEL_FILL_I32);
+    world->add_i32 = kernel(device, T_KERNEL_ADD_I32);
+    world->fill_f32 = kernel(device, T_KERNEL_FILL_F32);
+    world->axpy_f32 = kernel(device, T_KERNEL_AXPY_F32);
+}
 
 void t_open(t_world *world, const char *name)
 {
-    static const ph_param fill_i32_params[] = {VALUE(t_fill_i32, n), ADDRESS(t_fill_i32, y),
-                                               VALUE(t_fill_i32, value)};
-    static const ph_param add_i32_params[] = {VALUE(t_add_i32, n), ADDRESS(t_add_i32, x),
-                                              ADDRESS(t_add_i32, y), VALUE(t_add_i32, value)};
-    static const ph_param fill_f32_params[] = {VALUE(t_fill_f32, n), ADDRESS(t_fill_f32, y),
-                                               VALUE(t_fill_f32, value)};
-    static const ph_param axpy_f32_params[] = {VALUE(t_axpy_f32, n), ADDRESS(t_axpy_f32, x),
-                                               ADDRESS(t_axpy_f32, y), VALUE(t_axpy_f32, a)};
-    memset(world, 0, sizeof *world);
-    assert_ok(ph_device_open(&world->device, name ? name : "host:threads=2", NULL));
-    assert_ok(ph_stream_create(&world->stream, world->device, NULL));
-    world->fill_i32 = KERNEL(world, fill_i32);
-    world->add_i32 = KERNEL(world, add_i32);
-    world->fill_f32 = KERNEL(world, fill_f32);
-    world->axpy_f32 = KERNEL(world, axpy_f32);
+    ph_device *device;
+    assert_ok(ph_device_open(&device, name ? name : t_device_name(), NULL));
+    t_open_world(world, device);
+}
+
+void t_open_with(t_world *world, const ph_device_options *options)
+{
+    ph_device *device;
+    assert_ok(ph_device_open(&device, t_device_name(), options));
+    t_open_world(world, device);
 }
 
 void t_close(t_world *world)

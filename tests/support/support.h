@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "support/kernels.h"
 #include <phonograph/phonograph.h>
 #include <stdatomic.h>
 
@@ -28,39 +29,33 @@ void t_check(ph_status got, ph_status want, const char *part, const char *expres
 /* PH_TEST_TIER=nightly asks for the long form of a test. */
 bool t_nightly(void);
 
-/* ---- a host device with two worker threads, a stream, and kernels ---- open NULL names "host:threads=2".
- * Fails the test on error. */
+/* ---- the device under test ---- "host:threads=2", or what PH_TEST_DEVICE names: "cuda", say. Tests of the library run on
+ * it; those of the host device's own doing name that one. */
+const char *t_device_name(void);
+bool t_on_host(void);
+/* For tests that the host device alone can run: where another one is tested, says so ("skipped: reason") and skips. */
+void t_host_only(const char *reason);
+
+/* Before many opens in a row: a GPU's context, which takes a tenth of a second to make, then stays until the process ends. */
+void t_hold_context(void);
+
+/* A device under test that has about so much memory: on the host by its setting, elsewhere by ph_memory_set_limit. On
+ * failure *out is NULL. */
+ph_status t_open_small(ph_device **out, size_t memory_bytes);
+/* What a request beyond that gives, and what its message says. */
+ph_status t_shortage(void);
+const char *t_shortage_words(void);
+
+/* ---- a device, a stream, and kernels ---- name NULL: the device under test. Fails the test on error. */
 typedef struct t_world {
     ph_device *device;
     ph_stream *stream;
     ph_kernel *fill_i32, *add_i32, *fill_f32, *axpy_f32;
 } t_world;
 void t_open(t_world *world, const char *name);
-void t_close(t_world *world); /* zeroes it */
-
-/* Argument structs of the kernels, all typed, one element an iteration, any grid. */
-struct t_fill_i32 {
-    uint64_t n;
-    int32_t *y;
-    int32_t value;
-};
-struct t_add_i32 { /* y = x + value; y may be x */
-    uint64_t n;
-    const int32_t *x;
-    int32_t *y;
-    int32_t value;
-};
-struct t_fill_f32 {
-    uint64_t n;
-    float *y;
-    float value;
-};
-struct t_axpy_f32 { /* y += a x */
-    uint64_t n;
-    const float *x;
-    float *y;
-    float a;
-};
+void t_open_with(t_world *world, const ph_device_options *options); /* the device under test, with options */
+void t_open_world(t_world *world, ph_device *device);               /* takes the device over */
+void t_close(t_world *world);                                       /* zeroes it */
 
 /* Launches with 256 threads a block; for bodies of captures too, so they return the status. */
 ph_status t_fill(const t_world *world, ph_stream *stream, int32_t *y, size_t n, int32_t value);

@@ -29,6 +29,9 @@ static void numbers_have_names_and_meanings(void **state)
         {907, "CUDA_ERROR_CAPTURED_EVENT"},
         {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD"},
         {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+        {719, "CUDA_ERROR_LAUNCH_FAILED"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         assert_string_equal(ph__result_name(known[i].number), known[i].name);
@@ -81,6 +84,29 @@ static void a_failure_says_what_was_called_and_why(void **state)
     assert_int_equal(ph_error_last()->native_code, 2);
 }
 
+/* After these the device is lost, and the message says so; the others of that range are harmless. */
+static void some_failures_are_for_good(void **state)
+{
+    (void)state;
+    static const int sticky[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 911};
+    static const int passing[] = {0,   1,   2,   201, 400, 600, 701, 703, 704,
+                                  709, 712, 713, 720, 801, 900, 910, 999, -1};
+    for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++) {
+        assert_true(ph__result_is_sticky(sticky[i]));
+        assert_string_not_equal(ph__result_name(sticky[i]), ph__result_name(12345));
+        assert_int_equal(ph__driver_fail(sticky[i], "cuStreamSynchronize", "wait"), PH_ERROR_DEVICE);
+        assert_non_null(strstr(ph_error_last()->message,
+                               "); the device is lost: destroying works, every other call "
+                               "fails until the process ends"));
+    }
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
+        assert_false(ph__result_is_sticky(passing[i]));
+        (void)ph__driver_fail(passing[i], "cuStreamSynchronize", "wait");
+        if (passing[i] != 0)
+            assert_null(strstr(ph_error_last()->message, "lost"));
+    }
+}
+
 static void *other_thread(void *argument)
 {
     (void)argument;
@@ -124,8 +150,8 @@ static void drivers_are_listed(void **state)
 
 /* ---- faults ---- */
 
-/* Calls every fallible entry with nothing: none of them may reach the driver. */
-static int64_t call_all(const ph__driver *d, int (*check)(int result))
+/* Calls every fallible entry with nothing: none of them may reach the driver, but for those that free. */
+static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*check)(int result))
 {
     int64_t n = 0;
 #define CALL(expression) (assert_int_equal(check(d->expression), 0), n++)
@@ -136,6 +162,8 @@ static int64_t call_all(const ph__driver *d, int (*check)(int result))
     CALL(stream_synchronize(NULL));
     CALL(stream_query(NULL));
     CALL(stream_wait_event(NULL, NULL, 0));
+    CALL(stream_wrap(NULL, NULL, NULL, NULL, NULL));
+    CALL(stream_ordinal(NULL, NULL));
     CALL(event_create(NULL, NULL, 0));
     CALL(event_record(NULL, NULL, 0));
     CALL(event_query(NULL));
@@ -143,19 +171,23 @@ static int64_t call_all(const ph__driver *d, int (*check)(int result))
     CALL(event_elapsed(NULL, NULL, NULL));
     CALL(segment_create(NULL, NULL, 0));
     CALL(plain_alloc(NULL, NULL, 0));
-    CALL(plain_free(NULL, NULL));
+    CALL(plain_free(freeing, NULL));
     CALL(pinned_alloc(NULL, NULL, 0));
-    CALL(pinned_free(NULL, NULL));
+    CALL(pinned_free(freeing, NULL));
     CALL(pointer_info(NULL, NULL, NULL));
     CALL(kernel_create(NULL, NULL, NULL));
+    CALL(kernel_wrap(NULL, NULL, NULL, NULL, NULL));
     CALL(launch(NULL, NULL, NULL));
     CALL(copy(NULL, NULL));
     CALL(fill(NULL, NULL));
     CALL(host(NULL, NULL));
     CALL(copy_sync(NULL, NULL));
+    CALL(child(NULL, NULL));
     CALL(capture_begin(NULL, PH_CAPTURE_GLOBAL));
     CALL(capture_end(NULL, NULL));
     CALL(capture_get(NULL, NULL));
+    CALL(capture_id(NULL, NULL));
+    CALL(graph_import(NULL, NULL, NULL));
     CALL(graph_nodes(NULL, NULL, NULL));
     CALL(node_info(NULL, NULL));
     CALL(instantiate(NULL, NULL, 0, NULL));
@@ -191,14 +223,18 @@ static void every_fallible_entry_is_wrapped(void **state)
     int64_t replaced = 0;
     for (size_t i = 0; i < sizeof *wrapped / sizeof *ours; i++)
         replaced += ours[i] != theirs[i];
+    ph__drv_device *device = NULL;
+    assert_int_equal(ph__driver_host.device_open(&device, 0, NULL), 0);
     ph__driver_fail_after(0, 719);
     int64_t before = ph__driver_calls();
-    int64_t called = call_all(wrapped, is_armed_failure);
+    int64_t called = call_all(wrapped, device, is_armed_failure);
     ph__driver_fail_after(-1, 0);
+    ph__driver_host.device_close(device);
     assert_int_equal(called, replaced);
     assert_int_equal(ph__driver_calls() - before, called);
-    /* name, describe, stream_default, thread_exchange_mode and what destroys */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 4 + 8);
+    /* name, describe, stream_default, thread_exchange_mode; what destroys; three native handles, kernel_keep, graph_disown
+     * and two accounts of bytes */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 4 + 8 + 7);
 }
 
 static void the_nth_call_fails_once(void **state)
@@ -256,10 +292,15 @@ static void tables_of_several_drivers_stay_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_have_names_and_meanings),        cmocka_unit_test(numbers_become_statuses),
-        cmocka_unit_test(a_failure_says_what_was_called_and_why), cmocka_unit_test(reasons_are_of_the_thread),
-        cmocka_unit_test(exchanging_the_mode_keeps_the_reason),   cmocka_unit_test(drivers_are_listed),
-        cmocka_unit_test(every_fallible_entry_is_wrapped),        cmocka_unit_test(the_nth_call_fails_once),
+        cmocka_unit_test(numbers_have_names_and_meanings),
+        cmocka_unit_test(numbers_become_statuses),
+        cmocka_unit_test(a_failure_says_what_was_called_and_why),
+        cmocka_unit_test(some_failures_are_for_good),
+        cmocka_unit_test(reasons_are_of_the_thread),
+        cmocka_unit_test(exchanging_the_mode_keeps_the_reason),
+        cmocka_unit_test(drivers_are_listed),
+        cmocka_unit_test(every_fallible_entry_is_wrapped),
+        cmocka_unit_test(the_nth_call_fails_once),
         cmocka_unit_test(tables_of_several_drivers_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,21 +215,37 @@ static void *end_elsewhere(void *argument)
     return NULL;
 }
 
+/* The wrong thread is told so, and has ended it all the same. */
 static void the_end_belongs_to_the_thread_unless_relaxed(void **state)
 {
     world *w = *state;
+    ph__drv_event *event = new_event(w);
     for (int mode = PH_CAPTURE_GLOBAL; mode <= PH_CAPTURE_RELAXED; mode++) {
         end_call call = {.stream = w->a, .result = -1};
         assert_int_equal(drv->capture_begin(w->a, (ph_capture_mode)mode), 0);
+        assert_int_equal(launch_add(w, w->a, 0, 1, 1), 0);
+        assert_int_equal(order(event, w->a, w->b), 0);
         on_another_thread(end_elsewhere, &call);
-        if (mode == PH_CAPTURE_RELAXED) {
-            assert_int_equal(call.result, 0);
-            drv->graph_destroy(call.graph);
-        } else {
-            assert_int_equal(call.result, 908);
-            assert_int_equal(end_count(w->a), 0);
-        }
+        assert_int_equal(call.result, mode == PH_CAPTURE_RELAXED ? 0 : 908);
+        assert_int_equal(call.graph != NULL, mode == PH_CAPTURE_RELAXED);
+        drv->graph_destroy(call.graph);
+        assert_int_equal(status_of(w->a), PH_CAPTURE_NONE);
+        assert_int_equal(status_of(w->b), PH_CAPTURE_NONE);
+        end_fails(w->a, 401);
     }
+    drv->event_destroy(event);
+}
+
+static void any_thread_ends_what_was_invalidated(void **state)
+{
+    world *w = *state;
+    end_call call = {.stream = w->a, .result = -1};
+    begin(w->a);
+    assert_int_equal(drv->stream_query(w->a), 900);
+    on_another_thread(end_elsewhere, &call);
+    assert_int_equal(call.result, 901);
+    assert_null(call.graph);
+    assert_int_equal(status_of(w->a), PH_CAPTURE_NONE);
 }
 
 static void an_invalidated_capture_answers_so_until_its_end(void **state)
@@ -628,6 +644,7 @@ int main(void)
         TEST(begin_is_refused_where_it_means_nothing),
         TEST(the_end_belongs_to_the_origin),
         TEST(the_end_belongs_to_the_thread_unless_relaxed),
+        TEST(any_thread_ends_what_was_invalidated),
         TEST(an_invalidated_capture_answers_so_until_its_end),
         TEST(two_captures_cannot_merge),
         TEST(a_rule_about_one_capture_spares_the_others),

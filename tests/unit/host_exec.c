@@ -61,9 +61,11 @@ static void instantiate_checks_what_it_is_given(void **state)
     assert_int_equal(drv->capture_get(&capture, w->a), 0);
     assert_int_equal(drv->instantiate(&exec, capture.graph, 0, NULL), 401);
     ph__drv_graph *graph = end(w->a);
-    assert_int_equal(drv->instantiate(&exec, graph, 1, NULL), 1);
+    assert_int_equal(drv->instantiate(&exec, graph, 2, NULL), 1);
     assert_null(exec);
     assert_int_equal(drv->instantiate(&exec, graph, PH__INSTANTIATE_USE_NODE_PRIORITY, NULL), 0);
+    drv->exec_destroy(exec);
+    assert_int_equal(drv->instantiate(&exec, graph, PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH, NULL), 0);
     drv->exec_destroy(exec);
     drv->exec_destroy(NULL);
     drv->graph_destroy(graph);

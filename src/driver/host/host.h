@@ -131,6 +131,8 @@ struct ph__host_device {
     ph__ranges segments, pinned, plain; /* value: the buffer id, as a pointer-sized number */
     uint64_t memory_used;
 
+    _Atomic(ph__host_kernel *) kept_kernels; /* until the device closes */
+
     pthread_mutex_t capture_lock;
     PH__VEC(ph__host_capture *) captures; /* open ones, invalidated ones included */
     atomic_uint open_captures;            /* their number, readable without the lock */
@@ -184,7 +186,9 @@ struct ph__host_event {
 
 struct ph__host_kernel {
     ph__host_device *device;
-    atomic_int references; /* the handle, submitted launches, nodes */
+    atomic_int references; /* the handle, submitted launches, nodes, the device when it is kept */
+    atomic_bool kept;
+    ph__host_kernel *next_kept;
     char *name;
     ph_host_kernel_fn fn;
     size_t args_size;
@@ -192,6 +196,7 @@ struct ph__host_kernel {
 void ph__host_kernel_retain(ph__host_kernel *kernel);
 void ph__host_kernel_release(
     ph__host_kernel *kernel); /* what retain took; handles go through kernel_destroy */
+void ph__host_kernels_drop_kept(ph__host_device *device); /* at close */
 void ph__host_event_retain(ph__host_event *event);
 void ph__host_event_release(ph__host_event *event);
 /* Makes marker (retained) the event's last record, outside any capture. */
@@ -273,6 +278,9 @@ void ph__host_stream_destroy(ph__drv_stream *stream);
 int ph__host_stream_synchronize(ph__drv_stream *stream);
 int ph__host_stream_query(ph__drv_stream *stream);
 int ph__host_stream_wait_event(ph__drv_stream *stream, ph__drv_event *event, int flags);
+int ph__host_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority,
+                         int *flags);
+int ph__host_stream_ordinal(uint32_t *ordinal, void *native);
 int ph__host_event_create(ph__drv_event **out, ph__drv_device *device, int flags);
 void ph__host_event_destroy(ph__drv_event *event);
 int ph__host_event_record(ph__drv_event *event, ph__drv_stream *stream, int flags);
@@ -288,21 +296,31 @@ int ph__host_pinned_free(ph__drv_device *device, void *address);
 int ph__host_pointer_info(ph__drv_pointer *out, ph__drv_device *device, const void *address);
 int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source);
 void ph__host_kernel_destroy(ph__drv_kernel *kernel);
+int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
+                         const char **name);
+void ph__host_kernel_keep(ph__drv_kernel *kernel);
 int ph__host_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
 int ph__host_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy);
 int ph__host_fill(ph__drv_stream *stream, const ph__drv_memset *fill);
 int ph__host_host(ph__drv_stream *stream, const ph__drv_host *host);
 int ph__host_copy_sync(ph__drv_device *device, const ph__drv_memcpy *copy);
+int ph__host_child(ph__drv_stream *stream, ph__drv_graph *graph);
 int ph__host_thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode);
 int ph__host_capture_begin(ph__drv_stream *stream, ph_capture_mode mode);
 int ph__host_capture_end(ph__drv_graph **graph, ph__drv_stream *stream);
 int ph__host_capture_get(ph__drv_capture *out, ph__drv_stream *stream);
+int ph__host_capture_id(uint64_t *id, ph__drv_stream *stream);
 void ph__host_capture_drop(ph__drv_stream *stream); /* host_capture.c */
 void ph__host_graph_destroy(ph__drv_graph *graph);
+int ph__host_graph_import(ph__drv_graph **out, ph__drv_device *device, void *native);
+void *ph__host_graph_native(ph__drv_graph *graph);
+size_t ph__host_graph_host_bytes(ph__drv_graph *graph);
 int ph__host_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
 int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *node);
 int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed);
 void ph__host_exec_destroy(ph__drv_exec *exec);
+void *ph__host_exec_native(ph__drv_exec *exec);
+void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *exec);
 int ph__host_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream);
 int ph__host_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream);
 int ph__host_exec_update(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/host_capture.c: captures from begin to end, and the nodes that they record. */
 #include "driver/host/host_capture.h"
+#include "driver/suspects.h"
 #include <string.h>
 
 static atomic_uint_least64_t last_id;
@@ -18,6 +19,7 @@ void ph__host_capture_invalidate(ph__host_capture *capture, int number, const ch
 {
     if (capture->killed)
         return;
+    ph__suspect_note(capture->id, call, number, what);
     capture->killed = number;
     capture->killer = call;
     capture->killer_what = what;
@@ -141,6 +143,7 @@ static bool all_joined(const ph__host_capture *capture)
     return true;
 }
 
+/* Whatever it answers, a capture that its own stream has ended is over. */
 static int end_locked(ph__host_stream *stream, ph__host_graph **graph)
 {
     ph__host_capture *capture = stream->capture;
@@ -148,14 +151,14 @@ static int end_locked(ph__host_stream *stream, ph__host_graph **graph)
         return PH__R_ILLEGAL_STATE;
     if (capture->origin != stream)
         return ph__host_capture_apply(capture, PH__RULE_END_NOT_ORIGIN);
-    if (capture->thread != ph__thread_id()) {
-        int number = ph__host_capture_apply(capture, PH__RULE_END_WRONG_THREAD);
-        if (number)
-            return number;
-    }
     int result = PH__R_OK;
+    if (capture->thread != ph__thread_id())
+        result = ph__host_capture_apply(capture, PH__RULE_END_WRONG_THREAD);
     if (capture->killed) {
         result = ph__host_capture_dead(capture);
+    } else if (result) {
+        ph__suspect_note(capture->id, ph__rules[PH__RULE_END_WRONG_THREAD].driver_call, result,
+                         ph__rules[PH__RULE_END_WRONG_THREAD].what);
     } else if (!all_joined(capture)) {
         ph__driver_set_reason("a forked stream has work that the capture's stream does not wait for");
         result = PH__R_CAPTURE_UNJOINED;
@@ -237,6 +240,21 @@ int ph__host_capture_get(ph__drv_capture *out, ph__drv_stream *handle)
     return PH__R_OK;
 }
 
+int ph__host_capture_id(uint64_t *id, ph__drv_stream *handle)
+{
+    ph__host_stream *stream = (ph__host_stream *)handle;
+    if (!stream || !id)
+        return PH__R_INVALID_VALUE;
+    *id = 0;
+    if (!atomic_load_explicit(&stream->capturing, memory_order_acquire))
+        return PH__R_OK;
+    pthread_mutex_lock(&stream->device->capture_lock);
+    if (stream->capture)
+        *id = stream->capture->id;
+    pthread_mutex_unlock(&stream->device->capture_lock);
+    return PH__R_OK;
+}
+
 static int record(ph__host_stream *stream, const ph__host_work *work)
 {
     int result = PH__R_OK;
@@ -293,6 +311,11 @@ int ph__host_record_fill(ph__host_stream *stream, const ph__drv_memset *fill)
 int ph__host_record_host(ph__host_stream *stream, const ph__drv_host *host)
 {
     return record(stream, &(ph__host_work){.kind = PH_NODE_HOST, .args = host, .args_size = sizeof *host});
+}
+
+int ph__host_record_child(ph__host_stream *stream, ph__host_graph *body)
+{
+    return record(stream, &(ph__host_work){.kind = PH_NODE_GRAPH, .body = body});
 }
 
 int ph__host_record_event_node(ph__host_stream *stream, ph__host_event *event, bool wait)

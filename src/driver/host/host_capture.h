@@ -26,7 +26,10 @@ int ph__host_capture_dead(const ph__host_capture *capture);
 /* Makes a stream a member. False when out of memory. */
 bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream, ph__host_node_set terminals);
 
+/* As ph__host_record_kernel and its like; on success the body belongs to the node. */
+int ph__host_record_child(ph__host_stream *stream, ph__host_graph *body);
+
 /* Applies one row to one capture for the calling thread: 0, or the number, which has invalidated the capture
- * unless the row says that it goes on (host_rules.c). */
+ * unless the row says that it goes on, or that it is over, which is the caller's to do (host_rules.c). */
 int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule);
 #endif

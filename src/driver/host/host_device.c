@@ -72,6 +72,7 @@ static void destroy_device(ph__host_device *device)
     free_streams(device);
     ph__workers_destroy(device->workers);
     ph__host_marker_pool_close(device->markers);
+    ph__host_kernels_drop_kept(device);
     ph__host_memory_free_all(device);
     ph__vec_free(&device->captures);
     destroy_locks(device);

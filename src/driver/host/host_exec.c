@@ -21,9 +21,12 @@ static ph__exec_launch *launch_take(ph__host_exec *exec)
         exec->spare = launch->next;
         return launch;
     }
-    launch = ph__calloc(1, sizeof *launch + exec->front->event_count * sizeof launch->markers[0]);
-    if (launch)
-        launch->exec = exec;
+    size_t bytes = sizeof *launch + exec->front->event_count * sizeof launch->markers[0];
+    launch = ph__calloc(1, bytes);
+    if (!launch)
+        return NULL;
+    launch->exec = exec;
+    exec->launch_bytes += bytes;
     return launch;
 }
 
@@ -62,7 +65,7 @@ static ph__host_exec *exec_create(ph__host_graph *graph)
     exec->device = graph->device;
     exec->graph = graph;
     exec->front = ph__exec_params_of_graph(graph);
-    exec->dirty = ph__calloc(graph->nodes.count, sizeof exec->dirty[0]);
+    exec->dirty = ph__calloc(graph->slot_count, sizeof exec->dirty[0]);
     exec->image = exec->front && exec->dirty ? ph__exec_image_create(exec, exec->front) : NULL;
     exec->spare = exec->image ? launch_take(exec) : NULL;
     if (!exec->spare) {
@@ -72,22 +75,17 @@ static ph__host_exec *exec_create(ph__host_graph *graph)
     return exec;
 }
 
-static bool is_capturing(ph__host_graph *graph)
-{
-    pthread_mutex_lock(&graph->device->capture_lock);
-    bool capturing = graph->capturing;
-    pthread_mutex_unlock(&graph->device->capture_lock);
-    return capturing;
-}
-
 int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *handle, int flags, ph__drv_node **failed)
 {
     ph__host_graph *graph = ph__host_graph_of(handle);
     if (failed)
         *failed = NULL;
-    if (!out || !graph || (flags & ~PH__INSTANTIATE_USE_NODE_PRIORITY))
+    /* Priorities mean nothing here, and there are no memory nodes whose memory a launch would have to free
+     * first. */
+    const int known = PH__INSTANTIATE_USE_NODE_PRIORITY | PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH;
+    if (!out || !graph || (flags & ~known))
         return PH__R_INVALID_VALUE;
-    if (is_capturing(graph)) {
+    if (ph__host_graph_is_capturing(graph)) {
         ph__driver_set_reason("the graph is still being captured");
         return PH__R_ILLEGAL_STATE;
     }
@@ -115,6 +113,20 @@ void ph__host_exec_destroy(ph__drv_exec *handle)
     pthread_mutex_unlock(&exec->lock);
     if (idle)
         exec_free(exec);
+}
+
+/* What later launches need; an older image goes with the last launch that has it, and is not counted. */
+void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *handle)
+{
+    ph__host_exec *exec = (ph__host_exec *)handle;
+    *out = (ph__drv_memory){0};
+    if (!exec)
+        return;
+    pthread_mutex_lock(&exec->lock);
+    const ph__exec_image *image = exec->image;
+    out->host_bytes = sizeof *exec + exec->front->bytes + exec->front->count * sizeof exec->dirty[0] +
+                      exec->launch_bytes + sizeof *image + image->params->bytes + ph__plan_bytes(image->plan);
+    pthread_mutex_unlock(&exec->lock);
 }
 
 /* ---- changes on their way to the image ---- */
@@ -183,6 +195,7 @@ static bool make_patches(ph__host_exec *exec, ph__exec_launch *launch)
         if (!larger)
             return false;
         ph__free(launch->patches);
+        exec->launch_bytes += bytes - launch->patch_capacity;
         launch->patches = larger;
         launch->patch_capacity = bytes;
     }

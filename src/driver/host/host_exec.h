@@ -25,6 +25,7 @@ typedef struct ph__exec_slot {
 
 typedef struct ph__exec_params {
     size_t count, event_count; /* slots; those of event nodes */
+    size_t bytes;              /* of all this */
     unsigned char *arena;
     ph__exec_slot slots[];
 } ph__exec_params;
@@ -62,12 +63,18 @@ struct ph__host_exec {
     ph__exec_launch *last; /* the newest launch while it is in flight; NULL: none is */
     size_t in_flight;
     ph__exec_launch *spare;
+    size_t launch_bytes; /* of all launches, spare or in flight */
     bool destroyed;
 };
 
 /* ---- parameters (host_params.c) ---- */
-/* What a node of a template is as a slot; args are borrowed from the node. */
-void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node);
+/* What a node of a template is as the slot of that number; args are borrowed from the node. A child graph's
+ * node is two slots that do nothing. */
+void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node, size_t slot);
+/* Every slot of a template, those of its child graphs in their place, in order; stops and returns false when
+ * visit does. first: 0. */
+typedef bool ph__exec_visit(void *context, const ph__host_node *node, size_t slot);
+bool ph__exec_each_slot(const ph__host_graph *graph, size_t first, ph__exec_visit *visit, void *context);
 ph__exec_params *ph__exec_params_of_graph(const ph__host_graph *graph); /* NULL: out of memory */
 ph__exec_params *ph__exec_params_clone(const ph__exec_params *params);
 void ph__exec_params_free(ph__exec_params *params);                           /* takes NULL */

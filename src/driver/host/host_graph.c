@@ -40,6 +40,7 @@ static bool set_reserve(ph__host_graph *graph, ph__host_node_set *set, size_t ex
         return false;
     if (set->count > 0)
         memcpy(block->at, set->at, set->count * sizeof block->at[0]);
+    graph->bytes += bytes;
     block->used = set->count;
     block->capacity = capacity;
     block->next = graph->blocks;
@@ -58,6 +59,21 @@ static void set_push(ph__host_node_set *set, ph__drv_node *node)
 ph__host_node_set ph__host_set_of(ph__host_node *node)
 {
     return (ph__host_node_set){.at = &node->self, .count = 1};
+}
+
+bool ph__host_set_translate(ph__host_graph *graph, ph__host_node_set *out, ph__drv_node *const *from,
+                            size_t count)
+{
+    *out = (ph__host_node_set){0};
+    if (count == 1)
+        *out = ph__host_set_of(ph__host_node_of(graph->nodes.at[ph__host_node_of(from[0])->index]));
+    if (count <= 1)
+        return true;
+    if (!set_reserve(graph, out, count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        set_push(out, graph->nodes.at[ph__host_node_of(from[i])->index]);
+    return true;
 }
 
 bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set, const ph__host_node_set *other)
@@ -103,8 +119,17 @@ ph__host_graph *ph__host_graph_create(ph__host_device *device)
     if (!graph)
         return NULL;
     graph->device = device;
+    graph->bytes = sizeof *graph;
     atomic_fetch_add(&device->live_handles, 1);
     return graph;
+}
+
+bool ph__host_graph_is_capturing(ph__host_graph *graph)
+{
+    pthread_mutex_lock(&graph->device->capture_lock);
+    bool capturing = graph->capturing;
+    pthread_mutex_unlock(&graph->device->capture_lock);
+    return capturing;
 }
 
 static ph__host_event *event_of(const ph__host_work *work)
@@ -121,6 +146,7 @@ static void release_node(ph__host_node *node)
         ph__host_event_release(event);
     if (node->work.kernel)
         ph__host_kernel_release(node->work.kernel);
+    ph__host_graph_destroy((ph__drv_graph *)node->work.body);
     ph__free(node);
 }
 
@@ -134,9 +160,12 @@ ph__host_node *ph__host_graph_add(ph__host_graph *graph, const ph__host_work *wo
     if (!storage)
         return NULL;
     ph__host_node *node = &storage->node;
+    size_t before =
+        work->body ? 1 + work->body->slot_count : 0; /* cannot overflow: there is more than a byte to each */
     *node = (ph__host_node){.graph = graph,
                             .self = (ph__drv_node *)node,
                             .index = graph->nodes.count,
+                            .slot = graph->slot_count + before,
                             .work = *work,
                             .dependencies = dependencies->at,
                             .dependency_count = dependencies->count};
@@ -148,6 +177,10 @@ ph__host_node *ph__host_graph_add(ph__host_graph *graph, const ph__host_work *wo
         ph__host_event_retain(event);
     if (work->kernel)
         ph__host_kernel_retain(work->kernel);
+    for (size_t i = 0; i < dependencies->count; i++)
+        ph__host_node_of(dependencies->at[i])->has_dependents = true;
+    graph->slot_count = node->slot + 1;
+    graph->bytes += bytes + (work->body ? work->body->bytes : 0);
     set_push(&graph->nodes, node->self);
     return node;
 }
@@ -181,6 +214,17 @@ int ph__host_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_gra
     return PH__R_OK;
 }
 
+size_t ph__host_graph_host_bytes(ph__drv_graph *handle)
+{
+    ph__host_graph *graph = ph__host_graph_of(handle);
+    if (!graph)
+        return 0;
+    pthread_mutex_lock(&graph->device->capture_lock);
+    size_t bytes = graph->bytes;
+    pthread_mutex_unlock(&graph->device->capture_lock);
+    return bytes;
+}
+
 int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *handle)
 {
     const ph__host_node *node = ph__host_node_of(handle);
@@ -205,6 +249,7 @@ int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *handle)
         memcpy(&out->host, work->args, sizeof out->host);
     } else {
         out->event = (ph__drv_event *)event_of(work);
+        out->body = (ph__drv_graph *)work->body;
     }
     return PH__R_OK;
 }

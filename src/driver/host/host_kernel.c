@@ -29,6 +29,8 @@ int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle, const p
     }
     kernel->device = device;
     atomic_init(&kernel->references, 1);
+    atomic_init(&kernel->kept, false);
+    kernel->next_kept = NULL;
     kernel->name = name;
     kernel->fn = source->host;
     kernel->args_size = source->args_size;
@@ -57,6 +59,28 @@ void ph__host_kernel_destroy(ph__drv_kernel *handle)
         return;
     atomic_fetch_sub(&kernel->device->live_handles, 1);
     ph__host_kernel_release(kernel);
+}
+
+/* Once for a kernel: the device's own reference. */
+void ph__host_kernel_keep(ph__drv_kernel *handle)
+{
+    ph__host_kernel *kernel = (ph__host_kernel *)handle;
+    if (!kernel || atomic_exchange(&kernel->kept, true))
+        return;
+    ph__host_kernel_retain(kernel);
+    kernel->next_kept = atomic_load(&kernel->device->kept_kernels);
+    while (!atomic_compare_exchange_weak(&kernel->device->kept_kernels, &kernel->next_kept, kernel)) {
+    }
+}
+
+void ph__host_kernels_drop_kept(ph__host_device *device)
+{
+    ph__host_kernel *kernel = atomic_exchange(&device->kept_kernels, NULL);
+    while (kernel) {
+        ph__host_kernel *next = kernel->next_kept;
+        ph__host_kernel_release(kernel);
+        kernel = next;
+    }
 }
 
 int ph__host_check_launch(const ph__host_kernel *kernel, const ph__drv_launch *launch)

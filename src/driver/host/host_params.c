@@ -24,11 +24,9 @@ static ph_host_kernel_fn function_of(const ph__host_work *work)
         return ph__host_event_wait_fn;
     case PH_NODE_EVENT_RECORD:
         return ph__host_event_record_fn;
-    case PH_NODE_GRAPH:
-    case PH_NODE_EMPTY:
-        break;
+    default:
+        return ph__host_empty_fn;
     }
-    return ph__host_empty_fn;
 }
 
 static bool is_event(const ph__exec_slot *slot)
@@ -43,10 +41,10 @@ static ph__host_event_args *event_args(const ph__exec_slot *slot)
 
 /* ---- parameters ---- */
 
-void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node)
+void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node, size_t slot)
 {
     const ph__host_work *work = &node->work;
-    *out = (ph__exec_slot){.index = (uint32_t)node->index,
+    *out = (ph__exec_slot){.index = (uint32_t)slot,
                            .kind = work->kind,
                            .enabled = true,
                            .fn = function_of(work),
@@ -62,6 +60,22 @@ void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node)
     }
 }
 
+bool ph__exec_each_slot(const ph__host_graph *graph, size_t first, ph__exec_visit *visit, void *context)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
+        const ph__host_graph *body = node->work.body;
+        if (body) {
+            size_t before = first + node->slot - body->slot_count - 1;
+            if (!visit(context, node, before) || !ph__exec_each_slot(body, before + 1, visit, context))
+                return false;
+        }
+        if (!visit(context, node, first + node->slot))
+            return false;
+    }
+    return true;
+}
+
 static ph__exec_params *params_alloc(size_t count)
 {
     size_t bytes;
@@ -70,7 +84,7 @@ static ph__exec_params *params_alloc(size_t count)
         return NULL;
     ph__exec_params *params = ph__alloc(bytes);
     if (params)
-        *params = (ph__exec_params){.count = count};
+        *params = (ph__exec_params){.count = count, .bytes = bytes};
     return params;
 }
 
@@ -91,6 +105,7 @@ static ph__exec_params *params_own(ph__exec_params *params)
         ph__free(params);
         return NULL;
     }
+    params->bytes += bytes;
     unsigned char *at = params->arena;
     for (size_t i = 0; i < params->count; i++) {
         ph__exec_slot *slot = &params->slots[i];
@@ -106,13 +121,19 @@ static ph__exec_params *params_own(ph__exec_params *params)
     return params;
 }
 
+static bool view_slot(void *context, const ph__host_node *node, size_t slot)
+{
+    ph__exec_params *params = context;
+    ph__exec_slot_view(&params->slots[slot], node, slot);
+    return true;
+}
+
 ph__exec_params *ph__exec_params_of_graph(const ph__host_graph *graph)
 {
-    ph__exec_params *params = params_alloc(graph->nodes.count);
+    ph__exec_params *params = params_alloc(graph->slot_count);
     if (!params)
         return NULL;
-    for (size_t i = 0; i < params->count; i++)
-        ph__exec_slot_view(&params->slots[i], ph__host_node_of(graph->nodes.at[i]));
+    (void)ph__exec_each_slot(graph, 0, view_slot, params); /* view_slot always goes on */
     return params_own(params);
 }
 
@@ -176,30 +197,71 @@ static ph__plan_node plan_node(const ph__exec_slot *slot, const void *args)
     return node;
 }
 
+/* The nodes of a body that no other waits for. */
+static size_t end_count(const ph__host_graph *body)
+{
+    size_t ends = 0;
+    for (size_t i = 0; i < body->nodes.count; i++)
+        ends += !ph__host_node_of(body->nodes.at[i])->has_dependents;
+    return ends;
+}
+
+/* Edges between slots; write_edges says what they are. */
 static size_t edge_count(const ph__host_graph *graph)
 {
     size_t edges = 0;
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        edges += ph__host_node_of(graph->nodes.at[i])->dependency_count;
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
+        const ph__host_graph *body = node->work.body;
+        edges += node->dependency_count ? node->dependency_count : 1;
+        if (body)
+            edges += edge_count(body) + 1 + end_count(body);
+    }
     return edges;
+}
+
+/* A child graph begins with a slot that waits for what its node depends on, and ends with one that waits for
+ * its last nodes; the first ones of a body wait for the former (`before`; SIZE_MAX: this is no body). So
+ * there is an edge for each dependency, and not for each pair of what lies on both sides. Returns where the
+ * next edge goes. */
+static uint32_t *write_edges(const ph__host_graph *graph, size_t first, size_t before, ph__plan_node *nodes,
+                             uint32_t *next)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
+        const ph__host_graph *body = node->work.body;
+        size_t slot = first + node->slot, begin = body ? slot - body->slot_count - 1 : slot;
+        nodes[begin].dependencies = next;
+        for (size_t k = 0; k < node->dependency_count; k++)
+            *next++ = (uint32_t)(first + ph__host_node_of(node->dependencies[k])->slot);
+        if (node->dependency_count == 0 && before != SIZE_MAX)
+            *next++ = (uint32_t)before;
+        nodes[begin].dependency_count = (uint32_t)(next - nodes[begin].dependencies);
+        if (!body)
+            continue;
+        next = write_edges(body, begin + 1, begin, nodes, next);
+        nodes[slot].dependencies = next;
+        if (body->nodes.count == 0)
+            *next++ = (uint32_t)begin;
+        for (size_t k = 0; k < body->nodes.count; k++) {
+            const ph__host_node *last = ph__host_node_of(body->nodes.at[k]);
+            if (!last->has_dependents)
+                *next++ = (uint32_t)(begin + 1 + last->slot);
+        }
+        nodes[slot].dependency_count = (uint32_t)(next - nodes[slot].dependencies);
+    }
+    return next;
 }
 
 static ph__plan *compile(const ph__host_exec *exec, const ph__exec_params *params)
 {
-    const ph__host_graph *graph = exec->graph;
     ph__plan_node *nodes = ph__calloc(params->count, sizeof *nodes);
-    uint32_t *dependencies = ph__calloc(edge_count(graph), sizeof *dependencies);
+    uint32_t *dependencies = ph__calloc(edge_count(exec->graph), sizeof *dependencies);
     ph__plan *plan = NULL;
     if (nodes && dependencies) {
-        uint32_t *next = dependencies;
-        for (size_t i = 0; i < params->count; i++) {
-            const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
+        for (size_t i = 0; i < params->count; i++)
             nodes[i] = plan_node(&params->slots[i], params->slots[i].args);
-            nodes[i].dependencies = next;
-            nodes[i].dependency_count = (uint32_t)node->dependency_count;
-            for (size_t k = 0; k < node->dependency_count; k++)
-                *next++ = (uint32_t)ph__host_node_of(node->dependencies[k])->index;
-        }
+        (void)write_edges(exec->graph, 0, SIZE_MAX, nodes, dependencies);
         plan = ph__plan_create(nodes, params->count, exec->device->workers);
     }
     ph__free(nodes);

@@ -27,6 +27,7 @@ static void *array(ph__plan *plan, size_t count, size_t size, bool *ok)
         return NULL;
     }
     plan->memory[plan->memory_count++] = memory;
+    plan->memory_bytes += bytes;
     return align_up(memory);
 }
 
@@ -155,6 +156,7 @@ ph__plan *ph__plan_create(const ph__plan_node *nodes, size_t count, ph__workers 
     ph__plan *plan = ph__calloc(1, sizeof *plan);
     if (!plan)
         return NULL;
+    plan->memory_bytes = sizeof *plan;
     plan->workers = workers;
     plan->count = (uint32_t)count;
     plan->max_lanes = ph__workers_count(workers);
@@ -334,6 +336,12 @@ bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value)
 bool ph__plan_is_tiny(const ph__plan *plan)
 {
     return atomic_load_explicit(&plan->tiny, memory_order_relaxed);
+}
+
+size_t ph__plan_bytes(const ph__plan *plan)
+{
+    size_t shared = plan->shared ? plan->shared_stride * plan->max_lanes + PH__CACHE_LINE : 0;
+    return plan->memory_bytes + plan->schedule.bytes + shared;
 }
 
 void ph__plan_get_stats(ph__plan_stats *out, const ph__plan *plan)

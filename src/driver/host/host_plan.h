@@ -62,6 +62,7 @@ struct ph__plan {
     uint64_t runs, parallel_runs;
     void *memory[16]; /* for destroy: the arrays as they were allocated */
     unsigned memory_count;
+    size_t memory_bytes; /* their sum, and the plan's own */
 };
 
 /* Makes the schedule for so many lanes from what is known of the nodes, and the tasks from it. Allocates

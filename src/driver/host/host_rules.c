@@ -28,7 +28,7 @@ int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule)
     if (number == PH__ALLOWED || number == PH__RECORDED)
         return 0;
     if (number >= PH__KEEPS)
-        return number - PH__KEEPS;
+        return number % PH__KEEPS;
     ph__host_capture_invalidate(capture, number, ph__rules[rule].driver_call, ph__rules[rule].what);
     return number;
 }

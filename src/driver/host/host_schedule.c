@@ -56,10 +56,12 @@ typedef struct attempt {
     uint32_t needed[PH__SCHEDULE_LANES];
 } attempt;
 
-static void *array(size_t count, size_t size, bool *ok)
+static void *array(ph__schedule *schedule, size_t count, size_t size, bool *ok)
 {
     void *memory = *ok ? ph__calloc(count ? count : 1, size) : NULL;
     *ok = memory != NULL;
+    if (memory)
+        schedule->bytes += count * size;
     return memory;
 }
 
@@ -90,24 +92,25 @@ bool ph__schedule_init(ph__schedule *schedule, uint32_t nodes, size_t edges, uns
         return false;
     }
     schedule->scratch = scratch;
+    schedule->bytes = sizeof *scratch;
     schedule->task_capacity = nodes + scratch->extra_tasks;
     size_t tasks = schedule->task_capacity;
     bool ok = true;
-    schedule->tasks = array(tasks, sizeof *schedule->tasks, &ok);
-    schedule->segments = array(tasks, sizeof *schedule->segments, &ok);
-    schedule->waits = array(waits, sizeof *schedule->waits, &ok);
-    scratch->keys = array(nodes, sizeof *scratch->keys, &ok);
-    scratch->spare_keys = array(nodes, sizeof *scratch->spare_keys, &ok);
-    scratch->successors = array(nodes, sizeof *scratch->successors, &ok);
-    scratch->first_part = array(nodes, sizeof *scratch->first_part, &ok);
-    scratch->part_count = array(nodes, sizeof *scratch->part_count, &ok);
-    scratch->chain = array(nodes, sizeof *scratch->chain, &ok);
-    scratch->chain_cost = array(nodes, sizeof *scratch->chain_cost, &ok);
-    scratch->heir = array(nodes, sizeof *scratch->heir, &ok);
-    scratch->placements = array(tasks, sizeof *scratch->placements, &ok);
-    scratch->index = array(tasks, sizeof *scratch->index, &ok);
-    scratch->wait_first = array(tasks + 1, sizeof *scratch->wait_first, &ok);
-    scratch->awaited = array(tasks, sizeof *scratch->awaited, &ok);
+    schedule->tasks = array(schedule, tasks, sizeof *schedule->tasks, &ok);
+    schedule->segments = array(schedule, tasks, sizeof *schedule->segments, &ok);
+    schedule->waits = array(schedule, waits, sizeof *schedule->waits, &ok);
+    scratch->keys = array(schedule, nodes, sizeof *scratch->keys, &ok);
+    scratch->spare_keys = array(schedule, nodes, sizeof *scratch->spare_keys, &ok);
+    scratch->successors = array(schedule, nodes, sizeof *scratch->successors, &ok);
+    scratch->first_part = array(schedule, nodes, sizeof *scratch->first_part, &ok);
+    scratch->part_count = array(schedule, nodes, sizeof *scratch->part_count, &ok);
+    scratch->chain = array(schedule, nodes, sizeof *scratch->chain, &ok);
+    scratch->chain_cost = array(schedule, nodes, sizeof *scratch->chain_cost, &ok);
+    scratch->heir = array(schedule, nodes, sizeof *scratch->heir, &ok);
+    scratch->placements = array(schedule, tasks, sizeof *scratch->placements, &ok);
+    scratch->index = array(schedule, tasks, sizeof *scratch->index, &ok);
+    scratch->wait_first = array(schedule, tasks + 1, sizeof *scratch->wait_first, &ok);
+    scratch->awaited = array(schedule, tasks, sizeof *scratch->awaited, &ok);
     if (!ok)
         ph__schedule_free(schedule);
     return ok;

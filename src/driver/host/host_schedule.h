@@ -64,6 +64,7 @@ typedef struct ph__schedule {
     uint32_t task_count, wait_count;
     double predicted_ns;
     uint32_t task_capacity;
+    size_t bytes; /* of all that it has allocated */
     ph__schedule_scratch *scratch;
 } ph__schedule;
 

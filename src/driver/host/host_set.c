@@ -11,7 +11,7 @@ static ph__exec_slot *open_slot(ph__host_exec *exec, ph__drv_node *handle, ph_no
     if (!exec || !node || node->graph != exec->graph || node->work.kind != kind)
         return NULL;
     pthread_mutex_lock(&exec->lock);
-    return &exec->front->slots[node->index];
+    return &exec->front->slots[node->slot];
 }
 
 static void close_slot(ph__host_exec *exec, const ph__exec_slot *slot)

@@ -3,6 +3,7 @@
  * saying why that is not possible. */
 #include "base/line.h"
 #include "driver/host/host_exec.h"
+#include <stdio.h>
 #include <string.h>
 
 static const char *kind_word(ph_node_kind kind)
@@ -16,29 +17,44 @@ static const char *kind_word(ph_node_kind kind)
     return words[kind];
 }
 
-/* The template's node and the new graph's of the same index. */
-typedef struct node_pair {
+/* The template's node and the new graph's of the same index; outer: the pair of child graphs whose bodies
+ * they are in, or NULL. */
+typedef struct node_pair node_pair;
+struct node_pair {
     const ph__host_node *mine, *theirs;
-} node_pair;
+    const node_pair *outer;
+};
 
-static node_pair pair_at(const ph__host_exec *exec, const ph__host_graph *graph, size_t index)
+/* Where a difference is goes in front of its words. Out of many levels the outermost are told. */
+static size_t write_place(char *out, size_t size, const node_pair *outer)
 {
-    return (node_pair){ph__host_node_of(exec->graph->nodes.at[index]),
-                       ph__host_node_of(graph->nodes.at[index])};
+    if (!outer)
+        return 0;
+    size_t at = write_place(out, size, outer->outer);
+    int more = snprintf(out + at, size - at, "in the graph of node %zu: ", outer->mine->index);
+    return more > 0 && (size_t)more < size - at ? at + (size_t)more : at;
 }
 
-PH_PRINTF(4, 5)
-static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair, const char *format,
-                     ...)
+/* Nodes of bodies have no names above: the node of the template that they are in stands for them. */
+PH_PRINTF(5, 6)
+static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair,
+                     const node_pair *outer, const char *format, ...)
 {
+    char place[sizeof out->message / 2];
+    size_t at = write_place(place, sizeof place, outer);
     *out = (ph__drv_update){.reason = reason};
+    while (outer) {
+        pair = outer;
+        outer = outer->outer;
+    }
     if (pair) {
         out->node = pair->mine->self;
         out->from_node = pair->theirs->self;
     }
+    memcpy(out->message, place, at);
     va_list args;
     va_start(args, format);
-    ph__line_vformat(out->message, sizeof out->message, format, args);
+    ph__line_vformat(out->message + at, sizeof out->message - at, format, args);
     va_end(args);
     return false;
 }
@@ -71,13 +87,13 @@ static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
     const char *kind = kind_word(pair->mine->work.kind);
     size_t lost = missing_dependency(pair->mine, pair->theirs);
     if (lost != SIZE_MAX)
-        return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
+        return mismatch(out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
                         "node %zu (%s) depends on node %zu, in the new capture it does not: the order of "
                         "work must be the same",
                         index, kind, lost);
     size_t added = missing_dependency(pair->theirs, pair->mine);
     if (added != SIZE_MAX)
-        return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
+        return mismatch(out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
                         "node %zu (%s) depends on node %zu in the new capture, here it does not: the order "
                         "of work must be the same",
                         index, kind, added);
@@ -96,14 +112,14 @@ static bool same_fixed_parameters(const node_pair *pair, ph__drv_update *out)
         uint32_t my_size = ((const ph__drv_memset *)mine->args)->value_size;
         uint32_t their_size = ((const ph__drv_memset *)theirs->args)->value_size;
         if (my_size != their_size)
-            return mismatch(out, PH_UPDATE_PARAMETERS, pair,
+            return mismatch(out, PH_UPDATE_PARAMETERS, pair, pair->outer,
                             "node %zu (memset) fills %u-byte elements, the new capture's fills %u-byte ones: "
                             "the element size "
                             "of a node cannot change",
                             pair->mine->index, my_size, their_size);
     }
     if (mine->dst_on_device != theirs->dst_on_device || mine->src_on_device != theirs->src_on_device)
-        return mismatch(out, PH_UPDATE_PARAMETERS, pair,
+        return mismatch(out, PH_UPDATE_PARAMETERS, pair, pair->outer,
                         "node %zu (memcpy) copies %s to %s, the new capture's copies %s to %s: the kind of a "
                         "copy cannot change",
                         pair->mine->index, side(mine->src_on_device), side(mine->dst_on_device),
@@ -111,43 +127,59 @@ static bool same_fixed_parameters(const node_pair *pair, ph__drv_update *out)
     return true;
 }
 
+static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs, const node_pair *outer,
+                        ph__drv_update *out);
+
+static bool same_nodes(const node_pair *pair, ph__drv_update *out)
+{
+    const ph__host_work *mine = &pair->mine->work, *theirs = &pair->theirs->work;
+    if (mine->kind != theirs->kind)
+        return mismatch(out, PH_UPDATE_NODE_TYPE, pair, pair->outer,
+                        "node %zu is a %s, in the new capture it is a %s", pair->mine->index,
+                        kind_word(mine->kind), kind_word(theirs->kind));
+    return same_dependencies(pair, out) && same_fixed_parameters(pair, out) &&
+           (!mine->body || same_graphs(mine->body, theirs->body, pair, out));
+}
+
+static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs, const node_pair *outer,
+                        ph__drv_update *out)
+{
+    size_t my_count = mine->nodes.count, their_count = theirs->nodes.count;
+    for (size_t i = 0; i < my_count && i < their_count; i++) {
+        const node_pair pair = {ph__host_node_of(mine->nodes.at[i]), ph__host_node_of(theirs->nodes.at[i]),
+                                outer};
+        if (!same_nodes(&pair, out))
+            return false;
+    }
+    if (my_count != their_count)
+        return mismatch(out, PH_UPDATE_TOPOLOGY, NULL, outer,
+                        "the executable has %zu nodes, the new capture %zu: %s", my_count, their_count,
+                        my_count < their_count ? "it does more work" : "it does less work");
+    return true;
+}
+
 static bool same_shape(const ph__host_exec *exec, const ph__host_graph *graph, ph__drv_update *out)
 {
-    size_t mine = exec->graph->nodes.count, theirs = graph->nodes.count;
     if (graph->device != exec->device)
-        return mismatch(out, PH_UPDATE_UNSUPPORTED, NULL, "the new capture is of another device");
-    for (size_t i = 0; i < mine && i < theirs; i++) {
-        node_pair pair = pair_at(exec, graph, i);
-        if (pair.mine->work.kind != pair.theirs->work.kind)
-            return mismatch(out, PH_UPDATE_NODE_TYPE, &pair,
-                            "node %zu is a %s, in the new capture it is a %s", i,
-                            kind_word(pair.mine->work.kind), kind_word(pair.theirs->work.kind));
-        if (!same_dependencies(&pair, out) || !same_fixed_parameters(&pair, out))
-            return false;
-    }
-    if (mine != theirs)
-        return mismatch(out, PH_UPDATE_TOPOLOGY, NULL,
-                        "the executable has %zu nodes, the new capture %zu: %s", mine, theirs,
-                        mine < theirs ? "it does more work" : "it does less work");
-    return true;
+        return mismatch(out, PH_UPDATE_UNSUPPORTED, NULL, NULL, "the new capture is of another device");
+    return same_graphs(exec->graph, graph, NULL, out);
 }
 
-/* Under the executable's lock. A node that was switched off stays so. */
-static void view_for(const ph__host_exec *exec, const ph__host_graph *graph, size_t index, ph__exec_slot *out)
+/* A node that was switched off stays so. */
+static ph__exec_slot view_for(const ph__host_exec *exec, const ph__host_node *node, size_t slot)
 {
-    ph__exec_slot_view(out, ph__host_node_of(graph->nodes.at[index]));
-    out->enabled = exec->front->slots[index].enabled;
+    ph__exec_slot view;
+    ph__exec_slot_view(&view, node, slot);
+    view.enabled = exec->front->slots[slot].enabled;
+    return view;
 }
 
-static bool front_takes_all(const ph__host_exec *exec, const ph__host_graph *graph)
+/* Visits of the new graph's slots; context: the executable, with its lock held. */
+static bool front_takes(void *context, const ph__host_node *node, size_t slot)
 {
-    for (size_t i = 0; i < exec->front->count; i++) {
-        ph__exec_slot view;
-        view_for(exec, graph, i, &view);
-        if (!ph__exec_slot_takes(&exec->front->slots[i], &view))
-            return false;
-    }
-    return true;
+    const ph__host_exec *exec = context;
+    const ph__exec_slot view = view_for(exec, node, slot);
+    return ph__exec_slot_takes(&exec->front->slots[slot], &view);
 }
 
 /* Arguments that have bytes are never called equal: they may hold a user's padding, which nobody has written.
@@ -159,16 +191,15 @@ static bool slots_equal(const ph__exec_slot *a, const ph__exec_slot *b)
            a->args_size == 0 && b->args_size == 0;
 }
 
-static void take_all(ph__host_exec *exec, const ph__host_graph *graph)
+static bool front_take(void *context, const ph__host_node *node, size_t slot)
 {
-    for (size_t i = 0; i < exec->front->count; i++) {
-        ph__exec_slot view;
-        view_for(exec, graph, i, &view);
-        if (slots_equal(&exec->front->slots[i], &view))
-            continue;
-        ph__exec_slot_assign(&exec->front->slots[i], &view);
-        ph__exec_note(exec, i);
-    }
+    ph__host_exec *exec = context;
+    const ph__exec_slot view = view_for(exec, node, slot);
+    if (slots_equal(&exec->front->slots[slot], &view))
+        return true;
+    ph__exec_slot_assign(&exec->front->slots[slot], &view);
+    ph__exec_note(exec, slot);
+    return true;
 }
 
 /* Something does not fit where it is: a new front and a new image. */
@@ -205,8 +236,8 @@ int ph__host_exec_update(ph__drv_exec *exec_handle, ph__drv_graph *graph_handle,
         return PH__R_UPDATE_FAILURE;
     }
     pthread_mutex_lock(&exec->lock);
-    if (front_takes_all(exec, graph))
-        take_all(exec, graph);
+    if (ph__exec_each_slot(graph, 0, front_takes, exec))
+        (void)ph__exec_each_slot(graph, 0, front_take, exec); /* front_take always goes on */
     else
         result = rebuild(exec, graph);
     pthread_mutex_unlock(&exec->lock);

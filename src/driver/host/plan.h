@@ -14,11 +14,11 @@ typedef struct ph__plan ph__plan;
 
 /* Every node is a kernel to the plan: copies, fills and host functions are functions of this shape over one block. */
 typedef struct ph__plan_node {
-    ph_host_kernel_fn fn;       /* never NULL: an empty node has an empty function */
-    const void *args;           /* stays at this address for the plan's life */
+    ph_host_kernel_fn fn; /* never NULL: an empty node has an empty function */
+    const void *args;     /* stays at this address for the plan's life */
     uint32_t grid[3], block[3];
     size_t shared_bytes;
-    bool may_block;             /* waits for the outside (host functions, external events): the whole plan stays serial */
+    bool may_block; /* waits for the outside (host functions, external events): the whole plan stays serial */
     const uint32_t *dependencies; /* indices below this node's own */
     uint32_t dependency_count;
 } ph__plan_node;
@@ -38,13 +38,17 @@ bool ph__plan_is_tiny(const ph__plan *plan);
  * random splits of kernels. */
 void ph__plan_run(ph__plan *plan, ph__rng *chaos);
 
+/* Of host memory. Not while a change may make room for more shared bytes. */
+size_t ph__plan_bytes(const ph__plan *plan);
+
 /* For tests and benchmarks. lanes: 0 lets the plan decide (the default), 1 keeps it serial, more forces lanes (at most the workers'). */
 void ph__plan_force_lanes(ph__plan *plan, unsigned lanes);
 typedef struct ph__plan_stats {
-    unsigned lanes;          /* of the next run */
-    size_t tasks, flags;     /* tasks of the schedule, edges between lanes */
+    unsigned lanes;      /* of the next run */
+    size_t tasks, flags; /* tasks of the schedule, edges between lanes */
     uint64_t runs, parallel_runs;
-    double serial_ns, predicted_ns; /* measured sum of bodies; the schedule's predicted time; 0 when not known */
+    double serial_ns,
+        predicted_ns; /* measured sum of bodies; the schedule's predicted time; 0 when not known */
 } ph__plan_stats;
 void ph__plan_get_stats(ph__plan_stats *out, const ph__plan *plan);
 #endif

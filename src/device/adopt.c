@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* device/adopt.c: handles of CUDA's that programs bring or ask for: streams, kernels, numbers. */
+#include "base/alloc.h"
+#include "device/stream.h"
+#include <phonograph/cuda.h>
+#include <stdio.h>
+
+/* ---- streams ---- */
+static ph_status fail_stream(int result, const ph_device *device, const char *driver_call, const char *call)
+{
+    const char *reason = ph__driver_reason();
+    const char *colon = reason[0] ? ": " : "";
+    switch (result) {
+    case PH__R_OUT_OF_MEMORY:
+        return ph__fail_host_memory(call, "the stream");
+    case PH__R_INVALID_CONTEXT:
+        return ph__fail_native(
+            PH_ERROR_WRONG_DEVICE, result, driver_call,
+            "%s: the stream is of another context than its GPU's primary one, which this library "
+            "and the runtime API use; create it there%s%s",
+            call, colon, reason);
+    case PH__R_INVALID_HANDLE:
+    case PH__R_INVALID_VALUE:
+        return ph__fail_native(PH_ERROR_ARGUMENT, result, driver_call, "%s: this is no stream of CUDA's%s%s",
+                               call, colon, reason);
+    case PH__R_NOT_SUPPORTED:
+        return ph__fail_native(PH_ERROR_UNSUPPORTED, result, driver_call,
+                               "%s: device %s has no streams of CUDA's%s%s", call, device ? device->name : "",
+                               colon, reason);
+    default:
+        return ph__driver_fail(result, driver_call, "%s", call);
+    }
+}
+
+ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, const char *call)
+{
+    ph__drv_stream *handle = NULL;
+    int priority = 0, flags = PH__STREAM_NON_BLOCKING;
+    ph_stream *stream = ph__calloc(1, sizeof *stream);
+    if (!stream)
+        return ph__fail_host_memory(call, "the stream");
+    int result = device->driver->stream_wrap(&handle, device->handle, native, &priority, &flags);
+    if (result != PH__R_OK) {
+        ph__free(stream);
+        return fail_stream(result, device, PH__NAME_STREAM_GET_CTX, call);
+    }
+    stream->handle = handle;
+    stream->wrapped = true;
+    stream->priority = priority;
+    stream->blocking = flags == PH__STREAM_BLOCKING;
+    stream->id = ph__stream_next_id();
+    stream->device = device;
+    atomic_init(&stream->references, 1);
+    atomic_store(&device->foreign, true);
+    *out = stream;
+    return PH_OK;
+}
+
+/* The device for a GPU: the oldest that is open, also when another thread opens one at the same time. */
+static ph_status device_of(ph_device **out, const ph__driver *driver, const char *driver_name,
+                           uint32_t ordinal, const char *call)
+{
+    char name[32];
+    ph_device *opened = NULL;
+    *out = ph__device_find_open(driver, ordinal);
+    if (*out)
+        return PH_OK;
+    (void)snprintf(name, sizeof name, "%s:%u", driver_name, (unsigned)ordinal);
+    ph_status status = ph_device_open(&opened, name, NULL);
+    if (status != PH_OK) {
+        ph__error_prefix("%s", call);
+        return status;
+    }
+    *out = ph__device_find_open(driver, ordinal);
+    ph_device_release(opened);
+    return PH_OK;
+}
+
+ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
+{
+    static const char call[] = "ph_stream_wrap_cuda";
+    char version[48], reason[256] = "";
+    uint32_t count = 0, ordinal = 0;
+    ph_device *device = NULL;
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if ((uintptr_t)stream <= 2)
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
+            "%s: the stream is one of CUDA's names for default streams (%p), which cannot "
+            "capture; pass one that was created (ph_device_default_stream is the legacy one)",
+            call, (void *)stream);
+    const ph__driver *driver = ph__driver_named("cuda");
+    if (driver)
+        driver->describe(version, &count, reason);
+    if (!driver || reason[0] != '\0')
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
+                               "%s: CUDA cannot be used: %s", call,
+                               driver ? reason : "this build has no driver for it");
+    driver = ph__driver_faulty(driver);
+    int result = driver->stream_ordinal(&ordinal, stream);
+    if (result != PH__R_OK)
+        return fail_stream(result, NULL, PH__NAME_STREAM_GET_CTX, call);
+    PH_TRY(device_of(&device, driver, "cuda", ordinal, call));
+    ph_status status = ph__stream_wrap(out, device, stream, call);
+    if (status != PH_OK)
+        ph_device_release(device);
+    return status;
+}
+
+ph_status ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream)
+{
+    static const char call[] = "ph_stream_cuda";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    PH_TRY(ph__stream_check(stream, call));
+    if (!stream->device->driver->stream_native)
+        return ph__fail_native(PH_ERROR_UNSUPPORTED, 0, NULL,
+                               "%s: the stream is of %s, which has no CUDA handles", call,
+                               stream->device->name);
+    *out = stream->device->driver->stream_native(stream->handle);
+    atomic_store(&stream->device->foreign, true);
+    return PH_OK;
+}
+
+/* Puts what comes from now on behind all that was submitted to the user's stream. */
+static int follow(const ph_device *device, ph__drv_stream *own, ph__drv_stream *theirs)
+{
+    ph__drv_event *event = NULL;
+    int result = device->driver->event_create(&event, device->handle, PH__EVENT_DISABLE_TIMING);
+    if (result == PH__R_OK)
+        result = device->driver->event_record(event, theirs, PH__EVENT_RECORD_DEFAULT);
+    if (result == PH__R_OK)
+        result = device->driver->stream_wait_event(own, event, PH__EVENT_RECORD_DEFAULT);
+    device->driver->event_destroy(event);
+    return result;
+}
+
+/* In a capture nothing can be put behind the stream's earlier work, and waiting would kill it. Without a
+ * stream of our own the work is waited for, and the default stream stands for it. */
+ph__drv_stream *ph__stream_replace(ph_stream *stream)
+{
+    ph_device *device = stream->device;
+    const ph__driver *driver = device->driver;
+    ph__drv_stream *theirs = stream->handle, *own = NULL;
+    ph_capture_mode mode;
+    bool capturing = ph__stream_capture_id(stream) != 0;
+    int result = driver->stream_create(&own, device->handle, PH__STREAM_NON_BLOCKING, stream->priority);
+    if (result == PH__R_OK && !capturing)
+        result = follow(device, own, theirs);
+    if (result != PH__R_OK) {
+        driver->stream_destroy(own);
+        own = device->default_stream.handle;
+        ph__relaxed_begin(device, &mode);
+        if (!capturing)
+            (void)driver->stream_synchronize(theirs);
+        ph__relaxed_end(device, mode);
+    }
+    pthread_mutex_lock(&device->capture_lock);
+    stream->handle = own;
+    pthread_mutex_unlock(&device->capture_lock);
+    return theirs;
+}
+
+/* The event is recorded while the handle is held, and waited for when it is not. */
+static bool wait_for_mark(ph_stream *stream)
+{
+    const ph__driver *driver = stream->device->driver;
+    ph__drv_event *event = NULL;
+    bool marked = false;
+    if (driver->event_create(&event, stream->device->handle, PH__EVENT_DISABLE_TIMING) != PH__R_OK)
+        return false;
+    ph__stream_hold(stream);
+    if (ph__stream_capture_id_locked(stream) == 0)
+        marked = driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT) == PH__R_OK;
+    ph__stream_unhold(stream);
+    if (marked)
+        (void)driver->event_synchronize(event);
+    driver->event_destroy(event);
+    return marked;
+}
+
+void ph__stream_wait(ph_stream *stream)
+{
+    ph_capture_mode mode;
+    if (ph__capture_is_foreign(stream, ph__stream_capture_id(stream)))
+        return;
+    ph__relaxed_begin(stream->device, &mode);
+    if (!stream->wrapped || !wait_for_mark(stream))
+        (void)stream->device->driver->stream_synchronize(stream->handle);
+    ph__relaxed_end(stream->device, mode);
+}
+
+/* ---- kernels ---- */
+ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_st *function,
+                              const ph_param *params, size_t param_count)
+{
+    static const char call[] = "ph_kernel_wrap_cuda";
+    ph_kernel_source source = {.params = params, .param_count = param_count};
+    ph__drv_kernel *handle = NULL;
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    if (!function)
+        return ph__fail_null(call, "function");
+    int result =
+        device->driver->kernel_wrap(&handle, device->handle, function, &source.args_size, &source.name);
+    if (result == PH__R_NOT_SUPPORTED)
+        return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_FUNC_GET_ATTRIBUTE,
+                               "%s: device %s cannot take it%s%s", call, device->name,
+                               ph__driver_reason()[0] ? ": " : "", ph__driver_reason());
+    if (result == PH__R_INVALID_HANDLE || result == PH__R_INVALID_VALUE)
+        return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_FUNC_GET_ATTRIBUTE,
+                               "%s: this is no function of the device's context%s%s", call,
+                               ph__driver_reason()[0] ? ": " : "", ph__driver_reason());
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the kernel");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_FUNC_GET_ATTRIBUTE, "%s", call);
+    ph_status status = ph__kernel_check_params(&source, call);
+    if (status != PH_OK) {
+        device->driver->kernel_destroy(handle);
+        return status;
+    }
+    return ph__kernel_make(out, device, handle, &source, call);
+}
+
+/* ---- numbers ---- */
+ph_status ph_fail_cuda(int code, const char *call)
+{
+    if (code == PH__R_OK)
+        return PH_OK;
+    return ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)",
+                           call && call[0] ? call : "a call of CUDA's", code, ph__result_name(code),
+                           ph__result_text(code));
+}

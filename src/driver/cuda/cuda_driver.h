@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/cuda_driver.h: what the files of the CUDA driver share: the loaded functions and the objects behind the handles. */
+#ifndef PH_CUDA_DRIVER_H
+#define PH_CUDA_DRIVER_H
+#include "base/map.h"
+#include "base/sync.h"
+#include "base/vec.h"
+#include "driver/cuda/cuda_abi.h"
+#include "driver/driver.h"
+
+/* ---- cuda_load.c ---- the driver's functions, all there once ph__cuda_load has answered 0; OPTIONAL ones may be NULL. */
+typedef struct ph__cuda_functions {
+#define PH__CU(name, version, need, parameters) int(*name) parameters;
+#include "driver/cuda/cuda_symbols.def"
+#undef PH__CU
+} ph__cuda_functions;
+extern ph__cuda_functions ph__cu;
+
+/* Loads libcuda and initialises it, once in the process; later calls answer what the first did, and a failed one sets the reason
+ * again (driver_set_reason): no library, which symbol is missing and which driver it needs, cuInit's answer. Loads nothing else. */
+int ph__cuda_load(void);
+/* The driver's version as cuDriverGetVersion counts (13000); 0 before a load. */
+int ph__cuda_version(void);
+
+/* ---- cuda_device.c ---- */
+typedef struct ph__cuda_capture ph__cuda_capture; /* cuda_capture.c */
+
+struct ph__drv_stream {
+    ph__drv_device *device;
+    ph__cu_stream handle; /* NULL: the legacy default stream */
+    bool owned;           /* by this library: destroyed with it */
+    /* Around whatever reads or moves the stream's place in a capture, while captures are open: what the driver lends of it is
+     * valid until the stream's next call only. ph__cuda_order. */
+    ph__spinlock order;
+    _Atomic uint64_t
+        capture_id; /* the capture that it was last seen in: the driver does not tell once one is invalidated */
+    ph__cu_event last;            /* of a user's stream that was destroyed: behind its work; else NULL */
+    ph__drv_stream *next_leaving; /* destroyed, and its work not over yet */
+};
+struct ph__drv_event {
+    ph__drv_device *device;
+    ph__cu_event handle;
+};
+struct ph__drv_device {
+    uint32_t ordinal;
+    ph__cu_device number;
+    ph__cu_context context; /* the primary one, retained */
+    ph__drv_stream legacy;
+    ph__cu_stream upload; /* non-blocking: executables are uploaded over it */
+    int capability;       /* 90 for 9.0 */
+    size_t granularity;
+    size_t shared_limit; /* dynamic shared memory that a block can opt into */
+    ph__spinlock
+        pictures; /* `captures`, and what is known of the nodes of every graph; taken last of all locks */
+    PH__VEC(ph__cuda_capture *) captures; /* that began here and have not ended */
+    atomic_uint open_captures;            /* their number, readable without the lock */
+    pthread_mutex_t lock;                 /* the members below */
+    ph__map functions;                    /* CUfunction -> ph__drv_kernel of ours */
+    ph__drv_kernel *retired;              /* destroyed kernels whose code is still loaded (cuda_kernel.c) */
+    _Atomic(struct ph__cuda_core *) core; /* cuda_core.c: made at the first use */
+    ph__drv_stream *leaving;              /* streams that were destroyed before their work was over */
+};
+
+/* Makes the device's context current where it is not, and puts back what was current. Around every entry that needs one: all but
+ * those on an explicit stream (docs/cuda.md says which). enter: CUDA's number. */
+typedef struct ph__cuda_scope {
+    bool pushed;
+} ph__cuda_scope;
+static inline int ph__cuda_enter(ph__cuda_scope *scope, const ph__drv_device *device)
+{
+    ph__cu_context current;
+    scope->pushed = false;
+    int result = ph__cu.CtxGetCurrent(&current);
+    if (result != PH__R_OK || current == device->context)
+        return result;
+    result = ph__cu.CtxPushCurrent(device->context);
+    scope->pushed = result == PH__R_OK;
+    return result;
+}
+static inline void ph__cuda_leave(const ph__cuda_scope *scope)
+{
+    ph__cu_context mine;
+    if (scope->pushed)
+        (void)ph__cu.CtxPopCurrent(&mine);
+}
+
+/* The thread's mode becomes relaxed around calls that are potentially unsafe and must not fail for it. */
+static inline int ph__cuda_relax(void)
+{
+    int mode = PH_CAPTURE_RELAXED;
+    (void)ph__cu.ThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+static inline void ph__cuda_unrelax(int mode)
+{
+    (void)ph__cu.ThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* ---- cuda_memory.c ---- what the driver's virtual memory calls want to know of memory of this GPU. */
+static inline ph__cu_allocation ph__cuda_allocation(const ph__drv_device *device)
+{
+    ph__cu_allocation what = {.type = PH__CU_ALLOCATION_TYPE_PINNED};
+    what.location.type = PH__CU_LOCATION_TYPE_DEVICE;
+    what.location.id = device->number;
+    return what;
+}
+
+/* ---- cuda_stream.c ---- waits for the streams that are leaving, as the device closes. Under its context, in relaxed mode. */
+void ph__cuda_streams_close(ph__drv_device *device);
+
+/* ---- cuda_kernel.c, cuda_unload.c ---- CUDA does not promise that cuModuleUnload waits for launches in flight, so a destroyed kernel's code stays loaded
+ * until the device was idle once after that (ph__cuda_synchronize), and a kept one's until the device closes. */
+struct ph__drv_kernel {
+    ph__drv_device *device;
+    ph__cu_module module; /* NULL: the user's function */
+    ph__cu_function function;
+    char *name;
+    size_t args_size;     /* of the argument struct, padding included */
+    size_t args_end;      /* where the last parameter ends: what a launch must name exactly */
+    size_t shared_static; /* shared memory that its own variables take */
+    atomic_size_t
+        shared_set; /* dynamic shared memory that the function is set up for; at first what 48 KiB leave */
+    atomic_bool keep;
+    ph__drv_kernel *next; /* an older one of the same function, or the next retired one */
+};
+/* Makes room for a launch with that much dynamic shared memory; before every launch. Legal in a capture. 1: more than the GPU has. */
+int ph__cuda_kernel_prepare(ph__drv_kernel *kernel, size_t shared_bytes);
+int ph__cuda_kernel_register(ph__drv_kernel *kernel); /* for kernel_of; 2 */
+void ph__cuda_kernel_free(ph__drv_kernel *kernel);    /* of one that is not registered */
+/* The kernel behind a function (the newest, where it was wrapped twice), or NULL. */
+ph__drv_kernel *ph__cuda_kernel_of(ph__drv_device *device, ph__cu_function function);
+/* Waits for all work of the context, as cuCtxSynchronize, and then unloads the kernels that had been destroyed before and are not kept. */
+int ph__cuda_synchronize(ph__drv_device *device);
+/* When the device closes, idle: unloads what is left. */
+void ph__cuda_kernels_close(ph__drv_device *device);
+
+/* ---- cuda_core.c ---- the kernels of the library itself, from committed PTX (core_kernels.cu is their source). fill: count elements of
+ * 1 or 4 bytes; args is what its node's parameters hold. */
+typedef struct ph__cuda_fill_args {
+    uint64_t dst;
+    uint32_t value, value_size; /* value of 1-byte elements: the byte */
+    uint64_t count;
+} ph__cuda_fill_args;
+enum {
+    PH__CUDA_FILL_LIMIT = 4096
+}; /* bytes up to which a captured fill is a kernel: docs/cuda.md says why */
+/* The function, loaded at the first use; its launch dimensions, three each. */
+int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device);
+/* When the device opens. */
+void ph__cuda_core_load(ph__drv_device *device);
+/* Without loading: NULL when that failed. */
+ph__cu_function ph__cuda_core_fill_if_loaded(ph__drv_device *device);
+void ph__cuda_fill_dimensions(unsigned *grid, unsigned *block, const ph__cuda_fill_args *args);
+void ph__cuda_core_close(ph__drv_device *device);
+
+/* ---- cuda_graph.c ---- a captured or imported graph, or one under construction, with what is known of its nodes: its picture. Nodes that
+ * this library submitted are noted as they are made; others are read back when they are first asked for. All of a picture lies in blocks
+ * that go with the graph. Functions with _locked want the device's `pictures` held. */
+struct ph__drv_node {
+    ph__drv_graph *graph;
+    ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
+    ph__cu_node handle;
+    size_t index;           /* in the graph's list, once listed */
+    atomic_bool decoded;    /* what follows is whole and stays */
+    bool noted;             /* not read back */
+    bool is_core_fill;      /* a launch of the core's fill kernel, which stands for a memset */
+    bool is_plain_copy;     /* contiguous, between addresses */
+    int src_type, dst_type; /* of plain copies: PH__CU_MEMORY_* */
+    ph__drv_node_info info;
+};
+struct ph__drv_graph {
+    ph__drv_device *device;
+    ph__cu_graph handle;
+    bool owned;                    /* destroyed with it; false for bodies and for graphs under construction */
+    bool capturing;                /* under construction: the driver's list grows */
+    bool listed;                   /* `nodes` is the driver's list */
+    ph__map by_handle;             /* CUgraphNode -> ph__drv_node */
+    ph__drv_node *last;            /* that was looked up: mostly what the next one depends on */
+    PH__VEC(ph__drv_node *) nodes; /* in the driver's order */
+    PH__VEC(ph__drv_graph *) bodies; /* of child graphs: go with it */
+    ph__drv_node *const *lent;       /* what capture_get gave out last where it was more than one */
+    size_t lent_count;
+    ph__map layouts; /* CUfunction or CUkernel -> struct ph__cuda_layout, for the time of reading back */
+    struct ph__cuda_block *blocks;
+    size_t block_bytes; /* of all blocks */
+};
+/* NULL: no host memory. The CUgraph stays the caller's then. */
+ph__drv_graph *ph__cuda_graph_create(ph__drv_device *device, ph__cu_graph handle, bool owned);
+/* The node of a handle, made when it was not met before; NULL: no host memory. */
+ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handle);
+/* Memory that lives as long as the picture, aligned for any type; NULL: none. */
+void *ph__cuda_graph_room_locked(ph__drv_graph *graph, size_t bytes);
+void *ph__cuda_graph_room(ph__drv_graph *graph, size_t bytes);
+
+/* What a node depends on, as the driver has it. */
+typedef struct ph__cuda_links {
+    size_t count;
+    ph__cu_node *nodes; /* in `few` or in `more` */
+    ph__cu_edge *edges; /* NULL: all plain */
+    ph__cu_node few[4];
+    ph__cu_edge few_edges[4];
+    void *more;
+} ph__cuda_links;
+/* Reads a node's edges; on success `links` is to be freed. CUDA's number. */
+int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node);
+/* Copies what the driver lent; false: no host memory. edges may be NULL. */
+bool ph__cuda_links_copy(ph__cuda_links *links, const ph__cu_node *nodes, const ph__cu_edge *edges,
+                         size_t count);
+void ph__cuda_links_free(ph__cuda_links *links);
+/* Puts them into info's dependencies; false: no host memory. */
+bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info, const ph__cuda_links *links);
+
+/* ---- cuda_decode.c ---- reads a node back from the driver, if it is not decoded yet. CUDA's number. */
+int ph__cuda_decode(ph__drv_node *node);
+
+/* ---- cuda_exec.c ---- */
+struct ph__drv_exec {
+    ph__drv_device *device;
+    ph__cu_exec handle;
+    ph__drv_graph *graph; /* its template */
+    ph__drv_memory memory;
+    ph__drv_kernel **
+        kernels; /* by index of the template's node: what each runs since an update brought others; NULL: the template's */
+};
+
+/* ---- cuda_capture.c ---- */
+struct ph__cuda_capture {
+    uint64_t id;
+    ph__drv_stream *origin;
+    ph__drv_graph *graph; /* what is known of it so far */
+};
+/* Keeps other calls of this library from moving the stream's place in a capture until leave: around GetCaptureInfo and what it lends, and
+ * around calls that change it. Cheap, and nothing at all while no capture is open. Nothing that blocks may stand inside. */
+static inline bool ph__cuda_order_enter(ph__drv_stream *stream)
+{
+    bool open = atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0;
+    if (open)
+        ph__spin_lock(&stream->order);
+    return open;
+}
+static inline void ph__cuda_order_leave(ph__drv_stream *stream, bool entered)
+{
+    if (entered)
+        ph__spin_unlock(&stream->order);
+}
+/* The capture of that id, of those that began here, or NULL. */
+ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uint64_t id);
+
+/* ---- cuda_note.c ---- around the submission of one node's work by this library, so that its node need not be read back later. begin
+ * looks where the stream stands; end looks at what was made and keeps `node`'s info (dependencies apart, which it finds) and the bytes of
+ * its arguments. What cannot be kept for want of memory is read back later. Cheap while no capture is open. end must follow begin. */
+typedef struct ph__cuda_note {
+    bool capturing;  /* the stream is in an active capture; its order is held until end */
+    bool keep;       /* `links` is whole */
+    bool read_edges; /* the node's edges must be read back: they may not be plain */
+    uint64_t id;
+    ph__cuda_links links;
+} ph__cuda_note;
+void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream);
+void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result);
+static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stream)
+{
+    note->capturing = false;
+    if (stream->handle && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
+        ph__cuda_note_look(note, stream);
+}
+static inline void ph__cuda_note_end(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node,
+                                     int result)
+{
+    if (note->capturing)
+        ph__cuda_note_keep(note, stream, node, result);
+}
+
+/* ---- cuda_update.c ---- the start of a message: "node 3 (kernel add)". */
+void ph__cuda_node_words(char out[128], const ph__drv_node *node);
+
+/* ---- cuda_logs.c ---- the driver's own reports of failing calls, for ph__suspect_note; counted by open captures. Nothing where the
+ * driver has no log callback and CUPTI was not asked for. */
+void ph__cuda_logs_begin(void);
+void ph__cuda_logs_end(void);
+
+/* ---- the entries, by file ---- see driver.h */
+#define PH__CUDA_ENTRIES(X)                                                                                  \
+    X(describe)                                                                                              \
+    X(device_open) X(device_close) X(device_info) X(device_synchronize) X(thread_exchange_mode)              \
+        X(stream_default) X(stream_create) X(stream_destroy) X(stream_synchronize) X(stream_query)           \
+            X(stream_wait_event) X(stream_wrap) X(stream_ordinal) X(stream_native) X(event_create)           \
+                X(event_destroy) X(event_record) X(event_query) X(event_synchronize) X(event_elapsed)        \
+                    X(segment_create) X(segment_destroy) X(plain_alloc) X(plain_free) X(pinned_alloc)        \
+                        X(pinned_free) X(pointer_info) X(kernel_create) X(kernel_destroy) X(kernel_wrap)     \
+                            X(kernel_keep) X(launch) X(copy) X(fill) X(host) X(copy_sync) X(child)           \
+                                X(capture_begin) X(capture_end) X(capture_get) X(capture_id) X(capture_drop) \
+                                    X(graph_destroy) X(graph_import) X(graph_disown) X(graph_native)         \
+                                        X(graph_host_bytes) X(graph_nodes) X(node_info) X(instantiate)       \
+                                            X(exec_destroy) X(exec_native) X(exec_memory) X(exec_upload)     \
+                                                X(exec_launch) X(exec_update) X(exec_set_kernel)             \
+                                                    X(exec_set_copy) X(exec_set_fill) X(exec_set_host)       \
+                                                        X(exec_set_enabled) X(exec_get_enabled)
+#define PH__CUDA_DECLARE(name) extern __typeof__(*((ph__driver *)0)->name) ph__cuda_##name;
+PH__CUDA_ENTRIES(PH__CUDA_DECLARE)
+#undef PH__CUDA_DECLARE
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/cuda_exec.c: executables: making, launching, what they take. Calls on one executable are not
+ * serialised here, as its graph's are not above; CUDA serialises its launches on the device. */
+#include "base/alloc.h"
+#include "driver/cuda/cuda_driver.h"
+
+/* CUgraphInstantiateResult, where it says more than the call's number. */
+static void set_instantiate_reason(int why)
+{
+    static const char *const words[] = {[2] = "the graph's structure is invalid (a cycle, perhaps)",
+                                        [3] = "an operation of the graph is not supported",
+                                        [4] = "nodes of several contexts are not supported",
+                                        [5] = "a conditional handle belongs to no conditional node"};
+    if (why >= 2 && (size_t)why < sizeof words / sizeof words[0])
+        ph__driver_set_reason("%s", words[why]);
+}
+
+/* The node of the template, where the one to blame is not inside a child graph. */
+static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
+{
+    ph__spin_lock(&graph->device->pictures);
+    ph__drv_node *node = handle ? ph__map_get(&graph->by_handle, (uintptr_t)handle) : NULL;
+    ph__spin_unlock(&graph->device->pictures);
+    return node;
+}
+
+/* Uploading maps all that the executable needs on the device. The wait, for the upload alone, is legal
+ * wherever making an executable is: both are potentially unsafe, and the stream never captures. */
+static int upload(const ph__drv_exec *exec)
+{
+    int result = ph__cu.GraphUpload(exec->handle, exec->device->upload);
+    return result == PH__R_OK ? ph__cu.StreamSynchronize(exec->device->upload) : result;
+}
+
+static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+{
+    size_t before, after, total;
+    ph__cu_instantiate_params params = {.flags = (uint64_t)flags};
+    int result = ph__cu.MemGetInfo(&before, &total);
+    if (result != PH__R_OK)
+        return result;
+    result = ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params);
+    if (result != PH__R_OK) {
+        *failed = params.failed;
+        set_instantiate_reason(params.result);
+        return result;
+    }
+    result = upload(exec);
+    if (result == PH__R_OK)
+        result = ph__cu.MemGetInfo(&after, &total);
+    if (result != PH__R_OK)
+        (void)ph__cu.GraphExecDestroy(exec->handle);
+    else
+        exec->memory.device_bytes = before > after ? before - after : 0;
+    return result;
+}
+
+int ph__cuda_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed)
+{
+    if (!out || !graph)
+        return PH__R_INVALID_VALUE;
+    ph__drv_exec *exec = ph__calloc(1, sizeof *exec);
+    if (!exec)
+        return PH__R_OUT_OF_MEMORY;
+    exec->device = graph->device;
+    exec->graph = graph;
+    exec->memory.host_bytes = sizeof *exec;
+    ph__cu_node blamed = NULL;
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, graph->device);
+    if (result == PH__R_OK) {
+        result = make(exec, flags, &blamed);
+        ph__cuda_leave(&scope);
+    }
+    if (result != PH__R_OK) {
+        if (failed)
+            *failed = find_node(graph, blamed);
+        ph__free(exec);
+        return result;
+    }
+    *out = exec;
+    return PH__R_OK;
+}
+
+/* CUDA's own call is potentially unsafe; launches in flight complete all the same. */
+void ph__cuda_exec_destroy(ph__drv_exec *exec)
+{
+    if (!exec)
+        return;
+    int mode = ph__cuda_relax();
+    (void)ph__cu.GraphExecDestroy(exec->handle);
+    ph__cuda_unrelax(mode);
+    ph__free(exec->kernels);
+    ph__free(exec);
+}
+
+void *ph__cuda_exec_native(ph__drv_exec *exec)
+{
+    return exec ? exec->handle : NULL;
+}
+
+void ph__cuda_exec_memory(ph__drv_memory *out, ph__drv_exec *exec)
+{
+    *out = exec ? exec->memory : (ph__drv_memory){0};
+}
+
+int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
+{
+    ph__cuda_scope scope;
+    if (stream->handle)
+        return ph__cu.GraphUpload(exec->handle, stream->handle);
+    int result = ph__cuda_enter(&scope, stream->device);
+    if (result == PH__R_OK) {
+        result = ph__cu.GraphUpload(exec->handle, NULL);
+        ph__cuda_leave(&scope);
+    }
+    return result;
+}
+
+/* Apart, so that a launch on an explicit stream is a jump into the driver. */
+__attribute__((noinline)) static int launch_legacy(const ph__drv_exec *exec)
+{
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, exec->device);
+    if (result == PH__R_OK) {
+        result = ph__cu.GraphLaunch(exec->handle, NULL);
+        ph__cuda_leave(&scope);
+    }
+    return result;
+}
+
+int ph__cuda_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream)
+{
+    if (stream->handle)
+        return ph__cu.GraphLaunch(exec->handle, stream->handle);
+    return launch_legacy(exec);
+}

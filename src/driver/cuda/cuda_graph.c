@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/cuda_graph.c: pictures of CUDA's graphs: their nodes by handle, in blocks of memory that go
+ * with the graph. */
+#include "base/alloc.h"
+#include "driver/cuda/cuda_driver.h"
+#include <string.h>
+
+/* Blocks grow with the graph: a graph of a few nodes takes a page, one of thousands few blocks. */
+struct ph__cuda_block {
+    struct ph__cuda_block *next;
+    size_t used, bytes;
+    _Alignas(max_align_t) unsigned char at[];
+};
+
+enum {
+    FIRST_BLOCK = 4096 - sizeof(struct ph__cuda_block) - 64,
+    LAST_BLOCK = 16 * FIRST_BLOCK,
+    FIRST_NODES = 64
+};
+
+ph__drv_graph *ph__cuda_graph_create(ph__drv_device *device, ph__cu_graph handle, bool owned)
+{
+    ph__drv_graph *graph = ph__calloc(1, sizeof *graph);
+    if (!graph)
+        return NULL;
+    graph->device = device;
+    graph->handle = handle;
+    graph->owned = owned;
+    return graph;
+}
+
+void ph__cuda_graph_destroy(ph__drv_graph *graph)
+{
+    if (!graph)
+        return;
+    for (size_t i = 0; i < graph->bodies.count; i++)
+        ph__cuda_graph_destroy(graph->bodies.at[i]);
+    ph__vec_free(&graph->bodies);
+    ph__vec_free(&graph->nodes);
+    ph__map_free(&graph->by_handle);
+    ph__map_free(&graph->layouts);
+    while (graph->blocks) {
+        struct ph__cuda_block *next = graph->blocks->next;
+        ph__free(graph->blocks);
+        graph->blocks = next;
+    }
+    if (graph->owned)
+        (void)ph__cu.GraphDestroy(graph->handle);
+    ph__free(graph);
+}
+
+int ph__cuda_graph_import(ph__drv_graph **out, ph__drv_device *device, void *native)
+{
+    if (!native)
+        return PH__R_INVALID_VALUE;
+    ph__drv_graph *graph = ph__cuda_graph_create(device, native, true);
+    if (!graph)
+        return PH__R_OUT_OF_MEMORY;
+    *out = graph;
+    return PH__R_OK;
+}
+
+void ph__cuda_graph_disown(ph__drv_graph *graph)
+{
+    graph->owned = false;
+    ph__cuda_graph_destroy(graph);
+}
+
+void *ph__cuda_graph_native(ph__drv_graph *graph)
+{
+    return graph ? graph->handle : NULL;
+}
+
+static size_t bytes_locked(const ph__drv_graph *graph)
+{
+    size_t bytes = sizeof *graph + graph->block_bytes + graph->nodes.capacity * sizeof *graph->nodes.at +
+                   graph->bodies.capacity * sizeof *graph->bodies.at;
+    if (graph->by_handle.slots)
+        bytes += (graph->by_handle.mask + 1) * sizeof *graph->by_handle.slots;
+    if (graph->layouts.slots)
+        bytes += (graph->layouts.mask + 1) * sizeof *graph->layouts.slots;
+    for (size_t i = 0; i < graph->bodies.count; i++)
+        bytes += bytes_locked(graph->bodies.at[i]);
+    return bytes;
+}
+
+size_t ph__cuda_graph_host_bytes(ph__drv_graph *graph)
+{
+    if (!graph)
+        return 0;
+    ph__spin_lock(&graph->device->pictures);
+    size_t bytes = bytes_locked(graph);
+    ph__spin_unlock(&graph->device->pictures);
+    return bytes;
+}
+
+/* ---- memory ---- */
+
+static bool add_block(ph__drv_graph *graph, size_t at_least)
+{
+    size_t bytes = graph->blocks ? graph->blocks->bytes * 2 : FIRST_BLOCK;
+    if (bytes > LAST_BLOCK)
+        bytes = LAST_BLOCK;
+    if (bytes < at_least)
+        bytes = at_least;
+    struct ph__cuda_block *block = ph__alloc(sizeof *block + bytes);
+    if (!block)
+        return false;
+    block->next = graph->blocks;
+    block->used = 0;
+    block->bytes = bytes;
+    graph->blocks = block;
+    graph->block_bytes += sizeof *block + bytes;
+    return true;
+}
+
+void *ph__cuda_graph_room_locked(ph__drv_graph *graph, size_t bytes)
+{
+    size_t rounded = (bytes + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+    if (rounded < bytes)
+        return NULL;
+    if ((!graph->blocks || graph->blocks->bytes - graph->blocks->used < rounded) &&
+        !add_block(graph, rounded))
+        return NULL;
+    void *room = graph->blocks->at + graph->blocks->used;
+    graph->blocks->used += rounded;
+    return room;
+}
+
+void *ph__cuda_graph_room(ph__drv_graph *graph, size_t bytes)
+{
+    ph__spin_lock(&graph->device->pictures);
+    void *room = ph__cuda_graph_room_locked(graph, bytes);
+    ph__spin_unlock(&graph->device->pictures);
+    return room;
+}
+
+/* ---- nodes ---- */
+
+ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handle)
+{
+    if (graph->last && graph->last->handle == handle)
+        return graph->last;
+    ph__drv_node *node = ph__map_get(&graph->by_handle, (uintptr_t)handle);
+    if (!node) {
+        node = ph__cuda_graph_room_locked(graph, sizeof *node);
+        if (!node || !ph__map_put(&graph->by_handle, (uintptr_t)handle, node))
+            return NULL;
+        *node = (ph__drv_node){.graph = graph, .self = node, .handle = handle};
+    }
+    graph->last = node;
+    return node;
+}
+
+bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info, const ph__cuda_links *links)
+{
+    info->dependencies = NULL;
+    info->dependency_kinds = NULL;
+    info->dependency_count = links->count;
+    bool programmatic = false;
+    for (size_t i = 0; links->edges && i < links->count; i++)
+        programmatic = programmatic || links->edges[i].type == PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC;
+    info->launch.programmatic = programmatic;
+    if (links->count == 0)
+        return true;
+    if (programmatic) {
+        ph_edge_kind *kinds = ph__cuda_graph_room_locked(graph, links->count * sizeof *kinds);
+        if (!kinds)
+            return false;
+        for (size_t i = 0; i < links->count; i++)
+            kinds[i] = links->edges[i].type == PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC ? PH_EDGE_PROGRAMMATIC
+                                                                                   : PH_EDGE_FULL;
+        info->dependency_kinds = kinds;
+    }
+    if (links->count == 1) {
+        const ph__drv_node *node = ph__cuda_graph_node_locked(graph, links->nodes[0]);
+        info->dependencies = node ? &node->self : NULL;
+        return node != NULL;
+    }
+    ph__drv_node **nodes = ph__cuda_graph_room_locked(graph, links->count * sizeof *nodes);
+    for (size_t i = 0; nodes && i < links->count; i++)
+        if (!(nodes[i] = ph__cuda_graph_node_locked(graph, links->nodes[i])))
+            return false;
+    info->dependencies = nodes;
+    return nodes != NULL;
+}
+
+/* ---- what a node depends on ---- */
+
+static bool links_reserve(ph__cuda_links *links, size_t count, bool edges)
+{
+    links->more = NULL;
+    links->nodes = links->few;
+    links->edges = edges ? links->few_edges : NULL;
+    if (count <= sizeof links->few / sizeof links->few[0])
+        return true;
+    links->more = ph__calloc(count, sizeof *links->nodes + sizeof *links->edges);
+    if (!links->more)
+        return false;
+    links->nodes = links->more;
+    if (edges)
+        links->edges = (ph__cu_edge *)(links->nodes + count);
+    return true;
+}
+
+void ph__cuda_links_free(ph__cuda_links *links)
+{
+    if (links->more)
+        ph__free(links->more);
+    links->more = NULL;
+}
+
+bool ph__cuda_links_copy(ph__cuda_links *links, const ph__cu_node *nodes, const ph__cu_edge *edges,
+                         size_t count)
+{
+    if (!links_reserve(links, count, edges != NULL))
+        return false;
+    links->count = count;
+    for (size_t i = 0; i < count; i++)
+        links->nodes[i] = nodes[i];
+    if (edges)
+        memcpy(links->edges, edges, count * sizeof *edges);
+    return true;
+}
+
+/* Asking for the number alone is refused where an edge is not plain; so the room is doubled until some stays
+ * empty. */
+int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node)
+{
+    size_t room = sizeof links->few / sizeof links->few[0];
+    for (;;) {
+        if (!links_reserve(links, room, true))
+            return PH__R_OUT_OF_MEMORY;
+        links->count = room;
+        int result = ph__cu.GraphNodeGetDependencies(node, links->nodes, links->edges, &links->count);
+        if (result != PH__R_OK) {
+            ph__cuda_links_free(links);
+            return result;
+        }
+        if (links->count < room)
+            return PH__R_OK;
+        ph__cuda_links_free(links);
+        room *= 4;
+    }
+}
+
+/* ---- the list ---- */
+
+/* The driver's list: *out is to be freed. It is asked once where `guess` is above the number. */
+static int read_handles(ph__cu_node **out, size_t *count, const ph__drv_graph *graph, size_t guess)
+{
+    for (size_t room = guess + FIRST_NODES;; room *= 2) {
+        ph__cu_node *handles = ph__calloc(room, sizeof *handles);
+        if (!handles)
+            return PH__R_OUT_OF_MEMORY;
+        *count = room;
+        int result = ph__cu.GraphGetNodes(graph->handle, handles, count);
+        if (result == PH__R_OK && *count < room) {
+            *out = handles;
+            return PH__R_OK;
+        }
+        ph__free(handles);
+        if (result != PH__R_OK)
+            return result;
+    }
+}
+
+static bool same_links(const ph__drv_node *node, const ph__cuda_links *links)
+{
+    bool same = node->info.dependency_count == links->count;
+    for (size_t i = 0; i < links->count && same; i++) {
+        same = false;
+        for (size_t k = 0; k < links->count && !same; k++)
+            same = node->info.dependencies[k]->handle == links->nodes[i];
+    }
+    return same;
+}
+
+/* A noted node that stands right behind one that is not noted: code outside this library may have used the
+ * stream between the two looks at it, and then the node is another's, or its dependencies are. The driver's
+ * list of them tells; if it differs, all is read back. */
+static int check_noted(ph__drv_node *node)
+{
+    ph__cuda_links links;
+    int result = ph__cuda_links_read(&links, node->handle);
+    if (result != PH__R_OK)
+        return result;
+    if (!same_links(node, &links)) {
+        node->noted = node->is_core_fill = node->is_plain_copy = false;
+        atomic_store_explicit(&node->decoded, false, memory_order_release);
+    }
+    ph__cuda_links_free(&links);
+    return PH__R_OK;
+}
+
+static bool list_locked(ph__drv_graph *graph, const ph__cu_node *handles, size_t count)
+{
+    ph__vec_clear(&graph->nodes);
+    if (!ph__vec_reserve(&graph->nodes, count) ||
+        (graph->by_handle.count < count &&
+         !ph__map_reserve(&graph->by_handle, count - graph->by_handle.count)))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        ph__drv_node *node = ph__cuda_graph_node_locked(graph, handles[i]);
+        if (!node) {
+            ph__vec_clear(&graph->nodes);
+            return false;
+        }
+        node->index = i;
+        graph->nodes.at[graph->nodes.count++] = node;
+    }
+    return true;
+}
+
+static int list(ph__drv_graph *graph)
+{
+    ph__cu_node *handles;
+    size_t count;
+    ph__spin_lock(&graph->device->pictures);
+    size_t known = graph->by_handle.count;
+    ph__spin_unlock(&graph->device->pictures);
+    int result = read_handles(&handles, &count, graph, known);
+    if (result != PH__R_OK)
+        return result;
+    ph__spin_lock(&graph->device->pictures);
+    bool listed = list_locked(graph, handles, count);
+    ph__spin_unlock(&graph->device->pictures);
+    ph__free(handles);
+    if (!listed)
+        return PH__R_OUT_OF_MEMORY;
+    if (graph->capturing)
+        return PH__R_OK;
+    for (size_t i = 1; i < count; i++)
+        if (graph->nodes.at[i]->noted && !graph->nodes.at[i - 1]->noted &&
+            (result = check_noted(graph->nodes.at[i])) != PH__R_OK)
+            return result;
+    graph->listed = true;
+    return PH__R_OK;
+}
+
+int ph__cuda_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph)
+{
+    if (!graph)
+        return PH__R_INVALID_VALUE;
+    int result = graph->listed ? PH__R_OK : list(graph);
+    if (result != PH__R_OK)
+        return result;
+    *nodes = graph->nodes.at;
+    *count = graph->nodes.count;
+    return PH__R_OK;
+}
+
+int ph__cuda_node_info(ph__drv_node_info *out, ph__drv_node *node)
+{
+    int result = PH__R_OK;
+    if (!atomic_load_explicit(&node->decoded, memory_order_acquire))
+        result = ph__cuda_decode(node);
+    if (result == PH__R_OK)
+        *out = node->info;
+    return result;
+}

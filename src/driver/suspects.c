@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/suspects.c: the ring of driver calls that failed while a capture was open, who is to blame, and his
+ * words. */
+#include "driver/suspects.h"
+#include "base/line.h"
+#include "base/sync.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+enum {
+    SUSPECT_WORDS = sizeof(ph__suspect) / sizeof(uint64_t),
+    NOTING_FRAMES = 8 /* more than lie between backtrace() and who notes */
+};
+_Static_assert(sizeof(ph__suspect) % sizeof(uint64_t) == 0, "a note is copied in words");
+
+/* A note is written and read in words, so that readers need no lock: state is twice its number when it is
+ * whole, one less while it is being written; what was read is whole when the state is the same before and
+ * after. */
+typedef struct slot {
+    atomic_uint_least64_t state;
+    atomic_uint_least64_t words[SUSPECT_WORDS];
+} slot;
+
+static slot ring[PH__SUSPECTS];
+static atomic_uint_least64_t next_number = 1;
+static atomic_uint open_captures;
+
+/* The first backtrace of a process loads and allocates. */
+static void first_backtrace(void)
+{
+    void *frame;
+    (void)backtrace(&frame, 1);
+}
+
+void ph__suspects_open(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, first_backtrace);
+    atomic_fetch_add(&open_captures, 1);
+}
+
+void ph__suspects_close(void)
+{
+    atomic_fetch_sub(&open_captures, 1);
+}
+
+uint64_t ph__suspects_next(void)
+{
+    return atomic_load(&next_number);
+}
+
+/* ---- writing ---- */
+
+/* Never waits: where a newer note has come first, or a thread has not got on with its own for a whole round,
+ * this one is lost. */
+static void put(ph__suspect *note)
+{
+    uint64_t number = atomic_fetch_add(&next_number, 1);
+    slot *at = &ring[number % PH__SUSPECTS];
+    uint64_t state = atomic_load_explicit(&at->state, memory_order_relaxed);
+    do {
+        if (state % 2 != 0 || state > number * 2)
+            return;
+    } while (!atomic_compare_exchange_weak_explicit(&at->state, &state, number * 2 - 1, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    note->sequence = number;
+    for (size_t i = 0; i < SUSPECT_WORDS; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)note + i * sizeof word, sizeof word);
+        atomic_store_explicit(&at->words[i], word, memory_order_release); /* not before the state */
+    }
+    atomic_store_explicit(&at->state, number * 2, memory_order_release);
+}
+
+/* caller: where the noting was called from. */
+static void take_frames(ph__suspect *note, const void *caller)
+{
+    void *frames[PH__SUSPECT_FRAMES + NOTING_FRAMES];
+    int count = backtrace(frames, PH__SUSPECT_FRAMES + NOTING_FRAMES), first = 0;
+    while (first < count && frames[first] != caller)
+        first++;
+    if (first == count)
+        first = 0; /* it was not recognised: better too much than nothing */
+    note->frame_count = count - first < PH__SUSPECT_FRAMES ? count - first : PH__SUSPECT_FRAMES;
+    memcpy(note->frames, frames + first, (size_t)note->frame_count * sizeof frames[0]);
+}
+
+__attribute__((noinline)) void ph__suspect_note(uint64_t capture_id, const char *call, int result,
+                                                const char *text)
+{
+    if (atomic_load_explicit(&open_captures, memory_order_acquire) == 0)
+        return;
+    int saved_errno = errno;
+    ph__suspect note;
+    memset(&note, 0, sizeof note);
+    note.capture_id = capture_id;
+    note.thread = ph__thread_id();
+    (void)prctl(PR_GET_NAME, note.thread_name);
+    note.result = result;
+    ph__line_format(note.call, sizeof note.call, "%s", call);
+    ph__line_format(note.text, sizeof note.text, "%s", text ? text : "");
+    take_frames(&note, __builtin_return_address(0));
+    put(&note);
+    errno = saved_errno;
+}
+
+/* ---- reading ---- */
+
+static bool get(ph__suspect *out, uint64_t number)
+{
+    slot *at = &ring[number % PH__SUSPECTS];
+    if (atomic_load_explicit(&at->state, memory_order_acquire) != number * 2)
+        return false;
+    for (size_t i = 0; i < SUSPECT_WORDS; i++) {
+        uint64_t word = atomic_load_explicit(&at->words[i], memory_order_acquire); /* the state after it */
+        memcpy((char *)out + i * sizeof word, &word, sizeof word);
+    }
+    return atomic_load_explicit(&at->state, memory_order_relaxed) == number * 2;
+}
+
+/* The first number that may still be in the ring. */
+static uint64_t oldest(uint64_t since, uint64_t next)
+{
+    uint64_t first = next > PH__SUSPECTS ? next - PH__SUSPECTS : 1;
+    return since > first ? since : first;
+}
+
+size_t ph__suspects_read(ph__suspect *out, size_t capacity, uint64_t since)
+{
+    uint64_t next = ph__suspects_next();
+    size_t count = 0;
+    for (uint64_t number = oldest(since, next); number < next && count < capacity; number++)
+        count += get(&out[count], number);
+    return count;
+}
+
+static bool invalidates(int result)
+{
+    return result == PH__R_CAPTURE_UNSUPPORTED ||
+           (result >= PH__R_CAPTURE_MERGE && result <= PH__R_CAPTURED_EVENT);
+}
+
+/* The lower the more likely; 0: it was another capture's. */
+static int rank(const ph__suspect *note, uint64_t capture_id, uint64_t owner_thread)
+{
+    if (note->capture_id != 0)
+        return note->capture_id == capture_id ? 1 : 0;
+    if (invalidates(note->result))
+        return note->thread == owner_thread ? 2 : 3;
+    return 4;
+}
+
+bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id, uint64_t owner_thread)
+{
+    uint64_t next = ph__suspects_next();
+    int best = 0;
+    for (uint64_t number = oldest(since, next); number < next && best != 1; number++) {
+        ph__suspect note;
+        int likely = get(&note, number) ? rank(&note, capture_id, owner_thread) : 0;
+        if (likely != 0 && (best == 0 || likely < best)) {
+            best = likely;
+            *out = note;
+        }
+    }
+    return best != 0;
+}
+
+/* ---- words ---- */
+
+typedef struct line {
+    char *out;
+    size_t size, length; /* length: of everything, also of what did not fit */
+} line;
+
+PH_PRINTF(2, 3)
+static void add(line *to, const char *format, ...)
+{
+    bool room = to->length < to->size;
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(room ? to->out + to->length : NULL, room ? to->size - to->length : 0, format, args);
+    va_end(args);
+    if (more > 0)
+        to->length += (size_t)more;
+}
+
+/* A return address may lie behind the last instruction of its function. */
+static bool find(Dl_info *out, const void *frame)
+{
+    return frame && dladdr((const char *)frame - 1, out) != 0 && out->dli_fbase;
+}
+
+static const char *object_name(const Dl_info *info)
+{
+    const char *path = info->dli_fname ? info->dli_fname : "", *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Where this library was loaded to; NULL when it is a part of the program, whose frames are not ours to
+ * hide. */
+static const void *own_base(void)
+{
+    Dl_info own, program;
+    const void *headers = (const void *)getauxval(AT_PHDR);
+    if (!dladdr(ring, &own) || (headers && dladdr(headers, &program) && program.dli_fbase == own.dli_fbase))
+        return NULL;
+    return own.dli_fbase;
+}
+
+/* The frames of this library and of CUDA's driver come first, and say nothing that is not known. */
+static int first_outside(const ph__suspect *suspect)
+{
+    const void *own = own_base();
+    for (int i = 0; i < suspect->frame_count; i++) {
+        Dl_info info;
+        if (!find(&info, suspect->frames[i]) ||
+            (info.dli_fbase != own && strncmp(object_name(&info), "libcuda.so", 10) != 0))
+            return i;
+    }
+    return 0;
+}
+
+/* The object's name stands behind the last of its frames in a row. */
+static void add_frames(line *to, const ph__suspect *suspect, int frames)
+{
+    int first = first_outside(suspect), end = suspect->frame_count;
+    if (end - first > frames)
+        end = first + frames;
+    Dl_info info = {0}, next = {0};
+    bool known = first < end && find(&info, suspect->frames[first]);
+    for (int i = first; i < end; i++) {
+        size_t address = (uintptr_t)suspect->frames[i];
+        add(to, "%s", i == first ? ", from " : " < ");
+        if (!known)
+            add(to, "0x%zx", address);
+        else if (info.dli_sname)
+            add(to, "%s+0x%zx", info.dli_sname, address - (uintptr_t)info.dli_saddr);
+        else
+            add(to, "+0x%zx", address - (uintptr_t)info.dli_fbase);
+        bool next_known = i + 1 < end && find(&next, suspect->frames[i + 1]);
+        if (known && (!next_known || next.dli_fbase != info.dli_fbase))
+            add(to, " (%s)", object_name(&info));
+        info = next;
+        known = next_known;
+    }
+}
+
+size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, int frames)
+{
+    line to = {.out = out, .size = size};
+    add(&to, "%s (%d, %s: %s) on ", suspect->call, suspect->result, ph__result_name(suspect->result),
+        suspect->text[0] ? suspect->text : ph__result_text(suspect->result));
+    if (suspect->thread == ph__thread_id())
+        add(&to, "this thread");
+    else if (suspect->thread_name[0])
+        add(&to, "thread \"%s\"", suspect->thread_name);
+    else
+        add(&to, "thread %llu", (unsigned long long)suspect->thread);
+    add_frames(&to, suspect, frames);
+    return to.length;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/cuda/loading.c: what the driver says of a machine where CUDA cannot be used, and where it just can: a
+ * child process finds the library that the environment describes. */
+#include "fake.h"
+#include "support/command.h"
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define INFO T_PROGRAM("phonograph"), "info"
+
+static void expect(const char *setting, int status, const char *words)
+{
+    t_expect(&(t_command){.argv = {"/usr/bin/env", setting, INFO}}, status, words, NULL);
+}
+
+/* ---- no library ---- */
+static void there_is_no_library(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    if (access("/dev/nvidiactl", F_OK) == 0) {
+        print_message("skipped: this machine has a real driver, which would be found\n");
+        skip();
+    }
+    expect("LD_LIBRARY_PATH=", 0,
+           "cuda   cannot be used: NVIDIA's driver library cannot be loaded (libcuda.so.1");
+    t_expect(&(t_command){.argv = {"/usr/bin/env", "LD_LIBRARY_PATH=", INFO, "--device", "cuda"}}, 1,
+             "the cuda driver cannot be used: NVIDIA's driver library cannot be loaded", NULL);
+    t_expect(&(t_command){.argv = {"/usr/bin/env", "LD_LIBRARY_PATH=", INFO, "--device", "auto"}}, 0,
+             "opens as     host", NULL);
+}
+
+/* ---- symbols ---- */
+static void a_required_symbol_is_missing(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    expect("FAKE_CUDA_MISSING=cuGraphUpload", 0,
+           "the NVIDIA driver (CUDA 13.0) has no cuGraphUpload: version 12.4 "
+           "or newer is needed; this one should have it");
+    expect("FAKE_CUDA_MISSING=cuInit", 0, "the NVIDIA driver (CUDA 13.0) has no cuInit");
+}
+
+/* Each by itself: none may be called unasked. */
+static void every_required_symbol_is_asked_for(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    static const char *const names[] = {
+#define REQUIRED(name) "FAKE_CUDA_MISSING=cu" #name,
+#define OPTIONAL(name)
+#define PH__CU(name, version, need, parameters) need(name)
+#include "driver/cuda/cuda_symbols.def"
+#undef PH__CU
+#undef REQUIRED
+#undef OPTIONAL
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i += t_nightly() ? 1 : 8) {
+        char words[128];
+        (void)snprintf(words, sizeof words, "has no %s:", strchr(names[i], '=') + 1);
+        expect(names[i], 0, words);
+    }
+}
+
+static void an_optional_symbol_is_missing(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    expect("FAKE_CUDA_MISSING=cuLogsRegisterCallback,cuLogsUnregisterCallback", 0,
+           "cuda   2 devices, CUDA 13.0");
+}
+
+/* ---- versions ---- */
+static void old_drivers(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    expect("FAKE_CUDA_VERSION=12030", 0, "the NVIDIA driver (CUDA 12.3) has no cuFunc");
+    expect("FAKE_CUDA_VERSION=12030", 0, ": version 12.4 or newer is needed\n");
+    expect("FAKE_CUDA_VERSION=11040", 0, "the NVIDIA driver (CUDA 11.4) has no cu");
+    expect("FAKE_CUDA_VERSION=12040", 0, "cuda   2 devices, CUDA 12.4");
+}
+
+/* ---- initialising ---- */
+static void initialising_fails(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    expect("FAKE_CUDA_INIT=999", 0, "cuInit of the NVIDIA driver (CUDA 13.0) gave 999 (CUDA_ERROR_UNKNOWN");
+    expect("FAKE_CUDA_INIT=3", 0, "gave 3 (CUDA_ERROR_NOT_INITIALIZED");
+    expect("FAKE_CUDA_DEVICES=0", 0,
+           "gave 100 (CUDA_ERROR_NO_DEVICE: there is no such device): there is no GPU");
+    expect("FAKE_CUDA_DEVICES=1", 0, "cuda   1 device, CUDA 13.0");
+    t_expect(&(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=1", INFO, "--device", "cuda:1"}}, 1,
+             "there is no device cuda:1, only 1 of them", NULL);
+}
+
+/* ---- in this process ---- */
+static void an_open_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    static const char *const calls[] = {"cuDeviceGet",
+                                        "cuDeviceGetName",
+                                        "cuDeviceGetAttribute",
+                                        "cuMemGetAllocationGranularity",
+                                        "cuDevicePrimaryCtxRetain",
+                                        "cuStreamCreateWithPriority",
+                                        "cuMemGetInfo",
+                                        "cuCtxGetStreamPriorityRange",
+                                        "cuCtxPushCurrent"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        int64_t live = ph__alloc_live();
+        ph_device *device = (void *)&live;
+        fake_cuda()->fail_call(calls[i], 999, 1);
+        assert_error(ph_device_open(&device, "cuda", NULL), PH_ERROR_DEVICE, "999");
+        fake_cuda()->fail_call(calls[i], 0, 0);
+        assert_null(device);
+        assert_int_equal(ph__alloc_live(), live);
+        assert_string_equal(left_behind(), "");
+        assert_ok(ph_device_open(&device, "cuda", NULL));
+        ph_device_release(device);
+    }
+}
+
+static void properties(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    ph_device *devices[2];
+    ph_device_info info;
+    ph_driver_info driver = {0};
+    for (size_t i = 0; strcmp(driver.name, "cuda") != 0; i++)
+        assert_ok(ph_driver_get_info(&driver, i));
+    assert_int_equal(driver.device_count, 2);
+    assert_string_equal(driver.reason, "");
+    assert_ok(ph_device_open(&devices[0], "cuda", NULL));
+    assert_ok(ph_device_open(&devices[1], "cuda:1", NULL));
+    assert_ok(ph_device_get_info(&info, devices[1]));
+    assert_string_equal(info.name, "cuda:1");
+    assert_string_equal(info.driver, "cuda");
+    assert_non_null(strstr(info.description, "Fake GPU, compute capability 9.0"));
+    assert_int_equal(info.memory_total, 1u << 30);
+    assert_int_equal(info.threads, 0);
+    assert_int_equal(info.stream_priority_highest, -5);
+    ph_device_release(devices[0]);
+    ph_device_release(devices[1]);
+    assert_error(ph_device_open(&devices[0], "cuda:2", NULL), PH_ERROR_NOT_FOUND, "only 2 of them");
+}
+
+/* A child of fork() finds the library initialised, and may not use it. */
+static void a_forked_child(void **state)
+{
+    (void)state;
+    NEED_FAKE();
+    ph_device *device;
+    int status;
+    assert_ok(ph_device_open(&device, "cuda", NULL));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        ph_device *other = NULL;
+        bool refused = ph_device_open(&other, "cuda", NULL) == PH_ERROR_NOT_FOUND && !other &&
+                       strstr(ph_error_last()->message, "fork");
+        bool host = ph_device_open(&other, "auto", NULL) == PH_OK;
+        _exit(refused && host ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    ph_device_release(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_is_no_library),
+        cmocka_unit_test(a_required_symbol_is_missing),
+        cmocka_unit_test(every_required_symbol_is_asked_for),
+        cmocka_unit_test(an_optional_symbol_is_missing),
+        cmocka_unit_test(old_drivers),
+        cmocka_unit_test(initialising_fails),
+        cmocka_unit_test(an_open_that_fails_leaves_nothing),
+        cmocka_unit_test(properties),
+        cmocka_unit_test(a_forked_child),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

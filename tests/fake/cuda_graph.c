@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/fake/cuda_graph.c: graphs of the software libcuda, and reading them. Their handles and those of their
+ * nodes are the host driver's; what CUDA knows of a node beyond that stands beside the graph. */
+#include "cuda_inside.h"
+#include <string.h>
+
+static const ph__driver *const host = &ph__driver_host;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the nodes and bodies of all graphs */
+
+static ph__drv_node *node_of(ph__cu_node node)
+{
+    return (ph__drv_node *)node;
+}
+
+static ph__drv_graph *graph_of_node(ph__drv_node *node)
+{
+    return (ph__drv_graph *)ph__host_node_of(node)->graph;
+}
+
+/* ---- the objects beside graphs ---- */
+static ph__cu_context context_of(ph__host_device *device)
+{
+    for (int i = 0; i < FAKE_GPUS; i++) {
+        ph__cu_context context = fake_context_of(i);
+        if (context && fake_host(context) == device)
+            return context;
+    }
+    return fake_other_context(device);
+}
+
+fake_graph *fake_graph_of(ph__drv_graph *graph)
+{
+    if (!graph)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    fake_graph *object = fake_find(FAKE_GRAPH, graph);
+    if (!object) {
+        object = ph__calloc(1, sizeof *object);
+        if (object) {
+            object->graph = graph;
+            object->object.uncounted = true;
+        }
+        if (object &&
+            !fake_add(&object->object, FAKE_GRAPH, context_of(ph__host_graph_of(graph)->device), graph)) {
+            ph__free(object);
+            object = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return object;
+}
+
+static void free_object(fake_graph *object)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *node;
+    while (ph__map_next(&object->nodes, &cursor, &key, &node))
+        ph__free(node);
+    ph__map_free(&object->nodes);
+    for (size_t i = 0; i < object->bodies.count; i++) {
+        (void)fake_remove(FAKE_GRAPH, object->bodies.at[i]->graph);
+        free_object(object->bodies.at[i]);
+    }
+    ph__vec_free(&object->bodies);
+    ph__free(object);
+}
+
+void fake_graph_forget(ph__drv_graph *graph)
+{
+    fake_graph *object = graph ? fake_remove(FAKE_GRAPH, graph) : NULL;
+    if (object)
+        free_object(object);
+}
+
+void fake_graph_end(fake_graph *object)
+{
+    ph__drv_graph *graph = object->graph;
+    free_object(object);
+    host->graph_destroy(graph);
+}
+
+FAKE(GraphDestroy, (ph__cu_graph graph), (graph))
+{
+    fake_graph *object = fake_find(FAKE_GRAPH, graph);
+    if (!object || object->object.uncounted)
+        return PH__R_INVALID_VALUE; /* also bodies, and graphs under capture */
+    (void)fake_remove(FAKE_GRAPH, graph);
+    fake_graph_end(object);
+    return 0;
+}
+
+/* ---- what a kernel's node was launched with ---- */
+static int note(fake_graph *object, ph__drv_node *node, ph__cu_function function, bool with_extra,
+                bool programmatic)
+{
+    const ph__host_node *inner = ph__host_node_of(node);
+    const fake_entry *entry = &function->entry;
+    fake_node *fresh = ph__calloc(1, sizeof *fresh + entry->count * sizeof fresh->params[0]);
+    unsigned char *args = (unsigned char *)(uintptr_t)inner->work.args;
+    if (!fresh)
+        return PH__R_OUT_OF_MEMORY;
+    fresh->with_extra = with_extra;
+    fresh->programmatic = programmatic;
+    fresh->size = entry->end;
+    fresh->extra[0] = PH__CU_LAUNCH_PARAM_BUFFER_SIZE;
+    fresh->extra[1] = &fresh->size;
+    fresh->extra[2] = PH__CU_LAUNCH_PARAM_BUFFER_POINTER;
+    fresh->extra[3] = args;
+    fresh->extra[4] = PH__CU_LAUNCH_PARAM_END;
+    for (size_t i = 0; i < entry->count; i++)
+        fresh->params[i] = args + entry->params[i].offset;
+    pthread_mutex_lock(&lock);
+    bool put = ph__map_put(&object->nodes, (uintptr_t)node, fresh);
+    pthread_mutex_unlock(&lock);
+    if (!put)
+        ph__free(fresh);
+    return put ? 0 : PH__R_OUT_OF_MEMORY;
+}
+
+int fake_node_note(ph__drv_node *node, ph__cu_function function, bool with_extra, bool programmatic)
+{
+    fake_graph *object = fake_graph_of(graph_of_node(node));
+    return object ? note(object, node, function, with_extra, programmatic) : PH__R_OUT_OF_MEMORY;
+}
+
+static const fake_node *noted(ph__drv_node *node)
+{
+    fake_graph *object = fake_graph_of(graph_of_node(node));
+    if (!object)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    const fake_node *found = ph__map_get(&object->nodes, (uintptr_t)node);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool fake_node_is_programmatic(ph__drv_node *node, ph__drv_node *dependency)
+{
+    const fake_node *known = noted(node);
+    return known && known->programmatic && ph__host_node_of(dependency)->work.kind == PH_NODE_KERNEL;
+}
+
+/* The nodes of a copy are those of its original, in order. */
+int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from)
+{
+    const ph__host_graph *copy = ph__host_graph_of(to), *original = ph__host_graph_of(from);
+    fake_graph *object = fake_graph_of(to);
+    int result = object && ph__vec_push(&parent->bodies, object) ? 0 : PH__R_OUT_OF_MEMORY;
+    for (size_t i = 0; i < copy->nodes.count && !result; i++) {
+        const ph__host_node *node = ph__host_node_of(copy->nodes.at[i]);
+        const ph__host_node *other = ph__host_node_of(original->nodes.at[i]);
+        const fake_node *known = noted(original->nodes.at[i]);
+        ph__cu_function function = fake_function_of((ph__drv_kernel *)node->work.kernel);
+        if (known && function)
+            result = note(object, copy->nodes.at[i], function, known->with_extra, known->programmatic);
+        if (!result && node->work.body)
+            result =
+                fake_body_note(object, (ph__drv_graph *)node->work.body, (ph__drv_graph *)other->work.body);
+    }
+    return result;
+}
+
+/* ---- reading ---- */
+static void give_nodes(ph__cu_node *out, ph__drv_node *const *nodes, size_t room, size_t count)
+{
+    for (size_t i = 0; i < room; i++)
+        out[i] = i < count ? (ph__cu_node)nodes[i] : NULL;
+}
+
+FAKE(GraphGetNodes, (ph__cu_graph graph, ph__cu_node *nodes, size_t *count), (graph, nodes, count))
+{
+    ph__drv_node *const *all;
+    size_t available;
+    if (!count || !graph)
+        return PH__R_INVALID_VALUE;
+    int result = host->graph_nodes(&all, &available, (ph__drv_graph *)graph);
+    if (result)
+        return result;
+    if (nodes)
+        give_nodes(nodes, all, *count, available);
+    if (!nodes || *count > available)
+        *count = available;
+    return 0;
+}
+
+FAKE(GraphNodeGetType, (ph__cu_node node, int *type), (node, type))
+{
+    ph__drv_node_info info;
+    int result = node && type ? host->node_info(&info, node_of(node)) : PH__R_INVALID_VALUE;
+    if (!result)
+        *type = (int)info.kind;
+    return result;
+}
+
+FAKE(GraphNodeGetDependencies,
+     (ph__cu_node node, ph__cu_node *dependencies, ph__cu_edge *edges, size_t *count),
+     (node, dependencies, edges, count))
+{
+    ph__drv_node_info info;
+    int result = node && count ? host->node_info(&info, node_of(node)) : PH__R_INVALID_VALUE;
+    if (result)
+        return result;
+    for (size_t i = 0; i < info.dependency_count; i++) {
+        bool programmatic = fake_node_is_programmatic(node_of(node), info.dependencies[i]);
+        if (programmatic && !edges)
+            return FAKE_LOSSY_QUERY;
+        if (edges && dependencies && i < *count)
+            edges[i] = programmatic
+                           ? (ph__cu_edge){.from_port = 1, .type = PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC}
+                           : (ph__cu_edge){0};
+    }
+    if (dependencies)
+        give_nodes(dependencies, info.dependencies, *count, info.dependency_count);
+    if (!dependencies || *count > info.dependency_count)
+        *count = info.dependency_count;
+    return 0;
+}
+
+/* A node of that kind: 0 or 1. */
+static int info_of(ph__drv_node_info *out, ph__cu_node node, ph_node_kind kind, const void *params)
+{
+    int result = node && params ? host->node_info(out, node_of(node)) : PH__R_INVALID_VALUE;
+    return result || out->kind == kind ? result : PH__R_INVALID_VALUE;
+}
+
+FAKE(GraphKernelNodeGetParams, (ph__cu_node node, ph__cu_kernel_params *params), (node, params))
+{
+    ph__drv_node_info info;
+    int result = info_of(&info, node, PH_NODE_KERNEL, params);
+    if (result)
+        return result;
+    const fake_node *known = noted(node_of(node));
+    ph__cu_function function = fake_function_of(info.kernel);
+    if (!known || !function)
+        return PH__R_INVALID_VALUE;
+    if (function->unloaded)
+        fake_misuse("cuGraphKernelNodeGetParams: the module of %s was unloaded", function->entry.name);
+    *params = (ph__cu_kernel_params){.function = function,
+                                     .shared_bytes = (unsigned)info.launch.shared_bytes,
+                                     .context = function->object.context};
+    memcpy(params->grid, info.launch.grid, sizeof params->grid);
+    memcpy(params->block, info.launch.block, sizeof params->block);
+    fake_node *arguments = (fake_node *)(uintptr_t)known;
+    if (known->with_extra)
+        params->extra = arguments->extra;
+    else
+        params->params = arguments->params;
+    return 0;
+}
+
+FAKE(GraphMemcpyNodeGetParams, (ph__cu_node node, ph__cu_copy_params *params), (node, params))
+{
+    ph__drv_node_info info;
+    int result = info_of(&info, node, PH_NODE_MEMCPY, params);
+    if (result)
+        return result;
+    *params = (ph__cu_copy_params){.src_type = PH__CU_MEMORY_UNIFIED,
+                                   .src_device = (uintptr_t)info.copy.src,
+                                   .dst_type = PH__CU_MEMORY_UNIFIED,
+                                   .dst_device = (uintptr_t)info.copy.dst,
+                                   .width_bytes = info.copy.bytes,
+                                   .height = 1,
+                                   .depth = 1};
+    return 0;
+}
+
+FAKE(GraphMemsetNodeGetParams, (ph__cu_node node, ph__cu_fill_params *params), (node, params))
+{
+    ph__drv_node_info info;
+    int result = info_of(&info, node, PH_NODE_MEMSET, params);
+    if (!result)
+        *params = (ph__cu_fill_params){.dst = (uintptr_t)info.fill.dst,
+                                       .value = info.fill.value,
+                                       .element_bytes = info.fill.value_size,
+                                       .width = info.fill.count,
+                                       .height = 1};
+    return result;
+}
+
+FAKE(GraphHostNodeGetParams, (ph__cu_node node, ph__cu_host_params *params), (node, params))
+{
+    ph__drv_node_info info;
+    int result = info_of(&info, node, PH_NODE_HOST, params);
+    if (!result)
+        *params = (ph__cu_host_params){.fn = info.host.fn, .user = info.host.user};
+    return result;
+}
+
+FAKE(GraphChildGraphNodeGetGraph, (ph__cu_node node, ph__cu_graph *graph), (node, graph))
+{
+    ph__drv_node_info info;
+    int result = info_of(&info, node, PH_NODE_GRAPH, graph);
+    if (!result)
+        *graph = (ph__cu_graph)info.body;
+    return result;
+}
+
+/* Captures of the host driver have no nodes that take memory. */
+FAKE(GraphMemAllocNodeGetParams, (ph__cu_node node, ph__cu_alloc_params *params), (node, params))
+{
+    ph__drv_node_info info;
+    return info_of(&info, node, PH_NODE_MEM_ALLOC, params) ? PH__R_INVALID_VALUE : 0;
+}
+
+FAKE(GraphMemFreeNodeGetParams, (ph__cu_node node, ph__cu_pointer *address), (node, address))
+{
+    ph__drv_node_info info;
+    return info_of(&info, node, PH_NODE_MEM_FREE, address) ? PH__R_INVALID_VALUE : 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/culprit.c: a dead capture names the call that killed it. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "base/sync.h"
+#include "device/device.h"
+#include <string.h>
+
+enum {
+    N = 256
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x;
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    t_log_start();
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    t_log_stop();
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_status fill(ph_stream *stream, void *user)
+{
+    (void)user;
+    return t_fill(&world, stream, x, N, 3);
+}
+
+/* As a foreign call does: straight at the driver, which kills the capture. */
+static void *kill_it(void *stream)
+{
+    const ph_stream *s = stream;
+    assert_int_equal(s->device->driver->stream_synchronize(s->handle), 900);
+    return NULL;
+}
+
+static void *kill_as_loader(void *stream)
+{
+    assert_int_equal(pthread_setname_np(pthread_self(), "loader"), 0);
+    return kill_it(stream);
+}
+
+static void kill_from_loader(ph_stream *stream)
+{
+    pthread_t thread;
+    assert_true(ph__thread_start(&thread, "loader", kill_as_loader, stream));
+    pthread_join(thread, NULL);
+}
+
+static void assert_named(const char *call, int number)
+{
+    const ph_error *error = ph_error_last();
+    assert_int_equal(error->status, PH_ERROR_CAPTURE);
+    assert_int_equal(error->native_code, number);
+    assert_string_equal(error->native_call, call);
+    assert_non_null(strstr(error->message, call));
+    assert_true(strlen(error->message) < sizeof error->message);
+}
+
+static void assert_usable(void)
+{
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, fill, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 3, world.stream);
+}
+
+static void test_this_thread(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(fill(world.stream, NULL));
+    kill_it(world.stream);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE,
+                 "was killed (901) by cuStreamSynchronize");
+    assert_named("cuStreamSynchronize", 900);
+    assert_non_null(strstr(ph_error_last()->message, "on this thread"));
+    assert_non_null(strstr(ph_error_last()->message, "can capture again"));
+    assert_int_equal(t_log_count("was killed by cuStreamSynchronize"), 1);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE, "was killed (901)");
+    assert_usable();
+}
+
+static void test_another_thread(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    kill_from_loader(world.stream);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, "on thread \"loader\"");
+    assert_named("cuStreamSynchronize", 900);
+    assert_usable();
+}
+
+/* Work that meets the dead capture keeps its own number, and names the culprit. */
+static void test_work_on_the_dead(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    kill_from_loader(world.stream);
+    assert_error(fill(world.stream, NULL), PH_ERROR_CAPTURE, "killed by cuStreamSynchronize (900");
+    assert_native(901);
+    assert_string_equal(ph_error_last()->native_call, "cuLaunchKernel");
+    assert_error(ph_memset(x, 1, N, world.stream), PH_ERROR_CAPTURE, "thread \"loader\"");
+    assert_native(901);
+    assert_int_equal(t_log_count("was killed by"), 0);
+    assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
+    assert_named("cuStreamSynchronize", 900); /* not the launch that met it */
+    assert_int_equal(t_log_count("was killed by"), 1);
+    assert_usable();
+}
+
+/* A body that gives up on the dead capture keeps its own words; the log has the culprit. */
+static void test_dropped(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    kill_it(world.stream);
+    assert_error(ph_graph_capture_end(graph, ph_fail(PH_ERROR_CALLER, "own words")), PH_ERROR_CALLER,
+                 "own words");
+    assert_int_equal(t_log_count("was killed by cuStreamSynchronize"), 1);
+    assert_usable();
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    kill_it(world.stream);
+    ph_graph_capture_abort(graph);
+    assert_int_equal(t_log_count("was killed by cuStreamSynchronize"), 2);
+    assert_usable();
+}
+
+/* A capture that is well has no culprit, though calls failed meanwhile, nor is an earlier capture's a later
+ * one's. */
+static void test_nobody_to_blame(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    ph_stream *stream;
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &relaxed));
+    assert_ok(ph_graph_capture_begin(other, stream, &relaxed));
+    assert_ok(fill(world.stream, NULL));
+    kill_it(stream);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_int_equal(t_log_count("was killed by"), 0);
+    assert_status(ph_graph_capture_end(other, PH_OK), PH_ERROR_CAPTURE);
+    assert_named("cuStreamSynchronize", 900);
+    assert_int_equal(t_log_count("was killed by"), 1);
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, fill, NULL));
+    assert_int_equal(t_log_count("was killed by"), 1);
+    ph_graph_destroy(other);
+    ph_stream_destroy(stream);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_this_thread), TEST(test_another_thread),  TEST(test_work_on_the_dead),
+        TEST(test_dropped),     TEST(test_nobody_to_blame),
+    };
+    return cmocka_run_group_tests_name("graph.culprit", tests, NULL, NULL);
+}

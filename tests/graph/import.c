@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/import.c: graphs that were built elsewhere. The host device has none: there a table in front
+ * of its driver's takes its own graphs for such. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "device/device.h"
+#include <phonograph/cuda.h>
+#include <string.h>
+
+enum {
+    N = 1000
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x;
+static ph__driver table;
+static const ph__driver *real;
+
+static int take_own(ph__drv_graph **out, ph__drv_device *device, void *native)
+{
+    (void)device;
+    *out = native;
+    return 0;
+}
+
+static void leave_own(ph__drv_graph *template)
+{
+    (void)template;
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 0));
+    assert_ok(ph_stream_synchronize(world.stream));
+    real = world.device->driver;
+    if (t_on_host()) {
+        table = *real;
+        table.graph_import = take_own;
+        table.graph_disown = leave_own;
+        world.device->driver = &table;
+    }
+    assert_ok(ph_graph_create(&graph, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    world.device->driver = real;
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+/* x += 1 twice, as a graph that nobody here owns. */
+static struct CUgraph_st *make_native(void)
+{
+    const ph__driver *driver = world.device->driver;
+    const struct t_add_i32 args = {N, x, x, 1};
+    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false};
+    ph__drv_graph *template = NULL;
+    ph__drv_stream *stream = world.stream->handle;
+    assert_int_equal(driver->capture_begin(stream, PH_CAPTURE_RELAXED), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(driver->launch(stream, world.add_i32->handle, &launch), 0);
+    assert_int_equal(driver->capture_end(&template, stream), 0);
+    void *native = driver->graph_native(template);
+    driver->graph_disown(template);
+    return t_on_host() ? (void *)template : native;
+}
+
+static void destroy_native(struct CUgraph_st *native)
+{
+    ph__drv_graph *template = NULL;
+    assert_int_equal(world.device->driver->graph_import(&template, world.device->handle, native), 0);
+    world.device->driver->graph_destroy(template);
+}
+
+static void test_as_after_a_capture(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    ph_node_info node;
+    assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), NULL));
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_READY);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_int_equal(ph_record_node_count(record), 2);
+    assert_ok(ph_record_node(&node, record, 1));
+    assert_string_equal(node.name, "add_i32");
+    assert_int_equal(node.dependency_count, 1);
+    for (int i = 0; i < 3; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 6, world.stream);
+    assert_int_equal(ph_graph_epoch(graph), 3);
+    struct t_add_i32 args = {N, x, x, 10};
+    ph_launch_config config = t_config(N);
+    assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
+    assert_ok(ph_graph_node_set_enabled(graph, 1, false));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 16, world.stream);
+    assert_ok(ph_graph_reset(graph));
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+}
+
+static void test_keep_graph(void **state)
+{
+    (void)state;
+    ph_graph *kept;
+    void *raw;
+    ph_graph_options keep = {.keep_graph = true};
+    assert_ok(ph_graph_create(&kept, &keep));
+    assert_ok(ph_graph_import_cuda(kept, world.device, make_native(), NULL));
+    assert_int_equal(ph_graph_get_state(kept), PH_GRAPH_ENDED);
+    assert_ok(ph_graph_raw(&raw, kept));
+    assert_non_null(raw);
+    assert_ok(ph_graph_replay(kept, world.stream)); /* instantiates */
+    t_all(x, N, 2, world.stream);
+    assert_status(ph_graph_import_cuda(kept, world.device, raw, NULL), PH_ERROR_STATE);
+    ph_graph_destroy(kept);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    ph_pool *pool, *held;
+    int32_t *inside;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    assert_ok(ph_pool_begin(pool));
+    assert_ok(PH_NEW(&inside, N, world.stream));
+    assert_ok(ph_pool_end(pool));
+    ph_capture_options options = {.pool = pool, .check_input_liveness = true};
+    size_t before = ph_pool_use_count(pool);
+    assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), &options));
+    assert_ok(ph_graph_pool(&held, graph));
+    assert_ptr_equal(held, pool);
+    assert_int_equal(ph_pool_use_count(pool), before + 1);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    uint64_t epoch = ph_graph_epoch(graph);
+    assert_ok(ph_graph_check_output(graph, inside, epoch));
+    assert_ok(ph_graph_replay(graph, world.stream)); /* what it writes of the pool nobody knows */
+    assert_status(ph_graph_check_output(graph, inside, epoch), PH_ERROR_OVERWRITTEN);
+    ph_free(x, world.stream);
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(ph_graph_reset(graph));
+    assert_int_equal(ph_pool_use_count(pool), before);
+    ph_free(inside, world.stream);
+    ph_pool_release(pool);
+}
+
+static void test_into_a_capture(void **state)
+{
+    (void)state;
+    ph_graph *outer;
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), NULL));
+    assert_ok(ph_graph_capture_begin(outer, world.stream, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_capture_end(outer, PH_OK));
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_replay(outer, world.stream));
+    t_all(x, N, 2, world.stream);
+    ph_graph_destroy(outer);
+}
+
+/* ---- failures ---- */
+static ph_status note(const ph_graph_hook_info *info, void *user)
+{
+    *(int *)user = *(int *)user * 10 + (int)info->point;
+    return PH_OK;
+}
+
+static ph_status refuse(const ph_graph_hook_info *info, void *user)
+{
+    (void)info;
+    (void)user;
+    return ph_fail(PH_ERROR_CALLER, "not this one");
+}
+
+/* The graph is as it was, and the native one is still there. */
+static void test_failing_hooks(void **state)
+{
+    (void)state;
+    ph_hook *seen[3], *bad;
+    struct CUgraph_st *native = make_native();
+    static const ph_graph_hook_point points[3] = {PH_HOOK_CAPTURE_END, PH_HOOK_INSTANTIATE, PH_HOOK_DESTROY};
+    static const int traces[2] = {2, 236};
+    for (int bad_point = 0; bad_point < 2; bad_point++) {
+        int trace = 0;
+        for (int i = 0; i < 3; i++)
+            assert_ok(ph_graph_hook_add(&seen[i], graph, points[i], note, &trace));
+        assert_ok(ph_graph_hook_add(&bad, graph, points[bad_point], refuse, NULL));
+        assert_error(ph_graph_import_cuda(graph, world.device, native, NULL), PH_ERROR_CALLER,
+                     "not this one");
+        assert_int_equal(trace, traces[bad_point]);
+        assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+        for (int i = 0; i < 3; i++)
+            ph_hook_remove(seen[i]);
+        ph_hook_remove(bad);
+    }
+    assert_ok(ph_graph_import_cuda(graph, world.device, native, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 2, world.stream);
+}
+
+static ph_status destroy_it(const ph_graph_hook_info *info, void *user)
+{
+    (void)user;
+    ph_graph_destroy(info->graph);
+    return PH_OK;
+}
+
+static void test_destroyed_by_a_hook(void **state)
+{
+    (void)state;
+    ph_hook *hook;
+    struct CUgraph_st *native = make_native();
+    assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_INSTANTIATE, destroy_it, NULL));
+    ph_status status = ph_graph_import_cuda(graph, world.device, native, NULL);
+    graph = NULL;
+    assert_int_equal(status, PH_ERROR_STATE);
+    ph_hook_remove(hook);
+    destroy_native(native); /* it stayed the caller's */
+}
+
+static void test_failing_driver(void **state)
+{
+    (void)state;
+    struct CUgraph_st *native = make_native();
+    bool failed = true;
+    for (int64_t n = 0; failed; n++) {
+        ph__driver_fail_after(n, 999);
+        ph_status status = ph_graph_import_cuda(graph, world.device, native, NULL);
+        ph__driver_fail_after(-1, 0);
+        failed = status != PH_OK;
+        assert_int_equal(ph_graph_get_state(graph), failed ? PH_GRAPH_NEW : PH_GRAPH_READY);
+        assert_true(n < 100);
+    }
+}
+
+static void test_failing_host_memory(void **state)
+{
+    (void)state;
+    struct CUgraph_st *native = make_native();
+    ph_status status = PH_ERROR_HOST_MEMORY;
+    for (int64_t n = 0; status != PH_OK; n++) {
+        ph__alloc_fail_after(n);
+        status = ph_graph_import_cuda(graph, world.device, native, NULL);
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        if (status == PH_OK)
+            break;
+        assert_int_equal(status, PH_ERROR_HOST_MEMORY);
+        assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+        assert_true(n < 500);
+    }
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 2, world.stream);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    t_world other;
+    ph_pool *pool;
+    struct CUgraph_st *native = make_native();
+    ph_capture_options bad = {.mode = (ph_capture_mode)7}, annotated = {.enable_annotations = true};
+    assert_error(ph_graph_import_cuda(NULL, world.device, native, NULL), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_import_cuda(graph, NULL, native, NULL), PH_ERROR_ARGUMENT, "device is NULL");
+    assert_error(ph_graph_import_cuda(graph, world.device, NULL, NULL), PH_ERROR_ARGUMENT,
+                 "cuda_graph is NULL");
+    assert_status(ph_graph_import_cuda(graph, world.device, native, &bad), PH_ERROR_ARGUMENT);
+    assert_status(ph_graph_import_cuda(graph, world.device, native, &annotated), PH_ERROR_UNSUPPORTED);
+    t_open(&other, NULL);
+    assert_ok(ph_pool_create(&pool, other.device, NULL));
+    ph_capture_options elsewhere = {.pool = pool};
+    assert_status(ph_graph_import_cuda(graph, world.device, native, &elsewhere), PH_ERROR_WRONG_DEVICE);
+    ph_pool_release(pool);
+    t_close(&other);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    destroy_native(native);
+}
+
+/* The host device itself knows no such graphs. */
+static void test_on_the_host(void **state)
+{
+    (void)state;
+    int something;
+    ph_device *host;
+    assert_ok(ph_device_open(&host, "host:threads=2", NULL));
+    assert_status(ph_graph_import_cuda(graph, host, (struct CUgraph_st *)(void *)&something, NULL),
+                  PH_ERROR_UNSUPPORTED);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    ph_device_release(host);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_as_after_a_capture), TEST(test_keep_graph),          TEST(test_options),
+        TEST(test_into_a_capture),     TEST(test_failing_hooks),       TEST(test_destroyed_by_a_hook),
+        TEST(test_failing_driver),     TEST(test_failing_host_memory), TEST(test_misuse),
+        TEST(test_on_the_host),
+    };
+    return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/headers/cuda_abi.c: our declarations of NVIDIA's interfaces against the toolkit's headers: layouts,
+ * numbers, handle types and the type of every function in cuda_symbols.def. It is compiled, never run; a
+ * wrong declaration is a compile error. */
+#include <cuda.h>
+#include <stddef.h>
+
+#include "driver/cuda/cuda_abi.h"
+#include "driver/driver.h"
+
+#define SAME_TYPE(ours, theirs)                                                                              \
+    _Static_assert(__builtin_types_compatible_p(ours, theirs), #ours " is " #theirs)
+#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
+#define SAME_SIZE(ours, theirs)                                                                              \
+    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs), #ours " is"         \
+                                                                                               " " #theirs)
+#define FIELD_SIZE(type, field) sizeof(((type *)0)->field)
+#define SAME_FIELD(ours, field, theirs, their_field)                                                         \
+    _Static_assert(offsetof(ours, field) == offsetof(theirs, their_field) &&                                 \
+                       FIELD_SIZE(ours, field) == FIELD_SIZE(theirs, their_field),                           \
+                   #ours "." #field " is " #theirs "." #their_field)
+
+/* ---- handles and functions of the user's ---- */
+
+SAME_TYPE(ph__cu_device, CUdevice);
+SAME_TYPE(ph__cu_context, CUcontext);
+SAME_TYPE(ph__cu_module, CUmodule);
+SAME_TYPE(ph__cu_function, CUfunction);
+SAME_TYPE(ph__cu_kernel, CUkernel);
+SAME_TYPE(ph__cu_stream, CUstream);
+SAME_TYPE(ph__cu_event, CUevent);
+SAME_TYPE(ph__cu_graph, CUgraph);
+SAME_TYPE(ph__cu_node, CUgraphNode);
+SAME_TYPE(ph__cu_exec, CUgraphExec);
+SAME_TYPE(ph__cu_logs, CUlogsCallbackHandle);
+SAME_TYPE(ph__cu_host_fn, CUhostFn);
+/* C has the toolkit's unsigned long long and our uint64_t for two types where they are one and the same to a
+ * machine. */
+SAME_SIZE(ph__cu_pointer, CUdeviceptr);
+SAME_SIZE(ph__cu_memory, CUmemGenericAllocationHandle);
+SAME_SIZE(int, CUresult);
+
+/* ---- numbers ---- */
+
+SAME_NUMBER(PH__R_OK, CUDA_SUCCESS);
+SAME_NUMBER(PH__R_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
+SAME_NUMBER(PH__R_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+SAME_NUMBER(PH__R_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+SAME_NUMBER(PH__R_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE);
+SAME_NUMBER(PH__R_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT);
+SAME_NUMBER(PH__R_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
+SAME_NUMBER(PH__R_ILLEGAL_STATE, CUDA_ERROR_ILLEGAL_STATE);
+SAME_NUMBER(PH__R_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
+SAME_NUMBER(PH__R_NOT_READY, CUDA_ERROR_NOT_READY);
+SAME_NUMBER(PH__R_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
+SAME_NUMBER(PH__R_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
+SAME_NUMBER(PH__R_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+SAME_NUMBER(PH__R_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME_NUMBER(PH__R_CAPTURE_INVALIDATED, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME_NUMBER(PH__R_CAPTURE_MERGE, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+SAME_NUMBER(PH__R_CAPTURE_UNMATCHED, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+SAME_NUMBER(PH__R_CAPTURE_UNJOINED, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+SAME_NUMBER(PH__R_CAPTURE_ISOLATION, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+SAME_NUMBER(PH__R_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME_NUMBER(PH__R_CAPTURED_EVENT, CUDA_ERROR_CAPTURED_EVENT);
+SAME_NUMBER(PH__R_CAPTURE_WRONG_THREAD, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+SAME_NUMBER(PH__R_UPDATE_FAILURE, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+SAME_NUMBER(PH__CU_R_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED);
+SAME_NUMBER(PH__CU_R_STUB_LIBRARY, CUDA_ERROR_STUB_LIBRARY);
+SAME_NUMBER(PH__CU_R_OPERATING_SYSTEM, CUDA_ERROR_OPERATING_SYSTEM);
+SAME_NUMBER(PH__CU_R_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_NOT_READY);
+SAME_NUMBER(PH__CU_R_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+SAME_NUMBER(PH__CU_R_COMPAT_NOT_SUPPORTED, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE);
+SAME_NUMBER(PH__CU_R_UNKNOWN, CUDA_ERROR_UNKNOWN);
+
+SAME_NUMBER(PH__CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+SAME_NUMBER(PH__CU_ATTRIBUTE_UNIFIED_ADDRESSING, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+SAME_NUMBER(PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME_NUMBER(PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME_NUMBER(PH__CU_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+SAME_NUMBER(PH__CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+            CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+
+SAME_NUMBER(PH__CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME_NUMBER(PH__CU_POINTER_BUFFER_ID, CU_POINTER_ATTRIBUTE_BUFFER_ID);
+SAME_NUMBER(PH__CU_POINTER_IS_MANAGED, CU_POINTER_ATTRIBUTE_IS_MANAGED);
+SAME_NUMBER(PH__CU_POINTER_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+SAME_NUMBER(PH__CU_POINTER_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+SAME_NUMBER(PH__CU_POINTER_RANGE_SIZE, CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+SAME_NUMBER(PH__CU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
+SAME_NUMBER(PH__CU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
+SAME_NUMBER(PH__CU_MEMORY_ARRAY, CU_MEMORYTYPE_ARRAY);
+SAME_NUMBER(PH__CU_MEMORY_UNIFIED, CU_MEMORYTYPE_UNIFIED);
+
+SAME_NUMBER(PH__CU_FUNC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+SAME_NUMBER(PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+SAME_NUMBER(PH__CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER);
+SAME_NUMBER(PH__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+SAME_NUMBER(PH__CU_GET_PROC_LEGACY_STREAM, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+SAME_NUMBER(PH__CU_CAPTURE_STATUS_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME_NUMBER(PH__CU_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+SAME_NUMBER(PH__CU_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+SAME_NUMBER(PH__CU_SET_CAPTURE_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+SAME_NUMBER(PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+SAME_NUMBER(PH__CU_ALLOCATION_TYPE_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME_NUMBER(PH__CU_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME_NUMBER(PH__CU_ACCESS_READWRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+SAME_NUMBER(PH__CU_GRANULARITY_MINIMUM, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+SAME_NUMBER(PH__CU_HOST_ALLOC_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
+SAME_NUMBER(PH__CU_LOG_ERROR, CU_LOG_LEVEL_ERROR);
+/* Addresses may not stand in a static assertion, but in an initialiser, where a division by 0 is no constant.
+ * */
+#define SAME_MARKER(name, theirs)                                                                            \
+    const int same_##name = 1 / ((uintptr_t)(PH__CU_##name) == (uintptr_t)(theirs))
+SAME_MARKER(LAUNCH_PARAM_END, CU_LAUNCH_PARAM_END);
+SAME_MARKER(LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_POINTER);
+SAME_MARKER(LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_BUFFER_SIZE);
+SAME_MARKER(STREAM_LEGACY, CU_STREAM_LEGACY);
+SAME_MARKER(STREAM_PER_THREAD, CU_STREAM_PER_THREAD);
+
+/* What driver.h hands through as it is. */
+SAME_NUMBER(PH__STREAM_BLOCKING, CU_STREAM_DEFAULT);
+SAME_NUMBER(PH__STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+SAME_NUMBER(PH__EVENT_TIMING, CU_EVENT_DEFAULT);
+SAME_NUMBER(PH__EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
+SAME_NUMBER(PH__EVENT_RECORD_DEFAULT, CU_EVENT_RECORD_DEFAULT);
+SAME_NUMBER(PH__EVENT_RECORD_EXTERNAL, CU_EVENT_RECORD_EXTERNAL);
+SAME_NUMBER(PH__EVENT_RECORD_DEFAULT, CU_EVENT_WAIT_DEFAULT);
+SAME_NUMBER(PH__EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL);
+SAME_NUMBER(PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+SAME_NUMBER(PH__INSTANTIATE_USE_NODE_PRIORITY, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+SAME_NUMBER(PH_CAPTURE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL);
+SAME_NUMBER(PH_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+SAME_NUMBER(PH_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME_NUMBER(PH_NODE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL);
+SAME_NUMBER(PH_NODE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMCPY);
+SAME_NUMBER(PH_NODE_MEMSET, CU_GRAPH_NODE_TYPE_MEMSET);
+SAME_NUMBER(PH_NODE_HOST, CU_GRAPH_NODE_TYPE_HOST);
+SAME_NUMBER(PH_NODE_GRAPH, CU_GRAPH_NODE_TYPE_GRAPH);
+SAME_NUMBER(PH_NODE_EMPTY, CU_GRAPH_NODE_TYPE_EMPTY);
+SAME_NUMBER(PH_NODE_EVENT_WAIT, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+SAME_NUMBER(PH_NODE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+SAME_NUMBER(PH_NODE_SEMAPHORE_SIGNAL, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
+SAME_NUMBER(PH_NODE_SEMAPHORE_WAIT, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
+SAME_NUMBER(PH_NODE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+SAME_NUMBER(PH_NODE_MEM_FREE, CU_GRAPH_NODE_TYPE_MEM_FREE);
+SAME_NUMBER(PH_NODE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+SAME_NUMBER(PH_NODE_CONDITIONAL, CU_GRAPH_NODE_TYPE_CONDITIONAL);
+
+/* ---- structs ---- */
+
+SAME_SIZE(ph__cu_location, CUmemLocation);
+SAME_FIELD(ph__cu_location, type, CUmemLocation, type);
+SAME_FIELD(ph__cu_location, id, CUmemLocation, id);
+
+SAME_SIZE(ph__cu_allocation, CUmemAllocationProp);
+SAME_FIELD(ph__cu_allocation, type, CUmemAllocationProp, type);
+SAME_FIELD(ph__cu_allocation, handle_types, CUmemAllocationProp, requestedHandleTypes);
+SAME_FIELD(ph__cu_allocation, location, CUmemAllocationProp, location);
+SAME_FIELD(ph__cu_allocation, windows, CUmemAllocationProp, win32HandleMetaData);
+SAME_FIELD(ph__cu_allocation, flags.compression, CUmemAllocationProp, allocFlags.compressionType);
+SAME_FIELD(ph__cu_allocation, flags.rdma, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+SAME_FIELD(ph__cu_allocation, flags.usage, CUmemAllocationProp, allocFlags.usage);
+SAME_FIELD(ph__cu_allocation, flags.reserved, CUmemAllocationProp, allocFlags.reserved);
+
+SAME_SIZE(ph__cu_access, CUmemAccessDesc);
+SAME_FIELD(ph__cu_access, location, CUmemAccessDesc, location);
+SAME_FIELD(ph__cu_access, flags, CUmemAccessDesc, flags);
+
+SAME_SIZE(ph__cu_kernel_params, CUDA_KERNEL_NODE_PARAMS_v2);
+SAME_FIELD(ph__cu_kernel_params, function, CUDA_KERNEL_NODE_PARAMS_v2, func);
+SAME_FIELD(ph__cu_kernel_params, grid[0], CUDA_KERNEL_NODE_PARAMS_v2, gridDimX);
+SAME_FIELD(ph__cu_kernel_params, grid[2], CUDA_KERNEL_NODE_PARAMS_v2, gridDimZ);
+SAME_FIELD(ph__cu_kernel_params, block[0], CUDA_KERNEL_NODE_PARAMS_v2, blockDimX);
+SAME_FIELD(ph__cu_kernel_params, block[2], CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ);
+SAME_FIELD(ph__cu_kernel_params, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes);
+SAME_FIELD(ph__cu_kernel_params, params, CUDA_KERNEL_NODE_PARAMS_v2, kernelParams);
+SAME_FIELD(ph__cu_kernel_params, extra, CUDA_KERNEL_NODE_PARAMS_v2, extra);
+SAME_FIELD(ph__cu_kernel_params, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
+SAME_FIELD(ph__cu_kernel_params, context, CUDA_KERNEL_NODE_PARAMS_v2, ctx);
+
+SAME_SIZE(ph__cu_copy_params, CUDA_MEMCPY3D);
+SAME_FIELD(ph__cu_copy_params, src_x_bytes, CUDA_MEMCPY3D, srcXInBytes);
+SAME_FIELD(ph__cu_copy_params, src_y, CUDA_MEMCPY3D, srcY);
+SAME_FIELD(ph__cu_copy_params, src_z, CUDA_MEMCPY3D, srcZ);
+SAME_FIELD(ph__cu_copy_params, src_lod, CUDA_MEMCPY3D, srcLOD);
+SAME_FIELD(ph__cu_copy_params, src_type, CUDA_MEMCPY3D, srcMemoryType);
+SAME_FIELD(ph__cu_copy_params, src_host, CUDA_MEMCPY3D, srcHost);
+SAME_FIELD(ph__cu_copy_params, src_device, CUDA_MEMCPY3D, srcDevice);
+SAME_FIELD(ph__cu_copy_params, src_array, CUDA_MEMCPY3D, srcArray);
+SAME_FIELD(ph__cu_copy_params, reserved0, CUDA_MEMCPY3D, reserved0);
+SAME_FIELD(ph__cu_copy_params, src_pitch, CUDA_MEMCPY3D, srcPitch);
+SAME_FIELD(ph__cu_copy_params, src_height, CUDA_MEMCPY3D, srcHeight);
+SAME_FIELD(ph__cu_copy_params, dst_x_bytes, CUDA_MEMCPY3D, dstXInBytes);
+SAME_FIELD(ph__cu_copy_params, dst_y, CUDA_MEMCPY3D, dstY);
+SAME_FIELD(ph__cu_copy_params, dst_z, CUDA_MEMCPY3D, dstZ);
+SAME_FIELD(ph__cu_copy_params, dst_lod, CUDA_MEMCPY3D, dstLOD);
+SAME_FIELD(ph__cu_copy_params, dst_type, CUDA_MEMCPY3D, dstMemoryType);
+SAME_FIELD(ph__cu_copy_params, dst_host, CUDA_MEMCPY3D, dstHost);
+SAME_FIELD(ph__cu_copy_params, dst_device, CUDA_MEMCPY3D, dstDevice);
+SAME_FIELD(ph__cu_copy_params, dst_array, CUDA_MEMCPY3D, dstArray);
+SAME_FIELD(ph__cu_copy_params, reserved1, CUDA_MEMCPY3D, reserved1);
+SAME_FIELD(ph__cu_copy_params, dst_pitch, CUDA_MEMCPY3D, dstPitch);
+SAME_FIELD(ph__cu_copy_params, dst_height, CUDA_MEMCPY3D, dstHeight);
+SAME_FIELD(ph__cu_copy_params, width_bytes, CUDA_MEMCPY3D, WidthInBytes);
+SAME_FIELD(ph__cu_copy_params, height, CUDA_MEMCPY3D, Height);
+SAME_FIELD(ph__cu_copy_params, depth, CUDA_MEMCPY3D, Depth);
+
+SAME_SIZE(ph__cu_fill_params, CUDA_MEMSET_NODE_PARAMS_v1);
+SAME_FIELD(ph__cu_fill_params, dst, CUDA_MEMSET_NODE_PARAMS_v1, dst);
+SAME_FIELD(ph__cu_fill_params, pitch, CUDA_MEMSET_NODE_PARAMS_v1, pitch);
+SAME_FIELD(ph__cu_fill_params, value, CUDA_MEMSET_NODE_PARAMS_v1, value);
+SAME_FIELD(ph__cu_fill_params, element_bytes, CUDA_MEMSET_NODE_PARAMS_v1, elementSize);
+SAME_FIELD(ph__cu_fill_params, width, CUDA_MEMSET_NODE_PARAMS_v1, width);
+SAME_FIELD(ph__cu_fill_params, height, CUDA_MEMSET_NODE_PARAMS_v1, height);
+
+SAME_SIZE(ph__cu_host_params, CUDA_HOST_NODE_PARAMS_v1);
+SAME_FIELD(ph__cu_host_params, fn, CUDA_HOST_NODE_PARAMS_v1, fn);
+SAME_FIELD(ph__cu_host_params, user, CUDA_HOST_NODE_PARAMS_v1, userData);
+
+SAME_SIZE(ph__cu_alloc_params, CUDA_MEM_ALLOC_NODE_PARAMS_v1);
+SAME_FIELD(ph__cu_alloc_params, pool, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps);
+SAME_FIELD(ph__cu_alloc_params, pool.location, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps.location);
+SAME_FIELD(ph__cu_alloc_params, pool.max_bytes, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps.maxSize);
+SAME_FIELD(ph__cu_alloc_params, pool.usage, CUDA_MEM_ALLOC_NODE_PARAMS_v1, poolProps.usage);
+SAME_FIELD(ph__cu_alloc_params, access, CUDA_MEM_ALLOC_NODE_PARAMS_v1, accessDescs);
+SAME_FIELD(ph__cu_alloc_params, access_count, CUDA_MEM_ALLOC_NODE_PARAMS_v1, accessDescCount);
+SAME_FIELD(ph__cu_alloc_params, bytes, CUDA_MEM_ALLOC_NODE_PARAMS_v1, bytesize);
+SAME_FIELD(ph__cu_alloc_params, address, CUDA_MEM_ALLOC_NODE_PARAMS_v1, dptr);
+
+SAME_SIZE(ph__cu_edge, CUgraphEdgeData);
+SAME_FIELD(ph__cu_edge, from_port, CUgraphEdgeData, from_port);
+SAME_FIELD(ph__cu_edge, to_port, CUgraphEdgeData, to_port);
+SAME_FIELD(ph__cu_edge, type, CUgraphEdgeData, type);
+SAME_FIELD(ph__cu_edge, reserved, CUgraphEdgeData, reserved);
+
+SAME_SIZE(ph__cu_instantiate_params, CUDA_GRAPH_INSTANTIATE_PARAMS);
+SAME_FIELD(ph__cu_instantiate_params, flags, CUDA_GRAPH_INSTANTIATE_PARAMS, flags);
+SAME_FIELD(ph__cu_instantiate_params, upload_stream, CUDA_GRAPH_INSTANTIATE_PARAMS, hUploadStream);
+SAME_FIELD(ph__cu_instantiate_params, failed, CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out);
+SAME_FIELD(ph__cu_instantiate_params, result, CUDA_GRAPH_INSTANTIATE_PARAMS, result_out);
+
+SAME_SIZE(ph__cu_update_result, CUgraphExecUpdateResultInfo);
+SAME_FIELD(ph__cu_update_result, result, CUgraphExecUpdateResultInfo, result);
+SAME_FIELD(ph__cu_update_result, node, CUgraphExecUpdateResultInfo, errorNode);
+SAME_FIELD(ph__cu_update_result, from_node, CUgraphExecUpdateResultInfo, errorFromNode);
+
+SAME_SIZE(ph__cu_launch_attribute, CUlaunchAttribute);
+SAME_FIELD(ph__cu_launch_attribute, id, CUlaunchAttribute, id);
+SAME_FIELD(ph__cu_launch_attribute, value, CUlaunchAttribute, value);
+SAME_FIELD(ph__cu_launch_attribute, value.programmatic_serialization_allowed, CUlaunchAttribute,
+           value.programmaticStreamSerializationAllowed);
+
+SAME_SIZE(ph__cu_launch_config, CUlaunchConfig);
+SAME_FIELD(ph__cu_launch_config, grid[0], CUlaunchConfig, gridDimX);
+SAME_FIELD(ph__cu_launch_config, grid[2], CUlaunchConfig, gridDimZ);
+SAME_FIELD(ph__cu_launch_config, block[0], CUlaunchConfig, blockDimX);
+SAME_FIELD(ph__cu_launch_config, block[2], CUlaunchConfig, blockDimZ);
+SAME_FIELD(ph__cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
+SAME_FIELD(ph__cu_launch_config, stream, CUlaunchConfig, hStream);
+SAME_FIELD(ph__cu_launch_config, attributes, CUlaunchConfig, attrs);
+SAME_FIELD(ph__cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
+
+/* ---- CUPTI, where its headers lie beside the toolkit's ---- */
+
+#if __has_include(<cupti.h>)
+#include <cupti.h>
+SAME_SIZE(ph__cupti_call, CUpti_CallbackData);
+SAME_FIELD(ph__cupti_call, site, CUpti_CallbackData, callbackSite);
+SAME_FIELD(ph__cupti_call, function, CUpti_CallbackData, functionName);
+SAME_FIELD(ph__cupti_call, params, CUpti_CallbackData, functionParams);
+SAME_FIELD(ph__cupti_call, result, CUpti_CallbackData, functionReturnValue);
+SAME_FIELD(ph__cupti_call, symbol, CUpti_CallbackData, symbolName);
+SAME_FIELD(ph__cupti_call, context, CUpti_CallbackData, context);
+SAME_FIELD(ph__cupti_call, context_id, CUpti_CallbackData, contextUid);
+SAME_FIELD(ph__cupti_call, correlation, CUpti_CallbackData, correlationData);
+SAME_FIELD(ph__cupti_call, correlation_id, CUpti_CallbackData, correlationId);
+SAME_TYPE(ph__cupti_subscriber, CUpti_SubscriberHandle);
+SAME_SIZE(int, CUptiResult);
+SAME_NUMBER(PH__CUPTI_EXIT, CUPTI_API_EXIT);
+SAME_NUMBER(PH__CUPTI_DRIVER_API, CUPTI_CB_DOMAIN_DRIVER_API);
+SAME_NUMBER(PH__CUPTI_R_OTHER_SUBSCRIBER, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+/* Enumerations are passed as unsigned by these compilers, and as int by us. */
+#define CUptiResult          int
+#define CUpti_CallbackDomain int
+typedef void (*cupti_callback)(void *, CUpti_CallbackDomain, CUpti_CallbackId, const void *);
+SAME_TYPE(ph__cupti_callback, cupti_callback);
+#undef CUpti_CallbackDomain
+#undef CUptiResult
+#endif
+
+/* ---- functions ---- the types that the toolkit keeps for cuGetProcAddress, one for each function and
+ * version. Its names of what is checked above are read as ours here, so that whole types can be compared. */
+
+#define CUresult                         int
+#define CUdevice_attribute               int
+#define CUpointer_attribute              int
+#define CUfunction_attribute             int
+#define CUjit_option                     int
+#define CUmemAllocationGranularity_flags int
+#define CUstreamCaptureMode              int
+#define CUstreamCaptureStatus            int
+#define CUgraphNodeType                  int
+#define CUdriverProcAddressQueryResult   int
+#define CUdeviceptr                      ph__cu_pointer
+#define CUdeviceptr_v2                   ph__cu_pointer
+#define CUmemGenericAllocationHandle_v1  ph__cu_memory
+#define CUmemAllocationProp_v1           ph__cu_allocation
+#define CUmemAccessDesc_v1               ph__cu_access
+#define CUDA_KERNEL_NODE_PARAMS_v2       ph__cu_kernel_params
+#define CUDA_MEMCPY3D_v2                 ph__cu_copy_params
+#define CUDA_MEMSET_NODE_PARAMS_v1       ph__cu_fill_params
+#define CUDA_HOST_NODE_PARAMS_v1         ph__cu_host_params
+#define CUDA_MEM_ALLOC_NODE_PARAMS       ph__cu_alloc_params
+#define CUgraphEdgeData                  ph__cu_edge
+#define CUDA_GRAPH_INSTANTIATE_PARAMS    ph__cu_instantiate_params
+#define CUgraphExecUpdateResultInfo      ph__cu_update_result
+#define CUlaunchConfig                   ph__cu_launch_config
+#define CUlogsCallback                   ph__cu_log_fn
+#define cuuint64_t                       uint64_t
+#include <cudaTypedefs.h>
+
+#define PH__CU(name, version, need, parameters) SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
+#include "driver/cuda/cuda_symbols.def"
+#undef PH__CU
+SAME_TYPE(ph__cu_get_proc_fn, PFN_cuGetProcAddress_v12000);
+
+/* The log's own function type has an enumeration in it, which is an unsigned int to these compilers. */
+#undef CUlogsCallback
+typedef void (*log_fn)(void *, unsigned, char *, size_t);
+SAME_TYPE(CUlogsCallback, log_fn);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/core_kernels.c: the library's own kernels: their source, run on the host, does what it should, and the committed code is what
+ * it compiles to. With --print: writes core_kernels.h anew, to standard output. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "driver/cuda/core_kernels.h"
+#include "driver/cuda/cuda_driver.h"
+#include "driver/cuda/cuda_nvrtc.h"
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char source_path[] = PH_TEST_SOURCE_DIR "/src/driver/cuda/core_kernels.cu";
+
+static char *read_source(void)
+{
+    ph__text text = {0};
+    char piece[4096];
+    FILE *file = fopen(source_path, "r");
+    if (!file)
+        return NULL;
+    for (size_t got; (got = fread(piece, 1, sizeof piece, file)) > 0;)
+        ph__text_add_bytes(&text, piece, got);
+    (void)fclose(file);
+    return ph__text_take(&text);
+}
+
+/* Without comments and blank lines; the version and the target lowered to what the code needs, so that older drivers and GPUs load it. */
+static char *tidy(char *ptx)
+{
+    ph__text text = {0};
+    char *rest = NULL;
+    for (char *line = strtok_r(ptx, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *word = line + strspn(line, " \t");
+        if (strncmp(word, "//", 2) == 0 || *word == '\0')
+            continue;
+        if (strncmp(word, ".version", 8) == 0)
+            line = (char *)".version 7.0";
+        else if (strncmp(word, ".target", 7) == 0)
+            line = (char *)".target sm_60";
+        ph__text_format(&text, "%s\n", line);
+    }
+    return ph__text_take(&text);
+}
+
+/* NULL where NVRTC cannot do it: said why. */
+static char *compile(void)
+{
+    ph__cuda_image image;
+    char *source = read_source(), *tidied = NULL;
+    ph_kernel_source kernel = {
+        .name = "core_kernels", .cuda = source, .cuda_options = "--gpu-architecture=compute_75"};
+    if (source && setenv("PH_CACHE_DIR", "", 1) == 0 && ph__cuda_nvrtc_compile(&image, &kernel, 75) == 0) {
+        tidied = tidy(image.at);
+        ph__free(image.at);
+    } else {
+        (void)fprintf(stderr, "%s\n", source ? ph__driver_reason() : source_path);
+    }
+    ph__free(source);
+    return tidied;
+}
+
+static void print_line(const char *line, size_t length)
+{
+    (void)printf("    \"");
+    for (size_t i = 0; i < length; i++) {
+        if (line[i] == '\t')
+            (void)printf("\\t");
+        else
+            (void)printf("%s%c", line[i] == '"' || line[i] == '\\' ? "\\" : "", line[i]);
+    }
+    (void)printf("\\n\"");
+}
+
+static int print_header(void)
+{
+    int version = 0;
+    char *ptx = compile();
+    if (!ptx || ph__cuda_nvrtc_version(&version) != 0)
+        return 1;
+    (void)printf(
+        "/* SPDX-License-Identifier: MIT */\n"
+        "/* driver/cuda/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC %d.%d for compute_75 with "
+        "its version and\n"
+        " * target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability 6.0. Written by\n"
+        " * `tests/unit/core_kernels --print`. */\n"
+        "#ifndef PH_CUDA_CORE_KERNELS_H\n#define PH_CUDA_CORE_KERNELS_H\n\n"
+        "/* clang-format off */\n"
+        "enum { PH__CORE_KERNELS_NVRTC = %d };\n"
+        "static const char ph__core_kernels_ptx[] =\n",
+        version / 1000, version % 1000 / 10, version);
+    for (const char *line = ptx; *line;) {
+        size_t length = strcspn(line, "\n");
+        print_line(line, length);
+        line += length + 1;
+        (void)printf("%s\n", *line ? "" : ";");
+    }
+    (void)printf("/* clang-format on */\n#endif\n");
+    ph__free(ptx);
+    return 0;
+}
+
+static void test_committed_code(void **state)
+{
+    int version = 0;
+    (void)state;
+    if (ph__cuda_nvrtc_version(&version) != 0 || version != PH__CORE_KERNELS_NVRTC) {
+        (void)printf("skipped: NVRTC %d.%d, which made core_kernels.h, is not here: %s\n",
+                     PH__CORE_KERNELS_NVRTC / 1000, PH__CORE_KERNELS_NVRTC % 1000 / 10,
+                     version ? "another version is" : ph__driver_reason());
+        skip();
+    }
+    char *ptx = compile();
+    assert_non_null(ptx);
+    assert_string_equal(ph__core_kernels_ptx, ptx);
+    ph__free(ptx);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* ---- the source, run on the host ---- */
+
+typedef struct uint4 {
+    unsigned x, y, z, w;
+} uint4;
+typedef struct dimensions {
+    unsigned x;
+} dimensions;
+static dimensions gridDim, blockDim, blockIdx, threadIdx;
+
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+    return (uint4){x, y, z, w};
+}
+
+#define CORE_KERNEL static
+#include "driver/cuda/core_kernels.cu"
+
+enum {
+    ROOM = 80 << 10,
+    GUARD = 64
+};
+static _Alignas(64) unsigned char memory[ROOM], expected[ROOM];
+
+static void run_fill(const ph__cuda_fill_args *args)
+{
+    unsigned grid[3], block[3];
+    ph__cuda_fill_dimensions(grid, block, args);
+    assert_true(block[0] >= 16 && block[0] <= 1024 && block[0] % 32 == 0 && grid[0] >= 1);
+    assert_true(grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1);
+    gridDim.x = grid[0];
+    blockDim.x = block[0];
+    for (blockIdx.x = 0; blockIdx.x < grid[0]; blockIdx.x++)
+        for (threadIdx.x = 0; threadIdx.x < block[0]; threadIdx.x++)
+            ph_core_fill(args->dst, args->value, args->value_size, args->count);
+}
+
+static void check_fill(size_t misalignment, uint32_t value, uint32_t value_size, size_t count)
+{
+    size_t bytes = count * value_size, span = bytes + 2 * GUARD + 16;
+    unsigned char *at = memory + GUARD + misalignment;
+    ph__cuda_fill_args args = {(uintptr_t)at, value, value_size, count};
+    assert_true(span <= ROOM);
+    memset(memory, 0xee, span);
+    memset(expected, 0xee, span);
+    for (size_t i = 0; i < bytes; i++)
+        expected[GUARD + misalignment + i] = (unsigned char)(value >> (value_size == 1 ? 0 : 8 * (i % 4)));
+    run_fill(&args);
+    assert_memory_equal(memory, expected, span);
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    for (size_t misalignment = 0; misalignment < 16; misalignment++) {
+        for (size_t count = 0; count <= 70; count++)
+            check_fill(misalignment, 0xffffff5a, 1, count);
+        for (size_t count = PH__CUDA_FILL_LIMIT - 17; count <= PH__CUDA_FILL_LIMIT + 17; count++)
+            check_fill(misalignment, 0x81, 1, count);
+    }
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    for (size_t misalignment = 0; misalignment < 16; misalignment += 4) {
+        for (size_t count = 0; count <= 40; count++)
+            check_fill(misalignment, 0x12345678, 4, count);
+        for (size_t count = 1018; count <= 1030; count++)
+            check_fill(misalignment, 0xcafe0180, 4, count);
+        check_fill(misalignment, 0xcafe0180, 4, (64 << 10) / 4); /* several blocks */
+    }
+}
+
+/* A fill of a captured node may be made larger than what was captured: the grid stays one that can be launched. */
+static void test_dimensions_of_large_fills(void **state)
+{
+    (void)state;
+    for (unsigned power = 0; power < 62; power++) {
+        unsigned grid[3], block[3];
+        ph__cuda_fill_args args = {0, 0, power % 2 ? 4 : 1, UINT64_C(1) << (power - power % 2)};
+        ph__cuda_fill_dimensions(grid, block, &args);
+        assert_in_range(grid[0], 1, 0x7fffffff);
+        assert_in_range(block[0], 32, 1024);
+        if (args.count * args.value_size <= PH__CUDA_FILL_LIMIT)
+            assert_true((size_t)grid[0] * block[0] * 16 >= args.count * args.value_size);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--print") == 0)
+        return print_header();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_dimensions_of_large_fills),
+        cmocka_unit_test(test_committed_code),
+    };
+    return cmocka_run_group_tests_name("core_kernels", tests, NULL, NULL);
+}

@@ -16,9 +16,10 @@ PH_BEGIN_DECLS
 /* A stream of the user's, to be used like any other here; it must outlive the wrapper, whose destroy leaves it alone (an open
  * capture that this library began on it is aborted). Its device: of those open for its GPU the oldest; where none is, it is opened,
  * and goes with the last thing that lives on it. Its context must be the GPU's primary one, which the runtime API uses too
- * (WRONG_DEVICE). Destroy the wrapper while the stream is in no capture. ARGUMENT for NULL and CUDA's other names of default streams: they cannot capture, and
- * ph_device_default_stream is the legacy one. NOT_FOUND where CUDA cannot be used. The stream may be capturing by CUDA's own calls:
- * work submitted to it here is captured then; allocations, and a capture of ours, are refused. Thread-safe, legal in a capture. */
+ * (WRONG_DEVICE). Destroy the wrapper while the stream is in no capture. ARGUMENT for NULL and CUDA's other names of default
+ * streams: they cannot capture, and ph_device_default_stream is the legacy one. NOT_FOUND where CUDA cannot be used. A stream that is
+ * capturing is refused (CAPTURE, 900), and its capture goes on. A wrapped stream may be captured by CUDA's own calls: work submitted
+ * to it here is captured then; allocations, and a capture of ours, are refused. Thread-safe, legal in a capture. */
 PH_CALL ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream);
 /* The CUDA stream behind it: borrowed; NULL (with PH_OK) is the legacy default stream. */
 PH_CALL ph_stream_cuda(struct CUstream_st **out, const ph_stream *stream);

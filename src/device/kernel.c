@@ -257,7 +257,17 @@ ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const
     out->shared_bytes = config ? config->shared_bytes : 0;
     out->programmatic = config && config->programmatic;
     out->args = args;
+    out->capture_id = NULL;
     return check_limits(out, kernel->name, call);
+}
+
+/* After a launch that a capture recorded. Where the kernel cannot be retained for want of memory, its code stays
+ * with the device. */
+static void keep_in_capture(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id)
+{
+    if (atomic_load_explicit(&kernel->kept_in, memory_order_relaxed) != capture_id &&
+        !ph__capture_keep_kernel(stream, kernel, capture_id))
+        stream->device->driver->kernel_keep(kernel->handle);
 }
 
 static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const char *call)
@@ -280,10 +290,15 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
         return ph__fail_devices(call, kernel->name, kernel->device, "the stream", stream->device);
     ph__drv_launch launch;
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
-    PH_TRY(retain_in_capture(stream, kernel, call));
+    uint64_t capture_id = 0;
+    launch.capture_id = &capture_id;
+    if (atomic_load_explicit(&stream->device->foreign, memory_order_relaxed))
+        PH_TRY(retain_in_capture(stream, kernel, call));
     PH_TRY(ph__legacy_enter(stream, PH__RULE_LAUNCH_LEGACY_BLOCKING));
     int result = stream->device->driver->launch(stream->handle, kernel->handle, &launch);
     ph__legacy_leave(stream);
+    if (capture_id)
+        keep_in_capture(stream, kernel, capture_id);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the launch");
     return result == PH__R_OK

@@ -96,9 +96,11 @@ typedef struct ph__drv_launch {
     uint32_t grid[3], block[3]; /* no zeros */
     size_t shared_bytes;
     const void *args; /* kernel's args_size bytes, copied */
-    bool
-        programmatic; /* may begin before the kernel before it on the stream has ended: it waits by itself. A hint: a
-                                 * driver may order it fully. No part of exec_set_kernel */
+    /* It may begin before the kernel before it on the stream has ended: it waits by itself. A hint: a driver may order
+     * it fully. No part of exec_set_kernel. */
+    bool programmatic;
+    /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when none did. */
+    uint64_t *capture_id;
 } ph__drv_launch;
 typedef struct ph__drv_memcpy {
     void *dst;

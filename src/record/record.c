@@ -10,6 +10,14 @@ typedef struct totals {
     size_t nodes, edges, words, args, names;
 } totals;
 
+/* The words of a launch, which are those of the launch before it as long as the kernel is the same. */
+typedef struct layout {
+    bool known;
+    const ph_kernel *kernel;
+    size_t args_size, names; /* bytes of the names that do not last */
+    PH__VEC(ph__word_slot) slots;
+} layout;
+
 typedef struct builder {
     ph_device *device;
     ph__own_memory own;
@@ -19,6 +27,7 @@ typedef struct builder {
     ph__drv_node_info *infos;     /* of each of them, read once */
     ph_kernel **kernels;
     size_t count;
+    layout layout;
     ph__map position;      /* node handle -> 1 + its place in `created` */
     size_t *order, *index; /* order[i]: place in `created` of node i; index: the inverse */
     totals all;
@@ -114,10 +123,31 @@ static ph_status sort_nodes(builder *b)
 }
 
 /* ---- the first walk ---- */
+static ph_status lay_out(builder *b, const ph_kernel *kernel, size_t args_size)
+{
+    layout *l = &b->layout;
+    if (l->known && l->kernel == kernel && l->args_size == args_size)
+        return PH_OK;
+    ph__words words = {kernel, args_size, 0, 0};
+    ph__word_slot slot;
+    l->known = false;
+    l->names = 0;
+    ph__vec_clear(&l->slots);
+    while (ph__words_next(&words, &slot)) {
+        if (!ph__vec_push(&l->slots, slot))
+            return ph__fail_host_memory(b->call, "the record of the captured graph");
+        if (!ph__word_has_lasting_name(&slot))
+            l->names += ph__word_name(NULL, 0, &slot) + 1;
+    }
+    l->known = true;
+    l->kernel = kernel;
+    l->args_size = args_size;
+    return PH_OK;
+}
+
 static ph_status count_node(builder *b, size_t at)
 {
     const ph__drv_node_info *info = &b->infos[at];
-    ph__word_slot slot;
     b->all.edges += info->dependency_count;
     if (!lasting_name(b, at))
         b->all.names += strlen(info->kernel_name) + 1;
@@ -133,12 +163,9 @@ static ph_status count_node(builder *b, size_t at)
     if (info->kind != PH_NODE_KERNEL)
         return PH_OK;
     b->all.args += args_room(info->args_size);
-    ph__words words = {b->kernels[at], info->args_size, 0, 0};
-    while (ph__words_next(&words, &slot)) {
-        b->all.words++;
-        if (!ph__word_has_lasting_name(&slot))
-            b->all.names += ph__word_name(NULL, 0, &slot) + 1;
-    }
+    PH_TRY(lay_out(b, b->kernels[at], info->args_size));
+    b->all.words += b->layout.slots.count;
+    b->all.names += b->layout.names;
     return PH_OK;
 }
 
@@ -182,9 +209,8 @@ static const char *name_word(builder *b, const ph__word_slot *slot)
     return name;
 }
 
-static void fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info, ph_kernel *kernel)
+static ph_status fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info, ph_kernel *kernel)
 {
-    ph__word_slot slot;
     node->kernel = kernel;
     memcpy(node->info.grid, info->launch.grid, sizeof node->info.grid);
     memcpy(node->info.block, info->launch.block, sizeof node->info.block);
@@ -195,12 +221,14 @@ static void fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_in
         memcpy(b->args, info->launch.args, info->args_size);
         b->args += args_room(info->args_size);
     }
-    ph__words words = {node->kernel, info->args_size, 0, 0};
-    while (ph__words_next(&words, &slot)) {
-        ph__word_read(b->words, b->device, &b->own, &slot, node->info.args);
-        b->words->name = name_word(b, &slot);
+    PH_TRY(lay_out(b, kernel, info->args_size));
+    for (size_t i = 0; i < b->layout.slots.count; i++) {
+        const ph__word_slot *slot = &b->layout.slots.at[i];
+        ph__word_read(b->words, b->device, &b->own, slot, node->info.args);
+        b->words->name = name_word(b, slot);
         b->words++;
     }
+    return PH_OK;
 }
 
 static void fill_copy(builder *b, ph__record_node *node, const ph__drv_memcpy *copy)
@@ -269,7 +297,7 @@ static ph_status fill_node(builder *b, size_t i)
     node->words = b->words;
     fill_dependencies(b, node, info);
     if (info->kind == PH_NODE_KERNEL)
-        fill_kernel(b, node, info, b->kernels[at]);
+        PH_TRY(fill_kernel(b, node, info, b->kernels[at]));
     else if (info->kind == PH_NODE_MEMCPY)
         fill_copy(b, node, &info->copy);
     else if (info->kind == PH_NODE_MEMSET)
@@ -305,7 +333,7 @@ static ph_status build(builder *b)
 {
     b->order = ph__calloc(b->count + 1, sizeof *b->order);
     b->index = ph__calloc(b->count + 1, sizeof *b->index);
-    b->infos = ph__calloc(b->count + 1, sizeof *b->infos);
+    b->infos = ph__alloc((b->count + 1) * sizeof *b->infos);
     b->kernels = ph__calloc(b->count + 1, sizeof *b->kernels);
     if (b->order == NULL || b->index == NULL || b->infos == NULL || b->kernels == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
@@ -341,6 +369,7 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     ph__free(b.index);
     ph__free(b.infos);
     ph__free(b.kernels);
+    ph__vec_free(&b.layout.slots);
     if (status == PH_OK)
         *out = b.record;
     else

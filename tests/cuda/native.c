@@ -212,7 +212,10 @@ static ph_status launch_wrapped(ph_stream *on, ph_kernel *kernel, const int32_t 
     struct t_add_i32 args;
     ph_launch_config config = t_config(N);
     memset(&args, 0, sizeof args); /* the record of an untyped launch reads the padding too */
-    args = (struct t_add_i32){N, from, to, value};
+    args.n = N;
+    args.x = from;
+    args.y = to;
+    args.value = value;
     return ph_launch(on, kernel, &config, &args, sizeof args);
 }
 

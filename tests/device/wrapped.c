@@ -229,18 +229,23 @@ static void test_failing_replacement(void **state)
     }
 }
 
-/* Captured by the user when it is wrapped, and still when the wrapper goes. */
+/* Captured by the user's own calls while it is wrapped, and still when the wrapper goes. */
 static void test_wrapped_while_it_captures(void **state)
 {
     (void)state;
     ph_stream *second;
     ph__drv_graph *template = NULL;
     void *p;
-    assert_int_equal(real->capture_begin(theirs, PH_CAPTURE_RELAXED), 0);
     if (t_on_host())
         assert_ok(ph__stream_wrap(&second, ph_device_retain(world.device), theirs, "wrap"));
     else
         assert_ok(ph_stream_wrap_cuda(&second, real->stream_native(theirs)));
+    assert_int_equal(real->capture_begin(theirs, PH_CAPTURE_RELAXED), 0);
+    if (!t_on_host()) {
+        ph_stream *third;
+        assert_error(ph_stream_wrap_cuda(&third, real->stream_native(theirs)), PH_ERROR_CAPTURE, "capturing");
+        assert_native(900);
+    }
     assert_true(ph_stream_is_capturing(second));
     assert_ok(add_one(second, NULL));
     assert_status(ph_malloc(&p, 1, 512, second), PH_ERROR_CAPTURE);

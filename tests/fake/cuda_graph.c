@@ -217,6 +217,35 @@ FAKE(GraphNodeGetDependencies,
     return 0;
 }
 
+FAKE(GraphGetEdges,
+     (ph__cu_graph graph, ph__cu_node *from, ph__cu_node *to, ph__cu_edge *edges, size_t *count),
+     (graph, from, to, edges, count))
+{
+    ph__drv_node *const *nodes;
+    size_t node_count, used = 0;
+    int result = graph && count ? host->graph_nodes(&nodes, &node_count, (ph__drv_graph *)graph) : PH__R_INVALID_VALUE;
+    for (size_t n = 0; !result && n < node_count; n++) {
+        ph__drv_node_info info;
+        result = host->node_info(&info, nodes[n]);
+        for (size_t i = 0; !result && i < info.dependency_count; i++, used++) {
+            bool programmatic = fake_node_is_programmatic(nodes[n], info.dependencies[i]);
+            if (programmatic && !edges)
+                return FAKE_LOSSY_QUERY;
+            if (!from || !to || used >= *count)
+                continue;
+            from[used] = (ph__cu_node)info.dependencies[i];
+            to[used] = (ph__cu_node)nodes[n];
+            if (edges)
+                edges[used] = programmatic
+                                  ? (ph__cu_edge){.from_port = 1, .type = PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC}
+                                  : (ph__cu_edge){0};
+        }
+    }
+    if (!result && (!from || *count > used))
+        *count = used;
+    return result;
+}
+
 /* A node of that kind: 0 or 1. */
 static int info_of(ph__drv_node_info *out, ph__cu_node node, ph_node_kind kind, const void *params)
 {

@@ -83,7 +83,12 @@ FAKE(StreamWaitEvent, (ph__cu_stream stream, ph__cu_event event, unsigned flags)
 FAKE(StreamGetCtx, (ph__cu_stream stream, ph__cu_context *context), (stream, context))
 {
     fake_target target;
+    uint64_t id = 0;
     int result = fake_target_of(&target, stream, "cuStreamGetCtx");
+    if (!result && fake_find(FAKE_STREAM, stream))
+        result = host->capture_id(&id, target.stream);
+    if (!result && id)
+        return host->stream_query(target.stream); /* 900 and the end of the capture, as measured */
     if (!result)
         *context = target.context;
     return result;

@@ -63,7 +63,7 @@ static struct CUgraph_st *make_native(void)
 {
     const ph__driver *driver = world.device->driver;
     const struct t_add_i32 args = {N, x, x, 1};
-    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false};
+    const ph__drv_launch launch = {{4, 1, 1}, {256, 1, 1}, 0, &args, false, NULL};
     ph__drv_graph *template = NULL;
     ph__drv_stream *stream = world.stream->handle;
     assert_int_equal(driver->capture_begin(stream, PH_CAPTURE_RELAXED), 0);

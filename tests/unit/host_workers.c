@@ -202,7 +202,8 @@ static void every_block_runs_once(void **state)
     }
 }
 
-/* Each block runs until another one has begun: only two threads at once get through. */
+/* Each block runs until another one has begun: only two threads at once get through. Long enough that handing blocks
+ * out pays on any machine. */
 struct meet_args {
     atomic_int *begun;
 };
@@ -210,7 +211,7 @@ struct meet_args {
 static void meet_body(const ph_block_range *range, const void *args)
 {
     const struct meet_args *meet = args;
-    for (volatile int i = 0; i < 200000; i++)
+    for (volatile int i = 0; i < 8000000; i++)
         continue;
     atomic_fetch_add(meet->begun, 1);
     while (range->begin > 0 && atomic_load(meet->begun) < 3)

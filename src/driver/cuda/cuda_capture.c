@@ -145,11 +145,11 @@ int ph__cuda_capture_begin(ph__drv_stream *stream, ph_capture_mode mode)
         ph__free(capture);
         return PH__R_OUT_OF_MEMORY;
     }
-    ph__spin_lock(&stream->order);
+    ph__spin_lock(&stream->device->order);
     int result = ph__cu.StreamBeginCapture(stream->handle, (int)mode);
     if (result == PH__R_OK)
         result = identify(capture);
-    ph__spin_unlock(&stream->order);
+    ph__spin_unlock(&stream->device->order);
     if (result != PH__R_OK)
         discard(take(stream, capture));
     return result;
@@ -302,7 +302,6 @@ static int get_active(ph__drv_capture *out, ph__drv_stream *stream, const place 
     return result;
 }
 
-/* Nothing is lent out, so that the stream's order does not matter. */
 int ph__cuda_capture_id(uint64_t *id, ph__drv_stream *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
@@ -312,7 +311,9 @@ int ph__cuda_capture_id(uint64_t *id, ph__drv_stream *stream)
     *id = 0;
     if (!stream->handle)
         return PH__R_OK;
+    bool entered = ph__cuda_order_enter(stream);
     int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &told, NULL, NULL, NULL, NULL);
+    ph__cuda_order_leave(stream, entered);
     if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
         return result;
     if (status == PH__CU_CAPTURE_STATUS_INVALIDATED) {

@@ -29,9 +29,6 @@ struct ph__drv_stream {
     ph__drv_device *device;
     ph__cu_stream handle; /* NULL: the legacy default stream */
     bool owned;           /* by this library: destroyed with it */
-    /* Around whatever reads or moves the stream's place in a capture, while captures are open: what the driver lends of it is
-     * valid until the stream's next call only. ph__cuda_order. */
-    ph__spinlock order;
     _Atomic uint64_t
         capture_id; /* the capture that it was last seen in: the driver does not tell once one is invalidated */
     ph__cu_event last;            /* of a user's stream that was destroyed: behind its work; else NULL */
@@ -50,6 +47,10 @@ struct ph__drv_device {
     int capability;       /* 90 for 9.0 */
     size_t granularity;
     size_t shared_limit; /* dynamic shared memory that a block can opt into */
+    /* Around whatever reads or changes a capture, while captures are open: what the driver lends of a stream's place in
+     * it is valid until the stream's next call only, and adding a child graph is no part of what CUDA makes safe against
+     * other threads that capture into the same graph. ph__cuda_order_enter. */
+    ph__spinlock order;
     ph__spinlock
         pictures; /* `captures`, and what is known of the nodes of every graph; taken last of all locks */
     PH__VEC(ph__cuda_capture *) captures; /* that began here and have not ended */
@@ -162,7 +163,6 @@ struct ph__drv_node {
     ph__cu_node handle;
     size_t index;           /* in the graph's list, once listed */
     atomic_bool decoded;    /* what follows is whole and stays */
-    bool noted;             /* not read back */
     bool is_core_fill;      /* a launch of the core's fill kernel, which stands for a memset */
     bool is_plain_copy;     /* contiguous, between addresses */
     int src_type, dst_type; /* of plain copies: PH__CU_MEMORY_* */
@@ -176,6 +176,8 @@ struct ph__drv_graph {
     bool listed;                   /* `nodes` is the driver's list */
     ph__map by_handle;             /* CUgraphNode -> ph__drv_node */
     ph__drv_node *last;            /* that was looked up: mostly what the next one depends on */
+    PH__VEC(ph__drv_node *) notes; /* of nodes submitted by this library, in order */
+    bool notes_lost;               /* one could not be kept */
     PH__VEC(ph__drv_node *) nodes; /* in the driver's order */
     PH__VEC(ph__drv_graph *) bodies; /* of child graphs: go with it */
     ph__drv_node *const *lent;       /* what capture_get gave out last where it was more than one */
@@ -188,6 +190,8 @@ struct ph__drv_graph {
 ph__drv_graph *ph__cuda_graph_create(ph__drv_device *device, ph__cu_graph handle, bool owned);
 /* The node of a handle, made when it was not met before; NULL: no host memory. */
 ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handle);
+/* cuda_list.c: fills `nodes`; CUDA's number. */
+int ph__cuda_graph_list(ph__drv_graph *graph);
 /* Memory that lives as long as the picture, aligned for any type; NULL: none. */
 void *ph__cuda_graph_room_locked(ph__drv_graph *graph, size_t bytes);
 void *ph__cuda_graph_room(ph__drv_graph *graph, size_t bytes);
@@ -235,29 +239,28 @@ static inline bool ph__cuda_order_enter(ph__drv_stream *stream)
 {
     bool open = atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0;
     if (open)
-        ph__spin_lock(&stream->order);
+        ph__spin_lock(&stream->device->order);
     return open;
 }
 static inline void ph__cuda_order_leave(ph__drv_stream *stream, bool entered)
 {
     if (entered)
-        ph__spin_unlock(&stream->order);
+        ph__spin_unlock(&stream->device->order);
 }
 /* The capture of that id, of those that began here, or NULL. */
 ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uint64_t id);
 
 /* ---- cuda_note.c ---- around the submission of one node's work by this library, so that its node need not be read back later. begin
- * looks where the stream stands; end looks at what was made and keeps `node`'s info (dependencies apart, which it finds) and the bytes of
- * its arguments. What cannot be kept for want of memory is read back later. Cheap while no capture is open. end must follow begin. */
+ * looks whether the stream is capturing; end keeps `node`'s info (dependencies apart) and the bytes of its arguments. What cannot be kept
+ * for want of memory is read back later. Cheap while no capture is open. end must follow begin. */
 typedef struct ph__cuda_note {
-    bool capturing;  /* the stream is in an active capture; its order is held until end */
-    bool keep;       /* `links` is whole */
-    bool read_edges; /* the node's edges must be read back: they may not be plain */
+    bool capturing; /* the stream is in an active capture; the order is held until end */
     uint64_t id;
-    ph__cuda_links links;
 } ph__cuda_note;
 void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream);
 void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result);
+/* The note alone, under the order: of a node that stays to be read back, where kind is all that is given. */
+void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *node);
 static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stream)
 {
     note->capturing = false;

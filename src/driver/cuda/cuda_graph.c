@@ -37,6 +37,7 @@ void ph__cuda_graph_destroy(ph__drv_graph *graph)
         ph__cuda_graph_destroy(graph->bodies.at[i]);
     ph__vec_free(&graph->bodies);
     ph__vec_free(&graph->nodes);
+    ph__vec_free(&graph->notes);
     ph__map_free(&graph->by_handle);
     ph__map_free(&graph->layouts);
     while (graph->blocks) {
@@ -246,103 +247,11 @@ int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node)
 
 /* ---- the list ---- */
 
-/* The driver's list: *out is to be freed. It is asked once where `guess` is above the number. */
-static int read_handles(ph__cu_node **out, size_t *count, const ph__drv_graph *graph, size_t guess)
-{
-    for (size_t room = guess + FIRST_NODES;; room *= 2) {
-        ph__cu_node *handles = ph__calloc(room, sizeof *handles);
-        if (!handles)
-            return PH__R_OUT_OF_MEMORY;
-        *count = room;
-        int result = ph__cu.GraphGetNodes(graph->handle, handles, count);
-        if (result == PH__R_OK && *count < room) {
-            *out = handles;
-            return PH__R_OK;
-        }
-        ph__free(handles);
-        if (result != PH__R_OK)
-            return result;
-    }
-}
-
-static bool same_links(const ph__drv_node *node, const ph__cuda_links *links)
-{
-    bool same = node->info.dependency_count == links->count;
-    for (size_t i = 0; i < links->count && same; i++) {
-        same = false;
-        for (size_t k = 0; k < links->count && !same; k++)
-            same = node->info.dependencies[k]->handle == links->nodes[i];
-    }
-    return same;
-}
-
-/* A noted node that stands right behind one that is not noted: code outside this library may have used the
- * stream between the two looks at it, and then the node is another's, or its dependencies are. The driver's
- * list of them tells; if it differs, all is read back. */
-static int check_noted(ph__drv_node *node)
-{
-    ph__cuda_links links;
-    int result = ph__cuda_links_read(&links, node->handle);
-    if (result != PH__R_OK)
-        return result;
-    if (!same_links(node, &links)) {
-        node->noted = node->is_core_fill = node->is_plain_copy = false;
-        atomic_store_explicit(&node->decoded, false, memory_order_release);
-    }
-    ph__cuda_links_free(&links);
-    return PH__R_OK;
-}
-
-static bool list_locked(ph__drv_graph *graph, const ph__cu_node *handles, size_t count)
-{
-    ph__vec_clear(&graph->nodes);
-    if (!ph__vec_reserve(&graph->nodes, count) ||
-        (graph->by_handle.count < count &&
-         !ph__map_reserve(&graph->by_handle, count - graph->by_handle.count)))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        ph__drv_node *node = ph__cuda_graph_node_locked(graph, handles[i]);
-        if (!node) {
-            ph__vec_clear(&graph->nodes);
-            return false;
-        }
-        node->index = i;
-        graph->nodes.at[graph->nodes.count++] = node;
-    }
-    return true;
-}
-
-static int list(ph__drv_graph *graph)
-{
-    ph__cu_node *handles;
-    size_t count;
-    ph__spin_lock(&graph->device->pictures);
-    size_t known = graph->by_handle.count;
-    ph__spin_unlock(&graph->device->pictures);
-    int result = read_handles(&handles, &count, graph, known);
-    if (result != PH__R_OK)
-        return result;
-    ph__spin_lock(&graph->device->pictures);
-    bool listed = list_locked(graph, handles, count);
-    ph__spin_unlock(&graph->device->pictures);
-    ph__free(handles);
-    if (!listed)
-        return PH__R_OUT_OF_MEMORY;
-    if (graph->capturing)
-        return PH__R_OK;
-    for (size_t i = 1; i < count; i++)
-        if (graph->nodes.at[i]->noted && !graph->nodes.at[i - 1]->noted &&
-            (result = check_noted(graph->nodes.at[i])) != PH__R_OK)
-            return result;
-    graph->listed = true;
-    return PH__R_OK;
-}
-
 int ph__cuda_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph)
 {
     if (!graph)
         return PH__R_INVALID_VALUE;
-    int result = graph->listed ? PH__R_OK : list(graph);
+    int result = graph->listed ? PH__R_OK : ph__cuda_graph_list(graph);
     if (result != PH__R_OK)
         return result;
     *nodes = graph->nodes.at;

@@ -1,102 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_note.c: noting the nodes that this library submits to captures, as they are made. */
+/* driver/cuda/cuda_note.c: noting the nodes that this library submits to capturing streams, as they are made. Each makes one node, and
+ * CUDA lists nodes in the order in which they were made, as are the notes: which note is of which node is found out when the graph is
+ * listed (cuda_graph.c), and what each depends on is read then, all at once. */
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
-
-static bool any_edge_data(const ph__cu_edge *edges, size_t count)
-{
-    for (size_t i = 0; edges && i < count; i++)
-        if (edges[i].from_port || edges[i].to_port || edges[i].type)
-            return true;
-    return false;
-}
 
 void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
-    const ph__cu_node *nodes = NULL;
-    const ph__cu_edge *edges = NULL;
-    size_t count = 0;
-    ph__spin_lock(&stream->order);
-    int result =
-        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &note->id, NULL, &nodes, &edges, &count);
-    if (result != PH__R_OK || status != PH__CU_CAPTURE_STATUS_ACTIVE) {
-        ph__spin_unlock(&stream->order);
-        return;
-    }
-    note->capturing = true;
-    note->read_edges = any_edge_data(edges, count);
-    note->keep = ph__cuda_links_copy(&note->links, nodes, NULL, count);
+    ph__spin_lock(&stream->device->order);
+    int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &note->id, NULL, NULL, NULL, NULL);
+    note->capturing = result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE;
+    if (!note->capturing)
+        ph__spin_unlock(&stream->device->order);
 }
 
-/* The node that was made: what the stream's next one depends on, alone. NULL: it cannot be told. */
-static ph__cu_node made(const ph__cuda_note *note, const ph__drv_stream *stream)
+static bool add_locked(ph__drv_graph *graph, const ph__drv_node *node)
 {
-    int status = PH__CU_CAPTURE_STATUS_NONE;
-    uint64_t id = 0;
-    const ph__cu_node *nodes = NULL;
-    const ph__cu_edge *edges = NULL;
-    size_t count = 0;
-    int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &id, NULL, &nodes, &edges, &count);
-    bool single =
-        result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE && id == note->id && count == 1;
-    if (!single || (note->links.count == 1 && note->links.nodes[0] == nodes[0]))
-        return NULL;
-    return nodes[0];
-}
-
-/* What is known already stays: it was read back. Nobody looks at what stands in a node before it is decoded. */
-static void add_locked(ph__drv_graph *graph, ph__cu_node handle, const ph__drv_node *node,
-                       const ph__cuda_links *links)
-{
-    ph__drv_node_info edges; /* first, as what the node depends on was mostly looked up last */
-    if (!ph__cuda_graph_link_locked(graph, &edges, links))
-        return;
-    ph__drv_node *kept = ph__cuda_graph_node_locked(graph, handle);
-    if (!kept || atomic_load_explicit(&kept->decoded, memory_order_relaxed))
-        return;
-    kept->info = node->info;
-    kept->info.launch.programmatic = edges.launch.programmatic;
-    kept->info.dependencies = edges.dependencies;
-    kept->info.dependency_kinds = edges.dependency_kinds;
-    kept->info.dependency_count = edges.dependency_count;
+    if (!ph__vec_reserve(&graph->notes, 1))
+        return false;
+    ph__drv_node *kept = ph__cuda_graph_room_locked(graph, sizeof *kept);
+    if (!kept)
+        return false;
+    *kept = *node;
+    kept->graph = graph;
+    kept->self = kept;
+    kept->info.launch.capture_id = NULL;
     if (kept->info.args_size > 0) {
         void *args = ph__cuda_graph_room_locked(graph, kept->info.args_size);
         if (!args)
-            return;
+            return false;
         kept->info.launch.args = memcpy(args, node->info.launch.args, kept->info.args_size);
     }
-    kept->noted = true;
-    kept->is_core_fill = node->is_core_fill;
-    kept->is_plain_copy = node->is_plain_copy;
-    kept->src_type = node->src_type;
-    kept->dst_type = node->dst_type;
-    atomic_store_explicit(&kept->decoded, true, memory_order_release);
+    graph->notes.at[graph->notes.count++] = kept;
+    return true;
 }
 
-static void keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node)
+void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *node)
 {
-    ph__cu_node handle = made(note, stream);
-    if (!handle)
-        return;
-    if (note->read_edges) {
-        ph__cuda_links_free(&note->links);
-        note->keep = ph__cuda_links_read(&note->links, handle) == PH__R_OK;
-        if (!note->keep)
-            return;
-    }
-    ph__spin_lock(&stream->device->pictures);
-    const ph__cuda_capture *capture = ph__cuda_capture_find_locked(stream->device, note->id);
-    if (capture)
-        add_locked(capture->graph, handle, node, &note->links);
-    ph__spin_unlock(&stream->device->pictures);
+    ph__spin_lock(&device->pictures);
+    const ph__cuda_capture *capture = ph__cuda_capture_find_locked(device, id);
+    if (capture && !add_locked(capture->graph, node))
+        capture->graph->notes_lost = true;
+    ph__spin_unlock(&device->pictures);
 }
 
 void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result)
 {
-    if (result == PH__R_OK && note->keep)
-        keep(note, stream, node);
-    if (note->keep)
-        ph__cuda_links_free(&note->links);
-    ph__spin_unlock(&stream->order);
+    if (result == PH__R_OK)
+        ph__cuda_note_add(stream->device, note->id, node);
+    ph__spin_unlock(&stream->device->order);
 }

@@ -173,6 +173,18 @@ static int read_stream(ph__cu_stream handle, const ph__drv_device *device, int *
     return result;
 }
 
+/* cuStreamGetCtx would kill the capture. */
+static int check_idle(ph__cu_stream stream)
+{
+    int status = PH__CU_CAPTURE_STATUS_NONE;
+    int result = ph__cu.StreamIsCapturing(stream, &status);
+    if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
+        return result;
+    ph__driver_set_reason("the stream is capturing, and its context cannot be read then; that capture goes on; wrap "
+                          "the stream before it begins");
+    return PH__R_CAPTURE_UNSUPPORTED;
+}
+
 int ph__cuda_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority,
                          int *flags)
 {
@@ -181,7 +193,9 @@ int ph__cuda_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *nat
     unsigned its_flags = 0;
     if (!is_created(handle))
         return PH__R_INVALID_HANDLE;
-    int result = check_context(device, handle);
+    int result = check_idle(handle);
+    if (result == PH__R_OK)
+        result = check_context(device, handle);
     if (result == PH__R_OK)
         result = read_stream(handle, device, &its_priority, &its_flags);
     if (result == PH__R_OK)
@@ -228,6 +242,9 @@ int ph__cuda_stream_ordinal(uint32_t *ordinal, void *native)
         return result;
     if (!is_created(native))
         return PH__R_INVALID_HANDLE;
+    result = check_idle(native);
+    if (result != PH__R_OK)
+        return result;
     result = ph__cu.StreamGetCtx(native, &context);
     if (result == PH__R_OK)
         result = device_of(&number, context);

@@ -57,8 +57,7 @@ static int launch_programmatic(const ph__drv_stream *stream, ph__cu_function fun
 
 /* Apart, so that a launch outside captures does not make room for it. */
 __attribute__((noinline)) static void keep_launch(ph__cuda_note *note, ph__drv_stream *stream,
-                                                  ph__drv_kernel *kernel, const ph__drv_launch *launch,
-                                                  bool programmatic, int result)
+                                                  ph__drv_kernel *kernel, const ph__drv_launch *launch, int result)
 {
     ph__drv_node node = {.info = {.kind = PH_NODE_KERNEL,
                                   .kernel = kernel,
@@ -67,7 +66,6 @@ __attribute__((noinline)) static void keep_launch(ph__cuda_note *note, ph__drv_s
                                   .args_size = kernel->args_size}};
     if (kernel->args_size == 0)
         node.info.launch.args = NULL;
-    note->read_edges = note->read_edges || programmatic;
     ph__cuda_note_keep(note, stream, &node, result);
 }
 
@@ -90,8 +88,10 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
     ph__cuda_note_begin(&note, stream);
     int result = programmatic ? launch_programmatic(stream, kernel->function, launch, bytes ? extra : NULL)
                               : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
+    if (note.capturing && launch->capture_id)
+        *launch->capture_id = note.id;
     if (note.capturing)
-        keep_launch(&note, stream, kernel, launch, programmatic, result);
+        keep_launch(&note, stream, kernel, launch, result);
     return result;
 }
 
@@ -239,6 +239,9 @@ int ph__cuda_child(ph__drv_stream *stream, ph__drv_graph *graph)
     if (result == PH__R_OK)
         result = ph__cu.StreamUpdateCaptureDependencies(stream->handle, &node, NULL, 1,
                                                         PH__CU_SET_CAPTURE_DEPENDENCIES);
+    const ph__drv_node to_read = {.info = {.kind = PH_NODE_GRAPH}};
+    if (result == PH__R_OK)
+        ph__cuda_note_add(stream->device, id, &to_read);
     ph__cuda_order_leave(stream, entered);
     return result;
 }

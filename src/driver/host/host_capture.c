@@ -255,7 +255,8 @@ int ph__host_capture_id(uint64_t *id, ph__drv_stream *handle)
     return PH__R_OK;
 }
 
-static int record(ph__host_stream *stream, const ph__host_work *work)
+/* capture_id: as in ph__drv_launch. */
+static int record_in(ph__host_stream *stream, const ph__host_work *work, uint64_t *capture_id)
 {
     int result = PH__R_OK;
     pthread_mutex_lock(&stream->device->capture_lock);
@@ -270,9 +271,16 @@ static int record(ph__host_stream *stream, const ph__host_work *work)
             stream->terminals = ph__host_set_of(node);
         else
             result = PH__R_OUT_OF_MEMORY;
+        if (capture_id)
+            *capture_id = capture->id;
     }
     pthread_mutex_unlock(&stream->device->capture_lock);
     return result;
+}
+
+static int record(ph__host_stream *stream, const ph__host_work *work)
+{
+    return record_in(stream, work, NULL);
 }
 
 int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch)
@@ -284,7 +292,7 @@ int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, con
                           .args_size = kernel->args_size};
     memcpy(work.grid, launch->grid, sizeof work.grid);
     memcpy(work.block, launch->block, sizeof work.block);
-    return record(stream, &work);
+    return record_in(stream, &work, launch->capture_id);
 }
 
 static bool on_device(ph__host_device *device, const void *address)

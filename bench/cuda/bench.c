@@ -105,7 +105,7 @@ static void open_raw(bench *b)
     RAW_OK(raw.set_current(b->context));
     RAW_OK(raw.module_load(&b->module, kernel_text));
     RAW_OK(raw.function(&b->function, b->module, "bench_add"));
-    OK(ph_stream_cuda(&b->native, b->stream));
+    RAW_OK(raw.stream_create(&b->native, RAW_STREAM_NON_BLOCKING));
 }
 
 /* The driver's version, as the library tells it. */
@@ -171,6 +171,7 @@ int bench_close(bench *b)
         ph_free(b->cells[i], NULL);
     ph_kernel_release(b->kernel);
     ph_stream_destroy(b->stream);
+    RAW_OK(raw.stream_destroy(b->native));
     RAW_OK(raw.module_unload(b->module));
     RAW_OK(raw.set_current(NULL));
     RAW_OK(raw.primary_release(0));
@@ -219,6 +220,7 @@ void bench_raw_chain(const bench *b, int nodes, raw_graph *graph, raw_exec *exec
 
 void bench_wait(const bench *b)
 {
+    OK(ph_stream_synchronize(b->stream));
     RAW_OK(raw.stream_synchronize(b->native));
 }
 

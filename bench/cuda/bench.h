@@ -36,7 +36,7 @@ typedef struct bench {
     ph_kernel *kernel;
     ph_launch_config config;
     int32_t *cells[2]; /* BENCH_ITEMS each */
-    /* The driver's side: the same stream, the same text loaded once more. The primary context is current. */
+    /* The driver's side: a stream of its own, the same text loaded once more. The primary context is current. */
     raw_context context;
     raw_stream native;
     raw_module module;

@@ -52,6 +52,8 @@ enum {
       (raw_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,           \
        unsigned block_y, unsigned block_z, unsigned shared_bytes, raw_stream stream, void **params,          \
        void **extra))                                                                                        \
+    X(stream_create, "cuStreamCreate", (raw_stream * stream, unsigned flags))                                \
+    X(stream_destroy, "cuStreamDestroy_v2", (raw_stream stream))                                             \
     X(stream_synchronize, "cuStreamSynchronize", (raw_stream stream))                                        \
     X(capture_begin, "cuStreamBeginCapture_v2", (raw_stream stream, int mode))                               \
     X(capture_end, "cuStreamEndCapture", (raw_stream stream, raw_graph * graph))                             \

@@ -91,14 +91,6 @@ ph_status ph__fail_host_memory(const char *call, const char *what_for)
                    what_for);
 }
 
-bool ph__reserved_ok(const uint64_t *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (words[i] != 0)
-            return false;
-    return true;
-}
-
 /* No default: the compiler names a status that is missing here. */
 const char *ph_status_name(ph_status status)
 {

@@ -28,6 +28,12 @@ ph_status ph__fail_reserved(const char *call,
 ph_status ph__fail_host_memory(const char *call, const char *what_for); /* PH_ERROR_HOST_MEMORY */
 
 /* True when all count words are 0: the check of an options struct's reserved tail. */
-bool ph__reserved_ok(const uint64_t *words, size_t count);
+static inline bool ph__reserved_ok(const uint64_t *words, size_t count)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < count; i++)
+        any |= words[i];
+    return any == 0;
+}
 #define PH__RESERVED_OK(o) ph__reserved_ok((o)->reserved, sizeof(o)->reserved / sizeof(o)->reserved[0])
 #endif

@@ -216,14 +216,16 @@ const char *ph_kernel_name(const ph_kernel *kernel)
     return kernel ? kernel->name : "";
 }
 
+static bool is_within_limits(const ph__drv_launch *launch)
+{
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    return grid[0] <= 0x7fffffff && grid[1] <= 65535 && grid[2] <= 65535 && block[0] <= 1024 && block[1] <= 1024 &&
+           block[2] <= 64 && (uint64_t)block[0] * block[1] * block[2] <= 1024;
+}
+
 static ph_status check_limits(const ph__drv_launch *launch, const char *name, const char *call)
 {
-    static const uint32_t grid_limit[3] = {0x7fffffff, 65535, 65535}, block_limit[3] = {1024, 1024, 64};
-    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    for (int i = 0; i < 3; i++)
-        if (launch->grid[i] > grid_limit[i] || launch->block[i] > block_limit[i])
-            threads = UINT64_MAX;
-    if (threads > 1024)
+    if (!is_within_limits(launch))
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
                                "%s: kernel %s: grid %ux%ux%u of blocks %ux%ux%u exceeds the limits: grids of "
                                "2147483647x65535x65535, blocks "

@@ -66,6 +66,12 @@ struct ph_graph {
     ph__drv_exec *exec;
     PH__VEC(ph__writer *) pools; /* by ascending address of the pool, the order of their locks */
     ph__writer *own;             /* among them: the pool of the capture */
+    bool inputs_due;              /* not made yet: those of the record */
+    bool sets_due;                /* not in them yet: some of `sets` */
+    struct ph__set_launch **sets; /* by node: what it was last set to; NULL: none was. See rebind.c */
+    uint64_t met_deaths;          /* the device's count when they all lived */
+    ph_record *record;
+    ph_kernel **node_kernels; /* what each node of the executable launches; NULL where it is none of ours */
     ph_stream *last_stream;      /* the one of them that replayed it last */
     ph__hook_set hooks;
 
@@ -79,16 +85,10 @@ struct ph_graph {
     ph_stream *stream; /* the capture's; retained from begin until its end */
     ph__capture capture;
     ph__drv_graph *template;
-    ph_record *record;
     ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
     PH__VEC(ph_kernel *) kernels; /* retained, each once */
-    ph_kernel **node_kernels; /* what each node of the executable launches; NULL where it is none of ours */
     ph__inputs inputs;
-    bool inputs_due;              /* not made yet: those of the record */
-    bool sets_due;                /* not in them yet: some of `sets` */
-    struct ph__set_launch **sets; /* by node: what it was last set to; NULL: none was. See rebind.c */
     ph__lookups met;              /* allocations that sets have addressed, tracked */
-    uint64_t met_deaths;          /* the device's count when they all lived */
     PH__VEC(ph_stream *) streams; /* that replayed it; retained */
     ph__batch *batch;             /* NULL: nothing retained */
     ph_error failure;             /* FAILED: what it answers with */

@@ -16,6 +16,7 @@ typedef struct set_word {
 struct ph__set_launch {
     const ph_kernel *kernel; /* retained by the graph */
     bool due;                /* the graph's inputs do not know of it yet */
+    uint64_t deaths;         /* the device's count when the allocations of the words lived */
     size_t count;
     set_word words[];
 };
@@ -107,14 +108,19 @@ ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_ker
 void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args)
 {
     uint64_t deaths = ph__memory_deaths(graph->device);
+    bool all_live = deaths == graph->met_deaths && deaths == set->deaths;
     if (deaths != graph->met_deaths) {
         forget(graph);
         graph->met_deaths = deaths;
     }
+    set->deaths = deaths;
     for (size_t i = 0; i < set->count; i++) {
         set_word *word = &set->words[i];
-        word->value = 0;
-        memcpy(&word->value, (const char *)args + word->slot.offset, word->slot.size);
+        uint64_t value = 0;
+        memcpy(&value, (const char *)args + word->slot.offset, word->slot.size);
+        if (all_live && value == word->value && word->where.base)
+            continue;
+        word->value = value;
         word->where.base = NULL;
         if (word->value != 0 && !find_met(word, &graph->met))
             find_anew(word, graph);

@@ -111,12 +111,15 @@ void ph__cuda_streams_close(ph__drv_device *device);
 
 /* ---- cuda_kernel.c, cuda_unload.c ---- CUDA does not promise that cuModuleUnload waits for launches in flight, so a destroyed kernel's code stays loaded
  * until the device was idle once after that (ph__cuda_synchronize), and a kept one's until the device closes. */
+enum { PH__CUDA_LISTED_PARAMS = 16 };
 struct ph__drv_kernel {
     ph__drv_device *device;
     ph__cu_module module; /* NULL: the user's function */
     ph__cu_function function;
     char *name;
     size_t args_size;     /* of the argument struct, padding included */
+    size_t param_count;   /* and where each begins in the struct, up to a number: changing a node by a list is cheaper */
+    uint16_t offsets[PH__CUDA_LISTED_PARAMS];
     size_t args_end;      /* where the last parameter ends: what a launch must name exactly */
     size_t shared_static; /* shared memory that its own variables take */
     atomic_size_t
@@ -259,6 +262,9 @@ typedef struct ph__cuda_note {
 } ph__cuda_note;
 void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream);
 void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result);
+/* The same for a launch. */
+void ph__cuda_note_launch(ph__cuda_note *note, ph__drv_stream *stream, ph__drv_kernel *kernel,
+                          const ph__drv_launch *launch, int result);
 /* The note alone, under the order: of a node that stays to be read back, where kind is all that is given. */
 void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *node);
 static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stream)

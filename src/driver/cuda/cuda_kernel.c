@@ -158,6 +158,9 @@ static int describe(ph__drv_kernel *kernel, const ph_kernel_source *source)
         result = read_shared(kernel);
     size_t largest = largest_alignment(&list);
     kernel->args_end = end_of(&list);
+    kernel->param_count = list.count;
+    for (size_t i = 0; i < list.count && i < PH__CUDA_LISTED_PARAMS; i++)
+        kernel->offsets[i] = (uint16_t)list.at[i].offset;
     kernel->args_size = source ? source->args_size : padded(kernel->args_end, largest < 8 ? largest : 8);
     ph__vec_free(&list);
     return result;

@@ -26,18 +26,11 @@ static int read_handles(ph__cu_node **out, size_t *count, const ph__drv_graph *g
     }
 }
 
-/* Whether the notes are of all nodes, one by one: other code that captured into the graph made more. */
-static bool notes_match(const ph__drv_graph *graph, const ph__cu_node *handles, size_t count)
+/* Whether the notes are of all nodes, one by one. Whatever this library submits makes one node at least, so that equal numbers leave
+ * no room for nodes of other code. */
+static bool notes_match(const ph__drv_graph *graph, size_t count)
 {
-    if (graph->notes_lost || graph->notes.count != count)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        int type;
-        if (ph__cu.GraphNodeGetType(handles[i], &type) != PH__R_OK ||
-            type != (graph->notes.at[i]->is_core_fill ? (int)PH_NODE_KERNEL : (int)graph->notes.at[i]->info.kind))
-            return false;
-    }
-    return true;
+    return !graph->notes_lost && graph->notes.count == count;
 }
 
 /* The node of a handle; where nobody has met it, the note becomes it. */
@@ -205,7 +198,7 @@ int ph__cuda_graph_list(ph__drv_graph *graph)
     int result = read_handles(&handles, &count, graph, known);
     if (result != PH__R_OK)
         return result;
-    bool noted = !graph->capturing && notes_match(graph, handles, count);
+    bool noted = !graph->capturing && notes_match(graph, count);
     ph__spin_lock(&graph->device->pictures);
     bool listed = list_locked(graph, handles, count, noted);
     ph__spin_unlock(&graph->device->pictures);

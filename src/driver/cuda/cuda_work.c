@@ -21,6 +21,18 @@
         }                                                                                                    \
     } while (0)
 
+/* With it current on any stream: a captured copy or fill keeps what was current as the context of its operands in mapped
+ * memory, and where that was none its node takes no other operand later (seen on driver 580). */
+#define IN_CONTEXT(result, stream, call)                                                                     \
+    do {                                                                                                     \
+        ph__cuda_scope scope_;                                                                               \
+        (result) = ph__cuda_enter(&scope_, (stream)->device);                                                \
+        if ((result) == PH__R_OK) {                                                                          \
+            (result) = (call);                                                                               \
+            ph__cuda_leave(&scope_);                                                                         \
+        }                                                                                                    \
+    } while (0)
+
 static ph__cu_pointer pointer(const void *address)
 {
     return (uintptr_t)address;
@@ -55,20 +67,6 @@ static int launch_programmatic(const ph__drv_stream *stream, ph__cu_function fun
     return result;
 }
 
-/* Apart, so that a launch outside captures does not make room for it. */
-__attribute__((noinline)) static void keep_launch(ph__cuda_note *note, ph__drv_stream *stream,
-                                                  ph__drv_kernel *kernel, const ph__drv_launch *launch, int result)
-{
-    ph__drv_node node = {.info = {.kind = PH_NODE_KERNEL,
-                                  .kernel = kernel,
-                                  .kernel_name = kernel->name,
-                                  .launch = *launch,
-                                  .args_size = kernel->args_size}};
-    if (kernel->args_size == 0)
-        node.info.launch.args = NULL;
-    ph__cuda_note_keep(note, stream, &node, result);
-}
-
 int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch)
 {
     if (kernel->device != stream->device)
@@ -91,7 +89,7 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
     if (note.capturing && launch->capture_id)
         *launch->capture_id = note.id;
     if (note.capturing)
-        keep_launch(&note, stream, kernel, launch, result);
+        ph__cuda_note_launch(&note, stream, kernel, launch, result);
     return result;
 }
 
@@ -106,8 +104,8 @@ int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy)
     ph__cuda_note note;
     ph__cuda_note_begin(&note, stream);
     int result;
-    ON_STREAM(result, stream,
-              ph__cu.MemcpyAsync(pointer(copy->dst), pointer(copy->src), copy->bytes, stream->handle));
+    IN_CONTEXT(result, stream,
+               ph__cu.MemcpyAsync(pointer(copy->dst), pointer(copy->src), copy->bytes, stream->handle));
     if (note.capturing) {
         ph__drv_node node = {.is_plain_copy = true,
                              .src_type = PH__CU_MEMORY_UNIFIED,
@@ -137,12 +135,12 @@ static int fill_plain(const ph__drv_stream *stream, const ph__drv_memset *fill)
 {
     int result;
     if (fill->value_size == 1)
-        ON_STREAM(result, stream,
-                  ph__cu.MemsetD8Async(pointer(fill->dst), (unsigned char)fill->value, fill->count,
-                                       stream->handle));
+        IN_CONTEXT(result, stream,
+                   ph__cu.MemsetD8Async(pointer(fill->dst), (unsigned char)fill->value, fill->count,
+                                        stream->handle));
     else
-        ON_STREAM(result, stream,
-                  ph__cu.MemsetD32Async(pointer(fill->dst), fill->value, fill->count, stream->handle));
+        IN_CONTEXT(result, stream,
+                   ph__cu.MemsetD32Async(pointer(fill->dst), fill->value, fill->count, stream->handle));
     return result;
 }
 
@@ -167,9 +165,9 @@ static int choose_fill(ph__cu_function *out, const ph__drv_stream *stream, size_
     if (bytes > PH__CUDA_FILL_LIMIT || !stream->handle)
         return PH__R_OK;
     int result = ph__cu.StreamIsCapturing(stream->handle, &status);
-    return result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE
-               ? ph__cuda_core_fill(out, stream->device)
-               : result;
+    if (result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE)
+        *out = ph__cuda_core_fill_if_loaded(stream->device);
+    return result;
 }
 
 int ph__cuda_fill(ph__drv_stream *stream, const ph__drv_memset *what)

@@ -81,13 +81,28 @@ static const char *lasting_name(const builder *b, size_t at)
 }
 
 /* ---- order ---- */
-static size_t place_of(const builder *b, const ph__drv_node *node)
+/* The place of what the node at `near` depends on: mostly the one before it. */
+static size_t place_of(const builder *b, size_t near, const ph__drv_node *node)
 {
+    if (near > 0 && b->created[near - 1] == node)
+        return near - 1;
     return (size_t)(uintptr_t)ph__map_get(&b->position, (uint64_t)(uintptr_t)node) - 1;
 }
 
+static bool is_chain(const builder *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->infos[i].dependency_count > 1 ||
+            (b->infos[i].dependency_count == 1 && (i == 0 || b->infos[i].dependencies[0] != b->created[i - 1])))
+            return false;
+    return true;
+}
+
+/* Of a chain none needs to be looked up. */
 static ph_status map_nodes(builder *b)
 {
+    if (is_chain(b))
+        return PH_OK;
     if (!ph__map_reserve(&b->position, b->count))
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     for (size_t i = 0; i < b->count; i++)
@@ -110,7 +125,7 @@ static ph_status sort_nodes(builder *b)
             if (!ready)
                 continue;
             for (size_t d = 0; d < info->dependency_count; d++)
-                ready = ready && b->index[place_of(b, info->dependencies[d])] != SIZE_MAX;
+                ready = ready && b->index[place_of(b, i, info->dependencies[d])] != SIZE_MAX;
             if (!ready)
                 continue;
             b->index[i] = placed;
@@ -250,14 +265,14 @@ static void fill_fill(builder *b, ph__record_node *node, const ph__drv_memset *f
     ph__word_address(b->words++, b->device, &b->own, "dst", 0, fill->dst);
 }
 
-static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info)
+static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info, size_t created_at)
 {
     size_t count = info->dependency_count;
     node->dependencies = b->edges;
     node->dependency_kinds = b->kinds;
     node->info.dependency_count = count;
     for (size_t d = 0; d < count; d++) {
-        size_t value = b->index[place_of(b, info->dependencies[d])], at = d;
+        size_t value = b->index[place_of(b, created_at, info->dependencies[d])], at = d;
         for (; at > 0 && b->edges[at - 1] > value; at--) {
             b->edges[at] = b->edges[at - 1];
             b->kinds[at] = b->kinds[at - 1];
@@ -295,7 +310,7 @@ static ph_status fill_node(builder *b, size_t i)
     node->info.kind = info->kind;
     node->info.name = name ? name : keep_name(b, info->kernel_name);
     node->words = b->words;
-    fill_dependencies(b, node, info);
+    fill_dependencies(b, node, info, at);
     if (info->kind == PH_NODE_KERNEL)
         PH_TRY(fill_kernel(b, node, info, b->kernels[at]));
     else if (info->kind == PH_NODE_MEMCPY)
@@ -337,8 +352,8 @@ static ph_status build(builder *b)
     b->kernels = ph__calloc(b->count + 1, sizeof *b->kernels);
     if (b->order == NULL || b->index == NULL || b->infos == NULL || b->kernels == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
-    PH_TRY(map_nodes(b));
     PH_TRY(read_nodes(b));
+    PH_TRY(map_nodes(b));
     PH_TRY(sort_nodes(b));
     for (size_t i = 0; i < b->count; i++)
         PH_TRY(count_node(b, i));

@@ -181,6 +181,7 @@ struct ph__drv_graph {
     ph__drv_node *last;            /* that was looked up: mostly what the next one depends on */
     PH__VEC(ph__drv_node *) notes; /* of nodes submitted by this library, in order */
     bool notes_lost;               /* one could not be kept */
+    bool unmapped;                 /* listed nodes are not in by_handle yet */
     PH__VEC(ph__drv_node *) nodes; /* in the driver's order */
     PH__VEC(ph__drv_graph *) bodies; /* of child graphs: go with it */
     ph__drv_node *const *lent;       /* what capture_get gave out last where it was more than one */
@@ -191,6 +192,8 @@ struct ph__drv_graph {
 };
 /* NULL: no host memory. The CUgraph stays the caller's then. */
 ph__drv_graph *ph__cuda_graph_create(ph__drv_device *device, ph__cu_graph handle, bool owned);
+/* The node of a handle, or NULL: it was never met. */
+ph__drv_node *ph__cuda_graph_find_locked(ph__drv_graph *graph, ph__cu_node handle);
 /* The node of a handle, made when it was not met before; NULL: no host memory. */
 ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handle);
 /* cuda_list.c: fills `nodes`; CUDA's number. */

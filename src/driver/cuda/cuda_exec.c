@@ -19,7 +19,7 @@ static void set_instantiate_reason(int why)
 static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
 {
     ph__spin_lock(&graph->device->pictures);
-    ph__drv_node *node = handle ? ph__map_get(&graph->by_handle, (uintptr_t)handle) : NULL;
+    ph__drv_node *node = handle ? ph__cuda_graph_find_locked(graph, handle) : NULL;
     ph__spin_unlock(&graph->device->pictures);
     return node;
 }

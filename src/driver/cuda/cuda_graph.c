@@ -138,11 +138,33 @@ void *ph__cuda_graph_room(ph__drv_graph *graph, size_t bytes)
 
 /* ---- nodes ---- */
 
+/* Nodes that were listed before anybody asked for one by its handle are put into the map now; where there is no memory for
+ * that they are looked through. */
+static bool map_listed_locked(ph__drv_graph *graph)
+{
+    if (!ph__map_reserve(&graph->by_handle, graph->nodes.count))
+        return false;
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        (void)ph__map_put(&graph->by_handle, (uintptr_t)graph->nodes.at[i]->handle, graph->nodes.at[i]);
+    graph->unmapped = false;
+    return true;
+}
+
+ph__drv_node *ph__cuda_graph_find_locked(ph__drv_graph *graph, ph__cu_node handle)
+{
+    if (!graph->unmapped || map_listed_locked(graph))
+        return ph__map_get(&graph->by_handle, (uintptr_t)handle);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->handle == handle)
+            return graph->nodes.at[i];
+    return NULL;
+}
+
 ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handle)
 {
     if (graph->last && graph->last->handle == handle)
         return graph->last;
-    ph__drv_node *node = ph__map_get(&graph->by_handle, (uintptr_t)handle);
+    ph__drv_node *node = ph__cuda_graph_find_locked(graph, handle);
     if (!node) {
         node = ph__cuda_graph_room_locked(graph, sizeof *node);
         if (!node || !ph__map_put(&graph->by_handle, (uintptr_t)handle, node))

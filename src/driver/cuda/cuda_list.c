@@ -36,8 +36,10 @@ static bool notes_match(const ph__drv_graph *graph, size_t count)
 /* The node of a handle; where nobody has met it, the note becomes it. */
 static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle, ph__drv_node *note)
 {
-    ph__drv_node *met = ph__map_get(&graph->by_handle, (uintptr_t)handle);
     note->handle = handle;
+    if (graph->unmapped)
+        return note;
+    ph__drv_node *met = ph__map_get(&graph->by_handle, (uintptr_t)handle);
     if (!met)
         return ph__map_put(&graph->by_handle, (uintptr_t)handle, note) ? note : NULL;
     if (atomic_load_explicit(&met->decoded, memory_order_relaxed))
@@ -53,8 +55,9 @@ static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle, ph__
 static bool list_locked(ph__drv_graph *graph, const ph__cu_node *handles, size_t count, bool noted)
 {
     ph__vec_clear(&graph->nodes);
+    graph->unmapped = noted && graph->by_handle.count == 0;
     if (!ph__vec_reserve(&graph->nodes, count) ||
-        (graph->by_handle.count < count &&
+        (!graph->unmapped && graph->by_handle.count < count &&
          !ph__map_reserve(&graph->by_handle, count - graph->by_handle.count)))
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -145,6 +148,20 @@ static bool put_edge_locked(ph__drv_node *to, ph__drv_node *from, const ph__cu_e
     return true;
 }
 
+/* The node of a handle: mostly that after the last one, or the last one again. */
+static ph__drv_node *find_near(ph__drv_graph *graph, ph__cu_node handle, size_t *last)
+{
+    for (size_t i = *last; i < graph->nodes.count && i <= *last + 1; i++)
+        if (graph->nodes.at[i]->handle == handle) {
+            *last = i;
+            return graph->nodes.at[i];
+        }
+    ph__drv_node *node = ph__cuda_graph_find_locked(graph, handle);
+    if (node)
+        *last = node->index;
+    return node;
+}
+
 /* Gives the noted nodes what they depend on; those of which only the kind was noted stay to be read back. */
 static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
 {
@@ -158,9 +175,14 @@ static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
             graph->nodes.at[i]->info.dependency_count = 0;
             graph->nodes.at[i]->info.launch.programmatic = false;
         }
+    size_t from = 0, to = 0;
     for (size_t i = 0; i < list->count; i++) {
-        ends.at[2 * i] = ph__map_get(&graph->by_handle, (uintptr_t)list->from[i]);
-        ends.at[2 * i + 1] = ph__map_get(&graph->by_handle, (uintptr_t)list->to[i]);
+        ends.at[2 * i] = find_near(graph, list->from[i], &from);
+        ends.at[2 * i + 1] = find_near(graph, list->to[i], &to);
+        if (!ends.at[2 * i] || !ends.at[2 * i + 1]) {
+            ph__vec_free(&ends);
+            return false;
+        }
         if (is_open(ends.at[2 * i + 1]))
             ends.at[2 * i + 1]->info.dependency_count++;
     }

@@ -62,6 +62,13 @@ void ph__error_prefix(const char *format, ...)
     errno = saved_errno;
 }
 
+void ph__error_suffix(const char *text)
+{
+    size_t used = strlen(record.message), more = strlen(text);
+    if (more < sizeof record.message - used)
+        memcpy(record.message + used, text, more + 1);
+}
+
 void ph__error_save(ph_error *out)
 {
     *out = record;

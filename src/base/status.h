@@ -17,6 +17,9 @@ ph_status ph__vfail(ph_status status, int native, const char *native_call, const
  * call that adds what it was doing. */
 void ph__error_prefix(const char *format, ...) PH_PRINTF(1, 2);
 
+/* Puts text behind the message of the record where all of it fits; else changes nothing. */
+void ph__error_suffix(const char *text);
+
 /* Clean-up code that may fail must not overwrite the cause: save before, restore after. */
 void ph__error_save(ph_error *out);
 void ph__error_restore(const ph_error *saved);

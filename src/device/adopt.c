@@ -10,9 +10,9 @@ static ph_status fail_stream(int result, const ph_device *device, const char *dr
 {
     const char *reason = ph__driver_reason();
     const char *colon = reason[0] ? ": " : "";
-    switch (result) {
-    case PH__R_OUT_OF_MEMORY:
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the stream");
+    switch (result) {
     case PH__R_INVALID_CONTEXT:
         return ph__fail_native(
             PH_ERROR_WRONG_DEVICE, result, driver_call,
@@ -217,7 +217,7 @@ ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_
         return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_FUNC_GET_ATTRIBUTE,
                                "%s: this is no function of the device's context%s%s", call,
                                ph__driver_reason()[0] ? ": " : "", ph__driver_reason());
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the kernel");
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_FUNC_GET_ATTRIBUTE, "%s", call);
@@ -234,7 +234,7 @@ ph_status ph_fail_cuda(int code, const char *call)
 {
     if (code == PH__R_OK)
         return PH_OK;
-    return ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)",
+    return ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)%s",
                            call && call[0] ? call : "a call of CUDA's", code, ph__result_name(code),
-                           ph__result_text(code));
+                           ph__result_text(code), ph__result_lost(code));
 }

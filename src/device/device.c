@@ -100,7 +100,7 @@ static ph_status open_handle(ph_device *device, const ph__device_name *name, con
     ph__drv_device_options options = {device->options.host_threads, device->options.host_chaos_seed,
                                       device->options.host_memory_bytes};
     int result = device->driver->device_open(&device->handle, name->ordinal, &options);
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the device");
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_CTX_CREATE, "%s: opening %s:%u", call, name->driver,

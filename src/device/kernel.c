@@ -148,6 +148,8 @@ ph_status ph__kernel_make(ph_kernel **out, ph_device *device, ph__drv_kernel *ha
 static ph_status fail_create(int result, const ph_device *device, const char *name, const char *call)
 {
     const char *reason = ph__driver_reason();
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the kernel");
     switch (result) {
     case PH__R_NOT_SUPPORTED:
         return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_MODULE_LOAD_DATA,
@@ -163,8 +165,6 @@ static ph_status fail_create(int result, const ph_device *device, const char *na
     case PH__R_NOT_FOUND:
         return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s: %s",
                                call, name, reason[0] ? reason : ph__result_text(result));
-    case PH__R_OUT_OF_MEMORY:
-        return ph__fail_host_memory(call, "the kernel");
     default:
         return ph__driver_fail(result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s", call, name);
     }
@@ -301,7 +301,7 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     ph__legacy_leave(stream);
     if (capture_id)
         keep_in_capture(stream, kernel, capture_id);
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the launch");
     return result == PH__R_OK
                ? PH_OK

@@ -36,7 +36,8 @@ typedef struct result_words {
     const char *name, *text;
 } result_words;
 
-/* Words of our own: a driver need not be there to have them. */
+/* Words of our own: a driver need not be there to have them. The names cudaError... are numbers that the runtime
+ * API alone gives: programs hand them to ph_fail_cuda. */
 /* clang-format off */
 static const result_words words[] = {
     {0, "CUDA_SUCCESS", "no error"},
@@ -48,12 +49,46 @@ static const result_words words[] = {
     {6, "CUDA_ERROR_PROFILER_NOT_INITIALIZED", "the profiler was not set up"},
     {7, "CUDA_ERROR_PROFILER_ALREADY_STARTED", "the profiler is running already"},
     {8, "CUDA_ERROR_PROFILER_ALREADY_STOPPED", "the profiler does not run"},
+    {9, "cudaErrorInvalidConfiguration", "the launch asks for dimensions or resources that the device does not have"},
+    {12, "cudaErrorInvalidPitchValue", "the pitch is out of range"},
+    {13, "cudaErrorInvalidSymbol", "no symbol of that name or address"},
+    {16, "cudaErrorInvalidHostPointer", "a host address is not valid"},
+    {17, "cudaErrorInvalidDevicePointer", "a device address is not valid"},
+    {18, "cudaErrorInvalidTexture", "the texture is not valid"},
+    {19, "cudaErrorInvalidTextureBinding", "the texture is not bound"},
+    {20, "cudaErrorInvalidChannelDescriptor", "the channel format is not valid"},
+    {21, "cudaErrorInvalidMemcpyDirection", "the direction of the copy is not one of those that there are"},
+    {22, "cudaErrorAddressOfConstant", "the address of constant memory was taken"},
+    {23, "cudaErrorTextureFetchFailed", "a texture could not be read"},
+    {24, "cudaErrorTextureNotBound", "the texture is not bound"},
+    {25, "cudaErrorSynchronizationError", "a synchronisation has failed"},
+    {26, "cudaErrorInvalidFilterSetting", "the texture's filter does not fit its format"},
+    {27, "cudaErrorInvalidNormSetting", "the texture's normalised reads do not fit its format"},
+    {28, "cudaErrorMixedDeviceExecution", "code for the device and emulated code were mixed"},
+    {31, "cudaErrorNotYetImplemented", "CUDA does not have this call"},
+    {32, "cudaErrorMemoryValueTooLarge", "an emulated address is out of range"},
     {34, "CUDA_ERROR_STUB_LIBRARY", "the loaded driver library is a stub for linking"},
+    {35, "cudaErrorInsufficientDriver", "the installed driver is older than the CUDA runtime library needs"},
     {36, "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "the installed driver is too old for this call"},
+    {37, "cudaErrorInvalidSurface", "the surface is not valid"},
+    {43, "cudaErrorDuplicateVariableName", "two variables share a name"},
+    {44, "cudaErrorDuplicateTextureName", "two textures share a name"},
+    {45, "cudaErrorDuplicateSurfaceName", "two surfaces share a name"},
     {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "the device cannot be used now"},
+    {49, "cudaErrorIncompatibleDriverContext", "the current context is one that the runtime API cannot use"},
+    {52, "cudaErrorMissingConfiguration", "the launch was not configured"},
+    {53, "cudaErrorPriorLaunchFailure", "an earlier launch has failed"},
+    {65, "cudaErrorLaunchMaxDepthExceeded", "kernels launch kernels too deeply"},
+    {66, "cudaErrorLaunchFileScopedTex", "a kernel that a kernel launches uses a texture of its file"},
+    {67, "cudaErrorLaunchFileScopedSurf", "a kernel that a kernel launches uses a surface of its file"},
+    {68, "cudaErrorSyncDepthExceeded", "kernels wait for kernels too deeply"},
+    {69, "cudaErrorLaunchPendingCountExceeded", "too many launches by kernels are pending"},
+    {98, "cudaErrorInvalidDeviceFunction", "the function is no kernel, or has no form for this device"},
     {100, "CUDA_ERROR_NO_DEVICE", "there is no such device"},
     {101, "CUDA_ERROR_INVALID_DEVICE", "no device has this number"},
     {102, "CUDA_ERROR_DEVICE_NOT_LICENSED", "the device has no licence"},
+    {103, "cudaErrorSoftwareValidityNotEstablished", "the check of the system's software has not passed"},
+    {127, "cudaErrorStartupFailure", "the CUDA runtime library could not start"},
     {200, "CUDA_ERROR_INVALID_IMAGE", "the code is not in a form that the driver knows"},
     {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {202, "CUDA_ERROR_CONTEXT_ALREADY_CURRENT", "the context is current already"},
@@ -189,6 +224,13 @@ bool ph__result_is_sticky(int result)
     }
 }
 
+const char *ph__result_lost(int result)
+{
+    return ph__result_is_sticky(result) ? "; the device is lost: destroying works, every other call fails until "
+                                          "the process ends"
+                                        : "";
+}
+
 ph_status ph__status_of_result(int result)
 {
     if (result >= PH__R_CAPTURE_UNSUPPORTED && result <= PH__R_CAPTURE_WRONG_THREAD)
@@ -218,7 +260,7 @@ ph_status ph__status_of_result(int result)
 static ph_status status_of_call(int result, const char *driver_call)
 {
     bool device = strcmp(driver_call, "cuMemCreate") == 0 || strcmp(driver_call, "cuMemAlloc") == 0;
-    return result == PH__R_OUT_OF_MEMORY && !device ? PH_ERROR_HOST_MEMORY : ph__status_of_result(result);
+    return ph__result_is_host_memory(result) && !device ? PH_ERROR_HOST_MEMORY : ph__status_of_result(result);
 }
 
 /* The reason is used up: it must not stand behind a later failure that has none. */
@@ -231,14 +273,10 @@ ph_status ph__driver_fail(int result, const char *driver_call, const char *forma
     va_start(args, format);
     ph__line_vformat(what, sizeof what, format, args);
     va_end(args);
-    const char *lost = ph__result_is_sticky(result)
-                           ? "; the device is lost: destroying works, every other call "
-                             "fails until the process ends"
-                           : "";
     ph_status status =
         ph__fail_native(status_of_call(result, driver_call), result, driver_call,
                         "%s: %s gave %d (%s: %s)%s%s%s", what, driver_call, result, ph__result_name(result),
-                        ph__result_text(result), lost, reason[0] ? ": " : "", reason);
+                        ph__result_text(result), ph__result_lost(result), reason[0] ? ": " : "", reason);
     ph__driver_clear_reason();
     return status;
 }

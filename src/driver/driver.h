@@ -292,6 +292,12 @@ const char *ph__result_text(int result);
 /* True for numbers after which every call on the device fails, until the process has ended: 700 (an invalid address), 719, ... */
 bool ph__result_is_sticky(int result);
 
+/* 2 without words is the host's memory; with words the driver has said whose. */
+static inline bool ph__result_is_host_memory(int result)
+{
+    return result == PH__R_OUT_OF_MEMORY && !ph__driver_has_reason;
+}
+
 /* Turns a driver's number into a status with the record set. call: the driver.h entry by the name of its CUDA function. */
 ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...) PH_PRINTF(3, 4);
 ph_status ph__status_of_result(int result);

@@ -12,7 +12,7 @@ static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__d
                                   const char *call)
 {
     size_t node = ph__record_index_of(graph->record, failed);
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the executable of the graph");
     if (node == SIZE_MAX)
         return ph__driver_fail(result, PH__NAME_GRAPH_INSTANTIATE,

@@ -54,6 +54,7 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     if (answer == PH__ANSWER_OWN) {
         ph__error_restore(&graph->failure);
         ph__error_prefix("%s on a FAILED graph", row->name);
+        ph__error_suffix("; call ph_graph_reset, then capture again");
         return graph->failure.status;
     }
     return ph_fail(PH_ERROR_STATE, "%s: %s (%s); %s", row->name, ph__answers[answer].why,

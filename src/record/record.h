@@ -83,7 +83,7 @@ static inline bool ph__word_has_lasting_name(const ph__word_slot *slot)
 {
     return slot->param && slot->piece == 0;
 }
-/* Classifies; out->name is left NULL. */
+/* Classifies into a word of zeros; out->name is left NULL. */
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);
 /* A word that is an address for certain: a field of a memcpy or memset. name: static storage. */

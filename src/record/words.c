@@ -154,7 +154,6 @@ static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory 
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args)
 {
-    memset(out, 0, sizeof *out);
     out->offset = slot->offset;
     memcpy(&out->value, (const char *)args + slot->offset, slot->size);
     switch (slot->class) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/nvrtc_api.c: the functions of the software libnvrtc.
- * FAKE_NVRTC_VERSION=13000 says which version it plays; FAKE_NVRTC_LOG names a file that gets a line for each
+ * FAKE_NVRTC_VERSION=99000 says which version it plays, by default one that no real one has; FAKE_NVRTC_LOG names a file that gets a line for each
  * compilation. */
 #include "nvrtc_inside.h"
 #include <elf.h>
@@ -30,7 +30,7 @@ static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 1
 EXPORT(int, nvrtcVersion, (int *major, int *minor))
 {
     const char *text = getenv("FAKE_NVRTC_VERSION");
-    int version = text && *text ? atoi(text) : 13000;
+    int version = text && *text ? atoi(text) : 99000;
     *major = version / 1000;
     *minor = version % 1000 / 10;
     return 0;

@@ -97,6 +97,14 @@ static inline void ph__cuda_unrelax(int mode)
     (void)ph__cu.ThreadExchangeStreamCaptureMode(&mode);
 }
 
+/* CUDA's own 2 means the GPU's memory as a rule; without words it would read as the host's. */
+static inline int ph__cuda_tell_memory(int result)
+{
+    if (result == PH__R_OUT_OF_MEMORY)
+        ph__driver_set_reason("the GPU has no memory left for it");
+    return result;
+}
+
 /* ---- cuda_memory.c ---- what the driver's virtual memory calls want to know of memory of this GPU. */
 static inline ph__cu_allocation ph__cuda_allocation(const ph__drv_device *device)
 {
@@ -213,9 +221,6 @@ typedef struct ph__cuda_links {
 } ph__cuda_links;
 /* Reads a node's edges; on success `links` is to be freed. CUDA's number. */
 int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node);
-/* Copies what the driver lent; false: no host memory. edges may be NULL. */
-bool ph__cuda_links_copy(ph__cuda_links *links, const ph__cu_node *nodes, const ph__cu_edge *edges,
-                         size_t count);
 void ph__cuda_links_free(ph__cuda_links *links);
 /* Puts them into info's dependencies; false: no host memory. */
 bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info, const ph__cuda_links *links);
@@ -258,7 +263,8 @@ ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uin
 
 /* ---- cuda_note.c ---- around the submission of one node's work by this library, so that its node need not be read back later. begin
  * looks whether the stream is capturing; end keeps `node`'s info (dependencies apart) and the bytes of its arguments. What cannot be kept
- * for want of memory is read back later. Cheap while no capture is open. end must follow begin. */
+ * for want of memory is read back later. Cheap while no capture is open. keep or launch must follow where
+ * capturing is set. */
 typedef struct ph__cuda_note {
     bool capturing; /* the stream is in an active capture; the order is held until end */
     uint64_t id;
@@ -268,6 +274,12 @@ void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__d
 /* The same for a launch. */
 void ph__cuda_note_launch(ph__cuda_note *note, ph__drv_stream *stream, ph__drv_kernel *kernel,
                           const ph__drv_launch *launch, int result);
+/* Nothing to note. */
+static inline void ph__cuda_note_leave(const ph__cuda_note *note, ph__drv_stream *stream)
+{
+    if (note->capturing)
+        ph__spin_unlock(&stream->device->order);
+}
 /* The note alone, under the order: of a node that stays to be read back, where kind is all that is given. */
 void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *node);
 static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stream)
@@ -275,12 +287,6 @@ static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stre
     note->capturing = false;
     if (stream->handle && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
         ph__cuda_note_look(note, stream);
-}
-static inline void ph__cuda_note_end(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node,
-                                     int result)
-{
-    if (note->capturing)
-        ph__cuda_note_keep(note, stream, node, result);
 }
 
 /* ---- cuda_update.c ---- the start of a message: "node 3 (kernel add)". */

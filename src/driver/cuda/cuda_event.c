@@ -38,18 +38,14 @@ void ph__cuda_event_destroy(ph__drv_event *event)
 /* A record of an external event is a node of the capture; any other keeps where the stream stands in it. */
 static int record(ph__drv_event *event, ph__drv_stream *stream, int flags)
 {
-    if (flags == PH__EVENT_RECORD_EXTERNAL) {
-        const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_RECORD, .event = event}};
-        ph__cuda_note note;
-        ph__cuda_note_begin(&note, stream);
-        int result = ph__cu.EventRecordWithFlags(event->handle, stream->handle, (unsigned)flags);
-        if (note.capturing)
-            ph__cuda_note_keep(&note, stream, &node, result);
-        return result;
-    }
-    bool entered = ph__cuda_order_enter(stream);
+    const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_RECORD, .event = event}};
+    ph__cuda_note note;
+    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
     int result = ph__cu.EventRecordWithFlags(event->handle, stream->handle, (unsigned)flags);
-    ph__cuda_order_leave(stream, entered);
+    if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
+        ph__cuda_note_keep(&note, stream, &node, result);
+    else
+        ph__cuda_note_leave(&note, stream);
     return result;
 }
 

@@ -39,13 +39,14 @@ static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
     int result = ph__cu.MemGetInfo(&before, &total);
     if (result != PH__R_OK)
         return result;
-    result = ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params);
+    result = ph__cuda_tell_memory(
+        ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
     if (result != PH__R_OK) {
         *failed = params.failed;
         set_instantiate_reason(params.result);
         return result;
     }
-    result = upload(exec);
+    result = ph__cuda_tell_memory(upload(exec));
     if (result == PH__R_OK)
         result = ph__cu.MemGetInfo(&after, &total);
     if (result != PH__R_OK)

@@ -14,8 +14,7 @@ struct ph__cuda_block {
 
 enum {
     FIRST_BLOCK = 4096 - sizeof(struct ph__cuda_block) - 64,
-    LAST_BLOCK = 16 * FIRST_BLOCK,
-    FIRST_NODES = 64
+    LAST_BLOCK = 16 * FIRST_BLOCK
 };
 
 ph__drv_graph *ph__cuda_graph_create(ph__drv_device *device, ph__cu_graph handle, bool owned)
@@ -231,19 +230,6 @@ void ph__cuda_links_free(ph__cuda_links *links)
     if (links->more)
         ph__free(links->more);
     links->more = NULL;
-}
-
-bool ph__cuda_links_copy(ph__cuda_links *links, const ph__cu_node *nodes, const ph__cu_edge *edges,
-                         size_t count)
-{
-    if (!links_reserve(links, count, edges != NULL))
-        return false;
-    links->count = count;
-    for (size_t i = 0; i < count; i++)
-        links->nodes[i] = nodes[i];
-    if (edges)
-        memcpy(links->edges, edges, count * sizeof *edges);
-    return true;
 }
 
 /* Asking for the number alone is refused where an edge is not plain; so the room is doubled until some stays

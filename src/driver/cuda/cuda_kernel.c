@@ -20,7 +20,7 @@ static int load_module(ph__cu_module *out, const ph__cuda_image *image)
     char log[1024] = "";
     int options[] = {PH__CU_JIT_ERROR_LOG_BUFFER, PH__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    int result = ph__cu.ModuleLoadDataEx(out, image->at, 2, options, values);
+    int result = ph__cuda_tell_memory(ph__cu.ModuleLoadDataEx(out, image->at, 2, options, values));
     if (result != PH__R_OK && log[0])
         ph__driver_set_reason("%s", log);
     return result;

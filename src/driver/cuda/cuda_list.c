@@ -120,6 +120,14 @@ static bool make_lists_locked(ph__drv_graph *graph)
         if (!is_open(node))
             continue;
         node->info.dependency_count = 0;
+        if (node->info.launch.programmatic) {
+            ph_edge_kind *kinds = ph__cuda_graph_room_locked(graph, count * sizeof *kinds);
+            if (!kinds)
+                return false;
+            for (size_t k = 0; k < count; k++)
+                kinds[k] = PH_EDGE_FULL;
+            node->info.dependency_kinds = kinds;
+        }
         if (count < 2)
             continue;
         node->info.dependencies = ph__cuda_graph_room_locked(graph, count * sizeof *node->info.dependencies);
@@ -129,7 +137,7 @@ static bool make_lists_locked(ph__drv_graph *graph)
     return true;
 }
 
-static bool put_edge_locked(ph__drv_node *to, ph__drv_node *from, const ph__cu_edge *edge, size_t most)
+static void put_edge(ph__drv_node *to, ph__drv_node *from, const ph__cu_edge *edge)
 {
     ph__drv_node_info *info = &to->info;
     size_t at = info->dependency_count++;
@@ -137,15 +145,8 @@ static bool put_edge_locked(ph__drv_node *to, ph__drv_node *from, const ph__cu_e
         info->dependencies = &from->self;
     else
         ((ph__drv_node **)(uintptr_t)info->dependencies)[at] = from;
-    if (!is_programmatic(edge))
-        return true;
-    info->launch.programmatic = true;
-    if (!info->dependency_kinds)
-        info->dependency_kinds = ph__cuda_graph_room_locked(to->graph, most * sizeof *info->dependency_kinds);
-    if (!info->dependency_kinds)
-        return false;
-    ((ph_edge_kind *)(uintptr_t)info->dependency_kinds)[at] = PH_EDGE_PROGRAMMATIC;
-    return true;
+    if (is_programmatic(edge))
+        ((ph_edge_kind *)(uintptr_t)info->dependency_kinds)[at] = PH_EDGE_PROGRAMMATIC;
 }
 
 /* The node of a handle: mostly that after the last one, or the last one again. */
@@ -183,13 +184,16 @@ static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
             ph__vec_free(&ends);
             return false;
         }
-        if (is_open(ends.at[2 * i + 1]))
-            ends.at[2 * i + 1]->info.dependency_count++;
+        ph__drv_node *end = ends.at[2 * i + 1];
+        if (!is_open(end))
+            continue;
+        end->info.dependency_count++;
+        end->info.launch.programmatic = end->info.launch.programmatic || is_programmatic(&list->edges[i]);
     }
     bool linked = make_lists_locked(graph);
     for (size_t i = 0; i < list->count && linked; i++)
         if (is_open(ends.at[2 * i + 1]))
-            linked = put_edge_locked(ends.at[2 * i + 1], ends.at[2 * i], &list->edges[i], list->count);
+            put_edge(ends.at[2 * i + 1], ends.at[2 * i], &list->edges[i]);
     ph__vec_free(&ends);
     for (size_t i = 0; i < graph->nodes.count && linked; i++)
         if (graph->nodes.at[i]->info.kind != PH_NODE_GRAPH)

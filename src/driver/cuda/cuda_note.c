@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/cuda_note.c: noting the nodes that this library submits to capturing streams, as they are made. Each makes one node, and
  * CUDA lists nodes in the order in which they were made, as are the notes: which note is of which node is found out when the graph is
- * listed (cuda_graph.c), and what each depends on is read then, all at once. */
+ * listed (cuda_list.c), and what each depends on is read then, all at once. */
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
 

@@ -130,7 +130,7 @@ int ph__cuda_stream_create(ph__drv_stream **out, ph__drv_device *device, int fla
     int result = ph__cuda_enter(&scope, device);
     if (result != PH__R_OK)
         return result;
-    result = ph__cu.StreamCreateWithPriority(&handle, (unsigned)flags, priority);
+    result = ph__cuda_tell_memory(ph__cu.StreamCreateWithPriority(&handle, (unsigned)flags, priority));
     if (result == PH__R_OK) {
         result = create(out, device, handle, true);
         if (result != PH__R_OK)
@@ -284,18 +284,14 @@ int ph__cuda_stream_query(ph__drv_stream *stream)
 /* A wait for an external event is a node of the capture; any other may bring the stream into one. */
 static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flags)
 {
-    if (flags == PH__EVENT_RECORD_EXTERNAL) {
-        const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
-        ph__cuda_note note;
-        ph__cuda_note_begin(&note, stream);
-        int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
-        if (note.capturing)
-            ph__cuda_note_keep(&note, stream, &node, result);
-        return result;
-    }
-    bool entered = ph__cuda_order_enter(stream);
+    const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
+    ph__cuda_note note;
+    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
-    ph__cuda_order_leave(stream, entered);
+    if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
+        ph__cuda_note_keep(&note, stream, &node, result);
+    else
+        ph__cuda_note_leave(&note, stream);
     return result;
 }
 

@@ -59,16 +59,11 @@ void ph__cuda_kernel_destroy(ph__drv_kernel *kernel)
     if (!kernel)
         return;
     ph__drv_device *device = kernel->device;
-    bool loaded = kernel->module != NULL;
     pthread_mutex_lock(&device->lock);
     unregister_kernel(kernel);
-    if (loaded) {
-        kernel->next = device->retired;
-        device->retired = kernel;
-    }
+    kernel->next = device->retired;
+    device->retired = kernel;
     pthread_mutex_unlock(&device->lock);
-    if (!loaded)
-        ph__cuda_kernel_free(kernel);
 }
 
 /* Gives what stays. */
@@ -82,7 +77,8 @@ static ph__drv_kernel *unload(ph__drv_kernel *retired, bool kept_too)
             stay = kernel;
             continue;
         }
-        (void)ph__cu.ModuleUnload(kernel->module);
+        if (kernel->module) /* else the user's function */
+            (void)ph__cu.ModuleUnload(kernel->module);
         ph__cuda_kernel_free(kernel);
     }
     return stay;

@@ -156,24 +156,22 @@ static int fill_by_kernel(const ph__drv_stream *stream, ph__cu_function function
                                stream->handle, NULL, extra);
 }
 
-/* The function that fills in the driver's place: for small fills in captures, other code's included, as a
- * small memset node costs host time at every launch of its graph. *out NULL: the driver's own fill is right. */
-static int choose_fill(ph__cu_function *out, const ph__drv_stream *stream, size_t bytes)
+/* The function that fills in the driver's place, or NULL: for small fills in captures that began here, as a small memset node costs
+ * host time at every launch of its graph. Graphs of other code may outlive the function. */
+static ph__cu_function choose_fill(const ph__cuda_note *note, const ph__drv_stream *stream, size_t bytes)
 {
-    int status = PH__CU_CAPTURE_STATUS_NONE;
-    *out = NULL;
-    if (bytes > PH__CUDA_FILL_LIMIT || !stream->handle)
-        return PH__R_OK;
-    int result = ph__cu.StreamIsCapturing(stream->handle, &status);
-    if (result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE)
-        *out = ph__cuda_core_fill_if_loaded(stream->device);
-    return result;
+    ph__drv_device *device = stream->device;
+    if (!note->capturing || bytes > PH__CUDA_FILL_LIMIT)
+        return NULL;
+    ph__spin_lock(&device->pictures);
+    bool ours = ph__cuda_capture_find_locked(device, note->id) != NULL;
+    ph__spin_unlock(&device->pictures);
+    return ours ? ph__cuda_core_fill_if_loaded(device) : NULL;
 }
 
 int ph__cuda_fill(ph__drv_stream *stream, const ph__drv_memset *what)
 {
     size_t bytes;
-    ph__cu_function function;
     ph__drv_memset fill = *what;
     if ((fill.value_size != 1 && fill.value_size != 4) || !ph__mul(fill.count, fill.value_size, &bytes) ||
         (bytes > 0 && !fill.dst) || (uintptr_t)fill.dst % fill.value_size != 0)
@@ -182,12 +180,10 @@ int ph__cuda_fill(ph__drv_stream *stream, const ph__drv_memset *what)
         return PH__R_OK;
     if (fill.value_size == 1)
         fill.value &= 0xff;
-    int result = choose_fill(&function, stream, bytes);
-    if (result != PH__R_OK)
-        return result;
     ph__cuda_note note;
     ph__cuda_note_begin(&note, stream);
-    result = function ? fill_by_kernel(stream, function, &fill) : fill_plain(stream, &fill);
+    ph__cu_function function = choose_fill(&note, stream, bytes);
+    int result = function ? fill_by_kernel(stream, function, &fill) : fill_plain(stream, &fill);
     if (note.capturing) {
         ph__drv_node node = {.is_core_fill = function != NULL,
                              .info = {.kind = PH_NODE_MEMSET, .fill = fill}};
@@ -234,9 +230,12 @@ int ph__cuda_child(ph__drv_stream *stream, ph__drv_graph *graph)
         result = status == PH__CU_CAPTURE_STATUS_NONE ? PH__R_ILLEGAL_STATE : PH__R_CAPTURE_INVALIDATED;
     if (result == PH__R_OK)
         result = ph__cu.GraphAddChildGraphNode(&node, into, nodes, count, graph->handle);
-    if (result == PH__R_OK)
+    if (result == PH__R_OK) {
         result = ph__cu.StreamUpdateCaptureDependencies(stream->handle, &node, NULL, 1,
                                                         PH__CU_SET_CAPTURE_DEPENDENCIES);
+        if (result != PH__R_OK) /* a node that nobody accounts for must not be replayed: this ends the capture */
+            (void)ph__cu.StreamQuery(stream->handle);
+    }
     const ph__drv_node to_read = {.info = {.kind = PH_NODE_GRAPH}};
     if (result == PH__R_OK)
         ph__cuda_note_add(stream->device, id, &to_read);

@@ -14,7 +14,9 @@
  * What a capture asks of a CUDA program: its own stream instead of the default one; nothing in the step that waits for the device
  * or allocates with cuMemAlloc; cuBLAS with a workspace of its own, and called once before.
  *
- * Build: with the CUDA toolkit, for its headers: cc existing_cuda.c $(pkg-config --cflags --libs phonograph) -lcuda -lcublas */
+ * Build, with the CUDA toolkit in /usr/local/cuda:
+ *   cc existing_cuda.c -I/usr/local/cuda/include $(pkg-config --cflags --libs phonograph) \
+ *      -L/usr/local/cuda/lib64 -L/usr/local/cuda/lib64/stubs -lcuda -lcublas */
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <phonograph/cuda.h>

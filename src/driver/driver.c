@@ -184,7 +184,7 @@ static const result_words words[] = {
 
 static const result_words *find_words(int result)
 {
-    static const result_words none = {-1, "unknown number", "no meaning known"};
+    static const result_words none = {-1, "unknown number", "newer than this library, or none of CUDA's"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].number == result)
             return &words[i];
@@ -226,9 +226,10 @@ bool ph__result_is_sticky(int result)
 
 const char *ph__result_lost(int result)
 {
-    return ph__result_is_sticky(result) ? "; the device is lost: destroying works, every other call fails until "
-                                          "the process ends"
-                                        : "";
+    return ph__result_is_sticky(result)
+               ? "; the device is lost: destroying works, every other call fails until "
+                 "the process ends"
+               : "";
 }
 
 ph_status ph__status_of_result(int result)

@@ -291,6 +291,8 @@ const char *ph__result_text(int result);
 
 /* True for numbers after which every call on the device fails, until the process has ended: 700 (an invalid address), 719, ... */
 bool ph__result_is_sticky(int result);
+/* "; the device is lost: ..." for a sticky number, else "". */
+const char *ph__result_lost(int result);
 
 /* 2 without words is the host's memory; with words the driver has said whose. */
 static inline bool ph__result_is_host_memory(int result)

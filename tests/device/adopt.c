@@ -144,7 +144,8 @@ static void test_numbers(void **state)
     assert_string_equal(ph_error_last()->native_call, "cudaMalloc");
     assert_status(ph_fail_cuda(2, "cudaMalloc"), PH_ERROR_DEVICE_MEMORY);
     assert_status(ph_fail_cuda(1, "f"), PH_ERROR_ARGUMENT);
-    assert_status(ph_fail_cuda(719, "f"), PH_ERROR_DEVICE);
+    assert_null(strstr(ph_error_last()->message, "lost"));
+    assert_error(ph_fail_cuda(719, "f"), PH_ERROR_DEVICE, "the device is lost");
     assert_status(ph_fail_cuda(-5, NULL), PH_ERROR_DEVICE);
     assert_string_equal(ph_error_last()->native_call, "");
     assert_status(ph_fail_cuda(719, call), PH_ERROR_DEVICE); /* cut to fit */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/nvrtc_api.c: the functions of the software libnvrtc.
- * FAKE_NVRTC_VERSION=99000 says which version it plays, by default one that no real one has; FAKE_NVRTC_LOG names a file that gets a line for each
- * compilation. */
+ * FAKE_NVRTC_VERSION=99000 says which version it plays: by default one that no real one has, so that a real one
+ * never finds its entries in a cache. FAKE_NVRTC_LOG names a file that gets a line for each compilation. */
 #include "nvrtc_inside.h"
 #include <elf.h>
 #include <stdio.h>

@@ -234,12 +234,85 @@ static void test_names_of_kinds(void **state)
     assert_string_equal(ph_node_kind_name((ph_node_kind)14), "unknown");
 }
 
+static ph_status add_one(ph_stream *stream, bool programmatic)
+{
+    struct t_add_i32 args = {N, x, x, 1};
+    ph_launch_config config = t_config(N);
+    config.programmatic = programmatic;
+    return ph_launch(stream, world.add_i32, &config, &args, sizeof args);
+}
+
+/* The last launch depends on a kernel, which it may overtake, and on a branch that ends in a copy, which it may not. */
+static ph_status mixed(ph_stream *stream, void *side)
+{
+    PH_TRY(add_one(stream, false));
+    PH_TRY(ph_stream_wait_stream(side, stream));
+    PH_TRY(ph_memcpy(x + N / 2, x, 64, side));
+    PH_TRY(add_one(stream, false));
+    PH_TRY(ph_stream_wait_stream(stream, side));
+    return add_one(stream, true);
+}
+
+static void test_mixed_edges(void **state)
+{
+    (void)state;
+    ph_stream *side;
+    ph_graph *fork;
+    const ph_record *record;
+    ph_node_info last;
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    assert_ok(ph_graph_create(&fork, NULL));
+    assert_ok(ph_graph_capture(fork, world.stream, NULL, mixed, side));
+    assert_ok(ph_graph_record(&record, fork));
+    size_t at = ph_record_node_count(record) - 1;
+    assert_ok(ph_record_node(&last, record, at));
+    assert_int_equal(last.dependency_count, 2);
+    for (size_t d = 0; d < 2; d++) {
+        ph_edge_kind kind;
+        ph_node_info from;
+        assert_ok(ph_record_edge(&kind, record, at, d));
+        assert_ok(ph_record_node(&from, record, ph_record_dependencies(record, at)[d]));
+        if (from.kind == PH_NODE_MEMCPY || t_on_host())
+            assert_int_equal(kind, PH_EDGE_FULL);
+        else
+            assert_true(kind == PH_EDGE_PROGRAMMATIC || kind == PH_EDGE_FULL);
+    }
+    ph_graph_destroy(fork);
+    ph_stream_destroy(side);
+}
+
+static ph_status chain(ph_stream *stream, void *count)
+{
+    for (int i = 0; i < *(int *)count; i++)
+        PH_TRY(add_one(stream, true));
+    return PH_OK;
+}
+
+/* What a template takes grows with its nodes, not with their square. */
+static void test_programmatic_chain_is_linear(void **state)
+{
+    (void)state;
+    size_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        int count = i ? 2000 : 1000;
+        ph_graph *long_one;
+        ph_graph_memory memory;
+        assert_ok(ph_graph_create(&long_one, NULL));
+        assert_ok(ph_graph_capture(long_one, world.stream, NULL, chain, &count));
+        assert_ok(ph_graph_get_memory(&memory, long_one));
+        bytes[i] = memory.template_host;
+        ph_graph_destroy(long_one);
+    }
+    assert_true(bytes[1] < 3 * bytes[0]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_programmatic_launch), TEST(test_arguments),      TEST(test_kinds_go_with_their_edges),
-        TEST(test_memory_nodes),        TEST(test_names_of_kinds),
+        TEST(test_memory_nodes),        TEST(test_names_of_kinds), TEST(test_mixed_edges),
+        TEST(test_programmatic_chain_is_linear),
     };
     return cmocka_run_group_tests_name("graph.edges", tests, NULL, NULL);
 }

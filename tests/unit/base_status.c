@@ -149,6 +149,22 @@ static void test_arguments_from_the_record_itself(void **state)
     assert_string_equal(last->message, "outer (inner): outer (inner)");
 }
 
+static void test_suffix(void **state)
+{
+    char full[sizeof(((ph_error *)0)->message)];
+    (void)state;
+    ph_ignore(ph_fail(PH_ERROR_SIZE, "cause"));
+    ph__error_suffix("; remedy");
+    assert_string_equal(ph_error_last()->message, "cause; remedy");
+    memset(full, 'a', sizeof full);
+    full[sizeof full - 3] = '\0';
+    ph_ignore(ph_fail(PH_ERROR_SIZE, "%s", full));
+    ph__error_suffix("123"); /* one byte too many: nothing of it */
+    assert_string_equal(ph_error_last()->message, full);
+    ph__error_suffix("12");
+    assert_int_equal(strlen(ph_error_last()->message), sizeof full - 1);
+}
+
 static void test_prefix(void **state)
 {
     (void)state;
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_long_native_call_is_cut),
         cmocka_unit_test(test_message_is_one_line),
         cmocka_unit_test(test_arguments_from_the_record_itself),
+        cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_long_prefix_keeps_the_cause),
         cmocka_unit_test(test_save_and_restore),

@@ -32,6 +32,9 @@ static void numbers_have_names_and_meanings(void **state)
         {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
         {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
         {719, "CUDA_ERROR_LAUNCH_FAILED"},
+        {9, "cudaErrorInvalidConfiguration"}, /* of the runtime API alone */
+        {35, "cudaErrorInsufficientDriver"},
+        {98, "cudaErrorInvalidDeviceFunction"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         assert_string_equal(ph__result_name(known[i].number), known[i].name);

@@ -41,7 +41,7 @@ typedef struct ph_node_info {
     const void *args;
     const void *dst, *src;      /* memcpy, memset: addresses as captured; mem_alloc, mem_free: dst */
     size_t bytes;               /* memcpy, memset: bytes written; mem_alloc: bytes given */
-    uint32_t value, value_size; /* memset: the element and its bytes, 1 or 4 */
+    uint32_t value, value_size; /* memset: the element and its bytes: 1 or 4; 2 only from CUDA's own calls */
     size_t dependency_count, dependent_count, word_count;
     const ph_record *body; /* PH_NODE_GRAPH: its nodes; else NULL */
     uint64_t reserved[4];

@@ -213,6 +213,7 @@ static int decode_fill(ph__drv_node *out)
 {
     ph__cu_fill_params params = {0};
     int result = ph__cu.GraphMemsetNodeGetParams(out->handle, &params);
+    out->is_rows_fill = params.height > 1;
     if (result == PH__R_OK)
         out->info.fill = (ph__drv_memset){.dst = (void *)(uintptr_t)params.dst,
                                           .value = params.value,
@@ -306,6 +307,7 @@ static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links 
         node->info = read->info;
         node->is_core_fill = read->is_core_fill;
         node->is_plain_copy = read->is_plain_copy;
+        node->is_rows_fill = read->is_rows_fill;
         node->src_type = read->src_type;
         node->dst_type = read->dst_type;
         atomic_store_explicit(&node->decoded, true, memory_order_release);

@@ -176,6 +176,7 @@ struct ph__drv_node {
     atomic_bool decoded;    /* what follows is whole and stays */
     bool is_core_fill;      /* a launch of the core's fill kernel, which stands for a memset */
     bool is_plain_copy;     /* contiguous, between addresses */
+    bool is_rows_fill;      /* a memset of several rows, which only other code captures */
     int src_type, dst_type; /* of plain copies: PH__CU_MEMORY_* */
     ph__drv_node_info info;
 };

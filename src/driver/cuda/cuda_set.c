@@ -154,6 +154,11 @@ int ph__cuda_exec_set_fill(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
     int result = check(exec, node, PH_NODE_MEMSET, what);
     if (result != PH__R_OK)
         return result;
+    if (node->is_rows_fill) {
+        ph__driver_set_reason(
+            "the node fills rows with gaps between them: only contiguous fills can be changed");
+        return PH__R_INVALID_VALUE;
+    }
     if (what->value_size != node->info.fill.value_size) {
         ph__driver_set_reason("the node fills %u-byte elements, and that cannot change to %u",
                               (unsigned)node->info.fill.value_size, (unsigned)what->value_size);

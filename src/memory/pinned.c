@@ -65,8 +65,12 @@ static void driver_free(ph__memory *memory, uintptr_t address)
 {
     ph_capture_mode mode;
     ph__relaxed_begin(memory->device, &mode);
-    (void)memory->driver->pinned_free(memory->device->handle, (void *)address);
+    int result = memory->driver->pinned_free(memory->device->handle, (void *)address);
     ph__relaxed_end(memory->device, mode);
+    if (result != PH__R_OK)
+        ph__log(PH_LOG_WARNING,
+                "pinned memory at %p: giving it back gave %d (%s); it may stay taken until the process ends",
+                (void *)address, result, ph__result_name(result));
 }
 
 /* Notes a new block and hands it out; false without host memory. */

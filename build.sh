@@ -452,6 +452,7 @@ do_test_gpu()
     say "testing build/gpu${sanitizer:+ under $sanitizer}"
     if [ -n "$sanitizer" ]; then
         set -- --label-regex '^gpu$' "$@"
+        timeout=${timeout:---timeout 1200}
     fi
     run_tests gpu "$@"
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Each tests/<group>/<name>.c is a program and the CTest test <group>.<name>; the tests of the tree itself are scripts.
 # The program runs on up to three devices, which it is told by PH_TEST_DEVICE:
-#   <group>.<name>        the host device
-#   <group>.<name>@fake   the CUDA driver over the libcuda.so.1 and libnvrtc.so.13 that tests/fake/ holds; label "fake"
-#   <group>.<name>@gpu    the CUDA driver on the GPU of this machine, with PH_TEST_GPU alone; label "gpu"
+#   <group>.<name>                the host device
+#   <group>.<name>@fake           the CUDA driver over the libcuda.so.1 and libnvrtc.so.13 that tests/fake/ holds; label "fake"
+#   <group>.<name>@fake-waiting   the same, with launches that return when they are done; label "fake"
+#   <group>.<name>@gpu            the CUDA driver on the GPU of this machine, with PH_TEST_GPU alone; label "gpu"
 set(DART_TESTING_TIMEOUT 300)
 include(CTest)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
@@ -17,6 +18,15 @@ set(PH_CUDA_GROUPS cuda)
 set(PH_NO_DEVICE_TESTS graph.states_page rules.document)
 set(PH_NOT_ON_FAKE cli.digits cli.examples) # programs that do not tell the fake their kernels
 set(PH_NOT_ON_GPU)
+set(PH_ON_GPU_ALONE cuda.illegal_address cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
+# Those that launch behind host functions which the test itself lets go on, or while another thread captures: a launch that blocks must not
+# block them for good. Under compute-sanitizer some do.
+set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.nodes graph.replay graph.torch_streams
+    memory.layouts memory.limits memory.pinned memory.streams memory.threads rules.public threads.captures threads.refusals)
+# What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
+set(PH_NOT_SANITIZED cuda.illegal_address cuda.cupti)
+set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
+set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
 set(test_launcher)
 if(PH_VALGRIND)
@@ -68,19 +78,43 @@ set(test_definitions
     PH_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     PH_TEST_PROGRAM_DIR="${PROJECT_BINARY_DIR}/bin")
 
-# ph_add_device_tests(NAME TARGET): on the fake, and on the GPU.
-function(ph_add_device_tests name target)
-    if(fake_cuda_sources AND NOT name IN_LIST PH_NOT_ON_FAKE)
-        add_test(NAME ${name}@fake COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
-        set_tests_properties(${name}@fake PROPERTIES LABELS fake
-            ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake"
-            ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:")
+# ph_add_fake_test(NAME TARGET [SETTING...])
+function(ph_add_fake_test name target)
+    add_test(NAME ${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
+    set_tests_properties(${name} PROPERTIES LABELS fake
+        ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake;${ARGN}"
+        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:")
+endfunction()
+
+# One at a time: they look at how much memory the GPU has left. Their time is CTest's --timeout.
+function(ph_add_gpu_test name target)
+    set(launcher ${gpu_launcher})
+    set(settings "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu;${PH_GPU_SETTINGS_${name}}")
+    if(name IN_LIST PH_NOT_SANITIZED)
+        set(launcher)
+    elseif(gpu_launcher)
+        list(APPEND settings PH_TEST_LAUNCHES_WAIT=1)
     endif()
-    # One at a time: they look at how much memory the GPU has left.
+    add_test(NAME ${name}@gpu COMMAND ${launcher} $<TARGET_FILE:${target}>)
+    set_tests_properties(${name}@gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu ENVIRONMENT "${settings}")
+endfunction()
+
+# ph_add_device_tests(NAME TARGET): on the fake, and on the GPU. 77: all of it was skipped, and the program has said why.
+function(ph_add_device_tests name target)
+    set(entries)
+    if(fake_cuda_sources AND NOT name IN_LIST PH_NOT_ON_FAKE AND NOT name IN_LIST PH_ON_GPU_ALONE)
+        ph_add_fake_test(${name}@fake ${target})
+        list(APPEND entries ${name}@fake)
+        if(name IN_LIST PH_ALSO_WAITING)
+            ph_add_fake_test(${name}@fake-waiting ${target} PH_TEST_LAUNCHES_WAIT=1 FAKE_CUDA_LAUNCHES_WAIT=1)
+        endif()
+    endif()
     if(PH_TEST_GPU AND NOT name IN_LIST PH_NOT_ON_GPU)
-        add_test(NAME ${name}@gpu COMMAND ${gpu_launcher} $<TARGET_FILE:${target}>)
-        set_tests_properties(${name}@gpu PROPERTIES LABELS gpu TIMEOUT 3600 RESOURCE_LOCK gpu
-            ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
+        ph_add_gpu_test(${name} ${target})
+        list(APPEND entries ${name}@gpu)
+    endif()
+    if(entries AND name IN_LIST PH_MAY_SKIP)
+        set_tests_properties(${entries} PROPERTIES SKIP_RETURN_CODE 77)
     endif()
 endfunction()
 

@@ -38,6 +38,12 @@ PH_CALL ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgraph_
 PH_CALL ph_graph_cuda(struct CUgraph_st **out, ph_graph *graph);
 PH_CALL ph_graph_exec_cuda(struct CUgraphExec_st **out, ph_graph *graph);
 
+/* Makes the device's context current on the calling thread, for calls of the program's own to CUDA's libraries (cuBLAS and the
+ * like), until the pop, which puts back what was current before. Nests; each push that went well needs its pop, on the same
+ * thread. Legal in a capture, thread-safe. Costs some 25 ns. UNSUPPORTED on the host device. */
+PH_CALL ph_context_push_cuda(ph_device *device);
+PH_API void ph_context_pop_cuda(ph_device *device); /* takes NULL; never touches the error record */
+
 /* For code of CUDA's inside capture bodies: a CUresult or cudaError_t as a status. 0 is PH_OK and sets nothing; else the thread's
  * record gets the number, its name and meaning, and `call`, which says what failed. */
 PH_API ph_status ph_fail_cuda(int code, const char *call);

@@ -49,7 +49,11 @@ typedef struct ph_device_info {
     uint64_t memory_free;  /* bytes not held by this or another process, as far as the driver knows */
     uint32_t threads;      /* host device: threads that run kernels; else 0 */
     int32_t stream_priority_lowest, stream_priority_highest; /* as CUDA: 0, and a negative number */
-    uint64_t reserved[6];
+    uint32_t multiprocessors;    /* that run blocks side by side; host device: its threads */
+    uint32_t compute_capability; /* major * 10 + minor: 90 for 9.0; host device: 0 */
+    size_t
+        shared_bytes_per_block_max; /* of shared memory, what a block can have at most, its kernel's own variables included */
+    uint64_t reserved[4];
 } ph_device_info;
 PH_CALL ph_device_get_info(ph_device_info *out, const ph_device *device);
 

@@ -110,7 +110,8 @@ typedef struct ph_graph_memory {
     size_t executable_host; /* of the host, as far as the driver can tell */
     size_t template_host;   /* the template and the record, of the host, as far as the driver can tell */
     size_t pinned;          /* pinned host blocks that its copies keep from reuse */
-    uint64_t reserved[6];
+    size_t cells;           /* of the device: its cells (cells.h), 512 bytes each */
+    uint64_t reserved[5];
 } ph_graph_memory;
 PH_CALL ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph);
 

@@ -11,8 +11,8 @@ typedef struct ph_kernel ph_kernel;
 
 /* What a kernel's host form is called with: run blocks [begin, end) of a grid, in the linear order x fastest.
  * Blocks of one launch may run in several calls, on several threads, in any order: a block must not depend on
- * another block of its launch. Threads are the library's, or, for a small replay on an idle stream, the one
- * that calls ph_graph_replay: rely on no thread-local state, take no lock that the caller may hold, and do
+ * another block of its launch. Threads are the library's, or, for a small replay on an idle stream and for brief kernels
+ * (host_brief), the one that calls ph_graph_replay or ph_launch: rely on no thread-local state, take no lock that the caller may hold, and do
  * not call the library. A block's threads are the kernel's own affair: the usual one-dimensional kernel loops
  * over items begin * block[0] to end * block[0], clipped to its n (examples/saxpy). shared:
  * config.shared_bytes of scratch, 64-byte aligned, contents undefined, reused from block to block; NULL when
@@ -61,7 +61,10 @@ typedef struct ph_kernel_source {
     const void *cuda_image; /* PTX text, cubin or fatbin bytes with a function `name`; read during the call */
     size_t cuda_image_bytes;  /* PTX: its length, with or without a final NUL */
     const char *cuda_options; /* for NVRTC, split at spaces: "-use_fast_math -DN=4"; NULL: none */
-    uint64_t reserved[4];
+    /* The host form is short and never waits for anything: ph_launch of at most 4 blocks, on a stream that has nothing
+     * left to do (other than the default stream), runs it on the calling thread before it returns. */
+    bool host_brief;
+    uint64_t reserved[3];
 } ph_kernel_source;
 
 /* Creates a kernel of this device from the form that it needs; UNSUPPORTED when that form is missing, or when
@@ -84,7 +87,7 @@ typedef struct ph_launch_config {
     bool
         programmatic; /* the kernel may begin before the one before it on the stream has ended, and waits by itself
                           (griddepcontrol.wait, cudaGridDependencySynchronize) before it touches that one's results.
-                          A captured launch gets a programmatic edge. The host device and GPUs before compute
+                          A captured launch gets a programmatic edge, but a full one right behind cells (cells.h). The host device and GPUs before compute
                           capability 9.0 order it fully */
     uint64_t reserved[4];
 } ph_launch_config;

@@ -16,6 +16,7 @@
  * - Everything is thread-safe unless a comment says "externally synchronised". */
 #ifndef PHONOGRAPH_H
 #define PHONOGRAPH_H
+#include <phonograph/cells.h>
 #include <phonograph/device.h>
 #include <phonograph/export.h>
 #include <phonograph/graph.h>

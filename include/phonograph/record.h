@@ -79,7 +79,7 @@ typedef struct ph_word {
     uint64_t generation;
     ph_pool_id pool;
     bool pinned;
-    bool internal; /* allocated in this capture, from its own pool: never an input */
+    bool internal; /* allocated in this capture, from its own pool; or one of its cells: never an input */
     uint64_t reserved[4];
 } ph_word;
 PH_CALL ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word);

@@ -50,6 +50,10 @@ PH_API const ph_error *ph_error_last(void);
  * PH_OK is returned as it is and sets nothing. Legal everywhere, thread-safe. */
 PH_API ph_status ph_fail(ph_status status, const char *format, ...) PH_PRINTF(2, 3);
 
+/* Makes *error this thread's record and returns its status: for libraries and bindings that carry a failure
+ * from one place or thread to another. Legal everywhere, thread-safe. */
+PH_API ph_status ph_error_set(const ph_error *error);
+
 /* "PH_ERROR_STATE" and so on; "unknown status" for a number that is none. Static storage. */
 PH_API const char *ph_status_name(ph_status status);
 

@@ -56,16 +56,24 @@ ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, cons
     return PH_OK;
 }
 
+/* The one whose streams are CUDA's; NULL: this build has none. */
+static const ph__driver *find_cuda(void)
+{
+    size_t i = 0;
+    while (ph__drivers[i] && !ph__drivers[i]->stream_native)
+        i++;
+    return ph__drivers[i];
+}
+
 /* The device for a GPU: the oldest that is open, also when another thread opens one at the same time. */
-static ph_status device_of(ph_device **out, const ph__driver *driver, const char *driver_name,
-                           uint32_t ordinal, const char *call)
+static ph_status device_of(ph_device **out, const ph__driver *driver, uint32_t ordinal, const char *call)
 {
     char name[32];
     ph_device *opened = NULL;
     *out = ph__device_find_open(driver, ordinal);
     if (*out)
         return PH_OK;
-    (void)snprintf(name, sizeof name, "%s:%u", driver_name, (unsigned)ordinal);
+    (void)snprintf(name, sizeof name, "%s:%u", driver->name, (unsigned)ordinal);
     ph_status status = ph_device_open(&opened, name, NULL);
     if (status != PH_OK) {
         ph__error_prefix("%s", call);
@@ -91,7 +99,7 @@ ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
             "%s: the stream is one of CUDA's names for default streams (%p), which cannot "
             "capture; pass one that was created (ph_device_default_stream is the legacy one)",
             call, (void *)stream);
-    const ph__driver *driver = ph__driver_named("cuda");
+    const ph__driver *driver = find_cuda();
     if (driver)
         driver->describe(version, &count, reason);
     if (!driver || reason[0] != '\0')
@@ -102,7 +110,7 @@ ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
     int result = driver->stream_ordinal(&ordinal, stream);
     if (result != PH__R_OK)
         return fail_stream(result, NULL, PH__NAME_STREAM_GET_CTX, call);
-    PH_TRY(device_of(&device, driver, "cuda", ordinal, call));
+    PH_TRY(device_of(&device, driver, ordinal, call));
     ph_status status = ph__stream_wrap(out, device, stream, call);
     if (status != PH_OK)
         ph_device_release(device);
@@ -227,6 +235,25 @@ ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_
         return status;
     }
     return ph__kernel_make(out, device, handle, &source, call);
+}
+
+/* ---- contexts ---- */
+ph_status ph_context_push_cuda(ph_device *device)
+{
+    static const char call[] = "ph_context_push_cuda";
+    if (!device)
+        return ph__fail_null(call, "device");
+    int result = device->driver->context_push(device->handle);
+    if (result == PH__R_NOT_SUPPORTED)
+        return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_CTX_PUSH_CURRENT,
+                               "%s: %s is no device of CUDA's", call, device->name);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_CTX_PUSH_CURRENT, "%s", call);
+}
+
+void ph_context_pop_cuda(ph_device *device)
+{
+    if (device)
+        device->driver->context_pop(device->handle);
 }
 
 /* ---- numbers ---- */

@@ -84,6 +84,8 @@ static ph_status open_capture(ph__capture *capture, ph_stream *stream, const cha
 {
     if (!register_capture(stream->device, capture))
         return ph__fail_host_memory(call, "the capture");
+    if (stream->blocking)
+        ph__legacy_wait(stream->device);
     ph_status status = begin_at_driver(capture, stream, call);
     if (status != PH_OK)
         unregister_capture(stream->device, capture);

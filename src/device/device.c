@@ -54,12 +54,26 @@ ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal)
     return device;
 }
 
-const ph__driver *ph__driver_named(const char *name)
+/* NULL: this build has none. */
+static const ph__driver *driver_named(const char *name)
 {
     for (size_t i = 0; ph__drivers[i]; i++)
         if (strcmp(ph__drivers[i]->name, name) == 0)
             return ph__drivers[i];
     return NULL;
+}
+
+static ph_status fail_ordinal(const ph__device_name *name, uint32_t count, const char *call)
+{
+    const char *driver = name->driver;
+    unsigned ordinal = (unsigned)name->ordinal;
+    if (count == 1)
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
+                               "%s: there is no device %s:%u: the only one is \"%s\"", call, driver, ordinal,
+                               driver);
+    return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
+                           "%s: there is no device %s:%u: there are \"%s:0\" to \"%s:%u\"", call, driver,
+                           ordinal, driver, driver, (unsigned)count - 1);
 }
 
 /* The driver that a parsed name means: for "auto" the first that has a device. */
@@ -75,10 +89,11 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
                 return PH_OK;
             }
         }
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
-                               "%s: no device is usable: %s", call, reason);
+        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
+                               "%s: no driver has a device %u; \"auto\" is the first that there is", call,
+                               (unsigned)name->ordinal);
     }
-    const ph__driver *driver = ph__driver_named(name->driver);
+    const ph__driver *driver = driver_named(name->driver);
     if (!driver)
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: this build has no %s driver; \"host\" works everywhere", call,
@@ -88,9 +103,7 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_NO_DEVICE, PH__NAME_INIT,
                                "%s: the %s driver cannot be used: %s", call, name->driver, reason);
     if (name->ordinal >= count)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
-                               "%s: there is no device %s:%u, only %u of them", call, name->driver,
-                               (unsigned)name->ordinal, (unsigned)count);
+        return fail_ordinal(name, count, call);
     *out = driver;
     return PH_OK;
 }
@@ -180,6 +193,7 @@ void ph_device_release(ph_device *device)
         if (attachment)
             attachment->destroy(attachment);
     }
+    ph__device_drop_cells_kernels(device);
     device->driver->device_close(device->handle);
     ph__error_restore(&saved);
     pthread_mutex_destroy(&device->attach_lock);
@@ -234,6 +248,9 @@ ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
     out->threads = info.threads;
     out->stream_priority_lowest = info.priority_lowest;
     out->stream_priority_highest = info.priority_highest;
+    out->multiprocessors = info.multiprocessors;
+    out->compute_capability = info.compute_capability;
+    out->shared_bytes_per_block_max = info.shared_bytes_per_block_max;
     return PH_OK;
 }
 

@@ -71,11 +71,15 @@ struct ph_device {
     size_t segment_granularity;
     int priority_lowest, priority_highest;
     ph_stream default_stream;
+    _Atomic(ph_kernel *) cells_kernels[2]; /* few and many: made when first asked for */
+    ph__mutex cells_lock; /* around each launch of a graph with cells; before the replay locks of pools */
     pthread_mutex_t attach_lock;
     _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
     pthread_mutex_t capture_lock; /* open captures and the deferred queue */
     PH__VEC(ph__capture *) captures;
     ph__deferred *deferred_first, *deferred_last;
+    atomic_uint legacy_calls;   /* between ph__legacy_enter and leave */
+    atomic_uint legacy_waiters; /* those that wait for them */
 };
 
 struct ph_event {
@@ -106,8 +110,6 @@ static inline ph__attachment *ph__device_attached(const ph_device *device, int s
     return atomic_load_explicit(&((ph_device *)(uintptr_t)device)->attached[slot], memory_order_acquire);
 }
 
-/* The driver of that name; NULL: this build has none. */
-const ph__driver *ph__driver_named(const char *name);
 /* The oldest open device of a driver (as devices have it: through ph__driver_faulty) and ordinal, retained;
  * NULL: none. */
 ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal);
@@ -153,6 +155,10 @@ ph_status ph__stream_wrap(ph_stream **out, ph_device *device, void *native, cons
 /* ---- kernels ---- finds our kernel by the driver's handle, for the record: borrowed, NULL for a foreign
  * one. The registry holds no references. */
 ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle);
+/* The library's kernel that writes cells, with room for so many (PH__CELLS_FEW, PH__CELLS_MANY): a part of the device, which it
+ * does not retain. */
+ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call);
+void ph__device_drop_cells_kernels(ph_device *device); /* before the driver closes it */
 /* Checks CUDA's limits, fills zeros with ones. */
 ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
                              const void *args, size_t args_size, const char *call);

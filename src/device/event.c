@@ -84,6 +84,7 @@ static ph_status prepare_fork(ph_stream *stream, uint64_t capture_id)
         if (device->captures.at[i]->id == capture_id)
             atomic_store(&device->captures.at[i]->has_blocking, true);
     pthread_mutex_unlock(&device->capture_lock);
+    ph__legacy_wait(device);
     return PH_OK;
 }
 

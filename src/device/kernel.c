@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "device/stream.h"
+#include <stdio.h>
 #include <string.h>
 
 /* All kernels of the process by the driver's handle, so that a captured node finds its kernel again. No
@@ -186,6 +187,60 @@ ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_s
     if (result != PH__R_OK)
         return fail_create(result, device, source->name, call);
     return ph__kernel_make(out, device, handle, source, call);
+}
+
+/* ---- the library's own ---- */
+static ph_status make_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
+{
+    char names[2 * PH__CELLS_MANY][8];
+    ph_param params[1 + 2 * PH__CELLS_MANY] = {{"count", PH_PARAM_VALUE, 0, sizeof(uint64_t), {0}}};
+    ph__drv_kernel *handle = NULL;
+    for (size_t i = 0; i < 2 * (size_t)room; i++) {
+        bool address = i % 2 == 0;
+        (void)snprintf(names[i], sizeof names[i], "%s%u", address ? "at" : "value", (unsigned)(i / 2));
+        params[1 + i] = (ph_param){names[i],
+                                   address ? PH_PARAM_ADDRESS : PH_PARAM_VALUE,
+                                   sizeof(ph__drv_cells) + i * sizeof(uint64_t),
+                                   sizeof(uint64_t),
+                                   {0}};
+    }
+    ph_kernel_source source = {.name = room == PH__CELLS_FEW ? "ph_core_cells_8" : "ph_core_cells_60",
+                               .args_size = ph__cells_args_size(room),
+                               .params = params,
+                               .param_count = 1 + 2 * (size_t)room};
+    int result = device->driver->kernel_cells(&handle, device->handle, room);
+    if (result != PH__R_OK)
+        return fail_create(result, device, source.name, call);
+    return ph__kernel_make(out, device, handle, &source, call);
+}
+
+ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
+{
+    _Atomic(ph_kernel *) *at = &device->cells_kernels[room == PH__CELLS_FEW ? 0 : 1];
+    ph_kernel *made = NULL;
+    *out = atomic_load_explicit(at, memory_order_acquire);
+    if (*out)
+        return PH_OK;
+    PH_TRY(make_cells_kernel(&made, device, room, call));
+    if (!atomic_compare_exchange_strong(at, out, made)) {
+        ph_kernel_release(made); /* another thread's came first */
+        return PH_OK;
+    }
+    *out = made;
+    ph_device_release(device);
+    return PH_OK;
+}
+
+void ph__device_drop_cells_kernels(ph_device *device)
+{
+    for (size_t i = 0; i < 2; i++) {
+        ph_kernel *kernel = atomic_load(&device->cells_kernels[i]);
+        if (!kernel)
+            continue;
+        registry_remove(kernel);
+        device->driver->kernel_destroy(kernel->handle);
+        free_kernel(kernel);
+    }
 }
 
 size_t ph_kernel_args_size(const ph_kernel *kernel)

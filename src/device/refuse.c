@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* device/refuse.c: the public column of the capture rules: refusing a call before it reaches the driver, so
  * that captures survive. */
+#include "base/sync.h"
 #include "device/stream.h"
+#include <limits.h>
 #include <string.h>
 
 static const char *mode_name(ph_capture_mode mode)
@@ -159,16 +161,28 @@ ph_status ph__legacy_enter(ph_stream *stream, ph__rule rule)
     if (!stream->is_default)
         return PH_OK;
     pthread_mutex_lock(&device->capture_lock);
-    if (!find_blocking(device, &id))
-        return PH_OK;
+    bool refused = find_blocking(device, &id);
+    if (!refused)
+        atomic_fetch_add(&device->legacy_calls, 1);
     pthread_mutex_unlock(&device->capture_lock);
-    return ph__rule_refuse(device, rule, id);
+    return refused ? ph__rule_refuse(device, rule, id) : PH_OK;
 }
 
 void ph__legacy_leave(ph_stream *stream)
 {
-    if (stream->is_default)
-        pthread_mutex_unlock(&stream->device->capture_lock);
+    ph_device *device = stream->device;
+    if (stream->is_default && atomic_fetch_sub(&device->legacy_calls, 1) == 1 &&
+        atomic_load(&device->legacy_waiters) > 0)
+        ph__futex_wake(&device->legacy_calls, INT_MAX);
+}
+
+void ph__legacy_wait(ph_device *device)
+{
+    unsigned calls;
+    atomic_fetch_add(&device->legacy_waiters, 1);
+    while ((calls = atomic_load(&device->legacy_calls)) > 0)
+        ph__futex_wait(&device->legacy_calls, calls, -1);
+    atomic_fetch_sub(&device->legacy_waiters, 1);
 }
 
 ph_status ph__legacy_check(ph_stream *stream, ph__rule rule)

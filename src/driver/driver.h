@@ -61,8 +61,10 @@ typedef struct ph__drv_device_info {
     char description[128];
     uint64_t memory_total, memory_free;
     uint32_t threads;
-    int priority_lowest, priority_highest; /* as CUDA: 0 and a negative number */
-    size_t segment_granularity;            /* segments are multiples of this, 2 MiB */
+    int priority_lowest, priority_highest;        /* as CUDA: 0 and a negative number */
+    size_t segment_granularity;                   /* segments are multiples of this, 2 MiB */
+    uint32_t multiprocessors, compute_capability; /* as in ph_device_info */
+    size_t shared_bytes_per_block_max;
 } ph__drv_device_info;
 
 enum {
@@ -116,6 +118,27 @@ typedef struct ph__drv_host {
     ph_host_fn fn;
     void *user;
 } ph__drv_host;
+
+/* What a root node of a capture with cells is launched with: at replay count words are written, pair by pair. The struct ends with
+ * the last pair that the kernel has room for. */
+typedef struct ph__drv_cell {
+    uint64_t *at;
+    uint64_t value;
+} ph__drv_cell;
+typedef struct ph__drv_cells {
+    uint64_t count;
+    ph__drv_cell cells[];
+} ph__drv_cells;
+/* The writers that there are. */
+enum {
+    PH__CELLS_FEW = 8,
+    PH__CELLS_MANY = 60,
+    PH__CELLS_BLOCK = 64 /* threads that each is launched with, in one block */
+};
+static inline size_t ph__cells_args_size(unsigned room)
+{
+    return sizeof(ph__drv_cells) + room * sizeof(ph__drv_cell);
+}
 
 /* A node as it stands in a template. Pointers are borrowed from the graph. */
 typedef struct ph__drv_node_info {
@@ -177,6 +200,9 @@ typedef struct ph__driver {
     /* The calling thread's capture interaction mode for this driver; *mode is exchanged. Legal always, and cannot fail for a mode that
      * there is; keeps the reason of the call before; device may be NULL. */
     int (*thread_exchange_mode)(ph__drv_device *device, ph_capture_mode *mode);
+    /* The device's context is current on the calling thread until the pop. Legal always; pop cannot fail. 801: this driver has none. */
+    int (*context_push)(ph__drv_device *device);
+    void (*context_pop)(ph__drv_device *device);
 
     /* ---- streams ---- default: the legacy default stream, lives as long as the device. destroy: submitted work completes. */
     ph__drv_stream *(*stream_default)(ph__drv_device *device);
@@ -218,6 +244,9 @@ typedef struct ph__driver {
      * padding included; name: the driver's, borrowed for the kernel's life. 801: this driver has none. */
     int (*kernel_wrap)(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
                        const char **name);
+    /* The library's own kernel that writes cells, with room for so many (PH__CELLS_FEW or PH__CELLS_MANY): its arguments are
+     * ph__drv_cells. Legal in every capture. */
+    int (*kernel_cells)(ph__drv_kernel **out, ph__drv_device *device, unsigned room);
     /* Its code stays loaded until the device closes: for launches recorded where no one keeps it. */
     void (*kernel_keep)(ph__drv_kernel *kernel);
 
@@ -231,6 +260,13 @@ typedef struct ph__driver {
                      const ph__drv_memcpy *copy); /* as cuMemcpy: over the legacy default stream */
     /* On a capturing stream only (401 otherwise): a node that runs a copy of the graph, which is made now. */
     int (*child)(ph__drv_stream *stream, ph__drv_graph *graph);
+    /* On a capturing stream only: a kernel's node that depends on nothing, and that nothing depends on yet; no part of the stream's
+     * order. It lives as long as the graph that the capture becomes. */
+    int (*capture_root)(ph__drv_node **out, ph__drv_stream *stream, ph__drv_kernel *kernel,
+                        const ph__drv_launch *launch);
+    /* Likewise: the stream's next node depends on that one too, with a full edge, also a launch that is programmatic. Nothing
+     * when it does already. */
+    int (*capture_depend)(ph__drv_stream *stream, ph__drv_node *node);
 
     /* ---- capture ---- end: *graph is the caller's. get: never disturbs. */
     int (*capture_begin)(ph__drv_stream *stream, ph_capture_mode mode);

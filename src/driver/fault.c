@@ -10,6 +10,7 @@
     X(s, device_open, (ph__drv_device * *a, uint32_t b, const ph__drv_device_options *c), (a, b, c))         \
     X(s, device_info, (ph__drv_device_info * a, ph__drv_device * b), (a, b))                                 \
     X(s, device_synchronize, (ph__drv_device * a), (a))                                                      \
+    X(s, context_push, (ph__drv_device * a), (a))                                                            \
     X(s, stream_create, (ph__drv_stream * *a, ph__drv_device * b, int c, int d), (a, b, c, d))               \
     X(s, stream_synchronize, (ph__drv_stream * a), (a))                                                      \
     X(s, stream_query, (ph__drv_stream * a), (a))                                                            \
@@ -28,12 +29,16 @@
     X(s, kernel_create, (ph__drv_kernel * *a, ph__drv_device * b, const ph_kernel_source *c), (a, b, c))     \
     X(s, kernel_wrap, (ph__drv_kernel * *a, ph__drv_device * b, void *c, size_t *d, const char **e),         \
       (a, b, c, d, e))                                                                                       \
+    X(s, kernel_cells, (ph__drv_kernel * *a, ph__drv_device * b, unsigned c), (a, b, c))                     \
     X(s, launch, (ph__drv_stream * a, ph__drv_kernel * b, const ph__drv_launch *c), (a, b, c))               \
     X(s, copy, (ph__drv_stream * a, const ph__drv_memcpy *b), (a, b))                                        \
     X(s, fill, (ph__drv_stream * a, const ph__drv_memset *b), (a, b))                                        \
     X(s, host, (ph__drv_stream * a, const ph__drv_host *b), (a, b))                                          \
     X(s, copy_sync, (ph__drv_device * a, const ph__drv_memcpy *b), (a, b))                                   \
     X(s, child, (ph__drv_stream * a, ph__drv_graph * b), (a, b))                                             \
+    X(s, capture_root, (ph__drv_node * *a, ph__drv_stream * b, ph__drv_kernel * c, const ph__drv_launch *d), \
+      (a, b, c, d))                                                                                          \
+    X(s, capture_depend, (ph__drv_stream * a, ph__drv_node * b), (a, b))                                     \
     X(s, capture_begin, (ph__drv_stream * a, ph_capture_mode b), (a, b))                                     \
     X(s, capture_end, (ph__drv_graph * *a, ph__drv_stream * b), (a, b))                                      \
     X(s, capture_get, (ph__drv_capture * a, ph__drv_stream * b), (a, b))                                     \

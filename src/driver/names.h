@@ -4,6 +4,7 @@
 #ifndef PH_DRIVER_NAMES_H
 #define PH_DRIVER_NAMES_H
 #define PH__NAME_CTX_CREATE                          "cuCtxCreate"
+#define PH__NAME_CTX_PUSH_CURRENT                    "cuCtxPushCurrent"
 #define PH__NAME_CTX_SYNCHRONIZE                     "cuCtxSynchronize"
 #define PH__NAME_DEVICE_GET                          "cuDeviceGet"
 #define PH__NAME_DEVICE_GET_ATTRIBUTE                "cuDeviceGetAttribute"
@@ -14,6 +15,7 @@
 #define PH__NAME_EVENT_SYNCHRONIZE                   "cuEventSynchronize"
 #define PH__NAME_FUNC_GET_ATTRIBUTE                  "cuFuncGetAttribute"
 #define PH__NAME_GRAPH_ADD_CHILD_GRAPH_NODE          "cuGraphAddChildGraphNode"
+#define PH__NAME_GRAPH_ADD_KERNEL_NODE               "cuGraphAddKernelNode"
 #define PH__NAME_GRAPH_EXEC_HOST_NODE_SET_PARAMS     "cuGraphExecHostNodeSetParams"
 #define PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS   "cuGraphExecKernelNodeSetParams"
 #define PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS   "cuGraphExecMemcpyNodeSetParams"
@@ -43,6 +45,7 @@
 #define PH__NAME_STREAM_GET_CAPTURE_INFO             "cuStreamGetCaptureInfo"
 #define PH__NAME_STREAM_QUERY                        "cuStreamQuery"
 #define PH__NAME_STREAM_SYNCHRONIZE                  "cuStreamSynchronize"
+#define PH__NAME_STREAM_UPDATE_CAPTURE_DEPENDENCIES  "cuStreamUpdateCaptureDependencies"
 #define PH__NAME_STREAM_WAIT_EVENT                   "cuStreamWaitEvent"
 #define PH__NAME_THREAD_EXCHANGE_STREAM_CAPTURE_MODE "cuThreadExchangeStreamCaptureMode"
 #endif

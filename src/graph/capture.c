@@ -152,6 +152,7 @@ static ph_status fail_capture(ph_graph *graph, ph_status status)
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {
     PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
+    ph__cells_record(graph, own);
     PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
     return ph__graph_take_inputs(graph, call);
 }
@@ -167,6 +168,8 @@ static ph_status take_record(ph_graph *graph, const char *call)
         status = ph__fail_host_memory(call, "the ranges of the capture");
     if (status == PH_OK && !ph__writer_reserve(graph->own, 1))
         status = ph__fail_host_memory(call, "the pools of the graph");
+    if (status == PH_OK && !ph__cells_add_ranges(&ranges, graph))
+        status = ph__fail_host_memory(call, "the ranges of the capture");
     if (status == PH_OK) {
         const ph__own_memory own = {.capture = &ranges, .nested = &nested};
         ph__writer_add(graph->own, &copy);
@@ -235,12 +238,15 @@ static ph_status end(ph_graph *graph, ph_status body, const char *call)
     if (graph && graph->state == PH_GRAPH_FAILED && graph->capture_open && !graph->busy)
         complete_misended(graph);
     PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE_END));
+    ph__cells_join(graph);
     ph_status status = ph__capture_end(&graph->template, &graph->capture, false, call);
     if (status != PH_OK && graph->capture.stream) /* the wrong thread: still open */
         return ph__graph_fail(graph, status);
     if (status == PH_OK)
         status = take_record(graph, call);
     close_pool(graph);
+    if (status == PH_OK)
+        ph__cells_captured(graph, call);
     status = status == PH_OK ? finish(graph, call) : fail_capture(graph, status);
     ph__graph_leave(graph);
     return status;

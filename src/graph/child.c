@@ -137,6 +137,14 @@ ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t ca
     uint64_t ticket = atomic_fetch_add(&last_ticket, 1) + 1;
     ph_device *device = graph->device;
     ph__lent *lent;
+    if (graph->cells)
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: the stream is capturing, and a graph with cells (ph_cells_create: random "
+                       "numbers, learning rates) "
+                       "cannot become a part of another: nobody would give its cells their values; replay it "
+                       "outside the "
+                       "capture, or capture its work there",
+                       call);
     PH_TRY(lend(&lent, graph, call));
     pthread_mutex_lock(&device->capture_lock);
     lent = offer(device, capture_id, lent, ticket);

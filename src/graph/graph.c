@@ -44,6 +44,7 @@ void ph__graph_clear(ph_graph *graph)
     driver->graph_destroy(graph->template);
     graph->exec = NULL;
     graph->template = NULL;
+    ph__cells_drop(graph);
     ph__inputs_free(&graph->inputs, graph->device);
     graph->inputs_due = false;
     ph__graph_drop_sets(graph);

@@ -5,6 +5,7 @@
 #include "graph/hooks.h"
 #include "graph/states.h"
 #include "record/record.h"
+#include <phonograph/cells.h>
 
 /* One pool that a graph holds, and the memory of it that the graph's replays may write. Known to every graph
  * that shares the pool, until none is left: see epochs.c. */
@@ -55,6 +56,8 @@ typedef struct ph__batch {
     bool synchronize;
 } ph__batch;
 
+typedef struct ph__cells ph__cells; /* cells.h */
+
 struct ph_graph {
     /* What every replay looks at stands together. */
     ph_graph_state state;
@@ -64,15 +67,16 @@ struct ph_graph {
     uint64_t deaths;   /* the device's count when the inputs were last seen alive; UINT64_MAX: never */
     ph_device *device; /* retained from begin to reset; NULL in NEW */
     ph__drv_exec *exec;
-    PH__VEC(ph__writer *) pools; /* by ascending address of the pool, the order of their locks */
-    ph__writer *own;             /* among them: the pool of the capture */
+    ph__cells *cells; /* NULL: the capture made none. While it is open under the device's capture_lock */
+    PH__VEC(ph__writer *) pools;  /* by ascending address of the pool, the order of their locks */
+    ph__writer *own;              /* among them: the pool of the capture */
     bool inputs_due;              /* not made yet: those of the record */
     bool sets_due;                /* not in them yet: some of `sets` */
     struct ph__set_launch **sets; /* by node: what it was last set to; NULL: none was. See rebind.c */
     uint64_t met_deaths;          /* the device's count when they all lived */
     ph_record *record;
     ph_kernel **node_kernels; /* what each node of the executable launches; NULL where it is none of ours */
-    ph_stream *last_stream;      /* the one of them that replayed it last */
+    ph_stream *last_stream;   /* the one of them that replayed it last */
     ph__hook_set hooks;
 
     bool keep;
@@ -121,6 +125,27 @@ ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t ca
  * was lent, to be freed by the caller also after a failure. */
 ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own, const char *call);
 void ph__graph_drop_lent(ph_graph *graph);
+
+/* ---- cells.c, cells_replay.c ---- join: before the driver's end of the capture. add_ranges: the cells are the graph's own memory;
+ * false: no host memory. record: the record has the addresses that the template has not. captured: the capture has ended well; calls
+ * the sources. drop: gives the memory back and releases the sources. */
+enum {
+    PH__CELL_BYTES = 512 /* a block of the allocator */
+};
+void ph__cells_join(ph_graph *graph);
+bool ph__cells_add_ranges(ph__ranges *ranges, const ph_graph *graph);
+void ph__cells_record(ph_graph *graph, const ph__own_memory *own);
+void ph__cells_captured(ph_graph *graph, const char *call);
+bool ph__cells_are_written_by(const ph_graph *graph, size_t node);
+size_t ph__cells_bytes(const ph_graph *graph);
+void ph__cells_drop(ph_graph *graph);
+/* A stream that will replay the graph for the first time. */
+ph_status ph__cells_note_stream(ph_graph *graph, ph_stream *stream, const char *call);
+/* Around a launch, of graphs with cells only: begin gives the executable its values, and no other such launch of the device comes
+ * between it and end, which tells the sources. After a failure of begin there is no end. */
+ph_status ph__cells_begin(ph_graph *graph, const char *call);
+void ph__cells_end(ph_graph *graph, bool launched);
+void ph__cells_renew(ph_graph *graph); /* there is a new executable */
 
 /* ---- instantiate.c ---- makes the executable, then runs the hooks. A failing driver changes nothing; a
  * failing hook makes FAILED. */

@@ -63,6 +63,7 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     }
     graph->exec = exec;
     graph->exec_id = next_exec_id();
+    ph__cells_renew(graph);
     graph->state = PH_GRAPH_READY;
     ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
     return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);

@@ -29,6 +29,12 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
         return ph_fail(PH_ERROR_UNSUPPORTED,
                        "%s: node %zu is %s %s node; only kernel, memcpy and memset nodes can be disabled",
                        call, node, article_of(info->kind), ph_node_kind_name(info->kind));
+    if (which != PH__CALL_NODE_GET_ENABLED && ph__cells_are_written_by(graph, node))
+        return ph_fail(
+            PH_ERROR_UNSUPPORTED,
+            "%s: node %zu (%s) writes the graph's cells, at each replay with the values that their sources "
+            "give (ph_cells_create); let a source give other ones",
+            call, node, info->name);
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
 }
 

@@ -85,6 +85,19 @@ static ph_status launch(ph_graph *graph, ph_stream *stream)
     return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
 }
 
+static ph_status launch_with_cells(ph_graph *graph, ph_stream *stream)
+{
+    PH_TRY(ph__cells_begin(graph, call));
+    ph_status status = launch(graph, stream);
+    ph__cells_end(graph, status == PH_OK);
+    return status;
+}
+
+static ph_status submit(ph_graph *graph, ph_stream *stream)
+{
+    return graph->cells ? launch_with_cells(graph, stream) : launch(graph, stream);
+}
+
 /* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A start hook
  * may have begun a capture. */
 static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream)
@@ -97,7 +110,7 @@ static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream)
             status = check_captures(&capture_id, stream);
         if (status == PH_OK)
             status =
-                capture_id ? ph__graph_into_capture(graph, stream, capture_id, call) : launch(graph, stream);
+                capture_id ? ph__graph_into_capture(graph, stream, capture_id, call) : submit(graph, stream);
         ph__error_save(&failure);
         ph_ignore(ph__hooks_run(graph, PH_HOOK_REPLAY_END, stream, graph->exec_id));
         ph__error_restore(&failure);
@@ -133,5 +146,5 @@ ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
     if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
         ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
         return launch_with_hooks(graph, stream);
-    return launch(graph, stream);
+    return submit(graph, stream);
 }

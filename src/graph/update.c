@@ -117,6 +117,21 @@ static ph_status check_pair(const ph_graph *graph, const ph_graph *from, const c
     return ph__rule_check(graph->device, PH__RULE_EXEC_UPDATE);
 }
 
+/* The cells of the one capture are not those that the kernels of the other read. */
+static ph_status refuse_cells(const ph_graph *graph, ph_update_result *out, const char *call)
+{
+    const char *which = graph->cells ? "the graph" : "from";
+    out->reason = PH_UPDATE_UNSUPPORTED;
+    ph__line_format(out->message, sizeof out->message, "%s has cells, which belong to its own capture",
+                    which);
+    return ph__fail_native(
+        PH_ERROR_MISMATCH, PH__R_UPDATE_FAILURE, PH__NAME_GRAPH_EXEC_UPDATE,
+        "%s: the executable cannot take the parameters of this capture: %s has cells "
+        "(ph_cells_create), which belong to its own capture; reset the graph and capture again "
+        "instead",
+        call, which);
+}
+
 ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out)
 {
     static const char call[] = "ph_graph_update";
@@ -127,6 +142,8 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     memset(out, 0, sizeof *out);
     out->node = out->from_node = SIZE_MAX;
     PH_TRY(check_pair(graph, from, call));
+    if (graph->cells || from->cells)
+        return refuse_cells(graph, out, call);
     ph_status status = make_plan(graph, from, &p, call);
     int result = PH__R_OK;
     if (status == PH_OK)

@@ -24,6 +24,9 @@ ph_device *ph__pool_device(const ph_pool *pool);
  * Call between the driver's end and record_end; *out is then the caller's (ph__ranges_free). */
 ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t capture_id);
 
+/* A block of the default pool on the device's default stream, whatever captures and scopes are open: freed as any other. */
+ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call);
+
 /* ---- replays ---- begin orders the replay on `stream` behind earlier replays of graphs of the pool on other streams and holds the pool's replay
  * lock until end. end: launched says whether the launch succeeded; gives the replay's epoch (0 if not launched). Several pools: begin in
  * ascending order of address. No driver call when the last replay was on the same stream. */

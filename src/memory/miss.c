@@ -230,6 +230,19 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
     return status;
 }
 
+ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call)
+{
+    ph__memory *memory = ph__memory_attach(device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    ph__request request = {
+        .bytes = bytes, .stream = &device->default_stream, .pool = &memory->default_pool, .call = call};
+    if (!ph__block_round(bytes, &request.rounded))
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
+    ph__memory_process(memory);
+    return serve(out, memory, &request);
+}
+
 ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *stream)
 {
     static const char call[] = "ph_malloc_at";

@@ -392,6 +392,23 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     return status;
 }
 
+void ph__record_put_args(ph_record *record, size_t node, const ph_device *device, const ph__own_memory *own,
+                         const void *args)
+{
+    ph__record_node *to = node < record->node_count ? &record->nodes[node] : NULL;
+    if (to == NULL || to->info.args == NULL)
+        return;
+    memcpy((void *)(uintptr_t)to->info.args, args, to->info.args_size);
+    ph__words words = {to->kernel, to->info.args_size, 0, 0};
+    ph__word_slot slot;
+    for (size_t i = 0; i < to->info.word_count && ph__words_next(&words, &slot); i++) {
+        ph_word *word = (ph_word *)(uintptr_t)&to->words[i];
+        const char *name = word->name;
+        *word = (ph_word){.name = name};
+        ph__word_read(word, device, own, &slot, to->info.args);
+    }
+}
+
 void ph__record_free(ph_record *record)
 {
     if (record == NULL)

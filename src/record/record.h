@@ -52,6 +52,10 @@ typedef struct ph__own_memory {
 /* Reads the driver's graph. Borrows nothing from the graph but the node handles. free takes NULL. */
 ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
                            const ph__own_memory *own, const char *call);
+/* The arguments of a kernel's node and its words, anew: for a node that is launched with others than the template has. node may be
+ * SIZE_MAX. */
+void ph__record_put_args(ph_record *record, size_t node, const ph_device *device, const ph__own_memory *own,
+                         const void *args);
 void ph__record_free(ph_record *record);
 size_t ph__record_bytes(const ph_record *record); /* bodies included */
 /* SIZE_MAX for NULL and for a node that is not in the record. */

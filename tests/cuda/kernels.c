@@ -131,7 +131,7 @@ static void test_no_form(void **state)
     ph_kernel_source source = three;
     source.cuda_image = NULL;
     source.cuda_image_bytes = 0;
-    assert_error(create(source), PH_ERROR_UNSUPPORTED, "no cuda form");
+    assert_error(create(source), PH_ERROR_UNSUPPORTED, "set ph_kernel_source.cuda ");
     assert_error(create_of_bytes(junk, sizeof junk), PH_ERROR_ARGUMENT, "neither PTX");
     assert_error(create_of_bytes(comment, sizeof comment - 1), PH_ERROR_ARGUMENT, "neither PTX");
     assert_error(create_of_bytes(open_comment, sizeof open_comment - 1), PH_ERROR_ARGUMENT, "neither PTX");
@@ -313,7 +313,7 @@ static void test_released_before_it_runs(void **state)
     assert_ok(PH_NEW(&y, 1, world.stream));
     assert_ok(ph_kernel_create(&kernel, world.device, &three));
     struct three args = {y, NULL, 77};
-    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(t_gate_wait_guarded(&gate, world.stream));
     assert_ok(ph_launch(world.stream, kernel, NULL, &args, sizeof args));
     ph_kernel_release(kernel);
     t_gate_open(&gate);

@@ -92,7 +92,9 @@ static void initialising_fails(void **state)
            "gave 100 (CUDA_ERROR_NO_DEVICE: there is no such device): there is no GPU");
     expect("FAKE_CUDA_DEVICES=1", 0, "cuda   1 device, CUDA 13.0");
     t_expect(&(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=1", INFO, "--device", "cuda:1"}}, 1,
-             "there is no device cuda:1, only 1 of them", NULL);
+             "there is no device cuda:1: the only one is \"cuda\"", NULL);
+    t_expect(&(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=2", INFO, "--device", "cuda:2"}}, 1,
+             "there is no device cuda:2: there are \"cuda:0\" to \"cuda:1\"", NULL);
 }
 
 /* ---- in this process ---- */
@@ -145,7 +147,8 @@ static void properties(void **state)
     assert_int_equal(info.stream_priority_highest, -5);
     ph_device_release(devices[0]);
     ph_device_release(devices[1]);
-    assert_error(ph_device_open(&devices[0], "cuda:2", NULL), PH_ERROR_NOT_FOUND, "only 2 of them");
+    assert_error(ph_device_open(&devices[0], "cuda:2", NULL), PH_ERROR_NOT_FOUND,
+                 "there are \"cuda:0\" to \"cuda:1\"");
 }
 
 /* A child of fork() finds the library initialised, and may not use it. */

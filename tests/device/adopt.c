@@ -64,6 +64,8 @@ static void test_no_form(void **state)
     assert_error(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_UNSUPPORTED,
                  "kernel k has no form");
     assert_null(kernel);
+    const char *remedy = t_on_host() ? "set ph_kernel_source.host" : "set ph_kernel_source.cuda ";
+    assert_non_null(strstr(ph_error_last()->message, remedy));
 }
 
 static void test_args_size(void **state)

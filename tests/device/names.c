@@ -87,7 +87,10 @@ static void what_a_device_says(void **state)
     assert_int_equal(info.threads, 2);
     assert_int_equal(info.stream_priority_lowest, 0);
     assert_true(info.stream_priority_highest < 0);
-    for (size_t i = 0; i < 6; i++)
+    assert_int_equal(info.multiprocessors, 2);
+    assert_int_equal(info.compute_capability, 0);
+    assert_true(info.shared_bytes_per_block_max >= 48 << 10);
+    for (size_t i = 0; i < sizeof info.reserved / sizeof info.reserved[0]; i++)
         assert_int_equal(info.reserved[i], 0);
     ph_stream_options options = {.priority = -1000};
     assert_ok(ph_stream_create(&stream, device, &options));
@@ -113,6 +116,23 @@ static void without_settings(void **state)
     assert_true(info.memory_total >= 64u << 20);
     info_of(&info, "auto:threads=2", NULL);
     assert_true(info.name[0] != '\0');
+}
+
+/* What there is instead is said. */
+static void numbers_that_there_are_not(void **state)
+{
+    (void)state;
+    ph_device *device;
+    assert_error(ph_device_open(&device, "host:1", NULL), PH_ERROR_NOT_FOUND,
+                 "there is no device host:1: the only one is \"host\"");
+    assert_null(device);
+    assert_error(ph_device_open(&device, "host:7:threads=2", NULL), PH_ERROR_NOT_FOUND,
+                 "there is no device host:7: the only one is \"host\"");
+    assert_error(ph_device_open(&device, "auto:1000", NULL), PH_ERROR_NOT_FOUND,
+                 "no driver has a device 1000");
+    if (!t_on_host())
+        assert_error(ph_device_open(&device, "cuda:1000", NULL), PH_ERROR_NOT_FOUND,
+                     "there is no device cuda:1000: ");
 }
 
 /* Each open makes a device of its own: neither memory nor streams nor kernels are shared. */
@@ -190,6 +210,7 @@ int main(void)
         cmocka_unit_test(the_name_wins_over_the_option),
         cmocka_unit_test(what_a_device_says),
         cmocka_unit_test(without_settings),
+        cmocka_unit_test(numbers_that_there_are_not),
         cmocka_unit_test(each_open_is_a_device),
         cmocka_unit_test(drivers),
         cmocka_unit_test(things_keep_their_device),

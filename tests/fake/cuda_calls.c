@@ -17,6 +17,7 @@ static const struct {
     any_function function;
 } symbols[FAKE_CALLS] = {
 #define PH__CU(name, version, need, parameters) {"cu" #name, version, (any_function)fake_##name},
+#include "cuda_programs.def"
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
 };
@@ -310,6 +311,7 @@ static void reset(void)
     fail_after(-1, 0);
     lose_after(-1, 0);
     lose(0);
+    fake_launches_wait(false);
     for (int i = 0; i < FAKE_CALLS; i++)
         atomic_store(&failing[i].times, 0);
     fake_contexts_reset();
@@ -336,6 +338,7 @@ EXPORT const fake_cuda_controls fake_cuda_exports = {
     .lose = lose,
     .lose_after = lose_after,
     .is_lost = is_lost,
+    .launches_wait = fake_launches_wait,
     .reset = reset,
     .count = fake_count,
     .misuses = count_misuses,

@@ -107,7 +107,7 @@ FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
         fake_misuse("cuGraphLaunch: the module of %s was unloaded", exec->functions[i]->entry.name);
         result = PH__R_INVALID_HANDLE;
     }
-    return result ? result : host->exec_launch(exec->exec, target.stream);
+    return result ? result : fake_submitted(&target, host->exec_launch(exec->exec, target.stream));
 }
 
 FAKE(GraphExecUpdate, (ph__cu_exec exec, ph__cu_graph graph, ph__cu_update_result *out), (exec, graph, out))

@@ -63,6 +63,7 @@ static void free_object(fake_graph *object)
         free_object(object->bodies.at[i]);
     }
     ph__vec_free(&object->bodies);
+    fake_special_forget(object->graph);
     ph__free(object);
 }
 
@@ -188,8 +189,9 @@ FAKE(GraphNodeGetType, (ph__cu_node node, int *type), (node, type))
 {
     ph__drv_node_info info;
     int result = node && type ? host->node_info(&info, node_of(node)) : PH__R_INVALID_VALUE;
+    const fake_special *special = result ? NULL : fake_special_of(node_of(node));
     if (!result)
-        *type = (int)info.kind;
+        *type = (int)(special ? special->kind : info.kind);
     return result;
 }
 
@@ -297,6 +299,11 @@ FAKE(GraphMemcpyNodeGetParams, (ph__cu_node node, ph__cu_copy_params *params), (
 FAKE(GraphMemsetNodeGetParams, (ph__cu_node node, ph__cu_fill_params *params), (node, params))
 {
     ph__drv_node_info info;
+    const fake_special *rows = node ? fake_special_of(node_of(node)) : NULL;
+    if (rows && rows->kind == PH_NODE_MEMSET && params) {
+        *params = rows->fill;
+        return 0;
+    }
     int result = info_of(&info, node, PH_NODE_MEMSET, params);
     if (!result)
         *params = (ph__cu_fill_params){.dst = (uintptr_t)info.fill.dst,
@@ -325,15 +332,25 @@ FAKE(GraphChildGraphNodeGetGraph, (ph__cu_node node, ph__cu_graph *graph), (node
     return result;
 }
 
-/* Captures of the host driver have no nodes that take memory. */
+/* ---- nodes that take and give memory back ---- */
+static const fake_special *memory_node(ph__cu_node node, ph_node_kind kind, const void *out)
+{
+    const fake_special *special = node && out ? fake_special_of(node_of(node)) : NULL;
+    return special && special->kind == kind ? special : NULL;
+}
+
 FAKE(GraphMemAllocNodeGetParams, (ph__cu_node node, ph__cu_alloc_params *params), (node, params))
 {
-    ph__drv_node_info info;
-    return info_of(&info, node, PH_NODE_MEM_ALLOC, params) ? PH__R_INVALID_VALUE : 0;
+    const fake_special *special = memory_node(node, PH_NODE_MEM_ALLOC, params);
+    if (special)
+        *params = (ph__cu_alloc_params){.address = (uintptr_t)special->memory, .bytes = special->bytes};
+    return special ? 0 : PH__R_INVALID_VALUE;
 }
 
 FAKE(GraphMemFreeNodeGetParams, (ph__cu_node node, ph__cu_pointer *address), (node, address))
 {
-    ph__drv_node_info info;
-    return info_of(&info, node, PH_NODE_MEM_FREE, address) ? PH__R_INVALID_VALUE : 0;
+    const fake_special *special = memory_node(node, PH_NODE_MEM_FREE, address);
+    if (special)
+        *address = (uintptr_t)special->memory;
+    return special ? 0 : PH__R_INVALID_VALUE;
 }

@@ -27,12 +27,14 @@ enum {
 /* ---- calls (cuda_calls.c) ---- one number for each function of the list. */
 typedef enum fake_call {
 #define PH__CU(name, version, need, parameters) FAKE_CALL_##name,
+#include "cuda_programs.def"
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
     FAKE_CALLS
 } fake_call;
 
 #define PH__CU(name, version, need, parameters) int fake_##name parameters;
+#include "cuda_programs.def"
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
 
@@ -177,6 +179,9 @@ enum {
 /* Checks and puts together what a launch hands over, in whichever form: 0, 1 or 400. */
 int fake_args(unsigned char out[FAKE_ARGS], ph__cu_function function, void **params, void **extra);
 int fake_check_shared(ph__cu_function function, unsigned shared_bytes);
+/* What launches, copies and fills answer: where they wait, when they are done, unless captured. */
+int fake_submitted(const fake_target *target, int result);
+void fake_launches_wait(bool wait);
 
 /* ---- graphs (cuda_graph.c, cuda_capture.c) ---- */
 typedef struct fake_node { /* of a kernel */
@@ -202,6 +207,21 @@ int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from);
 /* The graph of the capture that began on the stream (any_member: that it is in), whatever its state; NULL:
  * none. */
 ph__drv_graph *fake_captured(ph__drv_stream *stream, bool any_member);
+
+/* ---- what programs make (cuda_programs.c) ---- nodes of the host driver that stand for others. */
+typedef struct fake_special {
+    struct fake_special *next;
+    ph__drv_node *node;
+    ph__drv_graph *graph;
+    ph_node_kind kind; /* MEM_ALLOC, MEM_FREE, or MEMSET: of several rows */
+    ph__cu_context context;
+    void *memory;
+    size_t bytes;
+    ph__cu_fill_params fill;
+} fake_special;
+const fake_special *fake_special_of(const ph__drv_node *node); /* NULL: it is what it is */
+bool fake_special_in(const ph__drv_graph *graph);
+void fake_special_forget(const ph__drv_graph *graph); /* those of a graph that goes */
 
 /* ---- executables (cuda_exec.c) ---- */
 struct CUgraphExec_st {

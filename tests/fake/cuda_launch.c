@@ -51,6 +51,30 @@ int fake_check_shared(ph__cu_function function, unsigned shared_bytes)
     return PH__R_INVALID_VALUE;
 }
 
+/* ---- waiting ---- */
+static pthread_once_t asked_once = PTHREAD_ONCE_INIT;
+static atomic_bool waits;
+
+static void ask(void)
+{
+    atomic_store(&waits, fake_environment("FAKE_CUDA_LAUNCHES_WAIT", 0) != 0);
+}
+
+void fake_launches_wait(bool wait)
+{
+    (void)pthread_once(&asked_once, ask);
+    atomic_store(&waits, wait);
+}
+
+int fake_submitted(const fake_target *target, int result)
+{
+    (void)pthread_once(&asked_once, ask);
+    ph__host_stream *stream = (ph__host_stream *)target->stream;
+    if (result == 0 && atomic_load(&waits) && !atomic_load(&stream->capturing))
+        ph__host_stream_wait(stream, atomic_load(&stream->submitted));
+    return result;
+}
+
 /* ---- launches ---- */
 static int check_function(ph__cu_function function, const fake_target *target)
 {
@@ -85,7 +109,7 @@ static int launch(ph__cu_function function, const ph__cu_launch_config *config, 
     if (!result)
         result = fake_check_shared(function, config->shared_bytes);
     if (!result)
-        result = host->launch(target.stream, function->kernel, &work);
+        result = fake_submitted(&target, host->launch(target.stream, function->kernel, &work));
     return result ? result : note_node(&target, function, extra != NULL, programmatic);
 }
 
@@ -145,7 +169,7 @@ FAKE(MemcpyAsync, (ph__cu_pointer dst, ph__cu_pointer src, size_t bytes, ph__cu_
     fake_target target;
     ph__drv_memcpy copy = {.dst = pointer_of(dst), .src = pointer_of(src), .bytes = bytes};
     int result = fake_target_of(&target, stream, "cuMemcpyAsync");
-    return result ? result : host->copy(target.stream, &copy);
+    return result ? result : fake_submitted(&target, host->copy(target.stream, &copy));
 }
 
 static int fill(ph__cu_stream stream, const ph__drv_memset *work, const char *call)
@@ -157,7 +181,7 @@ static int fill(ph__cu_stream stream, const ph__drv_memset *work, const char *ca
         ph__driver_set_reason("the address to fill is no memory of a context");
         result = PH__R_INVALID_VALUE;
     }
-    return result ? result : host->fill(target.stream, work);
+    return result ? result : fake_submitted(&target, host->fill(target.stream, work));
 }
 
 FAKE(MemsetD8Async, (ph__cu_pointer dst, unsigned char value, size_t count, ph__cu_stream stream),

@@ -51,9 +51,21 @@ static void core_fill(const ph_block_range *range, const void *args)
                                                  .count = fill.count});
 }
 
+/* Its writers of cells: ph__drv_cells of src/driver/driver.h. */
+static void core_cells(const ph_block_range *range, const void *args)
+{
+    const ph__drv_cells *cells = args;
+    for (uint64_t i = 0; range->begin == 0 && i < cells->count; i++)
+        *cells->cells[i].at = cells->cells[i].value;
+}
+
 ph_host_kernel_fn fake_kernel_form(const char *name)
 {
-    ph_host_kernel_fn fn = strcmp(name, "ph_core_fill") == 0 ? core_fill : NULL;
+    ph_host_kernel_fn fn = NULL;
+    if (strcmp(name, "ph_core_fill") == 0)
+        fn = core_fill;
+    else if (strncmp(name, "ph_core_cells_", 14) == 0)
+        fn = core_cells;
     pthread_mutex_lock(&forms.lock);
     for (size_t i = 0; i < forms.count && !fn; i++)
         if (strcmp(forms.at[i].name, name) == 0)

@@ -10,6 +10,8 @@
  *   FAKE_CUDA_MEMORY=BYTES     of each GPU; 1 GiB
  *   FAKE_CUDA_CAPABILITY=90    compute capability
  *   FAKE_CUDA_MISSING=cuX,cuY  functions that are not found
+ *   FAKE_CUDA_LAUNCHES_WAIT=1  launches, of graphs too, copies and fills return when they are done, with all
+ *                              that they are ordered behind: as under compute-sanitizer's memcheck
  *
  * A process that ends with objects of it left, or that misused it, says so and exits with 97, unless
  * FAKE_CUDA_LENIENT=1. */
@@ -48,6 +50,8 @@ typedef struct fake_cuda_controls {
     void (*lose)(int result);
     void (*lose_after)(int64_t n, int result); /* from the n-th call on; -1: not */
     bool (*is_lost)(void);
+    /* As FAKE_CUDA_LAUNCHES_WAIT, from now on. */
+    void (*launches_wait)(bool wait);
     /* Ends all of it: contexts with everything in them, faults, counts. What the process held is invalid. */
     void (*reset)(void);
 

@@ -303,7 +303,7 @@ static void test_replays_are_ordered(void **state)
     assert_ok(ph_stream_create(&other, world.device, NULL));
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, NULL, around, inner));
-    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(t_gate_wait_guarded(&gate, world.stream));
     assert_ok(ph_graph_replay(outer, world.stream));
     assert_ok(ph_graph_replay(inner, other)); /* the same scratch memory */
     assert_ok(ph_stream_wait_stream(world.stream, other));

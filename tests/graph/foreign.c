@@ -303,7 +303,7 @@ static void test_recorded_use_from_before(void **state)
     int32_t *p;
     t_gate gate = {0};
     assert_ok(PH_NEW(&p, N, side));
-    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(t_gate_wait_guarded(&gate, world.stream));
     assert_ok(t_add(&world, world.stream, x, p, N, 1));
     assert_ok(ph_record_stream(p, world.stream));
     begin(world.stream);

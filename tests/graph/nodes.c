@@ -106,7 +106,7 @@ static void test_set_while_in_flight(void **state)
     ph_launch_config config = t_config(N);
     ready();
     assert_ok(ph_graph_node_set_enabled(graph, MEMSET, false));
-    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(t_gate_wait_guarded(&gate, world.stream));
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_graph_node_set_launch(graph, KERNEL, &config, &args, sizeof args));
     t_gate_open(&gate);

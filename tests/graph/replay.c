@@ -51,7 +51,7 @@ static void test_no_allocation(void **state)
     };
     t_gate gate = {0};
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
-    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(t_gate_wait_guarded(&gate, world.stream));
     for (int i = 0; i < REPLAYS; i++)
         assert_ok(ph_graph_replay(graph, world.stream));
     t_gate_open(&gate);
@@ -133,7 +133,7 @@ static void test_destroy_in_flight(void **state)
     (void)state;
     t_gate gate = {0};
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
-    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(t_gate_wait_guarded(&gate, world.stream));
     for (int i = 0; i < 3; i++)
         assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_graph_reset(graph));
@@ -343,7 +343,7 @@ static void test_synchronized_release(void **state)
     released_count = 0;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     assert_ok(ph_graph_retain(graph, check_done, &seen, true));
-    assert_ok(t_gate_wait(&held, world.stream));
+    assert_ok(t_gate_wait_guarded(&held, world.stream));
     for (int i = 0; i < 5; i++)
         assert_ok(ph_graph_replay(graph, world.stream));
     assert_true(ph__thread_start(&opener, "opener", open_gate, &held));

@@ -99,7 +99,7 @@ static void concurrent_replay(int sharing)
         assert_ok(ph_graph_pool(&options.pool, g0));
     assert_ok(ph_graph_capture(g1, world.stream, &options, five_rounds, &second));
     assert_ok(ph_device_synchronize(world.device));
-    assert_ok(t_gate_wait(&gate, s1));
+    assert_ok(t_gate_wait_guarded(&gate, s1));
     assert_ok(ph_stream_wait_stream(s2, s1));
     assert_ok(ph_graph_replay(g0, s1));
     assert_ok(ph_graph_replay(g1, s2));
@@ -137,7 +137,7 @@ static void test_graph_record_stream(void **state)
     assert_ok(ph_memset(second, 0, 12, world.stream));
     assert_ok(ph_stream_synchronize(world.stream));
     assert_ok(ph_record_stream(first, s2));
-    assert_ok(t_gate_wait(&gate, s2));
+    assert_ok(t_gate_wait_guarded(&gate, s2));
     assert_ok(t_fill(&world, s2, first, 3, 1));
     ph_free(first, world.stream); /* waits for s2 */
     assert_ok(ph_graph_capture_begin(graph, s1, NULL));

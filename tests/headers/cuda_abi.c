@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/headers/cuda_abi.c: our declarations of NVIDIA's interfaces against the toolkit's headers: layouts,
- * numbers, handle types and the type of every function in cuda_symbols.def. It is compiled, never run; a
- * wrong declaration is a compile error. */
+ * numbers, handle types and the type of every function in cuda_symbols.def, and in what the tests have beside it. It is
+ * compiled, never run; a wrong declaration is a compile error. */
 #include <cuda.h>
 #include <stddef.h>
 
@@ -101,6 +101,7 @@ SAME_NUMBER(PH__CU_GET_PROC_LEGACY_STREAM, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
 SAME_NUMBER(PH__CU_CAPTURE_STATUS_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
 SAME_NUMBER(PH__CU_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 SAME_NUMBER(PH__CU_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+SAME_NUMBER(PH__CU_ADD_CAPTURE_DEPENDENCIES, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
 SAME_NUMBER(PH__CU_SET_CAPTURE_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 SAME_NUMBER(PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
@@ -324,6 +325,7 @@ SAME_TYPE(ph__cupti_callback, cupti_callback);
 #include <cudaTypedefs.h>
 
 #define PH__CU(name, version, need, parameters) SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
+#include "../fake/cuda_programs.def"
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
 SAME_TYPE(ph__cu_get_proc_fn, PFN_cuGetProcAddress_v12000);

@@ -431,6 +431,26 @@ static int exec_launch_capturing(scene *s)
     return drv->exec_launch(s->exec, s->stream);
 }
 
+static int add_root(ph__drv_node **out, scene *s)
+{
+    const struct add_args args = {.words = s->w.words, .scale = 1};
+    const ph__drv_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &args};
+    return drv->capture_root(out, s->stream, s->w.add, &launch);
+}
+
+static int root(scene *s)
+{
+    ph__drv_node *node;
+    return add_root(&node, s);
+}
+
+static int depend(scene *s)
+{
+    ph__drv_node *node;
+    int result = add_root(&node, s);
+    return result ? CONFUSED : drv->capture_depend(s->stream, node);
+}
+
 static int child(scene *s)
 {
     return drv->child(s->stream, s->template);
@@ -554,6 +574,8 @@ static const struct {
     [PH__RULE_EXEC_LAUNCH_OTHER] = {.call = exec_launch_other},
     [PH__RULE_EXEC_LAUNCH_CAPTURING] = {.call = exec_launch_capturing},
     [PH__RULE_CHILD] = {.call = child},
+    [PH__RULE_ROOT] = {.call = root},
+    [PH__RULE_DEPEND] = {.call = depend},
     [PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING] = {.call = exec_launch_legacy, .blocking = true},
     [PH__RULE_EXEC_UPLOAD_OTHER] = {.call = exec_upload_other},
     [PH__RULE_EXEC_UPDATE] = {.call = exec_update},

@@ -358,6 +358,23 @@ static ph_status replay_capturing(scene *s)
 {
     return ph_graph_replay(s->ready, s->capturing);
 }
+static ph_status no_values(uint64_t *values, void *user)
+{
+    (void)user;
+    values[0] = 0;
+    return PH_OK;
+}
+static ph_status cells_create(scene *s)
+{
+    uint64_t *cell;
+    const ph_cells_source source = {.count = 1, .values = no_values};
+    return ph_cells_create(&cell, s->capturing, &source);
+}
+static ph_status cells_require(scene *s)
+{
+    PH_TRY(cells_create(s));
+    return ph_cells_require(s->capturing);
+}
 static ph_status replay_legacy(scene *s)
 {
     return ph_graph_replay(s->ready, ph_device_default_stream(s->world.device));
@@ -451,6 +468,8 @@ static const struct row_call {
     {PH__RULE_EXEC_LAUNCH_OTHER, replay_other, false, false, 0},
     {PH__RULE_EXEC_LAUNCH_CAPTURING, replay_capturing, false, false, 1},
     {PH__RULE_CHILD, replay_capturing, false, false, 1},
+    {PH__RULE_ROOT, cells_create, false, false, 1},
+    {PH__RULE_DEPEND, cells_require, false, false, 1},
     {PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING, replay_legacy, true, false, 0},
     {PH__RULE_EXEC_UPDATE, update, false, false, 0},
     {PH__RULE_EXEC_ENABLE, set_enabled, false, false, 0},
@@ -625,6 +644,7 @@ static void exchanged_thread_mode(void **state)
 
 int main(void)
 {
+    t_hold_context();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_has_a_call),     cmocka_unit_test(same_thread_global),
         cmocka_unit_test(same_thread_thread_local), cmocka_unit_test(same_thread_relaxed),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/support.c: the shared helpers: asserts, the device under test, reading back, gates, the log. */
+/* tests/support/support.c: the shared helpers: asserts, the device under test, reading back, the log. */
 #include "support/support.h"
 #include "base/sync.h"
 #include "fake/fake_cuda.h"
@@ -202,25 +202,6 @@ void t_all(const int32_t *y, size_t n, int32_t value, ph_stream *stream)
     for (size_t i = 0; i < n; i++)
         assert_int_equal(host[i], value);
     free(host);
-}
-
-/* ---- gates ---- */
-void t_gate_body(void *gate)
-{
-    t_gate *g = gate;
-    while (!atomic_load(&g->open))
-        ph__futex_wait(&g->open, 0, -1);
-}
-
-ph_status t_gate_wait(t_gate *gate, ph_stream *stream)
-{
-    return ph_launch_host(stream, t_gate_body, gate);
-}
-
-void t_gate_open(t_gate *gate)
-{
-    atomic_store(&gate->open, 1);
-    ph__futex_wake(&gate->open, INT32_MAX);
 }
 
 /* ---- the log ---- */

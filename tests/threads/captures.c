@@ -319,7 +319,7 @@ static void destroyed_by_another_thread(void **state)
         ph_capture_options options = {.pool = d.pool};
         counted c = {d.kernel, target};
         assert_ok(ph_graph_capture(d.graph, d.stream, &options, launch_counted, &c));
-        assert_ok(t_gate_wait(&gate, d.stream));
+        assert_ok(t_gate_wait_guarded(&gate, d.stream));
         assert_ok(launch_counted(d.stream, &c));
         assert_ok(ph_graph_replay(d.graph, d.stream));
         assert_ok(ph_memset(d.block, 1, N, d.stream));

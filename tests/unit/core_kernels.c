@@ -212,6 +212,55 @@ static void test_dimensions_of_large_fills(void **state)
     }
 }
 
+/* ---- cells ---- */
+/* As the source has it: C tells it from uint64_t. */
+static unsigned long long written[PH__CELLS_MANY + 1];
+
+static _Alignas(16) unsigned char cell_args[sizeof(ph__drv_cells) + PH__CELLS_MANY * sizeof(ph__drv_cell)];
+
+static void launch_cells(unsigned room)
+{
+    for (threadIdx.x = 0; threadIdx.x < PH__CELLS_BLOCK; threadIdx.x++)
+        if (room == PH__CELLS_FEW) {
+            few_cells few;
+            memcpy(&few, cell_args, sizeof few);
+            ph_core_cells_8(few);
+        } else {
+            many_cells many;
+            memcpy(&many, cell_args, sizeof many);
+            ph_core_cells_60(many);
+        }
+}
+
+static void check_cells(unsigned room)
+{
+    assert_true(PH__CELLS_BLOCK >= room);
+    ph__drv_cells *args = (ph__drv_cells *)(void *)cell_args;
+    for (unsigned count = 0; count <= room; count++) {
+        args->count = count;
+        memset(written, 0xee, sizeof written);
+        for (unsigned i = 0; i < room; i++)
+            args->cells[i] = (ph__drv_cell){(uint64_t *)(void *)&written[(i * 7 + 1) % room],
+                                            UINT64_C(0x123456789abc0000) + i};
+        launch_cells(room);
+        unsigned changed = 0;
+        for (unsigned i = 0; i <= PH__CELLS_MANY; i++)
+            changed += written[i] != 0xeeeeeeeeeeeeeeeeULL;
+        assert_int_equal(changed, count);
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(written[(i * 7 + 1) % room], UINT64_C(0x123456789abc0000) + i);
+    }
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(few_cells), ph__cells_args_size(PH__CELLS_FEW));
+    assert_int_equal(sizeof(many_cells), ph__cells_args_size(PH__CELLS_MANY));
+    check_cells(PH__CELLS_FEW);
+    check_cells(PH__CELLS_MANY);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--print") == 0)
@@ -220,6 +269,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_dimensions_of_large_fills),
+        cmocka_unit_test(test_cells),
         cmocka_unit_test(test_committed_code),
     };
     return cmocka_run_group_tests_name("core_kernels", tests, NULL, NULL);

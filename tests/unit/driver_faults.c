@@ -161,6 +161,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(device_open(NULL, 0, NULL));
     CALL(device_info(NULL, NULL));
     CALL(device_synchronize(NULL));
+    CALL(context_push(NULL));
     CALL(stream_create(NULL, NULL, 0, 0));
     CALL(stream_synchronize(NULL));
     CALL(stream_query(NULL));
@@ -180,12 +181,15 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(pointer_info(NULL, NULL, NULL));
     CALL(kernel_create(NULL, NULL, NULL));
     CALL(kernel_wrap(NULL, NULL, NULL, NULL, NULL));
+    CALL(kernel_cells(NULL, NULL, 0));
     CALL(launch(NULL, NULL, NULL));
     CALL(copy(NULL, NULL));
     CALL(fill(NULL, NULL));
     CALL(host(NULL, NULL));
     CALL(copy_sync(NULL, NULL));
     CALL(child(NULL, NULL));
+    CALL(capture_root(NULL, NULL, NULL, NULL));
+    CALL(capture_depend(NULL, NULL));
     CALL(capture_begin(NULL, PH_CAPTURE_GLOBAL));
     CALL(capture_end(NULL, NULL));
     CALL(capture_get(NULL, NULL));
@@ -235,9 +239,9 @@ static void every_fallible_entry_is_wrapped(void **state)
     ph__driver_host.device_close(device);
     assert_int_equal(called, replaced);
     assert_int_equal(ph__driver_calls() - before, called);
-    /* name, describe, stream_default, thread_exchange_mode; what destroys; three native handles, kernel_keep, graph_disown
+    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; three native handles, kernel_keep, graph_disown
      * and two accounts of bytes */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 4 + 8 + 7);
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 8 + 7);
 }
 
 static void the_nth_call_fails_once(void **state)

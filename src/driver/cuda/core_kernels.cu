@@ -29,3 +29,29 @@ CORE_KERNEL void ph_core_fill(unsigned long long dst, unsigned value, unsigned v
     if (thread < bytes - tail)
         ((unsigned char *)dst)[tail + thread] = byte;
 }
+
+/* Write count words, each where its cell says: one block of at least as many threads. Their arguments are ph__drv_cells of driver.h, with
+ * room for so many. */
+typedef struct cell {
+    unsigned long long at, value;
+} cell;
+typedef struct few_cells {
+    unsigned long long count;
+    cell cells[8];
+} few_cells;
+typedef struct many_cells {
+    unsigned long long count;
+    cell cells[60];
+} many_cells;
+
+CORE_KERNEL void ph_core_cells_8(const few_cells few)
+{
+    if (threadIdx.x < few.count)
+        *(unsigned long long *)few.cells[threadIdx.x].at = few.cells[threadIdx.x].value;
+}
+
+CORE_KERNEL void ph_core_cells_60(const many_cells many)
+{
+    if (threadIdx.x < many.count)
+        *(unsigned long long *)many.cells[threadIdx.x].at = many.cells[threadIdx.x].value;
+}

@@ -74,6 +74,7 @@ static void discard(ph__cuda_capture *capture)
         return;
     ph__cuda_logs_end();
     ph__cuda_graph_destroy(capture->graph);
+    ph__vec_free(&capture->roots);
     ph__free(capture);
 }
 

@@ -14,8 +14,18 @@ enum {
 
 typedef struct ph__cuda_core {
     ph__cu_module module;
-    ph__cu_function fill;
+    ph__cu_function fill, few_cells, many_cells;
 } ph__cuda_core;
+
+static int find(ph__cuda_core *core)
+{
+    int result = ph__cu.ModuleGetFunction(&core->fill, core->module, "ph_core_fill");
+    if (result == PH__R_OK)
+        result = ph__cu.ModuleGetFunction(&core->few_cells, core->module, "ph_core_cells_8");
+    if (result == PH__R_OK)
+        result = ph__cu.ModuleGetFunction(&core->many_cells, core->module, "ph_core_cells_60");
+    return result;
+}
 
 /* Legal in a capture, as loading a user's kernel is. */
 static int load(ph__cuda_core *core, const ph__drv_device *device)
@@ -25,7 +35,7 @@ static int load(ph__cuda_core *core, const ph__drv_device *device)
     if (result == PH__R_OK) {
         result = ph__cu.ModuleLoadDataEx(&core->module, ph__core_kernels_ptx, 0, NULL, NULL);
         if (result == PH__R_OK) {
-            result = ph__cu.ModuleGetFunction(&core->fill, core->module, "ph_core_fill");
+            result = find(core);
             if (result != PH__R_OK)
                 (void)ph__cu.ModuleUnload(core->module);
         }
@@ -55,12 +65,27 @@ static int make(ph__cuda_core **out, ph__drv_device *device)
     return result;
 }
 
+static int get(ph__cuda_core **out, ph__drv_device *device)
+{
+    *out = atomic_load_explicit(&device->core, memory_order_acquire);
+    return *out ? PH__R_OK : make(out, device);
+}
+
 int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device)
 {
-    ph__cuda_core *core = atomic_load_explicit(&device->core, memory_order_acquire);
-    int result = core ? PH__R_OK : make(&core, device);
+    ph__cuda_core *core;
+    int result = get(&core, device);
     if (result == PH__R_OK)
         *out = core->fill;
+    return result;
+}
+
+int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned room)
+{
+    ph__cuda_core *core;
+    int result = get(&core, device);
+    if (result == PH__R_OK)
+        *out = room == PH__CELLS_FEW ? core->few_cells : core->many_cells;
     return result;
 }
 
@@ -69,8 +94,8 @@ int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device)
  * memset nodes. */
 void ph__cuda_core_load(ph__drv_device *device)
 {
-    ph__cu_function unused;
-    if (ph__cuda_core_fill(&unused, device) == PH__R_OK)
+    ph__cuda_core *unused;
+    if (get(&unused, device) == PH__R_OK)
         return;
     ph__driver_clear_reason();
     ph__log(PH_LOG_INFO,

@@ -46,7 +46,7 @@ static int require(const ph__drv_device *device, int which, const char *what)
 
 static int read_properties(ph__drv_device *device)
 {
-    int major, minor, shared;
+    int major, minor, shared, processors;
     int result = require(device, PH__CU_ATTRIBUTE_UNIFIED_ADDRESSING, "unified addressing");
     if (result == PH__R_OK)
         result = require(device, PH__CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
@@ -57,10 +57,13 @@ static int read_properties(ph__drv_device *device)
         result = attribute(&minor, device, PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     if (result == PH__R_OK)
         result = attribute(&shared, device, PH__CU_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    if (result == PH__R_OK)
+        result = attribute(&processors, device, PH__CU_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     if (result != PH__R_OK)
         return result;
     device->capability = major * 10 + minor;
     device->shared_limit = (size_t)shared;
+    device->processors = (uint32_t)processors;
     const ph__cu_allocation what = ph__cuda_allocation(device);
     return ph__cu.MemGetAllocationGranularity(&device->granularity, &what, PH__CU_GRANULARITY_MINIMUM);
 }
@@ -167,19 +170,19 @@ void ph__cuda_device_close(ph__drv_device *device)
 static int describe_gpu(char description[128], const ph__drv_device *device)
 {
     char name[64] = "";
-    int processors;
     int result = ph__cu.DeviceGetName(name, sizeof name, device->number);
     if (result == PH__R_OK)
-        result = attribute(&processors, device, PH__CU_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    if (result == PH__R_OK)
-        (void)snprintf(description, 128, "%.63s, compute capability %d.%d, %d multiprocessors", name,
-                       device->capability / 10, device->capability % 10, processors);
+        (void)snprintf(description, 128, "%.63s, compute capability %d.%d, %u multiprocessors", name,
+                       device->capability / 10, device->capability % 10, (unsigned)device->processors);
     return result;
 }
 
 int ph__cuda_device_info(ph__drv_device_info *out, ph__drv_device *device)
 {
-    ph__drv_device_info info = {.segment_granularity = device->granularity};
+    ph__drv_device_info info = {.segment_granularity = device->granularity,
+                                .multiprocessors = device->processors,
+                                .compute_capability = (uint32_t)device->capability,
+                                .shared_bytes_per_block_max = device->shared_limit};
     size_t free_bytes = 0, total_bytes = 0;
     ph__cuda_scope scope;
     int result = describe_gpu(info.description, device);
@@ -197,6 +200,18 @@ int ph__cuda_device_info(ph__drv_device_info *out, ph__drv_device *device)
     info.memory_total = total_bytes;
     *out = info;
     return PH__R_OK;
+}
+
+int ph__cuda_context_push(ph__drv_device *device)
+{
+    return ph__cu.CtxPushCurrent(device->context);
+}
+
+void ph__cuda_context_pop(ph__drv_device *device)
+{
+    ph__cu_context mine;
+    (void)device;
+    (void)ph__cu.CtxPopCurrent(&mine);
 }
 
 int ph__cuda_device_synchronize(ph__drv_device *device)

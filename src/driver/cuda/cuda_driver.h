@@ -45,6 +45,7 @@ struct ph__drv_device {
     ph__drv_stream legacy;
     ph__cu_stream upload; /* non-blocking: executables are uploaded over it */
     int capability;       /* 90 for 9.0 */
+    uint32_t processors;
     size_t granularity;
     size_t shared_limit; /* dynamic shared memory that a block can opt into */
     /* Around whatever reads or changes a capture, while captures are open: what the driver lends of a stream's place in
@@ -156,8 +157,9 @@ typedef struct ph__cuda_fill_args {
 enum {
     PH__CUDA_FILL_LIMIT = 4096
 }; /* bytes up to which a captured fill is a kernel: docs/cuda.md says why */
-/* The function, loaded at the first use; its launch dimensions, three each. */
+/* The functions, loaded at the first use: that which fills, and those which write cells. */
 int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device);
+int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned room);
 /* When the device opens. */
 void ph__cuda_core_load(ph__drv_device *device);
 /* Without loading: NULL when that failed. */
@@ -243,7 +245,8 @@ struct ph__drv_exec {
 struct ph__cuda_capture {
     uint64_t id;
     ph__drv_stream *origin;
-    ph__drv_graph *graph; /* what is known of it so far */
+    ph__drv_graph *graph;       /* what is known of it so far */
+    PH__VEC(ph__cu_node) roots; /* that write cells; under the order */
 };
 /* Keeps other calls of this library from moving the stream's place in a capture until leave: around GetCaptureInfo and what it lends, and
  * around calls that change it. Cheap, and nothing at all while no capture is open. Nothing that blocks may stand inside. */
@@ -261,6 +264,9 @@ static inline void ph__cuda_order_leave(ph__drv_stream *stream, bool entered)
 }
 /* The capture of that id, of those that began here, or NULL. */
 ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uint64_t id);
+
+/* Under the order: whether the stream's next node depends on a root of its capture. */
+bool ph__cuda_follows_root(ph__drv_stream *stream);
 
 /* ---- cuda_note.c ---- around the submission of one node's work by this library, so that its node need not be read back later. begin
  * looks whether the stream is capturing; end keeps `node`'s info (dependencies apart) and the bytes of its arguments. What cannot be kept
@@ -302,6 +308,7 @@ void ph__cuda_logs_end(void);
 #define PH__CUDA_ENTRIES(X)                                                                                  \
     X(describe)                                                                                              \
     X(device_open) X(device_close) X(device_info) X(device_synchronize) X(thread_exchange_mode)              \
+        X(context_push) X(context_pop) X(kernel_cells) X(capture_root) X(capture_depend)                     \
         X(stream_default) X(stream_create) X(stream_destroy) X(stream_synchronize) X(stream_query)           \
             X(stream_wait_event) X(stream_wrap) X(stream_ordinal) X(stream_native) X(event_create)           \
                 X(event_destroy) X(event_record) X(event_query) X(event_synchronize) X(event_elapsed)        \

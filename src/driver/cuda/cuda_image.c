@@ -121,6 +121,7 @@ int ph__cuda_image_of(ph__cuda_image *out, const ph_kernel_source *source, int c
         return copy_image(out, source->cuda_image, source->cuda_image_bytes);
     if (source->cuda)
         return ph__cuda_nvrtc_compile(out, source, capability);
-    ph__driver_set_reason("it has no cuda form");
+    ph__driver_set_reason(
+        "set ph_kernel_source.cuda to its text in CUDA C, or cuda_image to PTX, cubin or fatbin bytes");
     return PH__R_NOT_SUPPORTED;
 }

@@ -248,6 +248,20 @@ int ph__cuda_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *nat
     return PH__R_OK;
 }
 
+int ph__cuda_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned room)
+{
+    ph__cu_function function;
+    ph__cuda_scope scope;
+    int result = ph__cuda_core_cells(&function, device, room);
+    if (result == PH__R_OK)
+        result = ph__cuda_enter(&scope, device);
+    if (result == PH__R_OK) {
+        result = wrap(out, device, function);
+        ph__cuda_leave(&scope);
+    }
+    return result;
+}
+
 /* ---- shared memory ---- */
 
 /* Under the device's lock: two launches that both need more must not lower it for one another. The user may have raised it. */

@@ -84,6 +84,8 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
     bool programmatic = launch->programmatic && stream->device->capability >= 90;
     ph__cuda_note note;
     ph__cuda_note_begin(&note, stream);
+    if (programmatic && note.capturing && ph__cuda_follows_root(stream))
+        programmatic = false;
     int result = programmatic ? launch_programmatic(stream, kernel->function, launch, bytes ? extra : NULL)
                               : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
     if (note.capturing && launch->capture_id)

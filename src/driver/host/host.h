@@ -192,6 +192,7 @@ struct ph__host_kernel {
     char *name;
     ph_host_kernel_fn fn;
     size_t args_size;
+    bool brief; /* ph_kernel_source.host_brief */
 };
 void ph__host_kernel_retain(ph__host_kernel *kernel);
 void ph__host_kernel_release(
@@ -204,6 +205,9 @@ void ph__host_event_set_marker(ph__host_event *event, ph__host_marker *marker);
 ph__host_marker *
 ph__host_event_marker(ph__host_event *event); /* retained for the caller; NULL: never recorded */
 
+enum {
+    PH__HOST_SHARED_BYTES = 232448 /* that a block can have, as on an H200 */
+};
 /* CUDA's limits: 0 or 1, with a reason. */
 int ph__host_check_launch(const ph__host_kernel *kernel, const ph__drv_launch *launch);
 /* Runs all blocks of a grid: on the calling thread, helped by the workers when it proves long; under chaos in
@@ -298,6 +302,7 @@ int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *device, const p
 void ph__host_kernel_destroy(ph__drv_kernel *kernel);
 int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
                          const char **name);
+int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned room);
 void ph__host_kernel_keep(ph__drv_kernel *kernel);
 int ph__host_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
 int ph__host_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy);
@@ -305,6 +310,11 @@ int ph__host_fill(ph__drv_stream *stream, const ph__drv_memset *fill);
 int ph__host_host(ph__drv_stream *stream, const ph__drv_host *host);
 int ph__host_copy_sync(ph__drv_device *device, const ph__drv_memcpy *copy);
 int ph__host_child(ph__drv_stream *stream, ph__drv_graph *graph);
+int ph__host_capture_root(ph__drv_node **out, ph__drv_stream *stream, ph__drv_kernel *kernel,
+                          const ph__drv_launch *launch);
+int ph__host_capture_depend(ph__drv_stream *stream, ph__drv_node *node);
+int ph__host_context_push(ph__drv_device *device);
+void ph__host_context_pop(ph__drv_device *device);
 int ph__host_thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode);
 int ph__host_capture_begin(ph__drv_stream *stream, ph_capture_mode mode);
 int ph__host_capture_end(ph__drv_graph **graph, ph__drv_stream *stream);

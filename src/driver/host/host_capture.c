@@ -283,7 +283,7 @@ static int record(ph__host_stream *stream, const ph__host_work *work)
     return record_in(stream, work, NULL);
 }
 
-int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch)
+static ph__host_work work_of(ph__host_kernel *kernel, const ph__drv_launch *launch)
 {
     ph__host_work work = {.kind = PH_NODE_KERNEL,
                           .kernel = kernel,
@@ -292,8 +292,68 @@ int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, con
                           .args_size = kernel->args_size};
     memcpy(work.grid, launch->grid, sizeof work.grid);
     memcpy(work.block, launch->block, sizeof work.block);
+    return work;
+}
+
+int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch)
+{
+    ph__host_work work = work_of(kernel, launch);
     return record_in(stream, &work, launch->capture_id);
 }
+
+/* ---- roots ---- */
+
+static int check_active(const ph__host_capture *capture)
+{
+    if (!capture)
+        return PH__R_ILLEGAL_STATE;
+    return capture->killed ? ph__host_capture_dead(capture) : PH__R_OK;
+}
+
+int ph__host_capture_root(ph__drv_node **out, ph__drv_stream *handle, ph__drv_kernel *kernel_handle,
+                          const ph__drv_launch *launch)
+{
+    static const ph__host_node_set none;
+    ph__host_stream *stream = (ph__host_stream *)handle;
+    ph__host_kernel *kernel = (ph__host_kernel *)kernel_handle;
+    if (kernel->device != stream->device)
+        return PH__R_INVALID_HANDLE;
+    int result = ph__host_check_launch(kernel, launch);
+    if (result)
+        return result;
+    ph__host_work work = work_of(kernel, launch);
+    pthread_mutex_lock(&stream->device->capture_lock);
+    result = check_active(stream->capture);
+    if (!result) {
+        ph__host_node *node = ph__host_graph_add(stream->capture->graph, &work, &none);
+        if (node)
+            *out = node->self;
+        else
+            result = PH__R_OUT_OF_MEMORY;
+    }
+    pthread_mutex_unlock(&stream->device->capture_lock);
+    return result;
+}
+
+int ph__host_capture_depend(ph__drv_stream *handle, ph__drv_node *node_handle)
+{
+    ph__host_stream *stream = (ph__host_stream *)handle;
+    ph__host_node *node = ph__host_node_of(node_handle);
+    pthread_mutex_lock(&stream->device->capture_lock);
+    ph__host_capture *capture = stream->capture;
+    int result = check_active(capture);
+    if (!result && node->graph != capture->graph)
+        result = PH__R_INVALID_VALUE;
+    if (!result) {
+        const ph__host_node_set root = ph__host_set_of(node);
+        if (!ph__host_set_unite(capture->graph, &stream->terminals, &root))
+            result = PH__R_OUT_OF_MEMORY;
+    }
+    pthread_mutex_unlock(&stream->device->capture_lock);
+    return result;
+}
+
+/* ---- other nodes ---- */
 
 static bool on_device(ph__host_device *device, const void *address)
 {

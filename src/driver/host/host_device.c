@@ -149,7 +149,9 @@ int ph__host_device_info(ph__drv_device_info *out, ph__drv_device *handle)
                                 .threads = device->options.threads,
                                 .priority_lowest = 0,
                                 .priority_highest = PRIORITY_HIGHEST,
-                                .segment_granularity = SEGMENT_GRANULARITY};
+                                .segment_granularity = SEGMENT_GRANULARITY,
+                                .multiprocessors = device->options.threads,
+                                .shared_bytes_per_block_max = PH__HOST_SHARED_BYTES};
     processor_name(info.description, sizeof info.description);
     pthread_mutex_lock(&device->memory_lock);
     info.memory_free = info.memory_total - device->memory_used;

@@ -11,6 +11,22 @@ enum {
  * between looks at the clock. */
 static const double WORTH_AWAKE_NS = 50e3, WORTH_ASLEEP_NS = 150e3, PIECE_NS = 20e3;
 
+/* What the core's kernels on a GPU do with a thread for each cell. */
+static void write_cells(const ph_block_range *range, const void *args)
+{
+    const ph__drv_cells *cells = args;
+    for (uint64_t i = 0; range->begin == 0 && i < cells->count; i++)
+        *cells->cells[i].at = cells->cells[i].value;
+}
+
+int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned room)
+{
+    const ph_kernel_source source = {.name = room == PH__CELLS_FEW ? "ph_core_cells_8" : "ph_core_cells_60",
+                                     .host = write_cells,
+                                     .args_size = ph__cells_args_size(room)};
+    return ph__host_kernel_create(out, device, &source);
+}
+
 int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle, const ph_kernel_source *source)
 {
     ph__host_device *device = (ph__host_device *)handle;
@@ -18,7 +34,7 @@ int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle, const p
     if (result)
         return result;
     if (!source->host) {
-        ph__driver_set_reason("kernel %s has no host form", source->name ? source->name : "(unnamed)");
+        ph__driver_set_reason("set ph_kernel_source.host to a C function that runs blocks of it");
         return PH__R_NOT_SUPPORTED;
     }
     ph__host_kernel *kernel = ph__alloc(sizeof *kernel);
@@ -34,6 +50,7 @@ int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle, const p
     kernel->name = name;
     kernel->fn = source->host;
     kernel->args_size = source->args_size;
+    kernel->brief = source->host_brief;
     atomic_fetch_add(&device->live_handles, 1);
     *out = (ph__drv_kernel *)kernel;
     return 0;
@@ -102,9 +119,9 @@ int ph__host_check_launch(const ph__host_kernel *kernel, const ph__drv_launch *l
                               (unsigned long long)threads);
         return PH__R_INVALID_VALUE;
     }
-    if (launch->shared_bytes > 232448) {
-        ph__driver_set_reason("%s: %zu bytes of shared memory; at most 232448", kernel->name,
-                              launch->shared_bytes);
+    if (launch->shared_bytes > PH__HOST_SHARED_BYTES) {
+        ph__driver_set_reason("%s: %zu bytes of shared memory; at most %d", kernel->name,
+                              launch->shared_bytes, PH__HOST_SHARED_BYTES);
         return PH__R_INVALID_VALUE;
     }
     if (kernel->args_size > 0 && !launch->args) {

@@ -37,6 +37,18 @@ int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *nat
     return none("functions");
 }
 
+int ph__host_context_push(ph__drv_device *device)
+{
+    (void)device;
+    ph__driver_set_reason("the host device has no context");
+    return PH__R_NOT_SUPPORTED;
+}
+
+void ph__host_context_pop(ph__drv_device *device)
+{
+    (void)device;
+}
+
 int ph__host_graph_import(ph__drv_graph **out, ph__drv_device *device, void *native)
 {
     (void)out;

@@ -132,20 +132,52 @@ static int apply_rule(ph__host_stream *stream, ph__rule other, ph__rule legacy_b
                              : ph__host_rule(stream->device, other);
 }
 
-int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle, const ph__drv_launch *launch)
+/* ---- brief kernels ---- run by the caller when the stream is idle: nothing that they must come behind is left then, as
+ * waits for other streams are commands of the queue. Never on the legacy stream, where a lock of the layer above is held. */
+enum {
+    BRIEF_BLOCKS = 4,
+    MOST_ARGS = 4096,
+    ARGS_ALIGNMENT = 16
+};
+
+static bool is_brief(const ph__host_stream *stream, const ph__host_kernel *kernel,
+                     const ph__drv_launch *launch)
 {
-    ph__host_stream *stream = (ph__host_stream *)handle;
-    ph__host_kernel *kernel = (ph__host_kernel *)kernel_handle;
-    if (kernel->device != stream->device)
-        return PH__R_INVALID_HANDLE;
-    int result = ph__host_check_launch(kernel, launch);
-    if (result)
-        return result;
-    if (is_capturing(stream))
-        return ph__host_record_kernel(stream, kernel, launch);
-    result = apply_rule(stream, PH__RULE_LAUNCH_OTHER, PH__RULE_LAUNCH_LEGACY_BLOCKING);
-    if (!result)
-        result = ph__host_stream_enter(stream);
+    return kernel->brief && !stream->is_legacy && kernel->args_size <= MOST_ARGS &&
+           (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] <= BRIEF_BLOCKS;
+}
+
+/* The owner of the stream's turn: whether there is so much shared memory. */
+static bool has_scratch(const ph__host_stream *stream, size_t bytes)
+{
+    return bytes == 0 || ph__host_stream_scratch(stream).stride >= bytes;
+}
+
+static bool run_brief(ph__host_stream *stream, const ph__host_kernel *kernel, const ph__drv_launch *launch)
+{
+    _Alignas(ARGS_ALIGNMENT) unsigned char aligned[MOST_ARGS];
+    const void *args = launch->args;
+    if (!ph__host_stream_try_inline(stream))
+        return false;
+    if (!has_scratch(stream, launch->shared_bytes)) {
+        ph__host_stream_leave_inline(stream);
+        return false;
+    }
+    if ((uintptr_t)args % ARGS_ALIGNMENT != 0)
+        args = memcpy(aligned, args, kernel->args_size);
+    ph_block_range range = {.begin = 0,
+                            .end = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
+                            .shared = launch->shared_bytes ? ph__host_stream_scratch(stream).at : NULL};
+    memcpy(range.grid, launch->grid, sizeof range.grid);
+    memcpy(range.block, launch->block, sizeof range.block);
+    kernel->fn(&range, args);
+    ph__host_stream_leave_inline(stream);
+    return true;
+}
+
+static int queue_launch(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch)
+{
+    int result = ph__host_stream_enter(stream);
     if (!result)
         result = ph__host_stream_reserve_scratch(stream, launch->shared_bytes);
     if (result)
@@ -167,6 +199,28 @@ int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle, const
     ph__host_kernel_retain(kernel);
     ph__host_stream_submit(stream, &fresh->command);
     return 0;
+}
+
+int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle, const ph__drv_launch *launch)
+{
+    ph__host_stream *stream = (ph__host_stream *)handle;
+    ph__host_kernel *kernel = (ph__host_kernel *)kernel_handle;
+    if (kernel->device != stream->device)
+        return PH__R_INVALID_HANDLE;
+    int result = ph__host_check_launch(kernel, launch);
+    if (result)
+        return result;
+    if (is_capturing(stream))
+        return ph__host_record_kernel(stream, kernel, launch);
+    result = apply_rule(stream, PH__RULE_LAUNCH_OTHER, PH__RULE_LAUNCH_LEGACY_BLOCKING);
+    if (result)
+        return result;
+    if (is_brief(stream, kernel, launch)) {
+        result = ph__host_stream_order(stream);
+        if (result || run_brief(stream, kernel, launch))
+            return result;
+    }
+    return queue_launch(stream, kernel, launch);
 }
 
 static int check_copy(const ph__drv_memcpy *copy)

@@ -82,6 +82,12 @@ has_library()
     pkg-config --exists "$1"
 }
 
+# Loaded at run time, so only the loader can say.
+has_blas()
+{
+    PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libopenblas\.so\.0'
+}
+
 has_cmake()
 {
     cmake_version=$(cmake --version | sed -n '1s/^[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
@@ -120,6 +126,7 @@ need_test()
     need_build
     need_cxx
     need libcmocka-dev has_library cmocka
+    need libopenblas0-pthread has_blas
 }
 
 need_valgrind()
@@ -457,14 +464,16 @@ do_test_gpu()
     run_tests gpu "$@"
 }
 
-# PyTorch's side of a comparison runs right behind ours.
+# run_torch SCRIPT [ARGS]: PyTorch's side of a comparison, right behind ours.
 run_torch()
 {
-    say "running torch_replay.py"
+    script=$1
+    shift
+    say "running $script"
     torch=0
-    python3 "$root/bench/torch_replay.py" "$@" </dev/null || torch=$?
-    [ "$torch" -ne 77 ] || say "PyTorch's replay is not in this run: see the line above"
-    [ "$torch" -eq 0 ] || [ "$torch" -eq 77 ] || failed="$failed torch_replay.py"
+    python3 "$root/bench/$script" "$@" </dev/null || torch=$?
+    [ "$torch" -ne 77 ] || say "PyTorch's side is not in this run: see the line above"
+    [ "$torch" -eq 0 ] || [ "$torch" -eq 77 ] || failed="$failed $script"
 }
 
 do_bench_gpu()
@@ -481,14 +490,21 @@ do_bench_gpu()
     build release benchmarks-gpu
     failed=
     ran=
+    nn=
+    PH_BENCH_DEVICE=cuda
+    export PH_BENCH_DEVICE
     while IFS= read -r program; do
         name=${program##*/bench_}
         [ -z "$only" ] || [ "$name" = "$only" ] || continue
         ran=yes
         say "running $name"
         "$program" "$@" </dev/null || failed="$failed $name"
-        [ "$name" != cuda_replay ] || run_torch "$@"
+        case $name in
+        cuda_replay) run_torch torch_replay.py "$@" ;;
+        nn_*) nn=yes ;;
+        esac
     done <"$root/build/release/benchmarks-gpu.txt"
+    [ -z "$nn" ] || run_torch torch_nn.py "$@"
     [ -n "$ran" ] || die "bench-gpu: there is no benchmark${only:+ called $only}"
     [ -z "$failed" ] || die "failed:$failed"
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-# What is installed, and how other projects find it: a CMake package and phonograph.pc, both relocatable.
+# What is installed, and how other projects find it: a CMake package, phonograph.pc and phonograph_nn.pc, all relocatable.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phonograph)
 
-install(TARGETS phonograph phonograph_static EXPORT phonograph-targets
+set_target_properties(phonograph_nn PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS phonograph phonograph_static phonograph_nn phonograph_nn_static EXPORT phonograph-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/phonograph DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 # Headers name pages of docs/, and pages link to one another: they keep their folder.
@@ -32,5 +33,7 @@ foreach(kind PREFIX LIBDIR INCLUDEDIR)
     endif()
     cmake_path(RELATIVE_PATH target BASE_DIRECTORY ${pc_dir} OUTPUT_VARIABLE pc_to_${kind})
 endforeach()
-configure_file(cmake/phonograph.pc.in phonograph.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/phonograph.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name phonograph phonograph_nn)
+    configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

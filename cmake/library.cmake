@@ -1,27 +1,61 @@
 # SPDX-License-Identifier: MIT
-# One set of objects, two libraries: phonograph::phonograph (shared) and phonograph::static.
-file(GLOB library_sources CONFIGURE_DEPENDS src/*/*.c src/driver/*/*.c)
-add_library(phonograph_objects OBJECT ${library_sources})
-set_target_properties(phonograph_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_include_directories(phonograph_objects PRIVATE include src)
-target_link_libraries(phonograph_objects PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+# Two libraries, each of one set of objects, shared and static:
+#   phonograph::phonograph, phonograph::static         capture and replay; libc, pthreads and libdl alone
+#   phonograph::nn, phonograph::nn_static              tensors and modules, over the first one's public headers
+set(PH_NN_HEADERS tensor tape operators random module optimizer tensor_file dlpack nn)
 
-add_library(phonograph SHARED $<TARGET_OBJECTS:phonograph_objects>)
-add_library(phonograph_static STATIC $<TARGET_OBJECTS:phonograph_objects>)
+# ph_add_library(TARGET OUTPUT_NAME SOURCES...): TARGET (shared), TARGET_static, TARGET_objects.
+function(ph_add_library target output)
+    add_library(${target}_objects OBJECT ${ARGN})
+    set_target_properties(${target}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_include_directories(${target}_objects PRIVATE include src)
+    target_link_libraries(${target}_objects PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+
+    add_library(${target} SHARED $<TARGET_OBJECTS:${target}_objects>)
+    add_library(${target}_static STATIC $<TARGET_OBJECTS:${target}_objects>)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${output} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+    set_target_properties(${target}_static PROPERTIES
+        OUTPUT_NAME ${output} ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+    if(NOT PH_SANITIZE)
+        target_link_options(${target} PRIVATE -Wl,--no-undefined)
+    endif()
+    foreach(library ${target} ${target}_static)
+        target_include_directories(${library} INTERFACE
+            $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    endforeach()
+    target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+    target_link_libraries(${target}_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()
+
+file(GLOB library_sources CONFIGURE_DEPENDS src/*/*.c src/driver/*/*.c)
+list(FILTER library_sources EXCLUDE REGEX "/src/(tensor|nn)/")
+ph_add_library(phonograph phonograph ${library_sources})
+set_target_properties(phonograph_static PROPERTIES EXPORT_NAME static)
 add_library(phonograph::phonograph ALIAS phonograph)
 add_library(phonograph::static ALIAS phonograph_static)
-set_target_properties(phonograph PROPERTIES
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-set_target_properties(phonograph_static PROPERTIES
-    OUTPUT_NAME phonograph EXPORT_NAME static
-    ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-if(NOT PH_SANITIZE)
-    target_link_options(phonograph PRIVATE -Wl,--no-undefined)
-endif()
-foreach(library phonograph phonograph_static)
-    target_include_directories(${library} INTERFACE
-        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-endforeach()
-target_link_libraries(phonograph PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-target_link_libraries(phonograph_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+
+file(GLOB nn_sources CONFIGURE_DEPENDS src/tensor/*.c src/nn/*.c)
+ph_add_library(phonograph_nn phonograph_nn ${nn_sources})
+set_target_properties(phonograph_nn PROPERTIES EXPORT_NAME nn)
+set_target_properties(phonograph_nn_static PROPERTIES EXPORT_NAME nn_static)
+add_library(phonograph::nn ALIAS phonograph_nn)
+add_library(phonograph::nn_static ALIAS phonograph_nn_static)
+# The same bits wherever it is compiled; nobody looks at errno or the flags of floating point, so that loops can become vectors.
+# Loops over elements want more of the optimiser than what gives its speed to the rest.
+target_compile_options(phonograph_nn_objects PRIVATE -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:Release>:-O3>)
+# Sums of products, whose rounding nobody is promised: with fused instructions where the processor has them.
+set_source_files_properties(src/tensor/products_plain.c src/tensor/elementwise_cores.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
+target_link_libraries(phonograph_nn PUBLIC phonograph PRIVATE m)
+target_link_libraries(phonograph_nn_static PUBLIC phonograph_static m)
+# The shared one has a copy of its own of the containers, which no header exports; the static one finds them in the other library.
+set(nn_base alloc fail file json line map sync text text_file vec)
+list(TRANSFORM nn_base PREPEND src/base/)
+list(TRANSFORM nn_base APPEND .c)
+target_sources(phonograph_nn PRIVATE ${nn_base})
+target_include_directories(phonograph_nn PRIVATE src)
+# Kernels for GPUs are text, embedded as it stands.
+file(GLOB nn_texts CONFIGURE_DEPENDS src/tensor/cuda/*.cu)
+set_source_files_properties(src/tensor/texts.c PROPERTIES
+    OBJECT_DEPENDS "${nn_texts}" COMPILE_DEFINITIONS PH__TEXT_DIR="${PROJECT_SOURCE_DIR}/src/tensor/cuda")

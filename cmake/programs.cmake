@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The command and the examples. They see include/ alone, as a user's program does: a private header does not compile here.
-set(installable_targets phonograph phonograph_static)
+set(installable_targets phonograph phonograph_static phonograph_nn phonograph_nn_static)
 
 file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.c)
 if(cli_sources)
@@ -14,7 +14,8 @@ endif()
 add_custom_target(installable DEPENDS ${installable_targets})
 
 # Every folder of examples/ that holds C files is one program of that name.
-set(example_libraries_digits PkgConfig::ZLIB)
+set(example_libraries_digits PkgConfig::ZLIB phonograph::nn)
+set(example_libraries_gpt phonograph::nn)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.c)
 set(examples)
 foreach(source ${example_sources})
@@ -52,6 +53,8 @@ foreach(name ${examples})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
     target_link_libraries(${name} PRIVATE phonograph::phonograph ${example_libraries_${name}} m)
 endforeach()
+# What it reads when nothing is named.
+target_compile_definitions(gpt PRIVATE GPT_TEXT="${PROJECT_SOURCE_DIR}")
 if(TARGET existing_cuda)
     target_include_directories(existing_cuda SYSTEM PRIVATE ${PH_CUDA_INCLUDE})
 endif()

@@ -10,12 +10,15 @@ include(CTest)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
 # Those that run on any device: whole groups, and single tests.
-set(PH_ANY_DEVICE_GROUPS chaos device fault graph memory rules threads torch)
+set(PH_ANY_DEVICE_GROUPS chaos device fault graph memory rules tensor nn threads torch)
 set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
+# Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
+set(PH_NN_GROUPS tensor nn)
+set(PH_NN_TESTS fuzz.tensor_files)
 # Those of the CUDA driver: not on the host device.
 set(PH_CUDA_GROUPS cuda)
 # Of those groups, what touches no device; and what one of the two cannot run.
-set(PH_NO_DEVICE_TESTS graph.states_page rules.document)
+set(PH_NO_DEVICE_TESTS graph.states_page rules.document tensor.texts)
 set(PH_NOT_ON_FAKE cli.digits cli.examples) # programs that do not tell the fake their kernels
 set(PH_NOT_ON_GPU)
 set(PH_ON_GPU_ALONE cuda.illegal_address cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
@@ -62,6 +65,8 @@ file(GLOB fake_cuda_sources CONFIGURE_DEPENDS tests/fake/cuda_*.c)
 file(GLOB fake_nvrtc_sources CONFIGURE_DEPENDS tests/fake/nvrtc_*.c)
 ph_add_fake(libcuda.so.1 ${fake_cuda_sources})
 ph_add_fake(libnvrtc.so.13 ${fake_nvrtc_sources})
+file(GLOB fake_cublaslt_sources CONFIGURE_DEPENDS tests/fake/cublaslt_*.c)
+ph_add_fake(libcublasLt.so.13 ${fake_cublaslt_sources})
 
 # ---- Programs ----
 # What compute-sanitizer reports of its own accord is wrong accesses of kernels and device memory that was not given back. Driver calls that
@@ -83,7 +88,7 @@ function(ph_add_fake_test name target)
     add_test(NAME ${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
     set_tests_properties(${name} PROPERTIES LABELS fake
         ENVIRONMENT "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/fake;${ARGN}"
-        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:")
+        ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:")
 endfunction()
 
 # One at a time: they look at how much memory the GPU has left. Their time is CTest's --timeout.
@@ -119,7 +124,7 @@ function(ph_add_device_tests name target)
 endfunction()
 
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/*.c)
-list(FILTER test_sources EXCLUDE REGEX "/tests/(support|install|headers|fake|fuzz-corpora)/")
+list(FILTER test_sources EXCLUDE REGEX "/tests/(support|install|headers|fake|fuzz-corpora|oracle)/")
 foreach(source ${test_sources})
     cmake_path(GET source STEM name)
     cmake_path(GET source PARENT_PATH folder)
@@ -131,6 +136,9 @@ foreach(source ${test_sources})
     target_include_directories(${target} PRIVATE src tests)
     target_compile_definitions(${target} PRIVATE ${test_definitions})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:test_support> phonograph::static PkgConfig::CMOCKA m)
+    if(group IN_LIST PH_NN_GROUPS OR "${group}.${name}" IN_LIST PH_NN_TESTS)
+        target_link_libraries(${target} PRIVATE phonograph::nn_static)
+    endif()
     if(NOT group IN_LIST PH_CUDA_GROUPS)
         add_test(NAME ${group}.${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
     endif()
@@ -142,11 +150,25 @@ foreach(source ${test_sources})
     endif()
 endforeach()
 
+# ---- What oracle.py holds against PyTorch, where there is one; that it runs is tested here ----
+add_executable(oracle tests/oracle/oracle.c)
+target_include_directories(oracle PRIVATE src)
+target_link_libraries(oracle PRIVATE phonograph::nn)
+add_test(NAME oracle.runs COMMAND oracle host ${PROJECT_BINARY_DIR}/oracle.safetensors)
+
 # ---- The main job: the command line that `./build.sh demo` runs ----
 if(TARGET digits AND NOT PH_VALGRIND)
     add_test(NAME examples.digits COMMAND digits
         --data ${PROJECT_SOURCE_DIR}/examples/digits/data/digits.csv.gz
         --report ${PROJECT_BINARY_DIR}/digits-report.html)
+    add_test(NAME examples.digits_modules COMMAND digits --form modules
+        --data ${PROJECT_SOURCE_DIR}/examples/digits/data/digits.csv.gz
+        --report ${PROJECT_BINARY_DIR}/digits-modules-report.html)
+endif()
+
+if(TARGET gpt AND NOT PH_VALGRIND)
+    add_test(NAME examples.gpt COMMAND gpt --device host:threads=2 --steps 120 --batch 8 --time 32 --width 32 --quiet --sample 40
+        ${PROJECT_SOURCE_DIR}/docs)
 endif()
 
 # ---- Public headers: each compiles alone, as C11 and as C++17 ----
@@ -181,12 +203,30 @@ else()
     set_tests_properties(headers.abi PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
+find_path(PH_CUBLASLT_HEADERS cublasLt.h HINTS ${PH_CUDA_HEADERS} NO_DEFAULT_PATH)
+if(PH_CUBLASLT_HEADERS)
+    add_test(NAME headers.abi.cublaslt COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUBLASLT_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/cublaslt_abi.c)
+else()
+    add_test(NAME headers.abi.cublaslt COMMAND sh -c "echo 'skipped: no cublasLt.h: the declarations of src/tensor were not held against it'; exit 77")
+    set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 # ---- The tree and the library as a whole ----
-add_test(NAME headers.exports COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/exports.sh
-    ${PROJECT_SOURCE_DIR}/include $<TARGET_FILE:phonograph> ${CMAKE_C_COMPILER} ${CMAKE_NM})
+foreach(part core nn)
+    if(part STREQUAL core)
+        set(library phonograph)
+    else()
+        set(library phonograph_nn)
+    endif()
+    add_test(NAME headers.exports.${part} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/exports.sh
+        ${PROJECT_SOURCE_DIR}/include $<TARGET_FILE:${library}> ${CMAKE_C_COMPILER} ${CMAKE_NM} ${part} ${PH_NN_HEADERS})
+endforeach()
 if(NOT PH_SANITIZE)
     add_test(NAME headers.needed COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/needed.sh
         $<TARGET_FILE:phonograph> ${CMAKE_READELF} libphonograph.so.${PROJECT_VERSION_MAJOR})
+    add_test(NAME headers.needed.nn COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/needed.sh
+        $<TARGET_FILE:phonograph_nn> ${CMAKE_READELF} libphonograph_nn.so.${PROJECT_VERSION_MAJOR} libphonograph libm)
 endif()
 add_test(NAME headers.licences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/licences.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.documented COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/documented.sh ${PROJECT_SOURCE_DIR})

@@ -16,6 +16,7 @@ enum {
 
 struct options {
     const char *data, *report, *losses, *device;
+    enum form form;
     size_t epochs;
     uint64_t seed;
     bool quiet;
@@ -28,6 +29,7 @@ static void usage(FILE *out)
                 "whole step\n"
                 "captured and replayed. Both must agree to the last bit and read 96 % of a held-out quarter "
                 "right.\n\n"
+                "  --form FORM     of a step: kernels of its own, or modules with an optimizer (kernels)\n"
                 "  --data FILE     the images (examples/digits/data/digits.csv.gz)\n"
                 "  --report FILE   the HTML report to write (digits-report.html)\n"
                 "  --losses FILE   also every loss of the replayed run, a line each, to compare devices by\n"
@@ -54,10 +56,20 @@ static bool parse_number(const char *name, const char *text, uint64_t least, uin
     return true;
 }
 
+static bool parse_form(const char *text, enum form *out)
+{
+    *out = strcmp(text, "modules") == 0 ? FORM_MODULES : FORM_KERNELS;
+    if (*out == FORM_MODULES || strcmp(text, "kernels") == 0)
+        return true;
+    (void)fprintf(stderr, "digits: --form wants kernels or modules, not '%s'\n", text);
+    return false;
+}
+
 /* Returns an exit status, or -1 to go on. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
-    static const struct option known[] = {{"data", required_argument, NULL, 'd'},
+    static const struct option known[] = {{"form", required_argument, NULL, 'f'},
+                                          {"data", required_argument, NULL, 'd'},
                                           {"report", required_argument, NULL, 'r'},
                                           {"losses", required_argument, NULL, 'l'},
                                           {"epochs", required_argument, NULL, 'e'},
@@ -73,6 +85,9 @@ static int parse_options(struct options *o, int argc, char **argv)
         switch (option) {
         case 'd':
             o->data = optarg;
+            break;
+        case 'f':
+            good = parse_form(optarg, &o->form);
             break;
         case 'r':
             o->report = optarg;
@@ -184,7 +199,7 @@ static ph_status demonstrate(const struct options *o)
     trainer t;
     run eager = {0}, replayed = {0};
     PH_TRY(digits_read(&data, o->data));
-    ph_status st = trainer_create(&t, o->device, &data, o->epochs, o->seed);
+    ph_status st = trainer_create(&t, o->form, o->device, &data, o->epochs, o->seed);
     digits_free(&data);
     if (st != PH_OK)
         return st;

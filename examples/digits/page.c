@@ -67,10 +67,12 @@ static void put_header(FILE *out, const report *r)
     if (ph_device_get_info(&info, t->device) != PH_OK)
         info = (ph_device_info){.name = "unknown"};
     (void)fputs("<header><h1>Handwritten digits, recorded once and replayed</h1>\n", out);
-    (void)fprintf(out,
-                  "<p>A %d-%d-%d network, trained twice from seed %llu: %zu epochs of %zu batches of %d "
-                  "images. Device <code>",
-                  PIXELS, HIDDEN, CLASSES, (unsigned long long)r->seed, t->epochs, t->steps_per_epoch, BATCH);
+    (void)fprintf(
+        out,
+        "<p>A %d-%d-%d network, on %s, trained twice from seed %llu: %zu epochs of %zu batches of %d "
+        "images. Device <code>",
+        PIXELS, HIDDEN, CLASSES, t->form == FORM_MODULES ? "modules" : "plain kernels",
+        (unsigned long long)r->seed, t->epochs, t->steps_per_epoch, BATCH);
     put_text(out, info.name);
     (void)fputs("</code>", out);
     if (info.description[0]) {

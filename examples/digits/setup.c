@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* digits/setup.c: the split, the first weights, and what lives on the device. */
-#include "train.h"
+#include "net.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +66,8 @@ static ph_status make_objects(trainer *t, const char *device)
 {
     PH_TRY(ph_device_open(&t->device, device, NULL));
     PH_TRY(ph_stream_create(&t->main, t->device, NULL));
+    if (t->form == FORM_MODULES)
+        return PH_OK;
     PH_TRY(ph_stream_create(&t->side, t->device, NULL));
     PH_TRY(ph_event_create(&t->loss_ready, t->device, NULL));
     PH_TRY(ph_event_create(&t->weights_read, t->device, NULL));
@@ -78,10 +80,12 @@ static ph_status make_buffers(trainer *t)
     PH_TRY(PH_NEW(&t->pixels, t->train_count * PIXELS, t->main));
     PH_TRY(PH_NEW(&t->labels, t->train_count, t->main));
     PH_TRY(PH_NEW(&t->held_out, t->test_count * PIXELS, t->main));
-    PH_TRY(PH_NEW(&t->predicted, t->test_count, t->main));
     PH_TRY(PH_NEW(&t->order, t->steps * BATCH, t->main));
     PH_TRY(PH_NEW(&t->step, 1, t->main));
     PH_TRY(PH_NEW(&t->losses, t->steps, t->main));
+    if (t->form == FORM_MODULES)
+        return PH_OK;
+    PH_TRY(PH_NEW(&t->predicted, t->test_count, t->main));
     PH_TRY(PH_NEW(&t->w1, WEIGHTS1, t->main));
     PH_TRY(PH_NEW(&t->w2, WEIGHTS2, t->main));
     PH_TRY(PH_NEW(&t->velocity1, WEIGHTS1, t->main));
@@ -97,14 +101,19 @@ static ph_status fill_buffers(trainer *t, const struct upload *u)
     return trainer_reset(t);
 }
 
-ph_status trainer_reset(trainer *t)
+static ph_status reset_weights(trainer *t)
 {
     PH_TRY(ph_memcpy(t->w1, t->first_w1, WEIGHTS1 * sizeof *t->w1, t->main));
     PH_TRY(ph_memcpy(t->w2, t->first_w2, WEIGHTS2 * sizeof *t->w2, t->main));
     PH_TRY(ph_memset(t->velocity1, 0, WEIGHTS1 * sizeof *t->velocity1, t->main));
-    PH_TRY(ph_memset(t->velocity2, 0, WEIGHTS2 * sizeof *t->velocity2, t->main));
+    return ph_memset(t->velocity2, 0, WEIGHTS2 * sizeof *t->velocity2, t->main);
+}
+
+ph_status trainer_reset(trainer *t)
+{
     PH_TRY(ph_memset(t->losses, 0, t->steps * sizeof *t->losses, t->main));
     PH_TRY(ph_memset(t->step, 0, sizeof *t->step, t->main));
+    PH_TRY(t->net ? net_reset(t) : reset_weights(t));
     return ph_stream_synchronize(t->main);
 }
 
@@ -117,12 +126,15 @@ static ph_status create(trainer *t, struct upload *u, const char *device, const 
         return ph_fail(PH_ERROR_HOST_MEMORY, "no memory for the first weights");
     PH_TRY(make_objects(t, device));
     PH_TRY(make_buffers(t));
+    if (t->form == FORM_MODULES)
+        PH_TRY(net_create(t));
     return fill_buffers(t, u);
 }
 
-ph_status trainer_create(trainer *t, const char *device, const digits *data, size_t epochs, uint64_t seed)
+ph_status trainer_create(trainer *t, enum form form, const char *device, const digits *data, size_t epochs,
+                         uint64_t seed)
 {
-    *t = (trainer){.epochs = epochs, .test_count = data->count / 4};
+    *t = (trainer){.form = form, .epochs = epochs, .test_count = data->count / 4};
     t->train_count = data->count - t->test_count;
     t->steps_per_epoch = t->train_count / BATCH;
     t->steps = epochs * t->steps_per_epoch;
@@ -141,6 +153,7 @@ ph_status trainer_create(trainer *t, const char *device, const digits *data, siz
 void trainer_destroy(trainer *t)
 {
     ph_graph_destroy(t->graph);
+    net_destroy(t);
     ph_free(t->pixels, NULL);
     ph_free(t->labels, NULL);
     ph_free(t->held_out, NULL);

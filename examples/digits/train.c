@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* digits/train.c: whole training runs, timed and counted, and their comparison. */
 #include "train.h"
+#include "net.h"
 #include "step.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,16 @@ static double median(double *values, size_t count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
+/* In the form that the trainer has. */
+static ph_status one_step(ph_stream *stream, void *user)
+{
+    return ((trainer *)user)->net ? net_step(stream, user) : train_step(stream, user);
+}
+
 static ph_status submit_epoch(trainer *t)
 {
     for (size_t step = 0; step < t->steps_per_epoch; step++)
-        PH_TRY(t->graph ? ph_graph_replay(t->graph, t->main) : train_step(t->main, t));
+        PH_TRY(t->graph ? ph_graph_replay(t->graph, t->main) : one_step(t->main, t));
     return ph_stream_synchronize(t->main);
 }
 
@@ -65,8 +72,7 @@ static ph_status train_epochs(run *r, trainer *t, double *epoch_us, epoch_fn pro
     return PH_OK;
 }
 
-/* On the images that no step has seen. */
-static ph_status evaluate(run *r, trainer *t)
+static ph_status predict(run *r, trainer *t)
 {
     struct predict_args args = {t->held_out, t->w1, t->w2, t->predicted};
     ph_launch_config config = {.grid = {(uint32_t)t->test_count}, .block = {kernel_threads[K_PREDICT]}};
@@ -74,7 +80,13 @@ static ph_status evaluate(run *r, trainer *t)
     PH_TRY(ph_memcpy(r->predicted, t->predicted, t->test_count * sizeof *r->predicted, t->main));
     PH_TRY(ph_memcpy(r->weights, t->w1, WEIGHTS1 * sizeof *r->weights, t->main));
     PH_TRY(ph_memcpy(r->weights + WEIGHTS1, t->w2, WEIGHTS2 * sizeof *r->weights, t->main));
-    PH_TRY(ph_stream_synchronize(t->main));
+    return ph_stream_synchronize(t->main);
+}
+
+/* On the images that no step has seen. */
+static ph_status evaluate(run *r, trainer *t)
+{
+    PH_TRY(t->net ? net_evaluate(r, t) : predict(r, t));
     for (size_t i = 0; i < t->test_count; i++)
         r->right += r->predicted[i] == t->test_labels[i];
     return PH_OK;
@@ -139,7 +151,7 @@ static ph_status capture_and_train(run *r, trainer *t, epoch_fn progress)
     PH_TRY(trainer_reset(t));
     PH_TRY(ph_graph_create(&t->graph, NULL));
     double start = now_us();
-    PH_TRY(ph_graph_capture(t->graph, t->main, NULL, train_step, t));
+    PH_TRY(ph_graph_capture(t->graph, t->main, NULL, one_step, t));
     r->capture_us = now_us() - start;
     PH_TRY(describe_graph(r, t));
     return train(r, t, progress);

@@ -6,11 +6,19 @@
 #include "kernels.h"
 #include <phonograph/phonograph.h>
 
+/* What a step is made of: launches of this program's kernels, or operators, modules and an optimizer. */
+enum form {
+    FORM_KERNELS,
+    FORM_MODULES
+};
+
 typedef struct trainer {
+    enum form form;
     ph_device *device;
     ph_stream *main, *side;
     ph_event *loss_ready, *weights_read, *side_done;
     ph_kernel *kernels[KERNELS];
+    struct net *net; /* net.h: of the form on modules, which has no kernels, weights and second stream here */
     ph_graph *graph; /* the captured step; NULL until the replayed run */
 
     size_t epochs, steps_per_epoch, steps;
@@ -28,7 +36,8 @@ typedef struct trainer {
 } trainer;
 
 /* Shuffles by seed, holds a quarter out, uploads everything. On failure nothing is left. */
-ph_status trainer_create(trainer *t, const char *device, const digits *data, size_t epochs, uint64_t seed);
+ph_status trainer_create(trainer *t, enum form form, const char *device, const digits *data, size_t epochs,
+                         uint64_t seed);
 void trainer_destroy(trainer *t);
 
 /* Back to the first weights and the first batch. */

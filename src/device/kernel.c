@@ -192,7 +192,7 @@ ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_s
 /* ---- the library's own ---- */
 static ph_status make_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
 {
-    char names[2 * PH__CELLS_MANY][8];
+    char names[2 * PH__CELLS_MANY][sizeof "value4294967295"];
     ph_param params[1 + 2 * PH__CELLS_MANY] = {{"count", PH_PARAM_VALUE, 0, sizeof(uint64_t), {0}}};
     ph__drv_kernel *handle = NULL;
     for (size_t i = 0; i < 2 * (size_t)room; i++) {

@@ -44,7 +44,8 @@ static size_t count(const char *text, const char *part)
     return found;
 }
 
-static void assert_report(const char *path)
+/* nodes 0: any number of them, but some. */
+static void assert_report_of(const char *path, size_t nodes)
 {
     static const char *const paired[] = {"html", "head",  "body",  "main",    "svg",    "title",
                                          "desc", "style", "table", "section", "figure", "details",
@@ -61,13 +62,19 @@ static void assert_report(const char *path)
         assert_true(opened > 0);
         assert_int_equal(opened, count(page, end));
     }
-    assert_int_equal(count(page, "class=\"node lane"), 11);
+    size_t drawn = count(page, "class=\"node lane");
+    assert_true(nodes ? drawn == nodes : drawn > 0);
     assert_int_equal(count(page, "<figure"), 24);
     assert_int_equal(count(page, "class=\"curve"), 2);
     assert_null(strstr(page, "http"));
     assert_null(strstr(page, "<script"));
     assert_null(strstr(page, "nan"));
     free(page);
+}
+
+static void assert_report(const char *path)
+{
+    assert_report_of(path, 11);
 }
 
 static void test_promises(void **state)
@@ -120,6 +127,22 @@ static void test_devices(void **state)
                                        "--device", devices[i]}},
                  1, "42 losses and 9610 weights of both runs: equal to the last bit\n",
                  "expected at least 96 %");
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
+        t_expect(&(t_command){.argv = {DIGITS, "--form", "modules", "--data", DATA, "--report", report,
+                                       "--epochs", "1", "--device", devices[i]}},
+                 1, "42 losses and 9610 weights of both runs: equal to the last bit\n",
+                 "expected at least 96 %");
+}
+
+/* The same promises, and the same report. */
+static void test_modules(void **state)
+{
+    (void)state;
+    const char *report = t_path("report.html");
+    t_expect(&(t_command){.argv = {DIGITS, "--form", "modules", "--data", DATA, "--report", report,
+                                   "--device", t_device_name()}},
+             0, "1260 losses and 9610 weights of both runs: equal to the last bit\n", NULL);
+    assert_report_of(report, 0);
 }
 
 static float *losses_on(const char *device, size_t count)
@@ -185,6 +208,8 @@ static void test_bad_usage(void **state)
              "--epochs wants a whole number from 1 to 1000, not '0'");
     t_expect(&(t_command){.argv = {DIGITS, "--epochs", "ten"}}, 2, NULL, "not 'ten'");
     t_expect(&(t_command){.argv = {DIGITS, "--seed", "-1"}}, 2, NULL, "not '-1'");
+    t_expect(&(t_command){.argv = {DIGITS, "--form", "waves"}}, 2, NULL,
+             "--form wants kernels or modules, not 'waves'");
     t_expect(&(t_command){.argv = {DIGITS, "--speed", "11"}}, 2, NULL, "usage: digits");
     t_expect(&(t_command){.argv = {DIGITS, "--data"}}, 2, NULL, "usage: digits");
     t_expect(&(t_command){.argv = {DIGITS, "more"}}, 2, NULL, "unexpected argument 'more'");
@@ -265,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_promises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_little_training, setup, teardown),
         cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_modules, setup, teardown),
         cmocka_unit_test_setup_teardown(test_losses_are_the_hosts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_progress, setup, teardown),
         cmocka_unit_test(test_bad_usage),

@@ -1,31 +1,50 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# exports.sh INCLUDE_DIR LIBRARY CC NM: the library exports what the public headers declare with PH_API, no more and no less.
+# exports.sh INCLUDE_DIR LIBRARY CC NM core|nn NN_HEADER...: the library exports what its public headers declare with PH_API, no more and no
+# less: libphonograph all but those named, libphonograph_nn those.
 set -eu
-include=$1 library=$2 cc=$3 nm=$4
+include=$1 library=$2 cc=$3 nm=$4 which=$5
+shift 5
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for header in "$include"/phonograph/*.h; do
-    printf '#include <phonograph/%s>\n' "${header##*/}"
-done >"$work/all.c"
+# declared FILE: one declaration a line, then the name of each that carries the attribute behind PH_API: the first ph_ word that a parenthesis
+# follows, or for a variable the last word.
+declared()
+{
+    "$cc" -std=c11 -E -P -I"$include" "$1" | tr '\n' ' ' | sed 's/[;{}]/\n/g' |
+        sed -n 's/__attribute__((visibility("default")))/@/; /@/{s/.*@//; s/__attribute__((warn_unused_result))//g; p;}' |
+        awk '{
+            if (match($0, /(^|[^A-Za-z0-9_])ph_[A-Za-z0-9_]* *\(/)) {
+                name = substr($0, RSTART, RLENGTH)
+            } else {
+                name = $0
+                sub(/[ ]*(\[.*|=.*)?$/, "", name)
+                sub(/.*[^A-Za-z0-9_]/, "", name)
+            }
+            gsub(/[^A-Za-z0-9_]/, "", name)
+            print name
+        }' | LC_ALL=C sort -u
+}
 
-# One declaration a line, then the name of each that carries the attribute behind PH_API: the first ph_ word that a
-# parenthesis follows, or for a variable the last word.
-"$cc" -std=c11 -E -P -I"$include" "$work/all.c" | tr '\n' ' ' | sed 's/[;{}]/\n/g' |
-    sed -n 's/__attribute__((visibility("default")))/@/; /@/{s/.*@//; s/__attribute__((warn_unused_result))//g; p;}' |
-    awk '{
-        if (match($0, /(^|[^A-Za-z0-9_])ph_[A-Za-z0-9_]* *\(/)) {
-            name = substr($0, RSTART, RLENGTH)
-        } else {
-            name = $0
-            sub(/[ ]*(\[.*|=.*)?$/, "", name)
-            sub(/.*[^A-Za-z0-9_]/, "", name)
-        }
-        gsub(/[^A-Za-z0-9_]/, "", name)
-        print name
-    }' | LC_ALL=C sort -u >"$work/declared"
+: >"$work/core.c"
+: >"$work/all.c"
+for header in "$include"/phonograph/*.h; do
+    name=${header##*/}
+    printf '#include <phonograph/%s>\n' "$name" >>"$work/all.c"
+    case " $* " in
+    *" ${name%.h} "*) ;;
+    *) printf '#include <phonograph/%s>\n' "$name" >>"$work/core.c" ;;
+    esac
+done
+declared "$work/core.c" >"$work/core"
+declared "$work/all.c" >"$work/all"
+if [ "$which" = core ]; then
+    cp "$work/core" "$work/declared"
+else
+    LC_ALL=C comm -13 "$work/core" "$work/all" >"$work/declared"
+fi
 [ -s "$work/declared" ] || { echo "no PH_API declaration was found under $include"; exit 1; }
 
 # AddressSanitizer adds a mark of its own for each exported variable.

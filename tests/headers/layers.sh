@@ -14,6 +14,8 @@ allowed_below()
     memory) echo 'base driver device memory' ;;
     record) echo 'base driver device memory record' ;;
     graph) echo 'base driver device memory record graph' ;;
+    tensor) echo 'base tensor' ;;
+    nn) echo 'base tensor nn' ;;
     esac
 }
 

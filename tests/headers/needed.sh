@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# needed.sh LIBRARY READELF SONAME: the shared library has that SONAME and needs libc, pthreads and libdl alone.
+# needed.sh LIBRARY READELF SONAME [MORE...]: the shared library has that SONAME and needs libc, pthreads and libdl alone, and those named.
 set -eu
 library=$1 readelf=$2 soname=$3
+shift 3
 
 dynamic=$(LC_ALL=C "$readelf" --dynamic --wide "$library")
 found=$(printf '%s\n' "$dynamic" | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p')
@@ -10,5 +11,8 @@ found=$(printf '%s\n' "$dynamic" | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p')
 
 foreign=$(printf '%s\n' "$dynamic" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' |
     grep -v -e '^libc\.so' -e '^libpthread\.so' -e '^libdl\.so' -e '^ld-linux' || true)
-[ -z "$foreign" ] || { printf 'needs more than libc, pthreads and libdl:\n%s\n' "$foreign"; exit 1; }
-echo "$soname needs libc, pthreads and libdl alone"
+for allowed in "$@"; do
+    foreign=$(printf '%s\n' "$foreign" | grep -v "^$allowed\.so" || true)
+done
+[ -z "$foreign" ] || { printf 'needs more than libc, pthreads, libdl %s:\n%s\n' "$*" "$foreign"; exit 1; }
+echo "$soname needs libc, pthreads, libdl $* alone"

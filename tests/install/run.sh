@@ -19,6 +19,8 @@ echo "== find_package"
 grep -q "^phonograph_DIR:PATH=$prefix/" "$work/build/CMakeCache.txt" || { echo "another copy was found"; exit 1; }
 "$work/build/consumer"
 "$work/build/consumer_static"
+"$work/build/consumer_nn"
+"$work/build/consumer_nn_static"
 
 echo "== pkg-config"
 pc=$(find "$prefix" -name phonograph.pc)
@@ -36,6 +38,14 @@ library_dir=$(pkg-config --variable=libdir phonograph)
 "$cc" $flags $(pkg-config --cflags phonograph) -o "$work/static" "$work/source/consumer.c" \
     -Wl,-Bstatic $(pkg-config --libs phonograph) -Wl,-Bdynamic $(pkg-config --static --libs-only-other phonograph)
 "$work/static"
+# shellcheck disable=SC2046,SC2086
+"$cc" $flags $(pkg-config --cflags phonograph_nn) -o "$work/shared_nn" "$work/source/consumer_nn.c" \
+    $(pkg-config --libs phonograph_nn) -Wl,-rpath,"$library_dir"
+"$work/shared_nn"
+# shellcheck disable=SC2046,SC2086
+"$cc" $flags $(pkg-config --cflags phonograph_nn) -o "$work/static_nn" "$work/source/consumer_nn.c" \
+    -Wl,-Bstatic $(pkg-config --libs phonograph_nn) -Wl,-Bdynamic $(pkg-config --static --libs-only-other phonograph) -lm
+"$work/static_nn"
 
 echo "== the pages that the headers name"
 doc="$prefix/share/doc/phonograph"

@@ -26,6 +26,9 @@ extern const ph_kernel_source t_kernel_sources[T_KERNELS];
 /* Before any is created: the software libcuda of the tests runs a kernel's host form, and has to be told. Does nothing elsewhere. */
 void t_register_kernels(void);
 
+/* nn_fake.c: from now on it is told those of libphonograph_nn too, where the test is linked with that one. */
+void t_register_nn_kernels(void);
+
 /* Argument structs. */
 struct t_fill_i32 {
     uint64_t n;

@@ -38,6 +38,7 @@ static void register_kernels(void)
 {
     for (int id = 0; id < T_KERNELS; id++)
         fake_cuda_register(&t_kernel_sources[id]);
+    t_register_nn_kernels();
 }
 
 const char *t_device_name(void)

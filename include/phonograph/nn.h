@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/nn.h: all of libphonograph_nn: tensors, tape, operators, random numbers, modules, optimizers, files, DLPack. */
+#ifndef PHONOGRAPH_NN_H
+#define PHONOGRAPH_NN_H
+#include <phonograph/dlpack.h>
+#include <phonograph/module.h>
+#include <phonograph/operators.h>
+#include <phonograph/optimizer.h>
+#include <phonograph/phonograph.h>
+#include <phonograph/random.h>
+#include <phonograph/tape.h>
+#include <phonograph/tensor.h>
+#include <phonograph/tensor_file.h>
+#endif

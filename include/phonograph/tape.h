@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/tape.h: the tape: where operators run, what they remember for the backward pass, and the first error among them. */
+#ifndef PHONOGRAPH_TAPE_H
+#define PHONOGRAPH_TAPE_H
+#include <phonograph/tensor.h>
+
+PH_BEGIN_DECLS
+
+typedef struct ph_generator ph_generator; /* random.h */
+
+/* An operator takes a tape and gives a tensor that the tape owns, or NULL when the tape has failed. The first failure sticks: later
+ * operators do nothing and give NULL, so that a whole step can be written without a check and ph_tape_clear answers for all of it. A NULL
+ * where an operand is required is itself a failure. The message has the operator's name and the dtypes and shapes that it got.
+ *
+ * A tape is externally synchronised. Operators submit work to its stream and never wait for it; they are legal in a capture of that
+ * stream, unless their comment says otherwise. */
+typedef struct ph_tape_options {
+    bool no_grad;            /* nothing is remembered for a backward pass */
+    ph_generator *generator; /* of random operators; retained; NULL: the device's default one */
+    /* backward in a capture: STATE when a leaf that it accumulates into was first used on another stream. By default the accumulation is
+     * recorded on the tape's stream, whatever stream that was. */
+    bool refuse_other_streams;
+    uint64_t reserved[4];
+} ph_tape_options;
+
+/* The stream must outlive the tape. Legal in a capture. */
+PH_CALL ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options *options);
+PH_API void ph_tape_destroy(ph_tape *tape); /* clears it; takes NULL */
+PH_API ph_stream *ph_tape_stream(const ph_tape *tape); /* borrowed */
+PH_API ph_device *ph_tape_device(const ph_tape *tape); /* borrowed */
+
+/* The first error, with its message in this thread's record; PH_OK when there is none. Changes nothing. */
+PH_CALL ph_tape_status(const ph_tape *tape);
+/* Releases what the tape owns, drops its history, and returns the first error (with its message), after which the tape is as new; only the
+ * gradient mode and the generator stay. STATE, and nothing happens, inside a hook, a module's forward, a custom operator or a checkpointed
+ * function of it. */
+PH_CALL ph_tape_clear(ph_tape *tape);
+/* Fails the tape, as an operator would; for modules and custom operators. The first failure stays. status PH_OK does nothing. */
+PH_API void ph_tape_fail(ph_tape *tape, ph_status status, const char *format, ...) PH_PRINTF(3, 4);
+/* Fails it with the status of a call that has set this thread's record. PH_OK: nothing. */
+PH_API void ph_tape_check(ph_tape *tape, ph_status status);
+
+/* Whether operators remember what backward needs. Gives the mode before; put it back. */
+PH_API bool ph_tape_set_grad_enabled(ph_tape *tape, bool enabled);
+PH_API bool ph_tape_grad_enabled(const ph_tape *tape);
+/* Another generator for the random operators that follow (retained; NULL: the device's default one). */
+PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
+
+/* ---- scopes ---- what was made since begin and is neither in keep, nor saved for backward, nor retained, is released at end, so that
+ * peak memory is the peak and not the sum. Scopes nest. Every module call is one. keep: tensors made in the scope; they go over to the
+ * scope around it. NULL entries are skipped. begin gives a mark for end. */
+PH_API size_t ph_tape_scope_begin(ph_tape *tape);
+PH_API void ph_tape_scope_end(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t count);
+
+/* What a tape holds now: for tests and for the curious. */
+typedef struct ph_tape_info {
+    size_t tensors; /* owned handles */
+    size_t nodes;   /* remembered operators */
+    size_t saved;   /* tensors that those keep */
+    size_t depth;   /* open scopes */
+    uint64_t reserved[4];
+} ph_tape_info;
+PH_CALL ph_tape_get_info(ph_tape_info *out, const ph_tape *tape);
+
+/* ---- backward ----
+ * From a scalar (or an empty tensor) with gradient 1, or from any outputs with their gradients: accumulates into the grad of every leaf
+ * that requires one. Saved values are released as it goes; a second pass through them is an error (STATE) unless retain_graph. A saved
+ * value that was changed in place since is an error (STATE), naming the operator. Gradients are sums: a leaf that has one gets more. A
+ * leaf's first gradient may be the very tensor that backward made. */
+PH_API void ph_backward(ph_tape *tape, ph_tensor *loss);
+typedef struct ph_backward_options {
+    bool retain_graph; /* saved values stay: another backward may follow */
+    uint64_t reserved[4];
+} ph_backward_options;
+/* grads: one each, of its output's shape and dtype; NULL (or an entry NULL): 1, for scalars alone. */
+PH_API void ph_backward_from(ph_tape *tape, ph_tensor *const *outputs, ph_tensor *const *grads, size_t count,
+                             const ph_backward_options *options);
+/* Gradients of outputs for inputs, which need not be leaves; nothing is accumulated. out: input_count tensors of the tape. An input that
+ * the outputs do not depend on: ARGUMENT, or, with allow_unused, NULL. */
+typedef struct ph_grad_options {
+    bool retain_graph, allow_unused;
+    uint64_t reserved[4];
+} ph_grad_options;
+PH_API void ph_grad(ph_tape *tape, ph_tensor **out, ph_tensor *const *inputs, size_t input_count, ph_tensor *const *outputs,
+                    ph_tensor *const *grads, size_t output_count, const ph_grad_options *options);
+
+/* Called in backward with the gradient of x once it is complete, before it goes on: gives the gradient to use instead, or the one it got.
+ * For leaves: before accumulation, and for those that ph_grad is asked for. fn runs with the tape in no-grad mode. Removed with the handle;
+ * with x, where x is a leaf; with the history, where an operator made x. x must require a gradient (STATE). */
+typedef ph_tensor *(*ph_tensor_hook_fn)(ph_tape *tape, ph_tensor *grad, void *user);
+typedef struct ph_tensor_hook ph_tensor_hook;
+PH_CALL ph_tensor_hook_add(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_fn fn, void *user);
+PH_API void ph_tensor_hook_remove(ph_tensor_hook *hook); /* takes NULL; also after x is gone */
+
+/* The same tensor without history; shares memory. */
+PH_API ph_tensor *ph_detach(ph_tape *tape, ph_tensor *x);
+
+/* ---- custom operators ----
+ * forward: makes out[0..out_count) from in, in no-grad mode; what backward needs it saves with ph_custom_save (any tensors, in, out or
+ * others). backward: from grad_out (NULL entries: that output took no part) makes grad_in (NULL entries stay "no gradient"; only those
+ * with needed[i] are read). release: when the history goes; may be NULL. user must live until then: release
+ * is called exactly once for each ph_custom_call, also for one that failed, or that nothing remembers. */
+typedef struct ph_custom ph_custom;
+typedef struct ph_custom_operator {
+    const char *name; /* static, or outlives the tape's history */
+    void (*forward)(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in);
+    void (*backward)(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out, const bool *needed);
+    void (*release)(void *user);
+    void *user;
+    uint64_t reserved[4];
+} ph_custom_operator;
+PH_API void ph_custom_call(ph_tape *tape, const ph_custom_operator *op, ph_tensor **out, size_t out_count, ph_tensor *const *in,
+                           size_t in_count);
+PH_API void *ph_custom_user(const ph_custom *custom);
+PH_API void ph_custom_save(ph_custom *custom, ph_tensor *const *tensors, size_t count); /* once, in forward */
+PH_API ph_tensor *ph_custom_saved(ph_custom *custom, size_t index);                     /* in backward: borrowed */
+
+/* ---- checkpointing ---- runs fn without remembering anything but its inputs, and runs it again in backward, with the generator's state as
+ * it was then. fn must do the same both times, and user must live until the history goes; tensors that fn takes from elsewhere (parameters)
+ * get their gradients too. An input, or a value that fn saved, that was changed in place between the two runs is an error (STATE). */
+typedef void (*ph_checkpoint_fn)(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user);
+PH_API void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **out, size_t out_count, ph_tensor *const *in,
+                          size_t in_count);
+
+PH_END_DECLS
+#endif

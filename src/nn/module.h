@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/module.h: the module as the files of this layer share it. */
+#ifndef PH_NN_MODULE_H
+#define PH_NN_MODULE_H
+#include "base/text.h"
+#include "base/vec.h"
+#include <phonograph/module.h>
+#include <phonograph/tensor_file.h>
+#include <stdatomic.h>
+
+typedef struct ph__named {
+    char *name;
+    ph_tensor *tensor; /* retained */
+} ph__named;
+typedef struct ph__named_module {
+    char *name;
+    ph_module *module; /* retained */
+} ph__named_module;
+
+struct ph_module {
+    atomic_int references;
+    ph_device *device; /* retained */
+    char *name;
+    ph_forward_fn forward;
+    void *self;
+    void (*destroy)(void *self);
+    size_t in_count, out_count;
+    PH__VEC(ph__named) parameters;
+    PH__VEC(ph__named) buffers;
+    PH__VEC(ph__named_module) children;
+    bool training;
+    ph_module_hook *hooks; /* in order of adding */
+    unsigned hooks_running;
+};
+
+/* ---- traverse.c ---- everything below a module, by dotted names; false from visit stops. Also false: no host memory. */
+typedef struct ph__entry {
+    const char *name;
+    ph_tensor *tensor; /* NULL: a module */
+    ph_module *module; /* that holds the tensor, or the module itself */
+    bool buffer;
+} ph__entry;
+typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);
+bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
+
+/* ---- module_hooks.c ---- in: changed by the hooks. */
+void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point, ph_tensor **tensors,
+                          size_t count);
+bool ph__module_has_hook(const ph_module *module, ph_module_hook_point point);
+/* Puts the outputs behind a node that runs the backward hooks. */
+void ph__module_hooks_attach(ph_tape *tape, ph_module *module, ph_tensor **out, size_t count);
+void ph__module_hooks_drop(ph_module *module);
+
+/* ---- layers.c ---- a parameter of a layer: an uninitialised leaf. */
+ph_status ph__layer_tensor(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
+/* A tape on the device's default stream, for what a layer starts from; finish waits for it, whatever status is, and gives the first failure. */
+ph_status ph__layer_begin(ph_tape **tape, ph_device *device, ph_generator *generator);
+ph_status ph__layer_finish(ph_tape *tape, ph_status status);
+
+/* ---- state.c ---- what a file must hold. may_be_empty: or a tensor of that dtype and shape [0]. */
+typedef struct ph__wanted {
+    const char *name;
+    ph_dtype dtype;
+    ph_shape shape;
+    bool may_be_empty;
+} ph__wanted;
+/* MISMATCH, with the list of what is missing (strict), unexpected (strict) or different. */
+ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safetensors *file,
+                          const char *path, bool strict, const char *call);
+bool ph__state_find(const ph_safetensors *file, const char *name, ph_dtype *dtype, ph_shape *shape);
+/* As ph__layer_begin, behind all work on the device; ph__layer_finish ends it. */
+ph_status ph__state_begin(ph_tape **tape, ph_device *device);
+#endif

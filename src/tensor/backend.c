@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/backend.c: one backend a device: found or made, and gone with the last that needs it. */
+#include "tensor/backend.h"
+#include "base/alloc.h"
+#include "base/status.h"
+#include "tensor/generator.h"
+#include "tensor/products.h"
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static ph__backend *registry;
+
+static ph_status make(ph__backend **out, ph_device *device, const char *call)
+{
+    ph__backend *backend = ph__calloc(1, sizeof *backend);
+    if (!backend)
+        return ph__fail_host_memory(call, "what is kept for the device");
+    ph_status status = ph_device_get_info(&backend->info, device);
+    backend->device = device;
+    if (status == PH_OK)
+        status = ph__generator_create_default(&backend->default_generator, backend, call);
+    if (status != PH_OK) {
+        ph__free(backend);
+        return status;
+    }
+    atomic_init(&backend->references, 1);
+    ph_device_retain(device);
+    backend->cuda = strcmp(backend->info.driver, "cuda") == 0;
+    const char *colon = strchr(backend->info.name, ':');
+    backend->ordinal = backend->cuda && colon ? atoi(colon + 1) : 0;
+    pthread_mutex_init(&backend->lock, NULL);
+    *out = backend;
+    return PH_OK;
+}
+
+/* One that has no reference left is about to leave the registry: it is not taken up again. */
+static bool take(ph__backend *backend)
+{
+    int references = atomic_load_explicit(&backend->references, memory_order_relaxed);
+    while (references > 0)
+        if (atomic_compare_exchange_weak_explicit(&backend->references, &references, references + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static ph__backend *find(const ph_device *device)
+{
+    for (ph__backend *backend = registry; backend; backend = backend->next)
+        if (backend->device == device && take(backend))
+            return backend;
+    return NULL;
+}
+
+ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
+{
+    ph_status status = PH_OK;
+    pthread_mutex_lock(&registry_lock);
+    *out = find(device);
+    if (!*out) {
+        status = make(out, device, call);
+        if (status == PH_OK) {
+            (*out)->next = registry;
+            registry = *out;
+        }
+    }
+    pthread_mutex_unlock(&registry_lock);
+    return status;
+}
+
+ph__backend *ph__backend_retain(ph__backend *backend)
+{
+    atomic_fetch_add_explicit(&backend->references, 1, memory_order_relaxed);
+    return backend;
+}
+
+static void leave_registry(const ph__backend *backend)
+{
+    pthread_mutex_lock(&registry_lock);
+    ph__backend **at = &registry;
+    while (*at != backend)
+        at = &(*at)->next;
+    *at = backend->next;
+    pthread_mutex_unlock(&registry_lock);
+}
+
+void ph__backend_release(ph__backend *backend)
+{
+    if (!backend || atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) != 1)
+        return;
+    leave_registry(backend);
+    for (size_t i = 0; i < PH__KERNEL_SLOTS; i++)
+        ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
+    ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
+    ph__generator_destroy_default(backend->default_generator);
+    pthread_mutex_destroy(&backend->lock);
+    ph_device_release(backend->device);
+    ph__free(backend);
+}
+
+/* From a GPU straight into memory that the host can address, whatever device that is of. The block may still be in use by what its own stream
+ * did before. */
+static ph_status copy_out(void *dst, ph_stream *stream, const ph__backend *from, const void *src,
+                          size_t bytes)
+{
+    PH_TRY(ph_stream_synchronize(stream));
+    return ph_memcpy(dst, src, bytes, ph_device_default_stream(from->device));
+}
+
+static ph_status copy_by_way_of_host(void *dst, ph_stream *stream, const ph__backend *from, const void *src,
+                                     size_t bytes)
+{
+    ph_stream *source = ph_device_default_stream(from->device);
+    void *aside;
+    PH_TRY(ph_malloc_pinned(&aside, bytes, 1, source));
+    ph_status status = ph_memcpy(aside, src, bytes, source);
+    if (status == PH_OK)
+        status = ph_stream_synchronize(source);
+    if (status == PH_OK)
+        status = ph_memcpy(dst, aside, bytes, stream);
+    if (status == PH_OK)
+        status = ph_stream_synchronize(stream);
+    ph_free_pinned(aside, NULL);
+    return status;
+}
+
+ph_status ph__backend_copy(ph__backend *to, void *dst, ph_stream *stream, const ph__backend *from,
+                           const void *src, size_t bytes)
+{
+    if (bytes == 0)
+        return PH_OK;
+    if (!from->cuda)
+        return ph_memcpy(dst, src, bytes, stream);
+    return to->cuda ? copy_by_way_of_host(dst, stream, from, src, bytes)
+                    : copy_out(dst, stream, from, src, bytes);
+}

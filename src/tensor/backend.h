@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/backend.h: what this library keeps for each device, for as long as any tensor, tape, generator or module of it lives. */
+#ifndef PH_TENSOR_BACKEND_H
+#define PH_TENSOR_BACKEND_H
+#include <phonograph/phonograph.h>
+#include <phonograph/random.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct ph__backend ph__backend;
+typedef struct ph__products ph__products; /* products.h */
+
+enum {
+    PH__KERNEL_SLOTS = 4096
+};
+struct ph__backend {
+    atomic_int references; /* the registry holds none */
+    ph_device *device;     /* retained */
+    ph_device_info info;
+    bool cuda; /* products go to cuBLASLt, and kernels have warps: asked by the few that must */
+    int32_t ordinal; /* of the GPU, as CUDA counts them; else 0 */
+    pthread_mutex_t lock;
+    _Atomic(ph_kernel *) kernels[PH__KERNEL_SLOTS]; /* by ph__kernel_def.slot: made at first use, under lock */
+    _Atomic(ph__products *) products;               /* made at first use, under lock */
+    ph_generator *default_generator;                /* made with the backend, a part of it (generator.h) */
+    ph__backend *next;                              /* in the registry */
+};
+
+/* The device's backend, found or made; retained. Not thread-bound; legal in a capture. */
+ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call);
+ph__backend *ph__backend_retain(ph__backend *backend);
+void ph__backend_release(ph__backend *backend); /* takes NULL; the last one lets kernels, products and device go */
+
+/* Between two devices, in order of a stream of the first one's; src must be complete. Not in a capture of stream. What src held is taken
+ * when it returns. */
+ph_status ph__backend_copy(ph__backend *to, void *dst, ph_stream *stream, const ph__backend *from, const void *src, size_t bytes);
+#endif

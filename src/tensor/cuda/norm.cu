@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda/norm.cu: layer_norm (centered) and rms_norm. Forward and, with GRAD, backward for x: SMALL: a warp
+ * for each row; ROW: a block; both keep it in registers. LONG: a block that reads its row several times,
+ * element by element: for rows of other alignments, and still longer ones. PARTS: sums for weight and bias
+ * over some rows (with SMALL and GRAD: and the gradient for x, in one launch); PARTS_TOTAL: over all. */
+__device__ __forceinline__ C root_of(f32 x)
+{
+    return sqrtf(x);
+}
+__device__ __forceinline__ f64 root_of(f64 x)
+{
+    return sqrt(x);
+}
+
+#if defined SMALL || defined ROW || defined LONG
+#ifdef SMALL
+#define SUM(slot, x) ph_warp_sum(x)
+#define SUMS(x, y)   (x = ph_warp_sum(x), y = ph_warp_sum(y))
+#define ME           ((int)LANE)
+#define WIDTH        32
+#define THREADS      128
+#define BLOCKS       4
+enum {
+    MANY = sizeof(T) == 2 ? 4 : 8 /* PACKS of the longest row, as norm.c has it */
+};
+#else
+#define SUM(slot, x) block_sum<slot>(x)
+#define SUMS(x, y)   block_sums(x, y)
+#define ME           ((int)threadIdx.x)
+#define WIDTH        ((int)blockDim.x)
+#define THREADS      512
+#define BLOCKS       2
+#endif
+
+/* A thread's part of a row, as it was read: PACKS times 16 bytes. The row is a multiple of 16 bytes, and
+ * everything lies at one. */
+__device__ __forceinline__ int place_of(int p)
+{
+    return (p * WIDTH + ME) * V;
+}
+/* Beyond the row: 0. */
+__device__ __forceinline__ uint4 read(const T *row, int n, int p)
+{
+    return place_of(p) < n ? fetch(row + place_of(p)) : make_uint4(0, 0, 0, 0);
+}
+/* The compiler is not to keep it unpacked until its next use, in so many more registers. */
+__device__ __forceinline__ void stay_packed(uint4 &w)
+{
+    asm volatile("" : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w));
+}
+/* A parameter's part; NULL: otherwise. */
+__device__ __forceinline__ void parameter(const T *row, int n, int p, C (&to)[V], C otherwise)
+{
+    if (row)
+        open(read(row, n, p), to);
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        to[v] = row ? to[v] : otherwise;
+}
+
+#ifdef GRAD
+template <int PACKS>
+__device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, int n, C mean, C scale,
+                                    bool centered)
+{
+    uint4 xs[PACKS], gs[PACKS];
+    C first = 0, second = 0;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        xs[p] = read(x, n, p);
+        gs[p] = read(g, n, p);
+    }
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        C a[V], b[V], by[V];
+        if (place_of(p) >= n)
+            continue;
+        open(xs[p], a);
+        open(gs[p], b);
+        parameter(w, n, p, by, C(1));
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            first += b[v] * by[v];
+            second += b[v] * by[v] * ((a[v] - mean) * scale);
+        }
+    }
+    SUMS(first, second);
+    first = centered ? first / C(n) : C(0);
+    second /= C(n);
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        C a[V], b[V], by[V];
+        if (place_of(p) >= n)
+            continue;
+        stay_packed(xs[p]);
+        stay_packed(gs[p]);
+        open(xs[p], a);
+        open(gs[p], b);
+        parameter(w, n, p, by, C(1));
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            a[v] = scale * (b[v] * by[v] - first - (a[v] - mean) * scale * second);
+        store(dx + place_of(p), a);
+    }
+}
+#else
+template <int PACKS>
+__device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, int n, C *means, C *scales,
+                                    C eps, bool centered)
+{
+    uint4 xs[PACKS];
+    C mean = 0, square = 0;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++)
+        xs[p] = read(x, n, p);
+    if (centered) {
+#pragma unroll
+        for (int p = 0; p < PACKS; p++) {
+            C a[V];
+            open(xs[p], a);
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                mean += a[v];
+        }
+        mean = SUM(0, mean) / C(n);
+    }
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        C a[V];
+        stay_packed(xs[p]);
+        open(xs[p], a);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            square += place_of(p) < n ? (a[v] - mean) * (a[v] - mean) : C(0);
+    }
+    C scale = C(1) / root_of(SUM(1, square) / C(n) + eps);
+    if (ME == 0) {
+        if (centered)
+            *means = mean;
+        *scales = scale;
+    }
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        C a[V], by[V], plus[V];
+        if (place_of(p) >= n)
+            continue;
+        stay_packed(xs[p]);
+        open(xs[p], a);
+        parameter(w, n, p, by, C(1));
+        parameter(b, n, p, plus, C(0));
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            a[v] = (a[v] - mean) * scale * by[v] + plus[v];
+        store(y + place_of(p), a);
+    }
+}
+#endif
+#endif
+
+#if defined LONG && !defined GRAD
+PH_KERNEL __launch_bounds__(512) KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales,
+                                        i64 rows, i64 n, f64 eps, i64 centered, i64 rows_a_block)
+{
+    PH_WAIT();
+    i64 row = blockIdx.x;
+    x += row * n;
+    y += row * n;
+    C mean = 0, square = 0;
+    for (i64 i = ME; centered && i < n; i += WIDTH)
+        mean += value(x + i);
+    if (centered)
+        mean = SUM(0, mean) / C(n);
+    for (i64 i = ME; i < n; i += WIDTH) {
+        C d = value(x + i) - mean;
+        square += d * d;
+    }
+    C scale = C(1) / root_of(SUM(1, square) / C(n) + C(eps));
+    if (ME == 0) {
+        if (centered)
+            means[row] = mean;
+        scales[row] = scale;
+    }
+    for (i64 i = ME; i < n; i += WIDTH)
+        ph_put(y + i, (value(x + i) - mean) * scale * (w ? value(w + i) : C(1)) + (b ? value(b + i) : C(0)));
+}
+#elif defined LONG
+PH_KERNEL __launch_bounds__(512)
+    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, i64 rows, i64 n,
+           f64 eps, i64 centered, i64 rows_a_block)
+{
+    PH_WAIT();
+    i64 row = blockIdx.x;
+    C mean = centered ? means[row] : C(0), scale = scales[row], first = 0, second = 0;
+    x += row * n;
+    g += row * n;
+    dx += row * n;
+    for (i64 i = ME; i < n; i += WIDTH) {
+        C d = value(g + i) * (w ? value(w + i) : C(1));
+        first += d;
+        second += d * ((value(x + i) - mean) * scale);
+    }
+    SUMS(first, second);
+    first = centered ? first / C(n) : C(0);
+    second /= C(n);
+    for (i64 i = ME; i < n; i += WIDTH) {
+        C d = value(g + i) * (w ? value(w + i) : C(1));
+        ph_put(dx + i, scale * (d - first - (value(x + i) - mean) * scale * second));
+    }
+}
+#elif (defined SMALL || defined ROW) && !defined PARTS
+PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
+#ifdef GRAD
+    KERNEL(const T *x, const T *w, const T *b, T *y, const C *means, const C *scales, i64 rows, i64 n,
+           f64 eps, i64 centered, i64 rows_a_block)
+#else
+    KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
+           i64 centered, i64 rows_a_block)
+#endif
+{
+    PH_WAIT();
+#ifdef SMALL
+    i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32;
+    if (row >= rows)
+        return;
+#else
+    i64 row = blockIdx.x;
+#endif
+    x += row * n;
+    y += row * n;
+#ifdef GRAD
+    b += row * n;
+    C mean = centered ? means[row] : C(0), scale = scales[row];
+#define RUN(packs) run<packs>(x, w, b, y, (int)n, mean, scale, centered != 0)
+#else
+#define RUN(packs) run<packs>(x, w, b, y, (int)n, means + row, scales + row, C(eps), centered != 0)
+#endif
+#ifdef SMALL
+    if (n > MANY / 4 * 32 * V)
+        RUN(MANY);
+    else
+        RUN(MANY / 4);
+#else
+    RUN(4);
+#endif
+}
+#endif
+
+#ifdef PARTS
+#ifdef GRAD
+#define PARTS_RESIDENT (sizeof(T) == 2 ? 3 : 2)
+#else
+#define PARTS_RESIDENT 4
+#endif
+/* A block has 32 * V columns and rows_a_block rows, of which each of its 8 warps takes every eighth. With
+ * SMALL and GRAD, blocks behind those have 8 rows each, for dx. */
+template <bool VECTORS>
+__device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means, const C *scales, i64 row,
+                                         i64 end, i64 n, i64 column, C (&weight)[V], C (&bias)[V])
+{
+#pragma unroll 4
+    for (; row < end; row += 8) {
+        C a[V], b[V], mean = means ? means[row] : C(0), scale = scales[row];
+        if (VECTORS) {
+            if (column >= n)
+                continue;
+            open(fetch(x + row * n + column), a);
+            open(fetch(g + row * n + column), b);
+        } else {
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                bool in = column + 32 * k < n;
+                a[k] = in ? value(x + row * n + column + 32 * k) : C(0);
+                b[k] = in ? value(g + row * n + column + 32 * k) : C(0);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            weight[k] += b[k] * ((a[k] - mean) * scale);
+            bias[k] += b[k];
+        }
+    }
+}
+
+PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
+    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, C *parts, i64 rows,
+           i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles)
+{
+    __shared__ C sums[2][8][32 * V];
+    PH_WAIT();
+#ifdef GRAD
+    i64 at = ((i64)blockIdx.x - row_blocks * tiles) * 8 + threadIdx.x / 32;
+    if (at >= 0) {
+        C mean = means && at < rows ? means[at] : C(0);
+        if (at < rows && n > MANY / 4 * 32 * V)
+            run<MANY>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at], means != 0);
+        else if (at < rows)
+            run<MANY / 4>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at], means != 0);
+        return;
+    }
+#endif
+    u32 block = blockIdx.x / (u32)tiles, tile = blockIdx.x - block * (u32)tiles, warp = threadIdx.x / 32;
+    i64 end = (block + 1) * rows_a_block, row = block * rows_a_block + warp;
+    end = end < rows ? end : rows;
+    C weight[V], bias[V];
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        weight[k] = bias[k] = C(0);
+    bool vectors = n % V == 0 && (((u64)x | (u64)g) & 15) == 0;
+    if (vectors)
+        add_rows<true>(x, g, means, scales, row, end, n, (i64)tile * 32 * V + LANE * V, weight, bias);
+    else
+        add_rows<false>(x, g, means, scales, row, end, n, (i64)tile * 32 * V + LANE, weight, bias);
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        int place = vectors ? LANE * V + k : LANE + 32 * k;
+        sums[0][warp][place] = weight[k];
+        sums[1][warp][place] = bias[k];
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < 2 * 32 * V; i += 256) {
+        int which = i / (32 * V), place = i % (32 * V);
+        i64 column = (i64)tile * 32 * V + place;
+        C sum = 0;
+        for (int k = 0; k < 8; k++)
+            sum += sums[which][k][place];
+        if (column < n)
+            parts[(which * row_blocks + block) * n + column] = sum;
+    }
+}
+#endif
+
+#ifdef PARTS_TOTAL
+/* A block has 32 columns of weight's (the first half of the blocks) or bias's gradient; each of 32 slices
+ * adds every 32nd block of rows. */
+PH_KERNEL __launch_bounds__(1024) KERNEL(const C *parts, T *weight, T *bias, i64 n, i64 row_blocks, i64 tiles)
+{
+    __shared__ C sums[32][33];
+    PH_WAIT();
+    int which = blockIdx.x >= tiles, slice = threadIdx.x / 32;
+    i64 tile = blockIdx.x - which * tiles, column = tile * 32 + LANE;
+    T *out = which ? bias : weight;
+    if (!out)
+        return;
+    C sum = 0;
+#pragma unroll 4
+    for (i64 b = slice; column < n && b < row_blocks; b += 32)
+        sum += parts[(which * row_blocks + b) * n + column];
+    sums[slice][LANE] = sum;
+    __syncthreads();
+    sum = ph_warp_sum(sums[LANE][slice]);
+    if (LANE == 0 && tile * 32 + slice < n)
+        ph_put(out + tile * 32 + slice, sum);
+}
+#endif

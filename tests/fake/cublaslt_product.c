@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/fake/cublaslt_product.c: a software libcublasLt.so.13 beside the software libcuda: products with plain loops, launched as a kernel of that
+ * libcuda, so that captures see what they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more. */
+#include "fake/fake_cuda.h"
+#include "tensor/cublaslt_abi.h"
+#include "tensor/half.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT                            __attribute__((visibility("default")))
+#define DECLARE(name, result, parameters) EXPORT result cublasLt##name parameters;
+PH__LT_FUNCTIONS(DECLARE)
+#undef DECLARE
+
+enum {
+    INVALID_VALUE = 7,
+    EXECUTION_FAILED = 13
+};
+
+typedef struct matrix {
+    int type;
+    int batch;
+    int64_t rows, columns, ld, stride; /* column-major */
+} matrix;
+typedef struct descriptor {
+    int compute, scale_type, transpose_a, transpose_b, epilogue, bias_type;
+    const void *bias;
+} descriptor;
+
+/* What the kernel is given. */
+typedef struct product {
+    const void *a, *b, *c, *bias;
+    void *d;
+    double alpha, beta;
+    matrix layout_a, layout_b, layout_c, layout_d;
+    int transpose_a, transpose_b, bias_type, in_f64;
+} product;
+
+/* ---- the kernel ---- */
+static double get(const void *at, int type, int64_t i)
+{
+    switch (type) {
+    case PH__LT_F64:
+        return ((const double *)at)[i];
+    case PH__LT_F16:
+        return (double)ph__f16_get(((const uint16_t *)at)[i]);
+    case PH__LT_BF16:
+        return (double)ph__bf16_get(((const uint16_t *)at)[i]);
+    default:
+        return (double)((const float *)at)[i];
+    }
+}
+
+static void put(void *at, int type, int64_t i, double x)
+{
+    switch (type) {
+    case PH__LT_F64:
+        ((double *)at)[i] = x;
+        break;
+    case PH__LT_F16:
+        ((uint16_t *)at)[i] = ph__f16_put((float)x);
+        break;
+    case PH__LT_BF16:
+        ((uint16_t *)at)[i] = ph__bf16_put((float)x);
+        break;
+    default:
+        ((float *)at)[i] = (float)x;
+    }
+}
+
+static double element(const void *at, const matrix *m, int64_t batch, int64_t row, int64_t column,
+                      bool transposed)
+{
+    int64_t i = transposed ? column : row, j = transposed ? row : column;
+    return get(at, m->type, batch * m->stride + i + j * m->ld);
+}
+
+/* A block does one column of one matrix of the batch. */
+static void run(const ph_block_range *range, const void *args)
+{
+    const product *p = args;
+    int64_t k = p->transpose_a ? p->layout_a.rows : p->layout_a.columns;
+    for (uint64_t block = range->begin; block < range->end; block++) {
+        int64_t batch = (int64_t)block / p->layout_d.columns, j = (int64_t)block % p->layout_d.columns;
+        for (int64_t i = 0; i < p->layout_d.rows; i++) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l++)
+                sum += element(p->a, &p->layout_a, batch, i, l, p->transpose_a) *
+                       element(p->b, &p->layout_b, batch, l, j, p->transpose_b);
+            double x = p->alpha * (p->in_f64 ? sum : (double)(float)sum);
+            if (p->beta != 0)
+                x += p->beta * element(p->c, &p->layout_c, batch, i, j, false);
+            if (p->bias)
+                x += get(p->bias, p->bias_type, i);
+            put(p->d, p->layout_d.type, batch * p->layout_d.stride + i + j * p->layout_d.ld, x);
+        }
+    }
+}
+
+/* ---- handles ---- each has a module with the kernel, in the context that was current. */
+typedef struct handle {
+    void *module, *function;
+} handle;
+
+static struct {
+    int (*cuModuleLoadDataEx)(void **module, const void *image, unsigned count, int *options, void **values);
+    int (*cuModuleUnload)(void *module);
+    int (*cuModuleGetFunction)(void **function, void *module, const char *name);
+    int (*cuLaunchKernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                          unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                          struct CUstream_st *stream, void **params, void **extra);
+} cuda;
+
+static void find_cuda(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library || !fake_cuda())
+        return;
+    int (*address_of)(const char *name, void **out, int version, uint64_t flags, int *found);
+    *(void **)&address_of = dlsym(library, "cuGetProcAddress_v2");
+#define FIND(name) (void)address_of(#name, (void **)&cuda.name, 12000, 0, NULL)
+    FIND(cuModuleLoadDataEx);
+    FIND(cuModuleUnload);
+    FIND(cuModuleGetFunction);
+    FIND(cuLaunchKernel);
+#undef FIND
+    fake_cuda()->register_kernel("fake_cublaslt_product", run);
+}
+
+int cublasLtCreate(void **out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static const char text[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".visible .entry fake_cublaslt_product(.param .align 8 .b8 p[232])\n{\nret;\n}\n";
+    _Static_assert(sizeof(product) == 232, "as in the text");
+    (void)pthread_once(&once, find_cuda);
+    handle *made = calloc(1, sizeof *made);
+    if (!made || !cuda.cuLaunchKernel || cuda.cuModuleLoadDataEx(&made->module, text, 0, NULL, NULL) != 0) {
+        free(made);
+        return made ? EXECUTION_FAILED : PH__LT_ALLOC_FAILED;
+    }
+    if (cuda.cuModuleGetFunction(&made->function, made->module, "fake_cublaslt_product") != 0) {
+        (void)cuda.cuModuleUnload(made->module);
+        free(made);
+        return EXECUTION_FAILED;
+    }
+    *out = made;
+    return PH__LT_OK;
+}
+
+int cublasLtDestroy(void *at)
+{
+    handle *gone = at;
+    int result = cuda.cuModuleUnload(gone->module);
+    free(gone);
+    return result ? EXECUTION_FAILED : PH__LT_OK;
+}
+
+/* ---- descriptions ---- */
+int cublasLtMatmulDescCreate(void **out, int compute, int scale_type)
+{
+    descriptor *made = calloc(1, sizeof *made);
+    if (!made)
+        return PH__LT_ALLOC_FAILED;
+    *made = (descriptor){.compute = compute, .scale_type = scale_type, .epilogue = 1};
+    *out = made;
+    return PH__LT_OK;
+}
+
+int cublasLtMatmulDescDestroy(void *at)
+{
+    free(at);
+    return PH__LT_OK;
+}
+
+int cublasLtMatmulDescSetAttribute(void *at, int attribute, const void *value, size_t bytes)
+{
+    descriptor *of = at;
+    int *numbers[] = {[PH__LT_DESC_TRANSPOSE_A] = &of->transpose_a,
+                      [PH__LT_DESC_TRANSPOSE_B] = &of->transpose_b,
+                      [PH__LT_DESC_EPILOGUE] = &of->epilogue,
+                      [PH__LT_DESC_BIAS_TYPE] = &of->bias_type};
+    if (attribute == PH__LT_DESC_BIAS_POINTER && bytes == sizeof of->bias) {
+        memcpy(&of->bias, value, bytes);
+        return PH__LT_OK;
+    }
+    if (attribute < 0 || (size_t)attribute >= sizeof numbers / sizeof *numbers || !numbers[attribute] ||
+        bytes != sizeof(int))
+        return INVALID_VALUE;
+    memcpy(numbers[attribute], value, bytes);
+    return PH__LT_OK;
+}
+
+int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
+{
+    matrix *made = ld >= (int64_t)rows && rows > 0 && columns > 0 ? calloc(1, sizeof *made) : NULL;
+    if (!made)
+        return INVALID_VALUE;
+    *made = (matrix){.type = type, .batch = 1, .rows = (int64_t)rows, .columns = (int64_t)columns, .ld = ld};
+    *out = made;
+    return PH__LT_OK;
+}
+
+int cublasLtMatrixLayoutDestroy(void *at)
+{
+    free(at);
+    return PH__LT_OK;
+}
+
+int cublasLtMatrixLayoutSetAttribute(void *at, int attribute, const void *value, size_t bytes)
+{
+    matrix *of = at;
+    if (attribute == PH__LT_LAYOUT_BATCH_COUNT && bytes == sizeof of->batch)
+        memcpy(&of->batch, value, bytes);
+    else if (attribute == PH__LT_LAYOUT_BATCH_OFFSET && bytes == sizeof of->stride)
+        memcpy(&of->stride, value, bytes);
+    else
+        return INVALID_VALUE;
+    return PH__LT_OK;
+}
+
+/* A preference is the workspace that is allowed; none is asked for here. */
+int cublasLtMatmulPreferenceCreate(void **out)
+{
+    *out = calloc(1, sizeof(uint64_t));
+    return *out ? PH__LT_OK : PH__LT_ALLOC_FAILED;
+}
+
+int cublasLtMatmulPreferenceDestroy(void *at)
+{
+    free(at);
+    return PH__LT_OK;
+}
+
+int cublasLtMatmulPreferenceSetAttribute(void *at, int attribute, const void *value, size_t bytes)
+{
+    if (attribute == PH__LT_PREFERENCE_WORKSPACE && bytes == sizeof(uint64_t))
+        memcpy(at, value, bytes);
+    return bytes == sizeof(uint64_t) || bytes == sizeof(uint32_t) ? PH__LT_OK : INVALID_VALUE;
+}
+
+/* ---- products ---- */
+static bool fits(const descriptor *of, const matrix *a, const matrix *b, const matrix *d)
+{
+    int64_t m = of->transpose_a ? a->columns : a->rows, k = of->transpose_a ? a->rows : a->columns;
+    return m == d->rows && k == (of->transpose_b ? b->columns : b->rows) &&
+           (of->transpose_b ? b->rows : b->columns) == d->columns && a->batch == d->batch &&
+           b->batch == d->batch && a->type == b->type;
+}
+
+/* As cuBLASLt has it, a bias is added to all types but f64. */
+int cublasLtMatmulAlgoGetHeuristic(void *at, void *description, void *a, void *b, void *c, void *d,
+                                   void *preference, int wanted, ph__lt_choice *choices, int *found)
+{
+    const descriptor *of = description;
+    (void)at;
+    (void)c;
+    (void)preference;
+    *found = 0;
+    if (wanted < 1 || !fits(of, a, b, d))
+        return INVALID_VALUE;
+    if (of->epilogue == PH__LT_EPILOGUE_BIAS && of->bias_type == PH__LT_F64)
+        return PH__LT_NOT_SUPPORTED;
+    memset(choices, 0, sizeof *choices);
+    *found = 1;
+    return PH__LT_OK;
+}
+
+static double number(const void *at, int type)
+{
+    return type == PH__LT_F64 ? *(const double *)at : (double)*(const float *)at;
+}
+
+int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a, void *layout_a,
+                   const void *b, void *layout_b, const void *beta, const void *c, void *layout_c, void *d,
+                   void *layout_d, const ph__lt_algorithm *algorithm, void *workspace, size_t workspace_bytes,
+                   struct CUstream_st *stream)
+{
+    const handle *with = at;
+    const descriptor *of = description;
+    product p;
+    if (!algorithm || workspace || workspace_bytes || !fits(of, layout_a, layout_b, layout_d))
+        return INVALID_VALUE;
+    memset(&p, 0, sizeof p);
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    p.d = d;
+    p.bias = of->epilogue == PH__LT_EPILOGUE_BIAS ? of->bias : NULL;
+    p.alpha = number(alpha, of->scale_type);
+    p.beta = number(beta, of->scale_type);
+    p.layout_a = *(const matrix *)layout_a;
+    p.layout_b = *(const matrix *)layout_b;
+    p.layout_c = *(const matrix *)layout_c;
+    p.layout_d = *(const matrix *)layout_d;
+    p.transpose_a = of->transpose_a;
+    p.transpose_b = of->transpose_b;
+    p.bias_type = of->bias_type;
+    p.in_f64 = of->scale_type == PH__LT_F64;
+    void *params[] = {&p};
+    unsigned blocks = (unsigned)(p.layout_d.columns * p.layout_d.batch);
+    return cuda.cuLaunchKernel(with->function, blocks, 1, 1, 32, 1, 1, 0, stream, params, NULL)
+               ? EXECUTION_FAILED
+               : PH__LT_OK;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/tensor/elementwise_math.c: the functions of tensor/math.h against the C library's doubles: every 509th float in the short tier, every 7th
+ * in the long one. */
+#include "support/support.h"
+#include "tensor/math.h"
+#include <math.h>
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Units in the last place of the float nearest to want, subnormal ones included. */
+static double ulps(float got, double want)
+{
+    if (isnan(want))
+        return isnan(got) ? 0 : 1e9;
+    if (fabs(want) > 0x1.ffffffp127) /* rounds to an infinity */
+        return (double)got == copysign((double)INFINITY, want) ? 0 : fabs((double)got) >= 0x1.fffffcp127 ? 1 : 1e9;
+    if (isinf(got))
+        return fabs(want) > 0x1.fffffcp127 ? 1 : 1e9;
+    int exponent;
+    (void)frexp(want, &exponent);
+    double unit = ldexp(1, (exponent > -125 ? exponent : -125) - 24);
+    return fabs((double)got - want) / unit;
+}
+
+static void check(const char *name, float (*fn)(float), double (*ref)(double), double bound)
+{
+    double worst = 0;
+    float at = 0;
+    const uint32_t step = t_nightly() ? 7 : 509;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += step) {
+        float x = ph__float_of_bits((uint32_t)bits);
+        double u = ulps(fn(x), ref((double)x));
+        if (u > worst) {
+            worst = u;
+            at = x;
+        }
+    }
+    print_message("%s: at most %.2f ulp, at %.9g\n", name, worst, (double)at);
+    if (worst > bound)
+        fail_msg("%s of %.9g (%a) is %.9g: %.3g ulp off, more than %.3g", name, (double)at, (double)at, (double)fn(at), worst,
+                 bound);
+}
+
+#define CHECK(name, ref, bound)                                                                                                   \
+    static float call_##name(float x)                                                                                             \
+    {                                                                                                                             \
+        return ph__##name(x);                                                                                                     \
+    }                                                                                                                             \
+    static void test_##name(void **state)                                                                                               \
+    {                                                                                                                             \
+        (void)state;                                                                                                              \
+        check(#name, call_##name, ref, bound);                                                                                    \
+    }
+CHECK(expf, exp, 1)
+CHECK(logf, log, 1)
+CHECK(tanhf, tanh, 1.5)
+CHECK(erff, erf, 3)
+CHECK(sigmoidf, sigmoid, 2.5)
+
+/* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of bf16 and f16. */
+static void rounding_by_way_of_odd(void **state)
+{
+    (void)state;
+    static const double parts[] = {-0x1p-40, 0, 0x1p-40, 0x1p-30, -0x1p-30};
+    for (uint32_t h = 0; h < 0x7f80; h++) {
+        double low = (double)ph__bf16_get((uint16_t)h), high = (double)ph__bf16_get((uint16_t)(h + 1));
+        if (isinf(high))
+            high = 0x1p128;
+        for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+            double x = low + (high - low) * (0.5 + parts[i]);
+            uint32_t up = parts[i] > 0 || (parts[i] == 0 && (h & 1));
+            assert_int_equal(ph__bf16_put(ph__to_odd(x)), h + up);
+            assert_int_equal(ph__bf16_put(ph__to_odd(-x)), (h + up) | 0x8000u);
+        }
+    }
+    for (uint32_t h = 0; h < 0x7c00; h++) {
+        double low = (double)ph__f16_get((uint16_t)h), high = (double)ph__f16_get((uint16_t)(h + 1));
+        if (isinf(high))
+            high = 65536;
+        for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+            double x = low + (high - low) * (0.5 + parts[i]);
+            uint32_t up = parts[i] > 0 || (parts[i] == 0 && (h & 1));
+            assert_int_equal(ph__f16_put(ph__to_odd(x)), h + up);
+        }
+    }
+    assert_true(isnan(ph__to_odd((double)NAN)));
+    assert_true(isinf(ph__to_odd((double)INFINITY)) && isinf(ph__to_odd(-1e300)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_expf),     cmocka_unit_test(test_logf), cmocka_unit_test(test_tanhf), cmocka_unit_test(test_erff),
+        cmocka_unit_test(test_sigmoidf), cmocka_unit_test(rounding_by_way_of_odd),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/tensor/norm.c: layer_norm and rms_norm against a float64 reference and differences. */
+#include "support/grads.h"
+#include "support/op_check.h"
+#include <math.h>
+
+/* p[0]: bit 0: there is a weight; bit 1: a bias. f[0]: eps. */
+static void choose(op_trial *trial)
+{
+    const ph_shape *x = &trial->shape[0];
+    for (size_t i = 1; i < trial->spec->in_count; i++)
+        trial->shape[i] = (ph_shape){1, {x->dim[x->rank - 1]}};
+    trial->p[0] = op_random(trial, 0, 3);
+    trial->f[0] = op_random(trial, 0, 1) ? 0 : 0.1;
+}
+static void shapes_any(op_trial *trial)
+{
+    trial->shape[0] = op_random_shape(trial, 1, 4);
+    choose(trial);
+}
+/* Rows of a block's, in registers and read again, aligned and not. */
+static void shapes_long(op_trial *trial)
+{
+    static const int64_t lengths[] = {768, 771, 1026, 3072, 8192, 8200, 9001};
+    trial->shape[0] = (ph_shape){2, {op_random(trial, 1, 3), lengths[trial->index % 7]}};
+    choose(trial);
+    trial->p[0] = 3;
+}
+/* Several blocks of rows. */
+static void shapes_tall(op_trial *trial)
+{
+    trial->shape[0] =
+        (ph_shape){2, {op_random(trial, 1, 2) * 300 + (int64_t)trial->index, op_random(trial, 3, 300)}};
+    choose(trial);
+    trial->p[0] = 3;
+}
+
+static void apply_layer_norm(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+{
+    out[0] = ph_layer_norm(tape, in[0], trial->p[0] & 1 ? in[1] : NULL, trial->p[0] & 2 ? in[2] : NULL,
+                           trial->f[0]);
+}
+static void apply_rms_norm(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+{
+    out[0] = ph_rms_norm(tape, in[0], trial->p[0] & 1 ? in[1] : NULL, trial->f[0]);
+}
+
+static void reference(op_array *out, const op_array *in, const op_trial *trial)
+{
+    int64_t n = in[0].shape.dim[in[0].shape.rank - 1];
+    bool centered = trial->spec->in_count == 3;
+    double eps = trial->f[0] > 0 ? trial->f[0] : 1e-5;
+    op_array_make(&out[0], &in[0].shape);
+    for (int64_t r = 0; n > 0 && r < in[0].count / n; r++) {
+        const double *x = in[0].at + r * n;
+        double mean = 0, square = 0;
+        for (int64_t i = 0; centered && i < n; i++)
+            mean += x[i] / (double)n;
+        for (int64_t i = 0; i < n; i++)
+            square += (x[i] - mean) * (x[i] - mean) / (double)n;
+        for (int64_t i = 0; i < n; i++)
+            out[0].at[r * n + i] = (x[i] - mean) / sqrt(square + eps) * (trial->p[0] & 1 ? in[1].at[i] : 1) +
+                                   (centered && trial->p[0] & 2 ? in[2].at[i] : 0);
+    }
+}
+
+static void check(const char *name, size_t in_count, void (*shapes)(op_trial *), size_t trials)
+{
+    ph_device *device;
+    assert_ok(ph_device_open(&device, t_device_name(), NULL));
+    op_spec spec = {.name = name,
+                    .in_count = in_count,
+                    .trials = trials,
+                    .shapes = shapes,
+                    .bound = {[PH_DTYPE_F64] = 1e-13}, /* x - mean cancels */
+                    .apply = in_count == 3 ? apply_layer_norm : apply_rms_norm,
+                    .reference = reference};
+    op_check(device, &spec);
+    ph_device_release(device);
+}
+
+static void layer_norm_is_right(void **state)
+{
+    (void)state;
+    check("layer_norm", 3, shapes_any, t_nightly() ? 60 : 18);
+    check("layer_norm, long rows", 3, shapes_long, 7);
+    check("layer_norm, many rows", 3, shapes_tall, 3);
+}
+
+static void rms_norm_is_right(void **state)
+{
+    (void)state;
+    check("rms_norm", 2, shapes_any, t_nightly() ? 60 : 18);
+    check("rms_norm, long rows", 2, shapes_long, 7);
+    check("rms_norm, many rows", 2, shapes_tall, 3);
+}
+
+/* A large mean must not eat the deviation: it is taken from differences to the mean, not from squares. */
+static void a_large_mean_does_no_harm(void **state)
+{
+    (void)state;
+    t_scene s;
+    float x[1600], y[1600];
+    t_scene_open(&s);
+    for (int i = 0; i < 1600; i++)
+        x[i] = 30000.0f + (i % 2 ? 1.0f : -1.0f);
+    ph_tensor *out =
+        ph_layer_norm(s.tape, ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 1600), x), NULL, NULL, 0);
+    assert_non_null(out);
+    assert_ok(ph_tensor_read(y, sizeof y, s.tape, out));
+    for (int i = 0; i < 1600; i++)
+        assert_true(fabs((double)y[i] - (i % 2 ? 1 : -1)) < 1e-4);
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_tape *t = s.tape;
+    assert_null(ph_layer_norm(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)),
+                              ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), NULL, 0));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "layer_norm: weight and bias must have");
+    assert_null(ph_layer_norm(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)), NULL,
+                              ph_zeros(t, PH_DTYPE_F64, PH_SHAPE(3)), 0));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "dtype");
+    assert_null(ph_layer_norm(t, ph_zeros(t, PH_DTYPE_F32, PH_SCALAR), NULL, NULL, 0));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "axis");
+    assert_null(ph_rms_norm(t, ph_zeros(t, PH_DTYPE_I32, PH_SHAPE(2)), NULL, 0));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "rms_norm: the operand must be of a floating dtype");
+    assert_null(ph_rms_norm(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), NULL, -1));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "eps");
+    t_scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layer_norm_is_right),
+        cmocka_unit_test(rms_norm_is_right),
+        cmocka_unit_test(a_large_mean_does_no_harm),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

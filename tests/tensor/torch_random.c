@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/tensor/torch_random.c: random numbers in graphs; each test holds the behaviour of PyTorch's test of the same name. */
+#include "support/draws.h"
+
+enum {
+    N = 10000
+};
+
+/* ---- test_memory_stats_of_multiple_generators_and_graphs ---- */
+typedef struct many {
+    t_scene *scene;
+    ph_generator *generator; /* goes through all states */
+    ph_generator_state *states[20];
+    size_t count;
+} many;
+
+static ph_status draw_from_each(ph_stream *stream, void *user)
+{
+    many *m = user;
+    ph_tape *tape;
+    PH_TRY(ph_tape_create(&tape, stream, &(ph_tape_options){.generator = m->generator}));
+    for (size_t i = 0; i < m->count; i++) {
+        ph_status status = ph_generator_use_state(m->generator, m->states[i]);
+        ph_tape_check(tape, status);
+        (void)ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(1));
+    }
+    ph_status status = ph_tape_clear(tape);
+    ph_tape_destroy(tape);
+    return status;
+}
+
+static void one_size(size_t graphs, size_t states)
+{
+    t_scene s;
+    ph_graph *graph[10];
+    ph_stream *stream[10];
+    ph_memory_stats before, with, after;
+    many m = {.scene = &s, .count = states};
+    t_scene_open(&s);
+    assert_ok(ph_generator_default(&m.generator, s.device));
+    m.states[0] = ph_generator_share_state(m.generator);
+    for (size_t i = 1; i < states; i++) {
+        ph_generator *clone;
+        assert_ok(ph_generator_clone(&clone, m.generator));
+        m.states[i] = ph_generator_share_state(clone);
+        ph_generator_release(clone);
+    }
+    assert_ok(ph_memory_get_stats(&before, s.device));
+    for (size_t i = 0; i < graphs; i++) {
+        assert_ok(ph_stream_create(&stream[i], s.device, NULL));
+        assert_ok(ph_graph_create(&graph[i], NULL));
+        assert_ok(ph_graph_capture(graph[i], stream[i], NULL, draw_from_each, &m));
+        assert_ok(ph_graph_replay(graph[i], stream[i]));
+    }
+    assert_ok(ph_memory_get_stats(&with, s.device));
+    assert_int_equal(with.active[PH_MEMORY_ALL].current - before.active[PH_MEMORY_ALL].current,
+                     2 * states * graphs);
+    assert_int_equal(with.active_bytes[PH_MEMORY_ALL].current - before.active_bytes[PH_MEMORY_ALL].current,
+                     1024 * states * graphs);
+    for (size_t i = 0; i < graphs; i++) {
+        assert_ok(ph_stream_synchronize(stream[i]));
+        ph_graph_destroy(graph[i]);
+        ph_stream_destroy(stream[i]);
+    }
+    assert_ok(ph_memory_trim(s.device));
+    assert_ok(ph_memory_get_stats(&after, s.device));
+    assert_int_equal(after.active[PH_MEMORY_ALL].current, before.active[PH_MEMORY_ALL].current);
+    assert_int_equal(after.active_bytes[PH_MEMORY_ALL].current, before.active_bytes[PH_MEMORY_ALL].current);
+    assert_int_equal(after.reserved, before.reserved);
+    for (size_t i = 0; i < states; i++)
+        ph_generator_state_release(m.states[i]);
+    ph_generator_release(m.generator);
+    t_scene_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+static void test_memory_stats_of_multiple_generators_and_graphs(void **state)
+{
+    (void)state;
+    one_size(1, 1);
+    one_size(3, 2);
+    one_size(10, 20);
+}
+
+/* ---- test_graph_rng_functional ---- of its two functions the one that we have. */
+static ph_tensor *dropped(ph_tape *tape, ph_tensor *x, int times)
+{
+    for (int i = 0; i < times; i++)
+        x = ph_dropout(tape, x, 0.1);
+    return x;
+}
+
+static ph_tensor *dropped_twice(ph_tape *tape, void *in)
+{
+    return dropped(tape, in, 2);
+}
+
+static void test_graph_rng_functional(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_tensor *out;
+    static const uint64_t seeds[] = {6, 128, 9999};
+    t_scene_open(&s);
+    ph_generator *g = t_generator(&s, 5);
+    ph_tensor *a = ph_tensor_retain(ph_randn(s.tape, PH_DTYPE_F32, PH_SHAPE(N)));
+    ph_tensor *in = ph_tensor_retain(ph_clone(s.tape, a));
+    assert_ok(ph_generator_seed(g, 5));
+    ph_tensor *control = ph_tensor_retain(dropped(s.tape, a, 6));
+    assert_ok(ph_tape_clear(s.tape));
+    assert_ok(ph_generator_seed(g, 5));
+    ph_graph *graph = t_capture(&s, dropped_twice, in, &out);
+    assert_ok(ph_graph_replay(graph, s.stream));
+    ph_tensor_copy(s.tape, in, dropped(s.tape, out, 2));
+    assert_ok(ph_tape_clear(s.tape));
+    assert_ok(ph_graph_replay(graph, s.stream));
+    assert_true(t_same(&s, out, control));
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        assert_ok(ph_generator_seed(g, seeds[i]));
+        ph_tensor_copy(s.tape, in, a);
+        for (int k = 0; k < 3; k++)
+            assert_ok(ph_graph_replay(graph, s.stream));
+        assert_false(t_same(&s, out, control));
+        assert_ok(ph_generator_seed(g, seeds[i]));
+        for (int k = 0; k < 3; k++) {
+            ph_tensor_release(control);
+            control = ph_tensor_retain(dropped(s.tape, a, 2));
+        }
+        assert_ok(ph_tape_clear(s.tape));
+        assert_true(t_same(&s, out, control));
+    }
+    ph_tensor *all[] = {a, in, out, control};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        ph_tensor_release(all[i]);
+    ph_graph_destroy(graph);
+    ph_generator_release(g);
+    t_scene_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* ---- test_graph_rng_distributions ---- Poisson, and normals with a tensor of means, are not ours. */
+static ph_tensor *bernoulli(ph_tape *tape, void *p)
+{
+    return ph_bernoulli(tape, p);
+}
+static ph_tensor *normal(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_normal(tape, PH_DTYPE_F32, PH_SHAPE(N), 2, 1);
+}
+static ph_tensor *exponential(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_exponential(tape, PH_DTYPE_F32, PH_SHAPE(N), 1);
+}
+static ph_tensor *uniform(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(N));
+}
+static ph_tensor *integers(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_randint(tape, PH_DTYPE_I64, PH_SHAPE(N), 0, 3);
+}
+static ph_tensor *normals(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_randn(tape, PH_DTYPE_F32, PH_SHAPE(N));
+}
+static ph_tensor *permutation(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_randperm(tape, N);
+}
+static void bernoulli_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_bernoulli(tape, x, 0.5);
+}
+static void cauchy_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_cauchy(tape, x, 0, 1);
+}
+static void exponential_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_exponential(tape, x, 1);
+}
+static void geometric_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_geometric(tape, x, 0.3);
+}
+static void log_normal_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_log_normal(tape, x, 1, 2);
+}
+static void normal_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_normal(tape, x, 0, 1);
+}
+static void uniform_(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor_uniform(tape, x, 0, 1);
+}
+
+/* A function that makes a tensor, or one that changes it in place. */
+typedef struct distribution {
+    t_drawing make;
+    void (*change)(ph_tape *tape, ph_tensor *x);
+    ph_tensor *p;
+    ph_tensor *in_place[2]; /* what the captured calls change */
+    ph_tensor *out[2];      /* what they have given */
+} distribution;
+
+static ph_tensor *once(t_scene *s, const distribution *d)
+{
+    ph_tensor *x = d->make ? d->make(s->tape, d->p) : ph_zeros(s->tape, PH_DTYPE_F32, PH_SHAPE(N));
+    if (d->change)
+        d->change(s->tape, x);
+    return x;
+}
+
+static ph_tensor *captured_twice(ph_tape *tape, void *user)
+{
+    distribution *d = user;
+    for (int i = 0; i < 2; i++) {
+        d->out[i] = d->in_place[i];
+        if (d->make)
+            d->out[i] = d->make(tape, d->p);
+        else
+            d->change(tape, d->out[i]);
+        d->out[i] = ph_tensor_retain(d->out[i]);
+    }
+    return d->out[0];
+}
+
+/* Three calls from this seed on: a dummy, and the two that are looked at. */
+static void control(t_scene *s, ph_generator *g, const distribution *d, uint64_t seed, ph_tensor *out[2])
+{
+    assert_ok(ph_generator_seed(g, seed));
+    (void)once(s, d);
+    out[0] = ph_tensor_retain(once(s, d));
+    out[1] = ph_tensor_retain(once(s, d));
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+static void one_distribution(t_scene *s, ph_generator *g, distribution *d)
+{
+    static const uint64_t seeds[] = {6, 314, 271};
+    ph_tensor *want[2], *first;
+    d->p = ph_tensor_retain(ph_full(s->tape, PH_DTYPE_F32, PH_SHAPE(N), 0.5));
+    for (int i = 0; i < 2; i++)
+        d->in_place[i] = ph_tensor_retain(ph_full(s->tape, PH_DTYPE_F32, PH_SHAPE(N), -7));
+    control(s, g, d, 5, want);
+    assert_ok(ph_generator_seed(g, 5));
+    ph_graph *graph = t_capture(s, captured_twice, d, &first);
+    ph_tensor *scratch = ph_tensor_retain(ph_full(s->tape, ph_tensor_dtype(first), PH_SHAPE(N), -7));
+    for (int i = 0; i < 2; i++) {
+        if (d->make)
+            ph_tensor_copy(s->tape, d->out[i],
+                           scratch);                /* nothing has been there yet: readable nevertheless */
+        assert_true(t_same(s, d->out[i], scratch)); /* nothing ran in the capture */
+        assert_false(t_same(s, d->out[i], want[i]));
+        ph_tensor_release(want[i]);
+    }
+    for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
+        control(s, g, d, seeds[k], want);
+        assert_false(t_same(s, want[0], want[1]));
+        assert_ok(ph_generator_seed(g, seeds[k]));
+        (void)once(s, d);
+        for (int i = 0; i < 2; i++)
+            ph_tensor_copy(s->tape, d->out[i], scratch);
+        assert_ok(ph_graph_replay(graph, s->stream));
+        for (int i = 0; i < 2; i++) {
+            assert_true(t_same(s, d->out[i], want[i]));
+            ph_tensor_release(want[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        ph_tensor_release(d->out[i]);
+        ph_tensor_release(d->in_place[i]);
+    }
+    ph_tensor_release(first);
+    ph_tensor_release(scratch);
+    ph_tensor_release(d->p);
+    ph_graph_destroy(graph);
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+static void test_graph_rng_distributions(void **state)
+{
+    (void)state;
+    t_scene s;
+    distribution all[] = {{.make = bernoulli},      {.make = normal},       {.make = exponential},
+                          {.make = uniform},        {.make = integers},     {.make = normals},
+                          {.make = permutation},    {.change = bernoulli_}, {.change = cauchy_},
+                          {.change = exponential_}, {.change = geometric_}, {.change = log_normal_},
+                          {.change = normal_},      {.change = uniform_}};
+    t_scene_open(&s);
+    ph_generator *g = t_generator(&s, 0);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        one_distribution(&s, g, &all[i]);
+    ph_generator_release(g);
+    t_scene_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* ---- test_graph_cudnn_dropout ---- there it is an LSTM of that size; here its dropout, in eager and captured calls in turn. */
+static ph_tensor *half_dropped(ph_tape *tape, void *x)
+{
+    return ph_dropout(tape, x, 0.5);
+}
+
+static void test_graph_cudnn_dropout(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_tensor *out;
+    t_scene_open(&s);
+    ph_tensor *x =
+        ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(100, t_nightly() ? 192 : 12, 512), 1));
+    ph_tensor *first = t_now(&s, half_dropped, x);
+    ph_graph *graph = t_capture(&s, half_dropped, x, &out);
+    assert_ok(ph_graph_replay(graph, s.stream));
+    ph_tensor *last = t_now(&s, half_dropped, x);
+    assert_ok(ph_stream_synchronize(s.stream));
+    assert_false(t_same(&s, first, out) || t_same(&s, out, last) || t_same(&s, first, last));
+    ph_tensor *all[] = {x, first, out, last};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        ph_tensor_release(all[i]);
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
+/* ---- test_cuda_graph_inference_mode ---- what the first capture makes for the generator serves those that remember. */
+static ph_tensor *one_more(ph_tape *tape, void *x)
+{
+    return ph_dropout(tape, ph_add_scalar(tape, x, 1), 0.5);
+}
+
+static void test_cuda_graph_inference_mode(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_tensor *plain, *remembered;
+    t_scene_open(&s);
+    ph_tensor *x = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(10, 10), 1));
+    assert_ok(ph_tensor_set_requires_grad(x, true));
+    bool before = ph_tape_set_grad_enabled(s.tape, false);
+    ph_graph *first = t_capture(&s, one_more, x, &plain);
+    (void)ph_tape_set_grad_enabled(s.tape, before);
+    ph_graph *second = t_capture(&s, one_more, x, &remembered);
+    assert_ok(ph_graph_replay(first, s.stream));
+    assert_ok(ph_graph_replay(second, s.stream));
+    float *a = t_bytes(&s, plain), *b = t_bytes(&s, remembered);
+    assert_memory_not_equal(a, b, 100 * sizeof *a);
+    for (int i = 0; i < 100; i++)
+        assert_true((a[i] == 0 || a[i] == 4) && (b[i] == 0 || b[i] == 4));
+    free(a);
+    free(b);
+    ph_tensor_release(x);
+    ph_tensor_release(plain);
+    ph_tensor_release(remembered);
+    ph_graph_destroy(first);
+    ph_graph_destroy(second);
+    t_scene_close(&s);
+}
+
+/* ---- TestSAC.test_cudagraph_uneven_forward_backward ---- */
+typedef struct uneven {
+    ph_generator *generator;
+    ph_generator_state *clone;
+} uneven;
+
+static ph_tensor *permuted_elsewhere(ph_tape *tape, void *user)
+{
+    uneven *u = user;
+    ph_generator_state *current = ph_generator_share_state(u->generator);
+    ph_tape_check(tape, ph_generator_use_state(u->generator, u->clone));
+    ph_tensor *x = ph_randperm(tape, 10);
+    ph_tape_check(tape, ph_generator_use_state(u->generator, current));
+    ph_generator_state_release(current);
+    return x;
+}
+
+static ph_tensor *permuted(ph_tape *tape, void *unused)
+{
+    (void)unused;
+    return ph_randperm(tape, 10);
+}
+
+static void test_cudagraph_uneven_forward_backward(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_generator *clone;
+    ph_tensor *out;
+    unsigned char bytes[16];
+    uneven u;
+    t_scene_open(&s);
+    assert_ok(ph_generator_default(&u.generator, s.device));
+    assert_ok(ph_generator_clone(&clone, u.generator));
+    u.clone = ph_generator_share_state(clone);
+    ph_graph *graph = t_capture(&s, permuted_elsewhere, &u, &out);
+    for (int i = 0; i < 3; i++)
+        ph_tensor_release(t_now(&s, permuted, NULL));
+    assert_ok(ph_generator_get_state(bytes, u.generator));
+    ph_tensor *perm = t_now(&s, permuted, NULL);
+    assert_ok(ph_generator_set_state(clone, bytes, sizeof bytes));
+    assert_ok(ph_graph_replay(graph, s.stream));
+    assert_true(t_same(&s, out, perm));
+    /* Without a graph. */
+    assert_ok(ph_generator_set_state(clone, bytes, sizeof bytes));
+    ph_tensor *again = t_now(&s, permuted_elsewhere, &u);
+    assert_true(t_same(&s, again, perm));
+    ph_tensor_release(out);
+    ph_tensor_release(perm);
+    ph_tensor_release(again);
+    ph_graph_destroy(graph);
+    ph_generator_state_release(u.clone);
+    ph_generator_release(clone);
+    ph_generator_release(u.generator);
+    t_scene_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
+/* ---- test_graph_manual_seed_mismatch_raises ---- of group 2: in a capture that draws. */
+static void test_graph_manual_seed_mismatch_raises(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_generator *g;
+    ph_graph *graph;
+    t_scene_open(&s);
+    assert_ok(ph_generator_default(&g, s.device));
+    assert_ok(ph_generator_seed(g, 0));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, s.stream, NULL));
+    (void)uniform(s.tape, NULL);
+    assert_error(ph_generator_seed(g, 1), PH_ERROR_STATE, "only the seed that it has may be set");
+    assert_ok(ph_generator_seed(g, 0));
+    assert_ok(ph_tape_clear(s.tape));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph_graph_destroy(graph);
+    ph_generator_release(g);
+    t_scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_stats_of_multiple_generators_and_graphs),
+        cmocka_unit_test(test_graph_rng_functional),
+        cmocka_unit_test(test_graph_rng_distributions),
+        cmocka_unit_test(test_graph_cudnn_dropout),
+        cmocka_unit_test(test_cuda_graph_inference_mode),
+        cmocka_unit_test(test_cudagraph_uneven_forward_backward),
+        cmocka_unit_test(test_graph_manual_seed_mismatch_raises),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

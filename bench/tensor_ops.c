@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/tensor_ops.c: element-wise operators and reductions on the host device: what one costs on 64 floats, and the bytes a second of large ones beside
- * memcpy, with 1 thread and 2. */
+/* bench/tensor_ops.c: element-wise operators and reductions on the host device: what one costs on 64 floats,
+ * and the bytes a second of large ones beside memcpy, with 1 thread and 2. */
 #include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +161,8 @@ static void small_ones(void)
     static const struct {
         const char *name;
         ph_tensor *(*fn)(bench *);
-    } ops[] = {{"add", add}, {"relu", relu}, {"gelu", gelu}, {"sum", sum}, {"clone", copy}, {"add, f16", add_half}};
+    } ops[] = {{"add", add}, {"relu", relu},  {"gelu", gelu},
+               {"sum", sum}, {"clone", copy}, {"add, f16", add_half}};
     bench b;
     open_bench(&b, "host:threads=1", 1, SMALL);
     printf("%-28s %10s\n", "64 elements", "ns a call");

@@ -4,6 +4,7 @@
 #   benchmarks      of the host device: benchmarks.txt; need a C++ compiler and oneTBB
 #   benchmarks-gpu  bench/cuda_<name>.c, with what bench/cuda/ holds: benchmarks-gpu.txt; need a C compiler to build, a GPU to run
 # bench/nn_<name>.c, with what bench/nn/ holds, are in both: of libphonograph_nn, on the device that PH_BENCH_DEVICE names.
+# bench/tensor_<name>.c: of libphonograph_nn, on the host device alone.
 function(ph_add_benchmarks set)
     set(paths)
     set(targets)
@@ -16,7 +17,7 @@ function(ph_add_benchmarks set)
         add_executable(bench_${name} EXCLUDE_FROM_ALL ${sources_${name}})
         set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
         target_include_directories(bench_${name} PRIVATE bench src)
-        if(name MATCHES "^nn_")
+        if(name MATCHES "^(nn|tensor)_")
             target_link_libraries(bench_${name} PRIVATE phonograph::nn_static)
         endif()
         target_link_libraries(bench_${name} PRIVATE phonograph::static Threads::Threads ${CMAKE_DL_LIBS} m)

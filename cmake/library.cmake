@@ -46,7 +46,7 @@ add_library(phonograph::nn_static ALIAS phonograph_nn_static)
 # Loops over elements want more of the optimiser than what gives its speed to the rest.
 target_compile_options(phonograph_nn_objects PRIVATE -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:Release>:-O3>)
 # Sums of products, whose rounding nobody is promised: with fused instructions where the processor has them.
-set_source_files_properties(src/tensor/products_plain.c src/tensor/elementwise_cores.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
+set_source_files_properties(src/tensor/products_plain.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 target_link_libraries(phonograph_nn PUBLIC phonograph PRIVATE m)
 target_link_libraries(phonograph_nn_static PUBLIC phonograph_static m)
 # The shared one has a copy of its own of the containers, which no header exports; the static one finds them in the other library.

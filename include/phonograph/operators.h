@@ -48,8 +48,9 @@ PH_API ph_tensor *ph_expand(ph_tape *tape, ph_tensor *x, ph_shape shape);
 PH_API ph_tensor *ph_squeeze(ph_tape *tape, ph_tensor *x, int axis);
 PH_API ph_tensor *ph_unsqueeze(ph_tape *tape, ph_tensor *x, int axis);
 
-/* ---- copies and casts ---- contiguous: x itself when it is. cast: any dtype to any; floats to integers truncate, to bool: is not 0; no
- * copy when the dtype is x's already. to_device: from another device (or a pinned tensor) to the tape's: what wrote x must be complete or
+/* ---- copies and casts ---- contiguous: x itself when it is. cast: any dtype to any; floats to integers truncate and
+ * saturate (NaN: 0), integers to smaller ones wrap around, to bool: is not 0; no copy when the dtype is x's already. to_device: from
+ * another device (or a pinned tensor) to the tape's: what wrote x must be complete or
  * be ordered before the tape's stream by the caller; between a host device and a GPU the copy is from pageable memory: refused in a capture
  * (UNPINNED: the message names the remedy: pinned tensors). x must be contiguous there, and has a gradient only where it is of the tape's
  * own device (STATE otherwise, while gradients are enabled). */
@@ -66,7 +67,8 @@ PH_API void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src);
 PH_API void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha);
 PH_API void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor);
 
-/* ---- arithmetic ---- all dtypes but bool (add, sub, mul, maximum, minimum); division is for floats, and truncates for integers (by 0: 0). */
+/* ---- arithmetic ---- all dtypes but bool (add, sub, mul, maximum, minimum); division is for floats, and truncates for integers (by 0: 0).
+ * Integers wrap around; a number that is none of them (0.5) is an error with an integer dtype. */
 PH_API ph_tensor *ph_add(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_sub(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_mul(ph_tape *tape, ph_tensor *a, ph_tensor *b);
@@ -116,8 +118,8 @@ PH_API ph_tensor *ph_linear(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_t
 PH_API void ph_set_tf32(bool allowed);
 PH_API bool ph_tf32(void);
 
-/* ---- reductions ---- over all axes, or over those named (keep: they stay, with 1 element). sum of bool and integers gives i64; mean, norm:
- * floats. mean of nothing is NaN, max of nothing an error. max: gradient to all that tie, shared equally. argmax: i64, first of ties, no
+/* ---- reductions ---- over all axes, or over those named (keep: they stay, with 1 element; none named: nothing is reduced).
+ * sum of bool and integers gives i64; mean, norm: floats. mean of nothing is NaN, max of nothing an error. max: gradient to all that tie, shared equally. argmax: i64, first of ties, no
  * gradient. norm: (sum |x|^p)^(1/p), p > 0, or INFINITY. Sums are pairwise or in f64 and do not depend on the number of threads. */
 PH_API ph_tensor *ph_sum(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_sum_over(ph_tape *tape, ph_tensor *x, ph_axes axes, bool keep);

@@ -46,9 +46,11 @@ PH_API int64_t ph_shape_count(const ph_shape *shape); /* elements; -1: a negativ
  * A tensor is retained and released; the memory behind it is shared by its views and goes when the last of them does, in the order of
  * the streams that used it. Reference counts are thread-safe; everything else about one tensor is externally synchronised.
  *
- * create: contiguous, contents undefined, from the device's caching allocator (in stream order of the device's default stream; the tape
- * that uses it takes care of its own stream). Errors: ARGUMENT (dtype, shape), SIZE, DEVICE_MEMORY. Legal in a capture: its memory is not
- * the graph's then; tensors that a captured step needs for itself come from operators. */
+ * create: contiguous, contents undefined, from the device's caching allocator, in stream order of the device's default stream: the first
+ * tape of another stream that uses it waits, once, for what that stream has to do by then (refused beside an open capture with blocking
+ * streams: CAPTURE, 906). In a capture it cannot: synchronize the default stream before a capture that is a tensor's first use.
+ * Errors: ARGUMENT (dtype, shape), SIZE, DEVICE_MEMORY. Legal in a capture: its memory is not the graph's then; tensors that a captured
+ * step needs for itself come from operators. */
 PH_CALL ph_tensor_create(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
 /* Its memory is pinned host memory of the device: both the host and the device can address it. */
 PH_CALL ph_tensor_create_pinned(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);

@@ -58,18 +58,14 @@ enum {
 
 #define REAL     float
 #define OF(name) name##_float
-#define EXP(x)   ph__expf(x)
 #include "tensor/cross_entropy_real.h"
 #undef REAL
 #undef OF
-#undef EXP
 #define REAL     double
 #define OF(name) name##_double
-#define EXP(x)   exp(x)
 #include "tensor/cross_entropy_real.h"
 #undef REAL
 #undef OF
-#undef EXP
 
 /* ---- kernels ---- */
 static int64_t piece_elements(ph_dtype dtype)

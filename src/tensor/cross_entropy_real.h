@@ -61,11 +61,14 @@ static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, int64_t row, int6
             REAL factor = inverse * scale;
             real = real < 0 ? 0 : real < m ? real : m;
             for (int64_t k = 0; k < real; k++)
-                d[k] = EXP(x[k] - most) * factor;
+                d[k] = x[k] - most;
+            OF(ph__exps)(d, real);
+            for (int64_t k = 0; k < real; k++)
+                d[k] *= factor;
             for (int64_t k = real; k < m; k++)
                 d[k] = 0;
             if (target >= i && target < i + m)
-                d[target - i] = (EXP(x[target - i] - most) * inverse - 1) * scale;
+                d[target - i] = ((REAL)exp((double)(x[target - i] - most)) * inverse - 1) * scale;
         }
         OF(ph__stored)(dtype, a->out, at, m, d);
     }

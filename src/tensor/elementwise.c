@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise.c: how a function is applied element by element: over which dimensions, with which of its kernels. */
+/* tensor/elementwise.c: how a function is applied element by element: over which dimensions, with which of
+ * its kernels. */
 #include "tensor/elementwise.h"
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,8 @@ ph__scalar ph__scalar_of(ph_dtype dtype, double value)
 
 /* ---- any strides ---- */
 /* Dimensions in the order of the result's memory, so that what is written last runs fastest. */
-static void order_by_result(int64_t dims[PH_MAX_RANK], int64_t strides[MOST][PH_MAX_RANK], size_t sides, size_t rank)
+static void order_by_result(int64_t dims[PH_MAX_RANK], int64_t strides[MOST][PH_MAX_RANK], size_t sides,
+                            size_t rank)
 {
     for (size_t i = 1; i < rank; i++) {
         for (size_t k = i; k > 0 && strides[0][k - 1] < strides[0][k]; k--) {
@@ -59,7 +61,8 @@ static bool vectors_fit(const ph__map_strided *m, ph_tensor *const *sides, size_
         const int64_t *stride = m->stride[o];
         if (stride[last] != 1 && (stride[last] != 0 || o == 0))
             return false;
-        if ((uintptr_t)sides[o]->data % ((size_t)vec * ph_dtype_size(sides[o]->dtype)) != 0 && stride[last] == 1)
+        if ((uintptr_t)sides[o]->data % ((size_t)vec * ph_dtype_size(sides[o]->dtype)) != 0 &&
+            stride[last] == 1)
             return false;
         for (size_t d = 0; d < last; d++)
             if (stride[last] == 1 && stride[d] % vec != 0)
@@ -106,7 +109,8 @@ static void set_args(char *args, ph_tensor *const *sides, size_t count, const vo
     memcpy(args + count * sizeof(char *), rest, size);
 }
 
-static bool launch_flat(ph__op *op, ph__kernel_def *def, ph_tensor *const *sides, size_t count, const ph__map_flat *flat)
+static bool launch_flat(ph__op *op, ph__kernel_def *def, ph_tensor *const *sides, size_t count,
+                        const ph__map_flat *flat)
 {
     _Alignas(8) char args[MOST * sizeof(char *) + sizeof *flat];
     set_args(args, sides, count, flat, sizeof *flat);
@@ -122,8 +126,8 @@ static bool is_flat(const ph__map_strided *m, size_t count)
     return flat;
 }
 
-static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *const *sides, size_t count,
-                           ph__scalar a, ph__scalar b)
+static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *const *sides,
+                           size_t count, ph__scalar a, ph__scalar b)
 {
     const ph_tensor *out = sides[0];
     ph__map_strided m = {.a = a, .b = b, .n = out->count};
@@ -148,8 +152,8 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
 }
 
 /* ---- launching ---- */
-bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *out, ph_tensor *const *in,
-                            size_t arity, ph__scalar a, ph__scalar b)
+bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *out,
+                            ph_tensor *const *in, size_t arity, ph__scalar a, ph__scalar b)
 {
     ph_tensor *sides[MOST] = {out};
     ph__map_flat f = {.a = a, .b = b, .n = out->count, .step = {1}};
@@ -174,7 +178,8 @@ static ph_dtype dtype_of(const ph__map *map, const ph_tensor *out, ph_tensor *co
     return out->dtype;
 }
 
-/* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps around like the rest: -1 is 255 in u8. */
+/* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps around like
+ * the rest: -1 is 255 in u8. */
 static ph_dtype scalar_dtype(const ph__map *map, ph_dtype dtype)
 {
     bool wraps = map == &ph__map_add_scalar || map == &ph__map_mul_scalar || map == &ph__map_add_scaled;
@@ -184,14 +189,16 @@ static ph_dtype scalar_dtype(const ph__map *map, ph_dtype dtype)
 bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a, double b)
 {
     const ph_dtype dtype = dtype_of(map, out, in), as = scalar_dtype(map, dtype);
-    return ph__map_launch_kernels(op, map->flat[dtype], map->strided[dtype], out, in, map->arity, ph__scalar_of(as, a),
-                                  ph__scalar_of(as, b));
+    return ph__map_launch_kernels(op, map->flat[dtype], map->strided[dtype], out, in, map->arity,
+                                  ph__scalar_of(as, a), ph__scalar_of(as, b));
 }
 
 /* ---- operators ---- */
 static const char *accepted(const ph__map *map)
 {
-    return map->flat[PH_DTYPE_BOOL] ? "" : map->flat[PH_DTYPE_I32] ? "all dtypes but bool are taken" : "a floating dtype is wanted";
+    return map->flat[PH_DTYPE_BOOL]  ? ""
+           : map->flat[PH_DTYPE_I32] ? "all dtypes but bool are taken"
+                                     : "a floating dtype is wanted";
 }
 
 static bool check_dtypes(ph__op *op, const ph__map *map, ph_tensor *const *in)
@@ -202,7 +209,8 @@ static bool check_dtypes(ph__op *op, const ph__map *map, ph_tensor *const *in)
         if (is_bool && in[i]->dtype != PH_DTYPE_BOOL)
             return ph__op_fail(op, PH_ERROR_ARGUMENT, "the condition must be bool");
         if (!is_bool && in[i]->dtype != dtype)
-            return ph__op_fail(op, PH_ERROR_ARGUMENT, "the operands must be of one dtype; ph_cast one of them");
+            return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                               "the operands must be of one dtype; ph_cast one of them");
     }
     return map->flat[dtype] || ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted(map));
 }
@@ -236,5 +244,6 @@ bool ph__map_copy(ph__op *op, ph_tensor *out, ph_tensor *in)
 {
     const ph__map_pair *pair = in->dtype == out->dtype ? &ph__map_copies[ph_dtype_size(in->dtype)]
                                                        : &ph__map_casts[in->dtype][out->dtype];
-    return ph__map_launch_kernels(op, pair->flat, pair->strided, out, &in, 1, (ph__scalar){0}, (ph__scalar){0});
+    return ph__map_launch_kernels(op, pair->flat, pair->strided, out, &in, 1, (ph__scalar){0},
+                                  (ph__scalar){0});
 }

@@ -4,7 +4,8 @@
 #include <math.h>
 
 /* ---- two tensors ---- a gradient has the result's shape; the engine sums it to the operand's. */
-static ph_tensor *binary(ph_tape *tape, const ph__map *map, const ph__grad_def *grad, bool saves, ph_tensor *a, ph_tensor *b)
+static ph_tensor *binary(ph_tape *tape, const ph__map *map, const ph__grad_def *grad, bool saves,
+                         ph_tensor *a, ph_tensor *b)
 {
     ph_tensor *in[] = {a, b};
     ph__op op;
@@ -115,11 +116,12 @@ static bool check_number(ph__op *op, const ph_tensor *x, double value, bool may_
 {
     if (ph_dtype_is_floating(x->dtype) || (value == trunc(value) && (may_be_infinite || isfinite(value))))
         return true;
-    return ph__op_fail(op, PH_ERROR_ARGUMENT, "%g is no integer, as the operand's dtype is; ph_cast it first", value);
+    return ph__op_fail(op, PH_ERROR_ARGUMENT, "%g is no integer, as the operand's dtype is; ph_cast it first",
+                       value);
 }
 
-static ph_tensor *with_numbers(ph_tape *tape, const ph__map *map, const ph__grad_def *grad, bool saves, ph_tensor *x,
-                               double a, double b)
+static ph_tensor *with_numbers(ph_tape *tape, const ph__map *map, const ph__grad_def *grad, bool saves,
+                               ph_tensor *x, double a, double b)
 {
     ph_tensor *in[] = {x};
     ph__op op;

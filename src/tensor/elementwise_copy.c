@@ -83,7 +83,8 @@ static bool begin_change(ph__op *op, ph_tape *tape, const char *name, ph_tensor 
     if (!ph__op_begin(op, tape, name, in, count, count))
         return false;
     if (overlaps_itself(in[0]))
-        return ph__op_fail(op, PH_ERROR_ARGUMENT, "it is expanded: several of its elements are one; ph_contiguous it first");
+        return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                           "it is expanded: several of its elements are one; ph_contiguous it first");
     return true;
 }
 
@@ -93,10 +94,12 @@ static bool check_whole(ph__op *op, ph_dtype dtype, double value)
            ph__op_fail(op, PH_ERROR_ARGUMENT, "%g is no integer, as the dtype is", value);
 }
 
-/* src, made ready to be read while dst is written: a copy where one would write what the other has still to read. */
+/* src, made ready to be read while dst is written: a copy where one would write what the other has still to
+ * read. */
 static ph_tensor *apart(ph__op *op, const ph_tensor *dst, ph_tensor *src)
 {
-    bool same = src->data == dst->data && src->dtype == dst->dtype && ph_shape_equal(&src->shape, &dst->shape);
+    bool same =
+        src->data == dst->data && src->dtype == dst->dtype && ph_shape_equal(&src->shape, &dst->shape);
     for (size_t i = 0; same && i < dst->shape.rank; i++)
         same = src->stride[i] == dst->stride[i] || src->shape.dim[i] == 1;
     if (same || !ph__tensors_overlap(dst, src))
@@ -129,7 +132,8 @@ static void copy_between_devices(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
     ph__op op;
     if (!begin_change(&op, tape, "tensor_copy", in, 1))
         return;
-    if (src->dtype != dst->dtype || !ph_shape_equal(&src->shape, &dst->shape) || !src->contiguous || !dst->contiguous)
+    if (src->dtype != dst->dtype || !ph_shape_equal(&src->shape, &dst->shape) || !src->contiguous ||
+        !dst->contiguous)
         ph__op_fail(&op, PH_ERROR_ARGUMENT,
                     "the source is of another device: both must be contiguous, of one dtype and shape");
     else if (ph__op_change(&op, dst) && ph__op_check(&op, ph__tensor_take(tape, dst, src, "ph_tensor_copy")))
@@ -144,7 +148,8 @@ void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
         copy_between_devices(tape, dst, src);
         return;
     }
-    if (!begin_change(&op, tape, "tensor_copy", in, 2) || !check_fits(&op, dst, src) || !ph__op_change(&op, dst))
+    if (!begin_change(&op, tape, "tensor_copy", in, 2) || !check_fits(&op, dst, src) ||
+        !ph__op_change(&op, dst))
         return;
     ph_tensor *from = apart(&op, dst, src);
     if (from && ph__map_copy(&op, dst, from))
@@ -155,7 +160,8 @@ void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha)
 {
     ph_tensor *in[] = {dst, src};
     ph__op op;
-    if (!begin_change(&op, tape, "tensor_add", in, 2) || !check_fits(&op, dst, src) || !check_whole(&op, dst->dtype, alpha))
+    if (!begin_change(&op, tape, "tensor_add", in, 2) || !check_fits(&op, dst, src) ||
+        !check_whole(&op, dst->dtype, alpha))
         return;
     if (src->dtype != dst->dtype || dst->dtype == PH_DTYPE_BOOL) {
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "both must be of one dtype other than bool; ph_cast one of them");

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise_cores.c: the loops of elementwise.def and of casts, for each level of instructions, and which level this processor has. */
+/* tensor/elementwise_cores.c: the loops of elementwise.def and of casts, for each level of instructions, and
+ * which level this processor has. */
 #include "tensor/elementwise.h"
 #include "tensor/math.h"
 #include <math.h>
 
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* where there is no vector form: libm's functions, divisions of integers */
+#pragma clang diagnostic ignored                                                                             \
+    "-Wpass-failed" /* where there is no vector form: libm's functions, divisions of integers */
 #endif
 
 /* By 0: 0. The smallest number by -1 is itself. */
@@ -40,21 +42,24 @@ PH__MATH uint8_t to_u8(double x)
 
 #define PH__LEVEL base
 #define PH__LEVEL_TARGET
+#define PH__LEVEL_MATH(name) ph__##name
 #include "tensor/elementwise_cores.h"
 
 #if defined(__x86_64__)
-#define PH__LEVEL avx2
-#define PH__LEVEL_TARGET __attribute__((target("avx2,fma")))
+#define PH__LEVEL            avx2
+#define PH__LEVEL_TARGET     __attribute__((target("avx2,fma")))
+#define PH__LEVEL_MATH(name) ph__fma_##name
 #include "tensor/elementwise_cores.h"
 
-#define PH__LEVEL avx512
-#define PH__LEVEL_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define PH__LEVEL            avx512
+#define PH__LEVEL_TARGET     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define PH__LEVEL_MATH(name) ph__fma_##name
 #include "tensor/elementwise_cores.h"
 
 ph__core_table ph__cores(void)
 {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return ph__cores_avx512;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ph__cores_avx2 : ph__cores_base;
 }

@@ -11,7 +11,8 @@ static ph_tensor *begin(ph__op *op, ph_tape *tape, const char *name, ph_dtype dt
     size_t bytes;
     if (!ph__op_begin(op, tape, name, NULL, 0, 0))
         return NULL;
-    if (!ph__op_check(op, ph__shape_check(&bytes, dtype, shape, name)))
+    ph_tape_check(tape, ph__shape_check(&bytes, dtype, shape, name)); /* its message begins with the name */
+    if (ph_tape_status(tape) != PH_OK)
         return NULL;
     return ph__op_output(op, dtype, shape);
 }

@@ -2,7 +2,8 @@
 /* tensor/indexing.c: embedding, index_select, gather, scatter and scatter_add. */
 #include "tensor/indexing.h"
 
-/* Columns that are no longer than this, or that are so many, are added by a thread each; others are sorted. */
+/* Columns that are no longer than this, or that are so many, are added by a thread each; others are
+ * sorted. */
 enum {
     COLUMN_LENGTH = 32,
     COLUMN_COUNT = 16384

@@ -97,7 +97,10 @@ ph__kernel_def *const ph__norm_kernels[] = {PH__ROWS_LIST(norm_small),       PH_
  * of each thread. */
 enum {
     WARP_BYTES = 32 * 8 * 16,
-    BLOCK_BYTES = 512 * 4 * 16
+    BLOCK_BYTES = 512 * 4 * 16,
+    FEW_ROWS =
+        1024, /* too few to fill a GPU with a warp each: a block, unless a row has as little as FEW_BYTES */
+    FEW_BYTES = 1024
 };
 
 /* Whether these may be read 16 bytes at a time, all along. */
@@ -119,7 +122,10 @@ static bool launch(ph__op *op, norm_args *args, ph_dtype dtype, bool grad)
     args->rows_a_block = 1;
     if (args->n == 0)
         return true;
-    if (vectors && fits_warp(bytes, dtype)) {
+    if (vectors && args->rows <= FEW_ROWS && bytes > FEW_BYTES && bytes <= BLOCK_BYTES) {
+        threads = ph__ceil_div(bytes, 32 * 16) * 32;
+        def = grad ? norm_row_grad : norm_row;
+    } else if (vectors && fits_warp(bytes, dtype)) {
         args->rows_a_block = SMALL_ROWS;
         threads = 32 * SMALL_ROWS;
         def = grad ? norm_small_grad : norm_small;

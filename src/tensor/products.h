@@ -6,7 +6,8 @@
 
 /* c[b] = a[b] * b[b] (+ bias) (+ c[b] where accumulate): row-major matrices of one floating dtype, on the tape's stream. lda.. in elements: of a
  * row, at least its length; batch strides in elements (0: the same matrix; not for c where batch > 1). m, n or batch 0: nothing; k is at least 1.
- * The result depends on the operands' contents, shapes and strides alone (and on ph_tf32): not on threads, addresses, or whether it is captured. */
+ * The result depends on the operands' contents, shapes and strides alone (and on ph_tf32, and on a GPU on whether their addresses are multiples
+ * of 16): not on threads, or whether it is captured. */
 typedef struct ph__product {
     ph_dtype dtype;
     bool transpose_a, transpose_b; /* a is stored [k, m], b is stored [n, k] */

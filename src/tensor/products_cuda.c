@@ -154,6 +154,7 @@ static void free_plan(plan *p)
     ph__free(p);
 }
 
+/* Graphs may still have kernels of cuBLASLt's: these stay with the context when the handle goes (nn.outlives holds it to that on a GPU). */
 void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
 {
     if (!cublas)

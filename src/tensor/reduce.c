@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/reduce.c: how a reduction is laid out: which kernel, which part of the work each block does, in one launch or two. */
+/* tensor/reduce.c: how a reduction is laid out: which kernel, which part of the work each block does, in one
+ * launch or two. */
 #include "tensor/reduce.h"
 
 enum {
-    BLOCKS = 1024,       /* so many are wanted, where there is enough to do */
-    ROW_SEGMENT = 4096,  /* reduced elements of a block, at least, where several share an output */
-    COLUMN_SEGMENT = 8   /* the same for columns, times how many threads go along one */
+    BLOCKS = 1024,      /* so many are wanted, where there is enough to do */
+    ROW_SEGMENT = 4096, /* reduced elements of a block, at least, where several share an output */
+    COLUMN_SEGMENT = 8, /* the same for columns, times how many threads go along one */
+    SHORT_COLUMN = 511  /* up to so many, blocks are narrow, not several for one output: no second launch */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -68,7 +70,8 @@ static uint32_t rows_of_block(int64_t length)
     return length >= 1024 ? 1 : length >= 32 ? 8 : 256;
 }
 
-/* Blocks that share an output: as many as are wanted and have enough to do; segments are multiples of unit. */
+/* Blocks that share an output: as many as are wanted and have enough to do; segments are multiples of unit.
+ * */
 static void split(ph__reduce_args *args, int64_t blocks, int64_t least, int64_t unit)
 {
     int64_t splits = ceil_div(BLOCKS, blocks), most = args->length / least;
@@ -93,13 +96,16 @@ static int64_t lay_columns(ph__reduce_args *args)
     args->width = 1;
     while (args->width < 32 && args->width < columns)
         args->width *= 2;
+    if (args->width == 32 && args->length <= SHORT_COLUMN)
+        args->width = 8;
     const int64_t threads = PH__REDUCE_THREADS / args->width;
     int64_t blocks = args->outputs / columns * ceil_div(columns, args->width * PH__REDUCE_COLUMNS);
     split(args, blocks, COLUMN_SEGMENT * threads, threads);
     return blocks * args->splits;
 }
 
-bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, const ph_tensor *x, uint32_t gone, double a, double b)
+bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, const ph_tensor *x,
+                       uint32_t gone, double a, double b)
 {
     ph__reduce_args args = {.out = out->data, .x = x->data, .a = a, .b = b};
     if (out->count == 0)
@@ -132,5 +138,6 @@ bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, con
                             .gone_rank = 1,
                             .splits = 1,
                             .width = rows_of_block(args.splits)};
-    return ph__op_launch(op, reduce->join[x->dtype], (uint64_t)ceil_div(last.outputs, last.width), PH__REDUCE_THREADS, 0, &last);
+    return ph__op_launch(op, reduce->join[x->dtype], (uint64_t)ceil_div(last.outputs, last.width),
+                         PH__REDUCE_THREADS, 0, &last);
 }

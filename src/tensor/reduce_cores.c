@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each type that is computed in. */
+/* tensor/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each type that is computed
+ * in. */
 #include "tensor/math.h"
 #include "tensor/reduce.h"
 #include <math.h>
 
 enum {
-    LANES = 32 /* accumulators side by side in a row: a fixed order of joining, which vectors of any width keep */
+    LANES =
+        32 /* accumulators side by side in a row: a fixed order of joining, which vectors of any width keep */
 };
 
 /* ---- floats ---- */
@@ -21,7 +23,7 @@ enum {
 #define POW(p, q)             pow(p, q)
 #define DTYPES_FLOATS(X, ...) X(__VA_ARGS__)
 #define DTYPES_INTEGERS(...)
-#define DTYPES_ALL(X, ...)    X(__VA_ARGS__)
+#define DTYPES_ALL(X, ...) X(__VA_ARGS__)
 
 #define T         float
 #define TYPE_NAME f32
@@ -43,10 +45,10 @@ enum {
 #undef DTYPES_INTEGERS
 
 /* ---- integers ---- sums wrap around. */
-#define SUM_WIDE                int64_t
-#define END_WIDE                int64_t
-#define ADD(p, q)               ((uint64_t)(p) + (uint64_t)(q))
-#define IS_NAN(p)               0
+#define SUM_WIDE  int64_t
+#define END_WIDE  int64_t
+#define ADD(p, q) ((uint64_t)(p) + (uint64_t)(q))
+#define IS_NAN(p) 0
 #define DTYPES_FLOATS(...)
 #define DTYPES_INTEGERS(X, ...) X(__VA_ARGS__)
 
@@ -71,10 +73,19 @@ enum {
 #define LOWEST    0
 #include "tensor/reduce_cores.h"
 
-#define FLOATS_ENTRY(name)   {&name##_cores_f32, &name##_cores_f64, NULL, NULL, NULL, NULL}
-#define INTEGERS_ENTRY(name) {NULL, NULL, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8, &name##_cores_u8}
-#define ALL_ENTRY(name)                                                                                                           \
-    {&name##_cores_f32, &name##_cores_f64, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8, &name##_cores_u8}
+#define FLOATS_ENTRY(name)                                                                                   \
+    {                                                                                                        \
+        &name##_cores_f32, &name##_cores_f64, NULL, NULL, NULL, NULL                                         \
+    }
+#define INTEGERS_ENTRY(name)                                                                                 \
+    {                                                                                                        \
+        NULL, NULL, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8, &name##_cores_u8                 \
+    }
+#define ALL_ENTRY(name)                                                                                      \
+    {                                                                                                        \
+        &name##_cores_f32, &name##_cores_f64, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8,        \
+            &name##_cores_u8                                                                                 \
+    }
 #define PH__REDUCE(name, dtypes, ...) dtypes##_ENTRY(name),
 const ph__reduce_cores *const ph__reduce_core_table[PH__REDUCTIONS][PH__CORE_TYPES] = {
 #include "tensor/reduce.def"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/reduce_host.c: the host forms of the reductions: walks the dimensions, brings what is not contiguous or of 16 bits into arrays, and
- * runs the cores' loops over them. */
+/* tensor/reduce_host.c: the host forms of the reductions: walks the dimensions, brings what is not contiguous
+ * or of 16 bits into arrays, and runs the cores' loops over them. */
 #include "tensor/reduce.h"
 #include <string.h>
 
 enum {
-    PIECE = 512, /* elements that are brought together at a time */
-    ACCUMULATOR = 16, /* bytes, at most */
+    PIECE = 512,                       /* elements that are brought together at a time */
+    ACCUMULATOR = 16,                  /* bytes, at most */
     COLUMNS = 32 * PH__REDUCE_COLUMNS, /* outputs of a block, at most */
     TOGETHER = 16 /* blocks side by side that are gone through as one: longer lines are read */
 };
@@ -56,10 +56,10 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-#define GATHER(type)                                                                                                              \
-    do {                                                                                                                          \
-        for (int64_t i = 0; i < n; i++)                                                                                           \
-            ((type *)(void *)to)[i] = ((const type *)(const void *)from)[i * step];                                               \
+#define GATHER(type)                                                                                         \
+    do {                                                                                                     \
+        for (int64_t i = 0; i < n; i++)                                                                      \
+            ((type *)(void *)to)[i] = ((const type *)(const void *)from)[i * step];                          \
     } while (0)
 
 static void gather(char *to, const char *from, int64_t step, size_t size, int64_t n)
@@ -74,7 +74,8 @@ static void gather(char *to, const char *from, int64_t step, size_t size, int64_
         GATHER(uint8_t);
 }
 
-/* Reduced elements [begin, end) of the output whose elements start at x, piece by piece of what lies in one line. */
+/* Reduced elements [begin, end) of the output whose elements start at x, piece by piece of what lies in one
+ * line. */
 static void add_row(const job *j, void *accumulator, const char *x, int64_t begin, int64_t end)
 {
     const ph__reduce_args *args = j->args;
@@ -86,7 +87,8 @@ static void add_row(const job *j, void *accumulator, const char *x, int64_t begi
         int64_t line = args->gone_dim[last] - (last > 0 ? begin % args->gone_dim[last] : begin);
         int64_t n = least(line, end - begin);
         n = direct ? n : least(n, PIECE);
-        const char *from = x + offset_of(begin, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
+        const char *from =
+            x + offset_of(begin, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
         if (step != 1) {
             gather((char *)raw.bytes, from, step, j->size, n);
             from = (const char *)raw.bytes;
@@ -96,7 +98,8 @@ static void add_row(const job *j, void *accumulator, const char *x, int64_t begi
     }
 }
 
-static void put_result(const job *j, const ph__reduce_info *info, int64_t output, uint32_t split, const void *accumulator)
+static void put_result(const job *j, const ph__reduce_info *info, int64_t output, uint32_t split,
+                       const void *accumulator)
 {
     const ph__reduce_args *args = j->args;
     if (args->splits > 1) {
@@ -111,8 +114,8 @@ static void put_result(const job *j, const ph__reduce_info *info, int64_t output
     }
     float result;
     j->cores->end(&result, accumulator, args->a, args->b);
-    ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](to, &result, NULL, NULL, 1, (ph__scalar){0},
-                                                                      (ph__scalar){0});
+    ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](to, &result, NULL, NULL, 1,
+                                                                     (ph__scalar){0}, (ph__scalar){0});
 }
 
 void ph__reduce_host_rows(const ph_block_range *range, const void *args_, const ph__reduce_info *info)
@@ -143,7 +146,12 @@ static void add_columns(const job *j, void *accumulators, int64_t output, int64_
     buffer wide;
     x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j->size;
     j->cores->start(accumulators, NULL, n, 0, args->a);
-    for (int64_t r = begin; r < end; r++) {
+    int64_t r = begin;
+    if (args->gone_rank == 1 && !j->half && j->cores->columns4)
+        for (; r + 4 <= end; r += 4)
+            j->cores->columns4(accumulators, x + r * args->gone_stride[0] * (int64_t)j->size, n,
+                               args->gone_stride[0], args->a);
+    for (; r < end; r++) {
         int64_t at = offset_of(r, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
         j->cores->columns(accumulators, widen(j, &wide, x + at, n), n, r, args->a);
     }
@@ -153,14 +161,17 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_, con
 {
     const ph__reduce_args *args = args_;
     const job j = set_up(args, info);
-    const int64_t columns = args->kept_dim[args->kept_rank - 1], width = (int64_t)args->width * PH__REDUCE_COLUMNS;
-    const int64_t across = columns / width + (columns % width != 0), places = args->outputs / columns * across;
+    const int64_t columns = args->kept_dim[args->kept_rank - 1],
+                  width = (int64_t)args->width * PH__REDUCE_COLUMNS;
+    const int64_t across = columns / width + (columns % width != 0),
+                  places = args->outputs / columns * across;
     _Alignas(16) char accumulators[TOGETHER * COLUMNS * ACCUMULATOR];
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end;) {
         const uint32_t split = (uint32_t)(block / places);
         const int64_t place = block % places, first = place % across;
         const int64_t together = least(least(TOGETHER, (int64_t)range->end - block), across - first);
-        const int64_t n = least(together * width, columns - first * width), output = place / across * columns + first * width;
+        const int64_t n = least(together * width, columns - first * width),
+                      output = place / across * columns + first * width;
         add_columns(&j, accumulators, output, n, split);
         for (int64_t i = 0; i < n; i++)
             put_result(&j, info, output + i, split, accumulators + (size_t)i * j.cores->accumulator);

@@ -64,7 +64,8 @@ static void sum_backward(ph__grad_call *call)
 {
     const state *s = call->state;
     ph_tensor *g = stretch(call, call->out_grads[0]);
-    call->in_grads[0] = ph_expand(call->tape, s->p == 1 ? g : ph_mul_scalar(call->tape, g, 1 / s->p), s->shape);
+    call->in_grads[0] =
+        ph_expand(call->tape, s->p == 1 ? g : ph_mul_scalar(call->tape, g, 1 / s->p), s->shape);
 }
 static const ph__grad_def sum_grad = {"sum", sizeof(state), sum_backward, NULL};
 static const ph__grad_def mean_grad = {"mean", sizeof(state), sum_backward, NULL};
@@ -78,7 +79,8 @@ static ph_axes axes_of(uint32_t gone)
     return axes;
 }
 
-/* g where tie is set, shared equally by all that are set along the reduced axes. In f32 at least: f16 counts no further than 2048. */
+/* g where tie is set, shared equally by all that are set along the reduced axes. In f32 at least: f16 counts
+ * no further than 2048. */
 static ph_tensor *share(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
 {
     const state *s = call->state;
@@ -112,7 +114,8 @@ static void norm_backward(ph__grad_call *call)
     if (s->p == 1 || s->p == INFINITY)
         call->in_grads[0] = ph__map_call(tape, &ph__map_abs_grad, in, 0, 0);
     else
-        call->in_grads[0] = ph__map_call(tape, s->p == 2 ? &ph__map_norm2_grad : &ph__map_normp_grad, in, s->p - 1, 0);
+        call->in_grads[0] =
+            ph__map_call(tape, s->p == 2 ? &ph__map_norm2_grad : &ph__map_normp_grad, in, s->p - 1, 0);
 }
 static const ph__grad_def norm_grad = {"norm", sizeof(state), norm_backward, NULL};
 
@@ -144,7 +147,8 @@ static ph_tensor *apply(ph__op *op, const reduction *r, ph_tensor *x, uint32_t g
 }
 
 /* axes NULL: all of them. False: the tape has failed. */
-static bool begin(ph__op *op, uint32_t *gone, ph_tape *tape, const char *name, ph_tensor *const *in, const ph_axes *axes)
+static bool begin(ph__op *op, uint32_t *gone, ph_tape *tape, const char *name, ph_tensor *const *in,
+                  const ph_axes *axes)
 {
     if (!ph__op_begin(op, tape, name, in, 1, 1))
         return false;

@@ -3,7 +3,7 @@
  * dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_ROWS_H
 #define PH_TENSOR_ROWS_H
-#include "tensor/math.h"
+#include "tensor/half.h"
 #include "tensor/op.h"
 #include <float.h>
 #include <math.h>
@@ -69,23 +69,63 @@ static inline ph__kernel_def *ph__rows_kernel(ph__kernel_def defs[4], ph_dtype d
 enum {
     PH__CHUNK = 256
 };
+/* In vectors, as far as the processor has them: e to the x, in place; half types and floats. */
+void ph__exps_float(float *x, int64_t n);
+void ph__exps_double(double *x, int64_t n);
+void ph__halves_get(ph_dtype dtype, float *out, const uint16_t *half, int64_t n);
+void ph__halves_put(ph_dtype dtype, uint16_t *half, const float *x, int64_t n);
+static inline bool ph__is_half(ph_dtype dtype)
+{
+    return dtype == PH_DTYPE_F16 || dtype == PH_DTYPE_BF16;
+}
+
+/* Elements [at, at + n) of data, where they are or in buffer. */
+static inline const float *ph__load_float(ph_dtype dtype, const void *data, int64_t at, int64_t n,
+                                          float *buffer)
+{
+    if (!ph__is_half(dtype))
+        return (const float *)data + at;
+    ph__halves_get(dtype, buffer, (const uint16_t *)data + at, n);
+    return buffer;
+}
+static inline const double *ph__load_double(ph_dtype dtype, const void *data, int64_t at, int64_t n,
+                                            double *buffer)
+{
+    (void)dtype, (void)n, (void)buffer;
+    return (const double *)data + at;
+}
+/* Where results for those elements are to be written; stored then puts them there if that was the buffer. */
+static inline float *ph__place_float(ph_dtype dtype, void *data, int64_t at, float *buffer)
+{
+    return ph__is_half(dtype) ? buffer : (float *)data + at;
+}
+static inline double *ph__place_double(ph_dtype dtype, void *data, int64_t at, double *buffer)
+{
+    (void)dtype, (void)buffer;
+    return (double *)data + at;
+}
+static inline void ph__stored_float(ph_dtype dtype, void *data, int64_t at, int64_t n, const float *buffer)
+{
+    if (ph__is_half(dtype))
+        ph__halves_put(dtype, (uint16_t *)data + at, buffer, n);
+}
+static inline void ph__stored_double(ph_dtype dtype, void *data, int64_t at, int64_t n, const double *buffer)
+{
+    (void)dtype, (void)data, (void)at, (void)n, (void)buffer;
+}
+
 #define REAL     float
 #define OF(name) name##_float
 #define LOWEST   (-FLT_MAX)
-#define EXP(x)   ph__expf(x)
 #include "tensor/rows_real.h"
 #undef REAL
 #undef OF
 #undef LOWEST
-#undef EXP
 #define REAL     double
 #define OF(name) name##_double
 #define LOWEST   (-DBL_MAX)
-#define EXP(x)   exp(x)
 #include "tensor/rows_real.h"
 #undef REAL
 #undef OF
 #undef LOWEST
-#undef EXP
-
 #endif

@@ -1,40 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/rows_real.h: included by rows.h once for float and once for double: rows on the host, in pieces.
- * REAL: the type; OF: its names; LOWEST: its lowest finite number; EXP: e to the x. */
-
-/* Elements [at, at + n) of data, where they are or in buffer. */
-static inline const REAL *OF(ph__load)(ph_dtype dtype, const void *data, int64_t at, int64_t n, REAL *buffer)
-{
-    const uint16_t *half = (const uint16_t *)data + at;
-    if (dtype == PH_DTYPE_F16) {
-        for (int64_t i = 0; i < n; i++)
-            buffer[i] = (REAL)ph__f16_get(half[i]);
-        return buffer;
-    }
-    if (dtype == PH_DTYPE_BF16) {
-        for (int64_t i = 0; i < n; i++)
-            buffer[i] = (REAL)ph__bf16_get(half[i]);
-        return buffer;
-    }
-    return (const REAL *)data + at;
-}
-
-/* Where results for those elements are to be written; stored then puts them there if that was the buffer. */
-static inline REAL *OF(ph__place)(ph_dtype dtype, void *data, int64_t at, REAL *buffer)
-{
-    return dtype == PH_DTYPE_F16 || dtype == PH_DTYPE_BF16 ? buffer : (REAL *)data + at;
-}
-
-static inline void OF(ph__stored)(ph_dtype dtype, void *data, int64_t at, int64_t n, const REAL *buffer)
-{
-    uint16_t *half = (uint16_t *)data + at;
-    if (dtype == PH_DTYPE_F16)
-        for (int64_t i = 0; i < n; i++)
-            half[i] = ph__f16_put((float)buffer[i]);
-    else if (dtype == PH_DTYPE_BF16)
-        for (int64_t i = 0; i < n; i++)
-            half[i] = ph__bf16_put((float)buffer[i]);
-}
+ * REAL: the type; OF: its names; LOWEST: its lowest finite number. */
 
 static inline REAL OF(ph__one)(ph_dtype dtype, const void *data, int64_t at)
 {
@@ -95,7 +61,8 @@ static inline REAL OF(ph__exp_sum)(const REAL *x, int64_t n, REAL shift)
 {
     REAL sum, e[PH__CHUNK];
     for (int64_t i = 0; i < n; i++)
-        e[i] = EXP(x[i] - shift);
+        e[i] = x[i] - shift;
+    OF(ph__exps)(e, n);
 #define EACH(i) e[i]
     PH__SUM_OF(sum, n, EACH);
 #undef EACH
@@ -113,7 +80,7 @@ static inline void OF(ph__row_online)(ph_dtype dtype, const void *x, int64_t at,
         int64_t m = n - i < PH__CHUNK ? n - i : PH__CHUNK;
         const REAL *piece = OF(ph__load)(dtype, x, at + i, m, buffer);
         REAL higher = OF(ph__most)(piece, m, peak);
-        total = total * (double)EXP(peak - higher) + (double)OF(ph__exp_sum)(piece, m, higher);
+        total = total * exp((double)(peak - higher)) + (double)OF(ph__exp_sum)(piece, m, higher);
         peak = higher;
     }
     *most = peak;

@@ -28,21 +28,17 @@ enum {
 #define REAL     float
 #define OF(name) name##_float
 #define LOWEST   (-FLT_MAX)
-#define EXP(x)   ph__expf(x)
 #include "tensor/softmax_real.h"
 #undef REAL
 #undef OF
 #undef LOWEST
-#undef EXP
 #define REAL     double
 #define OF(name) name##_double
 #define LOWEST   (-DBL_MAX)
-#define EXP(x)   exp(x)
 #include "tensor/softmax_real.h"
 #undef REAL
 #undef OF
 #undef LOWEST
-#undef EXP
 
 #define KERNELS(kernel, flags)                                                                               \
     PH__ROWS_KERNELS(kernel, softmax_host, ph__text_softmax, flags, softmax_args, params)

@@ -11,19 +11,23 @@ static void OF(softmax_row)(const softmax_args *a, ph_dtype dtype, int64_t at)
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
         const REAL *x = OF(ph__load)(dtype, a->x, at + i, m, from);
         REAL *y = OF(ph__place)(dtype, a->y, at + i, to);
-        if (a->log)
+        for (int64_t k = 0; k < m; k++)
+            y[k] = x[k] - most;
+        if (a->log) {
             for (int64_t k = 0; k < m; k++)
-                y[k] = (x[k] - most) - shift;
-        else
+                y[k] -= shift;
+        } else {
+            OF(ph__exps)(y, m);
             for (int64_t k = 0; k < m; k++)
-                y[k] = EXP(x[k] - most) * scale;
+                y[k] *= scale;
+        }
         OF(ph__stored)(dtype, a->y, at + i, m, y);
     }
 }
 
 static void OF(softmax_row_grad)(const softmax_args *a, ph_dtype dtype, int64_t at)
 {
-    REAL x_buffer[PH__CHUNK], g_buffer[PH__CHUNK], to[PH__CHUNK];
+    REAL x_buffer[PH__CHUNK], g_buffer[PH__CHUNK], to[PH__CHUNK], e[PH__CHUNK];
     double total = 0;
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
@@ -46,9 +50,13 @@ static void OF(softmax_row_grad)(const softmax_args *a, ph_dtype dtype, int64_t 
         const REAL *x = OF(ph__load)(dtype, a->x, at + i, m, x_buffer),
                    *g = OF(ph__load)(dtype, a->g, at + i, m, g_buffer);
         REAL *y = OF(ph__place)(dtype, a->y, at + i, to);
+        if (a->log) {
+            memcpy(e, x, (size_t)m * sizeof *e);
+            OF(ph__exps)(e, m);
+        }
         if (a->log)
             for (int64_t k = 0; k < m; k++)
-                y[k] = g[k] - EXP(x[k]) * sum;
+                y[k] = g[k] - e[k] * sum;
         else
             for (int64_t k = 0; k < m; k++)
                 y[k] = x[k] * (g[k] - sum);
@@ -72,7 +80,10 @@ static void OF(softmax_columns)(const softmax_args *a, ph_dtype dtype, int64_t a
     for (int64_t j = 0; j < a->n; j++) {
         const REAL *x = OF(ph__load)(dtype, a->x, at + j * a->inner, width, from);
         for (int64_t k = 0; k < width; k++)
-            sum[k] += EXP(x[k] - most[k]);
+            to[k] = x[k] - most[k];
+        OF(ph__exps)(to, width);
+        for (int64_t k = 0; k < width; k++)
+            sum[k] += to[k];
     }
     for (int64_t k = 0; k < width; k++) {
         shift[k] = (REAL)log((double)sum[k]);
@@ -82,14 +93,19 @@ static void OF(softmax_columns)(const softmax_args *a, ph_dtype dtype, int64_t a
         const REAL *x = OF(ph__load)(dtype, a->x, at + j * a->inner, width, from);
         REAL *y = OF(ph__place)(dtype, a->y, at + j * a->inner, to);
         for (int64_t k = 0; k < width; k++)
-            y[k] = a->log ? (x[k] - most[k]) - shift[k] : EXP(x[k] - most[k]) * sum[k];
+            y[k] = a->log ? (x[k] - most[k]) - shift[k] : x[k] - most[k];
+        if (!a->log) {
+            OF(ph__exps)(y, width);
+            for (int64_t k = 0; k < width; k++)
+                y[k] *= sum[k];
+        }
         OF(ph__stored)(dtype, a->y, at + j * a->inner, width, y);
     }
 }
 
 static void OF(softmax_columns_grad)(const softmax_args *a, ph_dtype dtype, int64_t at, int64_t width)
 {
-    REAL x_buffer[32], g_buffer[32], to[32], sum[32] = {0};
+    REAL x_buffer[32], g_buffer[32], to[32], e[32], sum[32] = {0};
     for (int64_t j = 0; j < a->n; j++) {
         const REAL *x = OF(ph__load)(dtype, a->x, at + j * a->inner, width, x_buffer);
         const REAL *g = OF(ph__load)(dtype, a->g, at + j * a->inner, width, g_buffer);
@@ -100,8 +116,11 @@ static void OF(softmax_columns_grad)(const softmax_args *a, ph_dtype dtype, int6
         const REAL *x = OF(ph__load)(dtype, a->x, at + j * a->inner, width, x_buffer);
         const REAL *g = OF(ph__load)(dtype, a->g, at + j * a->inner, width, g_buffer);
         REAL *y = OF(ph__place)(dtype, a->y, at + j * a->inner, to);
+        memcpy(e, x, (size_t)width * sizeof *e);
+        if (a->log)
+            OF(ph__exps)(e, width);
         for (int64_t k = 0; k < width; k++)
-            y[k] = a->log ? g[k] - EXP(x[k]) * sum[k] : x[k] * (g[k] - sum[k]);
+            y[k] = a->log ? g[k] - e[k] * sum[k] : x[k] * (g[k] - sum[k]);
         OF(ph__stored)(dtype, a->y, at + j * a->inner, width, y);
     }
 }

@@ -52,6 +52,22 @@ static void test_null(void **state)
     assert_false(ph_module_has_hooks(NULL));
 }
 
+static void test_null_arrays(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale;
+    ph_tensor *out = NULL;
+    t_scene_open(&s);
+    ph_module *module = t_scale_open(&s, &scale, 3);
+    ph_call_n(s.tape, module, &out, 1, NULL, 1);
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "module scale: in is NULL");
+    ph_call_n(s.tape, module, NULL, 1, &out, 1);
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "module scale: out is NULL");
+    ph_module_release(module);
+    t_scene_close(&s);
+}
+
 /* ---- descriptions ---- */
 static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
@@ -421,12 +437,12 @@ static void test_sweep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),       cmocka_unit_test(test_null),
-        cmocka_unit_test(test_descriptions), cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_wrong_device), cmocka_unit_test(test_scope),
-        cmocka_unit_test(test_identity),     cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_train),        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_create),      cmocka_unit_test(test_null),
+        cmocka_unit_test(test_null_arrays), cmocka_unit_test(test_descriptions),
+        cmocka_unit_test(test_counts),      cmocka_unit_test(test_wrong_device),
+        cmocka_unit_test(test_scope),       cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_walk),        cmocka_unit_test(test_train),
+        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -364,6 +364,37 @@ static void test_sweep(void **state)
     t_scene_close(&s);
 }
 
+static void clear_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+{
+    (void)module;
+    (void)tensors;
+    (void)count;
+    *(ph_status *)user = ph_tape_clear(tape);
+}
+
+/* What a module was called with is the tape's: it cannot be cleared under it. */
+static void test_clear_inside(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale;
+    t_scene_open(&s);
+    ph_module *module = t_scale_open(&s, &scale, 3);
+    for (int point = PH_MODULE_HOOK_FORWARD_PRE; point <= PH_MODULE_HOOK_BACKWARD; point++) {
+        ph_module_hook *hook;
+        ph_status status = PH_OK;
+        assert_ok(ph_module_hook_add(&hook, module, (ph_module_hook_point)point, clear_tape, &status));
+        ph_tensor *y = ph_call(s.tape, module, t_input(&s, 1, 2));
+        t_expect_values(s.tape, y, PH_SHAPE(2), 3, 12);
+        ph_backward(s.tape, ph_sum(s.tape, y));
+        assert_int_equal(status, PH_ERROR_STATE);
+        assert_ok(ph_tape_clear(s.tape));
+        ph_module_hook_remove(hook);
+    }
+    ph_module_release(module);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,7 +402,7 @@ int main(void)
         cmocka_unit_test(test_backward),      cmocka_unit_test(test_backward_without),
         cmocka_unit_test(test_remove_inside), cmocka_unit_test(test_release_inside),
         cmocka_unit_test(test_failing),       cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_sweep),         cmocka_unit_test(test_clear_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,11 +233,62 @@ static void test_sweep(void **state)
     t_scene_close(&s);
 }
 
+static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)tape;
+    (void)self;
+    out[0] = in[0];
+}
+
+/* Contents that are refused are found before anything is changed. */
+static void test_contents(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_module *module;
+    ph_tensor *weight, *mask;
+    char bytes[1024];
+    const bool on = true;
+    t_scene_open(&s);
+    weight = t_leaf(&s, PH_SHAPE(2), 1, 2);
+    assert_ok(ph_tensor_create(&mask, s.device, PH_DTYPE_BOOL, PH_SHAPE(1)));
+    assert_ok(ph_tensor_write(s.tape, mask, &on, 1));
+    ph_parameter parameter = {"weight", &weight}, buffer = {"mask", &mask};
+    ph_module_desc desc = {.name = "masked",
+                           .forward = forward,
+                           .parameters = &parameter,
+                           .parameter_count = 1,
+                           .buffers = &buffer,
+                           .buffer_count = 1};
+    assert_ok(ph_module_create(&module, s.device, &desc));
+    assert_ok(ph_stream_synchronize(s.stream));
+    assert_ok(ph_module_save(module, path));
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(bytes[size - 1], 1); /* behind the weight, whose elements are larger */
+    bytes[size - 1] = 2;
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    ph_tape_set_grad_enabled(s.tape, false);
+    ph_tensor_fill(s.tape, weight, 9);
+    assert_error(ph_module_load(module, path, true), PH_ERROR_ARGUMENT, "a bool is 0 or 1");
+    t_expect_values(s.tape, weight, PH_SHAPE(2), 9, 9);
+    ph_module_release(module);
+    ph_tensor_release(weight);
+    ph_tensor_release(mask);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_waits),  cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_hostile),    cmocka_unit_test(test_misuse), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_contents),
     };
     return cmocka_run_group_tests(tests, set_path, drop_path);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise.c: arithmetic of two tensors, and of a tensor and a number: against references and differences, integers, and what is
- * refused. */
+/* tests/tensor/elementwise.c: arithmetic of two tensors, and of a tensor and a number: against references and
+ * differences, integers, and what is refused. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include <math.h>
@@ -30,7 +30,8 @@ static void reference_binary(op_array *out, const op_array *in, const op_trial *
     op_array_make(&out[0], &shape);
     if (out[0].count > 0)
         do {
-            double a = in[0].at[op_at(&in[0], index, shape.rank)], b = in[1].at[op_at(&in[1], index, shape.rank)];
+            double a = in[0].at[op_at(&in[0], index, shape.rank)],
+                   b = in[1].at[op_at(&in[1], index, shape.rank)];
             out[0].at[k++] = ((const binary *)trial->spec)->ref(a, b);
         } while (op_next(index, &shape));
 }
@@ -56,16 +57,16 @@ static double cut(double a, double b)
     return b == 0 ? 0 : trunc(a / b);
 }
 
-#define BINARY(call, want, ...)                                                                                          \
-    {                                                                                                                             \
-        .spec = {.name = #call,                                                                                               \
-                 .in_count = 2,                                                                                                   \
-                 .trials = 24,                                                                                                    \
-                 .shapes = op_shapes_broadcast,                                                                                   \
-                 .apply = apply_binary,                                                                                           \
-                 .reference = reference_binary,                                                                                   \
-                 __VA_ARGS__},                                                                                                    \
-        .fn = call, .ref = want                                                                                          \
+#define BINARY(call, want, ...)                                                                              \
+    {                                                                                                        \
+        .spec = {.name = #call,                                                                              \
+                 .in_count = 2,                                                                              \
+                 .trials = 24,                                                                               \
+                 .shapes = op_shapes_broadcast,                                                              \
+                 .apply = apply_binary,                                                                      \
+                 .reference = reference_binary,                                                              \
+                 __VA_ARGS__},                                                                               \
+        .fn = call, .ref = want                                                                              \
     }
 
 static void arithmetic_of_floats(void **state)
@@ -152,15 +153,15 @@ static double clamped(double x, double a)
     return fmin(fmax(x, -a), a);
 }
 
-#define NUMBERED(call, want, number, ...)                                                                                \
-    {                                                                                                                             \
-        .spec = {.name = #call,                                                                                               \
-                 .in_count = 1,                                                                                                   \
-                 .shapes = op_shapes_same,                                                                                        \
-                 .apply = apply_number,                                                                                           \
-                 .reference = reference_number,                                                                                   \
-                 __VA_ARGS__},                                                                                                    \
-        .fn = call, .ref = want, .a = number                                                                             \
+#define NUMBERED(call, want, number, ...)                                                                    \
+    {                                                                                                        \
+        .spec = {.name = #call,                                                                              \
+                 .in_count = 1,                                                                              \
+                 .shapes = op_shapes_same,                                                                   \
+                 .apply = apply_number,                                                                      \
+                 .reference = reference_number,                                                              \
+                 __VA_ARGS__},                                                                               \
+        .fn = call, .ref = want, .a = number                                                                 \
     }
 
 static void numbers_with_floats(void **state)
@@ -226,7 +227,8 @@ static void integers_wrap_and_division_never_traps(void **state)
     const int64_t big[] = {INT64_MIN, INT64_MAX};
     int64_t got[2];
     ph_tensor *z = ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(2), big);
-    assert_ok(ph_tensor_read(got, sizeof got, s.tape, ph_div(s.tape, z, ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, -1))));
+    assert_ok(ph_tensor_read(got, sizeof got, s.tape,
+                             ph_div(s.tape, z, ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, -1))));
     assert_true(got[0] == INT64_MIN && got[1] == -INT64_MAX);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
@@ -239,7 +241,8 @@ static void nan_goes_through_maximum_and_clamp(void **state)
     t_scene_open(&s);
     const float a[] = {NAN, 1, NAN}, b[] = {1, NAN, NAN};
     float got[3];
-    ph_tensor *x = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(3), a), *y = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(3), b);
+    ph_tensor *x = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(3), a),
+              *y = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(3), b);
     ph_tensor *all[] = {ph_maximum(s.tape, x, y), ph_minimum(s.tape, x, y)};
     for (size_t i = 0; i < 2; i++) {
         assert_ok(ph_tensor_read(got, sizeof got, s.tape, all[i]));
@@ -248,15 +251,18 @@ static void nan_goes_through_maximum_and_clamp(void **state)
     assert_ok(ph_tensor_read(got, sizeof got, s.tape, ph_clamp(s.tape, x, -1, 0.5)));
     assert_true(isnan(got[0]) && got[1] == 0.5f && isnan(got[2]));
     /* Bounds the wrong way round: the upper one. */
-    t_expect_values(s.tape, ph_clamp(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(1), 7), 3, 2), PH_SHAPE(1), 2);
+    t_expect_values(s.tape, ph_clamp(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(1), 7), 3, 2),
+                    PH_SHAPE(1), 2);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
 }
 
-static void expect_gradients(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *, ph_tensor *), const float *ga, const float *gb)
+static void expect_gradients(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *, ph_tensor *),
+                             const float *ga, const float *gb)
 {
     const float a[] = {1, 2, 3}, b[] = {1, 3, 2};
-    ph_tensor *x = ph_from_memory(s->tape, PH_DTYPE_F32, PH_SHAPE(3), a), *y = ph_from_memory(s->tape, PH_DTYPE_F32, PH_SHAPE(3), b);
+    ph_tensor *x = ph_from_memory(s->tape, PH_DTYPE_F32, PH_SHAPE(3), a),
+              *y = ph_from_memory(s->tape, PH_DTYPE_F32, PH_SHAPE(3), b);
     assert_ok(ph_tensor_set_requires_grad(x, true));
     assert_ok(ph_tensor_set_requires_grad(y, true));
     ph_backward(s->tape, ph_sum(s->tape, fn(s->tape, x, y)));
@@ -285,16 +291,17 @@ static void refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-#define REFUSED(call, part)                                                                                                       \
-    do {                                                                                                                          \
-        assert_null(call);                                                                                                        \
-        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                                                             \
+#define REFUSED(call, part)                                                                                  \
+    do {                                                                                                     \
+        assert_null(call);                                                                                   \
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                                        \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I32(...) ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(__VA_ARGS__))
     REFUSED(ph_add(s.tape, F32(2), I32(2)), "add: the operands must be of one dtype");
     REFUSED(ph_add(s.tape, F32(2), F32(3)), "add: the shapes do not broadcast (got f32[2], f32[3])");
-    REFUSED(ph_mul(s.tape, ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2)), ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2))),
+    REFUSED(ph_mul(s.tape, ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2)),
+                   ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2))),
             "mul: all dtypes but bool");
     REFUSED(ph_add(s.tape, NULL, F32(2)), "operand 0 is NULL");
     REFUSED(ph_pow_scalar(s.tape, I32(2), 3), "pow_scalar: a floating dtype");

@@ -93,26 +93,30 @@ static ph_tensor *logical_not(ph_tape *tape, ph_tensor *a, ph_tensor *b)
     return ph_logical_not(tape, a);
 }
 
-#define COMPARISON(call, want, inputs, from, to)                                                                                  \
-    {                                                                                                                             \
-        .spec = {.name = #call,                                                                                                   \
-                 .in_count = inputs,                                                                                              \
-                 .in = {{.low = from, .high = to}, {.low = from, .high = to}},                                                    \
-                 .shapes = op_shapes_broadcast,                                                                                   \
-                 .apply = apply_two,                                                                                              \
-                 .reference = reference,                                                                                          \
-                 .no_gradient = true},                                                                                            \
-        .fn = call, .ref = want                                                                                                   \
+#define COMPARISON(call, want, inputs, from, to)                                                             \
+    {                                                                                                        \
+        .spec = {.name = #call,                                                                              \
+                 .in_count = inputs,                                                                         \
+                 .in = {{.low = from, .high = to}, {.low = from, .high = to}},                               \
+                 .shapes = op_shapes_broadcast,                                                              \
+                 .apply = apply_two,                                                                         \
+                 .reference = reference,                                                                     \
+                 .no_gradient = true},                                                                       \
+        .fn = call, .ref = want                                                                              \
     }
 
 static void comparisons(void **state)
 {
     ph_device *device = *state;
     static const choice all[] = {
-        COMPARISON(ph_eq, eq, 2, 0, 2),   COMPARISON(ph_ne, ne, 2, 0, 2),
-        COMPARISON(ph_lt, lt, 2, 0, 2),   COMPARISON(ph_le, le, 2, 0, 2),
-        COMPARISON(ph_gt, gt, 2, 0, 2),   COMPARISON(ph_ge, ge, 2, 0, 2),
-        COMPARISON(ph_logical_and, both, 2, 0, 2), COMPARISON(ph_logical_or, either, 2, 0, 2),
+        COMPARISON(ph_eq, eq, 2, 0, 2),
+        COMPARISON(ph_ne, ne, 2, 0, 2),
+        COMPARISON(ph_lt, lt, 2, 0, 2),
+        COMPARISON(ph_le, le, 2, 0, 2),
+        COMPARISON(ph_gt, gt, 2, 0, 2),
+        COMPARISON(ph_ge, ge, 2, 0, 2),
+        COMPARISON(ph_logical_and, both, 2, 0, 2),
+        COMPARISON(ph_logical_or, either, 2, 0, 2),
         COMPARISON(logical_not, nothing, 1, 0, 2),
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -151,7 +155,9 @@ static void choices(void **state)
     ph_device *device = *state;
     choice where = {.spec = {.name = "where",
                              .in_count = 3,
-                             .in = {{.dtype = PH_DTYPE_BOOL, .low = 0, .high = 2}, {.low = 0, .high = 2}, {.low = 0, .high = 2}},
+                             .in = {{.dtype = PH_DTYPE_BOOL, .low = 0, .high = 2},
+                                    {.low = 0, .high = 2},
+                                    {.low = 0, .high = 2}},
                              .trials = 18,
                              .shapes = op_shapes_broadcast,
                              .apply = apply_where,

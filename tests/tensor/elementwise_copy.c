@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_copy.c: clone, contiguous, casts between all dtypes, and changes in place: of views, with broadcasts, of overlapping memory. */
+/* tests/tensor/elementwise_copy.c: clone, contiguous, casts between all dtypes, and changes in place: of
+ * views, with broadcasts, of overlapping memory. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "tensor/tensor.h"
 #include <math.h>
 
 /* ---- copies with gradients ---- */
@@ -44,8 +46,8 @@ static void copies(void **state)
     static const op_spec clone = {.name = "clone",
                                   .in_count = 1,
                                   .out_count = 2,
-                                  .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_I64,
-                                             PH_DTYPE_U8},
+                                  .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
+                                             PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8},
                                   .in = {{.low = 0, .high = 100}},
                                   .shapes = shapes_of_some_rank,
                                   .apply = apply_clone,
@@ -101,7 +103,8 @@ static void expect_cast(t_scene *s, double from, ph_dtype from_dtype, ph_dtype t
     ph_tensor *x = ph_full(s->tape, from_dtype, PH_SHAPE(5), from);
     assert_ok(ph_tensor_item(&got, s->tape, ph_select(s->tape, ph_cast(s->tape, x, to_dtype), 0, 4)));
     if (isnan(want) ? !isnan(got) : got != want)
-        fail_msg("%g of %s as %s is %g, not %g", from, ph_dtype_name(from_dtype), ph_dtype_name(to_dtype), got, want);
+        fail_msg("%g of %s as %s is %g, not %g", from, ph_dtype_name(from_dtype), ph_dtype_name(to_dtype),
+                 got, want);
 }
 
 static void casts_saturate_and_round_once(void **state)
@@ -159,6 +162,53 @@ static void the_same_is_not_copied(void **state)
 }
 
 /* ---- in place ---- */
+static void apply_changes(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+{
+    (void)trial;
+    ph_tensor *y = ph_clone(tape, in[0]);
+    ph_tensor_scale(tape, y, 3);
+    ph_tensor_add(tape, y, in[1], 2);
+    ph_tensor_fill(tape, ph_slice(tape, y, 0, 0, 1), 4);
+    ph_tensor_copy(tape, ph_slice(tape, y, -1, -1, PH_MAX_RANK * 1000),
+                   ph_full(tape, y->dtype, PH_SCALAR, 5));
+    out[0] = y;
+}
+
+static void reference_changes(op_array *out, const op_array *in, const op_trial *trial)
+{
+    (void)trial;
+    const ph_shape *shape = &in[0].shape;
+    op_array_make(&out[0], shape);
+    int64_t index[PH_MAX_RANK] = {0}, k = 0;
+    if (in[0].count > 0)
+        do {
+            double v = 3 * in[0].at[k] + 2 * in[1].at[op_at(&in[1], index, shape->rank)];
+            bool last = index[shape->rank - 1] == shape->dim[shape->rank - 1] - 1;
+            out[0].at[k++] = last ? 5 : index[0] == 0 ? 4 : v;
+        } while (op_next(index, shape));
+}
+
+static void shapes_to_change(op_trial *trial)
+{
+    trial->shape[0] = op_random_shape(trial, 1, 5);
+    trial->shape[1] = op_random_broadcast(trial, &trial->shape[0]);
+}
+
+static void changes_are_replayed(void **state)
+{
+    ph_device *device = *state;
+    static const op_spec changes = {.name = "changes in place",
+                                    .in_count = 2,
+                                    .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
+                                               PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8},
+                                    .in = {{.low = 0, .high = 40}, {.low = 0, .high = 40}},
+                                    .shapes = shapes_to_change,
+                                    .apply = apply_changes,
+                                    .reference = reference_changes,
+                                    .no_gradient = true};
+    op_check(device, &changes);
+}
+
 static void views_change_their_base(void **state)
 {
     (void)state;
@@ -172,7 +222,8 @@ static void views_change_their_base(void **state)
     ph_tensor_copy(s.tape, ph_transpose(s.tape, x, 0, 1), t_counting(s.tape, PH_SHAPE(4, 3)));
     t_expect_values(s.tape, x, PH_SHAPE(3, 4), 0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11);
     ph_tensor_add(s.tape, x, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(3, 1), 1), 0.5);
-    t_expect_values(s.tape, x, PH_SHAPE(3, 4), 0.5f, 3.5f, 6.5f, 9.5f, 1.5f, 4.5f, 7.5f, 10.5f, 2.5f, 5.5f, 8.5f, 11.5f);
+    t_expect_values(s.tape, x, PH_SHAPE(3, 4), 0.5f, 3.5f, 6.5f, 9.5f, 1.5f, 4.5f, 7.5f, 10.5f, 2.5f, 5.5f,
+                    8.5f, 11.5f);
     ph_tensor_add(s.tape, ph_select(s.tape, x, 1, 0), ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 1), 1);
     t_expect_values(s.tape, ph_contiguous(s.tape, ph_select(s.tape, x, 1, 0)), PH_SHAPE(3), 1.5f, 2.5f, 3.5f);
     assert_true(ph_tensor_version(x) >= 5);
@@ -195,7 +246,8 @@ static void copies_cast_and_broadcast(void **state)
         double low = dtype == PH_DTYPE_U8 ? 0 : dtype == PH_DTYPE_BOOL ? 1 : -3, want[] = {whole, low, 0};
         for (int i = 0; i < 6; i++) {
             double got;
-            assert_ok(ph_tensor_item(&got, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, i / 3), 0, i % 3)));
+            assert_ok(
+                ph_tensor_item(&got, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, i / 3), 0, i % 3)));
             assert_true(got == want[i % 3]);
         }
     }
@@ -219,7 +271,8 @@ static void every_dtype_is_filled_and_scaled(void **state)
         assert_ok(ph_tensor_item(&got, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, 69), 0, 3)));
         assert_true(got == (scaled ? 45 : 1));
     }
-    ph_tensor *big = ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, 1e300), *small = ph_full(s.tape, PH_DTYPE_U8, PH_SCALAR, -4);
+    ph_tensor *big = ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, 1e300),
+              *small = ph_full(s.tape, PH_DTYPE_U8, PH_SCALAR, -4);
     int64_t most;
     uint8_t least;
     assert_ok(ph_tensor_read(&most, sizeof most, s.tape, big));
@@ -267,16 +320,19 @@ static void refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-#define REFUSED(status, part, call)                                                                                               \
-    do {                                                                                                                          \
-        call;                                                                                                                     \
-        assert_error(ph_tape_clear(s.tape), status, part);                                                                        \
+#define REFUSED(status, part, call)                                                                          \
+    do {                                                                                                     \
+        call;                                                                                                \
+        assert_error(ph_tape_clear(s.tape), status, part);                                                   \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I32(...) ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(__VA_ARGS__))
-    REFUSED(PH_ERROR_ARGUMENT, "tensor_fill: it is expanded", ph_tensor_fill(s.tape, ph_expand(s.tape, F32(1), PH_SHAPE(4)), 1));
-    REFUSED(PH_ERROR_ARGUMENT, "tensor_copy: the source does not broadcast", ph_tensor_copy(s.tape, F32(1), F32(3)));
-    REFUSED(PH_ERROR_ARGUMENT, "tensor_add: both must be of one dtype", ph_tensor_add(s.tape, F32(3), I32(3), 1));
+    REFUSED(PH_ERROR_ARGUMENT, "tensor_fill: it is expanded",
+            ph_tensor_fill(s.tape, ph_expand(s.tape, F32(1), PH_SHAPE(4)), 1));
+    REFUSED(PH_ERROR_ARGUMENT, "tensor_copy: the source does not broadcast",
+            ph_tensor_copy(s.tape, F32(1), F32(3)));
+    REFUSED(PH_ERROR_ARGUMENT, "tensor_add: both must be of one dtype",
+            ph_tensor_add(s.tape, F32(3), I32(3), 1));
     REFUSED(PH_ERROR_ARGUMENT, "tensor_add: 0.5 is no integer", ph_tensor_add(s.tape, I32(3), I32(3), 0.5));
     REFUSED(PH_ERROR_ARGUMENT, "tensor_scale: 0.5 is no integer", ph_tensor_scale(s.tape, I32(3), 0.5));
     REFUSED(PH_ERROR_ARGUMENT, "tensor_scale: all dtypes but bool",
@@ -285,7 +341,8 @@ static void refusals(void **state)
     REFUSED(PH_ERROR_ARGUMENT, "operand 1 is NULL", ph_tensor_copy(s.tape, F32(1), NULL));
     ph_tensor *leaf = ph_tensor_retain(F32(3));
     assert_ok(ph_tensor_set_requires_grad(leaf, true));
-    REFUSED(PH_ERROR_STATE, "tensor_fill: a tensor that requires a gradient", ph_tensor_fill(s.tape, leaf, 1));
+    REFUSED(PH_ERROR_STATE, "tensor_fill: a tensor that requires a gradient",
+            ph_tensor_fill(s.tape, leaf, 1));
     bool before = ph_tape_set_grad_enabled(s.tape, false);
     ph_tensor_fill(s.tape, leaf, 2);
     ph_tape_set_grad_enabled(s.tape, before);
@@ -304,7 +361,8 @@ static void copies_from_another_device(void **state)
     assert_ok(ph_device_open(&other.device, "host", NULL));
     assert_ok(ph_stream_create(&other.stream, other.device, NULL));
     assert_ok(ph_tape_create(&other.tape, other.stream, NULL));
-    ph_tensor *from = t_counting(other.tape, PH_SHAPE(2, 3)), *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 3));
+    ph_tensor *from = t_counting(other.tape, PH_SHAPE(2, 3)),
+              *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 3));
     assert_ok(ph_stream_synchronize(other.stream));
     ph_tensor_copy(s.tape, x, from);
     t_expect_values(s.tape, x, PH_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
@@ -331,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(copies, open_device, close_device),
         cmocka_unit_test_setup_teardown(casts_between_all_dtypes, open_device, close_device),
+        cmocka_unit_test_setup_teardown(changes_are_replayed, open_device, close_device),
         cmocka_unit_test(casts_saturate_and_round_once),
         cmocka_unit_test(the_same_is_not_copied),
         cmocka_unit_test(views_change_their_base),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_large.c: element-wise functions over many blocks: every length around a block's, unaligned views, broadcasts whose elements are
- * taken several at a time and one by one, 16-bit types, eight dimensions. */
+/* tests/tensor/elementwise_large.c: element-wise functions over many blocks: every length around a block's,
+ * unaligned views, broadcasts whose elements are taken several at a time and one by one, 16-bit types, eight
+ * dimensions. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "tensor/elementwise.h"
 #include <math.h>
 
 /* Small whole numbers, exact in every floating dtype. */
@@ -36,18 +38,21 @@ static double *read(ph_tape *tape, ph_tensor *x)
     return got;
 }
 
-static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8};
+static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
+                                  PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8};
 
 enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0]
 };
 
-/* Begun `offset` elements into memory, so that what is taken several at a time does not begin at a multiple of 16 bytes. */
+/* Begun `offset` elements into memory, so that what is taken several at a time does not begin at a multiple
+ * of 16 bytes. */
 static void check_flat(t_scene *s, ph_dtype dtype, int64_t count, int64_t offset)
 {
     double *values = malloc((size_t)(count + offset) * sizeof *values);
     assert_non_null(values);
-    ph_tensor *x = ph_slice(s->tape, numbers(s->tape, dtype, PH_SHAPE(count + offset), 50, values), 0, offset, count + offset);
+    ph_tensor *x = ph_slice(s->tape, numbers(s->tape, dtype, PH_SHAPE(count + offset), 50, values), 0, offset,
+                            count + offset);
     ph_tensor *two = ph_full(s->tape, dtype, PH_SCALAR, 2);
     double *sum = read(s->tape, ph_add(s->tape, x, x)), *product = read(s->tape, ph_mul(s->tape, two, x));
     double *less = read(s->tape, ph_lt(s->tape, x, ph_full(s->tape, dtype, PH_SHAPE(1), 25)));
@@ -55,9 +60,11 @@ static void check_flat(t_scene *s, ph_dtype dtype, int64_t count, int64_t offset
     double *cast = read(s->tape, ph_cast(s->tape, x, PH_DTYPE_BF16));
     for (int64_t i = 0; i < count; i++) {
         double v = values[i + offset];
-        if (sum[i] != 2 * v || product[i] != 2 * v || less[i] != (v < 25) || chosen[i] != fmax(v, 2) || cast[i] != v)
-            fail_msg("%s, %lld elements from %lld on, element %lld (%g): %g %g %g %g %g", ph_dtype_name(dtype), (long long)count,
-                     (long long)offset, (long long)i, v, sum[i], product[i], less[i], chosen[i], cast[i]);
+        if (sum[i] != 2 * v || product[i] != 2 * v || less[i] != (v < 25) || chosen[i] != fmax(v, 2) ||
+            cast[i] != v)
+            fail_msg("%s, %lld elements from %lld on, element %lld (%g): %g %g %g %g %g",
+                     ph_dtype_name(dtype), (long long)count, (long long)offset, (long long)i, v, sum[i],
+                     product[i], less[i], chosen[i], cast[i]);
     }
     free(sum);
     free(product);
@@ -96,8 +103,8 @@ static void check_pair(t_scene *s, ph_dtype dtype, ph_tensor *a, ph_tensor *b)
         double want = x.at[op_at(&x, index, shape.rank)] - y.at[op_at(&y, index, shape.rank)];
         want = dtype == PH_DTYPE_U8 && want < 0 ? want + 256 : want;
         if (got[k] != want || same[k] != want)
-            fail_msg("%s, rank %zu, element %lld: %g and %g, not %g", ph_dtype_name(dtype), shape.rank, (long long)k, got[k], same[k],
-                     want);
+            fail_msg("%s, rank %zu, element %lld: %g and %g, not %g", ph_dtype_name(dtype), shape.rank,
+                     (long long)k, got[k], same[k], want);
         k++;
     } while (op_next(index, &shape));
     free(x.at);
@@ -122,12 +129,16 @@ static void broadcasts_and_turns(void **state)
             check_pair(&s, t, a, numbers(s.tape, t, PH_SHAPE(120, 1), 30, NULL));
             check_pair(&s, t, a, ph_transpose(s.tape, numbers(s.tape, t, PH_SHAPE(n, 120), 30, NULL), 0, 1));
             check_pair(&s, t, ph_transpose(s.tape, numbers(s.tape, t, PH_SHAPE(n, 120), 40, NULL), 0, 1), a);
-            check_pair(&s, t, ph_slice(s.tape, numbers(s.tape, t, PH_SHAPE(120, n + 8), 40, NULL), 1, 8, n + 8), a);
-            check_pair(&s, t, ph_slice_step(s.tape, numbers(s.tape, t, PH_SHAPE(120, 2 * n), 40, NULL), 1, 1, 2 * n, 2), a);
+            check_pair(&s, t,
+                       ph_slice(s.tape, numbers(s.tape, t, PH_SHAPE(120, n + 8), 40, NULL), 1, 8, n + 8), a);
+            check_pair(
+                &s, t,
+                ph_slice_step(s.tape, numbers(s.tape, t, PH_SHAPE(120, 2 * n), 40, NULL), 1, 1, 2 * n, 2), a);
         }
         ph_tensor *eight = numbers(s.tape, t, PH_SHAPE(3, 2, 4, 3, 2, 5, 2, 4), 40, NULL);
         static const int turned[] = {7, 2, 5, 0, 3, 6, 1, 4};
-        check_pair(&s, t, ph_permute(s.tape, eight, turned, 8), numbers(s.tape, t, PH_SHAPE(4, 1, 5, 1, 3, 1, 2, 1), 30, NULL));
+        check_pair(&s, t, ph_permute(s.tape, eight, turned, 8),
+                   numbers(s.tape, t, PH_SHAPE(4, 1, 5, 1, 3, 1, 2, 1), 30, NULL));
         assert_ok(ph_tape_clear(s.tape));
     }
     t_scene_close(&s);
@@ -146,18 +157,67 @@ static void views_in_place(void **state)
         };
         ph_tensor *base = numbers(s.tape, dtypes[d], PH_SHAPE(ROWS, COLUMNS), 40, NULL);
         double *before = read(s.tape, base);
-        ph_tensor *view = ph_transpose(s.tape, ph_slice_step(s.tape, ph_slice(s.tape, base, 0, 5, ROWS), 1, 3, COLUMNS, 2), 0, 1);
+        ph_tensor *view = ph_transpose(
+            s.tape, ph_slice_step(s.tape, ph_slice(s.tape, base, 0, 5, ROWS), 1, 3, COLUMNS, 2), 0, 1);
         ph_tensor *add = ph_full(s.tape, dtypes[d], PH_SHAPE(1, ROWS - 5), 2);
         ph_tensor_add(s.tape, view, add, 3);
         double *after = read(s.tape, base);
         for (int i = 0; i < ROWS; i++)
             for (int j = 0; j < COLUMNS; j++)
-                assert_true(after[i * COLUMNS + j] - before[i * COLUMNS + j] == (i >= 5 && j >= 3 && j % 2 == 1 ? 6 : 0));
+                assert_true(after[i * COLUMNS + j] - before[i * COLUMNS + j] ==
+                            (i >= 5 && j >= 3 && j % 2 == 1 ? 6 : 0));
         free(before);
         free(after);
         assert_ok(ph_tape_clear(s.tape));
     }
     t_scene_close(&s);
+}
+
+/* The host form runs loops over vectors with a rest at the end, and what falls into the rest depends on how the work was divided: it must
+ * come out the same, to the bit. */
+static void check_places(ph__core core, int which, size_t size, double a)
+{
+    enum {
+        N = 150
+    };
+    double in[3][N], whole[N], one[N];
+    ph__rng rng = {(uint64_t)which};
+    for (int o = 0; o < 3; o++)
+        for (int i = 0; i < N; i++) {
+            double v = (double)(ph__rng_next(&rng) >> 11) * 0x1p-50 - 4;
+            if (size == 8)
+                in[o][i] = v;
+            else
+                ((float *)in[o])[i] = (float)v;
+        }
+    const ph__scalar x = {.f = a}, y = {.f = 0.75};
+    memset(whole, 0, sizeof whole);
+    memset(one, 0, sizeof one);
+    core(whole, in[0], in[1], in[2], N, x, y);
+    for (size_t i = 0; i < N; i++)
+        core((char *)one + i * size, (char *)in[0] + i * size, (char *)in[1] + i * size,
+             (char *)in[2] + i * size, 1, x, y);
+    if (memcmp(whole, one, N * size) != 0)
+        fail_msg("function %d of elementwise.def, %zu bytes: an element depends on its place", which, size);
+}
+
+static void results_do_not_depend_on_the_place(void **state)
+{
+    (void)state;
+    ph__core_table cores = ph__cores();
+#define PH__MAP(name, operands, dtypes, result, let, expression) OPERANDS_##operands(PH__CORE_##name)
+#define OPERANDS_NONE(core)
+#define OPERANDS_BV(core)
+#define OPERANDS_BVV(core)
+#define OPERANDS_V(core)                                                                                     \
+    if (core < PH__CORE_eq || core > PH__CORE_logical_not) {                                                 \
+        check_places(cores[core][PH__CORE_F32], core, 4, 0.3);                                               \
+        check_places(cores[core][PH__CORE_F64], core, 8, 0.3);                                               \
+    }
+#define OPERANDS_VV(core)  OPERANDS_V(core)
+#define OPERANDS_VVV(core) OPERANDS_V(core)
+#include "tensor/elementwise.def"
+#undef PH__MAP
 }
 
 int main(void)
@@ -166,6 +226,7 @@ int main(void)
         cmocka_unit_test(lengths_and_alignments),
         cmocka_unit_test(broadcasts_and_turns),
         cmocka_unit_test(views_in_place),
+        cmocka_unit_test(results_do_not_depend_on_the_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

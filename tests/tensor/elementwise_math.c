@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_math.c: the functions of tensor/math.h against the C library's doubles: every 509th float in the short tier, every 7th
- * in the long one. */
+/* tests/tensor/elementwise_math.c: the functions of tensor/math.h against the C library's doubles: every
+ * 509th float in the short tier, every 7th in the long one. */
 #include "support/support.h"
 #include "tensor/math.h"
 #include <math.h>
@@ -16,7 +16,9 @@ static double ulps(float got, double want)
     if (isnan(want))
         return isnan(got) ? 0 : 1e9;
     if (fabs(want) > 0x1.ffffffp127) /* rounds to an infinity */
-        return (double)got == copysign((double)INFINITY, want) ? 0 : fabs((double)got) >= 0x1.fffffcp127 ? 1 : 1e9;
+        return (double)got == copysign((double)INFINITY, want) ? 0
+               : fabs((double)got) >= 0x1.fffffcp127           ? 1
+                                                               : 1e9;
     if (isinf(got))
         return fabs(want) > 0x1.fffffcp127 ? 1 : 1e9;
     int exponent;
@@ -40,19 +42,33 @@ static void check(const char *name, float (*fn)(float), double (*ref)(double), d
     }
     print_message("%s: at most %.2f ulp, at %.9g\n", name, worst, (double)at);
     if (worst > bound)
-        fail_msg("%s of %.9g (%a) is %.9g: %.3g ulp off, more than %.3g", name, (double)at, (double)at, (double)fn(at), worst,
-                 bound);
+        fail_msg("%s of %.9g (%a) is %.9g: %.3g ulp off, more than %.3g", name, (double)at, (double)at,
+                 (double)fn(at), worst, bound);
 }
 
-#define CHECK(name, ref, bound)                                                                                                   \
-    static float call_##name(float x)                                                                                             \
-    {                                                                                                                             \
-        return ph__##name(x);                                                                                                     \
-    }                                                                                                                             \
-    static void test_##name(void **state)                                                                                               \
-    {                                                                                                                             \
-        (void)state;                                                                                                              \
-        check(#name, call_##name, ref, bound);                                                                                    \
+/* Both forms; the fused one where the processor has the instructions. */
+#if defined(__x86_64__)
+#define FUSED      __attribute__((target("fma")))
+#define HAVE_FUSED __builtin_cpu_supports("fma")
+#else
+#define FUSED
+#define HAVE_FUSED true
+#endif
+#define CHECK(name, ref, bound)                                                                              \
+    static float plain_##name(float x)                                                                       \
+    {                                                                                                        \
+        return ph__##name(x);                                                                                \
+    }                                                                                                        \
+    FUSED static float fused_##name(float x)                                                                 \
+    {                                                                                                        \
+        return ph__fma_##name(x);                                                                            \
+    }                                                                                                        \
+    static void test_##name(void **state)                                                                    \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        check(#name, plain_##name, ref, bound);                                                              \
+        if (HAVE_FUSED)                                                                                      \
+            check(#name ", fused", fused_##name, ref, bound);                                                \
     }
 CHECK(expf, exp, 1)
 CHECK(logf, log, 1)
@@ -60,7 +76,8 @@ CHECK(tanhf, tanh, 1.5)
 CHECK(erff, erf, 3)
 CHECK(sigmoidf, sigmoid, 2.5)
 
-/* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of bf16 and f16. */
+/* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of bf16 and f16.
+ * */
 static void rounding_by_way_of_odd(void **state)
 {
     (void)state;
@@ -93,7 +110,8 @@ static void rounding_by_way_of_odd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expf),     cmocka_unit_test(test_logf), cmocka_unit_test(test_tanhf), cmocka_unit_test(test_erff),
+        cmocka_unit_test(test_expf),     cmocka_unit_test(test_logf),
+        cmocka_unit_test(test_tanhf),    cmocka_unit_test(test_erff),
         cmocka_unit_test(test_sigmoidf), cmocka_unit_test(rounding_by_way_of_odd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

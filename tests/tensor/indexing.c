@@ -349,6 +349,52 @@ static void the_last_writer_wins(void **state)
     t_scene_close(&s);
 }
 
+/* All of a gradient, of whole numbers: rows whose numbers differ in their last 16 bits alone, or not even
+ * there, and some that are no rows; once, some times, and thousands of times. */
+static void every_row_gets_its_sum(void **state)
+{
+    (void)state;
+    enum {
+        ROWS = 70000,
+        TOKENS = 6001,
+        WIDTH = 3
+    };
+    t_scene s;
+    int64_t *numbers = calloc(TOKENS, sizeof *numbers);
+    float *grads = calloc(TOKENS * WIDTH, sizeof *grads), *want = calloc(ROWS * WIDTH, sizeof *want);
+    float *got = calloc(ROWS * WIDTH, sizeof *got);
+    assert_true(numbers && grads && want && got);
+    t_scene_open(&s);
+    for (int64_t i = 0; i < TOKENS; i++) {
+        numbers[i] = i % 2 ? 65535 : i % 7 == 0 ? i % 50 : i % 3 == 0 ? 65536 + i % 50 : 3 * i;
+        if (i % 101 == 0)
+            numbers[i] = i % 2 ? -1 : ROWS;
+        for (int64_t k = 0; k < WIDTH; k++) {
+            grads[i * WIDTH + k] = (float)((i + k) % 9 - 4);
+            if (numbers[i] >= 0 && numbers[i] < ROWS)
+                want[numbers[i] * WIDTH + k] += grads[i * WIDTH + k];
+        }
+    }
+    ph_tensor *weight = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, WIDTH)));
+    assert_ok(ph_tensor_set_requires_grad(weight, true));
+    ph_tensor *rows =
+        ph_embedding(s.tape, weight, ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(TOKENS), numbers));
+    ph_tensor *grad = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(TOKENS, WIDTH), grads);
+    ph_backward_from(s.tape, &rows, &grad, 1, NULL);
+    assert_ok(ph_tape_status(s.tape));
+    assert_ok(ph_tensor_read(got, ROWS * WIDTH * sizeof *got, s.tape, ph_tensor_grad(weight)));
+    for (int64_t i = 0; i < ROWS * WIDTH; i++)
+        if (got[i] != want[i])
+            fail_msg("element %lld is %g, expected %g", (long long)i, (double)got[i], (double)want[i]);
+    assert_ok(ph_tape_clear(s.tape));
+    ph_tensor_release(weight);
+    t_scene_close(&s);
+    free(numbers);
+    free(grads);
+    free(want);
+    free(got);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -389,15 +435,11 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_is_right),
-        cmocka_unit_test(index_select_is_right),
-        cmocka_unit_test(gather_is_right),
-        cmocka_unit_test(scatter_is_right),
-        cmocka_unit_test(scatter_add_is_right),
-        cmocka_unit_test(other_dtypes),
-        cmocka_unit_test(reading_out_of_range),
-        cmocka_unit_test(the_last_writer_wins),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(embedding_is_right),     cmocka_unit_test(index_select_is_right),
+        cmocka_unit_test(gather_is_right),        cmocka_unit_test(scatter_is_right),
+        cmocka_unit_test(scatter_add_is_right),   cmocka_unit_test(other_dtypes),
+        cmocka_unit_test(reading_out_of_range),   cmocka_unit_test(the_last_writer_wins),
+        cmocka_unit_test(every_row_gets_its_sum), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

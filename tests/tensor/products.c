@@ -3,6 +3,7 @@
  * tiles, strided rows; the same to the bit in a graph; and the plain product, which stands in where no BLAS is. */
 #include "tensor/products.h"
 #include "support/op_check.h"
+#include "support/tensors.h"
 #include "tensor/products_plain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -271,12 +272,55 @@ static void plain_products(void **state)
         }
 }
 
+/* ---- captures ---- */
+typedef struct pair {
+    ph_tape *tape;
+    ph_tensor *a, *b;
+} pair;
+
+static ph_status two_products(ph_stream *stream, void *user)
+{
+    const pair *p = user;
+    (void)stream;
+    (void)ph_matmul(p->tape, ph_matmul(p->tape, p->a, p->b), p->b);
+    return ph_tape_clear(p->tape);
+}
+
+/* The product library keeps nothing in the graphs' pools, and nothing for each graph. */
+static void captures_leave_memory_flat(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_memory_stats first = {0}, last = {0};
+    pair p = {.tape = s.tape};
+    p.a = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(96, 160), 0.5));
+    p.b = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(160, 160), 0.25));
+    assert_ok(two_products(s.stream, &p));
+    for (int i = 0; i < 100; i++) {
+        ph_graph *graph;
+        assert_ok(ph_graph_create(&graph, NULL));
+        assert_ok(ph_graph_capture(graph, s.stream, NULL, two_products, &p));
+        assert_ok(ph_graph_replay(graph, s.stream));
+        assert_ok(ph_stream_synchronize(s.stream));
+        ph_graph_destroy(graph);
+        assert_ok(ph_memory_trim(s.device));
+        assert_ok(ph_memory_get_stats(i == 0 ? &first : &last, s.device));
+    }
+    assert_int_equal(last.reserved, first.reserved);
+    assert_int_equal(last.allocated, first.allocated);
+    ph_tensor_release(p.a);
+    ph_tensor_release(p.b);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_products),
         cmocka_unit_test(large_products),
         cmocka_unit_test(plain_products),
+        cmocka_unit_test(captures_leave_memory_flat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

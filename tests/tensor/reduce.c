@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/reduce.c: sum, mean, max, argmax and norm over any axes against references and differences; empty tensors, ties, and what is
- * refused. */
+/* tests/tensor/reduce.c: sum, mean, max, argmax and norm over any axes against references and differences;
+ * empty tensors, ties, and what is refused. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include <math.h>
 
 typedef struct reduction {
     op_spec spec; /* first: a trial points to it */
-    ph_tensor *(*fn)(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep, double p); /* axes NULL: all */
+    ph_tensor *(*fn)(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep,
+                     double p); /* axes NULL: all */
     double (*value)(double t, double p);
     double (*end)(double sum, double n, double p);
     double p;
@@ -23,7 +24,8 @@ static void shapes(op_trial *trial)
     if (r->most || r->place)
         for (size_t i = 0; i < x->rank; i++)
             x->dim[i] = x->dim[i] == 0 ? 2 : x->dim[i];
-    trial->p[0] = r->place ? 1 << op_random(trial, 0, (int64_t)x->rank - 1) : op_random(trial, 0, (1 << x->rank) - 1);
+    trial->p[0] =
+        r->place ? 1 << op_random(trial, 0, (int64_t)x->rank - 1) : op_random(trial, 0, (1 << x->rank) - 1);
     trial->p[1] = op_random(trial, 0, 1);
     trial->p[2] = !r->place && op_random(trial, 0, 4) == 0;
     if (trial->p[2]) {
@@ -135,16 +137,16 @@ static double root(double sum, double n, double p)
     return pow(sum, 1 / p);
 }
 
-#define REDUCTION(call, each, last, exponent, takes_most, takes_place, ...)                                                       \
-    {                                                                                                                             \
-        .spec = {.name = #call,                                                                                                   \
-                 .in_count = 1,                                                                                                   \
-                 .trials = 24,                                                                                                    \
-                 .shapes = shapes,                                                                                                \
-                 .apply = apply,                                                                                                  \
-                 .reference = reference,                                                                                          \
-                 __VA_ARGS__},                                                                                                    \
-        .fn = call, .value = each, .end = last, .p = exponent, .most = takes_most, .place = takes_place                           \
+#define REDUCTION(call, each, last, exponent, takes_most, takes_place, ...)                                  \
+    {                                                                                                        \
+        .spec = {.name = #call,                                                                              \
+                 .in_count = 1,                                                                              \
+                 .trials = 24,                                                                               \
+                 .shapes = shapes,                                                                           \
+                 .apply = apply,                                                                             \
+                 .reference = reference,                                                                     \
+                 __VA_ARGS__},                                                                               \
+        .fn = call, .value = each, .end = last, .p = exponent, .most = takes_most, .place = takes_place      \
     }
 
 static void reductions_of_floats(void **state)
@@ -168,7 +170,8 @@ static void largest_of_floats(void **state)
     static const ph_dtype narrow[OP_DTYPES] = {PH_DTYPE_F32, PH_DTYPE_F64};
     static const reduction all[] = {
         REDUCTION(largest, same, whole, 0, true, false, .in = {{.distinct = true}}),
-        REDUCTION(norm, magnitude, whole, (double)INFINITY, true, false, .in = {{.distinct = true, .low = 0.5, .high = 4}}),
+        REDUCTION(norm, magnitude, whole, (double)INFINITY, true, false,
+                  .in = {{.distinct = true, .low = 0.5, .high = 4}}),
         REDUCTION(argmax, same, whole, 0, false, true, .in = {{.distinct = true}}),
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -215,7 +218,8 @@ static void nothing_to_reduce(void **state)
     assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "max: there is no largest of no elements");
     x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 0, 3));
     assert_null(ph_argmax(s.tape, x, 1, false));
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "argmax: there is no largest of no elements (got f32[2, 0, 3])");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT,
+                 "argmax: there is no largest of no elements (got f32[2, 0, 3])");
     ph_tensor *scalar = ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, -3);
     t_expect_values(s.tape, ph_sum(s.tape, scalar), PH_SCALAR, -3);
     t_expect_values(s.tape, ph_norm(s.tape, scalar, 2), PH_SCALAR, 3);
@@ -271,17 +275,18 @@ static void refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-#define REFUSED(call, part)                                                                                                       \
-    do {                                                                                                                          \
-        assert_null(call);                                                                                                        \
-        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                                                             \
+#define REFUSED(call, part)                                                                                  \
+    do {                                                                                                     \
+        assert_null(call);                                                                                   \
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                                        \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
     REFUSED(ph_sum_over(s.tape, F32(2, 3), PH_AXES(2), false), "sum: there is no axis 2 (got f32[2, 3])");
     REFUSED(ph_sum_over(s.tape, F32(2, 3), PH_AXES(0, -2), false), "sum: axis -2 is named twice");
     REFUSED(ph_mean_over(s.tape, F32(2, 3), PH_AXES(-3), false), "mean: there is no axis -3");
     REFUSED(ph_sum_over(s.tape, F32(2), (ph_axes){.count = 9}, false), "sum: 9 axes");
-    REFUSED(ph_argmax(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SCALAR), 0, false), "argmax: there is no axis 0");
+    REFUSED(ph_argmax(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SCALAR), 0, false),
+            "argmax: there is no axis 0");
     REFUSED(ph_mean(s.tape, ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(2))), "mean: a floating dtype");
     REFUSED(ph_norm(s.tape, ph_zeros(s.tape, PH_DTYPE_U8, PH_SHAPE(2)), 2), "norm: a floating dtype");
     REFUSED(ph_norm(s.tape, F32(2), 0), "norm: a norm of p = 0");

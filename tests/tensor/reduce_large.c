@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/reduce_large.c: reductions of tensors that many blocks share, in every form that a layout takes: against doubles, and equal to the bit
- * whatever the number of threads. */
+/* tests/tensor/reduce_large.c: reductions of tensors that many blocks share, in every form that a layout
+ * takes: against doubles, and equal to the bit whatever the number of threads. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/half.h"
 #include <math.h>
 
-/* A logical [a, b, c], whose axes lie in memory in the order of `order`, every step-th element of the last one in memory. */
+/* A logical [a, b, c], whose axes lie in memory in the order of `order`, every step-th element of the last
+ * one in memory. */
 typedef struct layout {
     int64_t dim[3];
     int order[3], step;
@@ -14,21 +15,21 @@ typedef struct layout {
 } layout;
 
 static const layout layouts[] = {
-    {{1, 1, 100000}, {0, 1, 2}, 1, 7},   /* all of it, in one line */
-    {{1, 1, 300007}, {0, 1, 2}, 1, 4},   /* split, and no multiple of anything */
-    {{3, 1, 70001}, {0, 1, 2}, 1, 4},    /* a few long rows */
-    {{2000, 1, 300}, {0, 1, 2}, 1, 4},   /* a warp a row */
-    {{3000, 1, 7}, {0, 1, 2}, 1, 4},     /* a thread a row */
-    {{5, 1, 20000}, {0, 1, 2}, 2, 4},    /* rows with gaps */
-    {{5000, 1, 33}, {0, 1, 2}, 1, 1},    /* columns, split */
-    {{7001, 1, 3}, {0, 1, 2}, 1, 1},     /* few columns */
-    {{300, 1, 1000}, {0, 1, 2}, 1, 1},   /* many columns */
-    {{8, 40, 130}, {0, 1, 2}, 1, 2},     /* columns of many matrices */
-    {{8, 40, 130}, {0, 1, 2}, 1, 5},     /* around the one that stays */
-    {{16, 24, 160}, {0, 1, 2}, 1, 3},    /* two outer axes */
-    {{40, 130, 30}, {2, 0, 1}, 1, 4},    /* turned: the reduced axis is the slowest */
-    {{40, 130, 30}, {2, 1, 0}, 1, 1},    /* turned: the reduced axis is the fastest */
-    {{40, 130, 30}, {2, 1, 0}, 3, 6},    /* turned, with gaps */
+    {{1, 1, 100000}, {0, 1, 2}, 1, 7}, /* all of it, in one line */
+    {{1, 1, 300007}, {0, 1, 2}, 1, 4}, /* split, and no multiple of anything */
+    {{3, 1, 70001}, {0, 1, 2}, 1, 4},  /* a few long rows */
+    {{2000, 1, 300}, {0, 1, 2}, 1, 4}, /* a warp a row */
+    {{3000, 1, 7}, {0, 1, 2}, 1, 4},   /* a thread a row */
+    {{5, 1, 20000}, {0, 1, 2}, 2, 4},  /* rows with gaps */
+    {{5000, 1, 33}, {0, 1, 2}, 1, 1},  /* columns, split */
+    {{7001, 1, 3}, {0, 1, 2}, 1, 1},   /* few columns */
+    {{300, 1, 1000}, {0, 1, 2}, 1, 1}, /* many columns */
+    {{8, 40, 130}, {0, 1, 2}, 1, 2},   /* columns of many matrices */
+    {{8, 40, 130}, {0, 1, 2}, 1, 5},   /* around the one that stays */
+    {{16, 24, 160}, {0, 1, 2}, 1, 3},  /* two outer axes */
+    {{40, 130, 30}, {2, 0, 1}, 1, 4},  /* turned: the reduced axis is the slowest */
+    {{40, 130, 30}, {2, 1, 0}, 1, 1},  /* turned: the reduced axis is the fastest */
+    {{40, 130, 30}, {2, 1, 0}, 3, 6},  /* turned, with gaps */
 };
 
 static ph_tensor *make(ph_tape *tape, ph_dtype dtype, const layout *l, double *values)
@@ -127,13 +128,14 @@ static double *read(ph_tape *tape, ph_tensor *x, int64_t count)
     return got;
 }
 
-static void expect_near(ph_tape *tape, ph_tensor *x, const double *want, const results *r, double bound, const char *what)
+static void expect_near(ph_tape *tape, ph_tensor *x, const double *want, const results *r, double bound,
+                        const char *what)
 {
     double *got = read(tape, x, r->outputs);
     for (int64_t o = 0; o < r->outputs; o++)
         if (!(fabs(got[o] - want[o]) <= bound * (1 + fabs(want[o]))))
-            fail_msg("%s of %s over %lld: output %lld is %.9g, not %.9g", what, ph_dtype_name(ph_tensor_dtype(x)),
-                     (long long)r->length, (long long)o, got[o], want[o]);
+            fail_msg("%s of %s over %lld: output %lld is %.9g, not %.9g", what,
+                     ph_dtype_name(ph_tensor_dtype(x)), (long long)r->length, (long long)o, got[o], want[o]);
     free(got);
 }
 
@@ -170,7 +172,8 @@ static void check(t_scene *s, ph_dtype dtype, const layout *l)
 static void every_form(void **state)
 {
     (void)state;
-    static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_U8};
+    static const ph_dtype dtypes[] = {PH_DTYPE_F32,  PH_DTYPE_F64, PH_DTYPE_F16,
+                                      PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_U8};
     t_scene s;
     t_scene_open(&s);
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
@@ -212,8 +215,10 @@ static void run_on(const char *name, float *out)
     ph_tensor *x = make(s.tape, PH_DTYPE_F32, &l, values);
     assert_ok(ph_tensor_read(&out[0], sizeof(float), s.tape, ph_sum(s.tape, x)));
     assert_ok(ph_tensor_read(&out[1], sizeof(float), s.tape, ph_norm(s.tape, x, 3)));
-    assert_ok(ph_tensor_read(&out[2], 900 * sizeof(float), s.tape, ph_sum_over(s.tape, x, PH_AXES(0), false)));
-    assert_ok(ph_tensor_read(&out[902], 700 * sizeof(float), s.tape, ph_sum_over(s.tape, x, PH_AXES(2), false)));
+    assert_ok(
+        ph_tensor_read(&out[2], 900 * sizeof(float), s.tape, ph_sum_over(s.tape, x, PH_AXES(0), false)));
+    assert_ok(
+        ph_tensor_read(&out[902], 700 * sizeof(float), s.tape, ph_sum_over(s.tape, x, PH_AXES(2), false)));
     free(values);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);

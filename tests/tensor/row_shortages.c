@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/row_shortages.c: softmax, losses, norms, indexing and joining when memory runs out, at every place: the tape fails, and
- * nothing is left behind. */
+/* tests/tensor/row_shortages.c: softmax, losses, norms, indexing and joining when memory runs out, at
+ * every place: the tape fails, and nothing is left behind. */
 #include "support/grads.h"
 
 typedef struct step {

@@ -143,7 +143,7 @@ static void test_first_use(void **state)
     assert_ok(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4)));
     assert_ptr_equal(ph_tensor_data(x), data);
     ph_tensor_fill(s.tape, x, 2);
-    assert_ok(ph_stream_query(s.stream, &done));
+    assert_ok(ph_stream_query(&done, s.stream));
     if (t_gate_held(&gate))
         assert_false(done);
     t_gate_open(&gate);
@@ -424,13 +424,12 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_backend),           cmocka_unit_test(test_references),
-        cmocka_unit_test(test_foreign),           cmocka_unit_test(test_other_stream),
-        cmocka_unit_test(test_first_use),
-        cmocka_unit_test(test_capture),           cmocka_unit_test(test_guards),
-        cmocka_unit_test(test_guards_in_capture), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_backend_failures),  cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_backend_threads),
+        cmocka_unit_test(test_backend),   cmocka_unit_test(test_references),
+        cmocka_unit_test(test_foreign),   cmocka_unit_test(test_other_stream),
+        cmocka_unit_test(test_first_use), cmocka_unit_test(test_capture),
+        cmocka_unit_test(test_guards),    cmocka_unit_test(test_guards_in_capture),
+        cmocka_unit_test(test_failures),  cmocka_unit_test(test_backend_failures),
+        cmocka_unit_test(test_threads),   cmocka_unit_test(test_backend_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

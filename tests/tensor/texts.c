@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/texts.c: every CUDA text of the library compiles, without a warning, for each architecture that it is meant for, and its function takes
- * what the argument struct holds. Needs NVRTC, not a GPU. The short tier compiles some of each family, for one of the architectures in turn. */
+/* tests/tensor/texts.c: every CUDA text of the library compiles, without a warning, for each architecture
+ * that it is meant for, and its function takes what the argument struct holds. Needs NVRTC, not a GPU. The
+ * short tier compiles some of each family, for one of the architectures in turn. */
 #include "base/text.h"
 #include "nn/optimizer.h"
 #include "support/support.h"
@@ -46,8 +47,8 @@ static const int wanted[ARCHS] = {80, 90, 100};
 
 /* ---- NVRTC ---- 0 is success everywhere. */
 typedef struct nvrtc {
-    int (*create)(void **program, const char *text, const char *name, int headers, const char *const *header_texts,
-                  const char *const *header_names);
+    int (*create)(void **program, const char *text, const char *name, int headers,
+                  const char *const *header_texts, const char *const *header_names);
     int (*compile)(void *program, int count, const char *const *options);
     int (*log_size)(void *program, size_t *bytes);
     int (*log)(void *program, char *out);
@@ -60,8 +61,8 @@ typedef struct nvrtc {
 
 static void *open_nvrtc(void)
 {
-    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so",
-                                        "/opt/cuda/lib64/libnvrtc.so"};
+    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
+                                        "/usr/local/cuda/lib64/libnvrtc.so", "/opt/cuda/lib64/libnvrtc.so"};
     void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof names[0]; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -79,10 +80,12 @@ static bool find(void *library, const char *name, void *function)
 static bool load(nvrtc *n)
 {
     void *library = open_nvrtc();
-    return library && find(library, "nvrtcCreateProgram", &n->create) && find(library, "nvrtcCompileProgram", &n->compile) &&
-           find(library, "nvrtcGetProgramLogSize", &n->log_size) && find(library, "nvrtcGetProgramLog", &n->log) &&
-           find(library, "nvrtcGetPTXSize", &n->ptx_size) && find(library, "nvrtcGetPTX", &n->ptx) &&
-           find(library, "nvrtcDestroyProgram", &n->destroy) && find(library, "nvrtcGetNumSupportedArchs", &n->arch_count) &&
+    return library && find(library, "nvrtcCreateProgram", &n->create) &&
+           find(library, "nvrtcCompileProgram", &n->compile) &&
+           find(library, "nvrtcGetProgramLogSize", &n->log_size) &&
+           find(library, "nvrtcGetProgramLog", &n->log) && find(library, "nvrtcGetPTXSize", &n->ptx_size) &&
+           find(library, "nvrtcGetPTX", &n->ptx) && find(library, "nvrtcDestroyProgram", &n->destroy) &&
+           find(library, "nvrtcGetNumSupportedArchs", &n->arch_count) &&
            find(library, "nvrtcGetSupportedArchs", &n->archs);
 }
 
@@ -143,7 +146,8 @@ static char *compile(const nvrtc *n, const ph__kernel_def *def, int arch)
     return ptx;
 }
 
-/* ---- what it takes ---- one parameter's declaration, up to its end: ".param .u64 .ptr .align 1 name", ".param .align 4 .b8 name[28]". */
+/* ---- what it takes ---- one parameter's declaration, up to its end: ".param .u64 .ptr .align 1 name",
+ * ".param .align 4 .b8 name[28]". */
 static void take_parameter(const char *text, const char *end, size_t *bytes, size_t *alignment)
 {
     const char *array = memchr(text, '[', (size_t)(end - text));
@@ -185,7 +189,8 @@ static void check_params(const ph__kernel_def *def)
     assert_non_null(def->host);
     for (size_t i = 0; i < def->param_count; i++) {
         const ph_param *p = &def->params[i];
-        if (p->offset < end || p->offset + p->size > def->args_size || (p->kind == PH_PARAM_ADDRESS && p->size != 8))
+        if (p->offset < end || p->offset + p->size > def->args_size ||
+            (p->kind == PH_PARAM_ADDRESS && p->size != 8))
             fail_msg("%s: parameter %zu is not in order, or not inside the arguments", def->name, i);
         end = p->offset + p->size;
     }
@@ -206,7 +211,8 @@ static bool is_right(const nvrtc *n, const ph__kernel_def *def, int arch)
     size_t bytes = ptx ? parameter_bytes(ptx, def->name) : 0;
     free(ptx);
     if (ptx && bytes != def->args_size)
-        print_error("%s for compute_%d takes %zu bytes of arguments, its struct has %zu\n", def->name, arch, bytes, def->args_size);
+        print_error("%s for compute_%d takes %zu bytes of arguments, its struct has %zu\n", def->name, arch,
+                    bytes, def->args_size);
     return bytes == def->args_size;
 }
 
@@ -246,7 +252,8 @@ static void kernels_have_names_of_their_own(void **state)
             for (size_t g = 0; g <= f; g++)
                 for (size_t m = 0; families[g].kernels[m] && (g < f || m < k); m++)
                     if (strcmp(families[g].kernels[m]->name, def->name) == 0)
-                        fail_msg("%s of %s is also a kernel of %s", def->name, families[f].name, families[g].name);
+                        fail_msg("%s of %s is also a kernel of %s", def->name, families[f].name,
+                                 families[g].name);
         }
     }
 }

@@ -19,6 +19,14 @@
 #else
 #define PIECE 32
 #endif
+/* Blocks of a multiprocessor that registers are kept free for, where that spills none to speak of. */
+#if CHUNK == 4 || D > 64
+#define BOUNDS __launch_bounds__(128)
+#elif defined(FORWARD)
+#define BOUNDS __launch_bounds__(128, 4)
+#else
+#define BOUNDS __launch_bounds__(128, 3)
+#endif
 #define ROWS   64
 #define LD     (D + CHUNK) /* of a row in shared memory: no two rows of eight begin in the same bank */
 #define LOG2_E 1.4426950408889634f
@@ -258,6 +266,12 @@ __device__ __forceinline__ void fetch(T *to, const T *from, i64 stride, u32 coun
         to[row * LD + c] = x;
     }
 }
+/* One number, or 0. */
+__device__ __forceinline__ void fetch_number(f32 *to, const f32 *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from),
+                 "r"(there ? 4 : 0));
+}
 __device__ __forceinline__ void commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -325,7 +339,7 @@ extern __shared__ __align__(16) unsigned char shared[];
 
 #ifndef KEYS
 /* ---- blocks of queries ---- of the forward pass, and of the gradient of q. */
-PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
+PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 {
     PH_WAIT();
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
@@ -357,14 +371,28 @@ PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
 #else
     held rows_g;
     f32 my_lse[2], my_delta[2];
-    for (u32 i = 0; i < 16 && mine + i < tq; i++) {
-        const T *x = o + (row + mine + i) * d, *y = g + batch * g_b + head * g_h + (mine + i) * g_t;
-        f32 part = 0;
-        for (u32 c = lane; c < d; c += 32)
-            part += ph_get(x + c) * ph_get(y + c);
-        part = ph_warp_sum(part);
-        if (lane == 0)
-            delta[row + mine + i] = deltas[warp * 16 + i] = part;
+    /* Eight rows at a time, of which all loads are on their way before the first sum. */
+#pragma unroll 1
+    for (u32 base = 0; base < 16 && mine + base < tq; base += 8) {
+        f32 part[8];
+#pragma unroll
+        for (u32 i = 0; i < 8; i++) {
+            const u32 at = mine + base + i < tq ? mine + base + i : tq - 1;
+            const T *x = o + (row + at) * d, *y = g + batch * g_b + head * g_h + at * g_t;
+            part[i] = 0;
+#pragma unroll
+            for (u32 c = lane; c < D; c += 32) {
+                const u32 place = c < d ? c : 0;
+                const f32 product = ph_get(x + place) * ph_get(y + place);
+                part[i] += c < d ? product : 0;
+            }
+        }
+#pragma unroll
+        for (u32 i = 0; i < 8; i++) {
+            part[i] = ph_warp_sum(part[i]);
+            if (lane == i && mine + base + i < tq)
+                delta[row + mine + base + i] = deltas[warp * 16 + base + i] = part[i];
+        }
     }
     if (!dq) {
         finish<0>();
@@ -403,6 +431,18 @@ PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
             clear(s);
             multiply_rows(s, rows_q, tile_k);
             const i64 seen = causal ? mine + more : (i64)tk; /* by the warp's first row */
+#ifdef FORWARD
+            if (factor < 0)
+#pragma unroll
+                for (u32 j = 0; j < PIECE / 8; j++)
+#pragma unroll
+                    for (u32 e = 0; e < 4; e++)
+                        s[j][e] = -s[j][e];
+            const f32 size = fabsf(factor);
+            const bool flipped = false;
+#else
+            const bool flipped = factor < 0;
+#endif
             if (from + PIECE > seen || from + PIECE > tk) {
 #pragma unroll
                 for (u32 j = 0; j < PIECE / 8; j++)
@@ -410,27 +450,25 @@ PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
                     for (u32 e = 0; e < 4; e++) {
                         i64 key = from + 8 * j + lane % 4 * 2 + e % 2, mine_sees = seen + (causal ? lane / 4 + e / 2 * 8 : 0);
                         if (key >= mine_sees || key >= tk)
-                            s[j][e] = factor < 0 ? PH_INFINITY : -PH_INFINITY;
+                            s[j][e] = flipped ? PH_INFINITY : -PH_INFINITY;
                     }
             }
 #ifdef FORWARD
 #pragma unroll
             for (u32 e = 0; e < 2; e++) {
-                f32 high = most[e], all = 0;
+                f32 high = -PH_INFINITY, all = 0;
 #pragma unroll
-                for (u32 j = 0; j < PIECE / 8; j++) {
-                    s[j][2 * e] *= factor;
-                    s[j][2 * e + 1] *= factor;
+                for (u32 j = 0; j < PIECE / 8; j++)
                     high = fmaxf(high, fmaxf(s[j][2 * e], s[j][2 * e + 1]));
-                }
                 high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 1));
                 high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 2));
+                high = fmaxf(most[e], high * size);
                 f32 base = high == -PH_INFINITY ? 0 : high, shrink = power_of_two(most[e] - base);
                 most[e] = high;
 #pragma unroll
                 for (u32 j = 0; j < PIECE / 8; j++) {
-                    s[j][2 * e] = power_of_two(s[j][2 * e] - base);
-                    s[j][2 * e + 1] = power_of_two(s[j][2 * e + 1] - base);
+                    s[j][2 * e] = power_of_two(fmaf(s[j][2 * e], size, -base));
+                    s[j][2 * e + 1] = power_of_two(fmaf(s[j][2 * e + 1], size, -base));
                     all += s[j][2 * e] + s[j][2 * e + 1];
                 }
                 total[e] = total[e] * shrink + all;
@@ -474,7 +512,7 @@ PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
 }
 #else
 /* ---- blocks of keys ---- the gradients of k and v: sums over the queries of all heads that share them. Tiles are transposed: keys are rows. */
-PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
+PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 {
     PH_WAIT();
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (tk + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
@@ -492,12 +530,21 @@ PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
         fetch(to, q + batch * q_b + head * q_h + from * q_t, q_t, PIECE, (i64)tq - from, d, vectors);
         fetch(to + PIECE * LD, g + batch * g_b + head * g_h + from * g_t, g_t, PIECE, (i64)tq - from, d, vectors);
         if (threadIdx.x < PIECE) {
+            f32 *number = numbers + step % 2 * 2 * PIECE + threadIdx.x;
             const u32 i = from + threadIdx.x;
-            f32 l = i < tq ? lse[row + i] : -PH_INFINITY;
-            numbers[step % 2 * 2 * PIECE + threadIdx.x] = l == -PH_INFINITY ? PH_INFINITY : l * LOG2_E;
-            numbers[(step % 2 * 2 + 1) * PIECE + threadIdx.x] = i < tq ? delta[row + i] : 0;
+            fetch_number(number, lse + row + (i < tq ? i : 0), i < tq);
+            fetch_number(number + PIECE, delta + row + (i < tq ? i : 0), i < tq);
         }
         commit();
+    };
+    /* Each thread those that it has fetched itself: for powers of two, and so that what is not there counts nothing. */
+    const auto prepare_numbers = [&](u32 step) {
+        if (threadIdx.x < PIECE) {
+            f32 *number = numbers + step % 2 * 2 * PIECE + threadIdx.x;
+            const f32 l = *number;
+            const bool there = (begin + step % each) * PIECE + threadIdx.x < tq && l != -PH_INFINITY;
+            *number = there ? l * LOG2_E : PH_INFINITY;
+        }
     };
     f32 sum_k[D / 8][4], sum_v[D / 8][4];
     clear(sum_k);
@@ -515,6 +562,7 @@ PH_KERNEL __launch_bounds__(128) KERNEL(PARAMETERS)
         } else {
             finish<0>();
         }
+        prepare_numbers(step);
         __syncthreads();
         if (step == 0) {
             hold(rows_k, tile_k + warp * 16 * LD);

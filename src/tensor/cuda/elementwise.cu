@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/elementwise.cu: a function applied element by element. The pieces before it say which (elementwise.def): PH_NAME, PH_T (and PH_FROM of
- * a cast), PH_OPERANDS_*, PH_RESULT_*, PH_LET, PH_EXPRESSION, and the layout, PH_flat or PH_strided. */
+/* cuda/elementwise.cu: a function applied element by element. The pieces before it say which
+ * (elementwise.def): PH_NAME, PH_T (and PH_FROM of a cast), PH_OPERANDS_*, PH_RESULT_*, PH_LET,
+ * PH_EXPRESSION, and the layout, PH_flat or PH_strided. */
 typedef f32 ph_f32;
 typedef f64 ph_f64;
 typedef f16 ph_f16;
@@ -87,32 +88,32 @@ template <> struct wrapping<i64> {
     typedef u64 type;
 };
 typedef wrapping<C_T>::type W_T;
-#define C(value) ((C_T)(value))
-#define ADD(p, q) ((C_T)((W_T)(p) + (W_T)(q)))
-#define SUB(p, q) ((C_T)((W_T)(p) - (W_T)(q)))
-#define MUL(p, q) ((C_T)((W_T)(p) * (W_T)(q)))
-#define NEG(p) ((C_T)(-(W_T)(p)))
-#define DIV(p, q) divide(p, q)
-#define IS_NAN(p) ((p) != (p))
-#define ABS(p) absolute(p)
-#define EXP(p) exponential(p)
-#define LOG(p) logarithm(p)
-#define SQRT(p) root(p)
-#define RSQRT(p) inverse_root(p)
-#define TANH(p) tangent(p)
-#define ERF(p) error_function(p)
-#define POW(p, q) power(p, q)
-#define SIGMOID(p) (C(1) / (C(1) + exponential(-(p))))
-#define CAST(p) cast_to<T_OUT, C_X>::of(p)
+#define C(value)   ((C_T)(value))
+#define ADD(p, q)  ((C_T)((W_T)(p) + (W_T)(q)))
+#define SUB(p, q)  ((C_T)((W_T)(p) - (W_T)(q)))
+#define MUL(p, q)  ((C_T)((W_T)(p) * (W_T)(q)))
+#define NEG(p)     ((C_T)(-(W_T)(p)))
+#define DIV(p, q)  divide(p, q)
+#define IS_NAN(p)  ((p) != (p))
+#define ABS(p)     absolute(p)
+#define EXP(p)     exponential(p)
+#define LOG(p)     logarithm(p)
+#define SQRT(p)    root(p)
+#define RSQRT(p)   inverse_root(p)
+#define TANH(p)    tangent(p)
+#define ERF(p)     error_function(p)
+#define POW(p, q)  power(p, q)
+#define SIGMOID(p) sigmoid<sizeof(PH_T) == 2>(p)
+#define CAST(p)    cast_to<T_OUT, C_X>::of(p)
 
-#define ONE_FUNCTION(name, single, twice)                                                                                         \
-    __device__ __forceinline__ f32 name(f32 x)                                                                                    \
-    {                                                                                                                             \
-        return single(x);                                                                                                         \
-    }                                                                                                                             \
-    __device__ __forceinline__ f64 name(f64 x)                                                                                    \
-    {                                                                                                                             \
-        return twice(x);                                                                                                          \
+#define ONE_FUNCTION(name, single, twice)                                                                    \
+    __device__ __forceinline__ f32 name(f32 x)                                                               \
+    {                                                                                                        \
+        return single(x);                                                                                    \
+    }                                                                                                        \
+    __device__ __forceinline__ f64 name(f64 x)                                                               \
+    {                                                                                                        \
+        return twice(x);                                                                                     \
     }
 ONE_FUNCTION(exponential, expf, exp)
 ONE_FUNCTION(logarithm, logf, log)
@@ -121,6 +122,12 @@ ONE_FUNCTION(inverse_root, rsqrtf, rsqrt)
 ONE_FUNCTION(tangent, tanhf, tanh)
 ONE_FUNCTION(error_function, erff, erf)
 ONE_FUNCTION(absolute, fabsf, fabs)
+/* Rounded: the result will be, to 16 bits: then the fast exponential and quotient, some 2^-21 off, are as
+ * good. */
+template <bool rounded, class T> __device__ __forceinline__ T sigmoid(T x)
+{
+    return rounded ? T(__fdividef(1.0f, 1.0f + __expf(-(f32)x))) : T(1) / (T(1) + exponential(-x));
+}
 template <class T> __device__ __forceinline__ T absolute(T x)
 {
     return x < 0 ? NEG(x) : x;
@@ -151,15 +158,22 @@ template <class T> __device__ __forceinline__ T divide(T x, T y)
     return y == 0 ? T(0) : T(-1) < T(0) && y == T(-1) ? NEG(x) : T(x / y);
 }
 
-/* ---- casts ---- floats to integers are cut, saturate, and NaN is 0; f64 and integers are rounded once to f16 and bf16. */
+/* ---- casts ---- floats to integers are cut, saturate, and NaN is 0; f64 and integers are rounded once to
+ * f16 and bf16. */
 template <class T> struct is_float {
-    enum { value = 0 };
+    enum {
+        value = 0
+    };
 };
 template <> struct is_float<f32> {
-    enum { value = 1 };
+    enum {
+        value = 1
+    };
 };
 template <> struct is_float<f64> {
-    enum { value = 1 };
+    enum {
+        value = 1
+    };
 };
 template <class T> __device__ __forceinline__ T cut(f64 x, f64 low, f64 high, T highest)
 {
@@ -177,12 +191,12 @@ template <class From> struct cast_to<ph_bool, From> {
         return x != From(0);
     }
 };
-#define CUT(to, low, high, highest)                                                                                               \
-    template <class From> struct cast_to<to, From> {                                                                              \
-        static __device__ __forceinline__ to of(From x)                                                                           \
-        {                                                                                                                         \
-            return is_float<From>::value ? cut<to>(f64(x), low, high, highest) : to(x);                                           \
-        }                                                                                                                         \
+#define CUT(to, low, high, highest)                                                                          \
+    template <class From> struct cast_to<to, From> {                                                         \
+        static __device__ __forceinline__ to of(From x)                                                      \
+        {                                                                                                    \
+            return is_float<From>::value ? cut<to>(f64(x), low, high, highest) : to(x);                      \
+        }                                                                                                    \
     };
 CUT(i32, -2147483648.0, 2147483647.0, 2147483647)
 CUT(i64, -9223372036854775808.0, 9223372036854775808.0, 9223372036854775807ll)
@@ -201,12 +215,12 @@ template <class T> __device__ __forceinline__ f32 to_odd(T x)
 {
     return to_odd(f64(x));
 }
-#define ROUND(to)                                                                                                                 \
-    template <class From> struct cast_to<to, From> {                                                                              \
-        static __device__ __forceinline__ f32 of(From x)                                                                          \
-        {                                                                                                                         \
-            return to_odd(x);                                                           \
-        }                                                                                                                         \
+#define ROUND(to)                                                                                            \
+    template <class From> struct cast_to<to, From> {                                                         \
+        static __device__ __forceinline__ f32 of(From x)                                                     \
+        {                                                                                                    \
+            return to_odd(x);                                                                                \
+        }                                                                                                    \
     };
 ROUND(f16)
 ROUND(bf16)
@@ -252,7 +266,8 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p)
     return ((u64)p & (sizeof(pack<T>) - 1)) == 0;
 }
 /* step 0: one element for all. whole: aligned; count: how many of them there are. */
-template <class T> __device__ __forceinline__ void load(pack<T> &to, const T *p, u32 step, bool whole, i32 count)
+template <class T>
+__device__ __forceinline__ void load(pack<T> &to, const T *p, u32 step, bool whole, i32 count)
 {
     if (step == 0) {
         if (count > 0) {
@@ -281,12 +296,14 @@ template <class T> __device__ __forceinline__ void store(T *p, const pack<T> &fr
                 p[k] = from.at[k];
     }
 }
-__device__ __forceinline__ void apply_pack(pack<T_OUT> &out, const pack<T_X> &x, const pack<T_Y> &y, const pack<T_Z> &z, C_T a, C_T b)
+__device__ __forceinline__ void apply_pack(pack<T_OUT> &out, const pack<T_X> &x, const pack<T_Y> &y,
+                                           const pack<T_Z> &z, C_T a, C_T b)
 {
 #pragma unroll
     for (int k = 0; k < VEC; k++)
-        ph_put(&out.at[k], apply(PH_ARITY > 0 ? ph_get(&x.at[k]) : C_X(), PH_ARITY > 1 ? ph_get(&y.at[k]) : C_Y(),
-                                 PH_ARITY > 2 ? ph_get(&z.at[k]) : C_Z(), a, b));
+        ph_put(&out.at[k],
+               apply(PH_ARITY > 0 ? ph_get(&x.at[k]) : C_X(), PH_ARITY > 1 ? ph_get(&y.at[k]) : C_Y(),
+                     PH_ARITY > 2 ? ph_get(&z.at[k]) : C_Z(), a, b));
 }
 
 /* ---- kernels ---- */
@@ -389,22 +406,38 @@ PH_KERNEL PH_NAME(ADDRESSES, strided s)
     WITH_X(const u32 last = s.rank - 1;)
     const u64 base = (u64)blockIdx.x * items;
     const bool whole = is_aligned(out) WITH_X(&&(s.stride[1][last] == 0 || is_aligned(x)))
-        WITH_Y(&&(s.stride[2][last] == 0 || is_aligned(y))) WITH_Z(&&(s.stride[3][last] == 0 || is_aligned(z)));
+        WITH_Y(&&(s.stride[2][last] == 0 || is_aligned(y)))
+            WITH_Z(&&(s.stride[3][last] == 0 || is_aligned(z)));
+    if (s.vec == VEC) {
+        pack<T_X> px[PACKS];
+        pack<T_Y> py[PACKS];
+        pack<T_Z> pz[PACKS];
+        i64 to[PACKS];
+#pragma unroll
+        for (u32 p = 0; p < PACKS; p++) {
+            const u64 i = base + p * THREADS + threadIdx.x;
+            i64 at[4];
+            if (i >= (u64)s.n)
+                break;
+            place(at, s, i);
+            to[p] = at[0];
+            WITH_X(load(px[p], x + at[1], (u32)s.stride[1][last], whole, VEC));
+            WITH_Y(load(py[p], y + at[2], (u32)s.stride[2][last], whole, VEC));
+            WITH_Z(load(pz[p], z + at[3], (u32)s.stride[3][last], whole, VEC));
+        }
+#pragma unroll
+        for (u32 p = 0; p < PACKS; p++) {
+            pack<T_OUT> result;
+            if (base + p * THREADS + threadIdx.x >= (u64)s.n)
+                break;
+            apply_pack(result, px[p], py[p], pz[p], a, b);
+            store(out + to[p], result, whole, VEC);
+        }
+        return;
+    }
     for (u32 i = threadIdx.x; i < items && base + i < (u64)s.n; i += THREADS) {
         i64 at[4];
         place(at, s, base + i);
-        if (s.vec == VEC) {
-            pack<T_X> px;
-            pack<T_Y> py;
-            pack<T_Z> pz;
-            pack<T_OUT> result;
-            WITH_X(load(px, x + at[1], (u32)s.stride[1][last], whole, VEC));
-            WITH_Y(load(py, y + at[2], (u32)s.stride[2][last], whole, VEC));
-            WITH_Z(load(pz, z + at[3], (u32)s.stride[3][last], whole, VEC));
-            apply_pack(result, px, py, pz, a, b);
-            store(out + at[0], result, whole, VEC);
-            continue;
-        }
         C_X vx = C_X();
         C_Y vy = C_Y();
         C_Z vz = C_Z();

@@ -63,8 +63,12 @@ __device__ __forceinline__ void ph_put(f16 *p, f32 x)
 }
 __device__ __forceinline__ void ph_put(bf16 *p, f32 x)
 {
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(p->bits) : "f"(x));
+#else
     u32 u = __float_as_uint(x);
     p->bits = (u & 0x7fffffffu) > 0x7f800000u ? (u16)0x7fff : (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+#endif
 }
 
 /* Sums and maxima: the lanes and warps are added in a fixed order, so that a result never depends on timing. */

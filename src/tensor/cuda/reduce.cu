@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/reduce.cu: a reduction. The pieces before it say which (reduce.def): PH_NAME, PH_T, PH_SUM_* (WIDE, SAME, or INDEX: that is argmax),
- * PH_PART_*, PH_START, PH_VALUE, PH_JOIN, PH_END, and the form: PH_rows, PH_columns or PH_join. */
+/* cuda/reduce.cu: a reduction. The pieces before it say which (reduce.def): PH_NAME, PH_T, PH_SUM_* (WIDE,
+ * SAME, or INDEX: that is argmax), PH_PART_*, PH_START, PH_VALUE, PH_JOIN, PH_END, and the form: PH_rows,
+ * PH_columns or PH_join. */
 typedef f32 ph_f32;
 typedef f64 ph_f64;
 typedef f16 ph_f16;
@@ -34,13 +35,19 @@ template <> struct wide_of<f64> {
     typedef f64 type;
 };
 template <class T> struct is_float {
-    enum { value = 0 };
+    enum {
+        value = 0
+    };
 };
 template <> struct is_float<f32> {
-    enum { value = 1 };
+    enum {
+        value = 1
+    };
 };
 template <> struct is_float<f64> {
-    enum { value = 1 };
+    enum {
+        value = 1
+    };
 };
 #if defined(PH_SUM_INDEX)
 struct best {
@@ -65,10 +72,10 @@ typedef C_T P_T;
 
 /* ---- what the expressions are made of ---- */
 #define IS_NAN(p) ((p) != (p))
-#define WIDEN(t) ((A_T)(t))
+#define WIDEN(t)  ((A_T)(t))
 #define ADD(p, q) ((i64)((u64)(p) + (u64)(q)))
-#define ABS(p) absolute(p)
-#define SQRT(p) sqrt(p)
+#define ABS(p)    absolute(p)
+#define SQRT(p)   sqrt(p)
 #define POW(p, q) pow(p, q)
 __device__ __forceinline__ f32 absolute(f32 x)
 {
@@ -225,7 +232,9 @@ __device__ __forceinline__ void put(void *out, const reduce &r, u64 output, u32 
 
 #if defined(PH_rows)
 /* ---- rows ---- several elements at once, where they lie so: 16 bytes, at most 8. */
-enum { VEC = sizeof(PH_T) == 1 ? 8 : 16 / sizeof(PH_T) };
+enum {
+    VEC = sizeof(PH_T) == 1 ? 8 : 16 / sizeof(PH_T)
+};
 template <int bytes> struct raw {
     typedef uint4 type;
 };
@@ -251,7 +260,11 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
             for (int u = 0; u < AHEAD; u++) {
                 const u64 at = begin + (i + (u64)u * lanes) * VEC;
                 if (i + (u64)u * lanes < all)
-                    p[u].all = *(const raw<sizeof(PH_T) * VEC>::type *)(x + (r.gone_rank == 1 ? (i64)at : place(at, r.gone_dim, r.gone_stride, r.gone_rank)));
+                    p[u].all =
+                        *(const raw<sizeof(PH_T) * VEC>::type *)(x + (r.gone_rank == 1 ? (i64)at
+                                                                                       : place(at, r.gone_dim,
+                                                                                               r.gone_stride,
+                                                                                               r.gone_rank)));
             }
             P_T part = start_of((P_T *)0);
 #pragma unroll
@@ -259,7 +272,8 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
                 if (i + (u64)u * lanes < all)
 #pragma unroll
                     for (int k = 0; k < VEC; k++)
-                        part = join(part, value_of(ph_get(&p[u].at[k]), (i64)(begin + (i + (u64)u * lanes) * VEC + k), r.a));
+                        part = join(part, value_of(ph_get(&p[u].at[k]),
+                                                   (i64)(begin + (i + (u64)u * lanes) * VEC + k), r.a));
             sum = join(sum, (A_T)part);
         }
         done = begin + all * VEC;
@@ -270,7 +284,8 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
         for (int u = 0; u < AHEAD; u++) {
             const u64 at = i + (u64)u * lanes;
             if (at < end)
-                v[u] = ph_get(x + (r.gone_rank == 1 ? (i64)at * step : place(at, r.gone_dim, r.gone_stride, r.gone_rank)));
+                v[u] = ph_get(x + (r.gone_rank == 1 ? (i64)at * step
+                                                    : place(at, r.gone_dim, r.gone_stride, r.gone_rank)));
         }
         P_T part = start_of((P_T *)0);
 #pragma unroll
@@ -301,16 +316,19 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
         put(out, r, output, split, sum);
 }
 #elif defined(PH_columns)
-/* ---- columns ---- threads side by side take outputs side by side, those behind each other every n-th reduced element. */
+/* ---- columns ---- threads side by side take outputs side by side, those behind each other every n-th
+ * reduced element. */
 PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
 {
     PH_WAIT();
-    __shared__ A_T part[THREADS];
+    __shared__ A_T part[COLUMNS][THREADS];
     const u32 lane = threadIdx.x & (r.width - 1), line = threadIdx.x / r.width, lines = THREADS / r.width;
     const u64 columns = (u64)r.kept_dim[r.kept_rank - 1];
-    const u32 across = (u32)((columns + r.width * COLUMNS - 1) / (r.width * COLUMNS)), places = gridDim.x / r.splits;
+    const u32 across = (u32)((columns + r.width * COLUMNS - 1) / (r.width * COLUMNS)),
+              places = gridDim.x / r.splits;
     const u32 split = blockIdx.x / places, where = blockIdx.x % places;
-    const u64 first = (u64)(where / across) * columns, column = (u64)(where % across) * r.width * COLUMNS + lane;
+    const u64 first = (u64)(where / across) * columns,
+              column = (u64)(where % across) * r.width * COLUMNS + lane;
     const u64 begin = (u64)split * (u64)r.segment;
     const u64 end = begin + (u64)r.segment < (u64)r.length ? begin + (u64)r.segment : (u64)r.length;
     A_T sum[COLUMNS];
@@ -323,7 +341,8 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
             const u64 at = i + (u64)u * lines;
-            const PH_T *from = x + (r.gone_rank == 1 ? (i64)at * r.gone_stride[0] : place(at, r.gone_dim, r.gone_stride, r.gone_rank));
+            const PH_T *from = x + (r.gone_rank == 1 ? (i64)at * r.gone_stride[0]
+                                                     : place(at, r.gone_dim, r.gone_stride, r.gone_rank));
 #pragma unroll
             for (int k = 0; k < COLUMNS; k++)
                 if (at < end && column + k * r.width < columns)
@@ -340,18 +359,21 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
         }
     }
 #pragma unroll
-    for (int k = 0; k < COLUMNS; k++) {
-        part[threadIdx.x] = sum[k];
-        __syncthreads();
-        for (u32 half = lines / 2; half > 0; half /= 2) {
-            if (line < half)
-                part[threadIdx.x] = join(part[threadIdx.x], part[threadIdx.x + half * r.width]);
-            __syncthreads();
-        }
-        if (line == 0 && column + k * r.width < columns)
-            put(out, r, first + column + k * r.width, split, part[lane]);
+    for (int k = 0; k < COLUMNS; k++)
+        part[k][threadIdx.x] = sum[k];
+    __syncthreads();
+    for (u32 half = lines / 2; half > 0; half /= 2) {
+        if (line < half)
+#pragma unroll
+            for (int k = 0; k < COLUMNS; k++)
+                part[k][threadIdx.x] = join(part[k][threadIdx.x], part[k][threadIdx.x + half * r.width]);
         __syncthreads();
     }
+    if (line == 0)
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++)
+            if (column + k * r.width < columns)
+                put(out, r, first + column + k * r.width, split, part[k][lane]);
 }
 #else
 /* ---- joining what several blocks have made of one output ---- */

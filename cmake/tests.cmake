@@ -18,7 +18,7 @@ set(PH_NN_TESTS fuzz.tensor_files)
 # Those of the CUDA driver: not on the host device.
 set(PH_CUDA_GROUPS cuda)
 # Of those groups, what touches no device; and what one of the two cannot run.
-set(PH_NO_DEVICE_TESTS graph.states_page rules.document tensor.texts)
+set(PH_NO_DEVICE_TESTS graph.states_page rules.document tensor.elementwise_math tensor.texts)
 set(PH_NOT_ON_FAKE cli.digits cli.examples) # programs that do not tell the fake their kernels
 set(PH_NOT_ON_GPU)
 set(PH_ON_GPU_ALONE cuda.illegal_address cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
@@ -155,6 +155,9 @@ add_executable(oracle tests/oracle/oracle.c)
 target_include_directories(oracle PRIVATE src)
 target_link_libraries(oracle PRIVATE phonograph::nn)
 add_test(NAME oracle.runs COMMAND oracle host ${PROJECT_BINARY_DIR}/oracle.safetensors)
+
+# In the long tier it compiles every kernel for each architecture.
+set_tests_properties(tensor.texts PROPERTIES TIMEOUT 1800)
 
 # ---- The main job: the command line that `./build.sh demo` runs ----
 if(TARGET digits AND NOT PH_VALGRIND)

@@ -135,6 +135,9 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
     ph__memory_process(memory);
     PH_TRY(ph__route(memory, &request));
     ph__pinned *block = take_cached(memory, &request, size_class);
+    /* Threads that free and ask in turn would else take ever more new memory while one settles what they have freed. */
+    if (!block && ph__memory_process_all(memory))
+        block = take_cached(memory, &request, size_class);
     if (!block)
         block = make(memory, &request, size_class, &result);
     if (!block && result == PH__R_OUT_OF_MEMORY && !ph__capturing(memory)) {

@@ -171,11 +171,9 @@ static void give_back(ph__memory *memory, ph__batch *batch)
     }
 }
 
-void ph__memory_process(ph__memory *memory)
+/* settling held; lets it go. */
+static void settle(ph__memory *memory)
 {
-    if (!ph__sees(memory, PH__SEE_PENDING | PH__SEE_DEFERRED | PH__SEE_RETIRE) || ph__capturing(memory) ||
-        pthread_mutex_trylock(&memory->settling) != 0)
-        return;
     ph__batch *done = NULL;
     int later = PH__R_OK; /* what fails here is tried again at the next chance */
     if (ph__sees(memory, PH__SEE_RETIRE))
@@ -190,6 +188,26 @@ void ph__memory_process(ph__memory *memory)
     }
     pthread_mutex_unlock(&memory->settling);
     give_back(memory, done);
+}
+
+static bool may_settle(const ph__memory *memory)
+{
+    return ph__sees(memory, PH__SEE_PENDING | PH__SEE_DEFERRED | PH__SEE_RETIRE) && !ph__capturing(memory);
+}
+
+void ph__memory_process(ph__memory *memory)
+{
+    if (may_settle(memory) && pthread_mutex_trylock(&memory->settling) == 0)
+        settle(memory);
+}
+
+bool ph__memory_process_all(ph__memory *memory)
+{
+    if (!may_settle(memory))
+        return false;
+    pthread_mutex_lock(&memory->settling);
+    settle(memory);
+    return true;
 }
 
 int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)

@@ -85,14 +85,14 @@ static bool visit_tensor(const ph__entry *entry, void *user)
 void ph_module_parameters(const ph_module *module, ph_tensor_visit_fn visit, void *user)
 {
     tensor_visit v = {visit, user, false};
-    if (module)
+    if (module && visit)
         (void)ph__module_walk(module, visit_tensor, &v);
 }
 
 void ph_module_buffers(const ph_module *module, ph_tensor_visit_fn visit, void *user)
 {
     tensor_visit v = {visit, user, true};
-    if (module)
+    if (module && visit)
         (void)ph__module_walk(module, visit_tensor, &v);
 }
 
@@ -119,7 +119,7 @@ static bool visit_module(const ph__entry *entry, void *user)
 void ph_module_modules(ph_module *module, ph_module_visit_fn visit, void *user)
 {
     module_visit v = {visit, user};
-    if (module)
+    if (module && visit)
         (void)ph__module_walk(module, visit_module, &v);
 }
 

@@ -203,6 +203,10 @@ static bool split(ph__op *op, ph_tensor **out, int wanted, const int64_t *sizes,
         ph__op_fail(op, PH_ERROR_ARGUMENT, "there is no axis %d", wanted);
         return false;
     }
+    if (!out) {
+        ph__op_fail(op, PH_ERROR_ARGUMENT, "out is NULL");
+        return false;
+    }
     if (!sizes || count == 0 || !sizes_fit(x->shape.dim[axis], sizes, count)) {
         ph__op_fail(op, PH_ERROR_ARGUMENT, "the sizes must add up to the operand's along axis %d", wanted);
         return false;

@@ -19,8 +19,9 @@ typedef struct ph__map_flat {
     uint32_t step[4]; /* of out, x, y, z */
 } ph__map_flat;
 /* Any strides. Index i of the launch is made into one for each dimension, the last one running fastest: where
- * n < 2^31 (small), i / dim is (high word of i * magic + i) >> shift. vec: so many elements, 1, 2, 4 or 8, lie
- * side by side in every tensor at each index (or are one and the same); n and the last dim count them as one. */
+ * n < 2^31 (small), i / dim is (high word of i * magic + i) >> shift. vec: so many elements, 1, 2, 4 or 8,
+ * lie side by side in every tensor at each index (or are one and the same); n and the last dim count them as
+ * one. */
 typedef struct ph__map_strided {
     ph__scalar a, b;
     int64_t n;

@@ -88,7 +88,7 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 #include "tensor/elementwise.def"
 #undef PH__MAP
 
-#define LIST(dtype, DTYPE, TYPE, name)                           &name##_flat_##dtype##_def, &name##_strided_##dtype##_def,
+#define LIST(d, D, TYPE, fn) &fn##_flat_##d##_def, &fn##_strided_##d##_def,
 
 #define PH__MAP(name, operands, dtypes, result, let, expression) FOR_##dtypes(LIST, name)
 ph__kernel_def *const ph__elementwise_kernels[] = {

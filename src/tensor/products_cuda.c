@@ -356,7 +356,8 @@ static plan *plan_of(ph__cublas *cublas, const kind *k)
 /* The largest power of two up to 16 that all addresses and strides are multiples of. */
 static uint32_t alignment_of(const ph__product *p, uint64_t size)
 {
-    uint64_t all = (uint64_t)(uintptr_t)p->a | (uint64_t)(uintptr_t)p->b | (uint64_t)(uintptr_t)p->c | 16;
+    uint64_t all = (uint64_t)(uintptr_t)p->a | (uint64_t)(uintptr_t)p->b | (uint64_t)(uintptr_t)p->c |
+                   (uint64_t)(uintptr_t)p->bias | 16;
     if (p->batch > 1)
         all |= ((uint64_t)p->stride_a | (uint64_t)p->stride_b | (uint64_t)p->stride_c) * size;
     return (uint32_t)(all & (~all + 1));
@@ -434,7 +435,10 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
         ready = (workspace = ph__op_scratch(op, how->workspace)) != NULL;
     int result = ready ? call_library(cublas, how, p, workspace ? workspace->data : NULL, stream) : PH__LT_OK;
     ph_context_pop_cuda(device);
-    if (!how)
+    /* An algorithm that refuses when it sees the operands does so before anything is submitted. */
+    if (result == PH__LT_NOT_SUPPORTED)
+        possible = ready = false;
+    else if (!how)
         status = ph_error_last()->status;
     else if (result)
         status =

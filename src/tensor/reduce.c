@@ -70,8 +70,7 @@ static uint32_t rows_of_block(int64_t length)
     return length >= 1024 ? 1 : length >= 32 ? 8 : 256;
 }
 
-/* Blocks that share an output: as many as are wanted and have enough to do; segments are multiples of unit.
- * */
+/* Blocks that share an output: as many as are wanted and have enough to do; segments are multiples of unit. */
 static void split(ph__reduce_args *args, int64_t blocks, int64_t least, int64_t unit)
 {
     int64_t splits = ceil_div(BLOCKS, blocks), most = args->length / least;

@@ -8,15 +8,15 @@
 #define PH_TENSOR_REDUCE_H
 #include "tensor/elementwise.h"
 
-/* Arguments of the kernels. The dimensions of x are sorted into those that stay (kept) and those that go; each
- * group is merged where it can be. Index o of an output, or r of a reduced element, is made into one for each
- * dimension of its group, the last one running fastest.
+/* Arguments of the kernels. The dimensions of x are sorted into those that stay (kept) and those that go;
+ * each group is merged where it can be. Index o of an output, or r of a reduced element, is made into one for
+ * each dimension of its group, the last one running fastest.
  *
  * out: outputs; or, with splits > 1, [outputs][splits] accumulators for the kernel that joins them.
  * length: elements that go into each output; segment: of which a block takes so many.
  * width: in rows, outputs of a block: 1, 8 or 256; in columns, threads side by side: 1, 2, 4 .. 32.
- * steady (rows): the last reduced dimension has stride 1, and its size, unless it is the only one, is a multiple
- * of 8, as are the strides of the others: what is read together stays together. */
+ * steady (rows): the last reduced dimension has stride 1, and its size, unless it is the only one, is a
+ * multiple of 8, as are the strides of the others: what is read together stays together. */
 typedef struct ph__reduce_args {
     void *out;
     const void *x;
@@ -52,8 +52,8 @@ bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, con
 
 /* ---- host forms ---- reduce_host.c. Cores work on arrays of the dtype that is computed in; a: the call's
  * number. row: n elements into one accumulator; index: of the first, among the reduced ones. columns: element
- * i into accumulator i; columns4 (NULL: none): of four rows, one after the other, with what lies between two of
- * them in place of index. end: the result, in the type that is computed in, or an integer of its own. */
+ * i into accumulator i; columns4 (NULL: none): of four rows, one after the other, with what lies between two
+ * of them in place of index. end: the result, in the type that is computed in, or an integer of its own. */
 typedef void (*ph__reduce_core)(void *accumulators, const void *x, int64_t n, int64_t index, double a);
 typedef struct ph__reduce_cores {
     size_t accumulator;

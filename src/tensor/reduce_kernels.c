@@ -73,7 +73,7 @@ ARGMAX(PH__REDUCE)
 ARGMAX(PH__REDUCE)
 #undef PH__REDUCE
 
-#define LIST(d, D, TYPE, WIDE_D, fn, sum)                          &fn##_rows_##d##_def, &fn##_columns_##d##_def, &fn##_join_##d##_def,
+#define LIST(d, D, T, W, fn, sum) &fn##_rows_##d##_def, &fn##_columns_##d##_def, &fn##_join_##d##_def,
 
 #define PH__REDUCE(fn, dtypes, sum, part, start, value, join, end) FOR_##dtypes(LIST, fn, sum)
 ph__kernel_def *const ph__reduce_kernels[] = {

@@ -10,7 +10,7 @@ static const ph__driver *const host = &ph__driver_host;
 
 /* ---- host forms ---- */
 enum {
-    MOST_FORMS = 256
+    MOST_FORMS = 4096
 };
 static struct {
     pthread_mutex_t lock;

@@ -264,7 +264,7 @@ static void test_two_graphs_of_one_source(void **state)
 {
     (void)state;
     uint64_t *cell[2], seen[2];
-    t_gate gates[2] = {{0}, {0}};
+    t_gate gate = {0};
     ph_stream *streams[2] = {world.stream, side};
     ph_graph *graphs[2];
     sources[0].count = 1;
@@ -276,12 +276,13 @@ static void test_two_graphs_of_one_source(void **state)
         assert_ok(ph_graph_capture_end(graphs[i], PH_OK));
     }
     assert_ptr_not_equal(cell[0], cell[1]);
-    for (int i = 0; i < 2; i++)
-        assert_ok(t_gate_wait_guarded(&gates[i], streams[i]));
+    /* One gate for both: on a GPU one thread may run the host functions of all streams. */
+    assert_ok(t_gate_wait_guarded(&gate, streams[0]));
+    assert_ok(ph_stream_wait_stream(streams[1], streams[0]));
     for (int i = 0; i < 2; i++)
         assert_ok(ph_graph_replay(graphs[i], streams[i]));
-    for (int i = 1; i >= 0; i--) {
-        t_gate_open(&gates[i]);
+    t_gate_open(&gate);
+    for (int i = 0; i < 2; i++) {
         t_read(&seen[i], &y[i], sizeof *y, streams[i]);
         assert_int_equal(seen[i], 1000 + i);
     }

@@ -49,7 +49,7 @@ static size_t written_count;
 BINARY(add, ph_add(t, a, b))
 BINARY(sub, ph_sub(t, a, b))
 BINARY(mul, ph_mul(t, a, b))
-BINARY(div, ph_div(t, a, b))
+BINARY(div, ph_div(t, a, ph_add_scalar(t, ph_abs(t, b), 0.5)))
 BINARY(maximum, ph_maximum(t, a, b))
 BINARY(minimum, ph_minimum(t, a, b))
 UNARY(add_scalar, ph_add_scalar(t, x, 1.5))

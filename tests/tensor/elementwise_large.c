@@ -173,8 +173,8 @@ static void views_in_place(void **state)
     t_scene_close(&s);
 }
 
-/* The host form runs loops over vectors with a rest at the end, and what falls into the rest depends on how the work was divided: it must
- * come out the same, to the bit. */
+/* The host form runs loops over vectors with a rest at the end, and what falls into the rest depends on how
+ * the work was divided: it must come out the same, to the bit. */
 static void check_places(ph__core core, int which, size_t size, double a)
 {
     enum {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/elementwise_cores.c: the loops of elementwise.def and of casts, for each level of instructions, and
  * which level this processor has. */
+
+/* Where there is no vector form: libm's functions, divisions of integers. Before the includes: with -g clang
+ * places what it says at the first inclusion of elementwise.def. */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
 #include "tensor/elementwise.h"
 #include "tensor/math.h"
 #include <math.h>
-
-#if defined(__clang__)
-#pragma clang diagnostic ignored                                                                             \
-    "-Wpass-failed" /* where there is no vector form: libm's functions, divisions of integers */
-#endif
 
 /* By 0: 0. The smallest number by -1 is itself. */
 PH__MATH int32_t divide_i32(int32_t p, int32_t q)

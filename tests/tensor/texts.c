@@ -4,12 +4,12 @@
  * short tier compiles some of each family, for one of the architectures in turn. */
 #include "base/text.h"
 #include "nn/optimizer.h"
+#include "support/ptx.h"
 #include "support/support.h"
 #include "tensor/attention.h"
 #include "tensor/elementwise.h"
 #include "tensor/products.h"
 #include "tensor/reduce.h"
-#include <dlfcn.h>
 #include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,52 +45,8 @@ enum {
 };
 static const int wanted[ARCHS] = {80, 90, 100};
 
-/* ---- NVRTC ---- 0 is success everywhere. */
-typedef struct nvrtc {
-    int (*create)(void **program, const char *text, const char *name, int headers,
-                  const char *const *header_texts, const char *const *header_names);
-    int (*compile)(void *program, int count, const char *const *options);
-    int (*log_size)(void *program, size_t *bytes);
-    int (*log)(void *program, char *out);
-    int (*ptx_size)(void *program, size_t *bytes);
-    int (*ptx)(void *program, char *out);
-    int (*destroy)(void **program);
-    int (*arch_count)(int *count);
-    int (*archs)(int *out);
-} nvrtc;
-
-static void *open_nvrtc(void)
-{
-    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                        "/usr/local/cuda/lib64/libnvrtc.so", "/opt/cuda/lib64/libnvrtc.so"};
-    void *library = NULL;
-    for (size_t i = 0; !library && i < sizeof names / sizeof names[0]; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
-/* A function's address comes as a data pointer. */
-static bool find(void *library, const char *name, void *function)
-{
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
-
-static bool load(nvrtc *n)
-{
-    void *library = open_nvrtc();
-    return library && find(library, "nvrtcCreateProgram", &n->create) &&
-           find(library, "nvrtcCompileProgram", &n->compile) &&
-           find(library, "nvrtcGetProgramLogSize", &n->log_size) &&
-           find(library, "nvrtcGetProgramLog", &n->log) && find(library, "nvrtcGetPTXSize", &n->ptx_size) &&
-           find(library, "nvrtcGetPTX", &n->ptx) && find(library, "nvrtcDestroyProgram", &n->destroy) &&
-           find(library, "nvrtcGetNumSupportedArchs", &n->arch_count) &&
-           find(library, "nvrtcGetSupportedArchs", &n->archs);
-}
-
 /* The fake of the tests has no compiler. */
-static bool compiles(const nvrtc *n, int *archs, int *count)
+static bool compiles(const t_nvrtc *n, int *archs, int *count)
 {
     int all[64];
     if (n->arch_count(count) != 0 || *count < 1 || *count > 64 || n->archs(all) != 0)
@@ -104,16 +60,6 @@ static bool compiles(const nvrtc *n, int *archs, int *count)
     return have > 0;
 }
 
-static char *text_of(void *program, int (*size)(void *, size_t *), int (*get)(void *, char *))
-{
-    size_t bytes = 0;
-    assert_int_equal(size(program, &bytes), 0);
-    char *text = calloc(1, bytes + 1);
-    assert_non_null(text);
-    assert_int_equal(get(program, text), 0);
-    return text;
-}
-
 static char *join(const ph__kernel_def *def)
 {
     ph__text text = {0};
@@ -123,62 +69,6 @@ static char *join(const ph__kernel_def *def)
     char *whole = ph__text_take(&text);
     assert_non_null(whole);
     return whole;
-}
-
-/* NULL: it does not compile, and that was said. */
-static char *compile(const nvrtc *n, const ph__kernel_def *def, int arch)
-{
-    char option[64];
-    const char *options[2] = {option, def->cuda_options};
-    void *program;
-    char *text = join(def);
-    (void)snprintf(option, sizeof option, "--gpu-architecture=compute_%d", arch);
-    assert_int_equal(n->create(&program, text, def->name, 0, NULL, NULL), 0);
-    int result = n->compile(program, def->cuda_options ? 2 : 1, options);
-    char *log = text_of(program, n->log_size, n->log), *ptx = NULL;
-    if (result != 0 || strstr(log, "warning"))
-        print_error("%s for compute_%d: %s\n", def->name, arch, log);
-    else
-        ptx = text_of(program, n->ptx_size, n->ptx);
-    free(log);
-    assert_int_equal(n->destroy(&program), 0);
-    free(text);
-    return ptx;
-}
-
-/* ---- what it takes ---- one parameter's declaration, up to its end: ".param .u64 .ptr .align 1 name",
- * ".param .align 4 .b8 name[28]". */
-static void take_parameter(const char *text, const char *end, size_t *bytes, size_t *alignment)
-{
-    const char *array = memchr(text, '[', (size_t)(end - text));
-    const char *align = strstr(text, ".align "), *type = strchr(text + 1, '.');
-    if (array) {
-        *bytes = strtoul(array + 1, NULL, 10);
-        *alignment = align && align < end ? strtoul(align + strlen(".align "), NULL, 10) : 1;
-        return;
-    }
-    assert_non_null(type);
-    *bytes = *alignment = strtoul(type + 2, NULL, 10) / 8; /* .u64, .f32 */
-    assert_true(*bytes >= 1 && *bytes <= 8);
-}
-
-/* The bytes of a struct with a member for each parameter. */
-static size_t parameter_bytes(const char *ptx, const char *name)
-{
-    char entry[128];
-    size_t end = 0, most = 1, bytes, alignment;
-    (void)snprintf(entry, sizeof entry, ".entry %s(", name);
-    const char *at = strstr(ptx, entry), *close;
-    if (!at)
-        fail_msg("%s: the text has no such function", name);
-    at += strlen(entry);
-    for (close = strchr(at, ')'); (at = strstr(at, ".param")) != NULL && at < close; at++) {
-        const char *next = at + strcspn(at, ",)");
-        take_parameter(at, next, &bytes, &alignment);
-        end = (end + alignment - 1) / alignment * alignment + bytes;
-        most = alignment > most ? alignment : most;
-    }
-    return (end + most - 1) / most * most;
 }
 
 /* Each parameter that the def calls an address is one of 64 bits: nothing else is said of the others. */
@@ -205,12 +95,14 @@ static size_t step_of(ph__kernel_def *const *kernels)
     return t_nightly() ? 1 : count / 5 + 1;
 }
 
-static bool is_right(const nvrtc *n, const ph__kernel_def *def, int arch)
+static bool is_right(const t_nvrtc *n, const ph__kernel_def *def, int arch)
 {
-    char *ptx = compile(n, def, arch);
-    size_t bytes = ptx ? parameter_bytes(ptx, def->name) : 0;
+    char *text = join(def), *ptx = t_ptx_compile(n, text, def->name, def->cuda_options, arch);
+    size_t bytes = ptx ? t_ptx_parameter_bytes(ptx, def->name) : 0;
+    bool compiled = ptx != NULL;
+    free(text);
     free(ptx);
-    if (ptx && bytes != def->args_size)
+    if (compiled && bytes != def->args_size)
         print_error("%s for compute_%d takes %zu bytes of arguments, its struct has %zu\n", def->name, arch,
                     bytes, def->args_size);
     return bytes == def->args_size;
@@ -219,10 +111,10 @@ static bool is_right(const nvrtc *n, const ph__kernel_def *def, int arch)
 static void texts_compile(void **state)
 {
     (void)state;
-    nvrtc n = {0};
+    t_nvrtc n = {0};
     int archs[64], count = 0;
     size_t wrong = 0;
-    if (!load(&n) || !compiles(&n, archs, &count)) {
+    if (!t_nvrtc_load(&n) || !compiles(&n, archs, &count)) {
         print_message("skipped: NVRTC is not here to compile the texts\n");
         skip();
     }

@@ -1,123 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/kernel_texts.c: the CUDA C texts of the tests' kernels compile, and take what their argument structs hold. Needs
  * NVRTC, not a GPU. */
+#include "support/ptx.h"
 #include "support/support.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of NVRTC: 0 is success everywhere. */
-typedef struct nvrtc {
-    int (*create)(void **program, const char *text, const char *name, int headers,
-                  const char *const *header_texts, const char *const *header_names);
-    int (*compile)(void *program, int count, const char *const *options);
-    int (*log_size)(void *program, size_t *bytes);
-    int (*log)(void *program, char *out);
-    int (*ptx_size)(void *program, size_t *bytes);
-    int (*ptx)(void *program, char *out);
-    int (*destroy)(void **program);
-    int (*arch_count)(int *count);
-    int (*archs)(int *out);
-} nvrtc;
-
-static void *open_nvrtc(void)
-{
-    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                        "/usr/local/cuda/lib64/libnvrtc.so", "/opt/cuda/lib64/libnvrtc.so"};
-    void *library = NULL;
-    for (size_t i = 0; !library && i < sizeof names / sizeof names[0]; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
-/* A function's address comes as a data pointer. */
-static bool find(void *library, const char *name, void *function)
-{
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
-
-static bool load(nvrtc *n)
-{
-    void *library = open_nvrtc();
-    return library && find(library, "nvrtcCreateProgram", &n->create) &&
-           find(library, "nvrtcCompileProgram", &n->compile) &&
-           find(library, "nvrtcGetProgramLogSize", &n->log_size) &&
-           find(library, "nvrtcGetProgramLog", &n->log) && find(library, "nvrtcGetPTXSize", &n->ptx_size) &&
-           find(library, "nvrtcGetPTX", &n->ptx) && find(library, "nvrtcDestroyProgram", &n->destroy) &&
-           find(library, "nvrtcGetNumSupportedArchs", &n->arch_count) &&
-           find(library, "nvrtcGetSupportedArchs", &n->archs);
-}
-
-static char *text_of(void *program, int (*size)(void *, size_t *), int (*get)(void *, char *))
-{
-    size_t bytes = 0;
-    assert_int_equal(size(program, &bytes), 0);
-    char *text = calloc(1, bytes + 1);
-    assert_non_null(text);
-    assert_int_equal(get(program, text), 0);
-    return text;
-}
-
-static char *compile(const nvrtc *n, const ph_kernel_source *source, int arch)
-{
-    char option[64];
-    const char *options[2] = {option, source->cuda_options};
-    void *program;
-    (void)snprintf(option, sizeof option, "--gpu-architecture=compute_%d", arch);
-    assert_int_equal(n->create(&program, source->cuda, source->name, 0, NULL, NULL), 0);
-    int result = n->compile(program, source->cuda_options ? 2 : 1, options);
-    char *log = text_of(program, n->log_size, n->log);
-    if (result != 0 || strstr(log, "warning"))
-        fail_msg("%s for compute_%d: %s", source->name, arch, log);
-    free(log);
-    char *ptx = text_of(program, n->ptx_size, n->ptx);
-    assert_int_equal(n->destroy(&program), 0);
-    return ptx;
-}
-
-/* One parameter's declaration, up to its end: ".param .u64 .ptr .align 1 name", ".param .align 4 .b8 name[28]". */
-static void take_parameter(const char *text, const char *end, size_t *bytes, size_t *alignment)
-{
-    const char *array = memchr(text, '[', (size_t)(end - text));
-    const char *align = strstr(text, ".align "), *type = strchr(text + 1, '.');
-    if (array) {
-        *bytes = strtoul(array + 1, NULL, 10);
-        *alignment = align && align < end ? strtoul(align + strlen(".align "), NULL, 10) : 1;
-        return;
-    }
-    assert_non_null(type);
-    *bytes = *alignment = strtoul(type + 2, NULL, 10) / 8; /* .u64, .f32 */
-    assert_true(*bytes >= 1 && *bytes <= 8);
-}
-
-/* The bytes of a struct with a member for each parameter. */
-static size_t parameter_bytes(const char *ptx, const char *name)
-{
-    char entry[128];
-    size_t end = 0, most = 1, bytes, alignment;
-    (void)snprintf(entry, sizeof entry, ".entry %s(", name);
-    const char *at = strstr(ptx, entry), *close;
-    if (!at)
-        fail_msg("%s: the text has no such function", name);
-    at += strlen(entry);
-    for (close = strchr(at, ')'); (at = strstr(at, ".param")) != NULL && at < close; at++) {
-        const char *next = at + strcspn(at, ",)");
-        take_parameter(at, next, &bytes, &alignment);
-        end = (end + alignment - 1) / alignment * alignment + bytes;
-        most = alignment > most ? alignment : most;
-    }
-    return (end + most - 1) / most * most;
-}
-
 static void texts_compile(void **state)
 {
     (void)state;
-    nvrtc n = {0};
+    t_nvrtc n = {0};
     int archs[64], count = 0;
-    if (!load(&n)) {
+    if (!t_nvrtc_load(&n)) {
         print_message("skipped: NVRTC is not here to compile the texts\n");
         skip();
     }
@@ -130,8 +25,9 @@ static void texts_compile(void **state)
         for (int a = 0; a < count; a++) {
             if (archs[a] != archs[0] && archs[a] != 90) /* the oldest, and the one that is measured on */
                 continue;
-            char *ptx = compile(&n, source, archs[a]);
-            assert_int_equal(parameter_bytes(ptx, source->name), source->args_size);
+            char *ptx = t_ptx_compile(&n, source->cuda, source->name, source->cuda_options, archs[a]);
+            assert_non_null(ptx);
+            assert_int_equal(t_ptx_parameter_bytes(ptx, source->name), source->args_size);
             free(ptx);
         }
     }

@@ -491,6 +491,7 @@ do_bench_gpu()
     failed=
     ran=
     nn=
+    graphed=
     PH_BENCH_DEVICE=cuda
     export PH_BENCH_DEVICE
     while IFS= read -r program; do
@@ -501,10 +502,12 @@ do_bench_gpu()
         "$program" "$@" </dev/null || failed="$failed $name"
         case $name in
         cuda_replay) run_torch torch_replay.py "$@" ;;
+        nn_buckets | nn_graphed) graphed=yes ;;
         nn_*) nn=yes ;;
         esac
     done <"$root/build/release/benchmarks-gpu.txt"
     [ -z "$nn" ] || run_torch torch_nn.py "$@"
+    [ -z "$graphed" ] || run_torch torch_graphed.py "$@"
     [ -n "$ran" ] || die "bench-gpu: there is no benchmark${only:+ called $only}"
     [ -z "$failed" ] || die "failed:$failed"
 }

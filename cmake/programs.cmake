@@ -13,10 +13,14 @@ if(cli_sources)
 endif()
 add_custom_target(installable DEPENDS ${installable_targets})
 
-# Every folder of examples/ that holds C files is one program of that name.
+# Every folder of examples/ that holds C files is one program of that name. In graphed/ each file is one, graphed_<name>, with what its
+# folder common/ holds.
 set(example_libraries_digits PkgConfig::ZLIB phonograph::nn)
 set(example_libraries_gpt phonograph::nn)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.c)
+file(GLOB graphed_sources CONFIGURE_DEPENDS examples/graphed/*.c)
+file(GLOB graphed_common CONFIGURE_DEPENDS examples/graphed/common/*.c)
+list(REMOVE_ITEM example_sources ${graphed_sources})
 set(examples)
 foreach(source ${example_sources})
     cmake_path(GET source PARENT_PATH folder)
@@ -53,7 +57,15 @@ foreach(name ${examples})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
     target_link_libraries(${name} PRIVATE phonograph::phonograph ${example_libraries_${name}} m)
 endforeach()
-# What it reads when nothing is named.
+foreach(source ${graphed_sources})
+    cmake_path(GET source STEM name)
+    add_executable(graphed_${name} ${source} ${graphed_common} examples/digits/data.c)
+    set_target_properties(graphed_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+    target_link_libraries(graphed_${name} PRIVATE phonograph::nn PkgConfig::ZLIB m)
+    target_compile_definitions(graphed_${name} PRIVATE
+        GRAPHED_DIGITS="${PROJECT_SOURCE_DIR}/examples/digits/data/digits.csv.gz")
+endforeach()
+# What they read when nothing is named.
 target_compile_definitions(gpt PRIVATE GPT_TEXT="${PROJECT_SOURCE_DIR}")
 if(TARGET existing_cuda)
     target_include_directories(existing_cuda SYSTEM PRIVATE ${PH_CUDA_INCLUDE})

@@ -24,7 +24,7 @@ set(PH_NOT_ON_GPU)
 set(PH_ON_GPU_ALONE cuda.illegal_address cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
 # Those that launch behind host functions which the test itself lets go on, or while another thread captures: a launch that blocks must not
 # block them for good. Under compute-sanitizer some do.
-set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.nodes graph.replay graph.torch_streams
+set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.nodes graph.replay graph.slots graph.torch_streams
     memory.layouts memory.limits memory.pinned memory.streams memory.threads rules.public threads.captures threads.refusals)
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
 set(PH_NOT_SANITIZED cuda.illegal_address cuda.cupti)
@@ -173,6 +173,20 @@ if(TARGET gpt AND NOT PH_VALGRIND)
     add_test(NAME examples.gpt COMMAND gpt --device host:threads=2 --steps 120 --batch 8 --time 32 --width 32 --quiet --sample 40
         ${PROJECT_SOURCE_DIR}/docs)
 endif()
+
+# Each checks itself.
+foreach(source ${graphed_sources})
+    if(PH_VALGRIND)
+        break()
+    endif()
+    cmake_path(GET source STEM name)
+    add_test(NAME examples.graphed_${name} COMMAND graphed_${name} host:threads=2)
+    if(PH_TEST_GPU)
+        add_test(NAME examples.graphed_${name}@gpu COMMAND ${gpu_launcher} $<TARGET_FILE:graphed_${name}> cuda)
+        set_tests_properties(examples.graphed_${name}@gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu
+            ENVIRONMENT "PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
+    endif()
+endforeach()
 
 # ---- Public headers: each compiles alone, as C11 and as C++17 ----
 include(CheckLanguage)

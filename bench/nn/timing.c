@@ -2,7 +2,6 @@
 /* bench/nn/timing.c: medians of a body, eager and replayed. */
 #include "nn/timing.h"
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum {
@@ -42,7 +41,7 @@ void timing_open(timing *t, const char *name, int rounds, int argc, char **argv)
         exit(1);
     }
     OK(ph_device_get_info(&info, t->device));
-    t->gpu = strcmp(info.driver, "host") != 0;
+    t->gpu = info.kind != PH_DEVICE_HOST;
     OK(ph_stream_create(&t->stream, t->device, NULL));
     OK(ph_tape_create(&t->tape, t->stream, NULL));
     printf("%s: %s; medians of %d rounds\n", name, info.description, t->rounds);

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -295,7 +294,7 @@ int main(int argc, char **argv)
     if (status == PH_OK)
         status = ph_device_get_info(&info, device);
     if (status == PH_OK) {
-        set_sizes(&o, strcmp(info.driver, "host") != 0);
+        set_sizes(&o, info.kind != PH_DEVICE_HOST);
         (void)fprintf(stderr, "on %s\n", info.description);
         status = text.count > 2 * o.time
                      ? run(&o, device, &text, &learnt)

@@ -41,9 +41,14 @@ PH_API ph_device *ph_device_retain(ph_device *device); /* takes NULL */
  * Thread-safe. Legal in a capture. */
 PH_API void ph_device_release(ph_device *device);
 
+typedef enum ph_device_kind {
+    PH_DEVICE_HOST = 0, /* the software device: kernels run on the processor, device memory is the host's */
+    PH_DEVICE_CUDA = 1  /* an NVIDIA GPU */
+} ph_device_kind;
+
 typedef struct ph_device_info {
     char name[96];         /* the name that opens it again, settings included */
-    char driver[16];       /* "host" or "cuda" */
+    char driver[16];       /* "host" or "cuda": for people; programs ask for the kind */
     char description[128]; /* the processor or GPU, in words */
     uint64_t memory_total; /* bytes */
     uint64_t memory_free;  /* bytes not held by this or another process, as far as the driver knows */
@@ -53,6 +58,8 @@ typedef struct ph_device_info {
     uint32_t compute_capability; /* major * 10 + minor: 90 for 9.0; host device: 0 */
     size_t
         shared_bytes_per_block_max; /* of shared memory, what a block can have at most, its kernel's own variables included */
+    ph_device_kind kind;
+    uint32_t ordinal; /* of the GPU, as CUDA counts them; host device: 0 */
     uint64_t reserved[4];
 } ph_device_info;
 PH_CALL ph_device_get_info(ph_device_info *out, const ph_device *device);

@@ -27,7 +27,8 @@ typedef struct ph_graph_options {
 /* A graph is externally synchronised: one thread at a time, except where a call says otherwise. Its device is
  * its capture stream's. */
 PH_CALL ph_graph_create(ph_graph **out, const ph_graph_options *options);
-/* Resets it first; a capture left open is aborted. Legal while replays are in flight. Takes NULL. */
+/* Resets it first; a capture left open is aborted. Legal while replays are in flight, for which a GPU's driver may wait: see
+ * ph_graph_reset. Takes NULL. */
 PH_API void ph_graph_destroy(ph_graph *graph);
 PH_API ph_graph_state ph_graph_get_state(const ph_graph *graph);
 
@@ -73,8 +74,10 @@ PH_CALL ph_graph_instantiate(ph_graph *graph);
 PH_CALL ph_graph_replay(ph_graph *graph, ph_stream *stream);
 
 /* Drops template, executable, pool references and registrations of this capture; the object can capture
- * again. Live blocks of its pool stay valid. CAPTURING: aborts. Never blocks, except for retained objects
- * that asked for it. */
+ * again. Live blocks of its pool stay valid. CAPTURING: aborts. The library waits for nothing here, except for
+ * retained objects that asked for it. A GPU's driver may wait for launches of the executable that are in flight
+ * (NVIDIA's 580 does for one behind a host function, not always): so do not reset or destroy a graph, or
+ * instantiate it again, on a thread that a replay in flight waits for. */
 PH_CALL ph_graph_reset(ph_graph *graph);
 
 /* The pool of the capture: borrowed; retain it to keep it. pools: *count pools, at most capacity written

@@ -3,6 +3,7 @@
 #ifndef PHONOGRAPH_NN_H
 #define PHONOGRAPH_NN_H
 #include <phonograph/dlpack.h>
+#include <phonograph/graphed.h>
 #include <phonograph/module.h>
 #include <phonograph/operators.h>
 #include <phonograph/optimizer.h>

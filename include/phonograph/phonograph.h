@@ -24,6 +24,7 @@
 #include <phonograph/log.h>
 #include <phonograph/memory.h>
 #include <phonograph/record.h>
+#include <phonograph/slots.h>
 #include <phonograph/status.h>
 #include <phonograph/stream.h>
 #include <phonograph/version.h>

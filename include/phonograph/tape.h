@@ -25,7 +25,9 @@ typedef struct ph_tape_options {
 
 /* The stream must outlive the tape. Legal in a capture. */
 PH_CALL ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options *options);
-PH_API void ph_tape_destroy(ph_tape *tape); /* clears it; takes NULL */
+/* Clears it; takes NULL. Not inside a hook, a module's forward, a custom operator (its release included) or a checkpointed function of
+ * it: there the tape fails (STATE) and stays, to be destroyed when they are done. */
+PH_API void ph_tape_destroy(ph_tape *tape);
 PH_API ph_stream *ph_tape_stream(const ph_tape *tape); /* borrowed */
 PH_API ph_device *ph_tape_device(const ph_tape *tape); /* borrowed */
 
@@ -117,7 +119,9 @@ PH_API ph_tensor *ph_custom_saved(ph_custom *custom, size_t index);             
 
 /* ---- checkpointing ---- runs fn without remembering anything but its inputs, and runs it again in backward, with the generator's state as
  * it was then. fn must do the same both times, and user must live until the history goes; tensors that fn takes from elsewhere (parameters)
- * get their gradients too. An input, or a value that fn saved, that was changed in place between the two runs is an error (STATE). */
+ * get their gradients too. An input, or a value that fn saved, that was changed in place between the two runs is an error (STATE).
+ * Hooks that fn adds are added at each run, with a handle each: of those on a tensor that it made, or was given, the first run's alone
+ * is called; one on a tensor from elsewhere (a parameter) is called once for each run, so such hooks are better added outside. */
 typedef void (*ph_checkpoint_fn)(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user);
 PH_API void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **out, size_t out_count, ph_tensor *const *in,
                           size_t in_count);

@@ -54,6 +54,20 @@ ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal)
     return device;
 }
 
+bool ph__device_others_have(const ph_device *device, const void *address)
+{
+    bool found = false;
+    pthread_mutex_lock(&open_lock);
+    for (ph_device *other = open_devices; other && !found; other = other->next_open)
+        for (int slot = 0; other != device && slot < PH__ATTACH_COUNT && !found; slot++) {
+            ph_allocation allocation;
+            ph__attachment *attachment = ph__device_attached(other, slot);
+            found = attachment && attachment->find && attachment->find(attachment, &allocation, address);
+        }
+    pthread_mutex_unlock(&open_lock);
+    return found;
+}
+
 /* NULL: this build has none. */
 static const ph__driver *driver_named(const char *name)
 {
@@ -251,6 +265,8 @@ ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
     out->multiprocessors = info.multiprocessors;
     out->compute_capability = info.compute_capability;
     out->shared_bytes_per_block_max = info.shared_bytes_per_block_max;
+    out->kind = info.kind;
+    out->ordinal = device->ordinal;
     return PH_OK;
 }
 

@@ -114,6 +114,9 @@ static inline ph__attachment *ph__device_attached(const ph_device *device, int s
  * NULL: none. */
 ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal);
 
+/* Whether the address is in a live allocation of another open device. */
+bool ph__device_others_have(const ph_device *device, const void *address);
+
 /* WRONG_DEVICE: what stands where, both by name. Two opens of one name are two devices, and the message says so. */
 ph_status ph__fail_devices(const char *call, const char *what, const ph_device *device,
                            const char *other_what, const ph_device *other);

@@ -11,6 +11,7 @@
 #ifndef PH_DRIVER_DRIVER_H
 #define PH_DRIVER_DRIVER_H
 #include "driver/names.h"
+#include <phonograph/device.h>
 #include <phonograph/record.h>
 
 enum {
@@ -58,6 +59,7 @@ typedef struct ph__drv_device_options {
 } ph__drv_device_options;
 
 typedef struct ph__drv_device_info {
+    ph_device_kind kind;
     char description[128];
     uint64_t memory_total, memory_free;
     uint32_t threads;
@@ -145,9 +147,11 @@ typedef struct ph__drv_node_info {
     ph_node_kind kind;
     ph__drv_kernel *kernel; /* of our own loading; NULL for a foreign one */
     const char *kernel_name;
+    const void *code; /* kernels that are not of our loading: what tells them apart, names being no proof */
     ph__drv_launch
         launch; /* kernels; args of args_size bytes: every parameter at its offset, however it was launched */
     size_t args_size;
+    bool strided; /* copies and fills: rows, planes or an array, so that no exec_set_* takes it */
     void *memory; /* memory nodes: the address they give or take back, and its bytes (0: not known) */
     size_t memory_bytes;
     ph__drv_memcpy copy;
@@ -302,6 +306,10 @@ typedef struct ph__driver {
     int (*exec_launch)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_update)(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
     int (*exec_set_kernel)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch);
+    /* The same for a node of any kernel, also one that this library did not load: args are laid out as node_info lays them out, and
+     * args_size is what it says there, or what it says of the graph that an update brought. Grid, block and shared bytes are to be
+     * those which the executable has. */
+    int (*exec_set_args)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch, size_t args_size);
     int (*exec_set_copy)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy);
     int (*exec_set_fill)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memset *fill);
     int (*exec_set_host)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_host *host);

@@ -51,6 +51,8 @@
     X(s, exec_launch, (ph__drv_exec * a, ph__drv_stream * b), (a, b))                                        \
     X(s, exec_update, (ph__drv_exec * a, ph__drv_graph * b, ph__drv_update * c), (a, b, c))                  \
     X(s, exec_set_kernel, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_launch *c), (a, b, c))          \
+    X(s, exec_set_args, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_launch *c, size_t d),             \
+      (a, b, c, d))                                                                                          \
     X(s, exec_set_copy, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_memcpy *c), (a, b, c))            \
     X(s, exec_set_fill, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_memset *c), (a, b, c))            \
     X(s, exec_set_host, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_host *c), (a, b, c))              \

@@ -28,7 +28,8 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
         sum.executable = (size_t)taken.device_bytes;
         sum.executable_host = (size_t)taken.host_bytes;
     }
-    sum.template_host = driver->graph_host_bytes(graph->template) + ph__record_bytes(graph->record);
+    sum.template_host =
+        driver->graph_host_bytes(graph->template) + ph__record_bytes(graph->record) + ph__slots_bytes(graph);
     sum.cells = ph__cells_bytes(graph);
     sum.pinned = ph__memory_pinned_held(graph->device, holds, graph);
     *out = sum;

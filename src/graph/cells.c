@@ -236,6 +236,17 @@ void ph__cells_record(ph_graph *graph, const ph__own_memory *own)
     }
 }
 
+bool ph__cells_meet(const ph_graph *graph, const void *address, size_t bytes)
+{
+    const ph__cells *cells = graph->cells;
+    for (size_t i = 0; cells && i < cells->count; i++) {
+        uintptr_t at = (uintptr_t)ph__cells_at(cells, i)->at;
+        if (at < (uintptr_t)address + bytes && (uintptr_t)address < at + sizeof(uint64_t))
+            return true;
+    }
+    return false;
+}
+
 bool ph__cells_are_written_by(const ph_graph *graph, size_t node)
 {
     for (size_t i = 0; graph->cells && i < graph->cells->roots.count; i++)

@@ -243,3 +243,48 @@ ph_status ph_graph_check_output(ph_graph *graph, const void *address, uint64_t e
                    writer_id == graph->id ? "a later replay of the same" : "a replay of",
                    (unsigned long long)writer_id, (unsigned long long)when);
 }
+
+/* ---- what replays write ---- */
+static bool ranges_meet(const ph__ranges *ranges, uintptr_t base, size_t bytes)
+{
+    size_t low = 0, high = ranges->count; /* the first that ends behind base */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ranges->at[middle].base + ranges->at[middle].size <= base)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < ranges->count && ranges->at[low].base < base + bytes;
+}
+
+static bool writer_meets(const ph_graph *graph, const ph__writer *writer, const void *address, size_t bytes)
+{
+    ph_allocation found;
+    for (size_t i = 0; i < writer->sets.count; i++)
+        if (ranges_meet(&writer->sets.at[i], (uintptr_t)address, bytes))
+            return true;
+    return writer->anywhere && ph__memory_find(&found, graph->device, address) && found.pool == writer->pool;
+}
+
+bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes)
+{
+    for (size_t i = 0; i < graph->pools.count; i++)
+        if (writer_meets(graph, graph->pools.at[i], address, bytes))
+            return true;
+    return ph__cells_meet(graph, address, bytes);
+}
+
+ph_status ph_graph_writes(bool *out, const ph_graph *graph, const void *address, size_t bytes)
+{
+    static const char call[] = "ph_graph_writes";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = false;
+    PH_TRY(ph__graph_check(graph, PH__CALL_WRITES));
+    if (bytes > UINTPTR_MAX - (uintptr_t)address)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %zu bytes at %p run beyond the end of the address space", call,
+                       bytes, address);
+    *out = bytes > 0 && ph__graph_writes(graph, address, bytes);
+    return PH_OK;
+}

@@ -45,6 +45,8 @@ void ph__graph_clear(ph_graph *graph)
     graph->exec = NULL;
     graph->template = NULL;
     ph__cells_drop(graph);
+    ph__slots_drop(graph);
+    graph->changed = false;
     ph__inputs_free(&graph->inputs, graph->device);
     graph->inputs_due = false;
     ph__graph_drop_sets(graph);

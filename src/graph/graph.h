@@ -6,6 +6,7 @@
 #include "graph/states.h"
 #include "record/record.h"
 #include <phonograph/cells.h>
+#include <phonograph/slots.h>
 
 /* One pool that a graph holds, and the memory of it that the graph's replays may write. Known to every graph
  * that shares the pool, until none is left: see epochs.c. */
@@ -22,8 +23,8 @@ typedef struct ph__writer {
 
 /* An allocation from elsewhere that a node addresses: tracked, not held. */
 typedef struct ph__input {
-    size_t node;
-    uint64_t value; /* the address as the node has it */
+    size_t node, offset; /* of the word; nested nodes have no offsets of the node's own */
+    uint64_t value;      /* the address as the node has it */
     const void *base;
     size_t bytes;
     uint64_t generation;
@@ -57,6 +58,7 @@ typedef struct ph__batch {
 } ph__batch;
 
 typedef struct ph__cells ph__cells; /* cells.h */
+typedef struct ph__slots ph__slots; /* slots.h */
 
 struct ph_graph {
     /* What every replay looks at stands together. */
@@ -68,6 +70,8 @@ struct ph_graph {
     ph_device *device; /* retained from begin to reset; NULL in NEW */
     ph__drv_exec *exec;
     ph__cells *cells; /* NULL: the capture made none. While it is open under the device's capture_lock */
+    ph__slots *slots; /* NULL: none were made */
+    bool changed;     /* nodes of the executable were set, or another capture's parameters given to it */
     PH__VEC(ph__writer *) pools;  /* by ascending address of the pool, the order of their locks */
     ph__writer *own;              /* among them: the pool of the capture */
     bool inputs_due;              /* not made yet: those of the record */
@@ -136,6 +140,7 @@ void ph__cells_join(ph_graph *graph);
 bool ph__cells_add_ranges(ph__ranges *ranges, const ph_graph *graph);
 void ph__cells_record(ph_graph *graph, const ph__own_memory *own);
 void ph__cells_captured(ph_graph *graph, const char *call);
+bool ph__cells_meet(const ph_graph *graph, const void *address, size_t bytes);
 bool ph__cells_are_written_by(const ph_graph *graph, size_t node);
 size_t ph__cells_bytes(const ph_graph *graph);
 void ph__cells_drop(ph_graph *graph);
@@ -176,6 +181,7 @@ void ph__writer_add(ph__writer *writer,
                     ph__ranges *ranges); /* room was reserved; *ranges is empty afterwards */
 void ph__writer_add_anywhere(ph__writer *writer);
 bool ph__writer_covers(const ph__writer *writer, uintptr_t address);
+bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes); /* its replays may */
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);
 bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from); /* false: no host memory, *out is empty */
 
@@ -201,6 +207,26 @@ ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_ker
 void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args);
 ph_status ph__graph_collect_sets(ph_graph *graph, const char *call);
 void ph__graph_drop_sets(ph_graph *graph);
-/* Looks at every input: STALE_INPUT, or PH_OK and remembers the device's count of deaths. */
-ph_status ph__graph_check_live(ph_graph *graph, const char *call);
+/* Looks at every input: STALE_INPUT, or PH_OK and remembers the device's count of deaths. as_captured: as the template has them,
+ * whatever the slots are set to. */
+ph_status ph__graph_check_live(ph_graph *graph, bool as_captured, const char *call);
+
+/* ---- slots.c, slots_set.c, slots_life.c ---- what replays and the changes of executables need of slots. */
+/* Checks the values and takes them down: PH_OK, or nothing is. Then, behind all other checks, apply: what was taken down is what the slots have from now
+ * on, and the executable gets what it has not; or drop_staged. */
+ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t count, const char *call);
+void ph__slots_drop_staged(ph_graph *graph);
+ph_status ph__slots_apply(ph_graph *graph, const char *call);
+/* STATE, where a slot has places in the node. */
+ph_status ph__slots_refuse_set(const ph_graph *graph, size_t node, const char *call);
+/* The executable has what the record, the graph's own or another one's, says. check: whether the slots' places are the same there (MISMATCH). */
+void ph__slots_renew(ph_graph *graph, const ph_record *record);
+bool ph__slots_fit(const ph_graph *graph, const ph_record *record, char *why, size_t size);
+/* Of a word that the graph's inputs were made of: whether a slot has since set it. The slots' own addresses: `dead` is told of each in memory
+ * that is gone. */
+bool ph__slots_have(const ph_graph *graph, size_t node, size_t offset);
+typedef void ph__slots_dead(void *user, const ph__input *input);
+void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user);
+size_t ph__slots_bytes(const ph_graph *graph);
+void ph__slots_drop(ph_graph *graph);
 #endif

@@ -33,6 +33,7 @@ static ph_status start_again(ph_graph *graph, const char *call)
     if (status == PH_OK) {
         ph__graph_set_inputs(graph, &inputs);
         graph->inputs_due = !graph->liveness;
+        graph->changed = false;
     } else {
         ph__inputs_free(&inputs, graph->device);
     }
@@ -64,6 +65,7 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     graph->exec = exec;
     graph->exec_id = next_exec_id();
     ph__cells_renew(graph);
+    ph__slots_renew(graph, graph->record);
     graph->state = PH_GRAPH_READY;
     ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
     return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);

@@ -32,6 +32,7 @@ ph_status ph__inputs_of_word(ph__inputs *out, const ph_graph *graph, size_t node
     ph__input *input = &out->at[out->count++];
     memset(input, 0, sizeof *input);
     input->node = node;
+    input->offset = word->offset;
     input->value = word->value;
     input->base = word->base;
     input->bytes = word->allocation_bytes;
@@ -143,18 +144,23 @@ enum {
 };
 typedef struct dead_list {
     size_t count;
-    const ph__input *at[LISTED];
+    ph__input at[LISTED];
 } dead_list;
 
 /* Each dead allocation counts once, however many words address it, as far as the list reaches. */
 static void add_dead(dead_list *dead, const ph__input *input)
 {
     for (size_t i = 0; i < dead->count && i < LISTED; i++)
-        if (dead->at[i]->generation == input->generation)
+        if (dead->at[i].generation == input->generation)
             return;
     if (dead->count < LISTED)
-        dead->at[dead->count] = input;
+        dead->at[dead->count] = *input;
     dead->count++;
+}
+
+static void add_dead_slot(void *user, const ph__input *input)
+{
+    add_dead(user, input);
 }
 
 static void warn_once(ph__input *input, const char *call)
@@ -176,7 +182,7 @@ static ph_status fail_stale(const dead_list *dead, const char *call)
     size_t used = 0;
     list[0] = 0;
     for (size_t i = 0; i < dead->count && i < LISTED && used + 8 < sizeof list; i++) {
-        const ph__input *input = dead->at[i];
+        const ph__input *input = &dead->at[i];
         ph__line_format(list + used, sizeof list - used, "%snode %zu (%s) %s = 0x%llx, %zu bytes",
                         i ? "; " : "", input->node, input->node_name, input->word_name,
                         (unsigned long long)input->value, input->bytes);
@@ -189,29 +195,34 @@ static ph_status fail_stale(const dead_list *dead, const char *call)
         call, dead->count, dead->count == 1 ? " was" : "s were", list);
 }
 
-ph_status ph__graph_check_live(ph_graph *graph, const char *call)
+ph_status ph__graph_check_live(ph_graph *graph, bool as_captured, const char *call)
 {
-    dead_list dead = {0};
+    dead_list dead;
+    dead.count = 0;
     uint64_t deaths =
         ph__memory_deaths(graph->device); /* before the look: what dies meanwhile is seen next time */
     PH_TRY(ph__graph_collect_inputs(graph, call));
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ph__input *input = &graph->inputs.at[i];
-        if (ph__memory_is_live(graph->device, input->base, input->generation))
+        if (ph__memory_is_live(graph->device, input->base, input->generation) ||
+            (!as_captured && ph__slots_have(graph, input->node, input->offset)))
             continue;
         if (input->proved)
             add_dead(&dead, input);
         else
             warn_once(input, call);
     }
+    if (!as_captured)
+        ph__slots_look(graph, add_dead_slot, &dead);
     if (dead.count)
         return fail_stale(&dead, call);
-    graph->deaths = deaths;
+    if (!as_captured)
+        graph->deaths = deaths;
     return PH_OK;
 }
 
 ph_status ph_graph_check_inputs(ph_graph *graph)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_INPUTS));
-    return ph__graph_check_live(graph, "ph_graph_check_inputs");
+    return ph__graph_check_live(graph, false, "ph_graph_check_inputs");
 }

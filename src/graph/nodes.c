@@ -35,6 +35,8 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
             "%s: node %zu (%s) writes the graph's cells, at each replay with the values that their sources "
             "give (ph_cells_create); let a source give other ones",
             call, node, info->name);
+    if (kind >= 0)
+        PH_TRY(ph__slots_refuse_set(graph, node, call));
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
 }
 
@@ -52,6 +54,7 @@ static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *in
                         const char *call)
 {
     if (result == PH__R_OK) {
+        graph->changed = graph->changed || graph->record->nodes[node].info.kind != PH_NODE_HOST;
         ph__graph_replace_inputs(graph, node, inputs);
         return PH_OK;
     }
@@ -81,6 +84,7 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
     int result = graph->device->driver->exec_set_kernel(graph->exec, found->handle, &launch);
     if (result != PH__R_OK)
         return fail_set(graph, node, result, PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS, call);
+    graph->changed = true;
     ph__graph_note_set(graph, set, args);
     return PH_OK;
 }

@@ -3,11 +3,18 @@
 #include "device/stream.h"
 #include "graph/graph.h"
 
-static const char call[] = "ph_graph_replay";
+/* One of the two calls: ph_graph_replay_with has values. */
+typedef struct request {
+    ph__graph_call which;
+    const char *call;
+    const ph_slot_value *values;
+    size_t count;
+} request;
 
-static ph_status check(const ph_graph *graph, const ph_stream *stream)
+static ph_status check(const ph_graph *graph, const ph_stream *stream, const request *r)
 {
-    PH_TRY(ph__graph_check(graph, PH__CALL_REPLAY));
+    const char *call = r->call;
+    PH_TRY(ph__graph_check(graph, r->which));
     PH_TRY(ph__stream_check(stream, call));
     if (stream->device != graph->device)
         return ph_fail(PH_ERROR_WRONG_DEVICE,
@@ -19,7 +26,7 @@ static ph_status check(const ph_graph *graph, const ph_stream *stream)
 }
 
 /* What may have to come before a launch and seldom has: the first executable, a stream not seen before. */
-static ph_status prepare(ph_graph *graph, ph_stream *stream)
+static ph_status prepare(ph_graph *graph, ph_stream *stream, const char *call)
 {
     if (graph->state == PH_GRAPH_ENDED) {
         ph_status status = ph__graph_make_exec(graph, call);
@@ -38,7 +45,7 @@ static bool may_capture(const ph_device *device)
 
 /* While captures may be open on the device: that of the stream, or 0; what would harm another one is refused
  * before it reaches the driver. */
-static ph_status check_captures(uint64_t *capture_id, ph_stream *stream)
+static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const char *call)
 {
     PH_TRY(ph__stream_find_capture(capture_id, stream, call));
     if (*capture_id != 0)
@@ -47,11 +54,26 @@ static ph_status check_captures(uint64_t *capture_id, ph_stream *stream)
     return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
 }
 
-static ph_status check_live(ph_graph *graph)
+static ph_status check_live(ph_graph *graph, const char *call)
 {
     return graph->liveness && ph__memory_deaths(graph->device) != graph->deaths
-               ? ph__graph_check_live(graph, call)
+               ? ph__graph_check_live(graph, false, call)
                : PH_OK;
+}
+
+/* The template's nodes become a part of the stream's capture, as they were captured. */
+static ph_status into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const request *r)
+{
+    if (r->which == PH__CALL_REPLAY_WITH)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the stream is capturing, and what a graph puts into a capture has the template's "
+                       "addresses and values; use ph_graph_replay, or replay outside the capture",
+                       r->call);
+    if (graph->liveness && graph->slots)
+        PH_TRY(ph__graph_check_live(graph, true, r->call));
+    else
+        PH_TRY(check_live(graph, r->call));
+    return ph__graph_into_capture(graph, stream, capture_id, r->call);
 }
 
 static void end_pools(ph_graph *graph, size_t count, ph_stream *stream, bool launched)
@@ -67,7 +89,7 @@ static void end_pools(ph_graph *graph, size_t count, ph_stream *stream, bool lau
     }
 }
 
-static ph_status launch(ph_graph *graph, ph_stream *stream)
+static ph_status launch(ph_graph *graph, ph_stream *stream, const char *call)
 {
     for (size_t i = 0; i < graph->pools.count; i++) {
         ph_status status = ph__pool_replay_begin(graph->pools.at[i]->pool, stream);
@@ -85,41 +107,57 @@ static ph_status launch(ph_graph *graph, ph_stream *stream)
     return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
 }
 
-static ph_status launch_with_cells(ph_graph *graph, ph_stream *stream)
+static ph_status launch_with_cells(ph_graph *graph, ph_stream *stream, const char *call)
 {
     PH_TRY(ph__cells_begin(graph, call));
-    ph_status status = launch(graph, stream);
+    ph_status status = launch(graph, stream, call);
     ph__cells_end(graph, status == PH_OK);
     return status;
 }
 
-static ph_status submit(ph_graph *graph, ph_stream *stream)
+static ph_status submit(ph_graph *graph, ph_stream *stream, const char *call)
 {
-    return graph->cells ? launch_with_cells(graph, stream) : launch(graph, stream);
+    if (graph->slots)
+        PH_TRY(ph__slots_apply(graph, call));
+    return graph->cells ? launch_with_cells(graph, stream, call) : launch(graph, stream, call);
 }
 
 /* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A start hook
  * may have begun a capture. */
-static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream)
+static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream, const request *r)
 {
     ph_status status = ph__hooks_run(graph, PH_HOOK_REPLAY_START, stream, graph->exec_id);
     if (status == PH_OK) {
         ph_error failure;
         uint64_t capture_id = 0;
         if (may_capture(graph->device))
-            status = check_captures(&capture_id, stream);
+            status = check_captures(&capture_id, stream, r->call);
         if (status == PH_OK)
-            status =
-                capture_id ? ph__graph_into_capture(graph, stream, capture_id, call) : submit(graph, stream);
+            status = capture_id ? into_capture(graph, stream, capture_id, r) : submit(graph, stream, r->call);
         ph__error_save(&failure);
         ph_ignore(ph__hooks_run(graph, PH_HOOK_REPLAY_END, stream, graph->exec_id));
         ph__error_restore(&failure);
     }
+    ph__slots_drop_staged(graph);
     ph__graph_leave(graph);
     return status;
 }
 
-ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
+/* Behind the checks of the graph and the stream. What was staged does not outlive it. */
+static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    ph_status status = check_live(graph, r->call);
+    if (status != PH_OK) {
+        ph__slots_drop_staged(graph);
+        return status;
+    }
+    if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
+        ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
+        return launch_with_hooks(graph, stream, r);
+    return submit(graph, stream, r->call);
+}
+
+static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request *r)
 {
     uint64_t capture_id = 0;
     /* The last stream may have been destroyed meanwhile, its address still being ours: that is looked at each
@@ -128,23 +166,31 @@ ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
                  stream == graph->last_stream &&
                  !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
     if (!usual)
-        PH_TRY(check(graph, stream));
+        PH_TRY(check(graph, stream, r));
     if (may_capture(graph->device))
-        PH_TRY(check_captures(&capture_id, stream));
-    if (capture_id) {
-        PH_TRY(check_live(graph));
-        return ph__graph_into_capture(graph, stream, capture_id, call);
-    }
+        PH_TRY(check_captures(&capture_id, stream, r->call));
+    if (capture_id)
+        return into_capture(graph, stream, capture_id, r);
     if (!usual) {
-        ph_status status = prepare(graph, stream);
+        ph_status status = prepare(graph, stream, r->call);
         if (status != PH_OK) {
             ph__graph_leave(graph);
             return status;
         }
     }
-    PH_TRY(check_live(graph));
-    if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
-        ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
-        return launch_with_hooks(graph, stream);
-    return submit(graph, stream);
+    if (r->which == PH__CALL_REPLAY_WITH)
+        PH_TRY(ph__slots_stage(graph, r->values, r->count, r->call));
+    return launch_checked(graph, stream, r);
+}
+
+ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
+{
+    static const request plain = {PH__CALL_REPLAY, "ph_graph_replay", NULL, 0};
+    return replay(graph, stream, &plain);
+}
+
+ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values, size_t count)
+{
+    const request with = {PH__CALL_REPLAY_WITH, "ph_graph_replay_with", values, count};
+    return replay(graph, stream, &with);
 }

@@ -78,6 +78,8 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     for (size_t i = 0; i < from->kernels.count; i++) /* those of nested graphs, too */
         ph__graph_add_kernel(graph, from->kernels.at[i]);
     ph__graph_set_inputs(graph, &p->inputs);
+    ph__slots_renew(graph, from->record);
+    graph->changed = graph != from;
     ph__vec_free(&p->added);
     for (size_t i = graph->pools.count; i-- > 0;) {
         ph__writer *mine = graph->pools.at[i];
@@ -132,6 +134,22 @@ static ph_status refuse_cells(const ph_graph *graph, ph_update_result *out, cons
         call, which);
 }
 
+/* Slots are set in the places of the graph's own capture. */
+static ph_status check_slots(const ph_graph *graph, const ph_graph *from, ph_update_result *out,
+                             const char *call)
+{
+    char why[160];
+    if (ph__slots_fit(graph, from->record, why, sizeof why))
+        return PH_OK;
+    out->reason = PH_UPDATE_UNSUPPORTED;
+    ph__line_format(out->message, sizeof out->message, "%s", why);
+    return ph__fail_native(
+        PH_ERROR_MISMATCH, PH__R_UPDATE_FAILURE, PH__NAME_GRAPH_EXEC_UPDATE,
+        "%s: the executable cannot take the parameters of this capture: %s; reset the graph and capture "
+        "again instead",
+        call, why);
+}
+
 ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out)
 {
     static const char call[] = "ph_graph_update";
@@ -144,6 +162,7 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     PH_TRY(check_pair(graph, from, call));
     if (graph->cells || from->cells)
         return refuse_cells(graph, out, call);
+    PH_TRY(check_slots(graph, from, out, call));
     ph_status status = make_plan(graph, from, &p, call);
     int result = PH__R_OK;
     if (status == PH_OK)

@@ -36,6 +36,8 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 
 /* ---- tracking ---- the live allocation (device or pinned) around an address. internal: in one of the ranges of record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
+/* Whether the address is in memory that the allocator took from the driver, in use or not. */
+bool ph__memory_is_taken(const ph_device *device, const void *address);
 /* Marks the allocation: when it is freed, deaths() of the device grows. untrack with the same generation; a freed one is ignored. */
 bool ph__memory_track(ph_device *device, const void *base,
                       uint64_t generation); /* false: not that allocation any more */

@@ -170,6 +170,9 @@ struct ph__memory {
     ph__uses *spare; /* one record kept for a free when there is no host memory */
     ph__ranges pinned;
     ph__pinned *held;
+    /* All that segments and pinned has ever been lies in [lowest, highest): most words that are looked up are no addresses at all. Grows under
+     * the lock, and is read without it: memory is handed out after that. */
+    atomic_uintptr_t lowest, highest;
     _Atomic uint64_t deaths;
     ph__history *history;
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
@@ -215,6 +218,20 @@ static inline uint64_t ph__next_generation(ph__memory *memory)
 }
 /* The block in use that address is in, live or waiting. */
 ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address);
+static inline void ph__memory_widen(ph__memory *memory, uintptr_t address, size_t size)
+{
+    uintptr_t highest = atomic_load_explicit(&memory->highest, memory_order_relaxed);
+    if (highest == 0 || address < atomic_load_explicit(&memory->lowest, memory_order_relaxed))
+        atomic_store_explicit(&memory->lowest, address, memory_order_relaxed);
+    if (address + size > highest)
+        atomic_store_explicit(&memory->highest, address + size, memory_order_release);
+}
+/* False: nothing of the memory was ever there. */
+static inline bool ph__memory_may_have(const ph__memory *memory, uintptr_t address)
+{
+    return address < atomic_load_explicit(&memory->highest, memory_order_acquire) &&
+           address >= atomic_load_explicit(&memory->lowest, memory_order_relaxed);
+}
 static inline ph__mseg *ph__mseg_of(const ph__block *block)
 {
     return block->segment->user;

@@ -8,7 +8,7 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
     ph__memory *memory = ph__memory_of(device);
     bool found = false;
     memset(out, 0, sizeof *out);
-    if (!memory || !address)
+    if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
         return false;
     ph__spin_lock(&memory->lock);
     const ph__block *block = ph__memory_block(memory, (uintptr_t)address);
@@ -32,6 +32,18 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
     }
     ph__spin_unlock(&memory->lock);
     return found;
+}
+
+bool ph__memory_is_taken(const ph_device *device, const void *address)
+{
+    ph__memory *memory = ph__memory_of(device);
+    if (!memory)
+        return false;
+    ph__spin_lock(&memory->lock);
+    bool taken = ph__ranges_find(&memory->segments, (uintptr_t)address) ||
+                 ph__ranges_find(&memory->pinned, (uintptr_t)address);
+    ph__spin_unlock(&memory->lock);
+    return taken;
 }
 
 ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
+#include "tensor/tape.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -247,8 +248,12 @@ static void sequential_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const 
 {
     const sequence *s = self;
     ph_tensor *x = in[0];
-    for (size_t i = 0; i < s->count; i++)
+    size_t mark = ph_tape_scope_begin(tape);
+    for (size_t i = 0; i < s->count; i++) {
         x = ph_call(tape, s->child[i], x);
+        ph__tape_drop(tape, mark, &x, 1);
+    }
+    ph_tape_scope_end(tape, mark, &x, 1);
     out[0] = x;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module.c: making, keeping and calling modules. */
-#include "nn/module.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "nn/graphed.h"
 #include "tensor/tape.h"
 #include <string.h>
 
@@ -103,9 +103,33 @@ static void drop(ph_module *module)
     ph__vec_free(&module->buffers);
     ph__vec_free(&module->children);
     ph__module_hooks_drop(module);
+    ph_module_release(module->original);
     ph__free(module->name);
     ph_device_release(module->device);
     ph__free(module);
+}
+
+static bool copy_tensor(ph_module *module, const char *name, ph_tensor *tensor, bool trained)
+{
+    ph__named named = {ph__strdup(name), tensor};
+    if (!named.name ||
+        !(trained ? ph__vec_push(&module->parameters, named) : ph__vec_push(&module->buffers, named))) {
+        ph__free(named.name);
+        return false;
+    }
+    ph_tensor_retain(named.tensor);
+    return true;
+}
+
+static bool copy_child(ph_module *module, const char *name, ph_module *child)
+{
+    ph__named_module named = {ph__strdup(name), child};
+    if (!named.name || !ph__vec_push(&module->children, named)) {
+        ph__free(named.name);
+        return false;
+    }
+    ph_module_retain(named.module);
+    return true;
 }
 
 static bool copy_desc(ph_module *module, const ph_module_desc *desc)
@@ -115,24 +139,12 @@ static bool copy_desc(ph_module *module, const ph_module_desc *desc)
     for (size_t i = 0; i < desc->parameter_count + desc->buffer_count; i++) {
         bool trained = i < desc->parameter_count;
         const ph_parameter *from = trained ? &desc->parameters[i] : &desc->buffers[i - desc->parameter_count];
-        if (!from->tensor || !*from->tensor)
-            continue;
-        ph__named named = {ph__strdup(from->name), *from->tensor};
-        if (!named.name ||
-            !(trained ? ph__vec_push(&module->parameters, named) : ph__vec_push(&module->buffers, named))) {
-            ph__free(named.name);
+        if (from->tensor && *from->tensor && !copy_tensor(module, from->name, *from->tensor, trained))
             return false;
-        }
-        ph_tensor_retain(named.tensor);
     }
-    for (size_t i = 0; i < desc->child_count; i++) {
-        ph__named_module named = {ph__strdup(desc->children[i].name), desc->children[i].module};
-        if (!named.name || !ph__vec_push(&module->children, named)) {
-            ph__free(named.name);
+    for (size_t i = 0; i < desc->child_count; i++)
+        if (!copy_child(module, desc->children[i].name, desc->children[i].module))
             return false;
-        }
-        ph_module_retain(named.module);
-    }
     return true;
 }
 
@@ -161,6 +173,42 @@ ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_d
     module->forward = desc->forward;
     module->self = desc->self;
     module->destroy = desc->destroy;
+    *out = module;
+    return PH_OK;
+}
+
+static bool copy_module(ph_module *module, const ph_module *from)
+{
+    bool ok = (module->name = ph__strdup(from->name)) != NULL;
+    for (size_t i = 0; ok && i < from->parameters.count; i++)
+        ok = copy_tensor(module, from->parameters.at[i].name, from->parameters.at[i].tensor, true);
+    for (size_t i = 0; ok && i < from->buffers.count; i++)
+        ok = copy_tensor(module, from->buffers.at[i].name, from->buffers.at[i].tensor, false);
+    for (size_t i = 0; ok && i < from->children.count; i++)
+        ok = copy_child(module, from->children.at[i].name, from->children.at[i].module);
+    return ok;
+}
+
+ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn forward, void *self,
+                          void (*destroy)(void *self), const char *call)
+{
+    ph_module *module = ph__calloc(1, sizeof *module);
+    *out = NULL;
+    if (!module)
+        return ph__fail_host_memory(call, "a module");
+    atomic_init(&module->references, 1);
+    module->device = ph_device_retain(original->device);
+    module->in_count = original->in_count;
+    module->out_count = original->out_count;
+    module->training = original->training;
+    if (!copy_module(module, original)) {
+        drop(module);
+        return ph__fail_host_memory(call, "the names of a module");
+    }
+    module->original = ph_module_retain(original);
+    module->forward = forward;
+    module->self = self;
+    module->destroy = destroy;
     *out = module;
     return PH_OK;
 }
@@ -286,6 +334,8 @@ void ph_module_train(ph_module *module, bool training)
     if (!module)
         return;
     module->training = training;
+    if (module->original)
+        ph_module_train(module->original, training);
     for (size_t i = 0; i < module->children.count; i++)
         ph_module_train(module->children.at[i].module, training);
 }

@@ -29,6 +29,7 @@ struct ph_module {
     PH__VEC(ph__named) buffers;
     PH__VEC(ph__named_module) children;
     bool training;
+    ph_module *original;   /* retained: its training mode follows; NULL: none */
     ph_module_hook *hooks; /* in order of adding */
     unsigned hooks_running;
 };

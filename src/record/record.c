@@ -151,7 +151,7 @@ static ph_status lay_out(builder *b, const ph_kernel *kernel, size_t args_size)
     while (ph__words_next(&words, &slot)) {
         if (!ph__vec_push(&l->slots, slot))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
-        if (!ph__word_has_lasting_name(&slot))
+        if (!ph__word_lasting_name(&slot))
             l->names += ph__word_name(NULL, 0, &slot) + 1;
     }
     l->known = true;
@@ -217,8 +217,9 @@ static const char *keep_name(builder *b, const char *name)
 
 static const char *name_word(builder *b, const ph__word_slot *slot)
 {
-    if (ph__word_has_lasting_name(slot))
-        return slot->param;
+    const char *lasting = ph__word_lasting_name(slot);
+    if (lasting)
+        return lasting;
     char *name = b->names;
     b->names += ph__word_name(name, SIZE_MAX, slot) + 1;
     return name;

@@ -82,11 +82,9 @@ typedef struct ph__words {
 bool ph__words_next(ph__words *words, ph__word_slot *out);
 /* As snprintf, for which it is on the path of captures: the slot's name, "x", "x+8" or "+16". */
 size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot);
-/* The slot's name is the parameter's, which lives as long as the kernel. */
-static inline bool ph__word_has_lasting_name(const ph__word_slot *slot)
-{
-    return slot->param && slot->piece == 0;
-}
+/* A name that needs no copy: the parameter's, which lives as long as the kernel, or that of an offset that kernels can have; NULL: there
+ * is none. */
+const char *ph__word_lasting_name(const ph__word_slot *slot);
 /* Classifies into a word of zeros; out->name is left NULL. */
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record/words.c: which words of a node's parameters are addresses, and of what. */
 #include "record/record.h"
+#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -74,10 +75,33 @@ static size_t append_number(char *out, size_t size, size_t used, size_t number)
     return append(out, size, used, digits + at, sizeof digits - at);
 }
 
+/* Kernels of other libraries have some hundred words each: their names are written once. */
+enum {
+    OFFSETS = 4096 / WORD
+};
+static char offset_names[OFFSETS][sizeof "+4088"];
+
+static void name_offsets(void)
+{
+    for (size_t i = 0; i < OFFSETS; i++)
+        offset_names[i][append_number(offset_names[i], sizeof offset_names[i], 0, i * WORD)] = '\0';
+}
+
+const char *ph__word_lasting_name(const ph__word_slot *slot)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (slot->param)
+        return slot->piece == 0 ? slot->param : NULL;
+    if (slot->offset % WORD != 0 || slot->offset / WORD >= OFFSETS)
+        return NULL;
+    (void)pthread_once(&once, name_offsets);
+    return offset_names[slot->offset / WORD];
+}
+
 size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot)
 {
     size_t used = slot->param ? append(out, size, 0, slot->param, strlen(slot->param)) : 0;
-    if (!ph__word_has_lasting_name(slot))
+    if (!slot->param || slot->piece != 0)
         used = append_number(out, size, used, slot->param ? slot->piece : slot->offset);
     if (size > 0)
         out[used < size ? used : size - 1] = '\0';

@@ -5,8 +5,6 @@
 #include "base/status.h"
 #include "tensor/generator.h"
 #include "tensor/products.h"
-#include <stdlib.h>
-#include <string.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__backend *registry;
@@ -26,9 +24,8 @@ static ph_status make(ph__backend **out, ph_device *device, const char *call)
     }
     atomic_init(&backend->references, 1);
     ph_device_retain(device);
-    backend->cuda = strcmp(backend->info.driver, "cuda") == 0;
-    const char *colon = strchr(backend->info.name, ':');
-    backend->ordinal = backend->cuda && colon ? atoi(colon + 1) : 0;
+    backend->cuda = backend->info.kind == PH_DEVICE_CUDA;
+    backend->ordinal = (int32_t)backend->info.ordinal;
     pthread_mutex_init(&backend->lock, NULL);
     *out = backend;
     return PH_OK;

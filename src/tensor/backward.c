@@ -2,6 +2,8 @@
 /* tensor/backward.c: the backward pass: from outputs to leaves, newest node first, freeing what it has used as it goes. */
 #include "base/status.h"
 #include "tensor/pass.h"
+#include "tensor/written.h"
+#include <stdio.h>
 
 /* ---- nodes ---- */
 static bool fail_released(const ph__node *node)
@@ -13,12 +15,22 @@ static bool fail_released(const ph__node *node)
     return false;
 }
 
+static bool fail_overwritten(const ph__node *node, const ph_tensor *x)
+{
+    char call[96];
+    (void)snprintf(call, sizeof call, "backward of %s", node->name);
+    ph_tape_check(node->tape, ph__fail_overwritten(x, call, "a value that it saved"));
+    return false;
+}
+
 static bool check_versions(const ph__node *node)
 {
     for (size_t i = 0; i < node->saved_count; i++) {
         const ph_tensor *x = node->saved[i];
         uint64_t now = ph_tensor_version(x);
         char text[PH__DESCRIBE];
+        if (x && ph__tensor_is_overwritten(x))
+            return fail_overwritten(node, x);
         if (!x || now == node->versions[i])
             continue;
         ph_tape_fail(node->tape, PH_ERROR_STATE,
@@ -97,6 +109,7 @@ static bool run_node(ph__pass *pass, ph__node *node)
     for (size_t i = 0; i < node->in_count; i++) {
         pass->in_grads[i] = NULL;
         pass->needed[i] = ph__pass_needs(pass, &node->edges[i]);
+        pass->leaves[i] = pass->needed[i] ? node->edges[i].leaf : NULL;
     }
     ph__grad_call call = {.tape = tape,
                           .state = node->state,
@@ -105,7 +118,9 @@ static bool run_node(ph__pass *pass, ph__node *node)
                           .out_count = node->out_count,
                           .in_count = node->in_count,
                           .needed = pass->needed,
-                          .in_grads = pass->in_grads};
+                          .in_grads = pass->in_grads,
+                          .accumulates = !pass->inputs,
+                          .leaves = pass->leaves};
     node->def->backward(&call);
     if (ph__tape_failed(tape))
         return false;
@@ -255,7 +270,10 @@ static bool check_output(const ph__pass *pass, size_t i)
     if (x->storage->backend != pass->tape->backend)
         return fail_output(pass, i, PH_ERROR_WRONG_DEVICE, "is of another device than the tape");
     if (grad) {
-        ph_tape_check(pass->tape, ph__tensor_check_grad(x, grad, pass->call));
+        ph_status status = ph__tensor_check_grad(x, grad, pass->call);
+        if (status == PH_OK && ph__tensor_is_overwritten(grad))
+            status = ph__fail_overwritten(grad, pass->call, "a gradient that it begins with");
+        ph_tape_check(pass->tape, status);
         return !ph__tape_failed(pass->tape);
     }
     if (x->count > 1)

@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "tensor/generator.h"
 #include "tensor/tape.h"
+#include "tensor/written.h"
+#include <stdio.h>
 #include <string.h>
 
 static const char name[] = "checkpoint";
@@ -57,6 +59,7 @@ static bool keep_inputs(ph_tape *tape, ph__region *region, ph_tensor *const *in)
             return false;
         }
         tape->saved++;
+        ph__tensor_mark_like(region->in[i], x);
         region->in[i]->requires_grad = ph__needs_grad(x);
         region->versions[i] = ph_tensor_version(x);
     }
@@ -68,7 +71,12 @@ static bool check_versions(ph_tape *tape, const ph__region *region)
 {
     for (size_t i = 0; i < region->in_count; i++) {
         uint64_t now = ph_tensor_version(region->in[i]);
-        char text[PH__DESCRIBE];
+        char text[PH__DESCRIBE], which[64];
+        if (region->in[i] && ph__tensor_is_overwritten(region->in[i])) {
+            (void)snprintf(which, sizeof which, "input %zu of its second run", i);
+            ph_tape_check(tape, ph__fail_overwritten(region->in[i], name, which));
+            return false;
+        }
         if (!region->in[i] || now == region->versions[i])
             continue;
         ph_tape_fail(tape, PH_ERROR_STATE,

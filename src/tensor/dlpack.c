@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "tensor/dlpack_abi.h"
 #include "tensor/tape.h"
+#include "tensor/written.h"
 
 static const struct {
     ph_dtype dtype;
@@ -88,6 +89,8 @@ static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consum
     if (x->storage->backend != tape->backend)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %s is of another device than the tape", call,
                        ph__describe(text, x));
+    if (ph__tensor_is_overwritten(x))
+        return ph__fail_overwritten(x, call, "the tensor");
     if (ph__needs_grad(x))
         return ph_fail(
             PH_ERROR_STATE,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/gradients.c: gradients where they meet: sums on the way, and what becomes of them in leaves. */
+#include "base/status.h"
 #include "tensor/pass.h"
+#include "tensor/written.h"
 
 /* ---- sums ---- */
 /* Nobody else sees its memory, so that it may be changed, or given away. */
@@ -9,7 +11,7 @@ static bool is_ours(const ph_tensor *x)
     const ph__storage *storage = x->storage;
     return atomic_load_explicit(&x->references, memory_order_acquire) == 1 &&
            atomic_load_explicit(&storage->references, memory_order_acquire) == 1 && x->contiguous &&
-           !storage->read_only && storage->kind == PH__STORAGE_CACHED;
+           !storage->read_only && storage->kind == PH__STORAGE_CACHED && !x->written;
 }
 
 bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad)
@@ -29,11 +31,35 @@ bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad)
 }
 
 /* ---- leaves ---- */
+/* A gradient in memory that a later replay writes is borrowed as it is: it is never added to. */
+static void borrow(ph_tape *tape, ph__leaf *leaf, ph__slot *slot)
+{
+    if (ph__tensor_is_overwritten(slot->grad)) {
+        ph_tape_check(tape, ph__fail_overwritten(slot->grad, "backward", "the gradient of a leaf"));
+        return;
+    }
+    leaf->grad = slot->grad;
+    slot->grad = NULL;
+}
+
+static void add_beside(ph_tape *tape, ph__leaf *leaf, ph_tensor *grad)
+{
+    ph_tensor *borrowed = leaf->grad, *sum = ph_tensor_retain(ph_add(tape, borrowed, grad));
+    if (!sum)
+        return;
+    leaf->grad = sum;
+    ph_tensor_release(borrowed);
+}
+
 static void accumulate(ph_tape *tape, ph__slot *slot)
 {
     ph__leaf *leaf = slot->leaf->leaf;
-    if (leaf->grad) {
+    if (leaf->grad && leaf->grad->written) {
+        add_beside(tape, leaf, slot->grad);
+    } else if (leaf->grad) {
         ph_tensor_add(tape, leaf->grad, slot->grad, 1.0);
+    } else if (slot->grad->written) {
+        borrow(tape, leaf, slot);
     } else if (is_ours(slot->grad)) {
         leaf->grad = slot->grad;
         slot->grad = NULL;

@@ -28,6 +28,7 @@ extern const char *(*ph__kernel_stand_in)(const ph__kernel_def *def);
 /* Texts of cuda/, embedded: ph__text_<name>, NUL-terminated. */
 #define PH__TEXTS(X)                                                                                                                       \
     X(prelude)                                                                                                                             \
+    X(bundle)                                                                                                                              \
     X(factory)                                                                                                                             \
     X(elementwise)                                                                                                                         \
     X(reduce)                                                                                                                              \

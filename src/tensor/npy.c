@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/file.h"
+#include "tensor/written.h"
 #include <inttypes.h>
 #include <phonograph/tensor_file.h>
 #include <string.h>
@@ -351,6 +352,8 @@ ph_status ph_npy_write(ph_tape *tape, ph_tensor *x, const char *path)
     if (x->storage->backend != tape->backend)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %s is of another device than the tape", call,
                        ph__describe(text, x));
+    if (ph__tensor_is_overwritten(x))
+        return ph__fail_overwritten(x, call, "the tensor");
     const char *code = code_of(x->dtype);
     if (!code)
         return ph_fail(PH_ERROR_UNSUPPORTED, "%s: .npy has no dtype for %s; ph_cast it first", call,

@@ -5,6 +5,8 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "tensor/tape.h"
+#include "tensor/written.h"
+#include <stdio.h>
 #include <string.h>
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -87,6 +89,14 @@ static COLD bool fail_operand(ph__op *op, size_t i)
     return false;
 }
 
+static COLD bool fail_overwritten(const ph__op *op, size_t i)
+{
+    char which[32];
+    (void)snprintf(which, sizeof which, "operand %zu", i);
+    ph_tape_check(op->tape, ph__fail_overwritten(op->in[i], op->name, which));
+    return false;
+}
+
 static COLD bool begin_slow(const char *name, const ph_tape *tape)
 {
     if (!tape)
@@ -110,6 +120,8 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
         ph__storage *storage = x->storage;
         if (UNLIKELY(storage->backend != tape->backend))
             return fail_operand(op, i);
+        if (ph__tensor_is_overwritten(x))
+            return fail_overwritten(op, i);
         if (storage->key != tape->key && UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
             return fail_call(op);
         if (tape->grad_enabled && ph__needs_grad(x)) {
@@ -143,7 +155,8 @@ ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape)
     int64_t count = ph_shape_count(shape);
     if (UNLIKELY(count < 0 || !ph__mul((size_t)count, ph_dtype_size(dtype), &bytes) || bytes > PTRDIFF_MAX))
         return ph__op_fail(op, PH_ERROR_SIZE, "the result would have more elements than memory can");
-    if (UNLIKELY(ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key) != PH_OK)) {
+    if (UNLIKELY(ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key) !=
+                 PH_OK)) {
         fail_call(op);
         return NULL;
     }
@@ -156,8 +169,11 @@ ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const
     if (UNLIKELY(ph__tape_failed(op->tape)))
         return NULL;
     uintptr_t from = base->count == 0 ? 0 : (uintptr_t)base->data - (uintptr_t)base->storage->data;
-    return own_around(op, base->storage, base->dtype, shape, strides,
-                      base->count == 0 ? 0 : from + (size_t)offset * ph_dtype_size(base->dtype));
+    ph_tensor *x = own_around(op, base->storage, base->dtype, shape, strides,
+                              base->count == 0 ? 0 : from + (size_t)offset * ph_dtype_size(base->dtype));
+    if (x)
+        ph__tensor_mark_like(x, base);
+    return x;
 }
 
 ph_tensor *ph__op_scratch(ph__op *op, size_t bytes)

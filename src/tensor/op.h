@@ -64,6 +64,10 @@ typedef struct ph__grad_call {
     size_t out_count, in_count;
     const bool *needed;
     ph_tensor **in_grads;
+    bool accumulates; /* ph_backward: gradients go into the grads of leaves; false: ph_grad gives them away */
+    /* For each operand the leaf that its gradient goes to; NULL: none, or nobody needs it. Where accumulates is set, backward may add to the leaf's grad
+     * itself and leave in_grads[i] NULL, if the leaf has no hooks (ph__leaf_has_hooks). */
+    ph_tensor *const *leaves;
 } ph__grad_call;
 typedef struct ph__grad_def {
     const char *name;

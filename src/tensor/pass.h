@@ -30,6 +30,7 @@ typedef struct ph__pass {
     ph__map by_leaf;      /* index in slots, + 1 */
     size_t widest;        /* operands of a node that it reaches */
     ph_tensor **in_grads; /* scratch of widest elements */
+    ph_tensor **leaves;
     bool *needed;
 } ph__pass;
 

@@ -243,12 +243,14 @@ static int make_descriptor(plan *p)
 
 /* A workspace that stayed would be a race between graphs that replay at once, or keep a graph's pool alive. So only what needs next to none is
  * taken (counters, some 100 bytes), and that is a temporary of the operator. cuBLASLt leaves its best algorithms out when it is told
- * of no workspace at all, or of little (measured on an H200: TF32 products took twice as long): it is told of more than will be used. */
+ * of no workspace at all, or of little (measured on an H200: TF32 products took twice as long): it is told of more than will be used. Not so where
+ * the product is small: those that it then gives clear their counters first, which is a node of its own, and cost a graph of such products a third. */
 enum {
     CHOICES = 16,
     WORKSPACE = 4096
 };
 static const uint64_t pretended_workspace = 4u << 20;
+static const double small_product = 1 << 25; /* multiplications: some microseconds */
 
 static int set_preference(void *preference, const kind *k, uint64_t workspace)
 {
@@ -285,9 +287,11 @@ static int choose_algorithm(ph__cublas *cublas, plan *p)
     int result = lt.functions.MatmulPreferenceCreate(&preference);
     if (result)
         return result;
-    result = ask(cublas, p, preference, pretended_workspace);
+    const kind *k = &p->kind;
+    bool small = (double)k->m * (double)k->n * (double)k->k * (double)k->batch <= small_product;
+    result = ask(cublas, p, preference, small ? 0 : pretended_workspace);
     if (!result && !p->possible)
-        result = ask(cublas, p, preference, 0);
+        result = ask(cublas, p, preference, small ? pretended_workspace : 0);
     (void)lt.functions.MatmulPreferenceDestroy(preference);
     return result;
 }

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the BLAS ---- as this file uses it; the names' numbers are CBLAS's. */
 enum {
@@ -29,29 +30,76 @@ static struct {
     dgemm_fn *dgemm;
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* OpenBLAS reads its environment when it is loaded. It would start threads of its own, where ours are; and Debian 12's takes processors that it
- * does not know for very old ones. What the user has set stays; a library that the program has loaded before stays as it is. */
+/* OpenBLAS reads the environment when it is loaded, and has no calls for all that it reads there. It would start threads of its own, where ours
+ * are; and Debian 12's takes processors that it does not know for very old ones. What the user has set stays; a library that the program has
+ * loaded before stays as it is.
+ *
+ * While it is loaded the program has another array of variables: its own ones, and ours. setenv would not do: it moves the array, which getenv on
+ * another thread may be reading. This one is never given back, and the program's own stays where it is. */
+enum {
+    MOST_VARIABLES = 4096 /* where there are more, the library is loaded as it comes */
+};
+static char *variables[MOST_VARIABLES + 3];
+static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+#if defined(__x86_64__)
+static char core_skylake[] = "OPENBLAS_CORETYPE=SkylakeX", core_haswell[] = "OPENBLAS_CORETYPE=Haswell";
+#endif
+
+static char *core_type(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
+        return core_skylake;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return core_haswell;
+#endif
+    return NULL;
+}
+
+/* Gives the program's own array. */
+static char **add_variables(void)
+{
+    char **own = environ, *core = core_type();
+    size_t count = 0;
+    for (; own && own[count] && count < MOST_VARIABLES; count++)
+        variables[count] = own[count];
+    if (own && own[count])
+        return own;
+    if (!getenv("OPENBLAS_NUM_THREADS"))
+        variables[count++] = one_thread;
+    if (core && !getenv("OPENBLAS_CORETYPE"))
+        variables[count++] = core;
+    __atomic_store_n(&environ, variables, __ATOMIC_RELEASE);
+    return own;
+}
+
+static void remove_variable(const char *name, const char *setting)
+{
+    const char *value = getenv(name);
+    if (value && setting && value == strchr(setting, '=') + 1)
+        (void)unsetenv(name);
+}
+
+/* Where somebody else has set a variable meanwhile, the array is a copy of ours by now. */
+static void drop_variables(char **own)
+{
+    if (environ == variables) {
+        __atomic_store_n(&environ, own, __ATOMIC_RELEASE);
+    } else if (environ != own) {
+        remove_variable("OPENBLAS_NUM_THREADS", one_thread);
+        remove_variable("OPENBLAS_CORETYPE", core_type());
+    }
+}
+
 static void *open_blas(const char *path)
 {
-    bool loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != NULL;
-    bool threads = !loaded && !getenv("OPENBLAS_NUM_THREADS"), core = false;
-    if (threads)
-        (void)setenv("OPENBLAS_NUM_THREADS", "1", 0);
-#if defined(__x86_64__)
-    const char *type = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                               __builtin_cpu_supports("avx512dq")
-                           ? "SkylakeX"
-                       : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "Haswell"
-                                                                                         : NULL;
-    core = !loaded && type && !getenv("OPENBLAS_CORETYPE");
-    if (core)
-        (void)setenv("OPENBLAS_CORETYPE", type, 0);
-#endif
+    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (loaded)
+        return loaded;
+    char **own = add_variables();
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (threads)
-        (void)unsetenv("OPENBLAS_NUM_THREADS");
-    if (core)
-        (void)unsetenv("OPENBLAS_CORETYPE");
+    drop_variables(own);
     return library;
 }
 

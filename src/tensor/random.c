@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/random.c: tensors of random numbers, new ones and in place. */
+#include "tensor/elementwise.h"
 #include "tensor/random_kernels.h"
 
 /* ---- launches ---- y: contiguous. Nothing is drawn for empty ones. */
@@ -263,29 +264,24 @@ ph_tensor *ph_randint(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t low
 /* ---- in place ---- numbers are drawn for dst's elements in the order of its indices, whatever its strides are. */
 static bool begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor **dst)
 {
-    return ph__op_begin(op, tape, name, dst, 1, 1);
+    return ph__change_begin(op, tape, name, dst, 1);
 }
 
 static void change(ph__op *op, ph_tensor *dst, bool (*launch)(ph__op *op, ph_tensor *y, const void *user),
                    const void *user)
 {
-    if (dst->contiguous) {
-        if (ph__op_change(op, dst) && launch(op, dst, user))
-            (void)ph__op_done_n(op, NULL, 0);
+    if (!ph__op_change(op, dst))
         return;
-    }
-    ph_tensor *y = ph__op_output(op, dst->dtype, &dst->shape);
-    if (!y || !launch(op, y, user))
-        return;
-    ph_tensor_copy(op->tape, dst, y);
-    (void)ph__op_done_n(op, NULL, 0);
+    ph_tensor *y = dst->contiguous ? dst : ph__op_output(op, dst->dtype, &dst->shape);
+    if (y && launch(op, y, user) && (y == dst || ph__map_copy(op, dst, y)))
+        (void)ph__op_done_n(op, NULL, 0);
 }
 
 void ph_tensor_uniform(ph_tape *tape, ph_tensor *dst, double low, double high)
 {
     ph__op op;
     numbers n;
-    if (begin(&op, tape, "uniform", &dst) && set_range(&n, &op, dst->dtype, low, high))
+    if (begin(&op, tape, "tensor_uniform", &dst) && set_range(&n, &op, dst->dtype, low, high))
         change(&op, dst, fill, &n);
 }
 
@@ -293,7 +289,7 @@ void ph_tensor_normal(ph_tape *tape, ph_tensor *dst, double mean, double deviati
 {
     ph__op op;
     numbers n;
-    if (begin(&op, tape, "normal", &dst) && set_normal(&n, &op, dst->dtype, mean, deviation))
+    if (begin(&op, tape, "tensor_normal", &dst) && set_normal(&n, &op, dst->dtype, mean, deviation))
         change(&op, dst, fill, &n);
 }
 
@@ -301,7 +297,7 @@ void ph_tensor_exponential(ph_tape *tape, ph_tensor *dst, double rate)
 {
     ph__op op;
     numbers n;
-    if (begin(&op, tape, "exponential", &dst) && set_exponential(&n, &op, dst->dtype, rate))
+    if (begin(&op, tape, "tensor_exponential", &dst) && set_exponential(&n, &op, dst->dtype, rate))
         change(&op, dst, fill, &n);
 }
 
@@ -309,7 +305,7 @@ void ph_tensor_log_normal(ph_tape *tape, ph_tensor *dst, double mean, double dev
 {
     ph__op op;
     numbers n;
-    if (!begin(&op, tape, "log_normal", &dst) || !set_normal(&n, &op, dst->dtype, mean, deviation))
+    if (!begin(&op, tape, "tensor_log_normal", &dst) || !set_normal(&n, &op, dst->dtype, mean, deviation))
         return;
     n.distribution = PH__LOG_NORMAL;
     change(&op, dst, fill, &n);
@@ -319,7 +315,7 @@ void ph_tensor_cauchy(ph_tape *tape, ph_tensor *dst, double median, double scale
 {
     ph__op op;
     const numbers n = {PH__CAUCHY, median, scale};
-    if (begin(&op, tape, "cauchy", &dst) && check_float(&op, dst->dtype) &&
+    if (begin(&op, tape, "tensor_cauchy", &dst) && check_float(&op, dst->dtype) &&
         check(&op, scale > 0, "the scale", scale, "above 0"))
         change(&op, dst, fill, &n);
 }
@@ -327,7 +323,7 @@ void ph_tensor_cauchy(ph_tape *tape, ph_tensor *dst, double median, double scale
 void ph_tensor_geometric(ph_tape *tape, ph_tensor *dst, double p)
 {
     ph__op op;
-    if (!begin(&op, tape, "geometric", &dst) || !check_float(&op, dst->dtype) ||
+    if (!begin(&op, tape, "tensor_geometric", &dst) || !check_float(&op, dst->dtype) ||
         !check(&op, p > 0 && p <= 1, "the probability", p, "above 0, and at most 1"))
         return;
     const numbers n = {PH__GEOMETRIC, p < 1 ? -1 / log1p(-p) : 0, 0};
@@ -337,6 +333,6 @@ void ph_tensor_geometric(ph_tape *tape, ph_tensor *dst, double p)
 void ph_tensor_bernoulli(ph_tape *tape, ph_tensor *dst, double p)
 {
     ph__op op;
-    if (begin(&op, tape, "bernoulli", &dst) && check_probability(&op, p))
+    if (begin(&op, tape, "tensor_bernoulli", &dst) && check_probability(&op, p))
         change(&op, dst, events, &p);
 }

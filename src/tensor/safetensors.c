@@ -5,7 +5,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "tensor/json_read.h"
+#include "tensor/written.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +156,8 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
     if (dst->storage->backend != tape->backend)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %s is of another device than the tape", call,
                        ph__describe(have, dst));
+    if (ph__tensor_is_overwritten(dst))
+        return ph__fail_overwritten(dst, call, "the tensor");
     if (dst->dtype != entry->dtype || !ph_shape_equal(&dst->shape, &entry->shape)) {
         ph_tensor like = {.dtype = entry->dtype, .shape = entry->shape};
         return ph_fail(PH_ERROR_MISMATCH, "%s: %s: the tensor '%s' is %s, and is to be read into %s", call,
@@ -195,6 +199,11 @@ static ph_status check(const ph_tape *tape, const ph_named_tensor *tensors, size
         if (t->tensor->storage->backend != tape->backend)
             return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: '%s' is of another device than the tape", call,
                            t->name);
+        if (ph__tensor_is_overwritten(t->tensor)) {
+            char quoted[96];
+            (void)snprintf(quoted, sizeof quoted, "'%s'", t->name);
+            return ph__fail_overwritten(t->tensor, call, quoted);
+        }
     }
     return PH_OK;
 }

@@ -8,6 +8,10 @@
 /* 0 is the device's default stream. */
 static atomic_uint_fast64_t last_key;
 
+#define FROM_INSIDE                                                                                          \
+    "called from inside a hook, a module's forward, a custom operator or a checkpointed function of this "   \
+    "tape; "
+
 ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options *options)
 {
     static const char call[] = "ph_tape_create";
@@ -61,6 +65,11 @@ void ph_tape_destroy(ph_tape *tape)
 {
     if (!tape)
         return;
+    if (tape->callbacks > 0) {
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "ph_tape_destroy: " FROM_INSIDE "destroy it when they are done; it stays");
+        return;
+    }
     release_all(tape);
     ph_generator_release(tape->generator);
     ph_generator_release(tape->default_one);
@@ -92,11 +101,7 @@ ph_status ph_tape_clear(ph_tape *tape)
     if (!tape)
         return ph__fail_null(call, "tape");
     if (tape->callbacks > 0)
-        return ph_fail(
-            PH_ERROR_STATE,
-            "%s: called from inside a hook, a module's forward, a custom operator or a checkpointed function "
-            "of this tape; clear it when they are done",
-            call);
+        return ph_fail(PH_ERROR_STATE, "%s: " FROM_INSIDE "clear it when they are done", call);
     release_all(tape);
     if (!ph__tape_failed(tape))
         return PH_OK;

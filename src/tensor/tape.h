@@ -118,6 +118,11 @@ static inline bool ph__needs_grad(const ph_tensor *x)
 
 /* ---- tensor.c ---- x's own leaf, made at first need; NULL: no host memory. One that requires a gradient has it already. */
 ph__leaf *ph__tensor_leaf(ph_tensor *x);
+/* Whether functions of the user's are to see its gradient before it is used. */
+static inline bool ph__leaf_has_hooks(const ph_tensor *leaf)
+{
+    return leaf->leaf && leaf->leaf->hooks;
+}
 
 /* ---- hooks.c ---- */
 struct ph_tensor_hook {

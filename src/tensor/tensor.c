@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/tape.h"
+#include "tensor/written.h"
 #include <string.h>
 
 static bool is_contiguous(const ph_tensor *x)
@@ -194,6 +195,8 @@ static ph__storage *dissolve(ph_tensor *x)
         leaf_release(x->leaf);
     if (x->node)
         ph__node_release(x->node);
+    if (x->written)
+        ph__written_release(x->written);
     if (!x->in_block)
         ph__free(x);
     return storage;

@@ -7,6 +7,7 @@
 
 typedef struct ph__node ph__node; /* tape.h */
 typedef struct ph__leaf ph__leaf; /* tape.h */
+typedef struct ph__written ph__written; /* written.h */
 
 typedef enum ph__storage_kind {
     PH__STORAGE_CACHED = 0, /* of the device's caching allocator */
@@ -44,10 +45,12 @@ struct ph_tensor {
     bool in_block;      /* in one host allocation with its storage, which frees it */
     char *data;         /* of its first element */
     ph__storage *storage; /* retained */
+    ph__written *written; /* tells whether the memory has been overwritten since it was marked, retained; NULL: nobody does that */
     ph__node *node;       /* that made it, retained; NULL for leaves. Dead once its tape was cleared: then this is a leaf too */
     uint32_t output;      /* which of the node's */
     ph__leaf *leaf;       /* gradient and hooks; NULL until there is one */
     ph_tape *tape;        /* that owns a reference; NULL: none */
+    uint64_t sequence, call; /* that it was marked with */
 };
 
 /* ---- storage.c ---- uninitialised memory for a tape's tensors (stream, key), or stream NULL: the device's default stream, key 0. */

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "tensor/half.h"
 #include "tensor/tape.h"
+#include "tensor/written.h"
 #include <string.h>
 
 enum {
@@ -226,6 +227,10 @@ static ph_tensor *from_elsewhere(ph_tape *tape, ph_tensor *x)
     ph__op op;
     if (!ph__op_begin(&op, tape, "to_device", NULL, 0, 0))
         return NULL;
+    if (ph__tensor_is_overwritten(x)) {
+        ph_tape_check(tape, ph__fail_overwritten(x, op.name, "operand 0"));
+        return NULL;
+    }
     if (tape->grad_enabled && ph__needs_grad(x))
         return ph__op_fail(
             &op, PH_ERROR_STATE,

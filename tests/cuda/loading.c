@@ -141,6 +141,8 @@ static void properties(void **state)
     assert_ok(ph_device_get_info(&info, devices[1]));
     assert_string_equal(info.name, "cuda:1");
     assert_string_equal(info.driver, "cuda");
+    assert_int_equal(info.kind, PH_DEVICE_CUDA);
+    assert_int_equal(info.ordinal, 1);
     assert_non_null(strstr(info.description, "Fake GPU, compute capability 9.0"));
     assert_int_equal(info.memory_total, 1u << 30);
     assert_int_equal(info.threads, 0);

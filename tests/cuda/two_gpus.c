@@ -25,6 +25,7 @@ static void open_sides(void)
         t_open(&s->world, names[i]);
         assert_ok(ph_device_get_info(&info, s->world.device));
         assert_string_equal(info.name, i ? "cuda:1" : "cuda");
+        assert_int_equal(info.ordinal, i);
         assert_ok(ph_event_create(&s->event, s->world.device, NULL));
         assert_ok(ph_graph_create(&s->graph, NULL));
         assert_ok(ph_graph_create(&s->other, NULL));

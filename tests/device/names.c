@@ -81,6 +81,8 @@ static void what_a_device_says(void **state)
     assert_ok(ph_device_open(&device, "host:threads=2,memory=64m", NULL));
     assert_ok(ph_device_get_info(&info, device));
     assert_string_equal(info.driver, "host");
+    assert_int_equal(info.kind, PH_DEVICE_HOST);
+    assert_int_equal(info.ordinal, 0);
     assert_true(strlen(info.description) > 3);
     assert_int_equal(info.memory_total, 64u << 20);
     assert_int_equal(info.memory_free, info.memory_total);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/cuda_exec.c: executables of the software libcuda. */
 #include "cuda_inside.h"
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static const ph__driver *const host = &ph__driver_host;
 
@@ -76,6 +78,19 @@ void fake_exec_end(ph__cu_exec exec)
     ph__free(exec);
 }
 
+/* As NVIDIA's driver may (580 was seen to, of a launch behind a host function): until no launch of it is in flight. */
+static void wait_for_launches(ph__cu_exec exec)
+{
+    ph__host_exec *one = (ph__host_exec *)exec->exec;
+    for (bool busy = true; busy;) {
+        pthread_mutex_lock(&one->lock);
+        busy = one->in_flight != 0;
+        pthread_mutex_unlock(&one->lock);
+        if (busy)
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+}
+
 FAKE(GraphExecDestroy, (ph__cu_exec exec), (exec))
 {
     if (!fake_find(FAKE_EXEC, exec))
@@ -84,6 +99,7 @@ FAKE(GraphExecDestroy, (ph__cu_exec exec), (exec))
     if (result)
         return result;
     (void)fake_remove(FAKE_EXEC, exec);
+    wait_for_launches(exec);
     fake_exec_end(exec);
     return 0;
 }

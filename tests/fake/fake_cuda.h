@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fake/fake_cuda.h: what tests may ask of the software libcuda.so.1 of this folder, and tell it.
  *
- * It behaves as NVIDIA's does, on the host device: two GPUs, no driver, no GPU. The environment says, before
- * it is loaded, what it plays:
+ * It behaves as NVIDIA's does, on the host device: two GPUs, no driver, no GPU. Where NVIDIA's may wait it does: for the launches in
+ * flight of an executable that goes. The environment says, before it is loaded, what it plays:
  *
  *   FAKE_CUDA_VERSION=13000    what cuDriverGetVersion says; newer functions are not found
  *   FAKE_CUDA_DEVICES=2        0: cuInit answers 100

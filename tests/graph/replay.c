@@ -131,7 +131,7 @@ static void test_on_a_destroyed_stream(void **state)
 static void test_destroy_in_flight(void **state)
 {
     (void)state;
-    t_gate gate = {0};
+    t_gate gate = {.behind = true};
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     assert_ok(t_gate_wait_guarded(&gate, world.stream));
     for (int i = 0; i < 3; i++)

@@ -128,6 +128,27 @@ static ph_status update_from(ph_graph *from)
     return status;
 }
 
+static ph_status prove(ph_graph *graph)
+{
+    ph_graph *shifted = graph_in(PH_GRAPH_READY, false);
+    ph_status status = ph_graph_slot_prove(NULL, graph, shifted, NULL, 0);
+    ph_graph_destroy(shifted);
+    return status;
+}
+
+static ph_status prove_shifted(ph_graph *shifted)
+{
+    ph_graph *graph;
+    ph_stream *stream;
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, stream, NULL, body, NULL));
+    ph_status status = ph_graph_slot_prove(NULL, graph, shifted, NULL, 0);
+    ph_graph_destroy(graph);
+    ph_stream_destroy(stream);
+    return status;
+}
+
 static ph_status dump(ph_graph *graph)
 {
     char path[64];
@@ -148,6 +169,9 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     const ph_record *record;
     ph_graph_memory memory;
     bool enabled;
+    const ph_slot_place memset_place = {1, 0}, kernel_place = {0, 0};
+    ph_slot_place place;
+    ph_slot_info slot;
     switch (which) {
     case PH__CALL_GET_STATE:
         (void)ph_graph_get_state(graph);
@@ -173,6 +197,26 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_instantiate(graph);
     case PH__CALL_REPLAY:
         return ph_graph_replay(graph, world.stream);
+    case PH__CALL_REPLAY_WITH:
+        return ph_graph_replay_with(graph, world.stream, NULL, 0);
+    case PH__CALL_SLOT_FIND:
+        return ph_graph_slot_find(&count, graph, NULL, x, 64 * sizeof *x, NULL);
+    case PH__CALL_SLOT_DECLARE_ADDRESS:
+        return ph_graph_slot_declare_address(&count, graph, NULL, x, 64 * sizeof *x, &memset_place, 1, NULL);
+    case PH__CALL_SLOT_DECLARE_SCALAR:
+        return ph_graph_slot_declare_scalar(&count, graph, NULL, 4, &kernel_place, 1);
+    case PH__CALL_SLOT_PROVE:
+        return prove(graph);
+    case PH__CALL_SLOT_PROVE_SHIFTED:
+        return prove_shifted(graph);
+    case PH__CALL_SLOT_COUNT:
+        return ph_graph_slot_count(graph) == 0 ? PH_OK : PH_ERROR_STATE;
+    case PH__CALL_SLOT_GET:
+        return ph_graph_slot_get(&slot, graph, 0);
+    case PH__CALL_SLOT_PLACE_AT:
+        return ph_graph_slot_place_at(&place, graph, 0, 0);
+    case PH__CALL_WRITES:
+        return ph_graph_writes(&enabled, graph, x, 4);
     case PH__CALL_POOL:
         return ph_graph_pool(&pool, graph);
     case PH__CALL_POOLS:
@@ -231,6 +275,8 @@ static ph_status done(ph__graph_call which)
         return t_on_host() ? PH_ERROR_UNSUPPORTED : PH_OK;
     if (which == PH__CALL_IMPORT_CUDA)
         return PH_ERROR_ARGUMENT; /* no graph was given: looked at after the state */
+    if (which == PH__CALL_SLOT_GET || which == PH__CALL_SLOT_PLACE_AT)
+        return PH_ERROR_NOT_FOUND; /* none was made */
     return which == PH__CALL_CHECK_OUTPUT ? PH_ERROR_NOT_FOUND : PH_OK; /* x is not the pool's */
 }
 
@@ -249,6 +295,7 @@ static ph_graph_state after(ph__graph_call which, ph_graph_state state, bool kee
         return state == PH_GRAPH_CAPTURING ? PH_GRAPH_NEW : state;
     case PH__CALL_INSTANTIATE:
     case PH__CALL_REPLAY:
+    case PH__CALL_REPLAY_WITH:
         return PH_GRAPH_READY;
     default:
         return state;
@@ -278,8 +325,9 @@ static void walk(ph__graph_call which, ph_graph_state state, bool keep)
     bool go =
         answer == PH__ANSWER_GO || (keep && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE));
     /* A second capture on the stream of the first is another matter than the graph's state. */
-    ph_status status = which == PH__CALL_UPDATE && state == PH_GRAPH_CAPTURING
-                           ? ph_graph_update(graph, graph, NULL)
+    ph_status status = which == PH__CALL_UPDATE && state == PH_GRAPH_CAPTURING ? ph_graph_update(graph, graph, NULL)
+                       : which == PH__CALL_SLOT_PROVE && state == PH_GRAPH_CAPTURING
+                           ? ph_graph_slot_prove(NULL, graph, graph, NULL, 0)
                            : call(which, graph);
     if (go)
         assert_int_equal(status, done(which));

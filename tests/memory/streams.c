@@ -384,7 +384,7 @@ static ph_status fill_behind_gate(ph_stream *stream, void *user)
 static void test_replays_then_eager_work(void **state)
 {
     (void)state;
-    static t_gate gate;
+    static t_gate gate = {.behind = true};
     ph_pool *pool;
     ph_graph *graph;
     bool done = true;

@@ -3,8 +3,13 @@
 
 usage: oracle.py FILE.safetensors [cpu|cuda]
 The file holds, for each case NAME: NAME.in0.., NAME.out0.., NAME.weight0.. (what the outputs are summed with) and NAME.grad0.. .
+
+Results must be within a bound of PyTorch's in the same dtype, of 1 + |value|. For f16 and bf16, where PyTorch rounds after each of an
+operator's steps as we do, what counts is the exact result: PyTorch's in float64 from the same inputs, rounded once. There a result must be
+within the bound of that, or no farther from it at worst than PyTorch's own result in f16 or bf16 is.
 Exit status: 0 all agree, 1 some do not, 77 where PyTorch is missing."""
 import json
+import math
 import struct
 import sys
 
@@ -18,6 +23,7 @@ except ImportError as missing:
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "F16": torch.float16, "BF16": torch.bfloat16, "I32": torch.int32,
           "I64": torch.int64, "U8": torch.uint8, "BOOL": torch.bool}
 BOUNDS = {torch.float32: 1e-5, torch.float64: 1e-12, torch.float16: 4e-3, torch.bfloat16: 3.2e-2}
+HALVES = (torch.float16, torch.bfloat16)
 
 # The same names as in oracle.c.
 CASES = {
@@ -94,17 +100,43 @@ def worst(got, want):
     return difference.max().item() if difference.numel() else 0.0
 
 
+def run(name, inputs, weight, wanted, exact):
+    """The output, and the gradients of the inputs numbered in `wanted`. exact: in float64."""
+    operands = []
+    for i in sorted(inputs):
+        operand = inputs[i].detach()
+        if exact and operand.is_floating_point():
+            operand = operand.double()
+        operands.append(operand.requires_grad_() if i in wanted else operand)
+    output = CASES[name](*operands)
+    if not wanted:
+        return output.detach(), []
+    if exact:
+        weight = weight.double()
+    return output.detach(), torch.autograd.grad((output * weight).sum(), [operands[i] for i in wanted])
+
+
 def check(tensors, case, device):
+    """For each result: what it is, how far it is off, how far it may be, its dtype."""
     name = case.split(":")[0]
     inputs = numbered(tensors, case, "in", device)
-    grads = numbered(tensors, case, "grad", device)
-    weights = numbered(tensors, case, "weight", device)
-    operands = [inputs[i].requires_grad_() if i in grads else inputs[i] for i in sorted(inputs)]
-    outputs = CASES[name](*operands)
-    results = [("out0", worst(numbered(tensors, case, "out", device)[0], outputs.detach()), outputs.dtype)]
-    if grads:
-        made = torch.autograd.grad((outputs * weights[0]).sum(), [operands[i] for i in sorted(grads)])
-        results += [(f"grad{i}", worst(grads[i], g), g.dtype) for i, g in zip(sorted(grads), made)]
+    ours = numbered(tensors, case, "grad", device)
+    weight = numbered(tensors, case, "weight", device).get(0)
+    wanted = sorted(ours)
+    kinds = ["out0"] + [f"grad{i}" for i in wanted]
+    got = [numbered(tensors, case, "out", device)[0]] + [ours[i] for i in wanted]
+    output, grads = run(name, inputs, weight, wanted, False)
+    own = [output, *grads]
+    bounds = [BOUNDS.get(result.dtype, 0.0) for result in own]
+    if not any(operand.dtype in HALVES for operand in inputs.values()):
+        return [(kind, worst(g, want), bound, want.dtype) for kind, g, want, bound in zip(kinds, got, own, bounds)]
+    output, grads = run(name, inputs, weight, wanted, True)
+    results = []
+    for kind, g, theirs, reference, bound in zip(kinds, got, own, [output, *grads], bounds):
+        want = reference.to(theirs.dtype)
+        theirs_off = worst(theirs, want)
+        allowed = max(bound, theirs_off) if math.isfinite(theirs_off) else bound
+        results.append((kind, worst(g, want), allowed, want.dtype))
     return results
 
 
@@ -116,17 +148,22 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     tensors = read(sys.argv[1])
     cases = sorted({name.rsplit(".", 1)[0] for name in tensors})
-    failed, most = 0, {}
+    failed, beyond, most = 0, 0, {}
     for case in cases:
-        for what, difference, dtype in check(tensors, case, device):
-            bound = BOUNDS.get(dtype, 0.0)
+        for what, difference, allowed, dtype in check(tensors, case, device):
             most[dtype] = max(most.get(dtype, (0.0, "")), (difference, f"{case} {what}"))
-            if not difference <= bound:
-                print(f"{case} {what}: differs by {difference:.3g}, allowed {bound:.3g}")
+            if not difference <= allowed:
+                print(f"{case} {what}: differs by {difference:.3g}, allowed {allowed:.3g}")
                 failed += 1
+            elif difference > BOUNDS.get(dtype, 0.0):
+                print(f"{case} {what}: differs by {difference:.3g}, PyTorch's own result by {allowed:.3g}")
+                beyond += 1
     for dtype, (difference, where) in most.items():
         print(f"{str(dtype):<16} at most {difference:.3g} (bound {BOUNDS.get(dtype, 0.0):.3g}): {where}")
-    print(f"{len(cases)} cases against PyTorch {torch.__version__} on {device}: {'all agree' if failed == 0 else f'{failed} differ'}")
+    verdict = f"{failed} results differ" if failed else "all agree"
+    if beyond:
+        verdict += f", {beyond} beyond the bound, but no farther off than PyTorch's own"
+    print(f"{len(cases)} cases against PyTorch {torch.__version__} on {device}: {verdict}")
     return 1 if failed else 0
 
 

@@ -41,7 +41,7 @@ static void end_guard(t_gate *gate)
 
 static void begin_guard(t_gate *gate)
 {
-    if (t_launches_wait() && !gate->guarded)
+    if ((t_launches_wait() || (gate->behind && !t_on_host())) && !gate->guarded)
         gate->guarded = ph__thread_start(&gate->guard, "guard", guard, gate);
 }
 

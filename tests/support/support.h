@@ -78,10 +78,14 @@ void t_read(void *host, const void *device, size_t bytes, ph_stream *stream);
  * gate is open. So it is under compute-sanitizer, which makes launches of some kinds wait for all that they are ordered
  * behind, and where queues are full sooner. There (PH_TEST_LAUNCHES_WAIT=1) a thread opens a guarded gate that stays
  * closed: the call comes back, with nothing in flight any more. So what a test says of the time before it opens a
- * guarded gate, it says only `if (t_gate_held(&gate))`, asked after it has looked. Elsewhere that is always true. */
+ * guarded gate, it says only `if (t_gate_held(&gate))`, asked after it has looked. Elsewhere that is always true.
+ *
+ * A graph's executable that goes while a replay of it waits behind a closed gate may be waited for by any GPU's driver: where a
+ * test resets, destroys or instantiates a graph again there, its gate is {.behind = true}, and guarded on every GPU. */
 typedef struct t_gate {
     atomic_uint open;
     atomic_bool forced; /* opened by the guard */
+    bool behind;        /* an executable goes with a replay behind the gate */
     bool guarded;
     pthread_t guard;
 } t_gate;

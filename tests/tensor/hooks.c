@@ -202,9 +202,135 @@ static void test_refusals(void **state)
     t_scene_close(&s);
 }
 
+/* ---- in a checkpointed function ---- hooks on what it makes, on what it was given, and on a parameter, at each run. */
+typedef struct adding {
+    ph_tensor *w;
+    watcher made[2], given[2], parameter[2];
+    int runs;
+} adding;
+
+static void multiply_and_watch(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    adding *a = user;
+    int run = a->runs++;
+    out[0] = ph_mul(tape, in[0], a->w);
+    assert_ok(ph_tensor_hook_add(&a->made[run].hook, out[0], look, &a->made[run]));
+    assert_ok(ph_tensor_hook_add(&a->given[run].hook, in[0], look, &a->given[run]));
+    assert_ok(ph_tensor_hook_add(&a->parameter[run].hook, a->w, look, &a->parameter[run]));
+    out[0] = ph_square(tape, out[0]);
+}
+
+static void test_added_in_a_checkpoint(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    for (int made = 0; made < 2; made++) { /* whether an operator made the input */
+        adding a = {.w = t_leaf(&s, PH_SHAPE(2), 2, 3)};
+        ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 5, 7), *y, *in = made ? ph_mul_scalar(s.tape, x, 1) : x;
+        ph_checkpoint(s.tape, multiply_and_watch, &a, &y, 1, &in, 1);
+        ph_backward(s.tape, ph_sum(s.tape, y));
+        t_expect_grad(&s, x, 40, 126);
+        t_expect_grad(&s, a.w, 100, 294);
+        assert_int_equal(a.runs, 2);
+        assert_int_equal(a.made[0].calls, 1);
+        assert_int_equal(a.made[1].calls, 0);
+        assert_int_equal(a.given[0].calls, 1);
+        assert_int_equal(a.given[1].calls, 0);
+        assert_int_equal(a.parameter[0].calls, 1);
+        assert_int_equal(a.parameter[1].calls, 1);
+        assert_ok(ph_tape_clear(s.tape));
+        for (int i = 0; i < 2; i++) {
+            ph_tensor_hook_remove(a.made[i].hook);
+            ph_tensor_hook_remove(a.given[i].hook);
+            ph_tensor_hook_remove(a.parameter[i].hook);
+        }
+        ph_tensor_release(x);
+        ph_tensor_release(a.w);
+    }
+    t_scene_close(&s);
+}
+
+/* ---- a tape that a function of its own destroys ---- it stays, and says so. */
+static ph_tensor *destroy_in_a_hook(ph_tape *tape, ph_tensor *grad, void *user)
+{
+    (void)user;
+    ph_tape_destroy(tape);
+    return grad;
+}
+
+static void destroy_in_a_checkpoint(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    (void)user;
+    out[0] = ph_square(tape, in[0]);
+    ph_tape_destroy(tape);
+}
+
+static void destroying_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    if (!ph_custom_user(custom))
+        ph_tape_destroy(tape);
+    out[0] = ph_square(tape, in[0]);
+}
+
+static void destroying_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                                ph_tensor *const *grad_out, const bool *needed)
+{
+    (void)custom, (void)needed;
+    ph_tape_destroy(tape);
+    grad_in[0] = grad_out[0];
+}
+
+static void destroy_at_release(void *tape)
+{
+    ph_tape_destroy(tape);
+}
+
+static void expect_it_stayed(t_scene *s, ph_tensor *w)
+{
+    assert_error(ph_tape_clear(s->tape), PH_ERROR_STATE, "ph_tape_destroy: called from inside a hook");
+    t_zero_grad(w);
+    ph_backward(s->tape, ph_sum(s->tape, w));
+    t_expect_grad(s, w, 1, 1);
+    t_zero_grad(w);
+    assert_ok(ph_tape_clear(s->tape));
+}
+
+static void test_destroyed_inside(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *y;
+    ph_tensor_hook *hook;
+    assert_ok(ph_tensor_hook_add(&hook, w, destroy_in_a_hook, NULL));
+    ph_backward(s.tape, ph_sum(s.tape, w));
+    ph_tensor_hook_remove(hook);
+    expect_it_stayed(&s, w);
+    ph_checkpoint(s.tape, destroy_in_a_checkpoint, NULL, &y, 1, &w, 1);
+    expect_it_stayed(&s, w);
+    ph_custom_operator op = {
+        .name = "destroying", .forward = destroying_forward, .backward = destroying_backward};
+    ph_custom_call(s.tape, &op, &y, 1, &w, 1);
+    expect_it_stayed(&s, w);
+    op.user = s.tape;
+    ph_custom_call(s.tape, &op, &y, 1, &w, 1);
+    ph_backward(s.tape, ph_sum(s.tape, y));
+    expect_it_stayed(&s, w);
+    op.release = destroy_at_release;
+    ph_custom_call(s.tape, &op, &y, 1, &w, 1);
+    expect_it_stayed(&s, w);
+    /* The tape's own end. */
+    ph_custom_call(s.tape, &op, &y, 1, &w, 1);
+    ph_tensor_release(w);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_added_in_a_checkpoint),
+        cmocka_unit_test(test_destroyed_inside),
         cmocka_unit_test(test_leaf),
         cmocka_unit_test(test_intermediate),
         cmocka_unit_test(test_changes),

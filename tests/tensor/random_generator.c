@@ -265,15 +265,26 @@ static void test_operators_refuse(void **state)
     REFUSED(ph_dropout(s.tape, x, 1.5), "from 0 to 1");
     REFUSED(ph_dropout(s.tape, x, (double)NAN), "from 0 to 1");
     REFUSED(ph_dropout(s.tape, whole, 0.5), "floating");
-    REFUSED((ph_tensor_bernoulli(s.tape, x, -0.1), 0), "from 0 to 1");
-    REFUSED((ph_tensor_geometric(s.tape, x, 0), 0), "above 0");
-    REFUSED((ph_tensor_cauchy(s.tape, x, 0, 0), 0), "scale");
-    REFUSED((ph_tensor_uniform(s.tape, NULL, 0, 1), 0), "NULL");
+    /* In place: named as the call is. */
+    REFUSED((ph_tensor_bernoulli(s.tape, x, -0.1), 0),
+            "tensor_bernoulli: the probability is -0.1; it must be from 0 to 1");
+    REFUSED((ph_tensor_geometric(s.tape, x, 0), 0),
+            "tensor_geometric: the probability is 0; it must be above 0");
+    REFUSED((ph_tensor_cauchy(s.tape, x, 0, 0), 0), "tensor_cauchy: the scale");
+    REFUSED((ph_tensor_exponential(s.tape, x, 0), 0), "tensor_exponential: the rate");
+    REFUSED((ph_tensor_normal(s.tape, x, 0, -1), 0), "tensor_normal: the deviation");
+    REFUSED((ph_tensor_log_normal(s.tape, x, 0, -1), 0), "tensor_log_normal: the deviation");
+    REFUSED((ph_tensor_uniform(s.tape, x, 1, 0), 0), "tensor_uniform: from 1 to 0 is no range");
+    REFUSED((ph_tensor_uniform(s.tape, NULL, 0, 1), 0), "tensor_uniform: operand 0 is NULL");
+    REFUSED((ph_tensor_uniform(s.tape, ph_expand(s.tape, x, PH_SHAPE(2, 4)), 0, 1), 0),
+            "tensor_uniform: it is expanded");
     assert_int_equal(t_offset(g), 0);
     /* A leaf that requires a gradient is changed in no-grad mode alone. */
     assert_ok(ph_tensor_set_requires_grad(x, true));
     ph_tensor_normal(s.tape, x, 0, 1);
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "gradient");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "tensor_normal: a tensor that requires a gradient");
+    ph_tensor_normal(s.tape, ph_slice_step(s.tape, x, 0, 0, 4, 2), 0, 1);
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "tensor_normal: a tensor that requires a gradient");
     uint64_t version = ph_tensor_version(x);
     (void)ph_tape_set_grad_enabled(s.tape, false);
     ph_tensor_normal(s.tape, x, 0, 1);

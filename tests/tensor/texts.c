@@ -7,6 +7,7 @@
 #include "support/ptx.h"
 #include "support/support.h"
 #include "tensor/attention.h"
+#include "tensor/bundle.h"
 #include "tensor/elementwise.h"
 #include "tensor/products.h"
 #include "tensor/reduce.h"
@@ -25,6 +26,7 @@ static const struct family {
     {"cast", ph__cast_kernels},
     {"reduce", ph__reduce_kernels},
     {"factory", ph__factory_kernels},
+    {"bundle", ph__bundle_kernels},
     {"softmax", ph__softmax_kernels},
     {"cross_entropy", ph__cross_entropy_kernels},
     {"mse", ph__mse_kernels},

@@ -302,7 +302,7 @@ static void destroyed_by_another_thread(void **state)
     t_hold_context();
     for (int round = 0; round < rounds(20, 500); round++) {
         t_world world;
-        t_gate gate = {0};
+        t_gate gate = {.behind = true};
         doomed d;
         pthread_t thread;
         int32_t *target;

@@ -202,6 +202,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(exec_launch(NULL, NULL));
     CALL(exec_update(NULL, NULL, NULL));
     CALL(exec_set_kernel(NULL, NULL, NULL));
+    CALL(exec_set_args(NULL, NULL, NULL, 0));
     CALL(exec_set_copy(NULL, NULL, NULL));
     CALL(exec_set_fill(NULL, NULL, NULL));
     CALL(exec_set_host(NULL, NULL, NULL));

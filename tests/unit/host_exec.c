@@ -165,6 +165,10 @@ static void set_refuses_what_does_not_fit(void **state)
     assert_int_equal(drv->exec_set_kernel(exec, node_at(graph, 0), &kernel), 1);
     kernel.block[0] = 4096;
     assert_int_equal(drv->exec_set_kernel(exec, node_at(graph, 0), &kernel), 1);
+    kernel.block[0] = 1;
+    assert_int_equal(drv->exec_set_args(exec, node_at(graph, 0), &kernel, sizeof args - 1), 1);
+    assert_int_equal(drv->exec_set_args(exec, node_at(graph, 0), &kernel, sizeof args + 1), 1);
+    assert_int_equal(drv->exec_set_args(exec, node_at(graph, 1), &kernel, sizeof args), 1);
     assert_int_equal(drv->exec_set_fill(exec, node_at(graph, 1), &bytes), 1);
     assert_int_equal(drv->exec_set_copy(exec, node_at(graph, 1), &copy), 1);
     assert_int_equal(drv->exec_set_host(exec, node_at(graph, 1), &host), 1);

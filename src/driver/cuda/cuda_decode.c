@@ -5,15 +5,6 @@
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
 
-/* What a kernel's parameters are: their places in one flat buffer. Lies in the picture's blocks. */
-struct ph__cuda_layout {
-    const char *name;
-    size_t count, bytes;
-    struct {
-        size_t offset, bytes;
-    } at[];
-};
-
 enum {
     MOST_PARAMETERS = 32764 /* bytes of parameters that a kernel can have at the most */
 };
@@ -53,16 +44,18 @@ static int copy_name(const char **out, ph__drv_graph *graph, const ph__cu_kernel
     return PH__R_OK;
 }
 
-static int read_layout(struct ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
+static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
 {
     size_t count = 0;
     int result = count_parameters(params, &count);
     if (result != PH__R_OK)
         return result;
-    struct ph__cuda_layout *layout =
-        ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
+    ph__cuda_layout *layout = ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
     if (!layout)
         return PH__R_OUT_OF_MEMORY;
+    layout->function = params->function;
+    layout->kernel = params->kernel;
+    layout->context = params->context;
     layout->count = count;
     layout->bytes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -79,14 +72,13 @@ static int read_layout(struct ph__cuda_layout **out, ph__drv_graph *graph, const
 }
 
 /* Vendor libraries launch the same kernels again and again: each is asked about once in a graph. */
-static int find_layout(const struct ph__cuda_layout **out, ph__drv_graph *graph,
-                       const ph__cu_kernel_params *params)
+static int find_layout(const ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
 {
     uint64_t key = params->function ? (uintptr_t)params->function : (uintptr_t)params->kernel;
     if (key == 0)
         return PH__R_INVALID_VALUE;
     ph__spin_lock(&graph->device->pictures);
-    struct ph__cuda_layout *layout = ph__map_get(&graph->layouts, key);
+    ph__cuda_layout *layout = ph__map_get(&graph->layouts, key);
     ph__spin_unlock(&graph->device->pictures);
     if (!layout) {
         int result = read_layout(&layout, graph, params);
@@ -120,7 +112,7 @@ static void parse_extra(const void **buffer, size_t *bytes, void *const *extra)
 /* All parameters, each at its offset, in a buffer of the kernel's size: the struct's padding at the end is
  * zeros. */
 static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_kernel_params *params,
-                  const struct ph__cuda_layout *layout)
+                  const ph__cuda_layout *layout)
 {
     const void *buffer = NULL;
     size_t bytes = 0;
@@ -159,14 +151,16 @@ static void as_fill(ph__drv_node *out)
 static int decode_kernel(ph__drv_node *out, ph__drv_graph *graph)
 {
     ph__cu_kernel_params params = {0};
-    const struct ph__cuda_layout *layout = NULL;
+    const ph__cuda_layout *layout = NULL;
     int result = ph__cu.GraphKernelNodeGetParams(out->handle, &params);
     if (result == PH__R_OK)
         result = find_layout(&layout, graph, &params);
     if (result != PH__R_OK)
         return result;
     ph__drv_node_info *info = &out->info;
+    out->layout = layout;
     info->kernel = params.function ? ph__cuda_kernel_of(graph->device, params.function) : NULL;
+    info->code = params.function ? (const void *)params.function : (const void *)params.kernel;
     info->kernel_name = info->kernel ? info->kernel->name : layout->name;
     memcpy(info->launch.grid, params.grid, sizeof info->launch.grid);
     memcpy(info->launch.block, params.block, sizeof info->launch.block);
@@ -204,6 +198,7 @@ static int decode_copy(ph__drv_node *out)
                        params.src_z, params.src_pitch, params.src_height);
     copy->bytes = params.width_bytes * rows * planes;
     out->is_plain_copy = copy->dst && copy->src && rows == 1 && planes == 1;
+    out->info.strided = !out->is_plain_copy;
     out->dst_type = params.dst_type;
     out->src_type = params.src_type;
     return PH__R_OK;
@@ -219,6 +214,7 @@ static int decode_fill(ph__drv_node *out)
                                           .value = params.value,
                                           .value_size = params.element_bytes,
                                           .count = params.width * (params.height ? params.height : 1)};
+    out->info.strided = out->is_rows_fill;
     return result;
 }
 
@@ -310,6 +306,7 @@ static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links 
         node->is_rows_fill = read->is_rows_fill;
         node->src_type = read->src_type;
         node->dst_type = read->dst_type;
+        node->layout = read->layout;
         atomic_store_explicit(&node->decoded, true, memory_order_release);
     }
     ph__spin_unlock(&node->graph->device->pictures);

@@ -179,7 +179,8 @@ static int describe_gpu(char description[128], const ph__drv_device *device)
 
 int ph__cuda_device_info(ph__drv_device_info *out, ph__drv_device *device)
 {
-    ph__drv_device_info info = {.segment_granularity = device->granularity,
+    ph__drv_device_info info = {.kind = PH_DEVICE_CUDA,
+                                .segment_granularity = device->granularity,
                                 .multiprocessors = device->processors,
                                 .compute_capability = (uint32_t)device->capability,
                                 .shared_bytes_per_block_max = device->shared_limit};

@@ -170,6 +170,17 @@ void ph__cuda_core_close(ph__drv_device *device);
 /* ---- cuda_graph.c ---- a captured or imported graph, or one under construction, with what is known of its nodes: its picture. Nodes that
  * this library submitted are noted as they are made; others are read back when they are first asked for. All of a picture lies in blocks
  * that go with the graph. Functions with _locked want the device's `pictures` held. */
+/* A kernel that was read back: what the driver calls it, and the places of its parameters in one flat buffer. */
+typedef struct ph__cuda_layout {
+    ph__cu_function function; /* NULL: a kernel that belongs to no context */
+    ph__cu_kernel kernel;
+    ph__cu_context context;
+    const char *name;
+    size_t count, bytes; /* of parameters; where the last one ends */
+    struct ph__cuda_param {
+        size_t offset, bytes;
+    } at[];
+} ph__cuda_layout;
 struct ph__drv_node {
     ph__drv_graph *graph;
     ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
@@ -180,6 +191,7 @@ struct ph__drv_node {
     bool is_plain_copy;     /* contiguous, between addresses */
     bool is_rows_fill;      /* a memset of several rows, which only other code captures */
     int src_type, dst_type; /* of plain copies: PH__CU_MEMORY_* */
+    const ph__cuda_layout *layout; /* kernels that were read back; in the picture's blocks */
     ph__drv_node_info info;
 };
 struct ph__drv_graph {
@@ -197,7 +209,7 @@ struct ph__drv_graph {
     PH__VEC(ph__drv_graph *) bodies; /* of child graphs: go with it */
     ph__drv_node *const *lent;       /* what capture_get gave out last where it was more than one */
     size_t lent_count;
-    ph__map layouts; /* CUfunction or CUkernel -> struct ph__cuda_layout, for the time of reading back */
+    ph__map layouts; /* CUfunction or CUkernel -> ph__cuda_layout, for the time of reading back */
     struct ph__cuda_block *blocks;
     size_t block_bytes; /* of all blocks */
 };
@@ -239,7 +251,10 @@ struct ph__drv_exec {
     ph__drv_memory memory;
     ph__drv_kernel **
         kernels; /* by index of the template's node: what each runs since an update brought others; NULL: the template's */
+    ph__cuda_layout **layouts; /* likewise, copies: of kernels that this library did not load */
 };
+
+void ph__cuda_exec_drop_layouts(ph__drv_exec *exec); /* cuda_update.c */
 
 /* ---- cuda_capture.c ---- */
 struct ph__cuda_capture {
@@ -320,7 +335,7 @@ void ph__cuda_logs_end(void);
                                         X(graph_host_bytes) X(graph_nodes) X(node_info) X(instantiate)       \
                                             X(exec_destroy) X(exec_native) X(exec_memory) X(exec_upload)     \
                                                 X(exec_launch) X(exec_update) X(exec_set_kernel)             \
-                                                    X(exec_set_copy) X(exec_set_fill) X(exec_set_host)       \
+                                                    X(exec_set_args) X(exec_set_copy) X(exec_set_fill) X(exec_set_host)       \
                                                         X(exec_set_enabled) X(exec_get_enabled)
 #define PH__CUDA_DECLARE(name) extern __typeof__(*((ph__driver *)0)->name) ph__cuda_##name;
 PH__CUDA_ENTRIES(PH__CUDA_DECLARE)

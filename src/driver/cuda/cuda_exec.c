@@ -39,8 +39,8 @@ static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
     int result = ph__cu.MemGetInfo(&before, &total);
     if (result != PH__R_OK)
         return result;
-    result = ph__cuda_tell_memory(
-        ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
+    result =
+        ph__cuda_tell_memory(ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
     if (result != PH__R_OK) {
         *failed = params.failed;
         set_instantiate_reason(params.result);
@@ -92,6 +92,7 @@ void ph__cuda_exec_destroy(ph__drv_exec *exec)
     (void)ph__cu.GraphExecDestroy(exec->handle);
     ph__cuda_unrelax(mode);
     ph__free(exec->kernels);
+    ph__cuda_exec_drop_layouts(exec);
     ph__free(exec);
 }
 

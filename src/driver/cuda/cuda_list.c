@@ -49,6 +49,7 @@ static ph__drv_node *adopt_locked(ph__drv_graph *graph, ph__cu_node handle, ph__
     met->is_plain_copy = note->is_plain_copy;
     met->src_type = note->src_type;
     met->dst_type = note->dst_type;
+    met->layout = note->layout;
     return met;
 }
 

@@ -85,6 +85,51 @@ int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__d
     return set_listed(exec, node, kernel, &params, launch->args);
 }
 
+/* What a node of a kernel that was not loaded here runs. */
+static const ph__cuda_layout *layout_of(const ph__drv_exec *exec, const ph__drv_node *node)
+{
+    return exec->layouts && exec->layouts[node->index] ? exec->layouts[node->index] : node->layout;
+}
+
+static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node, const ph__cuda_layout *layout,
+                       ph__cu_kernel_params *params, const void *args)
+{
+    enum {
+        LISTED = 64
+    };
+    void *list[LISTED];
+    if (layout->count > LISTED)
+        return set_kernel(exec, node, params, args, layout->bytes);
+    for (size_t i = 0; i < layout->count; i++)
+        list[i] = (char *)(uintptr_t)args + layout->at[i].offset;
+    params->params = list;
+    int result;
+    IN_CONTEXT(result, exec, ph__cu.GraphExecKernelNodeSetParams(exec->handle, node->handle, params));
+    return result;
+}
+
+int ph__cuda_exec_set_args(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch,
+                           size_t args_size)
+{
+    int result = check(exec, node, PH_NODE_KERNEL, launch);
+    if (result != PH__R_OK)
+        return result;
+    const ph__drv_kernel *kernel = kernel_of(exec, node);
+    const ph__cuda_layout *layout = layout_of(exec, node);
+    if (kernel)
+        return args_size < kernel->args_end ? PH__R_INVALID_VALUE
+                                            : ph__cuda_exec_set_kernel(exec, node, launch);
+    if (!layout || args_size < layout->bytes || (layout->bytes > 0 && !launch->args))
+        return PH__R_INVALID_VALUE;
+    ph__cu_kernel_params params = {.function = layout->function,
+                                   .kernel = layout->kernel,
+                                   .context = layout->context,
+                                   .shared_bytes = (unsigned)launch->shared_bytes};
+    memcpy(params.grid, launch->grid, sizeof params.grid);
+    memcpy(params.block, launch->block, sizeof params.block);
+    return set_foreign(exec, node, layout, &params, launch->args);
+}
+
 /* ---- copies ---- */
 
 static int set_copy(const ph__drv_exec *exec, const ph__drv_node *node, const ph__drv_memcpy *copy)

@@ -306,6 +306,50 @@ static bool reserve_kernels(ph__drv_exec *exec, const ph__drv_graph *from)
     return true;
 }
 
+/* The layout that a node of the executable needs from now on, where it is not the one that it was captured with. */
+static const ph__cuda_layout *other_layout(const ph__drv_node *mine, const ph__drv_node *theirs)
+{
+    const ph__cuda_layout *a = mine->layout, *b = theirs->layout;
+    bool same = a && b && a->function == b->function && a->kernel == b->kernel;
+    return theirs->info.kernel || same ? NULL : b;
+}
+
+/* As kernels may be gone with the graph they came from, so are its layouts: these are copies. *out: NULL when there are none. */
+static bool copy_layouts(ph__cuda_layout ***out, const ph__drv_graph *graph, const ph__drv_graph *from)
+{
+    size_t count = graph->nodes.count;
+    bool copied = true;
+    *out = NULL;
+    for (size_t i = 0; i < count && copied; i++) {
+        const ph__cuda_layout *layout = other_layout(graph->nodes.at[i], from->nodes.at[i]);
+        if (!layout)
+            continue;
+        if (!*out)
+            *out = ph__calloc(count, sizeof **out);
+        size_t bytes = sizeof *layout + layout->count * sizeof layout->at[0];
+        ph__cuda_layout *copy = *out ? ph__alloc(bytes) : NULL;
+        copied = copy != NULL;
+        if (!copied)
+            continue;
+        (*out)[i] = memcpy(copy, layout, bytes);
+        copy->name = NULL; /* lies in the other graph's picture */
+    }
+    return copied;
+}
+
+static void free_layouts(ph__cuda_layout **layouts, size_t count)
+{
+    for (size_t i = 0; layouts && i < count; i++)
+        ph__free(layouts[i]);
+    ph__free(layouts);
+}
+
+void ph__cuda_exec_drop_layouts(ph__drv_exec *exec)
+{
+    free_layouts(exec->layouts, exec->graph->nodes.count);
+    exec->layouts = NULL;
+}
+
 static int update(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update *out)
 {
     ph__cu_update_result why = {0};
@@ -336,8 +380,17 @@ int ph__cuda_exec_update(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update
         result = compare(exec->graph, from, NULL, &answer);
     if (result == PH__R_OK && !reserve_kernels(exec, from))
         result = PH__R_OUT_OF_MEMORY;
+    ph__cuda_layout **layouts = NULL;
+    if (result == PH__R_OK && !copy_layouts(&layouts, exec->graph, from))
+        result = PH__R_OUT_OF_MEMORY;
     if (result == PH__R_OK)
         result = update(exec, from, &answer);
+    if (result == PH__R_OK) {
+        ph__cuda_exec_drop_layouts(exec);
+        exec->layouts = layouts;
+    } else {
+        free_layouts(layouts, exec->graph->nodes.count);
+    }
     if (result == PH__R_UPDATE_FAILURE)
         ph__driver_set_reason("%s", answer.message);
     if (out && (result == PH__R_OK || result == PH__R_UPDATE_FAILURE))

@@ -335,6 +335,7 @@ int ph__host_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream);
 int ph__host_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream);
 int ph__host_exec_update(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
 int ph__host_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch);
+int ph__host_exec_set_args(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch, size_t args_size);
 int ph__host_exec_set_copy(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy);
 int ph__host_exec_set_fill(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memset *fill);
 int ph__host_exec_set_host(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_host *host);

@@ -74,6 +74,7 @@ const ph__driver ph__driver_host = {
     .exec_launch = ph__host_exec_launch,
     .exec_update = ph__host_exec_update,
     .exec_set_kernel = ph__host_exec_set_kernel,
+    .exec_set_args = ph__host_exec_set_args,
     .exec_set_copy = ph__host_exec_set_copy,
     .exec_set_fill = ph__host_exec_set_fill,
     .exec_set_host = ph__host_exec_set_host,

@@ -37,7 +37,9 @@ static int set_struct(ph__drv_exec *handle, ph__drv_node *node, ph_node_kind kin
     return PH__R_OK;
 }
 
-int ph__host_exec_set_kernel(ph__drv_exec *handle, ph__drv_node *node, const ph__drv_launch *launch)
+/* args_size: what the node must take; SIZE_MAX: whatever it takes. */
+static int set_launch(ph__drv_exec *handle, ph__drv_node *node, const ph__drv_launch *launch,
+                      size_t args_size)
 {
     ph__host_exec *exec = (ph__host_exec *)handle;
     if (!exec || !launch || !node || ph__host_node_of(node)->work.kind != PH_NODE_KERNEL)
@@ -53,7 +55,7 @@ int ph__host_exec_set_kernel(ph__drv_exec *handle, ph__drv_node *node, const ph_
     ph__exec_slot *slot = open_slot(exec, node, PH_NODE_KERNEL);
     if (!slot)
         return PH__R_INVALID_VALUE;
-    if (slot->args_size > 0 && !launch->args) {
+    if ((slot->args_size > 0 && !launch->args) || (args_size != SIZE_MAX && args_size != slot->args_size)) {
         pthread_mutex_unlock(&exec->lock);
         return PH__R_INVALID_VALUE;
     }
@@ -64,6 +66,18 @@ int ph__host_exec_set_kernel(ph__drv_exec *handle, ph__drv_node *node, const ph_
         memcpy(slot->args, launch->args, slot->args_size);
     close_slot(exec, slot);
     return PH__R_OK;
+}
+
+int ph__host_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch)
+{
+    return set_launch(exec, node, launch, SIZE_MAX);
+}
+
+/* Every kernel here is this library's. */
+int ph__host_exec_set_args(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch,
+                           size_t args_size)
+{
+    return set_launch(exec, node, launch, args_size);
 }
 
 int ph__host_exec_set_copy(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy)

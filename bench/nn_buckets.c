@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* bench/nn_buckets.c: 35 inference graphs of one network, for batches of 1 to 256, in one pool: the time of making them, and the memory that they take.
+ * 16 x Linear(2048) in f16 on a GPU, 16 x Linear(64) in f32 on the host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
+#include "nn/timing.h"
+#include <phonograph/graphed.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    LAYERS = 16,
+    MAKINGS = 5,
+    BUCKETS = 35, /* 1, 2, 4, then 8, 16, 24, ... 256 */
+    LARGEST = 256
+};
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static timing_result middle(double *times, int count)
+{
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    return (timing_result){times[count / 2], times[count / 2]};
+}
+
+/* ---- the network, once for each size ---- the largest first. */
+typedef struct server {
+    timing *t;
+    ph_module *net;
+    ph_tensor *in;
+    ph_pool *pool;
+    struct bucket {
+        struct server *server;
+        ph_module *entry, *graphed; /* entry: a module of its own that calls the network */
+        ph_graph *graph;
+        ph_tensor *x;
+    } bucket[BUCKETS];
+} server;
+
+static bool freeze(const char *name, ph_tensor *parameter, void *user)
+{
+    (void)name;
+    (void)user;
+    OK(ph_tensor_set_requires_grad(parameter, false));
+    return true;
+}
+
+static void enter(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const struct bucket *bucket = self;
+    out[0] = ph_call(tape, bucket->server->net, in[0]);
+}
+
+static void create_net(server *s)
+{
+    const ph_layer_options options = {.dtype = s->t->gpu ? PH_DTYPE_F16 : PH_DTYPE_F32};
+    const int64_t width = s->t->gpu ? 2048 : 64;
+    ph_module *layer[LAYERS];
+    for (int i = 0; i < LAYERS; i++)
+        OK(ph_linear_create_with(&layer[i], s->t->device, width, width, &options));
+    OK(ph_sequential_create(&s->net, layer, LAYERS));
+    for (int i = 0; i < LAYERS; i++)
+        ph_module_release(layer[i]);
+    ph_module_parameters(s->net, freeze, NULL);
+    s->in = ph_tensor_retain(ph_randn(s->t->tape, options.dtype, PH_SHAPE(LARGEST, width)));
+    OK(ph_tape_clear(s->t->tape));
+}
+
+static void create_server(server *s, timing *t)
+{
+    *s = (server){.t = t};
+    create_net(s);
+    for (int i = 0; i < BUCKETS; i++) {
+        struct bucket *b = &s->bucket[i];
+        int size = BUCKETS - 1 - i;
+        ph_child child = {"net", s->net};
+        ph_module_desc desc = {
+            .name = "bucket", .forward = enter, .self = b, .children = &child, .child_count = 1};
+        b->server = s;
+        b->x = ph_tensor_retain(ph_slice(t->tape, s->in, 0, 0, size < 3 ? 1 << size : 8 * (size - 2)));
+        OK(ph_tape_clear(t->tape));
+        OK(ph_module_create(&b->entry, t->device, &desc));
+    }
+}
+
+static void destroy_server(server *s)
+{
+    for (int i = 0; i < BUCKETS; i++) {
+        ph_module_release(s->bucket[i].entry);
+        ph_tensor_release(s->bucket[i].x);
+    }
+    ph_module_release(s->net);
+    ph_tensor_release(s->in);
+}
+
+static ph_status bucket_forward(ph_stream *stream, void *user)
+{
+    const struct bucket *b = user;
+    (void)stream;
+    (void)ph_call(b->server->t->tape, b->server->net, b->x);
+    return ph_tape_clear(b->server->t->tape);
+}
+
+/* One call for all. */
+static void make_callables(server *s)
+{
+    ph_module *modules[BUCKETS], *graphed[BUCKETS];
+    ph_sample samples[BUCKETS];
+    for (int i = 0; i < BUCKETS; i++) {
+        modules[i] = s->bucket[i].entry;
+        samples[i] = (ph_sample){.tensors = &s->bucket[i].x, .count = 1};
+    }
+    OK(ph_make_graphed_callables(graphed, modules, samples, BUCKETS, &(ph_graphed_options){.pool = s->pool}));
+    for (int i = 0; i < BUCKETS; i++)
+        s->bucket[i].graphed = graphed[i];
+}
+
+/* By hand: each size runs once, and is captured; outputs are let go, so that the graphs share all of the pool. */
+static void make_graphs(server *s)
+{
+    for (int i = 0; i < BUCKETS; i++) {
+        struct bucket *b = &s->bucket[i];
+        OK(bucket_forward(s->t->stream, b));
+        OK(ph_graph_create(&b->graph, NULL));
+        OK(ph_graph_capture(b->graph, s->t->stream, &(ph_capture_options){.pool = s->pool}, bucket_forward,
+                            b));
+    }
+}
+
+static size_t executable_bytes(const server *s)
+{
+    size_t sum = 0;
+    for (int i = 0; i < BUCKETS; i++) {
+        ph_graph *graph = s->bucket[i].graph, *backward;
+        ph_graph_memory memory;
+        if (!graph)
+            OK(ph_graphed_callable_graphs(&graph, &backward, s->bucket[i].graphed));
+        OK(ph_graph_get_memory(&memory, graph));
+        sum += memory.executable;
+    }
+    return sum;
+}
+
+static int64_t free_bytes(const timing *t)
+{
+    ph_device_info info;
+    OK(ph_device_synchronize(t->device));
+    OK(ph_memory_trim(t->device));
+    OK(ph_device_get_info(&info, t->device));
+    return (int64_t)info.memory_free;
+}
+
+static void drop(server *s)
+{
+    for (int i = 0; i < BUCKETS; i++) {
+        ph_module_release(s->bucket[i].graphed);
+        ph_graph_destroy(s->bucket[i].graph);
+        s->bucket[i].graphed = NULL;
+        s->bucket[i].graph = NULL;
+    }
+    ph_pool_release(s->pool);
+    s->pool = NULL;
+}
+
+static void memory_line(server *s, const char *side, int64_t before)
+{
+    ph_memory_stats stats;
+    OK(ph_pool_stats(&stats, s->pool));
+    size_t executables = executable_bytes(s);
+    int64_t taken = before - free_bytes(s->t);
+    printf(
+        "  the pool: %.2f MiB reserved, %.2f in use; executables %.2f MiB; taken from the device %.2f MiB\n",
+        (double)stats.reserved / 0x1p20, (double)stats.allocated / 0x1p20, (double)executables / 0x1p20,
+        (double)taken / 0x1p20);
+    if (s->t->json)
+        fprintf(s->t->json,
+                "{\"bench\": \"%s\", \"what\": \"35 inference graphs, memory\", \"side\": \"%s\", "
+                "\"pool_reserved\": %zu, "
+                "\"pool_allocated\": %zu, \"executables\": %zu, \"device\": %lld}\n",
+                s->t->name, side, stats.reserved, stats.allocated, executables, (long long)taken);
+}
+
+static void measure_server(server *s, const char *side, void (*make)(server *s))
+{
+    double times[MAKINGS];
+    bool before = ph_tape_set_grad_enabled(s->t->tape, false);
+    for (int i = 0; i < BUCKETS; i++) /* what is done once for each size, whoever does it */
+        OK(bucket_forward(s->t->stream, &s->bucket[i]));
+    for (int i = 0; i < MAKINGS; i++) {
+        int64_t memory = free_bytes(s->t);
+        OK(ph_pool_create(&s->pool, s->t->device, NULL));
+        double start = now();
+        make(s);
+        OK(ph_stream_synchronize(s->t->stream));
+        times[i] = now() - start;
+        if (i == MAKINGS - 1) {
+            timing_line(s->t, "35 inference graphs", side, middle(times, MAKINGS));
+            memory_line(s, side, memory);
+        }
+        drop(s);
+    }
+    ph_tape_set_grad_enabled(s->t->tape, before);
+}
+
+int main(int argc, char **argv)
+{
+    timing t;
+    server s;
+    timing_open(&t, "nn_buckets", 301, argc, argv);
+    create_server(&s, &t);
+    measure_server(&s, "graphed", make_callables);
+    measure_server(&s, "by hand", make_graphs);
+    destroy_server(&s);
+    return timing_close(&t);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/graphed.h: graphed callables: a module whose forward and backward passes are each one replay of a graph, in the place of the
+ * module itself. docs/graphed-callables.md tells how. */
+#ifndef PHONOGRAPH_GRAPHED_H
+#define PHONOGRAPH_GRAPHED_H
+#include <phonograph/graph.h>
+#include <phonograph/module.h>
+
+PH_BEGIN_DECLS
+
+/* ---- structures ---- inputs and outputs are flat arrays of tensors; a structure beside the array says how they nest: lists, and dicts
+ * with keys. Static data of the caller's; what keeps one copies it. */
+typedef enum ph_structure_kind {
+    PH_STRUCTURE_TENSOR = 0, /* the next entry of the array */
+    PH_STRUCTURE_LIST = 1,
+    PH_STRUCTURE_DICT = 2 /* in the order of its keys as given */
+} ph_structure_kind;
+typedef struct ph_structure {
+    ph_structure_kind kind;
+    size_t count;             /* list, dict: entries */
+    const char *const *keys;  /* dict: count of them */
+    const struct ph_structure *children; /* count of them; NULL: all are tensors */
+} ph_structure;
+/* Tensors in it; NULL: 0. SIZE_MAX: it is malformed (a NULL key, a key that is there twice, an unknown kind, deeper than 16). */
+PH_API size_t ph_structure_count(const ph_structure *structure);
+/* "state.hidden[1]": where in the structure entry `index` of the flat array is; always terminated. NULL structure: "[index]". Gives
+ * the length as snprintf does. */
+PH_API size_t ph_structure_path(char *out, size_t size, const ph_structure *structure, size_t index);
+/* Same kinds, counts and keys, in the same order. NULL equals a list of tensors alone of the count of the other. where (may be NULL, size
+ * 0): the first place that differs, in words. */
+PH_API bool ph_structure_equal(const ph_structure *a, const ph_structure *b, char *where, size_t size);
+
+/* ---- making ---- */
+typedef struct ph_sample {
+    ph_tensor *const *tensors;     /* what the module is called with; values are read by the warm-up alone, and are not changed */
+    size_t count;                  /* its inputs */
+    const ph_structure *structure; /* NULL: a flat list */
+} ph_sample;
+
+/* How the gradients of the parameters and inputs leave the backward graph. None of the first two ever aliases what a later replay writes. */
+typedef enum ph_graphed_gradients {
+    PH_GRAPHED_COPY = 0,       /* each call's gradients are new tensors, which the graph's last node writes */
+    PH_GRAPHED_ACCUMULATE = 1, /* ph_backward: the graph's last node adds to the leaf's grad, or makes it, itself; leaves with hooks, other
+                                  tensors than leaves, and ph_grad: as COPY */
+    PH_GRAPHED_BORROW = 2      /* the graph's own buffers: reading one after a later backward of the callable is an error (OVERWRITTEN); a leaf
+                                  without grad takes it as it is */
+} ph_graphed_gradients;
+
+/* How inputs (and, backwards, incoming gradients) come into the graphs. */
+typedef enum ph_graphed_inputs {
+    PH_GRAPHED_AUTO = 0,       /* rebound where that is proved, else copied */
+    PH_GRAPHED_COPY_INPUTS = 1, /* by the graph's first node into a buffer of its own */
+    PH_GRAPHED_REBIND = 2      /* UNSUPPORTED when one cannot be rebound; the message says why */
+} ph_graphed_inputs;
+
+typedef struct ph_graphed_options {
+    size_t warmup_iterations; /* calls before the capture; 0: 3; PH_GRAPHED_NO_WARMUP: none */
+    bool allow_unused_input;  /* an input or parameter that requires a gradient and takes no part has none; else ARGUMENT */
+    ph_pool *pool;            /* of all captures; NULL: one for this call */
+    ph_capture_mode mode;
+    ph_graphed_gradients gradients;
+    ph_graphed_inputs inputs;
+    ph_generator *generator; /* of the random operators, at each replay; NULL: the device's default one */
+    ph_stream *stream; /* warm-up and captures run on it, and it must outlive the graphed modules; NULL: one that all callables of the pool share */
+    uint64_t reserved[4];
+} ph_graphed_options;
+#define PH_GRAPHED_NO_WARMUP SIZE_MAX
+
+/* Makes out[i] from modules[i] for all i, or nothing. A graphed module is called like the one that it is made from, with inputs of
+ * the sample's shapes and dtypes, and has its name, parameters, buffers and children. One call is one launch, and one node of the tape,
+ * whose backward is one launch. Forwards are captured in the order given and backwards in reverse, in one pool; call them in that order
+ * within a step. What differs from calling the module itself:
+ *
+ * - In the other mode than at capture (ph_module_train), and in a capture of the tape's stream, the graphed module calls the original one.
+ * - Outputs are the graph's own memory, until a later replay writes it: reading one then is an error (OVERWRITTEN) that names both calls;
+ *   so is a backward through a call whose saved values are gone. Clone what must live longer.
+ * - A second derivative is refused (STATE).
+ * - Argument count, shapes, dtypes and device must be the sample's, and an input may require a gradient only where the sample's did
+ *   (unless nothing of the callable is differentiable): the message shows what was expected and what came. The parameters must be the tensors, at the
+ *   addresses, and with the requires_grad, of the capture (STATE).
+ *
+ * An input is rebound where a second capture proved all its uses (ph_graph_slot_prove); one that is not contiguous, not aligned to 256 bytes, or
+ * overlaps what the graph writes is cloned first. An input that the module writes is copied: the caller's tensor stays as it is. One that
+ * backward reads again is kept until then, and must not be changed in place meanwhile (STATE).
+ *
+ * Refused, each with its own message: a module with hooks, of its own or below, or on its parameters (ARGUMENT; hooks may be added later, they act on the
+ * graphed module's own calls); a buffer that requires a gradient; a sample that has another count than the module's inputs, or an entry that is
+ * NULL, or of another device; two entries of `modules` that are the same; an unused input (see allow_unused_input); a tensor that requires a
+ * gradient and is neither an input nor a parameter; what a capture refuses. Waits for the device; not legal in a capture (CAPTURE, 900).
+ * Externally synchronised, as are the modules. */
+PH_CALL ph_make_graphed_callables(ph_module **out, ph_module *const *modules, const ph_sample *samples, size_t count,
+                                  const ph_graphed_options *options);
+
+/* As ph_call_n, for inputs that nest: the structure must be the sample's (ARGUMENT: the first place that differs). Any module; one that is not
+ * graphed has no structure to compare with. */
+PH_API void ph_call_structured(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in, size_t in_count,
+                               const ph_structure *in_structure);
+
+/* ---- looking ---- */
+PH_API bool ph_module_is_graphed(const ph_module *module);
+typedef struct ph_graphed_input {
+    bool rebound;       /* else copied */
+    bool backward_reads; /* backward reads it again */
+    size_t uses;        /* places in the forward graph, 0 when copied */
+    const char *reason; /* why it is copied; "" when it is not. Borrowed from the module */
+    uint64_t reserved[4];
+} ph_graphed_input;
+typedef struct ph_graphed_info {
+    size_t input_count, output_count, parameter_count;
+    size_t saved_bytes;               /* of memory that lives from forward to backward */
+    size_t forward_nodes, backward_nodes; /* 0: there is no backward */
+    uint64_t forward_calls, backward_calls; /* replays */
+    ph_graphed_gradients gradients;
+    uint64_t reserved[4];
+} ph_graphed_info;
+/* STATE: not graphed. incoming: of gradient i of the outputs, instead of input i. */
+PH_CALL ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module);
+PH_CALL ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module, size_t index, bool incoming);
+/* All of it as text, a line each; freed with ph_string_free. */
+PH_CALL ph_graphed_callable_describe(char **out, const ph_module *module);
+/* The graphs, borrowed, to look at (records, dumps, memory): do not replay or reset them. *backward is NULL where there is none. */
+PH_CALL ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward, const ph_module *module);
+
+PH_END_DECLS
+#endif

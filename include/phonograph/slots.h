@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/slots.h: slots: addresses and values inside a captured graph that another replay may have otherwise, without a new
+ * capture. docs/slots.md tells how. */
+#ifndef PHONOGRAPH_SLOTS_H
+#define PHONOGRAPH_SLOTS_H
+#include <phonograph/record.h>
+
+PH_BEGIN_DECLS
+
+/* A slot is a set of places in the parameters of a graph's kernel, memcpy and memset nodes that are set together: an address slot stands
+ * for a span of memory, and its places keep their distances from the span's first byte; a scalar slot stands for a value of up to 256
+ * bytes. Slots are numbered from 0 in the order of making, and live until the graph is reset or captured again. A place belongs to one
+ * slot at most (STATE). Nodes that write cells (cells.h), nodes nested in others, and kernels whose parameters the library cannot read
+ * have no places (UNSUPPORTED).
+ *
+ * Making slots needs a record (ENDED or READY), and that no node of the executable has other parameters than the record says (STATE after
+ * ph_graph_node_set_launch, _memcpy, _memset or an update from another graph). A node that has a place of a slot can no longer be set by
+ * those three (STATE: it names the slot). ph_graph_instantiate and a successful ph_graph_update bring back the addresses and
+ * values that the template, or the other graph, has; the next replay sets the slots again that were set before. An update from a capture
+ * whose places have other distances is refused (MISMATCH). A replay into another capture (child graph) has what the template has. All
+ * calls are externally synchronised, like the graph; making and replaying are refused inside the graph's own hooks (STATE). */
+#define PH_SLOT_NONE SIZE_MAX
+
+typedef struct ph_slot_options {
+    size_t alignment; /* address slots: what every address must be a multiple of, a power of two; 0: the largest power of two, at most
+                         256, that the captured address is a multiple of: kernels may have been chosen by it */
+    uint64_t reserved[4];
+} ph_slot_options;
+
+/* ---- making ---- name: copied; for messages; NULL: "slot N".
+ *
+ * find: every use that the record proves: words of kind PROVED and the fields of memcpy and memset nodes that lie in [base, base +
+ * bytes). NOT_FOUND: there is none. UNSUPPORTED: a word that is only suspected lies there too (the message names node and word): prove or
+ * declare it. ARGUMENT: a memcpy or memset reaches beyond the span. */
+PH_CALL ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, const void *base, size_t bytes,
+                           const ph_slot_options *options);
+
+/* declare: the caller vouches for the places. address: each place is 8 bytes at `offset` of the node's parameters (record.h says how
+ * offsets count; dst 0 and src 8 in memcpy, dst 0 in memset), and holds an address in [base, base + bytes) (ARGUMENT when not).
+ * scalar: each place is `bytes` bytes at offset of a kernel node's parameters (1 to 256; ARGUMENT beyond them). */
+typedef struct ph_slot_place {
+    size_t node, offset;
+} ph_slot_place;
+PH_CALL ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const char *name, const void *base, size_t bytes,
+                                      const ph_slot_place *places, size_t count, const ph_slot_options *options);
+PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, size_t bytes, const ph_slot_place *places,
+                                     size_t count);
+
+/* prove: compares graph with `shifted`, a second capture of the same work in which span i lay at spans[i].shifted instead of .base. A
+ * word that differs by exactly the distance of one span, and lies in it, is a use of that span; a word that is in memory of the graphs' own
+ * captures in both, or in an allocation of their own pool that was live at the capture's end and is no span's, or in their cells, is their own matter; any other difference, in a word, a dimension, a kernel, an edge or
+ * a count, is unexplained, and then no span is proved. Nor is any where a node could take addresses from where nobody can see
+ * them: host functions, batch memory operations, nested graphs, and copies that read host memory. What a record cannot show stays
+ * trusted: kernels that take addresses from device memory or from module globals (docs/slots.md).
+ * The distances must differ from each other, and the shifted spans must overlap nothing (ARGUMENT). shifted may be reset
+ * afterwards. For each span out[i] has a new slot, or PH_SLOT_NONE with the reason; a span without any use is proved (uses 0), and setting
+ * it does nothing. PH_OK also when nothing was proved. */
+typedef struct ph_slot_span {
+    const char *name;
+    const void *base, *shifted;
+    size_t bytes;
+    size_t alignment; /* as in ph_slot_options */
+    uint64_t reserved[2];
+} ph_slot_span;
+typedef struct ph_slot_proof {
+    size_t slot;      /* PH_SLOT_NONE: not proved */
+    size_t uses;      /* places */
+    char reason[200]; /* why not: "node 3 (gemm): word +48 differs by 0x20, which is no input's distance"; "" when proved */
+    uint64_t reserved[2];
+} ph_slot_proof;
+PH_CALL ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *shifted, const ph_slot_span *spans, size_t count);
+
+/* ---- setting ---- value: of an address slot the address itself, of a scalar slot where its bytes are (read during the call).
+ *
+ * ph_graph_replay_with: sets, then replays: one call, so that no other work of the graph falls between. A value stays until it is set
+ * again; one that is as it was costs a compare. Replays in flight keep what they had. Checks, before anything is changed: an address must be
+ * a multiple of the slot's alignment and have the span's bytes behind it, in one allocation of the graph's device, pinned memory of
+ * it, or, for memory that the library did not allocate, memory that the driver says the device can reach (ARGUMENT; WRONG_DEVICE);
+ * where a memcpy has a place of the slot, pinned memory if the captured span was, and only then (ARGUMENT).
+ * Whether two slots may overlap, or overlap what the graph writes (ph_graph_writes), is for the caller to know. After a failure of the
+ * driver half-way slots may have the new values, and the next replay sets them all. Errors otherwise as ph_graph_replay; STATE on a
+ * capturing stream. */
+typedef struct ph_slot_value {
+    size_t slot;
+    const void *value;
+} ph_slot_value;
+PH_CALL ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values, size_t count);
+
+/* ---- looking ---- */
+typedef struct ph_slot_info {
+    const char *name; /* borrowed from the graph */
+    bool address;
+    size_t bytes;        /* of the span, or of the value */
+    size_t alignment;    /* 0: scalar */
+    size_t uses;         /* places */
+    const void *current; /* the address that replays have, or where the value's bytes are, borrowed until the next call */
+    uint64_t reserved[4];
+} ph_slot_info;
+PH_API size_t ph_graph_slot_count(const ph_graph *graph); /* 0 for NULL */
+PH_CALL ph_graph_slot_get(ph_slot_info *out, const ph_graph *graph, size_t slot); /* NOT_FOUND */
+PH_CALL ph_graph_slot_place_at(ph_slot_place *out, const ph_graph *graph, size_t slot, size_t index);
+
+/* *out: whether a replay may write into [address, address + bytes): memory that its captures were given, from their pools or as cells;
+ * not memory from elsewhere that its nodes address. Cheap (a binary search). */
+PH_CALL ph_graph_writes(bool *out, const ph_graph *graph, const void *address, size_t bytes);
+
+PH_END_DECLS
+#endif

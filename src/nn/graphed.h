@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed.h: graphed callables as their files share them. graphed.c makes them, graphed_warmup.c calls modules before, graphed_capture.c
+ * captures and proves, graphed_call.c runs them, graphed_values.c knows who overwrites what, graphed_look.c shows them. */
+#ifndef PH_NN_GRAPHED_H
+#define PH_NN_GRAPHED_H
+#include "base/sync.h"
+#include "nn/module.h"
+#include "tensor/bundle.h"
+#include "tensor/tape.h"
+#include "tensor/written.h"
+#include <phonograph/graphed.h>
+#include <phonograph/slots.h>
+
+typedef struct ph__callable ph__callable;
+typedef struct ph__shared_pool ph__shared_pool;
+
+/* ---- who overwrites what (graphed_values.c) ---- */
+/* What one replay leaves in memory for others to read: the outputs of a forward, what it saved, the gradients of a backward. */
+typedef struct ph__values {
+    ph__written written;     /* first: handles are marked with it */
+    ph__shared_pool *shared; /* retained */
+    struct ph__values *next; /* of the pool, under its lock, as are the next three */
+    struct {
+        uintptr_t begin, end;
+    } * ranges;
+    size_t range_count;
+    char owner[48]; /* the callable's name */
+    char by[48];    /* whose replay wrote it last, which of its calls, and whether that was a backward */
+    uint64_t by_call;
+    bool by_backward;
+    const char *what; /* "an output", "what backward needs", "a gradient": static */
+} ph__values;
+
+/* A graph of a callable, with the values that its replays may write. */
+typedef struct ph__program {
+    struct ph__program *next; /* of the pool, under its lock, as are the victims */
+    ph_graph *graph;
+    char name[48];
+    bool backward;
+    uint64_t calls; /* replays */
+    PH__VEC(ph__values *) victims;
+} ph__program;
+
+/* Those of all graphed callables whose captures use one pool. */
+ph_status ph__shared_pool_get(ph__shared_pool **out, const ph_pool *pool, const char *call);
+void ph__shared_pool_release(ph__shared_pool *shared); /* takes NULL */
+/* The stream of all captures into that pool which were given none; lives as long as it. */
+ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device);
+/* A reference for the caller. ranges: taken over, also on failure; 2 words each. */
+typedef PH__VEC(uintptr_t) ph__spans;
+ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,
+                          ph__spans *ranges, const char *call);
+void ph__values_release(ph__values *values); /* by its callable: takes NULL */
+/* Joins the pool's programs: finds out what it may write. own: values that are its own in any case (NULL entries are skipped). */
+ph_status ph__program_join(ph__program *program, ph__shared_pool *shared, ph__values *const *own,
+                           size_t own_count, const char *call);
+void ph__program_leave(ph__program *program, ph__shared_pool *shared);
+/* It has been replayed: what it may write is of this call now. */
+void ph__program_replayed(ph__program *program, ph__shared_pool *shared);
+static inline uint64_t ph__values_now(const ph__values *values)
+{
+    return atomic_load_explicit(&values->written.now, memory_order_relaxed);
+}
+
+/* ---- callables ---- */
+/* An input, or the incoming gradient of an output. */
+typedef struct ph__port {
+    ph_dtype dtype;
+    ph_shape shape;
+    size_t bytes;
+    bool requires_grad; /* the sample did */
+    bool used;          /* gradients: of an output that has one */
+    bool rebound;
+    bool force_copy;      /* decided before the capture, or by a proof that failed */
+    size_t slot, uses;    /* of the graph that it goes into */
+    size_t backward_slot; /* rebound inputs: where backward reads it again; PH_SLOT_NONE: it does not */
+    size_t backward_uses;
+    ph_tensor *buffer; /* copied: where to; retained */
+    char reason[200];  /* why it is copied */
+} ph__port;
+
+/* A gradient that leaves backward, for an input or a parameter. */
+typedef struct ph__exit {
+    size_t operand;              /* of the tape's node: inputs first, then parameters */
+    ph_tensor *grad;             /* the graph's own memory; retained; contiguous */
+    size_t slot;                 /* of the destination; PH_SLOT_NONE: it is borrowed */
+    size_t bytes;
+    size_t op_at;                /* its place among the ops */
+    ph_tensor *fresh, *fresh_of; /* in a call: made for that leaf, which has it once it is written */
+} ph__exit;
+
+/* What one call of ph_make_graphed_callables shares. */
+typedef struct ph__graphed_set {
+    atomic_int references;
+    ph_device *device; /* retained */
+    ph_pool *pool;     /* retained */
+    ph_stream *stream; /* of the captures */
+    ph_tape *tape;              /* that the captures ran on; keeps what backward reads */
+    ph__shared_pool *shared;    /* retained */
+    ph_graphed_options options; /* its pointers are not followed after the making */
+} ph__graphed_set;
+
+struct ph__callable {
+    atomic_int references;   /* of its module, and of each node of a tape that will call backward */
+    ph__graphed_set *set;    /* retained */
+    ph_module *original;     /* retained */
+    struct ph__mode {
+        const ph_module *module; /* the original, or one below it */
+        bool training;
+    } * modes; /* at capture; the original's first */
+    size_t mode_count;
+    ph_structure *structure; /* of the inputs; owned; NULL: flat */
+    size_t in_count, out_count, parameter_count;
+    ph__port *inputs;    /* in_count */
+    ph__port *incoming;  /* out_count */
+    ph_tensor **outputs; /* out_count, the graph's own memory, retained */
+    ph_tensor **
+        operands; /* in_count + parameter_count: of the call under way, then the parameters, which are retained */
+    char **parameter_names;
+    void **parameter_data;
+    bool *parameter_grads;
+    bool *parameter_saved; /* backward reads it: not to be changed before that */
+    ph__exit *exits;
+    size_t exit_count, op_slot_count;
+    size_t *op_slots;              /* of the bundles at the end of backward */
+    uint8_t *ops;                  /* op_slot_count * PH__BUNDLE_MAX */
+    ph__program forward, backward; /* graph NULL: there is no backward */
+    bool differentiable;           /* an output has a gradient */
+    bool copies_all;               /* nothing is rebound: asked for, or a proof failed */
+    ph__values *out_values, *saved_values, *grad_values;
+    ph_slot_value *values; /* scratch of a call */
+    size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
+    size_t saved_bytes;
+};
+
+static inline ph_tensor **ph__callable_parameters(const ph__callable *callable)
+{
+    return callable->operands + callable->in_count;
+}
+ph__callable *ph__callable_retain(ph__callable *callable);
+void ph__callable_release(ph__callable *callable); /* takes NULL */
+void ph__graphed_set_release(ph__graphed_set *set);
+/* Drops what its captures made, so that it can be captured again. */
+void ph__callable_reset(ph__callable *callable);
+
+/* The operands that have a gradient, inputs first: wanted[] gets them, at[] their places among all; gives how many. in: the tensors that stand for the
+ * inputs. Both have room for all operands. */
+size_t ph__callable_wanted(const ph__callable *callable, ph_tensor *const *in, ph_tensor **wanted,
+                           size_t *at);
+/* The outputs that have a history on the tape; likewise. */
+size_t ph__callable_differentiable(const ph__callable *callable, ph_tensor *const *out, ph_tensor **with,
+                                   size_t *at);
+/* Fails the tape where one of the gradients of ph__callable_wanted's operands is NULL, unless that is allowed. */
+void ph__callable_check_unused(const ph__callable *callable, ph_tape *tape, ph_tensor *const *grads,
+                               const size_t *at, size_t count);
+/* Puts "<call>: callable <name>: <step>" before the message of a failure. */
+ph_status ph__callable_failed(const ph__callable *callable, ph_status status, const char *step,
+                              const char *call);
+
+/* ---- graphed_warmup.c ---- calls the module and its backward; finds out what it writes to. */
+ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, const char *call);
+/* ---- graphed_capture.c ---- all captures of all callables: forwards in order, backwards in reverse. */
+ph_status ph__callables_capture(ph__callable *const *callables, size_t count, const char *call);
+/* ---- graphed_call.c ---- the forward function of a graphed module: self is the callable. */
+void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
+/* ---- graphed_structure.c ---- NULL with no host memory, or for NULL. */
+ph_structure *ph__structure_copy(const ph_structure *structure);
+void ph__structure_free(ph_structure *structure); /* takes NULL */
+
+/* ---- module.c ---- a module with the name, parameters, buffers and children of another one, and a forward of its own; its training mode goes on to
+ * the other one, which it retains. */
+ph_status ph__module_like(ph_module **out, ph_module *original, ph_forward_fn forward, void *self,
+                          void (*destroy)(void *self), const char *call);
+static inline bool ph__module_is_graphed(const ph_module *module)
+{
+    return module && module->forward == ph__graphed_forward;
+}
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed_call.c: calls of graphed callables: what comes is checked and bound, the graph replayed, and what it left handed out. */
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed.h"
+#include "tensor/op.h"
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define COLD        __attribute__((cold, noinline))
+
+enum {
+    ALIGNMENT = 256 /* kernels may have been chosen for the stand-ins' alignment: see slots.h */
+};
+
+/* ---- what comes ---- */
+static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i, const ph_tensor *x)
+{
+    const ph__port *port = &callable->inputs[i];
+    char path[96], want[PH__DESCRIBE], got[PH__DESCRIBE];
+    (void)ph_structure_path(path, sizeof path, callable->structure, i);
+    ph_tensor expected = {.dtype = port->dtype, .shape = port->shape};
+    if (!x)
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "graphed callable '%s': input %s is NULL; expected %s",
+                     callable->original->name, path, ph__describe(want, &expected));
+    else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "graphed callable '%s': input %s: expected %s as in its sample, got %s",
+                     callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x));
+    else
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "graphed callable '%s': input %s: expected a tensor that requires no gradient, as in "
+                     "its sample, got one that does "
+                     "(%s): its gradient would be lost; detach it, or make the callable with a sample that "
+                     "requires one",
+                     callable->original->name, path, ph__describe(got, x));
+    return false;
+}
+
+static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
+{
+    for (size_t i = 0; i < callable->in_count; i++) {
+        const ph__port *port = &callable->inputs[i];
+        const ph_tensor *x = in[i];
+        if (UNLIKELY(!x || x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape) ||
+                     (callable->differentiable && !port->requires_grad && tape->grad_enabled &&
+                      ph__needs_grad(x))))
+            return fail_input(tape, callable, i, x);
+    }
+    return true;
+}
+
+static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, size_t i)
+{
+    const ph_tensor *x = ph__callable_parameters(callable)[i];
+    const char *why = x->data != callable->parameter_data[i]
+                          ? "is not where it was at the capture: its memory must stay"
+                      : x->requires_grad ? "requires a gradient, and did not at the capture"
+                                         : "requires no gradient any more";
+    ph_tape_fail(tape, PH_ERROR_STATE, "graphed callable '%s': parameter '%s' %s; make the callable anew",
+                 callable->original->name, callable->parameter_names[i], why);
+    return false;
+}
+
+static bool check_parameters(ph_tape *tape, const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->parameter_count; i++) {
+        const ph_tensor *x = ph__callable_parameters(callable)[i];
+        if (UNLIKELY(x->data != callable->parameter_data[i] ||
+                     x->requires_grad != callable->parameter_grads[i]))
+            return fail_parameter(tape, callable, i);
+    }
+    return true;
+}
+
+/* x as a graph can take it: itself, or a copy. */
+static ph_tensor *fitting(ph_tape *tape, const ph__port *port, ph_graph *graph, ph_tensor *x)
+{
+    bool written = false;
+    if (UNLIKELY(!x->contiguous))
+        return ph_clone(tape, x);
+    if (!port->rebound || x->count == 0)
+        return x;
+    if (UNLIKELY((uintptr_t)x->data % ALIGNMENT != 0))
+        return ph_clone(tape, x);
+    ph_tape_check(tape, ph_graph_writes(&written, graph, x->data, port->bytes));
+    return UNLIKELY(written) ? ph_clone(tape, x) : x;
+}
+
+/* Inputs into callable->operands, whose parameters are there. Backward, too, must not write what it reads. */
+static bool bind_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
+{
+    for (size_t i = 0; i < callable->in_count; i++) {
+        const ph__port *port = &callable->inputs[i];
+        ph_tensor *x = fitting(tape, port, callable->forward.graph, in[i]);
+        if (x == in[i] && port->backward_slot != PH_SLOT_NONE && !ph__tape_failed(tape))
+            x = fitting(tape, port, callable->backward.graph, x);
+        callable->operands[i] = x;
+    }
+    return !ph__tape_failed(tape);
+}
+
+/* ---- replays ---- */
+static void set(ph__callable *callable, size_t *count, size_t slot, const void *value)
+{
+    if (slot != PH_SLOT_NONE)
+        callable->values[(*count)++] = (ph_slot_value){slot, value};
+}
+
+static ph_status use_buffers(const ph_tape *tape, const ph__port *ports, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ports[i].buffer)
+            PH_TRY(ph__storage_use(ports[i].buffer->storage, tape->stream, tape->key));
+    return PH_OK;
+}
+
+static ph_status replay(ph_tape *tape, ph__callable *callable, ph__program *program, size_t values)
+{
+    PH_TRY(ph_graph_replay_with(program->graph, tape->stream, callable->values, values));
+    ph__program_replayed(program, callable->set->shared);
+    return PH_OK;
+}
+
+/* ---- backward ---- */
+typedef struct called {
+    ph__callable *callable; /* retained */
+    uint64_t saved;         /* as the saved values were */
+    uint64_t call;
+} called;
+
+static COLD bool fail_saved(ph_tape *tape, const ph__callable *callable, const called *state)
+{
+    char text[256];
+    ph__written *written = &callable->saved_values->written;
+    written->tell(written, state->saved, state->call, text, sizeof text);
+    ph_tape_fail(tape, PH_ERROR_OVERWRITTEN, "backward of the graphed callable '%s': it needs %s",
+                 callable->original->name, text);
+    return false;
+}
+
+static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, size_t *values)
+{
+    ph_tape *tape = call->tape;
+    for (size_t i = 0; i < callable->out_count; i++) {
+        const ph__port *port = &callable->incoming[i];
+        if (!port->used)
+            continue;
+        ph_tensor *grad = i < call->out_count ? call->out_grads[i] : NULL;
+        if (!grad)
+            grad = ph_zeros(tape, port->dtype, port->shape);
+        if (grad)
+            grad = fitting(tape, port, callable->backward.graph, grad);
+        if (ph__tape_failed(tape))
+            return false;
+        ph_tape_check(tape, ph__storage_use(grad->storage, tape->stream, tape->key));
+        set(callable, values, port->slot, grad->data);
+    }
+    return !ph__tape_failed(tape);
+}
+
+static void bind_saved(const ph__grad_call *call, ph__callable *callable, size_t *values)
+{
+    size_t saved = 0;
+    for (size_t i = 0; i < callable->in_count; i++)
+        if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
+            set(callable, values, callable->inputs[i].backward_slot, call->saved[saved++]->data);
+}
+
+/* An input that is another input too, or a parameter: two pairs of one bundle must not write to one gradient. */
+static bool comes_twice(const ph__grad_call *call, const ph__callable *callable, size_t operand)
+{
+    for (size_t i = 0; i < callable->in_count; i++)
+        if (i != operand && call->leaves[i] == call->leaves[operand])
+            return true;
+    return false;
+}
+
+/* As ph_empty, at a fraction of the cost of an operator. */
+static ph_tensor *make_gradient(ph_tape *tape, ph_dtype dtype, const ph_shape *shape, size_t bytes)
+{
+    ph_tensor *x;
+    ph_status status = ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+    if (status != PH_OK) {
+        ph_tape_check(tape, status);
+        return NULL;
+    }
+    return ph__tape_own(tape, x) ? x : NULL;
+}
+
+/* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see it first. */
+static ph_tensor *leaf_gradient(const ph__grad_call *call, const ph__callable *callable, ph__exit *leaving,
+                                ph__bundle_op *op)
+{
+    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[leaving->operand] : NULL;
+    if (!leaf || !leaf->leaf || leaf->leaf->hooks || comes_twice(call, callable, leaving->operand))
+        return NULL;
+    ph_tensor *grad = leaf->leaf->grad;
+    if (!grad) {
+        *op = PH__BUNDLE_COPY;
+        leaving->fresh_of = leaf;
+        return leaving->fresh = make_gradient(call->tape, leaf->dtype, &leaf->shape, leaving->bytes);
+    }
+    if (!grad->contiguous || grad->dtype != leaf->dtype || grad->storage->read_only || grad->written)
+        return NULL;
+    *op = PH__BUNDLE_ADD;
+    atomic_fetch_add_explicit(&grad->storage->version, 1, memory_order_relaxed);
+    ph_tape_check(call->tape, ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
+    return grad;
+}
+
+/* What was made for leaves is theirs once it is written. */
+static void settle_leaves(ph__callable *callable, bool written)
+{
+    for (size_t i = 0; i < callable->exit_count; i++) {
+        ph__exit *leaving = &callable->exits[i];
+        if (leaving->fresh && written)
+            leaving->fresh_of->leaf->grad = ph_tensor_retain(leaving->fresh);
+        leaving->fresh = leaving->fresh_of = NULL;
+    }
+}
+
+static void bind_exit(const ph__grad_call *call, ph__callable *callable, ph__exit *leaving, size_t *values)
+{
+    const ph_tensor *like = callable->operands[leaving->operand];
+    const ph__port *port = leaving->operand < callable->in_count ? &callable->inputs[leaving->operand] : NULL;
+    ph__bundle_op op = PH__BUNDLE_COPY;
+    ph_tensor *to = callable->set->options.gradients == PH_GRAPHED_ACCUMULATE
+                        ? leaf_gradient(call, callable, leaving, &op)
+                        : NULL;
+    if (!to && !ph__tape_failed(call->tape)) {
+        op = PH__BUNDLE_COPY;
+        to = make_gradient(call->tape, port ? port->dtype : like->dtype, port ? &port->shape : &like->shape,
+                           leaving->bytes);
+        call->in_grads[leaving->operand] = to;
+    }
+    callable->ops[leaving->op_at] = (uint8_t)op;
+    if (to)
+        set(callable, values, leaving->slot, to->data);
+}
+
+static bool bind_exits(const ph__grad_call *call, ph__callable *callable, size_t *values)
+{
+    if (callable->set->options.gradients == PH_GRAPHED_BORROW)
+        return true;
+    for (size_t i = 0; i < callable->exit_count; i++) {
+        ph__exit *leaving = &callable->exits[i];
+        if (call->needed[leaving->operand])
+            bind_exit(call, callable, leaving, values);
+        else
+            callable->ops[leaving->op_at] = PH__BUNDLE_SKIP;
+    }
+    for (size_t i = 0; i < callable->op_slot_count; i++)
+        set(callable, values, callable->op_slots[i], callable->ops + i * PH__BUNDLE_MAX);
+    return !ph__tape_failed(call->tape);
+}
+
+static bool lend(const ph__grad_call *call, const ph__callable *callable)
+{
+    uint64_t now = callable->grad_values ? ph__values_now(callable->grad_values) : 0;
+    for (size_t i = 0; callable->grad_values && i < callable->exit_count; i++) {
+        const ph__exit *leaving = &callable->exits[i];
+        const ph_tensor *grad = leaving->grad;
+        if (!call->needed[leaving->operand])
+            continue;
+        ph_tensor *alias = ph__tensor_make(grad->storage, grad->dtype, &grad->shape, grad->stride,
+                                           grad->count ? (size_t)(grad->data - grad->storage->data) : 0);
+        if (!alias) {
+            ph__tape_fail_host_memory(call->tape, callable->original->name, "a gradient");
+            return false;
+        }
+        ph__tensor_mark(alias, &callable->grad_values->written, now, callable->backward.calls);
+        ph_tape_check(call->tape, ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
+        if (!ph__tape_own(call->tape, alias))
+            return false;
+        call->in_grads[leaving->operand] = alias;
+    }
+    return !ph__tape_failed(call->tape);
+}
+
+static void graphed_backward(ph__grad_call *call)
+{
+    const called *state = call->state;
+    ph__callable *callable = state->callable;
+    ph_tape *tape = call->tape;
+    size_t values = 0;
+    if (UNLIKELY(ph__values_now(callable->saved_values) != state->saved) &&
+        !fail_saved(tape, callable, state))
+        return;
+    if (UNLIKELY(ph_stream_is_capturing(tape->stream))) {
+        ph_tape_fail(tape, PH_ERROR_CAPTURE,
+                     "backward of the graphed callable '%s': its forward was replayed before this capture "
+                     "began; call both inside of it",
+                     callable->original->name);
+        return;
+    }
+    if (!bind_incoming(call, callable, &values))
+        return;
+    bind_saved(call, callable, &values);
+    if (!bind_exits(call, callable, &values)) {
+        settle_leaves(callable, false);
+        return;
+    }
+    ph_status status = use_buffers(tape, callable->incoming, callable->out_count);
+    if (status == PH_OK)
+        status = replay(tape, callable, &callable->backward, values);
+    settle_leaves(callable, status == PH_OK);
+    if (status != PH_OK) {
+        ph__error_prefix("backward of the graphed callable '%s'", callable->original->name);
+        ph_tape_check(tape, status);
+        return;
+    }
+    if (callable->set->options.gradients == PH_GRAPHED_BORROW)
+        lend(call, callable);
+}
+
+static void release_called(void *state)
+{
+    ph__callable_release(((called *)state)->callable);
+}
+
+static const ph__grad_def graphed_grad = {.name = "graphed",
+                                          .state_bytes = sizeof(called),
+                                          .backward = graphed_backward,
+                                          .release = release_called};
+
+/* ---- forward ---- */
+static bool remember(ph__op *op, ph__callable *callable)
+{
+    called *state = ph__op_track(op, &graphed_grad, callable->saved_count);
+    size_t saved = 0;
+    if (!state)
+        return false;
+    *state = (called){ph__callable_retain(callable), ph__values_now(callable->saved_values),
+                      callable->forward.calls};
+    for (size_t i = 0; i < callable->in_count; i++)
+        if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
+            ph__op_save(op, saved++, op->in[i]);
+    for (size_t i = 0; i < callable->parameter_count; i++)
+        if (callable->parameter_saved[i])
+            ph__op_save(op, saved++, op->in[callable->in_count + i]);
+    return true;
+}
+
+/* Handles of this call on memory that is the graph's. */
+static bool hand_out(ph__op *op, const ph__callable *callable, ph_tensor **out)
+{
+    uint64_t now = ph__values_now(callable->out_values);
+    for (size_t i = 0; i < callable->out_count; i++) {
+        ph_tensor *x = callable->outputs[i];
+        if (UNLIKELY(!ph__op_check(op, ph__storage_use(x->storage, op->tape->stream, op->tape->key))))
+            return false;
+        out[i] = ph__op_view(op, x, &x->shape, x->stride, 0);
+        if (!out[i])
+            return false;
+        ph__tensor_mark(out[i], &callable->out_values->written, now, callable->forward.calls);
+    }
+    return true;
+}
+
+/* The operator gives history to all floating outputs; those that had none in the capture have none here. */
+static void strip(const ph__callable *callable, ph_tensor **out)
+{
+    for (size_t i = 0; i < callable->out_count; i++)
+        if (out[i] && !callable->incoming[i].used && out[i]->node) {
+            ph__node_release(out[i]->node);
+            out[i]->node = NULL;
+        }
+}
+
+static bool submit(ph__op *op, ph__callable *callable)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < callable->in_count; i++)
+        set(callable, &values, callable->inputs[i].slot, op->in[i]->data);
+    return ph__op_check(op, use_buffers(op->tape, callable->inputs, callable->in_count)) &&
+           ph__op_check(op, replay(op->tape, callable, &callable->forward, values));
+}
+
+static void run(ph_tape *tape, ph__callable *callable, ph_tensor **out)
+{
+    ph__op op;
+    size_t count = callable->in_count + callable->parameter_count;
+    if (!ph__op_begin(&op, tape, callable->original->name, callable->operands, count, count) ||
+        !submit(&op, callable) || !hand_out(&op, callable, out))
+        return;
+    if (op.tracked && callable->backward.graph && !remember(&op, callable))
+        return;
+    if (ph__op_done_n(&op, out, callable->out_count) && op.node)
+        strip(callable, out);
+}
+
+/* Of the original and all that is below it: the graphed module's mode goes on to them. */
+static bool is_in_mode(const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->mode_count; i++)
+        if (callable->modes[i].module->training != callable->modes[i].training)
+            return false;
+    return true;
+}
+
+void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    ph__callable *callable = self;
+    if (UNLIKELY(!is_in_mode(callable) || ph_stream_is_capturing(tape->stream))) {
+        ph_call_n(tape, callable->original, out, callable->out_count, in, callable->in_count);
+        return;
+    }
+    if (check_inputs(tape, callable, in) && check_parameters(tape, callable) &&
+        bind_inputs(tape, callable, in))
+        run(tape, callable, out);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed_capture.h: one capture of a callable's passes, and the memory that stands for what calls bring: graphed_stage.c has that memory, and
+ * graphed_prove.c what becomes of a capture. */
+#ifndef PH_NN_GRAPHED_CAPTURE_H
+#define PH_NN_GRAPHED_CAPTURE_H
+#include "nn/graphed.h"
+
+/* Addresses that stand for a port's memory while a pass is captured. Nothing is ever there but in captures. */
+typedef struct ph__stand_in {
+    char *base,
+        *shifted; /* rebound ports: of the capture and of its probe; copied ones: base is where the copy comes from */
+    size_t bytes;
+} ph__stand_in;
+
+/* The stand-ins of all ports of one direction, in one block. */
+typedef struct ph__stage {
+    ph__stand_in *at;
+    size_t count;
+    void *block;
+} ph__stage;
+/* bytes: of each. probed: with shifted ones, none at a distance that another has, of this stage or of `other` (which may be NULL). */
+ph_status ph__stage_make(ph__stage *stage, ph_stream *stream, const size_t *bytes, size_t count, bool probed,
+                         const ph__stage *other, const char *call);
+void ph__stage_free(ph__stage *stage, ph_stream *stream);
+
+/* Both passes, captured once: as they will be replayed, or as a probe, with rebound ports at their shifted addresses. */
+typedef struct ph__trial {
+    ph__callable *callable;
+    ph_tape *tape;
+    bool probe;
+    ph_graph *forward, *backward;
+    ph_tensor **in, **out, **incoming; /* in_count, out_count, out_count; retained */
+    ph__exit *exits;
+    size_t exit_count;
+    size_t first_node; /* of the tape */
+    bool writes_input;
+} ph__trial;
+
+/* What the captures of one callable have between them. */
+typedef struct ph__making {
+    ph__callable *callable;
+    ph__stage inputs, incoming, outgoing; /* outgoing: base: where gradients go */
+    ph__trial real, probe;
+} ph__making;
+
+/* ---- graphed_capture.c ---- */
+ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *call);
+ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *call);
+void ph__trial_free(ph__trial *trial, bool graphs);
+
+/* ---- graphed_prove.c ---- slots of the real graphs. *again: something could not be proved: its callable copies from now on, and all is to be
+ * captured anew. */
+ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *call);
+ph_status ph__making_prove_backward(ph__making *making, bool *again, const char *call);
+/* ---- graphed_finish.c ---- the callable takes the real graphs over: what they leave, and what they overwrite. */
+ph_status ph__making_finish(ph__making *making, const char *call);
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed_finish.c: the captures of callables, one after the other, and what becomes theirs of them. */
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed_capture.h"
+#include <stdlib.h>
+
+/* ---- what the graphs leave ---- */
+static ph_status add_range(ph__spans *ranges, const void *base, size_t bytes, const char *call)
+{
+    if (bytes == 0)
+        return PH_OK;
+    for (size_t i = 0; i < ranges->count; i += 2)
+        if (ranges->at[i] == (uintptr_t)base)
+            return PH_OK;
+    if (!ph__vec_reserve(ranges, 2))
+        return ph__fail_host_memory(call, "what a graph leaves");
+    ranges->at[ranges->count++] = (uintptr_t)base;
+    ranges->at[ranges->count++] = (uintptr_t)base + bytes;
+    return PH_OK;
+}
+
+static ph_status add_tensor(ph__spans *ranges, const ph_tensor *x, const char *call)
+{
+    return x ? add_range(ranges, x->storage->data, x->storage->bytes, call) : PH_OK;
+}
+
+/* What backward reads of what forward wrote: the allocations that words of its nodes lie in. */
+static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backward, const char *call)
+{
+    const ph_record *record;
+    ph_node_info info;
+    ph_word word;
+    bool written;
+    PH_TRY(ph_graph_record(&record, backward));
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&info, record, i));
+        for (size_t k = 0; k < info.word_count; k++) {
+            PH_TRY(ph_record_word(&word, record, i, k));
+            if (word.kind == PH_WORD_VALUE || !word.base)
+                continue;
+            PH_TRY(ph_graph_writes(&written, forward, (const void *)(uintptr_t)word.value, 1));
+            if (written)
+                PH_TRY(add_range(ranges, word.base, word.allocation_bytes, call));
+        }
+    }
+    return PH_OK;
+}
+
+static ph_status make_values(ph__making *making, const char *call)
+{
+    ph__callable *callable = making->callable;
+    ph__shared_pool *shared = callable->set->shared;
+    const char *name = callable->original->name;
+    ph__spans ranges = {0};
+    ph_status status = PH_OK;
+    for (size_t i = 0; status == PH_OK && i < callable->out_count; i++)
+        status = add_tensor(&ranges, callable->outputs[i], call);
+    if (status == PH_OK)
+        status = ph__values_make(&callable->out_values, shared, name, "an output", &ranges, call);
+    if (status == PH_OK && callable->backward.graph)
+        status = add_saved(&ranges, callable->forward.graph, callable->backward.graph, call);
+    callable->saved_bytes = 0;
+    for (size_t i = 0; i < ranges.count; i += 2)
+        callable->saved_bytes += ranges.at[i + 1] - ranges.at[i];
+    if (status == PH_OK && callable->backward.graph)
+        status = ph__values_make(&callable->saved_values, shared, name, "what backward needs", &ranges, call);
+    for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)
+        status = add_tensor(&ranges, callable->exits[i].grad, call);
+    if (status == PH_OK && callable->backward.graph && callable->set->options.gradients == PH_GRAPHED_BORROW)
+        status = ph__values_make(&callable->grad_values, shared, name, "a gradient", &ranges, call);
+    ph__vec_free(&ranges);
+    return status;
+}
+
+static void take_over(ph__making *making)
+{
+    ph__callable *callable = making->callable;
+    ph__trial *real = &making->real;
+    callable->forward.graph = real->forward;
+    callable->backward.graph = real->backward;
+    real->forward = real->backward = NULL;
+    for (size_t i = 0; i < callable->out_count; i++) {
+        callable->outputs[i] = real->out[i];
+        real->out[i] = NULL;
+    }
+    bool borrowed = callable->set->options.gradients == PH_GRAPHED_BORROW;
+    for (size_t i = 0; i < real->exit_count; i++) {
+        callable->exits[i] = real->exits[i];
+        if (borrowed)
+            real->exits[i].grad = NULL;
+        else
+            callable->exits[i].grad = NULL; /* backward's last node has read it by then */
+    }
+    callable->exit_count = real->exit_count;
+    callable->saved_count = 0;
+    for (size_t i = 0; i < callable->in_count; i++)
+        callable->saved_count +=
+            callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE;
+    for (size_t i = 0; i < callable->parameter_count; i++)
+        callable->saved_count += callable->parameter_saved[i];
+}
+
+ph_status ph__making_finish(ph__making *making, const char *call)
+{
+    ph__callable *callable = making->callable;
+    ph__shared_pool *shared = callable->set->shared;
+    take_over(making);
+    PH_TRY(make_values(making, call));
+    PH_TRY(ph__program_join(&callable->forward, shared,
+                            (ph__values *[]){callable->out_values, callable->saved_values}, 2, call));
+    return callable->backward.graph
+               ? ph__program_join(&callable->backward, shared, &callable->grad_values, 1, call)
+               : PH_OK;
+}
+
+/* ---- the order of captures ---- */
+static ph_status stage_inputs(ph__making *making, const char *call)
+{
+    ph__callable *callable = making->callable;
+    size_t all = callable->in_count + callable->parameter_count;
+    size_t *bytes = ph__calloc(all + 1, sizeof *bytes);
+    if (!bytes)
+        return ph__fail_host_memory(call, "what stands for inputs");
+    for (size_t i = 0; i < callable->in_count; i++) {
+        ph__port *port = &callable->inputs[i];
+        port->rebound = !port->force_copy;
+        port->backward_slot = port->slot = PH_SLOT_NONE;
+        bytes[i] = port->bytes;
+    }
+    ph_stream *stream = callable->set->stream;
+    ph_status status = ph__stage_make(&making->inputs, stream, bytes, callable->in_count, true, NULL, call);
+    for (size_t i = 0; i < all; i++)
+        if (i < callable->in_count)
+            bytes[i] = callable->inputs[i].requires_grad ? callable->inputs[i].bytes : 0;
+        else
+            bytes[i] = callable->parameter_grads[i - callable->in_count]
+                           ? ph_tensor_bytes(callable->operands[i])
+                           : 0;
+    if (status == PH_OK && callable->set->options.gradients != PH_GRAPHED_BORROW)
+        status = ph__stage_make(&making->outgoing, stream, bytes, all, false, NULL, call);
+    ph__free(bytes);
+    return status;
+}
+
+/* What comes back is known once the outputs are. */
+static ph_status stage_incoming(ph__making *making, ph_tensor *const *out, const char *call)
+{
+    ph__callable *callable = making->callable;
+    if (making->incoming.at)
+        return PH_OK;
+    size_t *bytes = ph__calloc(callable->out_count, sizeof *bytes);
+    if (!bytes)
+        return ph__fail_host_memory(call, "what stands for gradients");
+    callable->differentiable = false;
+    for (size_t i = 0; i < callable->out_count; i++) {
+        ph__port *port = &callable->incoming[i];
+        port->used = ph__node_is_alive(out[i]->node);
+        port->dtype = out[i]->dtype;
+        port->shape = out[i]->shape;
+        port->bytes = bytes[i] = ph_tensor_bytes(out[i]);
+        port->force_copy = callable->copies_all;
+        port->rebound = !port->force_copy;
+        if (port->force_copy && !port->reason[0])
+            ph__line_format(port->reason, sizeof port->reason, "copying was asked for");
+        port->slot = port->backward_slot = PH_SLOT_NONE;
+        callable->differentiable = callable->differentiable || port->used;
+    }
+    ph_status status = ph__stage_make(&making->incoming, callable->set->stream, bytes, callable->out_count,
+                                      true, &making->inputs, call);
+    ph__free(bytes);
+    return status;
+}
+
+static ph_status new_tape(ph_tape **out, const ph__graphed_set *set)
+{
+    return ph_tape_create(out, set->stream, &(ph_tape_options){.generator = set->options.generator});
+}
+
+static ph_status probe(ph__making *making, bool *again, const char *call)
+{
+    ph__trial *trial = &making->probe;
+    trial->callable = making->callable;
+    trial->probe = true;
+    if (making->callable->copies_all)
+        return PH_OK;
+    PH_TRY(new_tape(&trial->tape, making->callable->set));
+    ph_status status = ph__trial_forward(trial, making, call);
+    if (status == PH_OK && trial->writes_input)
+        *again = true;
+    if (status == PH_OK && !*again)
+        status = stage_incoming(making, trial->out, call);
+    if (status == PH_OK && !*again && making->callable->differentiable)
+        status = ph__trial_backward(trial, making, call);
+    ph_error failure;
+    ph__error_save(&failure);
+    ph__trial_free(trial, false);
+    ph_tape_destroy(trial->tape);
+    trial->tape = NULL;
+    if (status != PH_OK)
+        ph__error_restore(&failure);
+    return status;
+}
+
+static ph_status capture_forward(ph__making *making, bool *again, const char *call)
+{
+    ph__trial *real = &making->real;
+    real->callable = making->callable;
+    real->tape = making->callable->set->tape;
+    PH_TRY(ph__trial_forward(real, making, call));
+    if (real->writes_input) {
+        *again = true;
+        return PH_OK;
+    }
+    PH_TRY(stage_incoming(making, real->out, call));
+    return ph__making_prove_forward(making, again, call);
+}
+
+static ph_status capture_backward(ph__making *making, bool *again, const char *call)
+{
+    if (!making->callable->differentiable)
+        return PH_OK;
+    PH_TRY(ph__trial_backward(&making->real, making, call));
+    return ph__making_prove_backward(making, again, call);
+}
+
+static ph_status capture_all(ph__making *makings, size_t count, bool *again, const char *call)
+{
+    PH_TRY(new_tape(&makings[0].callable->set->tape, makings[0].callable->set));
+    for (size_t i = 0; i < count && !*again; i++) {
+        PH_TRY(stage_inputs(&makings[i], call));
+        PH_TRY(probe(&makings[i], again, call));
+    }
+    for (size_t i = 0; i < count && !*again; i++)
+        PH_TRY(capture_forward(&makings[i], again, call));
+    for (size_t i = count; i-- > 0 && !*again;)
+        PH_TRY(capture_backward(&makings[i], again, call));
+    for (size_t i = 0; i < count && !*again; i++)
+        PH_TRY(ph__making_finish(&makings[i], call));
+    return PH_OK;
+}
+
+static void clear(ph__making *makings, ph__callable *const *callables, size_t count, bool failed)
+{
+    for (size_t i = 0; i < count; i++) {
+        ph__making *making = &makings[i];
+        making->real.callable = making->probe.callable = callables[i];
+        ph__trial_free(&making->real, true);
+        ph__trial_free(&making->probe, true);
+        ph__stage_free(&making->inputs, callables[i]->set->stream);
+        ph__stage_free(&making->incoming, callables[i]->set->stream);
+        ph__stage_free(&making->outgoing, callables[i]->set->stream);
+        if (failed)
+            ph__callable_reset(callables[i]);
+        *making = (ph__making){.callable = callables[i]};
+    }
+    if (failed) {
+        ph_tape_destroy(callables[0]->set->tape);
+        callables[0]->set->tape = NULL;
+    }
+}
+
+/* Each round more is copied, so that there is an end. */
+ph_status ph__callables_capture(ph__callable *const *callables, size_t count, const char *call)
+{
+    ph__making *makings = ph__calloc(count, sizeof *makings);
+    ph_status status = makings ? PH_OK : ph__fail_host_memory(call, "the captures");
+    for (size_t i = 0; makings && i < count; i++)
+        makings[i].callable = callables[i];
+    for (bool again = true; status == PH_OK && again;) {
+        again = false;
+        status = capture_all(makings, count, &again, call);
+        ph_error failure;
+        ph__error_save(&failure);
+        clear(makings, callables, count, again || status != PH_OK);
+        if (status != PH_OK)
+            ph__error_restore(&failure);
+    }
+    ph__free(makings);
+    return status;
+}

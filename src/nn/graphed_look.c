@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed_look.c: what a graphed callable is made of, for those who ask. */
+#include "base/status.h"
+#include "base/text.h"
+#include "nn/graphed.h"
+
+bool ph_module_is_graphed(const ph_module *module)
+{
+    return ph__module_is_graphed(module);
+}
+
+static ph_status find(const ph__callable **out, const ph_module *module, const char *call)
+{
+    if (!module)
+        return ph__fail_null(call, "module");
+    if (!ph__module_is_graphed(module))
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: module '%s' is not graphed; ph_make_graphed_callables makes such ones", call,
+                       module->name);
+    *out = module->self;
+    return PH_OK;
+}
+
+static ph_status count_nodes(size_t *out, ph_graph *graph)
+{
+    const ph_record *record;
+    *out = 0;
+    if (!graph)
+        return PH_OK;
+    PH_TRY(ph_graph_record(&record, graph));
+    *out = ph_record_node_count(record);
+    return PH_OK;
+}
+
+ph_status ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module)
+{
+    static const char call[] = "ph_graphed_callable_info";
+    const ph__callable *callable = NULL;
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = (ph_graphed_info){0};
+    PH_TRY(find(&callable, module, call));
+    ph_graphed_info info = {.input_count = callable->in_count,
+                            .output_count = callable->out_count,
+                            .parameter_count = callable->parameter_count,
+                            .saved_bytes = callable->backward.graph ? callable->saved_bytes : 0,
+                            .forward_calls = callable->forward.calls,
+                            .backward_calls = callable->backward.calls,
+                            .gradients = callable->set->options.gradients};
+    PH_TRY(count_nodes(&info.forward_nodes, callable->forward.graph));
+    PH_TRY(count_nodes(&info.backward_nodes, callable->backward.graph));
+    *out = info;
+    return PH_OK;
+}
+
+static ph_graphed_input input_of(const ph__port *port)
+{
+    return (ph_graphed_input){.rebound = port->rebound,
+                              .backward_reads = port->rebound && port->backward_slot != PH_SLOT_NONE,
+                              .uses = port->rebound ? port->uses : 0,
+                              .reason = port->rebound ? "" : port->reason};
+}
+
+ph_status ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module, size_t index,
+                                    bool incoming)
+{
+    static const char call[] = "ph_graphed_callable_input";
+    const ph__callable *callable = NULL;
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = (ph_graphed_input){.reason = ""};
+    PH_TRY(find(&callable, module, call));
+    size_t count = incoming ? callable->out_count : callable->in_count;
+    if (index >= count)
+        return ph_fail(PH_ERROR_NOT_FOUND, "%s: graphed callable '%s' has %zu %s, and no number %zu", call,
+                       module->name, count, incoming ? "outputs" : "inputs", index);
+    *out = input_of(incoming ? &callable->incoming[index] : &callable->inputs[index]);
+    return PH_OK;
+}
+
+ph_status ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward, const ph_module *module)
+{
+    static const char call[] = "ph_graphed_callable_graphs";
+    const ph__callable *callable = NULL;
+    if (!forward || !backward)
+        return ph__fail_null(call, forward ? "backward" : "forward");
+    *forward = *backward = NULL;
+    PH_TRY(find(&callable, module, call));
+    *forward = callable->forward.graph;
+    *backward = callable->backward.graph;
+    return PH_OK;
+}
+
+/* ---- as text ---- */
+static void describe_port(ph__text *text, const ph__callable *callable, const ph__port *port, size_t i,
+                          bool incoming)
+{
+    char path[96], type[PH__DESCRIBE];
+    const ph_tensor like = {.dtype = port->dtype, .shape = port->shape};
+    (void)ph_structure_path(path, sizeof path, incoming ? NULL : callable->structure, i);
+    ph__text_format(text, "  %s %s %s: ", incoming ? "gradient of output" : "input", path,
+                    ph__describe(type, &like));
+    if (!port->used)
+        ph__text_format(text, "none\n");
+    else if (!port->rebound)
+        ph__text_format(text, "copied: %s\n", port->reason);
+    else if (port->uses == 0)
+        ph__text_format(text, "rebound, nothing reads it\n");
+    else
+        ph__text_format(text, "rebound, %zu use%s%s\n", port->uses, port->uses == 1 ? "" : "s",
+                        port->backward_slot != PH_SLOT_NONE ? "; kept until backward, which reads it again"
+                                                            : "");
+}
+
+static const char *const gradient_names[] = {[PH_GRAPHED_COPY] = "new tensors",
+                                             [PH_GRAPHED_ACCUMULATE] = "added to the leaves' own",
+                                             [PH_GRAPHED_BORROW] = "the graph's own memory"};
+
+ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
+{
+    static const char call[] = "ph_graphed_callable_describe";
+    const ph__callable *callable = NULL;
+    ph_graphed_info info;
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    PH_TRY(find(&callable, module, call));
+    PH_TRY(ph_graphed_callable_info(&info, module));
+    ph__text text = {0};
+    ph__text_format(&text, "graphed callable '%s' (%s)\n", module->name,
+                    callable->modes[0].training ? "training" : "evaluation");
+    ph__text_format(&text, "  forward: %zu nodes, replayed %llu times\n", info.forward_nodes,
+                    (unsigned long long)info.forward_calls);
+    if (callable->backward.graph)
+        ph__text_format(&text,
+                        "  backward: %zu nodes, replayed %llu times, reads %zu bytes that forward leaves; "
+                        "gradients are %s\n",
+                        info.backward_nodes, (unsigned long long)info.backward_calls, info.saved_bytes,
+                        gradient_names[info.gradients]);
+    else
+        ph__text_format(&text, "  backward: none, no output has a gradient\n");
+    for (size_t i = 0; i < callable->in_count; i++)
+        describe_port(&text, callable, &callable->inputs[i], i, false);
+    for (size_t i = 0; callable->backward.graph && i < callable->out_count; i++)
+        describe_port(&text, callable, &callable->incoming[i], i, true);
+    *out = ph__text_take(&text);
+    return *out ? PH_OK : ph__fail_host_memory(call, "the description");
+}

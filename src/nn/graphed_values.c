@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed_values.c: what the replays of graphed callables leave in memory that a pool shares among them, and which replay writes over it. */
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed.h"
+#include <string.h>
+
+struct ph__shared_pool {
+    ph__shared_pool *next; /* under pools_lock, as is the count */
+    size_t references;
+    ph_pool_id id;
+    ph__spinlock lock;
+    atomic_uint_fast64_t sequence; /* of the last replay */
+    ph_stream *stream; /* of the captures of those that were given none; NULL: nobody asked yet */
+    ph_device *device; /* retained with it */
+    ph__values *values;
+    ph__program *programs;
+};
+
+static ph__spinlock pools_lock;
+static ph__shared_pool *pools;
+
+/* ---- pools ---- */
+static ph__shared_pool *find(ph_pool_id id)
+{
+    ph__shared_pool *shared = pools;
+    while (shared && (shared->id.first != id.first || shared->id.second != id.second))
+        shared = shared->next;
+    return shared;
+}
+
+ph_status ph__shared_pool_get(ph__shared_pool **out, const ph_pool *pool, const char *call)
+{
+    ph_pool_id id = ph_pool_get_id(pool);
+    ph__shared_pool *fresh = ph__calloc(1, sizeof *fresh);
+    *out = NULL;
+    if (!fresh)
+        return ph__fail_host_memory(call, "what its pool is shared by");
+    fresh->id = id;
+    ph__spin_lock(&pools_lock);
+    ph__shared_pool *shared = find(id);
+    if (!shared) {
+        shared = fresh;
+        fresh = NULL;
+        shared->next = pools;
+        pools = shared;
+    }
+    shared->references++;
+    ph__spin_unlock(&pools_lock);
+    ph__free(fresh);
+    *out = shared;
+    return PH_OK;
+}
+
+void ph__shared_pool_release(ph__shared_pool *shared)
+{
+    if (!shared)
+        return;
+    ph__spin_lock(&pools_lock);
+    bool last = --shared->references == 0;
+    for (ph__shared_pool **link = &pools; last && *link; link = &(*link)->next)
+        if (*link == shared) {
+            *link = shared->next;
+            break;
+        }
+    ph__spin_unlock(&pools_lock);
+    if (!last)
+        return;
+    ph_stream_destroy(shared->stream);
+    ph_device_release(shared->device);
+    ph__free(shared);
+}
+
+/* Memory of a pool is a stream's: captures on many streams would take many times the memory. */
+ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device)
+{
+    ph_stream *fresh = NULL;
+    if (!shared->stream)
+        PH_TRY(ph_stream_create(&fresh, device, NULL));
+    ph__spin_lock(&shared->lock);
+    if (!shared->stream) {
+        shared->stream = fresh;
+        shared->device = ph_device_retain(device);
+        fresh = NULL;
+    }
+    *out = shared->stream;
+    ph__spin_unlock(&shared->lock);
+    ph_stream_destroy(fresh);
+    return PH_OK;
+}
+
+static void retain(ph__shared_pool *shared)
+{
+    ph__spin_lock(&pools_lock);
+    shared->references++;
+    ph__spin_unlock(&pools_lock);
+}
+
+/* ---- values ---- */
+static void tell(const ph__written *written, uint64_t sequence, uint64_t call, char *text, size_t size)
+{
+    ph__values *values = (ph__values *)(uintptr_t)written; /* its first member */
+    (void)sequence;
+    ph__spin_lock(&values->shared->lock);
+    ph__line_format(text, size,
+                    "%s of call %llu of the graphed callable '%s', whose memory %s call %llu of '%s' has "
+                    "written since; clone "
+                    "what must live longer",
+                    values->what, (unsigned long long)call, values->owner,
+                    values->by_backward ? "the backward of" : "the", (unsigned long long)values->by_call,
+                    values->by);
+    ph__spin_unlock(&values->shared->lock);
+}
+
+static void forget(ph__program *program, const ph__values *values)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < program->victims.count; i++)
+        if (program->victims.at[i] != values)
+            program->victims.at[kept++] = program->victims.at[i];
+    program->victims.count = kept;
+}
+
+/* Handles may have kept it longer than its callable did: until here every replay counts. */
+static void destroy(ph__written *written)
+{
+    ph__values *values = (ph__values *)written;
+    ph__shared_pool *shared = values->shared;
+    ph__spin_lock(&shared->lock);
+    for (ph__program *program = shared->programs; program; program = program->next)
+        forget(program, values);
+    for (ph__values **link = &shared->values; *link; link = &(*link)->next)
+        if (*link == values) {
+            *link = values->next;
+            break;
+        }
+    ph__spin_unlock(&shared->lock);
+    ph__shared_pool_release(shared);
+    ph__free(values->ranges);
+    ph__free(values);
+}
+
+ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,
+                          ph__spans *ranges, const char *call)
+{
+    ph__values *values = ph__calloc(1, sizeof *values);
+    *out = NULL;
+    if (!values) {
+        ph__vec_free(ranges);
+        return ph__fail_host_memory(call, "what a replay leaves");
+    }
+    atomic_init(&values->written.references, 1);
+    values->written.tell = tell;
+    values->written.destroy = destroy;
+    values->shared = shared;
+    retain(shared);
+    values->ranges = (void *)ranges->at;
+    values->range_count = ranges->count / 2;
+    *ranges = (ph__spans){0};
+    values->what = what;
+    ph__line_format(values->owner, sizeof values->owner, "%s", owner);
+    *out = values;
+    return PH_OK;
+}
+
+static bool may_write(const ph__program *program, const ph__values *values)
+{
+    bool writes = false;
+    for (size_t i = 0; i < values->range_count && !writes; i++)
+        if (ph_graph_writes(&writes, program->graph, (const void *)values->ranges[i].begin,
+                            values->ranges[i].end - values->ranges[i].begin) != PH_OK)
+            return true;
+    return writes;
+}
+
+void ph__values_release(ph__values *values)
+{
+    if (values)
+        ph__written_release(&values->written);
+}
+
+/* ---- programs ---- */
+static bool is_in(const ph__program *program, const ph__values *values)
+{
+    for (size_t i = 0; i < program->victims.count; i++)
+        if (program->victims.at[i] == values)
+            return true;
+    return false;
+}
+
+static bool add(ph__program *program, ph__values *values)
+{
+    return is_in(program, values) || ph__vec_push(&program->victims, values);
+}
+
+/* New values, seen by all programs so far. */
+static bool show_to_all(ph__shared_pool *shared, ph__values *values)
+{
+    for (const ph__values *known = shared->values; known; known = known->next)
+        if (known == values)
+            return true;
+    values->next = shared->values;
+    shared->values = values;
+    for (ph__program *program = shared->programs; program; program = program->next)
+        if (may_write(program, values) && !add(program, values))
+            return false;
+    return true;
+}
+
+static bool join(ph__program *program, ph__shared_pool *shared, ph__values *const *own, size_t own_count)
+{
+    for (size_t i = 0; i < own_count; i++)
+        if (own[i] && !show_to_all(shared, own[i]))
+            return false;
+    for (size_t i = 0; i < own_count; i++)
+        if (own[i] && !add(program, own[i]))
+            return false;
+    for (ph__values *values = shared->values; values; values = values->next)
+        if (may_write(program, values) && !add(program, values))
+            return false;
+    program->next = shared->programs;
+    shared->programs = program;
+    return true;
+}
+
+ph_status ph__program_join(ph__program *program, ph__shared_pool *shared, ph__values *const *own,
+                           size_t own_count, const char *call)
+{
+    ph__spin_lock(&shared->lock);
+    bool joined = join(program, shared, own, own_count);
+    ph__spin_unlock(&shared->lock);
+    return joined ? PH_OK : ph__fail_host_memory(call, "what its replays write");
+}
+
+void ph__program_leave(ph__program *program, ph__shared_pool *shared)
+{
+    if (shared) {
+        ph__spin_lock(&shared->lock);
+        for (ph__program **link = &shared->programs; *link; link = &(*link)->next)
+            if (*link == program) {
+                *link = program->next;
+                break;
+            }
+        ph__spin_unlock(&shared->lock);
+    }
+    ph__vec_free(&program->victims);
+}
+
+void ph__program_replayed(ph__program *program, ph__shared_pool *shared)
+{
+    ph__spin_lock(&shared->lock);
+    uint64_t sequence = atomic_load_explicit(&shared->sequence, memory_order_relaxed) + 1;
+    atomic_store_explicit(&shared->sequence, sequence, memory_order_relaxed);
+    program->calls++;
+    for (size_t i = 0; i < program->victims.count; i++) {
+        ph__values *values = program->victims.at[i];
+        memcpy(values->by, program->name, sizeof values->by);
+        values->by_call = program->calls;
+        values->by_backward = program->backward;
+        atomic_store_explicit(&values->written.now, sequence, memory_order_relaxed);
+    }
+    ph__spin_unlock(&shared->lock);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at every point. */
+#include "base/alloc.h"
+#include "device/device.h"
+#include "support/cells.h"
+#include <string.h>
+
+/* ---- sources ---- */
+static void test_a_source_that_fails(void **state)
+{
+    (void)state;
+    const cs_plan p = {.sources = 3, .count = 1};
+    assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    uint64_t epoch = ph_graph_epoch(cs.graph);
+    cs.sources[1].fails = PH_ERROR_CALLER;
+    assert_error(ph_graph_replay(cs.graph, cs.world.stream), PH_ERROR_CALLER, "no value today");
+    assert_int_equal(ph_graph_epoch(cs.graph), epoch);
+    assert_int_equal(cs.sources[0].stopped, 1);
+    assert_int_equal(cs.sources[1].stopped, 0);
+    assert_int_equal(cs.sources[2].stopped, 0);
+    assert_int_equal(cs.sources[2].asked, 1);
+    cs_check(&p, cs.world.stream, 0); /* of the replay before it */
+    cs.sources[1].fails = PH_OK;
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    cs_check(&p, cs.world.stream, 0);
+}
+
+static void test_a_launch_that_fails(void **state)
+{
+    (void)state;
+    const cs_plan p = {.sources = 2, .count = 1};
+    assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    for (int64_t n = 0; n < 2; n++) { /* setting the values; launching */
+        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
+        assert_status(ph_graph_replay(cs.graph, cs.world.stream), PH_ERROR_DEVICE);
+        ph__driver_fail_after(-1, 0);
+        assert_int_equal(cs.sources[0].stopped, n + 1);
+        assert_int_equal(cs.sources[1].stopped, n + 1);
+    }
+    assert_int_equal(cs.sources[0].out, 1);
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    cs_check(&p, cs.world.stream, 0);
+}
+
+static void test_released_once(void **state)
+{
+    (void)state;
+    const cs_plan p = {.sources = 1, .count = 2};
+    cs_source *s = &cs.sources[0];
+    s->count = 2;
+    assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
+    assert_ok(cs_make(&p, cs.world.stream));
+    ph_graph_capture_abort(cs.graph);
+    assert_int_equal(s->captured, 0);
+    assert_int_equal(s->released, 1);
+    assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
+    assert_ok(cs_make(&p, cs.world.stream));
+    assert_status(ph_graph_capture_end(cs.graph, ph_fail(PH_ERROR_CALLER, "no")), PH_ERROR_CALLER);
+    assert_int_equal(s->released, 2);
+    assert_ok(ph_graph_reset(cs.graph));
+    assert_int_equal(s->released, 2);
+    assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    assert_int_equal(s->captured, 1);
+    assert_ok(ph_graph_reset(cs.graph));
+    assert_int_equal(s->released, 3);
+    assert_ok(ph_graph_reset(cs.graph));
+    assert_int_equal(s->released, 3);
+    assert_int_equal(s->asked, 0);
+}
+
+/* A fork that is put behind the cells and then does nothing is no work that was not joined. */
+static void test_a_fork_that_reads_nothing(void **state)
+{
+    (void)state;
+    cs.sources[0].count = 1;
+    assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
+    assert_ok(ph_memset(cs.y, 0, sizeof *cs.y, cs.world.stream));
+    assert_ok(ph_stream_wait_stream(cs.side, cs.world.stream));
+    assert_ok(cs_make_of(cs.cells[0], cs.side, &cs.sources[0]));
+    assert_ok(ph_graph_capture_end(cs.graph, PH_OK));
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    assert_int_equal(cs.sources[0].out, 1);
+}
+
+/* ---- what is refused ---- */
+static void test_arguments(void **state)
+{
+    (void)state;
+    ph_cells_source how = {.count = 1, .values = cs_values, .user = &cs.sources[0]};
+    uint64_t *cell[2] = {(uint64_t *)8, (uint64_t *)8};
+    assert_error(ph_cells_create(cell, cs.world.stream, &how), PH_ERROR_STATE, "not capturing");
+    assert_null(cell[0]);
+    assert_non_null(cell[1]);
+    assert_error(ph_cells_require(cs.world.stream), PH_ERROR_STATE, "not capturing");
+    assert_error(ph_cells_require(ph_device_default_stream(cs.world.device)), PH_ERROR_STATE,
+                 "not capturing");
+    assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
+    assert_ok(ph_memset(cs.y, 0, sizeof *cs.y, cs.world.stream));
+    assert_error(ph_cells_create(NULL, cs.world.stream, &how), PH_ERROR_ARGUMENT, "cells is NULL");
+    assert_error(ph_cells_create(cell, NULL, &how), PH_ERROR_ARGUMENT, "stream is NULL");
+    assert_error(ph_cells_create(cell, cs.world.stream, NULL), PH_ERROR_ARGUMENT, "source is NULL");
+    how.count = 0;
+    assert_error(ph_cells_create(cell, cs.world.stream, &how), PH_ERROR_ARGUMENT, "1 to 16");
+    how.count = 1;
+    how.values = NULL;
+    assert_error(ph_cells_create(cell, cs.world.stream, &how), PH_ERROR_ARGUMENT, "values");
+    how.values = cs_values;
+    how.reserved[3] = 1;
+    assert_error(ph_cells_create(cell, cs.world.stream, &how), PH_ERROR_ARGUMENT, "reserved");
+    assert_error(ph_cells_require(NULL), PH_ERROR_ARGUMENT, "stream is NULL");
+    assert_error(ph_cells_create(cell, cs.side, &(ph_cells_source){.count = 1, .values = cs_values}),
+                 PH_ERROR_STATE, "not capturing");
+    assert_ok(ph_cells_require(cs.world.stream)); /* there are none yet */
+    assert_ok(ph_graph_capture_end(cs.graph, PH_OK));
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    uint64_t *many[PH_CELLS_MAX + 1];
+    const ph_cells_source too_many = {.count = PH_CELLS_MAX + 1, .values = cs_values};
+    assert_error(ph_cells_create(many, cs.world.stream, &too_many), PH_ERROR_ARGUMENT, "17");
+    assert_int_equal(cs.sources[0].asked, 0);
+}
+
+/* A dead capture answers as its other calls do. */
+static void test_an_invalidated_capture(void **state)
+{
+    (void)state;
+    cs.sources[0].count = 1;
+    t_log_start();
+    assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
+    assert_int_not_equal(cs.world.device->driver->stream_query(cs.world.stream->handle), 0);
+    assert_status(cs_make_of(cs.cells[0], cs.world.stream, &cs.sources[0]), PH_ERROR_CAPTURE);
+    assert_native(901);
+    assert_null(cs.cells[0][0]);
+    assert_status(ph_cells_require(cs.world.stream), PH_OK); /* none were made */
+    assert_status(ph_graph_capture_end(cs.graph, PH_OK), PH_ERROR_CAPTURE);
+    t_log_stop();
+    assert_int_equal(cs.sources[0].released, 0);
+}
+
+static void test_as_a_part_of_another_graph(void **state)
+{
+    (void)state;
+    const cs_plan p = {.sources = 1, .count = 1};
+    ph_graph *outer;
+    assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_capture_begin(outer, cs.world.stream, NULL));
+    assert_ok(ph_memset(cs.y, 0, sizeof *cs.y, cs.world.stream));
+    assert_error(ph_graph_replay(cs.graph, cs.world.stream), PH_ERROR_UNSUPPORTED, "cells");
+    assert_ok(ph_graph_capture_end(outer, PH_OK));
+    assert_ok(ph_graph_replay(outer, cs.world.stream));
+    assert_int_equal(cs.sources[0].asked, 0);
+    ph_graph_destroy(outer);
+}
+
+static void test_updates(void **state)
+{
+    (void)state;
+    const cs_plan p = {.sources = 1, .count = 1}, none = {0};
+    ph_graph *other, *plain;
+    ph_update_result why;
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_graph_create(&plain, NULL));
+    assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    assert_ok(ph_graph_capture(other, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    t_log_start(); /* it is empty */
+    assert_ok(ph_graph_capture(plain, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&none));
+    t_log_stop();
+    assert_error(ph_graph_update(cs.graph, other, &why), PH_ERROR_MISMATCH, "has cells");
+    assert_int_equal(why.reason, PH_UPDATE_UNSUPPORTED);
+    assert_non_null(strstr(why.message, "cells"));
+    assert_error(ph_graph_update(cs.graph, plain, NULL), PH_ERROR_MISMATCH, "the graph has cells");
+    assert_error(ph_graph_update(plain, cs.graph, NULL), PH_ERROR_MISMATCH, "from has cells");
+    assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
+    cs_check(&p, cs.world.stream, 0);
+    ph_graph_destroy(other);
+    ph_graph_destroy(plain);
+}
+
+/* ---- failures ---- */
+static cs_plan scene_of_failures(void)
+{
+    return (cs_plan){.sources = 3, .count = 4, .fork = cs.side, .fork_first = true, .create_on_fork = true};
+}
+
+static ph_status scenario(void)
+{
+    const cs_plan p = scene_of_failures();
+    PH_TRY(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
+    PH_TRY(ph_graph_replay(cs.graph, cs.world.stream));
+    PH_TRY(ph_stream_wait_stream(cs.side, cs.world.stream));
+    PH_TRY(ph_graph_replay(cs.graph, cs.side));
+    return ph_stream_synchronize(cs.side);
+}
+
+static void reset(ph_status status)
+{
+    const cs_plan p = scene_of_failures();
+    if (status == PH_OK)
+        cs_check(&p, cs.side, 1);
+    assert_ok(ph_graph_reset(cs.graph));
+    assert_ok(ph_device_synchronize(cs.world.device));
+    assert_false(ph_stream_is_capturing(cs.world.stream));
+}
+
+static void test_without_host_memory(void **state)
+{
+    (void)state;
+    ph_status status = PH_ERROR_HOST_MEMORY;
+    int64_t n;
+    t_log_start();
+    t_hold_context();
+    for (n = 0; status != PH_OK; n++) {
+        assert_int_equal(cs_open(NULL), 0);
+        ph__alloc_fail_after(n);
+        status = scenario();
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        if (status != PH_OK)
+            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
+        reset(status);
+        assert_ok(scenario());
+        reset(PH_OK);
+        assert_int_equal(cs_close(NULL), 0);
+        assert_true(n < 2000);
+    }
+    assert_true(n > 10);
+    t_log_stop();
+}
+
+static void test_when_the_driver_fails(void **state)
+{
+    (void)state;
+    int64_t failures = 0;
+    t_log_start();
+    t_hold_context();
+    assert_int_equal(cs_open(NULL), 0);
+    int64_t before = ph__driver_calls();
+    assert_ok(scenario());
+    int64_t calls = ph__driver_calls() - before;
+    reset(PH_OK);
+    assert_int_equal(cs_close(NULL), 0);
+    for (int64_t n = 0; n < calls; n++) {
+        assert_int_equal(cs_open(NULL), 0);
+        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
+        ph_status status = scenario();
+        ph__driver_fail_after(-1, 0);
+        failures += status != PH_OK;
+        if (status != PH_OK)
+            assert_true(ph_error_last()->message[0] != 0);
+        for (int i = 0; i < 3; i++)
+            assert_true(cs.sources[i].captured <= 1);
+        reset(status);
+        assert_ok(scenario());
+        reset(PH_OK);
+        assert_int_equal(cs_close(NULL), 0);
+    }
+    assert_true(failures > calls / 2);
+    t_log_stop();
+}
+
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, cs_open, cs_close)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_WORLD(test_a_source_that_fails),
+        WITH_WORLD(test_a_launch_that_fails),
+        WITH_WORLD(test_released_once),
+        WITH_WORLD(test_a_fork_that_reads_nothing),
+        WITH_WORLD(test_arguments),
+        WITH_WORLD(test_an_invalidated_capture),
+        WITH_WORLD(test_as_a_part_of_another_graph),
+        WITH_WORLD(test_updates),
+        cmocka_unit_test(test_without_host_memory),
+        cmocka_unit_test(test_when_the_driver_fails),
+    };
+    return cmocka_run_group_tests_name("graph.cells_failures", tests, NULL, NULL);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/slots_prove.c: slots that two captures prove, and differences that nothing explains, which prove nothing. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include <string.h>
+
+enum {
+    N = 256,
+    BYTES = N * sizeof(int32_t),
+    INPUTS = 4
+};
+static t_world world;
+static ph_kernel *copy_first, *put; /* untyped; typed */
+static ph_graph *graph, *shifted;
+static int32_t *base[INPUTS], *moved[INPUTS], *fresh[INPUTS], *out;
+
+static int32_t *filled(int32_t value)
+{
+    int32_t *made;
+    assert_ok(PH_NEW(&made, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, made, N, value));
+    return made;
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(ph_kernel_create(&copy_first, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    assert_ok(ph_kernel_create(&put, world.device, &t_kernel_sources[T_KERNEL_PUT]));
+    /* by sizes that differ, so that no two inputs move by the same distance */
+    for (int i = 0; i < INPUTS; i++)
+        base[i] = filled(i);
+    for (int i = 0; i < INPUTS; i++) {
+        assert_ok(PH_NEW(&moved[i], N + 1000 * (size_t)i, world.stream));
+        assert_ok(t_fill(&world, world.stream, moved[i], N, 0));
+        fresh[i] = filled(100 + i);
+    }
+    out = filled(0);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_create(&shifted, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_graph_destroy(shifted);
+    for (int i = 0; i < INPUTS; i++) {
+        ph_free(base[i], world.stream);
+        ph_free(moved[i], world.stream);
+        ph_free(fresh[i], world.stream);
+    }
+    ph_free(out, world.stream);
+    ph_kernel_release(copy_first);
+    ph_kernel_release(put);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static void capture(ph_graph *into, ph_capture_fn body, void *user)
+{
+    assert_ok(ph_graph_capture(into, world.stream, NULL, body, user));
+}
+
+static ph_status first(ph_stream *stream, const int32_t *from, int32_t *to)
+{
+    const struct t_copy_first args = {from, to};
+    return ph_launch(stream, copy_first, NULL, &args, sizeof args);
+}
+
+/* ---- single programs ---- */
+typedef struct scene {
+    int32_t **inputs;
+    int which;
+    bool second; /* this is the shifted capture */
+} scene;
+enum {
+    PLAIN,
+    HALF,      /* a parameter depends on the address in another way */
+    HOST,      /* host functions */
+    PINNED,    /* a copy out of host memory */
+    SIZE,      /* the second one fills less */
+    FILLING,   /* with another value */
+    GRID,      /* launches a block more */
+    MORE,      /* has one node more */
+    EDGES,     /* its nodes depend otherwise */
+    KERNEL,    /* it launches another kernel */
+    KIND,      /* a node of another kind */
+    SCALAR,    /* 4 bytes of a value differ */
+    BEYOND,    /* a copy begins in the span and goes on behind it */
+    ELSEWHERE, /* an address of neither span */
+    OWN,       /* one of them addresses memory of its own there, the other one not */
+    NESTED     /* a nested graph */
+};
+static int32_t *pinned;
+static ph_graph *inner;
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static ph_status put_value(ph_stream *stream, int64_t value)
+{
+    const struct t_put args = {out + 20, value};
+    return ph_launch(stream, put, NULL, &args, sizeof args);
+}
+
+static ph_status forked(ph_stream *stream)
+{
+    ph_stream *side;
+    PH_TRY(ph_stream_create(&side, world.device, NULL));
+    ph_status status = ph_stream_wait_stream(side, stream);
+    if (status == PH_OK)
+        status = first(side, base[0], out + 30);
+    if (status == PH_OK)
+        status = first(stream, base[0], out + 31);
+    if (status == PH_OK)
+        status = ph_stream_wait_stream(stream, side);
+    ph_stream_destroy(side);
+    return status;
+}
+
+static ph_status own_or_not(ph_stream *stream, bool own)
+{
+    int32_t *temporary;
+    PH_TRY(PH_NEW(&temporary, N, stream));
+    ph_status status = first(stream, own ? temporary : fresh[0], out);
+    ph_free(temporary, stream);
+    return status;
+}
+
+static ph_status scene_body(ph_stream *stream, void *user)
+{
+    const scene *s = user;
+    const int32_t *in = s->inputs[0];
+    size_t less = s->second ? 1 : 0;
+    PH_TRY(first(stream, in, out));
+    switch (s->which) {
+    case HALF:
+        return put_value(stream, (int64_t)((uintptr_t)in / 2));
+    case HOST:
+        return ph_launch_host(stream, nothing, NULL);
+    case PINNED:
+        return ph_memcpy(out, pinned, 64, stream);
+    case SIZE:
+        return ph_memset_u32(out, 1, 9 - less, stream);
+    case FILLING:
+        return ph_memset_u32(out, 1 + (uint32_t)less, 9, stream);
+    case GRID:
+        return t_fill(&world, stream, out, 200 + 200 * less, 1);
+    case MORE:
+        return less ? first(stream, in, out) : PH_OK;
+    case EDGES:
+        if (!s->second)
+            return forked(stream);
+        PH_TRY(first(stream, base[0], out + 30));
+        return first(stream, base[0], out + 31);
+    case KERNEL:
+        return less ? t_axpy(&world, stream, 1, (const float *)in, (float *)out, 8)
+                    : t_add(&world, stream, in, out, 8, 1);
+    case KIND:
+        return less ? ph_memset_u32(out, 0, 8, stream) : ph_memcpy(out, base[1], 32, stream);
+    case SCALAR:
+        return t_fill(&world, stream, out, 8, (int32_t)less);
+    case BEYOND:
+        return ph_memcpy(out, in + N / 2, BYTES / 2, stream);
+    case ELSEWHERE:
+        return first(stream, less ? fresh[0] : fresh[1], out);
+    case OWN:
+        return own_or_not(stream, s->second);
+    case NESTED:
+        return ph_graph_replay(inner, stream);
+    default:
+        return PH_OK;
+    }
+}
+
+static ph_slot_proof prove_scene(int which, ph_slot_span span)
+{
+    ph_slot_proof proof;
+    scene s = {base, which, false};
+    capture(graph, scene_body, &s);
+    s = (scene){moved, which, true};
+    capture(shifted, scene_body, &s);
+    assert_ok(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_reset(shifted));
+    return proof;
+}
+
+static void test_differences_that_nothing_explains(void **state)
+{
+    (void)state;
+    static const struct {
+        int which;
+        const char *words;
+    } rows[] = {
+        {HALF, "node 1 (put): word value differs by 0x"},
+        {HOST, "node 1 (host): what a host function does"},
+        {PINNED, "node 1 (memcpy): it reads host memory"},
+        {SIZE, "node 1 (memset): its size differs"},
+        {FILLING, "node 1 (memset): its value differs"},
+        {GRID, "node 1 (fill_i32): its grid or block differs"},
+        {MORE, "the shifted capture has 2 nodes, the graph 1"},
+        {EDGES, "it depends on other nodes"},
+        {KERNEL, "node 1 (add_i32): it is another kernel"},
+        {KIND, "node 1 (memcpy): it is of another kind"},
+        {SCALAR, "node 1 (fill_i32): the 4 bytes at value differ"},
+        {ELSEWHERE, "node 1 (copy_first): word +0 differs by"},
+        {OWN, "node 1 (copy_first): word +0 differs by"},
+        {NESTED, "node 1 (graph): a nested graph"},
+    };
+    const ph_slot_span span = {.base = base[0], .shifted = moved[0], .bytes = BYTES};
+    assert_ok(ph_malloc_pinned(&pinned, 64, 1, world.stream));
+    assert_ok(ph_graph_create(&inner, NULL));
+    scene plain = {base, PLAIN, false};
+    capture(inner, scene_body, &plain);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ph_slot_proof proof = prove_scene(rows[i].which, span);
+        assert_int_equal(proof.slot, PH_SLOT_NONE);
+        assert_int_equal(proof.uses, 0);
+        if (!strstr(proof.reason, rows[i].words))
+            fail_msg("row %zu: %s", i, proof.reason);
+    }
+    ph_slot_proof proof = prove_scene(PLAIN, span);
+    assert_int_equal(proof.slot, 0);
+    assert_int_equal(proof.uses, 1);
+    ph_graph_destroy(inner);
+    ph_free_pinned(pinned, world.stream);
+}
+
+static void test_a_copy_beyond_the_span(void **state)
+{
+    (void)state;
+    ph_slot_span span = {.base = base[0], .shifted = moved[0], .bytes = BYTES - 4};
+    ph_slot_proof proof = prove_scene(BEYOND, span);
+    assert_int_equal(proof.slot, PH_SLOT_NONE);
+    assert_non_null(strstr(proof.reason, "reach beyond span 0"));
+    span.bytes = BYTES;
+    assert_int_equal(prove_scene(BEYOND, span).uses, 2);
+}
+
+/* ---- spans ---- */
+static ph_status aliased(ph_stream *stream, void *user)
+{
+    int32_t **inputs = user;
+    PH_TRY(first(stream, inputs[0] + 3, out));
+    return first(stream, inputs[1] + 3, out + 1);
+}
+
+/* One input given twice moves to two places. */
+static void test_aliased_inputs(void **state)
+{
+    (void)state;
+    ph_slot_proof proofs[3];
+    int32_t *same[] = {base[0], base[0]}, host[2];
+    const ph_slot_span spans[] = {
+        {.base = base[0], .shifted = moved[0], .bytes = BYTES, .name = "a"},
+        {.base = base[0], .shifted = moved[1], .bytes = BYTES, .name = "b"},
+        {.base = base[2], .shifted = moved[2], .bytes = BYTES, .name = "unused"},
+    };
+    capture(graph, aliased, same);
+    capture(shifted, aliased, moved);
+    assert_ok(ph_graph_slot_prove(proofs, graph, shifted, spans, 3));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(proofs[i].slot, i);
+        assert_int_equal(proofs[i].uses, i < 2);
+    }
+    const ph_slot_value values[] = {{0, fresh[2]}, {1, fresh[3]}, {2, fresh[0]}};
+    assert_ok(ph_graph_replay_with(graph, world.stream, values, 3));
+    t_read(host, out, sizeof host, world.stream);
+    assert_int_equal(host[0], 102);
+    assert_int_equal(host[1], 103);
+}
+
+static ph_status of_the_pool(ph_stream *stream, void *user)
+{
+    int32_t **made = user, *temporary;
+    PH_TRY(PH_NEW(&temporary, N, stream));
+    *made = temporary;
+    return first(stream, temporary, out);
+}
+
+static void test_memory_of_the_captures_themselves(void **state)
+{
+    (void)state;
+    ph_slot_proof proof;
+    int32_t *a = NULL, *b = NULL;
+    capture(graph, of_the_pool, &a);
+    capture(shifted, of_the_pool, &b);
+    const ph_slot_span span = {.base = a, .shifted = b, .bytes = BYTES};
+    assert_ok(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    assert_int_equal(proof.slot, PH_SLOT_NONE);
+    assert_non_null(strstr(proof.reason, "memory of the captures themselves"));
+    ph_free(a, world.stream);
+    ph_free(b, world.stream);
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    ph_slot_proof proofs[2];
+    ph_slot_span spans[] = {{.base = base[0], .shifted = moved[0], .bytes = BYTES},
+                            {.base = base[1], .shifted = moved[1], .bytes = BYTES}};
+    capture(graph, aliased, base);
+    capture(shifted, aliased, moved);
+#define REFUSED(words)                                                                                       \
+    assert_error(ph_graph_slot_prove(proofs, graph, shifted, spans, 2), PH_ERROR_ARGUMENT, (words));         \
+    assert_int_equal(proofs[0].slot, PH_SLOT_NONE)
+    assert_error(ph_graph_slot_prove(NULL, graph, shifted, spans, 2), PH_ERROR_ARGUMENT, "out is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, shifted, NULL, 2), PH_ERROR_ARGUMENT, "spans is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, NULL, spans, 2), PH_ERROR_ARGUMENT, "shifted is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, graph, spans, 2), PH_ERROR_ARGUMENT, "the graph itself");
+    spans[1].shifted = (char *)moved[0] + ((char *)base[1] - (char *)base[0]);
+    spans[1].bytes = spans[0].bytes = 4;
+    REFUSED("same distance");
+    spans[1].shifted = moved[0];
+    REFUSED("overlaps");
+    spans[1].shifted = base[1];
+    REFUSED("overlaps");
+    spans[1].shifted = moved[1];
+    spans[1].alignment = 3;
+    REFUSED("no power of two");
+    spans[1].alignment = 0;
+    spans[1].bytes = 0;
+    REFUSED("a span of 0 bytes");
+    spans[1].bytes = 4;
+    spans[1].base = NULL;
+    REFUSED("base is NULL");
+    spans[1].base = base[1];
+    spans[1].reserved[0] = 1;
+    assert_status(ph_graph_slot_prove(proofs, graph, shifted, spans, 2), PH_ERROR_ARGUMENT);
+    spans[1].reserved[0] = 0;
+    spans[0].bytes = spans[1].bytes = BYTES;
+    assert_ok(ph_graph_slot_prove(proofs, graph, shifted, spans, 2));
+    assert_error(ph_graph_slot_prove(proofs, graph, shifted, spans, 2), PH_ERROR_STATE,
+                 "are a place of slot 0");
+    assert_int_equal(proofs[1].slot, PH_SLOT_NONE);
+    assert_int_equal(ph_graph_slot_count(graph), 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_differences_that_nothing_explains),
+        TEST(test_a_copy_beyond_the_span),
+        TEST(test_aliased_inputs),
+        TEST(test_memory_of_the_captures_themselves),
+        TEST(test_arguments),
+    };
+    return cmocka_run_group_tests_name("graph.slots_prove", tests, NULL, NULL);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/graphed_life.c: how long graphed callables live and what they hold: calls that interleave, pools that sets share, memory over
+ * many calls, releases in any order; what can be asked of them. */
+#include "support/graphed_nets.h"
+
+/* ---- interleaved calls ---- of callables that were made apart: passes may nest and cross. */
+static void interleave(bool backward_of_first_first)
+{
+    t_scene s;
+    t_scene_open(&s);
+    ph_module *plain[2] = {gn_net(&s, GN_MLP, 1), gn_net(&s, GN_NORM, 2)}, *graphed[2];
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), true), *got[2], *want[2][2], *in[2], *loss[2], *grad;
+    for (int i = 0; i < 2; i++)
+        graphed[i] = gn_graph_one(plain[i], x, NULL);
+    for (uint64_t round = 0; round < 3; round++) {
+        for (int i = 0; i < 2; i++) {
+            in[i] = gn_random(&s, gn_shape(GN_MLP), 10 * round + (uint64_t)i);
+            assert_ok(ph_tensor_set_requires_grad(in[i], true));
+            want[i][0] = ph_call(s.tape, plain[i], in[i]);
+            loss[i] = ph_mean(s.tape, ph_square(s.tape, want[i][0]));
+            ph_grad(s.tape, &want[i][1], &in[i], 1, &loss[i], NULL, 1, NULL);
+        }
+        for (int i = 0; i < 2; i++)
+            got[i] = ph_call(s.tape, graphed[i], in[i]);
+        for (int i = 0; i < 2; i++) {
+            gn_expect_same(&s, got[i], want[i][0], "an output");
+            loss[i] = ph_mean(s.tape, ph_square(s.tape, got[i]));
+        }
+        for (int k = 0; k < 2; k++) {
+            int i = backward_of_first_first ? k : 1 - k;
+            ph_grad(s.tape, &grad, &in[i], 1, &loss[i], NULL, 1, NULL);
+            gn_expect_same(&s, grad, want[i][1], "a gradient");
+        }
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    for (int i = 0; i < 2; i++) {
+        ph_module_release(plain[i]);
+        ph_module_release(graphed[i]);
+    }
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+static void test_interleaved(void **state)
+{
+    (void)state;
+    interleave(true);
+    interleave(false);
+}
+
+/* ---- one pool for two sets ---- used one after the other, a whole step each. */
+static void test_shared_pool(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_pool *pool;
+    t_scene_open(&s);
+    assert_ok(ph_pool_create(&pool, s.device, NULL));
+    size_t uses = ph_pool_use_count(pool);
+    ph_module *plain[2] = {gn_net(&s, GN_MLP, 1), gn_net(&s, GN_NORM, 2)}, *source[2], *graphed[2];
+    ph_optimizer *a[2], *b[2];
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), false);
+    for (int i = 0; i < 2; i++) {
+        source[i] = i ? gn_net(&s, GN_NORM, 2) : gn_net(&s, GN_MLP, 1);
+        graphed[i] = gn_graph_one(source[i], x, &(ph_graphed_options){.pool = pool});
+        a[i] = gn_sgd(plain[i]);
+        b[i] = gn_sgd(graphed[i]);
+    }
+    assert_true(ph_pool_use_count(pool) > uses);
+    for (uint64_t step = 0; step < 6; step++)
+        for (int i = 0; i < 2; i++) {
+            gn_train_step(&s, plain[i], a[i], gn_shape(GN_MLP), step);
+            gn_train_step(&s, graphed[i], b[i], gn_shape(GN_MLP), step);
+            gn_expect_same_parameters(&s, graphed[i], plain[i], "with a shared pool");
+        }
+    for (int i = 0; i < 2; i++) {
+        ph_optimizer_destroy(a[i]);
+        ph_optimizer_destroy(b[i]);
+        ph_module_release(plain[i]);
+        ph_module_release(source[i]);
+        ph_module_release(graphed[i]);
+    }
+    assert_int_equal(ph_pool_use_count(pool), uses);
+    ph_pool_release(pool);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* ---- many calls ---- each with inputs in other memory than the one before: memory stays as it was. */
+static void many_calls(const ph_graphed_options *options)
+{
+    enum {
+        BUFFERS = 7,
+        START = 300 /* queues have grown as far as they do by then */
+    };
+    t_scene s;
+    ph_memory_stats before = {0}, after;
+    t_scene_open(&s);
+    ph_module *plain = gn_net(&s, GN_MLP, 1);
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), true), *in[BUFFERS], *want[BUFFERS];
+    ph_module *graphed = gn_graph_one(plain, x, options);
+    for (uint64_t i = 0; i < BUFFERS; i++) {
+        in[i] = ph_tensor_retain(gn_random(&s, gn_shape(GN_MLP), i));
+        assert_ok(ph_tensor_set_requires_grad(in[i], true));
+        ph_tensor *loss = ph_sum(s.tape, ph_square(s.tape, ph_call(s.tape, plain, in[i])));
+        ph_grad(s.tape, &want[i], &in[i], 1, &loss, NULL, 1, NULL);
+        ph_tensor_retain(want[i]);
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    int calls = t_nightly() ? 20000 : 1000;
+    int64_t live = 0;
+    for (int i = 0; i < calls; i++) {
+        ph_tensor *now = in[i % BUFFERS], *grad;
+        ph_tensor *loss = ph_sum(s.tape, ph_square(s.tape, ph_call(s.tape, graphed, now)));
+        ph_grad(s.tape, &grad, &now, 1, &loss, NULL, 1, NULL);
+        if (i < 3 * BUFFERS || i % 50 == 0)
+            gn_expect_same(&s, grad, want[i % BUFFERS], "a gradient");
+        assert_ok(ph_tape_clear(s.tape));
+        if (i == START || (i > START && i % 50 == 0))
+            assert_ok(ph_stream_synchronize(s.stream)); /* work in flight has memory of the host */
+        if (i == START) {
+            assert_ok(ph_memory_get_stats(&before, s.device));
+            live = ph__alloc_live();
+        }
+        if (i > START && i % 50 == 0 &&
+            ph__alloc_live() > live + 16) /* what threads of the device have in hand */
+            fail_msg("call %d: %lld more host allocations than after call %d", i,
+                     (long long)(ph__alloc_live() - live), START);
+    }
+    assert_ok(ph_stream_synchronize(s.stream));
+    assert_ok(ph_memory_get_stats(&after, s.device));
+    assert_int_equal(after.allocated, before.allocated);
+    assert_int_equal(after.reserved, before.reserved);
+    assert_int_equal(after.segments, before.segments);
+    assert_int_equal(after.pinned, before.pinned);
+    assert_int_equal(after.deferred, before.deferred);
+    assert_int_equal(gn_info(graphed).forward_calls, calls);
+    for (int i = 0; i < BUFFERS; i++) {
+        ph_tensor_release(in[i]);
+        ph_tensor_release(want[i]);
+    }
+    ph_tensor_release(x);
+    ph_module_release(plain);
+    ph_module_release(graphed);
+    t_scene_close(&s);
+}
+
+static void test_many_calls(void **state)
+{
+    (void)state;
+    many_calls(NULL);
+    many_calls(&(ph_graphed_options){.inputs = PH_GRAPHED_COPY_INPUTS});
+}
+
+/* ---- inside a checkpointed function ---- which calls it once more in backward. */
+static void checkpointed(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    out[0] = ph_square(tape, ph_call(tape, user, in[0]));
+}
+
+static void test_checkpoint(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), *in = t_leaf(&s, PH_SHAPE(2), 1, 2), *out;
+    ph_module *graphed = gn_graph_one(plain, x, NULL);
+    for (int i = 1; i <= 2; i++) {
+        ph_checkpoint(s.tape, checkpointed, graphed, &out, 1, &in, 1);
+        t_expect_values(s.tape, out, PH_SHAPE(2), 9, 144);
+        ph_backward(s.tape, ph_sum(s.tape, out));
+        t_expect_grad(&s, in, (float)(i * 18), (float)(i * 144));
+        t_expect_grad(&s, scale.weight, (float)(i * 6), (float)(i * 48));
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    assert_int_equal(gn_info(graphed).forward_calls, 4);
+    assert_int_equal(gn_info(graphed).backward_calls, 2);
+    ph_tensor_release(x);
+    ph_tensor_release(in);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
+/* ---- releases ---- the original first, the graphed module while a tape has its history, the tape before both. */
+static void test_releases(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale;
+    t_scene_open(&s);
+    size_t start = t_allocated(&s);
+    for (int order = 0; order < 4; order++) {
+        ph_module *plain = t_scale_open(&s, &scale, 3);
+        ph_tensor *weight = ph_tensor_retain(scale.weight), *x = gn_sample(&s, PH_SHAPE(2), true);
+        ph_module *graphed = gn_graph_one(plain, x, NULL);
+        if (order & 1)
+            ph_module_release(plain);
+        assert_int_equal(scale.destroyed, 0); /* the graphed one holds it */
+        ph_tensor *in = t_leaf(&s, PH_SHAPE(2), 5, 7);
+        ph_tensor *y = ph_call(s.tape, graphed, in);
+        if (order & 2)
+            ph_module_release(graphed);
+        t_expect_values(s.tape, y, PH_SHAPE(2), 15, 42);
+        ph_backward(s.tape, ph_sum(s.tape, y));
+        t_expect_grad(&s, weight, 5, 7);
+        t_expect_grad(&s, in, 3, 6);
+        assert_ok(ph_tape_clear(s.tape));
+        if (!(order & 2))
+            ph_module_release(graphed);
+        t_expect_grad(&s, weight, 5, 7);
+        if (!(order & 1))
+            ph_module_release(plain);
+        assert_int_equal(scale.destroyed, 1);
+        ph_tensor_release(in);
+        ph_tensor_release(x);
+        ph_tensor_release(weight);
+        assert_int_equal(t_allocated(&s), start);
+    }
+    t_scene_close(&s);
+}
+
+/* Of several that were made in one call any may go first; an output that was kept stays as it is. */
+static void test_release_of_several(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale[2];
+    t_scene_open(&s);
+    for (int first = 0; first < 2; first++) {
+        ph_module *plain[2] = {t_scale_open(&s, &scale[0], 3), t_scale_open(&s, &scale[1], 5)}, *graphed[2];
+        ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
+        const ph_sample samples[2] = {{.tensors = &x, .count = 1}, {.tensors = &x, .count = 1}};
+        assert_ok(ph_make_graphed_callables(graphed, plain, samples, 2, NULL));
+        ph_tensor *y = ph_tensor_retain(ph_call(s.tape, graphed[first], t_input(&s, 1, 2)));
+        assert_ok(ph_tape_clear(s.tape));
+        ph_module_release(graphed[first]);
+        float w = first ? 3 : 5, kept = first ? 5 : 3;
+        t_expect_values(s.tape, ph_call(s.tape, graphed[1 - first], t_input(&s, 1, 1)), PH_SHAPE(2), w,
+                        2 * w);
+        t_expect_values(s.tape, y, PH_SHAPE(2), kept, 4 * kept);
+        assert_ok(ph_tape_clear(s.tape));
+        ph_module_release(graphed[1 - first]);
+        t_expect_values(s.tape, y, PH_SHAPE(2), kept, 4 * kept);
+        ph_tensor_release(y);
+        ph_tensor_release(x);
+        ph_module_release(plain[0]);
+        ph_module_release(plain[1]);
+    }
+    t_scene_close(&s);
+}
+
+/* One module graphed twice: each has graphs of its own, the parameters are the same. */
+static void test_made_twice(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    ph_module *first = gn_graph_one(plain, x, NULL), *second = gn_graph_one(plain, x, NULL);
+    for (int i = 1; i <= 3; i++) {
+        ph_module *graphed = i % 2 ? second : first;
+        ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, graphed, t_input(&s, 1, 2))));
+        t_expect_grad(&s, scale.weight, (float)i, (float)(2 * i));
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    ph_tensor_release(x);
+    ph_module_release(plain);
+    ph_module_release(first);
+    ph_module_release(second);
+    t_scene_close(&s);
+}
+
+/* ---- looking ---- */
+static void test_info(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scale scale;
+    ph_graph *forward, *backward;
+    ph_graphed_info info;
+    ph_graphed_input input;
+    char *text;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
+    ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.gradients = PH_GRAPHED_BORROW});
+    assert_false(ph_module_is_graphed(NULL));
+    assert_false(ph_module_is_graphed(plain));
+    assert_error(ph_graphed_callable_info(&info, plain), PH_ERROR_STATE, "scale");
+    assert_error(ph_graphed_callable_input(&input, plain, 0, false), PH_ERROR_STATE, "scale");
+    assert_error(ph_graphed_callable_describe(&text, plain), PH_ERROR_STATE, "scale");
+    assert_null(text);
+    assert_error(ph_graphed_callable_graphs(&forward, &backward, plain), PH_ERROR_STATE, "scale");
+    (void)ph_call(s.tape, graphed, t_input(&s, 1, 2));
+    assert_ok(ph_tape_clear(s.tape));
+
+    info = gn_info(graphed);
+    assert_int_equal(info.input_count, 1);
+    assert_int_equal(info.output_count, 1);
+    assert_int_equal(info.parameter_count, 1);
+    assert_true(info.forward_nodes >= 1 && info.backward_nodes >= 1);
+    assert_int_equal(info.forward_calls, 1);
+    assert_int_equal(info.backward_calls, 0);
+    assert_int_equal(info.gradients, PH_GRAPHED_BORROW);
+    input = gn_input(graphed, 0, false);
+    assert_true(input.backward_reads); /* the weight's gradient needs it */
+    assert_int_equal(input.rebound, input.uses > 0);
+    assert_int_equal(input.rebound, input.reason[0] == '\0');
+    assert_true(ph_graphed_callable_input(&input, graphed, 1, false) != PH_OK);
+    assert_true(ph_graphed_callable_input(&input, graphed, 1, true) != PH_OK);
+    assert_ok(ph_graphed_callable_describe(&text, graphed));
+    assert_non_null(strstr(text, "scale"));
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    ph_string_free(text);
+    assert_ok(ph_graphed_callable_graphs(&forward, &backward, graphed));
+    assert_int_equal(ph_graph_get_state(forward), PH_GRAPH_READY);
+    assert_int_equal(ph_graph_get_state(backward), PH_GRAPH_READY);
+    assert_ptr_equal(ph_module_parameter(graphed, "weight"), scale.weight);
+    assert_ptr_equal(ph_module_parameter(graphed, "count"), scale.count); /* a buffer */
+    assert_string_equal(ph_module_name(graphed), "scale");
+    assert_ptr_equal(ph_module_device(graphed), s.device);
+    ph_tensor_release(x);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
+/* Without anything differentiable there is no backward. */
+static void test_info_of_forward_alone(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_graph *forward, *backward;
+    ph_module *relu;
+    t_scene_open(&s);
+    assert_ok(ph_activation_create(&relu, s.device, "relu", ph_relu));
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    ph_module *graphed = gn_graph_one(relu, x, NULL);
+    assert_ok(ph_graphed_callable_graphs(&forward, &backward, graphed));
+    assert_non_null(forward);
+    assert_null(backward);
+    assert_int_equal(gn_info(graphed).backward_nodes, 0);
+    ph_tensor_release(x);
+    ph_module_release(graphed);
+    ph_module_release(relu);
+    t_scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_interleaved), cmocka_unit_test(test_shared_pool),
+        cmocka_unit_test(test_many_calls),  cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_made_twice),  cmocka_unit_test(test_release_of_several),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_info_of_forward_alone),
+        cmocka_unit_test(test_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/torch_graphed.c: what PyTorch's tests ask of make_graphed_callables. Each test carries the name of the behaviour that it holds. */
+#include "support/graphed_nets.h"
+
+/* ---- the network ---- three sections that take {x, unused_input}, relu, and a loss: five callables. Sizes as there on a GPU in the long tier, else
+ * divided by 16. */
+enum {
+    N = 640,
+    D_IN = 4096,
+    H = 2048,
+    D_OUT = 1024,
+    ITERATIONS = 10,
+    SECTIONS = 3,
+    CALLABLES = 5
+};
+static const char *const input_names[] = {"x", "unused_input"};
+static const ph_structure named_inputs = {PH_STRUCTURE_DICT, 2, input_names, NULL};
+
+typedef struct model {
+    ph_module *parts[CALLABLES]; /* three sections, relu, loss */
+    ph_module *all;              /* for the optimizer: never called */
+} model;
+
+static int64_t scaled(int64_t size)
+{
+    return t_nightly() && !t_on_host() ? size : size / 16;
+}
+
+/* A section is a sequential of one input behind the dict. */
+static void section_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    ph_module *const *net = self;
+    out[0] = ph_call(tape, *net, in[0]);
+}
+
+static void free_section(void *self)
+{
+    free(self);
+}
+
+static ph_module *section(const t_scene *s, int64_t in, int64_t hidden, int64_t out)
+{
+    ph_module *child[4], *net, *made;
+    ph_module **self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    assert_ok(ph_linear_create(&child[0], s->device, in, hidden));
+    assert_ok(ph_dropout_create(&child[1], s->device, 0.1));
+    assert_ok(ph_linear_create(&child[2], s->device, hidden, out));
+    assert_ok(ph_dropout_create(&child[3], s->device, 0.2));
+    assert_ok(ph_sequential_create(&net, child, 4));
+    for (int i = 0; i < 4; i++)
+        ph_module_release(child[i]);
+    *self = net; /* the module retains it */
+    const ph_child children = {"net", net};
+    const ph_module_desc desc = {.name = "section",
+                                 .forward = section_forward,
+                                 .self = self,
+                                 .destroy = free_section,
+                                 .in_count = 2,
+                                 .children = &children,
+                                 .child_count = 1};
+    assert_ok(ph_module_create(&made, s->device, &desc));
+    ph_module_release(net);
+    return made;
+}
+
+/* Each row by its own index, without parameters. */
+static void gather_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    int64_t rows = ph_tensor_dim(in[0], 0);
+    ph_tensor *index = ph_reshape(tape, ph_arange(tape, PH_DTYPE_I64, 0, 1, rows), PH_SHAPE(rows, 1));
+    out[0] = ph_gather(tape, in[0], 0, ph_expand(tape, index, ph_tensor_shape(in[0])));
+}
+
+static void relu_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_relu(tape, in[0]);
+}
+
+static void mse_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_mse(tape, in[0], in[1]);
+}
+
+static void seed(const t_scene *s, uint64_t value)
+{
+    ph_generator *generator;
+    assert_ok(ph_generator_default(&generator, s->device));
+    assert_ok(ph_generator_seed(generator, value));
+    ph_generator_release(generator);
+}
+
+static void model_open(model *m, const t_scene *s)
+{
+    seed(s, 5);
+    m->parts[0] = section(s, scaled(D_IN), scaled(H), scaled(H));
+    m->parts[1] = section(s, scaled(H), scaled(H), scaled(D_OUT));
+    m->parts[2] = gn_function(s, "gather", gather_forward, NULL, 2, 1);
+    m->parts[3] = gn_function(s, "relu", relu_forward, NULL, 1, 1);
+    m->parts[4] = gn_function(s, "mse", mse_forward, NULL, 2, 1);
+    const ph_child children[] = {{"first", m->parts[0]}, {"second", m->parts[1]}, {"third", m->parts[2]}};
+    const ph_module_desc desc = {
+        .name = "model", .forward = relu_forward, .children = children, .child_count = SECTIONS};
+    assert_ok(ph_module_create(&m->all, s->device, &desc));
+}
+
+static void model_close(model *m)
+{
+    ph_module_release(m->all);
+    for (int i = 0; i < CALLABLES; i++)
+        ph_module_release(m->parts[i]);
+}
+
+/* ---- data ---- */
+typedef struct data {
+    ph_tensor *x, *h, *h2, *y_pred, *y, *unused;
+} data;
+
+static ph_tensor *random_tensor(const t_scene *s, int64_t columns, bool requires_grad)
+{
+    ph_tensor *x = ph_tensor_retain(ph_randn(s->tape, PH_DTYPE_F32, PH_SHAPE(scaled(N), columns)));
+    assert_ok(ph_tape_clear(s->tape));
+    assert_ok(ph_tensor_set_requires_grad(x, requires_grad));
+    return x;
+}
+
+static data data_open(const t_scene *s)
+{
+    return (data){random_tensor(s, scaled(D_IN), false),  random_tensor(s, scaled(H), true),
+                  random_tensor(s, scaled(D_OUT), true),  random_tensor(s, scaled(D_OUT), true),
+                  random_tensor(s, scaled(D_OUT), false), random_tensor(s, scaled(H), true)};
+}
+
+static void data_close(data *d)
+{
+    ph_tensor *const all[] = {d->x, d->h, d->h2, d->y_pred, d->y, d->unused};
+    for (int i = 0; i < 6; i++)
+        ph_tensor_release(all[i]);
+}
+
+static ph_status graph_all(ph_module **graphed, const model *m, const data *d, bool allow_unused)
+{
+    ph_tensor *const in[CALLABLES][2] = {
+        {d->x, d->unused}, {d->h, d->unused}, {d->h2, d->unused}, {d->y_pred}, {d->y_pred, d->y}};
+    ph_sample samples[CALLABLES];
+    for (int i = 0; i < CALLABLES; i++)
+        samples[i] = (ph_sample){
+            .tensors = in[i], .count = i == 3 ? 1 : 2, .structure = i < SECTIONS ? &named_inputs : NULL};
+    return ph_make_graphed_callables(graphed, m->parts, samples, CALLABLES,
+                                     &(ph_graphed_options){.allow_unused_input = allow_unused});
+}
+
+/* ---- a run ---- */
+static ph_tensor *predict(const t_scene *s, ph_module *const *parts, const data *d)
+{
+    ph_tensor *y = d->x, *next;
+    for (int i = 0; i < SECTIONS; i++) {
+        ph_tensor *const in[] = {y, d->unused};
+        ph_call_structured(s->tape, parts[i], &next, 1, in, 2, &named_inputs);
+        y = next;
+    }
+    return ph_call(s->tape, parts[3], y);
+}
+
+static void train(const t_scene *s, ph_module *const *parts, const model *m, const data *d)
+{
+    ph_optimizer *optimizer = gn_sgd(m->all);
+    seed(s, 5);
+    for (int i = 0; i < ITERATIONS; i++) {
+        ph_tensor *loss, *in[2];
+        ph_optimizer_zero_grad(s->tape, optimizer);
+        in[0] = predict(s, parts, d);
+        in[1] = d->y;
+        ph_call_n(s->tape, parts[4], &loss, 1, in, 2);
+        ph_backward(s->tape, loss);
+        ph_optimizer_step(s->tape, optimizer);
+        assert_ok(ph_tape_clear(s->tape));
+    }
+    ph_optimizer_destroy(optimizer);
+}
+
+static void test_graph_make_graphed_callables(void **state)
+{
+    (void)state;
+    t_scene s;
+    model graphed, control;
+    t_scene_open(&s);
+    model_open(&graphed, &s);
+    model_open(&control, &s);
+    gn_expect_same_parameters(&s, graphed.all, control.all, "at the start");
+    data d = data_open(&s);
+    ph_module *parts[CALLABLES];
+
+    /* Without allow_unused the unused input, which requires a gradient, is refused. */
+    assert_error(graph_all(parts, &graphed, &d, false), PH_ERROR_ARGUMENT, "unused_input");
+    assert_error(graph_all(parts, &graphed, &d, false), PH_ERROR_ARGUMENT, "section");
+    for (int i = 0; i < CALLABLES; i++)
+        assert_null(parts[i]);
+    assert_ok(graph_all(parts, &graphed, &d, true));
+    gn_expect_same_parameters(&s, graphed.all, control.all, "once graphed");
+
+    train(&s, parts, &graphed, &d);
+    train(&s, control.parts, &control, &d);
+    gn_expect_same_parameters(&s, graphed.all, control.all, "after training");
+    for (int i = 0; i < CALLABLES; i++) {
+        assert_int_equal(gn_info(parts[i]).forward_calls, ITERATIONS);
+        assert_int_equal(gn_info(parts[i]).backward_calls, ITERATIONS);
+    }
+
+    /* In evaluation they are called as they were before. */
+    for (int i = 0; i < CALLABLES; i++) {
+        ph_module_train(parts[i], false);
+        ph_module_train(control.parts[i], false);
+    }
+    gn_expect_same(&s, predict(&s, parts, &d), predict(&s, control.parts, &d), "in evaluation");
+    assert_ok(ph_tape_clear(s.tape));
+    for (int i = 0; i < CALLABLES; i++) {
+        assert_int_equal(gn_info(parts[i]).forward_calls, ITERATIONS);
+        ph_module_release(parts[i]);
+    }
+    data_close(&d);
+    model_close(&graphed);
+    model_close(&control);
+    t_scene_close(&s);
+}
+
+/* Nothing in it is differentiable: there is no backward graph, and no unused input. Inputs that require a gradient may come. */
+static void parameterless(bool allow_unused)
+{
+    t_scene s;
+    t_scene_open(&s);
+    seed(&s, 5);
+    ph_module *control = gn_function(&s, "gather", gather_forward, NULL, 2, 1), *graphed = NULL;
+    ph_tensor *const in[] = {random_tensor(&s, scaled(D_IN), false), random_tensor(&s, scaled(H), false)};
+    const ph_sample sample = {.tensors = in, .count = 2, .structure = &named_inputs};
+    const ph_graphed_options options = {.allow_unused_input = allow_unused};
+    assert_ok(ph_make_graphed_callables(&graphed, &control, &sample, 1, &options));
+    assert_int_equal(gn_info(graphed).backward_nodes, 0);
+    for (int training = 1; training >= 0; training--) {
+        ph_module_train(graphed, training);
+        ph_module_train(control, training);
+        for (int i = 0; i < 10; i++) {
+            ph_tensor *now[2] = {random_tensor(&s, scaled(D_IN), true), random_tensor(&s, scaled(H), true)};
+            ph_tensor *got, *want;
+            ph_call_structured(s.tape, graphed, &got, 1, now, 2, &named_inputs);
+            ph_call_structured(s.tape, control, &want, 1, now, 2, &named_inputs);
+            gn_expect_same(&s, got, want, "a call");
+            if (training)
+                assert_false(ph_tensor_requires_grad(got));
+            assert_ok(ph_tape_clear(s.tape));
+            ph_tensor_release(now[0]);
+            ph_tensor_release(now[1]);
+        }
+        assert_int_equal(gn_info(graphed).forward_calls, 10);
+    }
+    ph_module_release(graphed);
+    ph_module_release(control);
+    ph_tensor_release(in[0]);
+    ph_tensor_release(in[1]);
+    t_scene_close(&s);
+}
+
+static void test_graph_make_graphed_callables_parameterless_nograd_module(void **state)
+{
+    (void)state;
+    parameterless(true);
+    parameterless(false);
+}
+
+/* ---- two passes without zeroing ---- the gradient is the sum, and not twice the second one. */
+static void two_passes(ph_graphed_gradients gradients)
+{
+    t_scene s;
+    t_scale scale, control;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3), *other = t_scale_open(&s, &control, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), *in = t_leaf(&s, PH_SHAPE(2), 1, 1), *first = NULL;
+    ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.gradients = gradients});
+    bool refused = false;
+    for (int pass = 1; pass <= 3 && !refused; pass++) {
+        float a = (float)(pass * pass), b = (float)(10 * pass);
+        assert_ok(ph_tensor_write(s.tape, in, (const float[]){a, b}, 2 * sizeof(float)));
+        ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, other, in)));
+        t_zero_grad(in);
+        ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, graphed, in)));
+        if (ph_tape_status(s.tape) != PH_OK) {
+            assert_int_equal(gradients, PH_GRAPHED_BORROW);
+            t_expect_failure(&s, PH_ERROR_OVERWRITTEN, "scale");
+            refused = true;
+            break;
+        }
+        gn_expect_same(&s, ph_tensor_grad(scale.weight), ph_tensor_grad(control.weight),
+                       "a sum of gradients");
+        assert_ok(ph_tape_clear(s.tape));
+        /* What the first pass left to others stays as it was then. */
+        if (pass == 1)
+            first = ph_tensor_retain(ph_clone(s.tape, ph_tensor_grad(scale.weight)));
+        t_expect_values(s.tape, first, PH_SHAPE(2), 1, 10);
+        assert_ok(ph_tape_clear(s.tape));
+        t_zero_grad(in);
+    }
+    ph_tensor *const made[] = {x, in, first};
+    for (int i = 0; i < 3; i++)
+        ph_tensor_release(made[i]);
+    ph_module *const modules[] = {plain, other, graphed};
+    for (int i = 0; i < 3; i++)
+        ph_module_release(modules[i]);
+    t_scene_close(&s);
+}
+
+static void test_two_passes_sum_up(void **state)
+{
+    (void)state;
+    for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
+        two_passes((ph_graphed_gradients)gradients);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_graph_make_graphed_callables),
+        cmocka_unit_test(test_graph_make_graphed_callables_parameterless_nograd_module),
+        cmocka_unit_test(test_two_passes_sum_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -160,7 +160,7 @@ static ph_status make_set(ph__graphed_set **out, ph_device *device, const ph_gra
     else
         PH_TRY(ph_pool_create(&set->pool, device, NULL));
     PH_TRY(ph__shared_pool_get(&set->shared, set->pool, call));
-    return set->stream ? PH_OK : ph__shared_pool_stream(&set->stream, set->shared, device);
+    return set->stream ? PH_OK : ph__shared_pool_stream(&set->stream, set->shared, device, call);
 }
 
 /* ---- callables ---- */

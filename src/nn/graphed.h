@@ -45,7 +45,7 @@ typedef struct ph__program {
 ph_status ph__shared_pool_get(ph__shared_pool **out, const ph_pool *pool, const char *call);
 void ph__shared_pool_release(ph__shared_pool *shared); /* takes NULL */
 /* The stream of all captures into that pool which were given none; lives as long as it. */
-ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device);
+ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device, const char *call);
 /* A reference for the caller. ranges: taken over, also on failure; 2 words each. */
 typedef PH__VEC(uintptr_t) ph__spans;
 ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,

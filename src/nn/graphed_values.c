@@ -12,8 +12,8 @@ struct ph__shared_pool {
     ph_pool_id id;
     ph__spinlock lock;
     atomic_uint_fast64_t sequence; /* of the last replay */
-    ph_stream *stream; /* of the captures of those that were given none; NULL: nobody asked yet */
-    ph_device *device; /* retained with it */
+    ph_stream *stream;             /* of the captures of those that were given none; NULL: nobody asked yet */
+    ph__backend *backend;          /* that lent it; retained */
     ph__values *values;
     ph__program *programs;
 };
@@ -67,26 +67,46 @@ void ph__shared_pool_release(ph__shared_pool *shared)
     ph__spin_unlock(&pools_lock);
     if (!last)
         return;
-    ph_stream_destroy(shared->stream);
-    ph_device_release(shared->device);
+    if (shared->stream) {
+        ph__backend_give_back_stream(shared->backend, shared->stream);
+        ph__backend_release(shared->backend);
+    }
     ph__free(shared);
 }
 
+static ph_status lend(ph_stream **out, ph__backend **backend, ph_device *device, const char *call)
+{
+    PH_TRY(ph__backend_of(backend, device, call));
+    ph_status status = ph__backend_lend_stream(out, *backend);
+    if (status != PH_OK)
+        ph__backend_release(*backend);
+    return status;
+}
+
 /* Memory of a pool is a stream's: captures on many streams would take many times the memory. */
-ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device)
+ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device,
+                                 const char *call)
 {
     ph_stream *fresh = NULL;
-    if (!shared->stream)
-        PH_TRY(ph_stream_create(&fresh, device, NULL));
+    ph__backend *backend = NULL;
     ph__spin_lock(&shared->lock);
-    if (!shared->stream) {
+    *out = shared->stream;
+    ph__spin_unlock(&shared->lock);
+    if (*out)
+        return PH_OK;
+    PH_TRY(lend(&fresh, &backend, device, call));
+    ph__spin_lock(&shared->lock);
+    bool first = !shared->stream;
+    if (first) {
         shared->stream = fresh;
-        shared->device = ph_device_retain(device);
-        fresh = NULL;
+        shared->backend = backend;
     }
     *out = shared->stream;
     ph__spin_unlock(&shared->lock);
-    ph_stream_destroy(fresh);
+    if (!first) {
+        ph__backend_give_back_stream(backend, fresh);
+        ph__backend_release(backend);
+    }
     return PH_OK;
 }
 

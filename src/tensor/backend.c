@@ -82,6 +82,27 @@ static void leave_registry(const ph__backend *backend)
     pthread_mutex_unlock(&registry_lock);
 }
 
+ph_status ph__backend_lend_stream(ph_stream **out, ph__backend *backend)
+{
+    *out = NULL;
+    pthread_mutex_lock(&backend->lock);
+    if (backend->idle.count > 0)
+        *out = backend->idle.at[--backend->idle.count];
+    pthread_mutex_unlock(&backend->lock);
+    return *out ? PH_OK : ph_stream_create(out, backend->device, NULL);
+}
+
+void ph__backend_give_back_stream(ph__backend *backend, ph_stream *stream)
+{
+    if (!stream)
+        return;
+    pthread_mutex_lock(&backend->lock);
+    bool kept = ph__vec_push(&backend->idle, stream);
+    pthread_mutex_unlock(&backend->lock);
+    if (!kept)
+        ph_stream_destroy(stream);
+}
+
 void ph__backend_release(ph__backend *backend)
 {
     if (!backend || atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) != 1)
@@ -91,6 +112,9 @@ void ph__backend_release(ph__backend *backend)
         ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
     ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
     ph__generator_destroy_default(backend->default_generator);
+    for (size_t i = 0; i < backend->idle.count; i++)
+        ph_stream_destroy(backend->idle.at[i]);
+    ph__vec_free(&backend->idle);
     pthread_mutex_destroy(&backend->lock);
     ph_device_release(backend->device);
     ph__free(backend);

@@ -2,6 +2,7 @@
 /* tensor/backend.h: what this library keeps for each device, for as long as any tensor, tape, generator or module of it lives. */
 #ifndef PH_TENSOR_BACKEND_H
 #define PH_TENSOR_BACKEND_H
+#include "base/vec.h"
 #include <phonograph/phonograph.h>
 #include <phonograph/random.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@ struct ph__backend {
     pthread_mutex_t lock;
     _Atomic(ph_kernel *) kernels[PH__KERNEL_SLOTS]; /* by ph__kernel_def.slot: made at first use, under lock */
     _Atomic(ph__products *) products;               /* made at first use, under lock */
+    PH__VEC(ph_stream *) idle; /* streams that were lent and came back; under lock */
     ph_generator *default_generator;                /* made with the backend, a part of it (generator.h) */
     ph__backend *next;                              /* in the registry */
 };
@@ -30,6 +32,11 @@ struct ph__backend {
 ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call);
 ph__backend *ph__backend_retain(ph__backend *backend);
 void ph__backend_release(ph__backend *backend); /* takes NULL; the last one lets kernels, products and device go */
+
+/* A stream for captures, and for as long as their memory is kept apart: one that came back before, or a new one. What the device notes of a stream
+ * stays with the device, so that new ones each time would add up. give_back: NULL is taken; its work need not be done. */
+ph_status ph__backend_lend_stream(ph_stream **out, ph__backend *backend);
+void ph__backend_give_back_stream(ph__backend *backend, ph_stream *stream);
 
 /* Between two devices, in order of a stream of the first one's; src must be complete. Not in a capture of stream. What src held is taken
  * when it returns. */

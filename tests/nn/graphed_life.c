@@ -275,6 +275,33 @@ static void test_made_twice(void **state)
     t_scene_close(&s);
 }
 
+/* Each make without a stream of the caller's captures on one that came back from an earlier one: what the device notes of streams does not grow. */
+static void test_made_often(void **state)
+{
+    (void)state;
+    enum {
+        WARM = 5,
+        ROUNDS = 40,
+        SLACK = 16 /* queues of the host device grow to a plateau */
+    };
+    t_scene s;
+    t_scale scale;
+    int64_t live = 0;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    for (int i = 0; i < WARM + ROUNDS; i++) {
+        ph_module_release(gn_graph_one(plain, x, NULL));
+        assert_ok(ph_device_synchronize(s.device));
+        if (i == WARM)
+            live = ph__alloc_live();
+    }
+    assert_true(ph__alloc_live() <= live + SLACK);
+    ph_tensor_release(x);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
 /* ---- looking ---- */
 static void test_info(void **state)
 {
@@ -358,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_many_calls),  cmocka_unit_test(test_releases),
         cmocka_unit_test(test_made_twice),  cmocka_unit_test(test_release_of_several),
         cmocka_unit_test(test_info),        cmocka_unit_test(test_info_of_forward_alone),
-        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_checkpoint),  cmocka_unit_test(test_made_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,10 @@ PH_CALL ph_graph_pools(ph_pool **pools, size_t capacity, size_t *count, const ph
 /* Keeps one more pool for the graph's life; only while capturing. Repeating it is no error. */
 PH_CALL ph_graph_retain_pool(ph_graph *graph, ph_pool *pool);
 
+/* The graph whose capture the stream is in: *out is borrowed; NULL where it is in none, or in one that this library did not begin. Legal in every
+ * state. For code that is called inside a capture and has no graph: to retain pools and objects. Thread-safe, as far as the graph is used so. */
+PH_CALL ph_stream_capturing_graph(ph_graph **out, const ph_stream *stream);
+
 /* Calls release(object) when the graph is reset or destroyed, in order of registration; synchronize: only
  * after every stream that replayed it is done (blocks). Legal in every state. */
 typedef void (*ph_release_fn)(void *object);

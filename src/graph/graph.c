@@ -165,6 +165,22 @@ ph_status ph_graph_retain_pool(ph_graph *graph, ph_pool *pool)
     return status;
 }
 
+ph_status ph_stream_capturing_graph(ph_graph **out, const ph_stream *stream)
+{
+    static const char call[] = "ph_stream_capturing_graph";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    PH_TRY(ph__stream_check(stream, call));
+    uint64_t id = ph__stream_capture_id(stream);
+    if (id == 0)
+        return PH_OK;
+    pthread_mutex_lock(&stream->device->capture_lock);
+    *out = ph__capture_owner_locked(stream->device, id);
+    pthread_mutex_unlock(&stream->device->capture_lock);
+    return PH_OK;
+}
+
 /* ---- the record ---- */
 ph_status ph_graph_record(const ph_record **out, ph_graph *graph)
 {

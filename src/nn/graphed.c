@@ -198,6 +198,8 @@ void ph__callable_reset(ph__callable *callable)
         drop_port(&callable->inputs[i]);
     for (size_t i = 0; callable->incoming && i < callable->out_count; i++)
         drop_port(&callable->incoming[i]);
+    ph__storages_free(&callable->changed);
+    ph__storages_free(&callable->exposed);
     callable->differentiable = false;
 }
 

@@ -12,6 +12,7 @@
 #include <phonograph/slots.h>
 
 typedef struct ph__callable ph__callable;
+typedef PH__VEC(ph__storage *) ph__storages; /* each retained */
 typedef struct ph__shared_pool ph__shared_pool;
 
 /* ---- who overwrites what (graphed_values.c) ---- */
@@ -128,6 +129,8 @@ struct ph__callable {
     bool differentiable;           /* an output has a gradient */
     bool copies_all;               /* nothing is rebound: asked for, or a proof failed */
     ph__values *out_values, *saved_values, *grad_values;
+    ph__storages changed; /* of parameters and buffers: forward changes them in place */
+    ph__storages exposed; /* backward reads them, and others can change them in place: outputs, buffers; neither inputs nor parameters */
     ph_slot_value *values; /* scratch of a call */
     size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
     size_t saved_bytes;
@@ -163,6 +166,11 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
 ph_status ph__callables_capture(ph__callable *const *callables, size_t count, const char *call);
 /* ---- graphed_call.c ---- the forward function of a graphed module: self is the callable. */
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
+/* ---- graphed_watch.c ---- what is changed in place outside of the graphs' own memory. */
+void ph__storages_free(ph__storages *list);
+bool ph__callable_changes(const ph__callable *callable, const ph_tensor *x); /* forward changes memory that x is in */
+void ph__callable_count_changes(const ph__callable *callable);               /* forward has been replayed */
+uint64_t ph__callable_versions(const ph__callable *callable); /* of what is exposed: another number, once one was changed */
 /* ---- graphed_structure.c ---- NULL with no host memory, or for NULL. */
 ph_structure *ph__structure_copy(const ph_structure *structure);
 void ph__structure_free(ph_structure *structure); /* takes NULL */

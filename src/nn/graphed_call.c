@@ -93,6 +93,8 @@ static bool bind_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *
     for (size_t i = 0; i < callable->in_count; i++) {
         const ph__port *port = &callable->inputs[i];
         ph_tensor *x = fitting(tape, port, callable->forward.graph, in[i]);
+        if (x == in[i] && port->rebound && UNLIKELY(ph__callable_changes(callable, x)))
+            x = ph_clone(tape, x);
         if (x == in[i] && port->backward_slot != PH_SLOT_NONE && !ph__tape_failed(tape))
             x = fitting(tape, port, callable->backward.graph, x);
         callable->operands[i] = x;
@@ -126,6 +128,7 @@ static ph_status replay(ph_tape *tape, ph__callable *callable, ph__program *prog
 typedef struct called {
     ph__callable *callable; /* retained */
     uint64_t saved;         /* as the saved values were */
+    uint64_t versions;      /* as those of what is exposed were */
     uint64_t call;
 } called;
 
@@ -137,6 +140,15 @@ static COLD bool fail_saved(ph_tape *tape, const ph__callable *callable, const c
     ph_tape_fail(tape, PH_ERROR_OVERWRITTEN, "backward of the graphed callable '%s': it needs %s",
                  callable->original->name, text);
     return false;
+}
+
+static COLD void fail_changed(ph_tape *tape, const ph__callable *callable, const called *state)
+{
+    ph_tape_fail(
+        tape, PH_ERROR_STATE,
+        "backward of the graphed callable '%s': an output of call %llu, or a buffer, that it reads was "
+        "changed in place since that call; clone it before the change",
+        callable->original->name, (unsigned long long)state->call);
 }
 
 static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, size_t *values)
@@ -287,6 +299,10 @@ static void graphed_backward(ph__grad_call *call)
     if (UNLIKELY(ph__values_now(callable->saved_values) != state->saved) &&
         !fail_saved(tape, callable, state))
         return;
+    if (UNLIKELY(ph__callable_versions(callable) != state->versions)) {
+        fail_changed(tape, callable, state);
+        return;
+    }
     if (UNLIKELY(ph_stream_is_capturing(tape->stream))) {
         ph_tape_fail(tape, PH_ERROR_CAPTURE,
                      "backward of the graphed callable '%s': its forward was replayed before this capture "
@@ -332,7 +348,7 @@ static bool remember(ph__op *op, ph__callable *callable)
     if (!state)
         return false;
     *state = (called){ph__callable_retain(callable), ph__values_now(callable->saved_values),
-                      callable->forward.calls};
+                      ph__callable_versions(callable), callable->forward.calls};
     for (size_t i = 0; i < callable->in_count; i++)
         if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
             ph__op_save(op, saved++, op->in[i]);
@@ -382,7 +398,10 @@ static void run(ph_tape *tape, ph__callable *callable, ph_tensor **out)
     ph__op op;
     size_t count = callable->in_count + callable->parameter_count;
     if (!ph__op_begin(&op, tape, callable->original->name, callable->operands, count, count) ||
-        !submit(&op, callable) || !hand_out(&op, callable, out))
+        !submit(&op, callable))
+        return;
+    ph__callable_count_changes(callable);
+    if (!hand_out(&op, callable, out))
         return;
     if (op.tracked && callable->backward.graph && !remember(&op, callable))
         return;

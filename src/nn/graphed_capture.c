@@ -171,6 +171,7 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
 {
     const ph__callable *callable = trial->callable;
     passing p = {trial, making, call};
+    ph__watch watch = {0};
     uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
     trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
     trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
@@ -180,6 +181,8 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
         versions && trial->in && trial->out && trial->incoming ? PH_OK : ph__fail_host_memory(call, no_room);
     if (status == PH_OK)
         status = make_inputs(trial, making, versions, call);
+    if (status == PH_OK && !trial->probe)
+        status = ph__watch_begin(&watch, callable->original, call);
     if (status == PH_OK)
         status = ph__callable_failed(callable, capture(&trial->forward, trial, forward_body, &p),
                                      "capturing forward", call);
@@ -188,6 +191,9 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
         note_saved(trial);
         status = check_leaves(trial, call);
     }
+    if (status == PH_OK && !trial->probe)
+        status = ph__watch_end(&watch, trial, call);
+    ph__watch_free(&watch);
     ph__free(versions);
     return status;
 }
@@ -227,6 +233,15 @@ static void let_go(gathering *g)
     ph__free(g->with_at);
 }
 
+/* Two leaves that borrow one gradient would each change the other's. */
+static ph_tensor *own_alone(const ph__trial *trial, ph_tensor *grad)
+{
+    for (size_t i = 0; grad && i < trial->exit_count; i++)
+        if (trial->exits[i].grad->storage == grad->storage)
+            return ph_clone(trial->tape, grad);
+    return own(trial, grad);
+}
+
 /* What leaves the graph is contiguous, and in memory of its own where it is lent. */
 static void take_exits(ph__trial *trial, const gathering *g, bool borrowed)
 {
@@ -236,7 +251,7 @@ static void take_exits(ph__trial *trial, const gathering *g, bool borrowed)
         ph_tensor *grad = ph_contiguous(trial->tape, g->found[i]);
         trial->exits[trial->exit_count] =
             (ph__exit){.operand = g->wanted_at[i],
-                       .grad = ph_tensor_retain(borrowed ? own(trial, grad) : grad),
+                       .grad = ph_tensor_retain(borrowed ? own_alone(trial, grad) : grad),
                        .bytes = grad ? ph_tensor_bytes(grad) : 0,
                        .slot = PH_SLOT_NONE};
         trial->exit_count += trial->exits[trial->exit_count].grad != NULL;

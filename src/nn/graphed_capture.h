@@ -43,6 +43,20 @@ typedef struct ph__making {
     ph__trial real, probe;
 } ph__making;
 
+/* The versions of a module's parameters and buffers before its capture. */
+typedef struct ph__seen {
+    ph__storage *storage;
+    uint64_t version;
+} ph__seen;
+typedef struct ph__watch {
+    PH__VEC(ph__seen) seen;
+    bool failed;
+} ph__watch;
+/* ---- graphed_watch.c ---- around the capture of forward: the callable's `changed` and `exposed`. free: also after a failure. */
+ph_status ph__watch_begin(ph__watch *watch, const ph_module *module, const char *call);
+ph_status ph__watch_end(ph__watch *watch, const ph__trial *trial, const char *call);
+void ph__watch_free(ph__watch *watch);
+
 /* ---- graphed_capture.c ---- */
 ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *call);
 ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *call);

@@ -141,6 +141,15 @@ static ph_status find_bundle(size_t *node, ph_graph *graph, const void *address,
     return ph_fail(PH_ERROR_STATE, "%s: the capture has no node that hands out the gradients", call);
 }
 
+/* Where all of a bundle is empty there is no node. */
+static bool is_empty(const ph__trial *real, size_t first)
+{
+    for (size_t i = first; i < real->exit_count && i < first + PH__BUNDLE_MAX; i++)
+        if (real->exits[i].grad->count > 0)
+            return false;
+    return true;
+}
+
 static ph_status find_exits(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
@@ -150,11 +159,14 @@ static ph_status find_exits(ph__making *making, const char *call)
         const ph__stand_in *to = &making->outgoing.at[leaving->operand];
         size_t node = 0;
         if (i % PH__BUNDLE_MAX == 0) {
+            callable->op_slots[i / PH__BUNDLE_MAX] = PH_SLOT_NONE;
+            callable->op_slot_count = i / PH__BUNDLE_MAX + 1;
+        }
+        if (i % PH__BUNDLE_MAX == 0 && !is_empty(real, i)) {
             PH_TRY(find_bundle(&node, real->backward, to->base, call));
             PH_TRY(ph_graph_slot_declare_scalar(&callable->op_slots[i / PH__BUNDLE_MAX], real->backward,
                                                 "what is done with gradients", PH__BUNDLE_MAX,
                                                 &(ph_slot_place){node, offsetof(ph__bundle_args, op)}, 1));
-            callable->op_slot_count = i / PH__BUNDLE_MAX + 1;
         }
         leaving->op_at = i;
         if (leaving->grad->count > 0)

@@ -55,7 +55,7 @@ static void place(ph__stage *stage, const size_t *bytes, bool probed, const ph__
 ph_status ph__stage_make(ph__stage *stage, ph_stream *stream, const size_t *bytes, size_t count, bool probed,
                          const ph__stage *other, const char *call)
 {
-    size_t room;
+    size_t room = 0;
     if (!room_for(&room, bytes, count, probed, other ? other->count : 0))
         return ph_fail(PH_ERROR_SIZE, "%s: the inputs of a callable are larger than memory can be", call);
     stage->at = ph__calloc(count + 1, sizeof *stage->at);

@@ -6,6 +6,7 @@
 #include "base/sync.h"
 #include "tensor/cublaslt_abi.h"
 #include "tensor/products.h"
+#include "tensor/products_workspace.h"
 #include "tensor/tape.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
@@ -96,6 +97,7 @@ struct ph__cublas {
     uint32_t multiprocessors;
     pthread_mutex_t lock;           /* of making plans */
     _Atomic(plan *) plans[BUCKETS]; /* read without a lock; they stay until the end */
+    ph__workspaces workspaces;      /* of captures */
 };
 
 /* What the library does for the first time may allocate and load: of its own, in nobody's graph. */
@@ -128,6 +130,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
         return NULL;
     }
     cublas->multiprocessors = multiprocessors;
+    ph__workspaces_init(&cublas->workspaces);
     bool pushed = ph_context_push_cuda(device) == PH_OK;
     if (pushed) {
         ph_capture_mode mode = begin_relaxed();
@@ -138,6 +141,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
             return cublas;
         ph_ignore(fail_lt(result, "cublasLtCreate", "when products were first asked for"));
     }
+    ph__workspaces_free(&cublas->workspaces);
     (void)pthread_mutex_destroy(&cublas->lock);
     ph__free(cublas);
     return NULL;
@@ -175,6 +179,7 @@ void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
     end_relaxed(mode);
     if (pushed)
         ph_context_pop_cuda(device);
+    ph__workspaces_free(&cublas->workspaces);
     (void)pthread_mutex_destroy(&cublas->lock);
     ph__free(cublas);
     ph__error_restore(&saved);
@@ -242,12 +247,12 @@ static int make_descriptor(plan *p)
 }
 
 /* A workspace that stayed would be a race between graphs that replay at once, or keep a graph's pool alive. So only what needs next to none is
- * taken (counters, some 100 bytes), and that is a temporary of the operator. cuBLASLt leaves its best algorithms out when it is told
+ * taken (counters, some 100 bytes): eager a temporary of the operator, captured a block that is in no graph's pool (products_workspace.h). cuBLASLt leaves its best algorithms out when it is told
  * of no workspace at all, or of little (measured on an H200: TF32 products took twice as long): it is told of more than will be used. Not so where
  * the product is small: those that it then gives clear their counters first, which is a node of its own, and cost a graph of such products a third. */
 enum {
     CHOICES = 16,
-    WORKSPACE = 4096
+    WORKSPACE = PH__WORKSPACE_BYTES
 };
 static const uint64_t pretended_workspace = 4u << 20;
 static const double small_product = 1 << 25; /* multiplications: some microseconds */
@@ -422,12 +427,25 @@ typedef enum outcome {
     FAILED      /* so has the tape */
 } outcome;
 
+/* A temporary in the order of the stream; in a capture of ours a block that is not the graph's. NULL: the tape has failed. */
+static void *find_workspace(ph__op *op, ph__cublas *cublas, size_t bytes)
+{
+    void *block = NULL;
+    if (ph_stream_is_capturing(op->tape->stream) &&
+        !ph__op_check(op, ph__workspace_of(&block, &cublas->workspaces, op->tape->stream, op->name)))
+        return NULL;
+    if (block)
+        return block;
+    const ph_tensor *scratch = ph__op_scratch(op, bytes);
+    return scratch ? scratch->data : NULL;
+}
+
 static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
 {
     kind k = kind_of(p);
     struct CUstream_st *stream = NULL;
     ph_device *device = op->tape->backend->device;
-    ph_tensor *workspace = NULL;
+    void *workspace = NULL;
     ph_status status = ph_stream_cuda(&stream, op->tape->stream);
     if (status == PH_OK)
         status = ph_context_push_cuda(device);
@@ -436,8 +454,8 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     plan *how = plan_of(cublas, &k);
     bool possible = how && how->possible, ready = possible;
     if (possible && how->workspace > 0)
-        ready = (workspace = ph__op_scratch(op, how->workspace)) != NULL;
-    int result = ready ? call_library(cublas, how, p, workspace ? workspace->data : NULL, stream) : PH__LT_OK;
+        ready = (workspace = find_workspace(op, cublas, how->workspace)) != NULL;
+    int result = ready ? call_library(cublas, how, p, workspace, stream) : PH__LT_OK;
     ph_context_pop_cuda(device);
     /* An algorithm that refuses when it sees the operands does so before anything is submitted. */
     if (result == PH__LT_NOT_SUPPORTED)

@@ -222,7 +222,11 @@ int cublasLtMatrixLayoutSetAttribute(void *at, int attribute, const void *value,
     return PH__LT_OK;
 }
 
-/* A preference is the workspace that is allowed; none is asked for here. */
+/* A preference is the workspace that is allowed. Where it is large, the algorithm wants a small one, as cuBLASLt's that count in it do. */
+enum {
+    ALLOWED = 1 << 20,
+    COUNTERS = 128
+};
 int cublasLtMatmulPreferenceCreate(void **out)
 {
     *out = calloc(1, sizeof(uint64_t));
@@ -258,13 +262,14 @@ int cublasLtMatmulAlgoGetHeuristic(void *at, void *description, void *a, void *b
     const descriptor *of = description;
     (void)at;
     (void)c;
-    (void)preference;
     *found = 0;
     if (wanted < 1 || !fits(of, a, b, d))
         return INVALID_VALUE;
     if (of->epilogue == PH__LT_EPILOGUE_BIAS && of->bias_type == PH__LT_F64)
         return PH__LT_NOT_SUPPORTED;
     memset(choices, 0, sizeof *choices);
+    choices->workspace = *(const uint64_t *)preference >= ALLOWED ? COUNTERS : 0;
+    choices->algorithm.data[0] = choices->workspace;
     *found = 1;
     return PH__LT_OK;
 }
@@ -282,7 +287,8 @@ int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a
     const handle *with = at;
     const descriptor *of = description;
     product p;
-    if (!algorithm || workspace || workspace_bytes || !fits(of, layout_a, layout_b, layout_d))
+    if (!algorithm || workspace_bytes != algorithm->data[0] || !workspace != !workspace_bytes ||
+        !fits(of, layout_a, layout_b, layout_d))
         return INVALID_VALUE;
     memset(&p, 0, sizeof p);
     p.a = a;

@@ -53,6 +53,36 @@ static void assert_usable(void)
     t_all(x, N, 2, world.stream);
 }
 
+/* ---- whose capture it is ---- */
+static void test_the_graph_of_a_stream(void **state)
+{
+    (void)state;
+    ph_stream *fork;
+    ph_graph *seen = graph;
+    assert_ok(ph_stream_create(&fork, world.device, NULL));
+    assert_ok(ph_stream_capturing_graph(&seen, world.stream));
+    assert_null(seen);
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_stream_wait_stream(fork, world.stream));
+    assert_ok(ph_stream_capturing_graph(&seen, world.stream));
+    assert_ptr_equal(seen, graph);
+    assert_ok(ph_stream_capturing_graph(&seen, fork));
+    assert_ptr_equal(seen, graph);
+    assert_ok(ph_stream_capturing_graph(&seen, ph_device_default_stream(world.device)));
+    assert_null(seen);
+    assert_error(ph_stream_capturing_graph(NULL, world.stream), PH_ERROR_ARGUMENT, "out");
+    seen = graph;
+    assert_status(ph_stream_capturing_graph(&seen, NULL), PH_ERROR_ARGUMENT);
+    assert_null(seen);
+    assert_ok(add_one(world.stream, NULL));
+    assert_ok(ph_stream_wait_stream(world.stream, fork));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_stream_capturing_graph(&seen, fork));
+    assert_null(seen);
+    ph_stream_destroy(fork);
+    assert_usable();
+}
+
 /* ---- the three forms ---- */
 static void test_by_function(void **state)
 {
@@ -439,6 +469,7 @@ int main(void)
         TEST(test_failed_capture_releases_the_pool),
         TEST(test_two_devices),
         TEST(test_retained_pools),
+        TEST(test_the_graph_of_a_stream),
         TEST(test_destroyed_by_its_body),
     };
     return cmocka_run_group_tests_name("graph.capture", tests, NULL, NULL);

@@ -259,7 +259,7 @@ static void many_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
 
 static ph_module *many_make(const t_scene *s, many *me)
 {
-    static char names[MANY][8];
+    static char names[MANY][16];
     ph_parameter parameters[MANY];
     ph_module *module;
     for (int i = 0; i < MANY; i++) {

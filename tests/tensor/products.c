@@ -2,6 +2,7 @@
 /* tests/tensor/products.c: matrix products below the operators: every dtype, transposes, batches, bias, sums into what was there, sizes of several
  * tiles, strided rows; the same to the bit in a graph; and the plain product, which stands in where no BLAS is. */
 #include "tensor/products.h"
+#include "fake/fake_cuda.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/products_plain.h"
@@ -314,13 +315,77 @@ static void captures_leave_memory_flat(void **state)
     t_scene_close(&s);
 }
 
+/* ---- workspaces ---- large products, whose algorithms may count in one. */
+typedef struct large {
+    ph_tape *tape;
+    ph_tensor *a, *b, *out;
+} large;
+
+static ph_status one_product(ph_stream *stream, void *user)
+{
+    const large *p = user;
+    (void)stream;
+    ph_tensor_copy(p->tape, p->out, ph_matmul(p->tape, p->a, p->b));
+    return ph_tape_clear(p->tape);
+}
+
+/* It lies in a pool that both graphs keep, and not in their own: so their replays are ordered, and it lives as long as they do. */
+static void workspaces_of_captures(void **state)
+{
+    (void)state;
+    enum {
+        ROWS = 512,
+        COLUMNS = 512
+    };
+    t_scene s;
+    t_scene_open(&s);
+    large p[2] = {{.tape = s.tape}, {.tape = s.tape}};
+    ph_graph *graphs[2], *seen;
+    ph_pool *pools[2][3];
+    size_t counts[2];
+    ph_stream *other;
+    assert_ok(ph_stream_create(&other, s.device, NULL));
+    for (int i = 0; i < 2; i++) {
+        p[i].a = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, COLUMNS), 0.5 + i));
+        p[i].b = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(COLUMNS, ROWS), 0.25));
+        p[i].out = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS)));
+        assert_ok(ph_tape_clear(s.tape));
+        assert_ok(ph_graph_create(&graphs[i], NULL));
+        assert_ok(ph_graph_capture(graphs[i], s.stream, NULL, one_product, &p[i]));
+        assert_ok(ph_graph_pools(pools[i], 3, &counts[i], graphs[i]));
+    }
+    assert_int_equal(counts[0], counts[1]);
+    if (!t_on_host() && fake_cuda()) {
+        assert_int_equal(counts[0], 2);
+        assert_true(pools[0][0] == pools[1][0] || pools[0][0] == pools[1][1] || pools[0][1] == pools[1][0] ||
+                    pools[0][1] == pools[1][1]);
+    }
+    assert_ok(ph_stream_capturing_graph(&seen, s.stream));
+    assert_null(seen);
+    assert_ok(ph_stream_wait_stream(other, s.stream));
+    assert_ok(ph_graph_replay(graphs[0], s.stream));
+    assert_ok(ph_graph_replay(graphs[1], other));
+    assert_ok(ph_stream_wait_stream(s.stream, other));
+    for (int i = 0; i < 2; i++) {
+        double value;
+        ph_tensor *corner = ph_slice(s.tape, ph_slice(s.tape, p[i].out, 0, ROWS - 1, ROWS), 1, 0, 1);
+        assert_ok(ph_tensor_item(&value, s.tape, ph_reshape(s.tape, corner, PH_SCALAR)));
+        assert_true(value == (0.5 + i) * 0.25 * COLUMNS);
+        ph_graph_destroy(graphs[i]);
+        ph_tensor_release(p[i].a);
+        ph_tensor_release(p[i].b);
+        ph_tensor_release(p[i].out);
+    }
+    ph_stream_destroy(other);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_products),
-        cmocka_unit_test(large_products),
-        cmocka_unit_test(plain_products),
-        cmocka_unit_test(captures_leave_memory_flat),
+        cmocka_unit_test(small_products),         cmocka_unit_test(large_products),
+        cmocka_unit_test(plain_products),         cmocka_unit_test(captures_leave_memory_flat),
+        cmocka_unit_test(workspaces_of_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ PH_CALL ph_module_create(ph_module **out, ph_device *device, const ph_module_des
 PH_API ph_module *ph_module_retain(ph_module *module);
 PH_API void ph_module_release(ph_module *module); /* takes NULL */
 PH_API const char *ph_module_name(const ph_module *module);
-PH_API void *ph_module_self(const ph_module *module);
+PH_API void *ph_module_self(const ph_module *module); /* of a graphed one: the original's */
 PH_API ph_device *ph_module_device(const ph_module *module);
 
 /* Calls it: hooks, a scope, forward. call: of one input and one output. The tape fails when the counts are not the module's. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/phonograph.h: capture GPU work once, replay it with one launch. C11 and C++17, gcc and clang.
- * This header includes all others but block.h, host.h and cuda.h.
+ * This header includes all others of libphonograph but block.h, host.h and cuda.h;
+ * <phonograph/nn.h> includes those of libphonograph_nn.
  *
  * Conventions of the whole API:
  * - Fallible calls return ph_status, must-use. destroy, release, free and abort return void, take NULL, never

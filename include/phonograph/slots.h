@@ -48,7 +48,7 @@ PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *
 
 /* prove: compares graph with `shifted`, a second capture of the same work in which span i lay at spans[i].shifted instead of .base. A
  * word that differs by exactly the distance of one span, and lies in it, is a use of that span; a word that is in memory of the graphs' own
- * captures in both, or in an allocation of their own pool that was live at the capture's end and is no span's, or in their cells, is their own matter; any other difference, in a word, a dimension, a kernel, an edge or
+ * captures in both, or in an allocation of their own pool that was live at the capture's end and is no span's, or in their cells, is their own matter; a word that is equal in both counts as a value, unless it lies in a span, base or shifted; any other difference, in a word, a dimension, a kernel, an edge or
  * a count, is unexplained, and then no span is proved. Nor is any where a node could take addresses from where nobody can see
  * them: host functions, batch memory operations, nested graphs, and copies that read host memory. What a record cannot show stays
  * trusted: kernels that take addresses from device memory or from module globals (docs/slots.md).

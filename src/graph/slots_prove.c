@@ -29,6 +29,9 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 static ph_status check_pair(const proof *p, size_t i, size_t j)
 {
     const ph_slot_span *a = &p->spans[i], *b = &p->spans[j];
+    if (a->shifted == a->base && a->bytes)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: span %zu is not shifted: it lies at %p in both captures",
+                       p->call, i, a->base);
     if (overlap(a->shifted, a->bytes, b->base, b->bytes) ||
         overlap(b->shifted, b->bytes, a->base, a->bytes) ||
         (i != j && overlap(a->shifted, a->bytes, b->shifted, b->bytes)))
@@ -38,7 +41,7 @@ static ph_status check_pair(const proof *p, size_t i, size_t j)
     if (i != j && distance_of(a) == distance_of(b))
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
-                       "cannot be told apart",
+                       "cannot be told apart; allocate something between the second capture's buffers",
                        p->call, i, j, (unsigned long long)distance_of(a));
     return PH_OK;
 }
@@ -110,7 +113,15 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
 {
     uint64_t by = theirs->value - mine->value;
     bool own = is_own(p, p->graph, mine), own_theirs = is_own(p, p->shifted, theirs);
-    if (by == 0 || (own && own_theirs))
+    if (own && own_theirs)
+        return true;
+    if (by == 0 && is_in_span(p, mine->value))
+        return UNEXPLAINED(
+            p,
+            "node %zu (%s): word %s is 0x%llx in both captures, inside a span: it was not taken from the "
+            "span's memory of its capture",
+            info->index, info->name, mine->name, (unsigned long long)mine->value);
+    if (by == 0)
         return true;
     for (size_t i = 0; i < p->count && !own && !own_theirs; i++) {
         const ph_slot_span *span = &p->spans[i];

@@ -58,9 +58,11 @@ static ph_status check_address(ph_allocation *where, const ph_graph *graph, cons
 {
     uintptr_t address = (uintptr_t)value;
     if (address & (slot->alignment - 1))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment", call, value,
-                       number, slot->name, slot->alignment);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment (ph_slot_options "
+            "lowers it, where the kernels allow that)",
+            call, value, number, slot->name, slot->alignment);
     if (!ph__memory_find(where, graph->device, value))
         return check_other(graph, slot, number, value, call);
     size_t offset = address - (uintptr_t)where->base;

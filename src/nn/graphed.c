@@ -43,7 +43,7 @@ static ph_status check_module(ph_module *const *modules, size_t i)
 {
     ph_module *module = modules[i];
     if (!module)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: callable %zu is NULL", call, i);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: callable %zu (modules[%zu]) is NULL", call, i, i);
     for (size_t k = 0; k < i; k++)
         if (modules[k] == module)
             return ph_fail(PH_ERROR_ARGUMENT,
@@ -54,7 +54,9 @@ static ph_status check_module(ph_module *const *modules, size_t i)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: callable %zu (%s) is of another device than callable 0",
                        call, i, module->name);
     if (ph__module_is_graphed(module))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: callable %zu (%s) is graphed already", call, i, module->name);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: callable %zu (%s) is graphed already; pass the module that it was made from",
+                       call, i, module->name);
     if (ph_module_has_hooks(module))
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: callable %zu (%s) has hooks, of its own or below, which would be captured; "
@@ -344,15 +346,23 @@ static void release_self(void *self)
     ph__callable_release(self);
 }
 
+static ph_status wait_for_device(ph_device *device)
+{
+    ph_status status = ph_device_synchronize(device);
+    if (status != PH_OK)
+        ph__error_prefix("%s", call);
+    return status;
+}
+
 static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_module *const *modules,
                           const ph_sample *samples, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         PH_TRY(make_callable(&callables[i], set, modules[i], &samples[i]));
-    PH_TRY(ph_device_synchronize(set->device));
+    PH_TRY(wait_for_device(set->device));
     for (size_t i = 0; i < count; i++)
         PH_TRY(ph__callable_warm_up(callables[i], &samples[i], call));
-    PH_TRY(ph_device_synchronize(set->device));
+    PH_TRY(wait_for_device(set->device));
     return ph__callables_capture(callables, count, call);
 }
 

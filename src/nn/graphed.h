@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed.h: graphed callables as their files share them. graphed.c makes them, graphed_warmup.c calls modules before, graphed_capture.c
- * captures and proves, graphed_call.c runs them, graphed_values.c knows who overwrites what, graphed_look.c shows them. */
+ * captures and proves, graphed_call.c runs them, graphed_values.c knows who overwrites what, graphed_watch.c what is changed in place,
+ * graphed_look.c shows them. */
 #ifndef PH_NN_GRAPHED_H
 #define PH_NN_GRAPHED_H
 #include "base/sync.h"
@@ -29,7 +30,8 @@ typedef struct ph__values {
     char by[48];    /* whose replay wrote it last, which of its calls, and whether that was a backward */
     uint64_t by_call;
     bool by_backward;
-    const char *what; /* "an output", "what backward needs", "a gradient": static */
+    const char *what;   /* "an output", "what backward needs", "a gradient": static */
+    const char *advice; /* what to do about it: static */
 } ph__values;
 
 /* A graph of a callable, with the values that its replays may write. */
@@ -46,11 +48,12 @@ typedef struct ph__program {
 ph_status ph__shared_pool_get(ph__shared_pool **out, const ph_pool *pool, const char *call);
 void ph__shared_pool_release(ph__shared_pool *shared); /* takes NULL */
 /* The stream of all captures into that pool which were given none; lives as long as it. */
-ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device, const char *call);
+ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device,
+                                 const char *call);
 /* A reference for the caller. ranges: taken over, also on failure; 2 words each. */
 typedef PH__VEC(uintptr_t) ph__spans;
 ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,
-                          ph__spans *ranges, const char *call);
+                          const char *advice, ph__spans *ranges, const char *call);
 void ph__values_release(ph__values *values); /* by its callable: takes NULL */
 /* Joins the pool's programs: finds out what it may write. own: values that are its own in any case (NULL entries are skipped). */
 ph_status ph__program_join(ph__program *program, ph__shared_pool *shared, ph__values *const *own,
@@ -82,9 +85,9 @@ typedef struct ph__port {
 
 /* A gradient that leaves backward, for an input or a parameter. */
 typedef struct ph__exit {
-    size_t operand;              /* of the tape's node: inputs first, then parameters */
-    ph_tensor *grad;             /* the graph's own memory; retained; contiguous */
-    size_t slot;                 /* of the destination; PH_SLOT_NONE: it is borrowed */
+    size_t operand;  /* of the tape's node: inputs first, then parameters */
+    ph_tensor *grad; /* the graph's own memory; retained; contiguous */
+    size_t slot;     /* of the destination; PH_SLOT_NONE: it is borrowed */
     size_t bytes;
     size_t op_at;                /* its place among the ops */
     ph_tensor *fresh, *fresh_of; /* in a call: made for that leaf, which has it once it is written */
@@ -93,18 +96,18 @@ typedef struct ph__exit {
 /* What one call of ph_make_graphed_callables shares. */
 typedef struct ph__graphed_set {
     atomic_int references;
-    ph_device *device; /* retained */
-    ph_pool *pool;     /* retained */
-    ph_stream *stream; /* of the captures */
+    ph_device *device;          /* retained */
+    ph_pool *pool;              /* retained */
+    ph_stream *stream;          /* of the captures */
     ph_tape *tape;              /* that the captures ran on; keeps what backward reads */
     ph__shared_pool *shared;    /* retained */
     ph_graphed_options options; /* its pointers are not followed after the making */
 } ph__graphed_set;
 
 struct ph__callable {
-    atomic_int references;   /* of its module, and of each node of a tape that will call backward */
-    ph__graphed_set *set;    /* retained */
-    ph_module *original;     /* retained */
+    atomic_int references; /* of its module, and of each node of a tape that will call backward */
+    ph__graphed_set *set;  /* retained */
+    ph_module *original;   /* retained */
     struct ph__mode {
         const ph_module *module; /* the original, or one below it */
         bool training;
@@ -130,7 +133,8 @@ struct ph__callable {
     bool copies_all;               /* nothing is rebound: asked for, or a proof failed */
     ph__values *out_values, *saved_values, *grad_values;
     ph__storages changed; /* of parameters and buffers: forward changes them in place */
-    ph__storages exposed; /* backward reads them, and others can change them in place: outputs, buffers; neither inputs nor parameters */
+    ph__storages
+        exposed; /* backward reads them, and others can change them in place: outputs, buffers; neither inputs nor parameters */
     ph_slot_value *values; /* scratch of a call */
     size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
     size_t saved_bytes;
@@ -168,9 +172,11 @@ ph_status ph__callables_capture(ph__callable *const *callables, size_t count, co
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
 /* ---- graphed_watch.c ---- what is changed in place outside of the graphs' own memory. */
 void ph__storages_free(ph__storages *list);
-bool ph__callable_changes(const ph__callable *callable, const ph_tensor *x); /* forward changes memory that x is in */
-void ph__callable_count_changes(const ph__callable *callable);               /* forward has been replayed */
-uint64_t ph__callable_versions(const ph__callable *callable); /* of what is exposed: another number, once one was changed */
+bool ph__callable_changes(const ph__callable *callable,
+                          const ph_tensor *x);                 /* forward changes memory that x is in */
+void ph__callable_count_changes(const ph__callable *callable); /* forward has been replayed */
+uint64_t ph__callable_versions(
+    const ph__callable *callable); /* of what is exposed: another number, once one was changed */
 /* ---- graphed_structure.c ---- NULL with no host memory, or for NULL. */
 ph_structure *ph__structure_copy(const ph_structure *structure);
 void ph__structure_free(ph_structure *structure); /* takes NULL */

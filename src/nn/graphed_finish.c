@@ -58,18 +58,24 @@ static ph_status make_values(ph__making *making, const char *call)
     for (size_t i = 0; status == PH_OK && i < callable->out_count; i++)
         status = add_tensor(&ranges, callable->outputs[i], call);
     if (status == PH_OK)
-        status = ph__values_make(&callable->out_values, shared, name, "an output", &ranges, call);
+        status = ph__values_make(&callable->out_values, shared, name, "an output",
+                                 "clone what must live longer", &ranges, call);
     if (status == PH_OK && callable->backward.graph)
         status = add_saved(&ranges, callable->forward.graph, callable->backward.graph, call);
     callable->saved_bytes = 0;
     for (size_t i = 0; i < ranges.count; i += 2)
         callable->saved_bytes += ranges.at[i + 1] - ranges.at[i];
     if (status == PH_OK && callable->backward.graph)
-        status = ph__values_make(&callable->saved_values, shared, name, "what backward needs", &ranges, call);
+        status = ph__values_make(&callable->saved_values, shared, name, "what backward needs",
+                                 "call backward before the next forward, or make a callable for each",
+                                 &ranges, call);
     for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)
         status = add_tensor(&ranges, callable->exits[i].grad, call);
     if (status == PH_OK && callable->backward.graph && callable->set->options.gradients == PH_GRAPHED_BORROW)
-        status = ph__values_make(&callable->grad_values, shared, name, "a gradient", &ranges, call);
+        status = ph__values_make(
+            &callable->grad_values, shared, name, "a gradient",
+            "drop gradients before each backward (ph_module_zero_grad), or have new ones (PH_GRAPHED_COPY)",
+            &ranges, call);
     ph__vec_free(&ranges);
     return status;
 }
@@ -125,6 +131,12 @@ static ph_status stage_inputs(ph__making *making, const char *call)
         return ph__fail_host_memory(call, "what stands for inputs");
     for (size_t i = 0; i < callable->in_count; i++) {
         ph__port *port = &callable->inputs[i];
+        if (port->force_copy && callable->set->options.inputs == PH_GRAPHED_REBIND) {
+            ph__free(bytes);
+            return ph_fail(PH_ERROR_UNSUPPORTED,
+                           "%s: callable '%s': input %zu cannot be rebound, as was asked for: %s", call,
+                           callable->original->name, i, port->reason);
+        }
         port->rebound = !port->force_copy;
         port->backward_slot = port->slot = PH_SLOT_NONE;
         bytes[i] = port->bytes;

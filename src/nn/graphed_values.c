@@ -125,11 +125,10 @@ static void tell(const ph__written *written, uint64_t sequence, uint64_t call, c
     ph__spin_lock(&values->shared->lock);
     ph__line_format(text, size,
                     "%s of call %llu of the graphed callable '%s', whose memory %s call %llu of '%s' has "
-                    "written since; clone "
-                    "what must live longer",
+                    "written since; %s",
                     values->what, (unsigned long long)call, values->owner,
                     values->by_backward ? "the backward of" : "the", (unsigned long long)values->by_call,
-                    values->by);
+                    values->by, values->advice);
     ph__spin_unlock(&values->shared->lock);
 }
 
@@ -162,7 +161,7 @@ static void destroy(ph__written *written)
 }
 
 ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,
-                          ph__spans *ranges, const char *call)
+                          const char *advice, ph__spans *ranges, const char *call)
 {
     ph__values *values = ph__calloc(1, sizeof *values);
     *out = NULL;
@@ -179,6 +178,7 @@ ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char 
     values->range_count = ranges->count / 2;
     *ranges = (ph__spans){0};
     values->what = what;
+    values->advice = advice;
     ph__line_format(values->owner, sizeof values->owner, "%s", owner);
     *out = values;
     return PH_OK;

@@ -236,6 +236,8 @@ const char *ph_module_name(const ph_module *module)
 
 void *ph_module_self(const ph_module *module)
 {
+    if (module && module->original) /* its own is the callable */
+        return ph_module_self(module->original);
     return module ? module->self : NULL;
 }
 
@@ -342,5 +344,5 @@ void ph_module_train(ph_module *module, bool training)
 
 bool ph_module_is_training(const ph_module *module)
 {
-    return module && module->training;
+    return module && (module->original ? module->original : module)->training;
 }

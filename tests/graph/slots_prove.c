@@ -94,7 +94,9 @@ enum {
     BEYOND,    /* a copy begins in the span and goes on behind it */
     ELSEWHERE, /* an address of neither span */
     OWN,       /* one of them addresses memory of its own there, the other one not */
-    NESTED     /* a nested graph */
+    NESTED,    /* a nested graph */
+    KEPT,      /* an address in the span, whichever capture it is */
+    KEPT_MOVED /* one in the shifted span */
 };
 static int32_t *pinned;
 static ph_graph *inner;
@@ -116,9 +118,9 @@ static ph_status forked(ph_stream *stream)
     PH_TRY(ph_stream_create(&side, world.device, NULL));
     ph_status status = ph_stream_wait_stream(side, stream);
     if (status == PH_OK)
-        status = first(side, base[0], out + 30);
+        status = first(side, base[1], out + 30);
     if (status == PH_OK)
-        status = first(stream, base[0], out + 31);
+        status = first(stream, base[1], out + 31);
     if (status == PH_OK)
         status = ph_stream_wait_stream(stream, side);
     ph_stream_destroy(side);
@@ -158,8 +160,8 @@ static ph_status scene_body(ph_stream *stream, void *user)
     case EDGES:
         if (!s->second)
             return forked(stream);
-        PH_TRY(first(stream, base[0], out + 30));
-        return first(stream, base[0], out + 31);
+        PH_TRY(first(stream, base[1], out + 30));
+        return first(stream, base[1], out + 31);
     case KERNEL:
         return less ? t_axpy(&world, stream, 1, (const float *)in, (float *)out, 8)
                     : t_add(&world, stream, in, out, 8, 1);
@@ -175,6 +177,10 @@ static ph_status scene_body(ph_stream *stream, void *user)
         return own_or_not(stream, s->second);
     case NESTED:
         return ph_graph_replay(inner, stream);
+    case KEPT:
+        return first(stream, base[0], out);
+    case KEPT_MOVED:
+        return first(stream, moved[0] + 1, out);
     default:
         return PH_OK;
     }
@@ -214,6 +220,8 @@ static void test_differences_that_nothing_explains(void **state)
         {ELSEWHERE, "node 1 (copy_first): word +0 differs by"},
         {OWN, "node 1 (copy_first): word +0 differs by"},
         {NESTED, "node 1 (graph): a nested graph"},
+        {KEPT, "node 1 (copy_first): word +0 is 0x"},
+        {KEPT_MOVED, "node 1 (copy_first): word +0 is 0x"},
     };
     const ph_slot_span span = {.base = base[0], .shifted = moved[0], .bytes = BYTES};
     assert_ok(ph_malloc_pinned(&pinned, 64, 1, world.stream));
@@ -322,7 +330,7 @@ static void test_arguments(void **state)
     spans[1].shifted = moved[0];
     REFUSED("overlaps");
     spans[1].shifted = base[1];
-    REFUSED("overlaps");
+    REFUSED("span 1 is not shifted");
     spans[1].shifted = moved[1];
     spans[1].alignment = 3;
     REFUSED("no power of two");

@@ -209,6 +209,7 @@ static void test_releases(void **state)
         if (order & 1)
             ph_module_release(plain);
         assert_int_equal(scale.destroyed, 0); /* the graphed one holds it */
+        assert_ptr_equal(ph_module_self(graphed), &scale);
         ph_tensor *in = t_leaf(&s, PH_SHAPE(2), 5, 7);
         ph_tensor *y = ph_call(s.tape, graphed, in);
         if (order & 2)

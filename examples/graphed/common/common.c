@@ -73,25 +73,25 @@ enum {
     MOST_LAYERS = 16
 };
 
-static ph_status add_layer(ph_module **layers, size_t *made, ph_module *layer, ph_status status)
+/* layers[*made] is there if status says so. */
+static ph_status counted(size_t *made, ph_status status)
 {
     if (status == PH_OK)
-        layers[(*made)++] = layer;
+        (*made)++;
     return status;
 }
 
 static ph_status make_layers(ph_module **layers, size_t *made, const common *c, const int64_t *widths,
                              size_t count, double dropout, ph_generator *generator)
 {
-    ph_module *layer = NULL;
     ph_layer_options options = {.generator = generator};
     for (size_t i = 0; i + 1 < count; i++) {
         if (i > 0)
-            PH_TRY(add_layer(layers, made, layer, ph_activation_create(&layer, c->device, "relu", ph_relu)));
+            PH_TRY(counted(made, ph_activation_create(&layers[*made], c->device, "relu", ph_relu)));
         if (i > 0 && dropout > 0)
-            PH_TRY(add_layer(layers, made, layer, ph_dropout_create(&layer, c->device, dropout)));
-        PH_TRY(add_layer(layers, made, layer,
-                         ph_linear_create_with(&layer, c->device, widths[i], widths[i + 1], &options)));
+            PH_TRY(counted(made, ph_dropout_create(&layers[*made], c->device, dropout)));
+        PH_TRY(counted(made,
+                       ph_linear_create_with(&layers[*made], c->device, widths[i], widths[i + 1], &options)));
     }
     return PH_OK;
 }

@@ -7,9 +7,16 @@ set_target_properties(phonograph_nn PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS phonograph phonograph_static phonograph_nn phonograph_nn_static EXPORT phonograph-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/phonograph DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-# Headers name pages of docs/, and pages link to one another: they keep their folder.
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Headers name pages of docs/, and pages link to one another, to examples and to headers: all keep their places beside each other.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.md" PATTERN "*.csv.gz")
+set(doc_include ${CMAKE_INSTALL_FULL_DOCDIR}/include)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${doc_include} OUTPUT_VARIABLE doc_to_include)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/doc/include)
+file(CREATE_LINK ${doc_to_include}/phonograph ${PROJECT_BINARY_DIR}/doc/include/phonograph SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/doc/include/phonograph DESTINATION ${CMAKE_INSTALL_DOCDIR}/include)
 if(TARGET phonograph_cli)
     cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
         OUTPUT_VARIABLE bin_to_lib)

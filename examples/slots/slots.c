@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slots: one captured graph, replayed on other buffers: found by the kernel's declared parameters, then proved by a second capture. */
+/* slots: one graph replayed on other buffers: found by declared parameters, then proved by a second capture. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static const ph_param twice_params[] = {PH_PARAM(struct twice_args, n, PH_PARAM_
                                         PH_PARAM(struct twice_args, in, PH_PARAM_ADDRESS),
                                         PH_PARAM(struct twice_args, out, PH_PARAM_ADDRESS)};
 
-/* The same kernel with its parameters declared, and as another library would launch it: as bytes that say nothing of themselves. */
+/* The same kernel with its parameters declared, and as another library would launch it: as bytes that say
+ * nothing of themselves. */
 static const ph_kernel_source typed_source = {.name = "twice",
                                               .cuda = twice_cuda,
                                               .host = twice_host,
@@ -110,7 +111,7 @@ static ph_status find(struct app *app)
     return PH_OK;
 }
 
-/* Parameters that nobody declared: what differs between two captures, by the distance of a buffer, is that buffer's. */
+/* Parameters that nobody declared: what differs between two captures by a buffer's distance is that buffer's. */
 static ph_status prove(struct app *app)
 {
     const pair *a = &app->pairs[0], *b = &app->pairs[1];
@@ -133,8 +134,8 @@ static ph_status prove(struct app *app)
     return PH_OK;
 }
 
-/* The two buffers of the second capture must be moved by different distances: the gap between them sees to that, where blocks of one
- * size follow each other in memory. */
+/* The two buffers of the second capture must be moved by different distances: the gap between them sees to
+ * that, where blocks of one size follow each other in memory. */
 static ph_status run(struct app *app, const char *device)
 {
     PH_TRY(ph_device_open(&app->device, device, NULL));

@@ -3,12 +3,22 @@
  * memory, and their epochs. */
 #include "memory/state.h"
 
+/* The default stream is marked at once, behind the replay. What it was given since may read what that left: where no capture can forbid it, it is
+ * marked anew, as other streams are. */
+static bool may_mark_again(const ph_pool *pool)
+{
+    const ph__memory *memory = pool->memory;
+    uint64_t id = 0;
+    return pool->last_replay->is_default && !ph__capturing(memory) &&
+           memory->driver->capture_id(&id, pool->last_replay->handle) == PH__R_OK && id == 0;
+}
+
 /* Records the pool's event behind its last replay. The replay lock is held; the last stream is in no capture.
  */
 static ph_status mark_last(ph_pool *pool, const char *call)
 {
     ph__memory *memory = pool->memory;
-    if (pool->replay_marked)
+    if (pool->replay_marked && !may_mark_again(pool))
         return PH_OK;
     /* Captures of this library let it be marked before they begin. */
     if (ph__stream_capture_id(pool->last_replay) != 0)

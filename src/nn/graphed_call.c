@@ -197,23 +197,26 @@ static ph_tensor *make_gradient(ph_tape *tape, ph_dtype dtype, const ph_shape *s
         ph_tape_check(tape, status);
         return NULL;
     }
-    return ph__tape_own(tape, x) ? x : NULL;
+    return x;
 }
 
 /* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see it first. */
 static ph_tensor *leaf_gradient(const ph__grad_call *call, const ph__callable *callable, ph__exit *leaving,
                                 ph__bundle_op *op)
 {
-    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[leaving->operand] : NULL;
-    if (!leaf || !leaf->leaf || leaf->leaf->hooks || comes_twice(call, callable, leaving->operand))
+    size_t i = leaving->operand;
+    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[i] : NULL;
+    if (!leaf || !leaf->leaf || leaf->leaf->hooks)
         return NULL;
     ph_tensor *grad = leaf->leaf->grad;
-    if (!grad) {
+    if (!grad && call->sole[i]) {
         *op = PH__BUNDLE_COPY;
         leaving->fresh_of = leaf;
         return leaving->fresh = make_gradient(call->tape, leaf->dtype, &leaf->shape, leaving->bytes);
     }
-    if (!grad->contiguous || grad->dtype != leaf->dtype || grad->storage->read_only || grad->written)
+    if (callable->set->options.gradients != PH_GRAPHED_ACCUMULATE || !grad ||
+        comes_twice(call, callable, i) || !grad->contiguous || grad->dtype != leaf->dtype ||
+        grad->storage->read_only || grad->written)
         return NULL;
     *op = PH__BUNDLE_ADD;
     atomic_fetch_add_explicit(&grad->storage->version, 1, memory_order_relaxed);
@@ -227,7 +230,9 @@ static void settle_leaves(ph__callable *callable, bool written)
     for (size_t i = 0; i < callable->exit_count; i++) {
         ph__exit *leaving = &callable->exits[i];
         if (leaving->fresh && written)
-            leaving->fresh_of->leaf->grad = ph_tensor_retain(leaving->fresh);
+            leaving->fresh_of->leaf->grad = leaving->fresh;
+        else
+            ph_tensor_release(leaving->fresh);
         leaving->fresh = leaving->fresh_of = NULL;
     }
 }
@@ -237,13 +242,13 @@ static void bind_exit(const ph__grad_call *call, ph__callable *callable, ph__exi
     const ph_tensor *like = callable->operands[leaving->operand];
     const ph__port *port = leaving->operand < callable->in_count ? &callable->inputs[leaving->operand] : NULL;
     ph__bundle_op op = PH__BUNDLE_COPY;
-    ph_tensor *to = callable->set->options.gradients == PH_GRAPHED_ACCUMULATE
-                        ? leaf_gradient(call, callable, leaving, &op)
-                        : NULL;
+    ph_tensor *to = leaf_gradient(call, callable, leaving, &op);
     if (!to && !ph__tape_failed(call->tape)) {
         op = PH__BUNDLE_COPY;
         to = make_gradient(call->tape, port ? port->dtype : like->dtype, port ? &port->shape : &like->shape,
                            leaving->bytes);
+        if (to && !ph__tape_own(call->tape, to))
+            to = NULL;
         call->in_grads[leaving->operand] = to;
     }
     callable->ops[leaving->op_at] = (uint8_t)op;

@@ -110,6 +110,7 @@ static bool run_node(ph__pass *pass, ph__node *node)
         pass->in_grads[i] = NULL;
         pass->needed[i] = ph__pass_needs(pass, &node->edges[i]);
         pass->leaves[i] = pass->needed[i] ? node->edges[i].leaf : NULL;
+        pass->sole[i] = pass->leaves[i] && pass->slots.at[node->edges[i].slot].uses == 1;
     }
     ph__grad_call call = {.tape = tape,
                           .state = node->state,
@@ -120,7 +121,8 @@ static bool run_node(ph__pass *pass, ph__node *node)
                           .needed = pass->needed,
                           .in_grads = pass->in_grads,
                           .accumulates = !pass->inputs,
-                          .leaves = pass->leaves};
+                          .leaves = pass->leaves,
+                          .sole = pass->sole};
     node->def->backward(&call);
     if (ph__tape_failed(tape))
         return false;

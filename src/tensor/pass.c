@@ -217,8 +217,9 @@ bool ph__pass_plan(ph__pass *pass)
         return true;
     pass->in_grads = ph__calloc(pass->widest, sizeof *pass->in_grads);
     pass->leaves = ph__calloc(pass->widest, sizeof *pass->leaves);
+    pass->sole = ph__calloc(pass->widest, sizeof *pass->sole);
     pass->needed = ph__calloc(pass->widest, sizeof *pass->needed);
-    if (pass->in_grads && pass->leaves && pass->needed)
+    if (pass->in_grads && pass->leaves && pass->needed && pass->sole)
         return true;
     ph__tape_fail_host_memory(pass->tape, pass->call, "gradients");
     return false;
@@ -253,5 +254,6 @@ void ph__pass_end(ph__pass *pass, size_t below)
     ph__map_free(&pass->by_leaf);
     ph__free(pass->in_grads);
     ph__free(pass->leaves);
+    ph__free(pass->sole);
     ph__free(pass->needed);
 }

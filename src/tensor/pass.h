@@ -31,7 +31,7 @@ typedef struct ph__pass {
     size_t widest;        /* operands of a node that it reaches */
     ph_tensor **in_grads; /* scratch of widest elements */
     ph_tensor **leaves;
-    bool *needed;
+    bool *needed, *sole;
 } ph__pass;
 
 /* Marks nodes, makes slots, counts what is to come. False: the tape has failed, and nothing was launched. */

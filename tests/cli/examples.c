@@ -45,6 +45,13 @@ static void test_fork_join(void **state)
     t_result_free(&r);
 }
 
+static void test_slots(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {T_PROGRAM("slots"), t_device_name()}}, 0,
+             "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n", NULL);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -95,8 +102,9 @@ static void test_existing_cuda(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saxpy),     cmocka_unit_test(test_block),  cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_fork_join), cmocka_unit_test(test_misuse), cmocka_unit_test(test_existing_cuda),
+        cmocka_unit_test(test_saxpy),         cmocka_unit_test(test_block), cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_fork_join),     cmocka_unit_test(test_slots), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_existing_cuda),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

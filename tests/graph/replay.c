@@ -141,6 +141,36 @@ static void test_destroy_in_flight(void **state)
     t_all(x, N, 3, world.stream);
 }
 
+/* Another stream's replay comes behind what the stream of the last one was given since: also behind the default stream's. */
+static void test_behind_readers_on_the_last_stream(void **state)
+{
+    (void)state;
+    ph_stream *last[2] = {ph_device_default_stream(world.device)};
+    int32_t *y;
+    assert_ok(ph_stream_create(&last[1], world.device, NULL));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    for (int32_t i = 0; i < 2; i++) {
+        t_gate gate = {0};
+        bool done = true;
+        assert_ok(ph_graph_replay(graph, last[i]));
+        assert_ok(t_gate_wait_guarded(&gate, last[i]));
+        assert_ok(t_add(&world, last[i], x, y, N, 0));
+        assert_ok(ph_graph_replay(graph, world.stream));
+        for (int k = 0; k < 1000 && done; k++) /* nothing holds it but the gate */
+            assert_ok(ph_stream_query(&done, world.stream));
+        if (t_gate_held(&gate))
+            assert_false(done);
+        t_gate_open(&gate);
+        t_all(y, N, 2 + 2 * i, last[i]);
+        t_all(x, N, 3 + 2 * i, world.stream);
+    }
+    ph_free(y, world.stream);
+    ph_stream_destroy(last[1]);
+}
+
 /* ---- threads ---- */
 struct replayer {
     ph_graph *graph;
@@ -396,12 +426,19 @@ static void test_kernels_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_no_allocation),           TEST(test_many_streams),
-        TEST(test_on_a_capturing_stream),   TEST(test_beside_a_capture),
-        TEST(test_on_a_destroyed_stream),   TEST(test_destroy_in_flight),
-        TEST(test_two_threads_one_pool),    TEST(test_epochs_of_one_graph),
-        TEST(test_epochs_of_a_shared_pool), TEST(test_retained_objects),
-        TEST(test_synchronized_release),    TEST(test_synchronized_release_in_a_capture),
+        TEST(test_no_allocation),
+        TEST(test_many_streams),
+        TEST(test_on_a_capturing_stream),
+        TEST(test_beside_a_capture),
+        TEST(test_on_a_destroyed_stream),
+        TEST(test_destroy_in_flight),
+        TEST(test_behind_readers_on_the_last_stream),
+        TEST(test_two_threads_one_pool),
+        TEST(test_epochs_of_one_graph),
+        TEST(test_epochs_of_a_shared_pool),
+        TEST(test_retained_objects),
+        TEST(test_synchronized_release),
+        TEST(test_synchronized_release_in_a_capture),
         TEST(test_kernels_are_kept),
     };
     return cmocka_run_group_tests_name("graph.replay", tests, NULL, NULL);

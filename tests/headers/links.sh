@@ -69,7 +69,7 @@ check()
     case $path in
     '') page=$1 ;;
     /*) echo 'not relative'; return ;;
-    *) page=$(realpath -m --relative-to=. -- "$(dirname -- "$1")/$path") ;;
+    *) page=$(realpath -ms --relative-to=. -- "$(dirname -- "$1")/$path") ;;
     esac
     case $page in
     ..|../*) echo 'outside the tree'; return ;;

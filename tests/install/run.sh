@@ -54,6 +54,7 @@ for page in $(grep -rohE 'docs/[a-z0-9-]+\.md' "$prefix/include/phonograph" | so
     [ -s "$doc/$page" ] || { echo "$page is not installed"; exit 1; }
 done
 grep -rq 'docs/[a-z0-9-]*\.md' "$prefix/include/phonograph" || { echo "no header names a page"; exit 1; }
+sh "$source/../headers/links.sh" "$doc"
 
 echo "== the command"
 if [ -e "$build/bin/phonograph" ]; then

@@ -56,7 +56,7 @@ typedef enum ph_graphed_inputs {
 typedef struct ph_graphed_options {
     size_t warmup_iterations; /* calls before the capture; 0: 3; PH_GRAPHED_NO_WARMUP: none */
     bool allow_unused_input;  /* an input or parameter that requires a gradient and takes no part has none; else ARGUMENT */
-    ph_pool *pool;            /* of all captures; NULL: one for this call */
+    ph_pool *pool;            /* of all captures; NULL: one for this call. What a graph of the caller's own that captures into it overwrites is not noticed */
     ph_capture_mode mode;
     ph_graphed_gradients gradients;
     ph_graphed_inputs inputs;
@@ -87,7 +87,8 @@ typedef struct ph_graphed_options {
  * graphed module's own calls); a buffer that requires a gradient; a sample that has another count than the module's inputs, or an entry that is
  * NULL, or of another device; two entries of `modules` that are the same; an unused input (see allow_unused_input); a tensor that requires a
  * gradient and is neither an input nor a parameter; what a capture refuses. Waits for the device; not legal in a capture (CAPTURE, 900).
- * Externally synchronised, as are the modules. */
+ * Externally synchronised, as are the modules. One thread at a time makes callables of a device: a capture of one is in the other's way (unless mode is
+ * THREAD_LOCAL). */
 PH_CALL ph_make_graphed_callables(ph_module **out, ph_module *const *modules, const ph_sample *samples, size_t count,
                                   const ph_graphed_options *options);
 

@@ -39,6 +39,10 @@ PH_API void ph_free(void *pointer, ph_stream *stream);
  * no_reuse_in_capture), else at the capture's end. */
 PH_CALL ph_record_stream(void *pointer, ph_stream *stream);
 
+/* stream waits for what the streams that use the block (ph_record_stream) have to do so far: before memory that stays allocated is written anew, as a
+ * graph's outputs are. Streams that are in a capture are left out. NOT_FOUND: no live allocation. STATE when stream is capturing. Thread-safe. */
+PH_CALL ph_stream_wait_users(ph_stream *stream, const void *pointer);
+
 /* What is behind an address (interior ones too): NOT_FOUND when it is no live allocation of this device. */
 typedef struct ph_allocation {
     void *base;

@@ -214,3 +214,76 @@ void ph__pending_process(ph__memory *memory, bool wait, int *failure)
     ph__see(memory, PH__SEE_PENDING, memory->pending != NULL);
     ph__spin_unlock(&memory->lock);
 }
+
+/* ---- waiting for them ---- */
+typedef PH__VEC(ph_stream *) stream_list;
+
+static const ph__uses *find_uses(ph__memory *memory, uintptr_t address, bool *found)
+{
+    const ph__block *block = ph__memory_block(memory, address);
+    const ph__pinned *pinned = block ? NULL : ph__pinned_find(memory, address);
+    *found = (block && ph__block_is_live(block)) || pinned;
+    return block ? ph__block_uses(block) : pinned ? pinned->uses : NULL;
+}
+
+/* Those of the block, retained. There is room made without the lock, as often as they have become more meanwhile. */
+static ph_status take_users(stream_list *out, ph_device *device, const void *pointer, const char *call)
+{
+    ph__memory *memory = ph__memory_of(device);
+    size_t count = 0;
+    bool found = false, taken = false;
+    while (memory && !taken) {
+        if (!ph__vec_reserve(out, count))
+            return ph__fail_host_memory(call, "the streams that use the block");
+        ph__spin_lock(&memory->lock);
+        const ph__uses *uses = find_uses(memory, (uintptr_t)pointer, &found);
+        count = found && uses ? uses->list.count : 0;
+        taken = count <= out->capacity;
+        for (size_t i = 0; taken && i < count; i++)
+            out->at[out->count++] = ph__stream_retain(uses->list.at[i].stream);
+        ph__spin_unlock(&memory->lock);
+    }
+    return found ? PH_OK : ph__fail_not_live(call, pointer, device);
+}
+
+/* One that its user has destroyed may have work left. */
+static ph_status wait_for_user(ph_stream *stream, ph_stream *user, const char *call)
+{
+    ph__memory *memory = ph__memory_of(stream->device);
+    int result = PH__R_OK;
+    if (user == stream || ph__stream_capture_id(user) != 0)
+        return PH_OK;
+    if (!atomic_load(&user->destroyed))
+        return ph_stream_wait_stream(stream, user);
+    ph__drv_event *event = ph__mark_take(memory, &result);
+    if (!event)
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: behind a stream that uses the block",
+                               call);
+    ph__stream_hold(user);
+    result = memory->driver->event_record(event, user->handle, PH__EVENT_RECORD_DEFAULT);
+    ph__stream_unhold(user);
+    if (result == PH__R_OK)
+        result = memory->driver->stream_wait_event(stream->handle, event, PH__EVENT_RECORD_DEFAULT);
+    ph__mark_recycle(memory, event);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT,
+                                                "%s: behind a stream that uses the block", call);
+}
+
+ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
+{
+    static const char call[] = "ph_stream_wait_users";
+    stream_list users = {0};
+    PH_TRY(ph__stream_check(stream, call));
+    if (ph__stream_capture_id(stream) != 0)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the stream is capturing; what others have in flight is no part of a graph", call);
+    ph_status status = take_users(&users, stream->device, pointer, call);
+    for (size_t i = 0; i < users.count; i++) {
+        if (status == PH_OK)
+            status = wait_for_user(stream, users.at[i], call);
+        ph__stream_release(users.at[i]);
+    }
+    ph__vec_free(&users);
+    return status;
+}

@@ -60,7 +60,7 @@ ph_status ph__program_join(ph__program *program, ph__shared_pool *shared, ph__va
                            size_t own_count, const char *call);
 void ph__program_leave(ph__program *program, ph__shared_pool *shared);
 /* It has been replayed: what it may write is of this call now. */
-void ph__program_replayed(ph__program *program, ph__shared_pool *shared);
+uint64_t ph__program_replayed(ph__program *program, ph__shared_pool *shared); /* gives the number of that event */
 static inline uint64_t ph__values_now(const ph__values *values)
 {
     return atomic_load_explicit(&values->written.now, memory_order_relaxed);
@@ -131,6 +131,8 @@ struct ph__callable {
     ph__program forward, backward; /* graph NULL: there is no backward */
     bool differentiable;           /* an output has a gradient */
     bool copies_all;               /* nothing is rebound: asked for, or a proof failed */
+    uint64_t out_switches, grad_switches; /* of the storages that were handed out, added up: others, once a tape of another stream used one */
+    bool keeps_saved; /* backward reads what each forward writes anew */
     ph__values *out_values, *saved_values, *grad_values;
     ph__storages changed; /* of parameters and buffers: forward changes them in place */
     ph__storages

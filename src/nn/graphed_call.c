@@ -117,10 +117,48 @@ static ph_status use_buffers(const ph_tape *tape, const ph__port *ports, size_t 
     return PH_OK;
 }
 
-static ph_status replay(ph_tape *tape, ph__callable *callable, ph__program *program, size_t values)
+static ph_status replay(ph_tape *tape, ph__callable *callable, ph__program *program, size_t values,
+                        uint64_t *number)
 {
     PH_TRY(ph_graph_replay_with(program->graph, tape->stream, callable->values, values));
-    ph__program_replayed(program, callable->set->shared);
+    *number = ph__program_replayed(program, callable->set->shared);
+    return PH_OK;
+}
+
+/* ---- readers on other streams ---- of what the next replay writes anew. */
+static uint64_t output_switches(const ph__callable *callable)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < callable->out_count; i++)
+        sum += atomic_load_explicit(&callable->outputs[i]->storage->switches, memory_order_relaxed);
+    return sum;
+}
+
+static uint64_t gradient_switches(const ph__callable *callable)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; callable->grad_values && i < callable->exit_count; i++)
+        sum += atomic_load_explicit(&callable->exits[i].grad->storage->switches, memory_order_relaxed);
+    return sum;
+}
+
+static ph_status wait_for_users(const ph_tape *tape, const ph_tensor *x)
+{
+    return x->storage->data ? ph_stream_wait_users(tape->stream, x->storage->data) : PH_OK;
+}
+
+static ph_status wait_for_readers(const ph_tape *tape, const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->out_count && output_switches(callable) != callable->out_switches; i++)
+        PH_TRY(wait_for_users(tape, callable->outputs[i]));
+    return PH_OK;
+}
+
+static ph_status wait_for_gradient_readers(const ph_tape *tape, const ph__callable *callable)
+{
+    bool read = gradient_switches(callable) != callable->grad_switches;
+    for (size_t i = 0; read && i < callable->exit_count; i++)
+        PH_TRY(wait_for_users(tape, callable->exits[i].grad));
     return PH_OK;
 }
 
@@ -272,9 +310,8 @@ static bool bind_exits(const ph__grad_call *call, ph__callable *callable, size_t
     return !ph__tape_failed(call->tape);
 }
 
-static bool lend(const ph__grad_call *call, const ph__callable *callable)
+static bool lend(const ph__grad_call *call, ph__callable *callable, uint64_t now)
 {
-    uint64_t now = callable->grad_values ? ph__values_now(callable->grad_values) : 0;
     for (size_t i = 0; callable->grad_values && i < callable->exit_count; i++) {
         const ph__exit *leaving = &callable->exits[i];
         const ph_tensor *grad = leaving->grad;
@@ -292,6 +329,7 @@ static bool lend(const ph__grad_call *call, const ph__callable *callable)
             return false;
         call->in_grads[leaving->operand] = alias;
     }
+    callable->grad_switches = gradient_switches(callable);
     return !ph__tape_failed(call->tape);
 }
 
@@ -301,6 +339,7 @@ static void graphed_backward(ph__grad_call *call)
     ph__callable *callable = state->callable;
     ph_tape *tape = call->tape;
     size_t values = 0;
+    uint64_t number = 0;
     if (UNLIKELY(ph__values_now(callable->saved_values) != state->saved) &&
         !fail_saved(tape, callable, state))
         return;
@@ -324,7 +363,9 @@ static void graphed_backward(ph__grad_call *call)
     }
     ph_status status = use_buffers(tape, callable->incoming, callable->out_count);
     if (status == PH_OK)
-        status = replay(tape, callable, &callable->backward, values);
+        status = wait_for_gradient_readers(tape, callable);
+    if (status == PH_OK)
+        status = replay(tape, callable, &callable->backward, values, &number);
     settle_leaves(callable, status == PH_OK);
     if (status != PH_OK) {
         ph__error_prefix("backward of the graphed callable '%s'", callable->original->name);
@@ -332,7 +373,7 @@ static void graphed_backward(ph__grad_call *call)
         return;
     }
     if (callable->set->options.gradients == PH_GRAPHED_BORROW)
-        lend(call, callable);
+        lend(call, callable, number);
 }
 
 static void release_called(void *state)
@@ -346,13 +387,13 @@ static const ph__grad_def graphed_grad = {.name = "graphed",
                                           .release = release_called};
 
 /* ---- forward ---- */
-static bool remember(ph__op *op, ph__callable *callable)
+static bool remember(ph__op *op, ph__callable *callable, uint64_t number)
 {
     called *state = ph__op_track(op, &graphed_grad, callable->saved_count);
     size_t saved = 0;
     if (!state)
         return false;
-    *state = (called){ph__callable_retain(callable), ph__values_now(callable->saved_values),
+    *state = (called){ph__callable_retain(callable), callable->keeps_saved ? number : 0,
                       ph__callable_versions(callable), callable->forward.calls};
     for (size_t i = 0; i < callable->in_count; i++)
         if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
@@ -364,9 +405,8 @@ static bool remember(ph__op *op, ph__callable *callable)
 }
 
 /* Handles of this call on memory that is the graph's. */
-static bool hand_out(ph__op *op, const ph__callable *callable, ph_tensor **out)
+static bool hand_out(ph__op *op, ph__callable *callable, ph_tensor **out, uint64_t number)
 {
-    uint64_t now = ph__values_now(callable->out_values);
     for (size_t i = 0; i < callable->out_count; i++) {
         ph_tensor *x = callable->outputs[i];
         if (UNLIKELY(!ph__op_check(op, ph__storage_use(x->storage, op->tape->stream, op->tape->key))))
@@ -374,8 +414,9 @@ static bool hand_out(ph__op *op, const ph__callable *callable, ph_tensor **out)
         out[i] = ph__op_view(op, x, &x->shape, x->stride, 0);
         if (!out[i])
             return false;
-        ph__tensor_mark(out[i], &callable->out_values->written, now, callable->forward.calls);
+        ph__tensor_mark(out[i], &callable->out_values->written, number, callable->forward.calls);
     }
+    callable->out_switches = output_switches(callable);
     return true;
 }
 
@@ -389,26 +430,28 @@ static void strip(const ph__callable *callable, ph_tensor **out)
         }
 }
 
-static bool submit(ph__op *op, ph__callable *callable)
+static bool submit(ph__op *op, ph__callable *callable, uint64_t *number)
 {
     size_t values = 0;
     for (size_t i = 0; i < callable->in_count; i++)
         set(callable, &values, callable->inputs[i].slot, op->in[i]->data);
     return ph__op_check(op, use_buffers(op->tape, callable->inputs, callable->in_count)) &&
-           ph__op_check(op, replay(op->tape, callable, &callable->forward, values));
+           ph__op_check(op, wait_for_readers(op->tape, callable)) &&
+           ph__op_check(op, replay(op->tape, callable, &callable->forward, values, number));
 }
 
 static void run(ph_tape *tape, ph__callable *callable, ph_tensor **out)
 {
     ph__op op;
+    uint64_t number;
     size_t count = callable->in_count + callable->parameter_count;
     if (!ph__op_begin(&op, tape, callable->original->name, callable->operands, count, count) ||
-        !submit(&op, callable))
+        !submit(&op, callable, &number))
         return;
     ph__callable_count_changes(callable);
-    if (!hand_out(&op, callable, out))
+    if (!hand_out(&op, callable, out, number))
         return;
-    if (op.tracked && callable->backward.graph && !remember(&op, callable))
+    if (op.tracked && callable->backward.graph && !remember(&op, callable, number))
         return;
     if (ph__op_done_n(&op, out, callable->out_count) && op.node)
         strip(callable, out);

@@ -108,14 +108,25 @@ static void take_over(ph__making *making)
         callable->saved_count += callable->parameter_saved[i];
 }
 
+/* Whether a forward writes what the backward of an earlier one may need: memory of the graph, the buffers of copied inputs, what the module itself
+ * changes. Otherwise backward reads the call's own inputs alone, which are kept for it. */
+static bool keeps_saved(const ph__callable *callable)
+{
+    bool copies = callable->saved_values->range_count > 0 || callable->changed.count > 0;
+    for (size_t i = 0; i < callable->in_count && !copies; i++)
+        copies = !callable->inputs[i].rebound;
+    return copies;
+}
+
 ph_status ph__making_finish(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
     ph__shared_pool *shared = callable->set->shared;
     take_over(making);
     PH_TRY(make_values(making, call));
-    PH_TRY(ph__program_join(&callable->forward, shared,
-                            (ph__values *[]){callable->out_values, callable->saved_values}, 2, call));
+    callable->keeps_saved = callable->saved_values && keeps_saved(callable);
+    ph__values *own[] = {callable->out_values, callable->keeps_saved ? callable->saved_values : NULL};
+    PH_TRY(ph__program_join(&callable->forward, shared, own, 2, call));
     return callable->backward.graph
                ? ph__program_join(&callable->backward, shared, &callable->grad_values, 1, call)
                : PH_OK;

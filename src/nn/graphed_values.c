@@ -267,7 +267,7 @@ void ph__program_leave(ph__program *program, ph__shared_pool *shared)
     ph__vec_free(&program->victims);
 }
 
-void ph__program_replayed(ph__program *program, ph__shared_pool *shared)
+uint64_t ph__program_replayed(ph__program *program, ph__shared_pool *shared)
 {
     ph__spin_lock(&shared->lock);
     uint64_t sequence = atomic_load_explicit(&shared->sequence, memory_order_relaxed) + 1;
@@ -281,4 +281,5 @@ void ph__program_replayed(ph__program *program, ph__shared_pool *shared)
         atomic_store_explicit(&values->written.now, sequence, memory_order_relaxed);
     }
     ph__spin_unlock(&shared->lock);
+    return sequence;
 }

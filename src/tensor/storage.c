@@ -159,5 +159,6 @@ ph_status ph__storage_use(ph__storage *storage, ph_stream *stream, uint64_t key)
         }
     }
     atomic_store_explicit(&storage->last_key, key, memory_order_relaxed);
+    atomic_fetch_add_explicit(&storage->switches, 1, memory_order_relaxed);
     return PH_OK;
 }

@@ -24,6 +24,7 @@ typedef struct ph__storage {
      * 0: the device's default stream. */
     uint64_t key;
     atomic_uint_fast64_t last_key; /* a cache: two threads may use one storage at once */
+    atomic_uint_fast64_t switches; /* how often last_key changed */
     atomic_bool ordered; /* key 0: a tape of another stream has waited for what the default stream had to do in this memory before */
     atomic_uint_fast64_t version; /* in-place changes */
     bool read_only;

@@ -217,6 +217,91 @@ static void test_all_gradients_are_empty(void **state)
     t_scene_close(&s);
 }
 
+/* ---- readers that are not done ---- */
+static void square_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_mul(tape, in[0], in[0]);
+}
+
+/* An output is read on another stream, which is held up; the next call comes behind that. */
+static void test_reader_on_another_stream(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_stream *other;
+    ph_tape *reader;
+    t_scene_open(&s);
+    assert_ok(ph_stream_create(&other, s.device, NULL));
+    assert_ok(ph_tape_create(&reader, other, NULL));
+    ph_module *plain = gn_function(&s, "square", square_forward, NULL, 1, 1);
+    ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 2, 3), *next = t_leaf(&s, PH_SHAPE(2), 5, 7);
+    ph_module *graphed = gn_graph_one(plain, x, NULL);
+    for (int round = 0; round < 3; round++) {
+        t_gate gate = {0};
+        ph_tensor *y = ph_call(s.tape, graphed, x);
+        assert_ok(ph_stream_wait_stream(other, s.stream));
+        assert_ok(t_gate_wait_guarded(&gate, other));
+        ph_tensor *seen = ph_relu(reader, ph_detach(reader, y));
+        (void)ph_call(s.tape, graphed, next);
+        t_gate_open(&gate);
+        t_expect_values(reader, seen, PH_SHAPE(2), 4, 9);
+        assert_ok(ph_tape_clear(s.tape));
+        assert_ok(ph_tape_clear(reader));
+    }
+    ph_tape_destroy(reader);
+    ph_tensor_release(x);
+    ph_tensor_release(next);
+    ph_module_release(plain);
+    ph_module_release(graphed);
+    assert_ok(ph_stream_synchronize(other));
+    ph_stream_destroy(other);
+    t_scene_close(&s);
+}
+
+static void test_waiting_for_users(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_graph *graph;
+    void *block;
+    assert_ok(ph_malloc(&block, 64, 1, s.stream));
+    assert_ok(ph_stream_wait_users(s.stream, block));
+    assert_ok(ph_stream_wait_users(s.stream, (char *)block + 8));
+    assert_error(ph_stream_wait_users(s.stream, &s), PH_ERROR_NOT_FOUND, "ph_stream_wait_users");
+    assert_status(ph_stream_wait_users(NULL, block), PH_ERROR_ARGUMENT);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, s.stream, NULL));
+    assert_error(ph_stream_wait_users(s.stream, block), PH_ERROR_STATE, "capturing");
+    ph_graph_capture_abort(graph);
+    ph_graph_destroy(graph);
+    ph_free(block, s.stream);
+    t_scene_close(&s);
+}
+
+/* Backward of a square reads the call's own input alone, which is kept for it: several calls may come before. */
+static void test_nothing_but_inputs_is_saved(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_module *plain = gn_function(&s, "square", square_forward, NULL, 1, 1);
+    ph_tensor *a = t_leaf(&s, PH_SHAPE(2), 2, 3), *b = t_leaf(&s, PH_SHAPE(2), 5, 7);
+    ph_module *graphed = gn_graph_one(plain, a, NULL);
+    ph_tensor *first = ph_clone(s.tape, ph_call(s.tape, graphed, a));
+    ph_tensor *second = ph_clone(s.tape, ph_call(s.tape, graphed, b));
+    ph_backward(s.tape, ph_sum(s.tape, ph_add(s.tape, first, second)));
+    t_expect_grad(&s, a, 4, 6);
+    t_expect_grad(&s, b, 10, 14);
+    assert_ok(ph_tape_clear(s.tape));
+    ph_tensor_release(a);
+    ph_tensor_release(b);
+    ph_module_release(plain);
+    ph_module_release(graphed);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +311,9 @@ int main(void)
         cmocka_unit_test(test_input_in_buffer),
         cmocka_unit_test(test_one_gradient_for_two),
         cmocka_unit_test(test_all_gradients_are_empty),
+        cmocka_unit_test(test_reader_on_another_stream),
+        cmocka_unit_test(test_waiting_for_users),
+        cmocka_unit_test(test_nothing_but_inputs_is_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

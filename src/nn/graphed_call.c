@@ -443,7 +443,7 @@ static bool submit(ph__op *op, ph__callable *callable, uint64_t *number)
 static void run(ph_tape *tape, ph__callable *callable, ph_tensor **out)
 {
     ph__op op;
-    uint64_t number;
+    uint64_t number = 0;
     size_t count = callable->in_count + callable->parameter_count;
     if (!ph__op_begin(&op, tape, callable->original->name, callable->operands, count, count) ||
         !submit(&op, callable, &number))

@@ -30,7 +30,7 @@ typedef struct ph__values {
     char by[48];    /* whose replay wrote it last, which of its calls, and whether that was a backward */
     uint64_t by_call;
     bool by_backward;
-    const char *what;   /* "an output", "what backward needs", "a gradient": static */
+    const char *what;   /* "an output", "the saved values", "a gradient": static */
     const char *advice; /* what to do about it: static */
 } ph__values;
 

@@ -66,7 +66,7 @@ static ph_status make_values(ph__making *making, const char *call)
     for (size_t i = 0; i < ranges.count; i += 2)
         callable->saved_bytes += ranges.at[i + 1] - ranges.at[i];
     if (status == PH_OK && callable->backward.graph)
-        status = ph__values_make(&callable->saved_values, shared, name, "what backward needs",
+        status = ph__values_make(&callable->saved_values, shared, name, "the saved values",
                                  "call backward before the next forward, or make a callable for each",
                                  &ranges, call);
     for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)

@@ -124,10 +124,10 @@ static void tell(const ph__written *written, uint64_t sequence, uint64_t call, c
     (void)sequence;
     ph__spin_lock(&values->shared->lock);
     ph__line_format(text, size,
-                    "%s of call %llu of the graphed callable '%s', whose memory %s call %llu of '%s' has "
+                    "%s of call %llu of the graphed callable '%s', whose memory %scall %llu of '%s' has "
                     "written since; %s",
                     values->what, (unsigned long long)call, values->owner,
-                    values->by_backward ? "the backward of" : "the", (unsigned long long)values->by_call,
+                    values->by_backward ? "the backward of " : "", (unsigned long long)values->by_call,
                     values->by, values->advice);
     ph__spin_unlock(&values->shared->lock);
 }

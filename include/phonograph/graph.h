@@ -168,7 +168,7 @@ PH_CALL ph_graph_check_output(ph_graph *graph, const void *address, uint64_t epo
 PH_CALL ph_graph_check_inputs(ph_graph *graph);
 
 /* ---- hooks ---- graph NULL: for every graph of the process; those run first, and their failures are logged
- * and swallowed. A failing hook of one graph: capture_start fails the begin, capture_end and instantiate fail
+ * and swallowed. A failing hook of one graph: capture_prepare and capture_start fail the begin, capture_end and instantiate fail
  * that call (the graph is FAILED), replay_start stops the replay before the launch; failures of replay_end
  * and destroy are logged. replay_end runs even when the launch failed. No lock is held. */
 typedef enum ph_graph_hook_point {
@@ -177,7 +177,9 @@ typedef enum ph_graph_hook_point {
     PH_HOOK_INSTANTIATE = 3,   /* the executable exists; before the template is hidden */
     PH_HOOK_REPLAY_START = 4,
     PH_HOOK_REPLAY_END = 5,
-    PH_HOOK_DESTROY = 6 /* reset or destroy of a graph that had an executable; exec_id says which */
+    PH_HOOK_DESTROY = 6, /* reset or destroy of a graph that had an executable; exec_id says which */
+    PH_HOOK_CAPTURE_PREPARE = 7 /* before a capture begins, which nothing has refused so far: for what must not be made for the first time
+                                   inside one (handles, workspaces, code). The graph has nothing yet */
 } ph_graph_hook_point;
 typedef struct ph_graph_hook_info {
     ph_graph_hook_point point;

@@ -85,6 +85,22 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
     return status;
 }
 
+static ph_status begin_prepared(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
+                                const char *call)
+{
+    ph_status status = open_capture(graph, stream, options, call);
+    if (status != PH_OK) {
+        ph__graph_clear(graph);
+        return status;
+    }
+    graph->capture_open = true;
+    graph->state = PH_GRAPH_CAPTURING;
+    status = ph__hooks_run(graph, PH_HOOK_CAPTURE_START, stream, 0);
+    if (status != PH_OK && graph->state == PH_GRAPH_CAPTURING)
+        ph_graph_capture_abort(graph);
+    return status;
+}
+
 static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
                        ph__graph_call which)
 {
@@ -102,16 +118,13 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
             call);
     if (options->prepare)
         PH_TRY(prepare(stream, call));
-    ph_status status = open_capture(graph, stream, options, call);
-    if (status != PH_OK) {
-        ph__graph_clear(graph);
-        return status;
-    }
-    graph->capture_open = true;
-    graph->state = PH_GRAPH_CAPTURING;
-    status = ph__hooks_run(graph, PH_HOOK_CAPTURE_START, stream, 0);
-    if (status != PH_OK && graph->state == PH_GRAPH_CAPTURING)
-        ph_graph_capture_abort(graph);
+    ph__stream_retain(stream); /* hooks may destroy it */
+    ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_PREPARE, stream, 0);
+    if (status == PH_OK)
+        status = ph__stream_check(stream, call);
+    if (status == PH_OK)
+        status = begin_prepared(graph, stream, options, call);
+    ph__stream_release(stream);
     ph__graph_leave(graph);
     return status;
 }

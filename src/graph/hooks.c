@@ -97,9 +97,9 @@ ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point 
     *out = NULL;
     if (fn == NULL)
         return ph__fail_null(call, "fn");
-    if (point < PH_HOOK_CAPTURE_START || point > PH_HOOK_DESTROY)
+    if (point < PH_HOOK_CAPTURE_START || point > PH_HOOK_CAPTURE_PREPARE)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: %d is no hook point; use one of PH_HOOK_CAPTURE_START to PH_HOOK_DESTROY", call,
+                       "%s: %d is no hook point; use one of PH_HOOK_CAPTURE_START to PH_HOOK_CAPTURE_PREPARE", call,
                        (int)point);
     if (graph)
         PH_TRY(ph__graph_check(graph, PH__CALL_HOOK_ADD));
@@ -204,7 +204,7 @@ ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *s
     if (status == PH_OK)
         status = run_set(&graph->hooks, &info);
     graph->busy--;
-    if (status == PH_OK && graph->doomed && point < PH_HOOK_REPLAY_END)
+    if (status == PH_OK && graph->doomed && point != PH_HOOK_REPLAY_END && point != PH_HOOK_DESTROY)
         status = ph_fail(PH_ERROR_STATE, "the graph was destroyed by one of its own hooks");
     return status;
 }

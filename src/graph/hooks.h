@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 enum {
-    PH__HOOK_POINTS = PH_HOOK_DESTROY + 1
+    PH__HOOK_POINTS = PH_HOOK_CAPTURE_PREPARE + 1
 };
 
 typedef struct ph__hook_list ph__hook_list;

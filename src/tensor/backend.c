@@ -8,6 +8,7 @@
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__backend *registry;
+static ph_hook *prepare_hook; /* while the registry has any; under its lock */
 
 static ph_status make(ph__backend **out, ph_device *device, const char *call)
 {
@@ -31,6 +32,23 @@ static ph_status make(ph__backend **out, ph_device *device, const char *call)
     return PH_OK;
 }
 
+/* It is in no registry, and nobody's. Takes NULL. */
+static void destroy(ph__backend *backend)
+{
+    if (!backend)
+        return;
+    for (size_t i = 0; i < PH__KERNEL_SLOTS; i++)
+        ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
+    ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
+    ph__generator_destroy_default(backend->default_generator);
+    for (size_t i = 0; i < backend->idle.count; i++)
+        ph_stream_destroy(backend->idle.at[i]);
+    ph__vec_free(&backend->idle);
+    pthread_mutex_destroy(&backend->lock);
+    ph_device_release(backend->device);
+    ph__free(backend);
+}
+
 /* One that has no reference left is about to leave the registry: it is not taken up again. */
 static bool take(ph__backend *backend)
 {
@@ -50,6 +68,28 @@ static ph__backend *find(const ph_device *device)
     return NULL;
 }
 
+/* A capture is about to begin: what its products would make for the first time is made now. */
+static ph_status before_capture(const ph_graph_hook_info *info, void *user)
+{
+    (void)user;
+    pthread_mutex_lock(&registry_lock);
+    ph__backend *backend = find(ph_stream_device(info->stream));
+    pthread_mutex_unlock(&registry_lock);
+    if (backend)
+        ph__products_prepare(backend);
+    ph__backend_release(backend);
+    return PH_OK;
+}
+
+static ph_status enter_registry(ph__backend *backend)
+{
+    if (!registry)
+        PH_TRY(ph_graph_hook_add(&prepare_hook, NULL, PH_HOOK_CAPTURE_PREPARE, before_capture, NULL));
+    backend->next = registry;
+    registry = backend;
+    return PH_OK;
+}
+
 ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
 {
     ph_status status = PH_OK;
@@ -57,10 +97,12 @@ ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
     *out = find(device);
     if (!*out) {
         status = make(out, device, call);
-        if (status == PH_OK) {
-            (*out)->next = registry;
-            registry = *out;
-        }
+        if (status == PH_OK)
+            status = enter_registry(*out);
+        if (status != PH_OK)
+            destroy(*out);
+        if (status != PH_OK)
+            *out = NULL;
     }
     pthread_mutex_unlock(&registry_lock);
     return status;
@@ -79,6 +121,10 @@ static void leave_registry(const ph__backend *backend)
     while (*at != backend)
         at = &(*at)->next;
     *at = backend->next;
+    if (!registry) {
+        ph_hook_remove(prepare_hook);
+        prepare_hook = NULL;
+    }
     pthread_mutex_unlock(&registry_lock);
 }
 
@@ -108,16 +154,7 @@ void ph__backend_release(ph__backend *backend)
     if (!backend || atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) != 1)
         return;
     leave_registry(backend);
-    for (size_t i = 0; i < PH__KERNEL_SLOTS; i++)
-        ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
-    ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
-    ph__generator_destroy_default(backend->default_generator);
-    for (size_t i = 0; i < backend->idle.count; i++)
-        ph_stream_destroy(backend->idle.at[i]);
-    ph__vec_free(&backend->idle);
-    pthread_mutex_destroy(&backend->lock);
-    ph_device_release(backend->device);
-    ph__free(backend);
+    destroy(backend);
 }
 
 /* From a GPU straight into memory that the host can address, whatever device that is of. The block may still be in use by what its own stream

@@ -47,13 +47,31 @@ ph__products *ph__products_of(ph__backend *backend)
     return products;
 }
 
+void ph__products_prepare(ph__backend *backend)
+{
+    ph_error saved;
+    ph__error_save(&saved);
+    ph__products *products = ph__products_of(backend);
+    if (products && products->cublas && atomic_load_explicit(&backend->multiplies, memory_order_relaxed))
+        ph_ignore(ph__cublas_prepare(products->cublas));
+    ph__error_restore(&saved);
+}
+
+void ph__products_expect(const ph_tensor *x)
+{
+    atomic_store_explicit(&ph__tensor_backend(x)->multiplies, true, memory_order_relaxed);
+}
+
 bool ph__op_product(ph__op *op, const ph__product *product)
 {
     if (ph_tape_status(op->tape) != PH_OK)
         return false;
     if (product->m == 0 || product->n == 0 || product->batch == 0)
         return true;
-    ph__products *products = ph__products_of(op->tape->backend);
+    ph__backend *backend = op->tape->backend;
+    ph__products *products = ph__products_of(backend);
+    if (!atomic_load_explicit(&backend->multiplies, memory_order_relaxed))
+        atomic_store_explicit(&backend->multiplies, true, memory_order_relaxed);
     if (!products)
         return ph__op_check(op, ph_error_last()->status);
     return products->cublas ? ph__product_cuda(op, products->cublas, product) : ph__product_host(op, product);

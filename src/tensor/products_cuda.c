@@ -130,7 +130,7 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
         return NULL;
     }
     cublas->multiprocessors = multiprocessors;
-    ph__workspaces_init(&cublas->workspaces);
+    ph__workspaces_init(&cublas->workspaces, device);
     bool pushed = ph_context_push_cuda(device) == PH_OK;
     if (pushed) {
         ph_capture_mode mode = begin_relaxed();
@@ -145,6 +145,11 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
     (void)pthread_mutex_destroy(&cublas->lock);
     ph__free(cublas);
     return NULL;
+}
+
+ph_status ph__cublas_prepare(ph__cublas *cublas)
+{
+    return ph__workspaces_prepare(&cublas->workspaces);
 }
 
 static void free_plan(plan *p)

@@ -336,7 +336,7 @@ static void hooks(void **state)
                 "ph_graph_hook_add: fn");
     REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, (ph_graph_hook_point)0, no_hook, NULL),
                 PH_ERROR_ARGUMENT, "ph_graph_hook_add");
-    REFUSED_OUT(hook, ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)7, no_hook, NULL),
+    REFUSED_OUT(hook, ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)8, no_hook, NULL),
                 PH_ERROR_ARGUMENT, "ph_graph_hook_add");
     ph_hook_remove(NULL);
     close_scene(&s);

@@ -47,7 +47,8 @@ static void say(const char *what)
 }
 
 static const char *const point_names[] = {
-    "", "capture_start", "capture_end", "instantiate", "replay_start", "replay_end", "destroy"};
+    "",           "capture_start", "capture_end",    "instantiate", "replay_start",
+    "replay_end", "destroy",       "capture_prepare"};
 
 static ph_status note(const ph_graph_hook_info *info, void *user)
 {
@@ -81,7 +82,7 @@ static void use_graph_once(void)
 static void TestGraphGlobalLifecycleHooks_test_register_run_unregister(void **state)
 {
     (void)state;
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++) {
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++) {
         ph_hook *hook = add(NULL, (ph_graph_hook_point)point, note, NULL);
         seen[0] = 0;
         use_graph_once();
@@ -107,7 +108,7 @@ static void TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors(void **s
 {
     (void)state;
     t_log_start();
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++) {
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++) {
         ph_hook *bad = add(NULL, (ph_graph_hook_point)point, refuse, NULL);
         ph_hook *good = add(NULL, (ph_graph_hook_point)point, note, NULL);
         seen[0] = 0;
@@ -186,7 +187,7 @@ static void TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph(voi
 static void TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks(void **state)
 {
     (void)state;
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++) {
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++) {
         ph_hook *own = add(graph, (ph_graph_hook_point)point, note, "per-graph");
         ph_hook *global = add(NULL, (ph_graph_hook_point)point, note, "global");
         seen[0] = 0;
@@ -245,6 +246,50 @@ static void test_failing_capture_start(void **state)
     assert_false(ph_stream_is_capturing(world.stream));
     ph_hook_remove(hook);
     use_graph_once();
+}
+
+/* ---- before a capture ---- */
+static ph_status check_not_yet(const ph_graph_hook_info *info, void *user)
+{
+    *(bool *)user = !ph_stream_is_capturing(info->stream) && ph_graph_get_state(info->graph) == PH_GRAPH_NEW;
+    return PH_OK;
+}
+
+static void test_capture_prepare_comes_first(void **state)
+{
+    (void)state;
+    bool not_yet = false;
+    ph_hook *look = add(NULL, PH_HOOK_CAPTURE_PREPARE, check_not_yet, &not_yet),
+            *start = add(graph, PH_HOOK_CAPTURE_START, note, NULL),
+            *prepare = add(graph, PH_HOOK_CAPTURE_PREPARE, note, NULL);
+    use_graph_once();
+    assert_true(not_yet);
+    assert_string_equal(seen, "capture_prepare capture_start ");
+    seen[0] = 0;
+    assert_error(ph_graph_capture_begin(graph, ph_device_default_stream(world.device), NULL),
+                 PH_ERROR_DEFAULT_STREAM, "default stream");
+    assert_string_equal(seen, ""); /* refused before */
+    ph_hook_remove(look);
+    ph_hook_remove(start);
+    ph_hook_remove(prepare);
+}
+
+static void test_failing_capture_prepare(void **state)
+{
+    (void)state;
+    ph_hook *hook = add(graph, PH_HOOK_CAPTURE_PREPARE, refuse, NULL);
+    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER, "no capture_prepare");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    assert_false(ph_stream_is_capturing(world.stream));
+    ph_hook_remove(hook);
+    use_graph_once();
+}
+
+static ph_status destroy_stream(const ph_graph_hook_info *info, void *user)
+{
+    (void)user;
+    ph_stream_destroy(info->stream);
+    return PH_OK;
 }
 
 static void test_failing_capture_end_and_instantiate(void **state)
@@ -329,11 +374,11 @@ static ph_status try_everything(const ph_graph_hook_info *info, void *user)
 static void test_calls_from_inside(void **state)
 {
     (void)state;
-    ph_hook *hooks[7];
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+    ph_hook *hooks[8];
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
         hooks[point] = add(graph, (ph_graph_hook_point)point, try_everything, NULL);
     use_graph_once();
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
         ph_hook_remove(hooks[point]);
 }
 
@@ -342,6 +387,25 @@ static ph_status destroy_it(const ph_graph_hook_info *info, void *user)
     (void)user;
     ph_graph_destroy(info->graph);
     return PH_OK;
+}
+
+static void test_capture_prepare_may_destroy(void **state)
+{
+    (void)state;
+    ph_stream *stream;
+    ph_graph *other;
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    ph_hook *hook = add(graph, PH_HOOK_CAPTURE_PREPARE, destroy_stream, NULL);
+    assert_error(ph_graph_capture_begin(graph, stream, NULL), PH_ERROR_ARGUMENT, "destroyed");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    ph_hook_remove(hook);
+    assert_ok(ph_graph_create(&other, NULL));
+    hook = add(other, PH_HOOK_CAPTURE_PREPARE, destroy_it, NULL);
+    assert_error(ph_graph_capture_begin(other, world.stream, NULL), PH_ERROR_STATE,
+                 "destroyed by one of its own hooks");
+    assert_false(ph_stream_is_capturing(world.stream));
+    ph_hook_remove(hook);
+    use_graph_once();
 }
 
 static void test_destroy_from_inside(void **state)
@@ -427,6 +491,9 @@ int main(void)
         TEST(TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture),
         TEST(TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises),
         TEST(test_failing_capture_start),
+        TEST(test_capture_prepare_comes_first),
+        TEST(test_failing_capture_prepare),
+        TEST(test_capture_prepare_may_destroy),
         TEST(test_failing_capture_end_and_instantiate),
         TEST(test_failing_replay_hooks),
         TEST(test_changes_during_a_run),

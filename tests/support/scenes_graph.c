@@ -234,9 +234,9 @@ static ph_status count_hook(const ph_graph_hook_info *info, void *user)
 static ph_status hooks(t_scene *s)
 {
     ph_status status;
-    ph_hook *hook[7] = {0}, *everywhere = NULL;
+    ph_hook *hook[8] = {0}, *everywhere = NULL;
     T_GO(ph_graph_reset(s->graph));
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
         T_GO_OUT(hook[point], ph_graph_hook_add(&hook[point], s->graph, (ph_graph_hook_point)point,
                                                 count_hook, &s->calls));
     T_GO_OUT(everywhere, ph_graph_hook_add(&everywhere, NULL, PH_HOOK_REPLAY_START, count_hook, &s->calls));
@@ -245,9 +245,9 @@ static ph_status hooks(t_scene *s)
     T_GO(ph_graph_replay(s->graph, s->a));
     T_GO(ph_stream_synchronize(s->a));
     T_GO(ph_graph_reset(s->graph));
-    assert_int_equal(atomic_load(&s->calls), calls + 7);
+    assert_int_equal(atomic_load(&s->calls), calls + 8);
 out:
-    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
+    for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
         ph_hook_remove(hook[point]);
     ph_hook_remove(everywhere);
     return status;

@@ -6,6 +6,7 @@
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/products_plain.h"
+#include "tensor/products_workspace.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,12 +381,121 @@ static void workspaces_of_captures(void **state)
     t_scene_close(&s);
 }
 
+/* ---- nothing for the first time in a capture ---- */
+typedef struct first {
+    large of;
+    int64_t modules, segments, pinned; /* driver calls that the product made in the capture */
+} first;
+
+/* The operands' memory is there, and that of temporaries: what is counted is the product's own. */
+static ph_status first_product(ph_stream *stream, void *user)
+{
+    first *f = user;
+    const fake_cuda_controls *fake = fake_cuda();
+    (void)stream;
+    ph_tensor_copy(f->of.tape, f->of.out, ph_add(f->of.tape, f->of.a, f->of.b));
+    f->modules = fake->calls_of("cuModuleLoadDataEx");
+    f->segments = fake->calls_of("cuMemCreate");
+    (void)ph_matmul(f->of.tape, f->of.a, f->of.b);
+    f->modules = fake->calls_of("cuModuleLoadDataEx") - f->modules;
+    f->segments = fake->calls_of("cuMemCreate") - f->segments;
+    return ph_tape_clear(f->of.tape);
+}
+
+/* The handle always, workspaces where there was a product before. */
+static void count_first_product(first *f, bool warm_up)
+{
+    enum {
+        ROWS = 512
+    };
+    t_scene s;
+    ph_graph *graph;
+    t_scene_open(&s);
+    f->of = (large){.tape = s.tape};
+    f->of.a = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS), 0.5));
+    f->of.b = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS), 0.25));
+    f->of.out = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS)));
+    ph_tensor_copy(s.tape, f->of.out, ph_add(s.tape, f->of.a, f->of.b));
+    if (warm_up)
+        (void)ph_matmul(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2)),
+                        ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2)));
+    assert_ok(ph_tape_clear(s.tape));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, first_product, f));
+    assert_ok(ph_graph_replay(graph, s.stream));
+    assert_ok(ph_stream_synchronize(s.stream));
+    ph_graph_destroy(graph);
+    ph_tensor_release(f->of.a);
+    ph_tensor_release(f->of.b);
+    ph_tensor_release(f->of.out);
+    t_scene_close(&s);
+}
+
+static void handle_and_workspaces_come_before_the_capture(void **state)
+{
+    (void)state;
+    first f = {.modules = 0};
+    if (t_on_host() || !fake_cuda())
+        return;
+    count_first_product(&f, false);
+    assert_int_equal(f.modules, 0);
+    assert_int_equal(f.segments, 1); /* the workspaces': nothing had said that there would be products */
+    count_first_product(&f, true);
+    assert_int_equal(f.modules, 0);
+    assert_int_equal(f.segments, 0);
+}
+
+/* ---- many streams, some of them at once ---- more than blocks are made at a time */
+static void workspaces_of_many_streams(void **state)
+{
+    (void)state;
+    enum {
+        STREAMS = 2 * PH__WORKSPACES + 3
+    };
+    t_scene s;
+    ph_stream *streams[STREAMS];
+    void *blocks[STREAMS], *again;
+    ph__workspaces workspaces = {0};
+    t_scene_open(&s);
+    ph__workspaces_init(&workspaces, s.device);
+    assert_ok(ph__workspaces_prepare(&workspaces));
+    assert_ok(ph__workspaces_prepare(&workspaces));
+    assert_int_equal(workspaces.made.count, 1);
+    assert_ok(ph__workspace_of(&again, &workspaces, s.stream, "test"));
+    assert_null(again); /* in no capture */
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    for (int i = 0; i < STREAMS; i++) {
+        assert_ok(ph_stream_create(&streams[i], s.device, NULL));
+        assert_ok(ph_graph_reset(graph));
+        assert_ok(ph_graph_capture_begin(graph, streams[i], NULL));
+        assert_ok(ph__workspace_of(&blocks[i], &workspaces, streams[i], "test"));
+        assert_ok(ph__workspace_of(&again, &workspaces, streams[i], "test"));
+        ph_graph_capture_abort(graph);
+        assert_ptr_equal(again, blocks[i]);
+        for (int k = 0; k < i; k++) {
+            intptr_t apart = (intptr_t)blocks[i] - (intptr_t)blocks[k];
+            assert_true(apart >= PH__WORKSPACE_BYTES || -apart >= PH__WORKSPACE_BYTES);
+        }
+    }
+    assert_int_equal(workspaces.made.count, 3);
+    ph_graph_destroy(graph);
+    for (int i = 0; i < STREAMS; i++)
+        ph_stream_destroy(streams[i]);
+    ph__workspaces_free(&workspaces);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_products),         cmocka_unit_test(large_products),
-        cmocka_unit_test(plain_products),         cmocka_unit_test(captures_leave_memory_flat),
+        cmocka_unit_test(small_products),
+        cmocka_unit_test(large_products),
+        cmocka_unit_test(plain_products),
+        cmocka_unit_test(captures_leave_memory_flat),
         cmocka_unit_test(workspaces_of_captures),
+        cmocka_unit_test(handle_and_workspaces_come_before_the_capture),
+        cmocka_unit_test(workspaces_of_many_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

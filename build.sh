@@ -56,6 +56,7 @@ die()
 # ---- What is needed, by Debian's package names -----------------------------------------------------------
 
 missing=
+wanted=
 
 # need PACKAGE COMMAND...: PACKAGE is missing unless COMMAND succeeds.
 need()
@@ -63,6 +64,14 @@ need()
     need_package=$1
     shift
     "$@" >/dev/null 2>&1 || missing="$missing $need_package"
+}
+
+# want PACKAGE COMMAND...: the same of what is done without where it cannot be installed; what then is not built or tested says so.
+want()
+{
+    want_package=$1
+    shift
+    "$@" >/dev/null 2>&1 || wanted="$wanted $want_package"
 }
 
 has_command()
@@ -86,6 +95,17 @@ has_library()
 has_blas()
 {
     PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libopenblas\.so\.0'
+}
+
+# In a folder of CMAKE_PREFIX_PATH that use_carried has put there, or where Debian has it.
+has_d3()
+{
+    [ -f "${carried:-}/usr/share/nodejs/d3/dist/d3.min.js" ] || [ -f /usr/share/nodejs/d3/dist/d3.min.js ]
+}
+
+has_chromium()
+{
+    command -v chromium || command -v chromium-browser || command -v google-chrome
 }
 
 has_cmake()
@@ -121,12 +141,21 @@ need_cxx()
     [ -n "${CXX:-}" ] || need g++ has_command c++
 }
 
-need_test()
+need_install()
 {
     need_build
+    want node-d3 has_d3
+    want graphviz has_command dot
+}
+
+need_test()
+{
+    need_install
     need_cxx
     need libcmocka-dev has_library cmocka
     need libopenblas0-pthread has_blas
+    want python3 has_command python3
+    want chromium has_chromium
 }
 
 need_valgrind()
@@ -152,6 +181,7 @@ need_bench()
 # ---- Carried libraries -----------------------------------------------------------------------------------
 
 carried_packages='libcmocka-dev libjansson-dev libtbb-dev'
+carried_alone=node-d3 # of which one file is used, which needs nothing
 carried_mark=.carried
 
 # Makes pkg-config and CMake look into the carried folder first. Programs keep the path of what they were linked with.
@@ -179,7 +209,7 @@ fetch_carried()
     names=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
         --no-enhances $carried_packages 2>/dev/null | grep '^lib' | grep -vE '^lib(c6|gcc|stdc|hwloc|udev)')
     # shellcheck disable=SC2086
-    (cd "$1" && apt-get -q download ${names:-$carried_packages}) 2>"$1/messages"
+    (cd "$1" && apt-get -q download ${names:-$carried_packages} $carried_alone) 2>"$1/messages"
 }
 
 do_carry()
@@ -195,7 +225,7 @@ do_carry()
     done
     packages=$(mktemp -d)
     trap 'rm -rf -- "$packages"' EXIT
-    say "fetching $carried_packages and what they need"
+    say "fetching $carried_packages and what they need, and $carried_alone"
     if ! fetch_carried "$packages" && [ "$(id -u)" -eq 0 ]; then
         say "that failed; trying once more with fresh package lists"
         as_root=
@@ -209,7 +239,11 @@ do_carry()
     for package in "$packages"/*.deb; do
         dpkg-deb -x "$package" "$into"
     done
+    d3_folder=$into/usr/share/nodejs/d3/dist
+    mv -- "$d3_folder/d3.min.js" "$packages/"
     rm -rf -- "${into:?}/usr/share"
+    mkdir -p -- "$d3_folder"
+    mv -- "$packages/d3.min.js" "$d3_folder/"
     # The folder may be copied anywhere: its files name their place by their own.
     for file in "$into"/usr/lib/*/pkgconfig/*.pc; do
         # shellcheck disable=SC2016
@@ -250,22 +284,56 @@ apt_install()
         die "apt-get could not install:$missing (its message is above; $carry_hint)"
 }
 
-# ensure NEEDS: NEEDS is one of the need_ functions; returns with everything there, or ends the script.
-ensure()
+# Sets as_root to what makes a command root's; fails where only the user can.
+find_root()
 {
-    use_carried
-    missing=
-    "$1"
-    [ -n "$missing" ] || return 0
-    say "missing:$missing"
-    command -v apt-get >/dev/null 2>&1 ||
-        die "no apt-get here: install what these Debian packages hold, then run this again:$missing ($carry_hint)"
-
     if [ "$(id -u)" -eq 0 ]; then
         as_root=
     elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
         as_root='sudo -n'
     else
+        return 1
+    fi
+}
+
+# What can be done without: a failure is remembered, so that not every run on a machine without a network tries again (setup does).
+install_wanted()
+{
+    [ -n "$wanted" ] || return 0
+    if [ "$command" != setup ] && [ "$(cat -- "$root/build/.without" 2>/dev/null)" = "$wanted" ]; then
+        say "going on without:$wanted"
+        return 0
+    fi
+    if command -v apt-get >/dev/null 2>&1 && find_root; then
+        say "installing, to build and test more:$wanted"
+        missing=$wanted
+        (apt_install) || :
+        missing=
+        wanted=
+        "$1"
+    fi
+    [ -n "$wanted" ] || return 0
+    say "going on without:$wanted"
+    mkdir -p -- "$root/build"
+    printf '%s\n' "$wanted" >"$root/build/.without"
+}
+
+# ensure NEEDS: NEEDS is one of the need_ functions; returns with everything there, or ends the script.
+ensure()
+{
+    use_carried
+    missing=
+    wanted=
+    "$1"
+    if [ -z "$missing" ]; then
+        install_wanted "$1"
+        return 0
+    fi
+    say "missing:$missing"
+    command -v apt-get >/dev/null 2>&1 ||
+        die "no apt-get here: install what these Debian packages hold, then run this again:$missing ($carry_hint)"
+
+    if ! find_root; then
         line="apt-get update && apt-get install -y --no-install-recommends$missing"
         if command -v sudo >/dev/null 2>&1; then
             line="sudo sh -c '$line'"
@@ -280,8 +348,10 @@ ensure()
     say "installing them with apt-get"
     apt_install
     missing=
+    wanted=
     "$1"
     [ -z "$missing" ] || die "still missing, or too old, after the installation:$missing ($carry_hint)"
+    install_wanted "$1"
 }
 
 # ---- Building --------------------------------------------------------------------------------------------
@@ -312,16 +382,17 @@ configure()
     preset=$1
     shift
     folder=$root/build/$preset
-    wanted=
+    needed=
     if is_configured "$folder"; then
         check_same_compiler "$folder"
         for setting in "$@"; do
-            [ "$(cached "$folder" "${setting%%=*}")" = "${setting#*=}" ] || wanted=yes
+            [ "$(cached "$folder" "${setting%%=*}")" = "${setting#*=}" ] || needed=yes
         done
     else
-        wanted=yes
+        needed=yes
     fi
-    [ -n "$wanted" ] || return 0
+    [ "$(cached "$folder" PH_D3 2>/dev/null)" != PH_D3-NOTFOUND ] || ! has_d3 || needed=yes # it has come since
+    [ -n "$needed" ] || return 0
     say "configuring build/$preset"
     for setting in "$@"; do
         shift
@@ -556,7 +627,7 @@ do_install()
     /*) ;;
     *) prefix=$(pwd)/$prefix ;;
     esac
-    ensure need_build
+    ensure need_install
     configure release
     build release installable
     is_writable "$prefix" ||

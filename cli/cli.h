@@ -13,6 +13,8 @@ enum {
  * why it is not 0. */
 int cli_info(int argc, char **argv);
 int cli_dump(int argc, char **argv);
+int cli_diff(int argc, char **argv);
+int cli_view(int argc, char **argv);
 
 /* For bad options: a line that says what is wrong, then where the help is. Returns EXIT_USAGE. */
 int cli_usage_error(const char *format, ...) PH_PRINTF(1, 2);

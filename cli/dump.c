@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cli/dump.c: `phonograph dump`: a record's JSON file as text or DOT. */
 #include "cli.h"
-#include "record_file.h"
+#include "record_make.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,19 +33,33 @@ static int parse(struct options *o, int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
+static ph_status put_dot(const struct options *o, made_record *record)
+{
+    char *dot;
+    PH_TRY(record_read(record, o->path));
+    PH_TRY(ph_record_dot(&dot, record_made(record), o->verbose));
+    (void)fputs(dot, stdout);
+    ph_string_free(dot);
+    return PH_OK;
+}
+
+static ph_status put_text(const struct options *o)
+{
+    file_record *record;
+    PH_TRY(file_record_read(&record, o->path));
+    file_record_text(stdout, record, o->verbose);
+    file_record_free(record);
+    return PH_OK;
+}
+
 int cli_dump(int argc, char **argv)
 {
     struct options o = {0};
-    file_record *record;
+    made_record record = {0};
     int status = parse(&o, argc, argv);
     if (status != EXIT_SUCCESS)
         return status;
-    if (file_record_read(&record, o.path) != PH_OK)
-        return cli_failed();
-    if (o.dot)
-        file_record_dot(stdout, record, o.verbose);
-    else
-        file_record_text(stdout, record, o.verbose);
-    file_record_free(record);
-    return EXIT_SUCCESS;
+    ph_status done = o.dot ? put_dot(&o, &record) : put_text(&o);
+    record_unmake(&record);
+    return done == PH_OK ? EXIT_SUCCESS : cli_failed();
 }

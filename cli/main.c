@@ -9,7 +9,7 @@
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
-} commands[] = {{"info", cli_info}, {"dump", cli_dump}};
+} commands[] = {{"info", cli_info}, {"dump", cli_dump}, {"diff", cli_diff}, {"view", cli_view}};
 
 static void usage(FILE *out)
 {
@@ -21,6 +21,11 @@ static void usage(FILE *out)
         "                                 a record that ph_record_dump wrote (- reads standard input), as "
         "text\n"
         "                                 or as Graphviz DOT; verbose adds the parameters of each node\n"
+        "  diff A B [--json]              what differs between two such files, and whether a graph captured as A could "
+        "be\n"
+        "                                 updated to B; exit status 0: nothing, 1: something, 2: trouble\n"
+        "  view FILE [-o FILE.html]       the same file as a page for a browser: drawing, timeline, memory, table; written\n"
+        "                                 beside the record where -o does not say otherwise (- is standard output)\n"
         "  --help, --version\n\n"
         "Exit status: 0 all is well, 1 something failed, 2 bad usage.\n",
         out);

@@ -3,6 +3,7 @@
  * another look. */
 #include "record_file.h"
 #include "load.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,46 @@ static ph_status read_edge_kinds(file_node *node, const place *at, json_t *objec
     return PH_OK;
 }
 
+static ph_status read_pair(ph_annotation_pair *pair, const place *at, const char *key, const json_t *value)
+{
+    pair->key = key;
+    if (json_is_string(value)) {
+        pair->text = json_string_value(value);
+    } else if (json_is_integer(value)) {
+        pair->type = PH_ANNOTATION_INTEGER;
+        pair->integer = json_integer_value(value);
+    } else if (json_is_real(value) || json_is_null(value)) { /* null: a real that is no number */
+        pair->type = PH_ANNOTATION_REAL;
+        pair->real = json_is_null(value) ? NAN : json_real_value(value);
+    } else if (json_is_boolean(value)) {
+        pair->type = PH_ANNOTATION_BOOL;
+        pair->boolean = json_is_true(value);
+    } else {
+        return bad_field(at, NULL, "\"%.30s\" is neither text nor number, true nor false", key);
+    }
+    return key[0] ? PH_OK : bad_field(at, NULL, "has a key without a name");
+}
+
+/* There only where the node lies in a scope. */
+static ph_status read_annotation(file_node *node, const place *up, json_t *object)
+{
+    json_t *annotation = json_object_get(object, "annotation"), *value;
+    place at = {.up = up, .key = "annotation", .index = NO_INDEX, .path = up->path};
+    const char *key;
+    if (!annotation)
+        return PH_OK;
+    PH_TRY(get_object(&annotation, &at, annotation));
+    node->annotation = calloc(json_object_size(annotation) + 1, sizeof *node->annotation);
+    if (!node->annotation)
+        return no_memory(&at);
+    json_object_foreach(annotation, key, value)
+    {
+        PH_TRY(read_pair(&node->annotation[node->annotation_count], &at, key, value));
+        node->annotation_count++;
+    }
+    return PH_OK;
+}
+
 static ph_status read_record(file_record *record, const place *at, json_t *object, int depth);
 
 static ph_status read_body(file_node *node, const place *up, json_t *object, int depth)
@@ -190,6 +231,7 @@ static ph_status read_node(file_node *node, const place *at, json_t *object, siz
     PH_TRY(read_indices(&node->dependents, &node->dependent_count, at, object, "dependents", at->index + 1,
                         count));
     PH_TRY(read_words(node, at, object));
+    PH_TRY(read_annotation(node, at, object));
     return read_body(node, at, object, depth);
 }
 
@@ -308,6 +350,7 @@ void file_record_free(file_record *record)
         free(node->dependents);
         free(node->programmatic);
         free(node->words);
+        free(node->annotation);
         file_record_free(node->body);
     }
     free(record->nodes);

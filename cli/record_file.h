@@ -2,7 +2,7 @@
 /* cli/record_file.h: a record read back from its JSON file, checked. */
 #ifndef CLI_RECORD_FILE_H
 #define CLI_RECORD_FILE_H
-#include <phonograph/record.h>
+#include <phonograph/annotation.h>
 #include <stdio.h>
 
 /* ph_node_info and ph_word as the file has them: addresses are numbers here, of a process that may be long
@@ -25,6 +25,8 @@ typedef struct file_node {
     size_t *dependencies, *dependents;
     bool *programmatic; /* one for each dependency; NULL: all are full */
     file_word *words;
+    ph_annotation_pair *annotation;
+    size_t annotation_count;
     struct file_record *body; /* graph nodes; else NULL */
 } file_node;
 
@@ -41,5 +43,4 @@ void file_record_free(file_record *record); /* takes NULL */
 
 /* ---- how it is written ---- */
 void file_record_text(FILE *out, const file_record *record, bool verbose);
-void file_record_dot(FILE *out, const file_record *record, bool verbose);
 #endif

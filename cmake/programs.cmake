@@ -9,6 +9,23 @@ if(cli_sources)
     set_target_properties(phonograph_cli PROPERTIES
         OUTPUT_NAME phonograph RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
     target_link_libraries(phonograph_cli PRIVATE phonograph::phonograph PkgConfig::JANSSON)
+    # D3 draws the page of `phonograph view`, and is embedded in the command; without it view says what is missing.
+    find_file(PH_D3 NAMES d3.min.js HINTS ENV CMAKE_PREFIX_PATH PATHS /usr/share/nodejs/d3/dist PATH_SUFFIXES share/nodejs/d3/dist)
+    mark_as_advanced(PH_D3)
+    if(PH_D3)
+        set(page_dir ${PROJECT_BINARY_DIR}/page)
+        file(GLOB page_parts CONFIGURE_DEPENDS cli/view/*)
+        add_custom_command(OUTPUT ${page_dir}/head.html ${page_dir}/tail.html
+            COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}/cli/view -DD3=${PH_D3} -DOUTPUT=${page_dir}
+                -P ${PROJECT_SOURCE_DIR}/cmake/page.cmake
+            DEPENDS ${page_parts} ${PH_D3} ${PROJECT_SOURCE_DIR}/cmake/page.cmake VERBATIM)
+        add_custom_target(page DEPENDS ${page_dir}/head.html ${page_dir}/tail.html)
+        add_dependencies(phonograph_cli page)
+        set_source_files_properties(cli/view_text.c PROPERTIES
+            OBJECT_DEPENDS "${page_dir}/head.html;${page_dir}/tail.html" COMPILE_DEFINITIONS PAGE_DIR="${page_dir}")
+    else()
+        message(STATUS "phonograph view: not in this build: no D3 (the Debian package node-d3)")
+    endif()
     list(APPEND installable_targets phonograph_cli)
 endif()
 add_custom_target(installable DEPENDS ${installable_targets})

@@ -8,9 +8,10 @@
 set(DART_TESTING_TIMEOUT 300)
 include(CTest)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
 # Those that run on any device: whole groups, and single tests.
-set(PH_ANY_DEVICE_GROUPS chaos device fault graph memory rules tensor nn threads torch)
+set(PH_ANY_DEVICE_GROUPS chaos device fault graph inspect memory rules tensor nn threads torch)
 set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 # Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
 set(PH_NN_GROUPS tensor nn)
@@ -21,13 +22,13 @@ set(PH_CUDA_GROUPS cuda)
 set(PH_NO_DEVICE_TESTS graph.states_page rules.document tensor.elementwise_math tensor.texts)
 set(PH_NOT_ON_FAKE cli.digits cli.examples) # programs that do not tell the fake their kernels
 set(PH_NOT_ON_GPU)
-set(PH_ON_GPU_ALONE cuda.illegal_address cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
+set(PH_ON_GPU_ALONE cuda.illegal_address cuda.fault_place cuda.cupti) # a context that is really lost, NVIDIA's CUPTI
 # Those that launch behind host functions which the test itself lets go on, or while another thread captures: a launch that blocks must not
 # block them for good. Under compute-sanitizer some do.
-set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.nodes graph.replay graph.slots graph.torch_streams
+set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events graph.foreign graph.nodes graph.replay inspect.breadcrumbs graph.slots graph.torch_streams
     memory.layouts memory.limits memory.pinned memory.streams memory.threads rules.public threads.captures threads.refusals)
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
-set(PH_NOT_SANITIZED cuda.illegal_address cuda.cupti)
+set(PH_NOT_SANITIZED cuda.profile inspect.profile inspect.profile_misuse inspect.profile_trace cuda.illegal_address cuda.fault_place cuda.cupti)
 set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
@@ -65,8 +66,12 @@ file(GLOB fake_cuda_sources CONFIGURE_DEPENDS tests/fake/cuda_*.c)
 file(GLOB fake_nvrtc_sources CONFIGURE_DEPENDS tests/fake/nvrtc_*.c)
 ph_add_fake(libcuda.so.1 ${fake_cuda_sources})
 ph_add_fake(libnvrtc.so.13 ${fake_nvrtc_sources})
+file(GLOB fake_cupti_sources CONFIGURE_DEPENDS tests/fake/cupti_*.c)
+ph_add_fake(libcupti.so.13 ${fake_cupti_sources})
 file(GLOB fake_cublaslt_sources CONFIGURE_DEPENDS tests/fake/cublaslt_*.c)
 ph_add_fake(libcublasLt.so.13 ${fake_cublaslt_sources})
+# A tool that listens to NVTX ranges, which a test names.
+ph_add_fake(libnvtx_tool.so tests/fake/nvtx_tool.c)
 
 # ---- Programs ----
 # What compute-sanitizer reports of its own accord is wrong accesses of kernels and device memory that was not given back. Driver calls that
@@ -139,6 +144,9 @@ foreach(source ${test_sources})
     if(group IN_LIST PH_NN_GROUPS OR "${group}.${name}" IN_LIST PH_NN_TESTS)
         target_link_libraries(${target} PRIVATE phonograph::nn_static)
     endif()
+    if(group STREQUAL inspect) # reads the JSON that is written
+        target_link_libraries(${target} PRIVATE PkgConfig::JANSSON)
+    endif()
     if(NOT group IN_LIST PH_CUDA_GROUPS)
         add_test(NAME ${group}.${name} COMMAND ${test_launcher} $<TARGET_FILE:${target}>)
     endif()
@@ -149,6 +157,11 @@ foreach(source ${test_sources})
         ph_add_device_tests(${group}.${name} ${target})
     endif()
 endforeach()
+
+if(TARGET test_device_nvtx)
+    add_dependencies(test_device_nvtx fake_libnvtx_tool)
+    target_compile_definitions(test_device_nvtx PRIVATE PH_TEST_NVTX_TOOL="$<TARGET_FILE:fake_libnvtx_tool>")
+endif()
 
 # ---- What oracle.py holds against PyTorch, where there is one; that it runs is tested here ----
 add_executable(oracle tests/oracle/oracle.c)
@@ -171,7 +184,8 @@ endif()
 
 if(TARGET gpt AND NOT PH_VALGRIND)
     add_test(NAME examples.gpt COMMAND gpt --device host:threads=2 --steps 120 --batch 8 --time 32 --width 32 --quiet --sample 40
-        ${PROJECT_SOURCE_DIR}/docs)
+        --record ${PROJECT_BINARY_DIR}/gpt-step.json ${PROJECT_SOURCE_DIR}/docs)
+    set_tests_properties(examples.gpt PROPERTIES FIXTURES_SETUP gpt_record)
 endif()
 
 # Each checks itself.
@@ -187,6 +201,20 @@ foreach(source ${graphed_sources})
             ENVIRONMENT "PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
     endif()
 endforeach()
+
+# ---- The page of `phonograph view`, in a browser ----
+find_program(PH_PYTHON NAMES python3)
+if(PH_PYTHON)
+    add_test(NAME cli.view_page COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
+        ${PH_PYTHON} ${PROJECT_SOURCE_DIR}/tests/cli/view/run.py $<TARGET_FILE:phonograph_cli>)
+else()
+    add_test(NAME cli.view_page COMMAND sh -c "echo 'skipped: no python3 was found: the page of phonograph view was not opened'; exit 77")
+endif()
+set_tests_properties(cli.view_page PROPERTIES SKIP_RETURN_CODE 77)
+if(TEST examples.gpt)
+    set_tests_properties(cli.view_page PROPERTIES FIXTURES_REQUIRED gpt_record
+        ENVIRONMENT PH_GPT_RECORD=${PROJECT_BINARY_DIR}/gpt-step.json)
+endif()
 
 # ---- Public headers: each compiles alone, as C11 and as C++17 ----
 include(CheckLanguage)
@@ -218,6 +246,14 @@ else()
     message(STATUS "CUDA's headers: not found: the ABI of CUDA is not checked here")
     add_test(NAME headers.abi COMMAND sh -c "echo 'skipped: no CUDA toolkit: the declarations of src/driver/cuda were not held against its headers'; exit 77")
     set_tests_properties(headers.abi PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+if(PH_CUDA_HEADERS AND EXISTS ${PH_CUDA_HEADERS}/nvtx3/nvToolsExt.h)
+    add_test(NAME headers.abi.nvtx COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nvtx_abi.c)
+else()
+    add_test(NAME headers.abi.nvtx COMMAND sh -c "echo 'skipped: no nvToolsExt.h: the declarations of src/device/nvtx_abi.h were not held against it'; exit 77")
+    set_tests_properties(headers.abi.nvtx PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 find_path(PH_CUBLASLT_HEADERS cublasLt.h HINTS ${PH_CUDA_HEADERS} NO_DEFAULT_PATH)

@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct options {
-    const char *device, *path, *save;
+    const char *device, *path, *save, *record;
     int64_t steps, batch, time, width, heads, layers, sample;
     double rate, dropout, temperature;
     uint64_t seed;
@@ -45,6 +45,7 @@ static void usage(FILE *out)
         "  --temperature X   of the sample (0.8)\n"
         "  --seed N          (1)\n"
         "  --save FILE       the trained weights, as safetensors\n"
+        "  --record FILE     the step's graph with its annotations and times, for `phonograph view FILE`\n"
         "  --eager           no graph: every step submits its kernels one by one\n"
         "  --quiet           no progress bar\n"
         "  --help            this text\n\n"
@@ -114,6 +115,9 @@ static bool set_option(options *o, int which, const char *name, const char *valu
     case 'o':
         o->save = value;
         return true;
+    case 'g':
+        o->record = value;
+        return true;
     case 'e':
         o->eager = true;
         return true;
@@ -141,6 +145,7 @@ static int parse_options(options *o, int argc, char **argv)
                                           {"temperature", required_argument, NULL, 'k'},
                                           {"seed", required_argument, NULL, 's'},
                                           {"save", required_argument, NULL, 'o'},
+                                          {"record", required_argument, NULL, 'g'},
                                           {"eager", no_argument, NULL, 'e'},
                                           {"quiet", no_argument, NULL, 'q'},
                                           {"help", no_argument, NULL, '?' + 256},
@@ -158,6 +163,11 @@ static int parse_options(options *o, int argc, char **argv)
     }
     if (argc - optind > 1) {
         (void)fputs("gpt: one file or folder, please; gpt --help tells the options\n", stderr);
+        return EXIT_USAGE;
+    }
+    if (o->record && o->eager) {
+        (void)fputs("gpt: without a graph there is nothing to --record; gpt --help tells the options\n",
+                    stderr);
         return EXIT_USAGE;
     }
     if (optind < argc)
@@ -212,6 +222,7 @@ static void show(const options *o, const trainer *t, int64_t step, double loss, 
 static ph_status train(trainer *t, const options *o, double *first, double *last)
 {
     double since = seconds();
+    ph_capture_options how = {.enable_annotations = o->record != NULL};
     int64_t shown = o->steps / 100 > 0 ? o->steps / 100 : 1;
     for (int64_t step = 0; step < o->steps; step++) {
         PH_TRY(ph_optimizer_set_lr(t->optimizer, rate_at(o, step)));
@@ -219,7 +230,7 @@ static ph_status train(trainer *t, const options *o, double *first, double *last
             PH_TRY(train_step(t->stream, t));
         } else {
             if (step == WARM_UP)
-                PH_TRY(ph_graph_capture(t->graph, t->stream, NULL, train_step, t));
+                PH_TRY(ph_graph_capture(t->graph, t->stream, &how, train_step, t));
             PH_TRY(ph_graph_replay(t->graph, t->stream));
         }
         if (step == 0)
@@ -235,6 +246,18 @@ static ph_status train(trainer *t, const options *o, double *first, double *last
     if (!o->quiet)
         (void)fputc('\n', stderr);
     return PH_OK;
+}
+
+/* Where the time of a step goes. Measuring takes some more steps. */
+static ph_status write_record(trainer *t, const options *o)
+{
+    ph_profile *profile;
+    if (o->steps <= WARM_UP)
+        return ph_fail(PH_ERROR_STATE, "--record: the graph is captured in step %d", WARM_UP + 1);
+    PH_TRY(ph_graph_profile(&profile, t->graph, t->stream, NULL));
+    ph_status status = ph_profile_dump_record(profile, t->graph, o->record);
+    ph_profile_destroy(profile);
+    return status;
 }
 
 static void put_byte(int byte)
@@ -264,6 +287,8 @@ static ph_status run(const options *o, ph_device *device, const corpus *text, bo
                       (long long)text->files);
         status = train(&t, o, &first, &last);
     }
+    if (status == PH_OK && o->record)
+        status = write_record(&t, o);
     if (status == PH_OK) {
         (void)fprintf(stderr, "loss %.3f at first, %.3f now\n\n", first, last);
         status =

@@ -18,7 +18,7 @@ ph_status trainer_create(trainer *t, ph_device *device, const corpus *text, cons
     PH_TRY(status);
     PH_TRY(ph_adamw_create(&t->optimizer, t->model, &options));
     PH_TRY(ph_stream_create(&t->stream, device, NULL));
-    PH_TRY(ph_tape_create(&t->tape, t->stream, NULL));
+    PH_TRY(ph_tape_create(&t->tape, t->stream, &(ph_tape_options){.mark_modules = true}));
     PH_TRY(ph_graph_create(&t->graph, NULL));
     t->tokens = ph_tensor_retain(ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(text->count), text->token));
     t->steps_in = ph_tensor_retain(ph_arange(t->tape, PH_DTYPE_I64, 0, 1, shape->time));
@@ -47,19 +47,26 @@ static ph_tensor *characters(trainer *t, ph_tensor *places, double later)
                       PH_SHAPE(t->batch, t->shape.time));
 }
 
+/* The scopes name the nodes of a captured step, as the tape's marks name those of the modules. */
 ph_status train_step(ph_stream *stream, void *user)
 {
     trainer *t = user;
     ph_tape *tape = t->tape;
-    (void)stream;
+    PH_TRY(ph_mark_begin(stream, "batch", NULL));
     ph_optimizer_zero_grad(tape, t->optimizer);
     int64_t starts = ph_tensor_count(t->tokens) - t->shape.time;
     ph_tensor *start = ph_randint(tape, PH_DTYPE_I64, PH_SHAPE(t->batch, 1), 0, starts);
     ph_tensor *places = ph_add(tape, start, t->steps_in);
-    ph_tensor *logits = ph_call(tape, t->model, characters(t, places, 0));
-    ph_tensor *loss = model_loss(tape, &t->shape, logits, characters(t, places, 1));
+    ph_tensor *in = characters(t, places, 0), *targets = characters(t, places, 1);
+    PH_TRY(ph_mark_end(stream));
+    ph_tensor *logits = ph_call(tape, t->model, in);
+    PH_TRY(ph_mark_begin(stream, "loss", NULL));
+    ph_tensor *loss = model_loss(tape, &t->shape, logits, targets);
+    PH_TRY(ph_mark_end(stream));
     ph_backward(tape, loss);
+    PH_TRY(ph_mark_begin(stream, "optimizer", NULL));
     ph_optimizer_step(tape, t->optimizer);
+    PH_TRY(ph_mark_end(stream));
     ph_tensor_release(t->loss);
     t->loss = ph_tensor_retain(loss);
     return ph_tape_clear(tape);

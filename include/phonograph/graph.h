@@ -37,10 +37,14 @@ typedef struct ph_capture_options {
     ph_capture_mode mode;
     bool check_input_liveness; /* every replay first checks that the memory which the nodes address is still
                                   allocated */
-    bool enable_annotations;   /* refused (UNSUPPORTED): annotations are not part of this version */
+    bool enable_annotations; /* the nodes get the pairs of the scopes that they were captured in (annotation.h) */
+    bool breadcrumbs;        /* with enable_annotations: nodes that tell how far a replay came (locate.h) */
     bool prepare; /* first synchronizes the device and trims its caches, as torch.cuda.graph does on entry:
                      blocks */
-    uint64_t reserved[4];
+    /* check_input_liveness looks at memory that other code allocated by asking the driver, once in so many replays: 0: 64; 1: at each;
+     * UINT32_MAX: never */
+    uint32_t check_foreign_every;
+    uint64_t reserved[3];
 } ph_capture_options;
 
 /* Captures what body submits to stream (and to streams that join the capture by events), then instantiates,
@@ -115,8 +119,9 @@ typedef struct ph_graph_memory {
         executable; /* of the device: measured around instantiate and upload, so that what other threads or processes took
                                in that moment may be in it; 0 without an executable */
     size_t executable_host; /* of the host, as far as the driver can tell */
-    size_t template_host;   /* the template and the record, of the host, as far as the driver can tell */
-    size_t pinned;          /* pinned host blocks that its copies keep from reuse */
+    size_t template_host;   /* the template, the record, and the list of the blocks that the capture was given (48 bytes each), of the
+                               host, as far as the driver can tell */
+    size_t pinned;          /* pinned host blocks that its copies keep from reuse, and what its breadcrumbs and checks write */
     size_t cells;           /* of the device: its cells (cells.h), 512 bytes each */
     uint64_t reserved[5];
 } ph_graph_memory;
@@ -138,7 +143,7 @@ PH_CALL ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled);
 PH_CALL ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node);
 
 /* Gives the executable the parameters of another capture of the same shape. MISMATCH: *out says which node
- * differs and how; the executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and
+ * differs and how (ph_graph_update_diff, diff.h: all that differs); the executable is as it was. out may be NULL. `from` needs a template (ENDED or READY) and
  * stays as it is, but its pools (until the next update) and kernels are retained by graph from now on. */
 typedef enum ph_update_reason {
     PH_UPDATE_OK = 0,

@@ -56,6 +56,9 @@ typedef enum ph_graphed_inputs {
 typedef struct ph_graphed_options {
     size_t warmup_iterations; /* calls before the capture; 0: 3; PH_GRAPHED_NO_WARMUP: none */
     bool allow_unused_input;  /* an input or parameter that requires a gradient and takes no part has none; else ARGUMENT */
+    bool enable_annotations;  /* the nodes of both graphs get the pairs of the scopes that they were captured in; those of
+                                 backward: of forward's (annotation.h, docs/autograd.md) */
+    bool mark_modules;        /* as of ph_tape_options, for the captures */
     ph_pool *pool;            /* of all captures; NULL: one for this call. What a graph of the caller's own that captures into it overwrites is not noticed */
     ph_capture_mode mode;
     ph_graphed_gradients gradients;

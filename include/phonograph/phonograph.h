@@ -17,13 +17,18 @@
  * - Everything is thread-safe unless a comment says "externally synchronised". */
 #ifndef PHONOGRAPH_H
 #define PHONOGRAPH_H
+#include <phonograph/annotation.h>
 #include <phonograph/cells.h>
 #include <phonograph/device.h>
+#include <phonograph/diff.h>
 #include <phonograph/export.h>
 #include <phonograph/graph.h>
+#include <phonograph/inputs.h>
 #include <phonograph/kernel.h>
+#include <phonograph/locate.h>
 #include <phonograph/log.h>
 #include <phonograph/memory.h>
+#include <phonograph/profile.h>
 #include <phonograph/record.h>
 #include <phonograph/slots.h>
 #include <phonograph/status.h>

@@ -66,12 +66,12 @@ PH_API const size_t *ph_record_dependents(const ph_record *record, size_t node);
 typedef enum ph_word_kind {
     PH_WORD_VALUE = 0,     /* not an address */
     PH_WORD_SUSPECTED = 1, /* lies in a known allocation, but nothing proves that it is meant as an address */
-    PH_WORD_PROVED = 2     /* a typed launch's address parameter, or a field of a memcpy or memset */
+    PH_WORD_PROVED = 2     /* a typed launch's address parameter, or an address of a memcpy, memset or batch memory operation */
 } ph_word_kind;
 typedef struct ph_word {
     ph_word_kind kind;
-    const char *name; /* "x" (typed parameter), "dst", "src", or "+16" (the offset) */
-    size_t offset;    /* in args; for dst 0, for src 8 */
+    const char *name; /* "x" (typed parameter), "dst", "src", "op 0", or "+16" (the offset) */
+    size_t offset;    /* in args; for dst 0, for src 8, for op 1 8 */
     uint64_t value;
     /* the allocation that the value lay in at the capture's end; base NULL when none */
     const void *base;

@@ -20,6 +20,9 @@ typedef struct ph_tape_options {
     /* backward in a capture: STATE when a leaf that it accumulates into was first used on another stream. By default the accumulation is
      * recorded on the tape's stream, whatever stream that was. */
     bool refuse_other_streams;
+    /* Every call of a module opens a scope of annotation.h around it, whose name is the module's in the network: "layers.3.attention", as in its state; of the
+     * outermost, and of one that is not below the module that calls it, the kind. Names in scopes around it are replaced by it; other keys stay. */
+    bool mark_modules;
     uint64_t reserved[4];
 } ph_tape_options;
 
@@ -101,7 +104,8 @@ PH_API ph_tensor *ph_detach(ph_tape *tape, ph_tensor *x);
  * forward: makes out[0..out_count) from in, in no-grad mode; what backward needs it saves with ph_custom_save (any tensors, in, out or
  * others). backward: from grad_out (NULL entries: that output took no part) makes grad_in (NULL entries stay "no gradient"; only those
  * with needed[i] are read). release: when the history goes; may be NULL. user must live until then: release
- * is called exactly once for each ph_custom_call, also for one that failed, or that nothing remembers. */
+ * is called exactly once for each ph_custom_call, also for one that failed, or that nothing remembers. In a capture with check_input_liveness
+ * every tensor that they get is needed by the graph (ph_stream_uses), whatever their kernels' parameters show. */
 typedef struct ph_custom ph_custom;
 typedef struct ph_custom_operator {
     const char *name; /* static, or outlives the tape's history */

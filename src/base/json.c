@@ -120,6 +120,12 @@ void ph__json_u64(ph__json *json, uint64_t value)
     ph__text_format(&json->text, "%" PRIu64, value);
 }
 
+void ph__json_us(ph__json *json, uint64_t ns)
+{
+    separate(json);
+    ph__text_format(&json->text, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+}
+
 void ph__json_i64(ph__json *json, int64_t value)
 {
     separate(json);

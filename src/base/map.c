@@ -157,6 +157,13 @@ const ph__range *ph__ranges_find(const ph__ranges *ranges, uintptr_t address)
     return address - range->base < range->size ? range : NULL;
 }
 
+const ph__range *ph__ranges_from(const ph__ranges *ranges, uintptr_t address)
+{
+    const ph__range *around = ph__ranges_find(ranges, address);
+    size_t above = begun(ranges, address);
+    return around ? around : above < ranges->count ? &ranges->at[above] : NULL;
+}
+
 void *ph__ranges_remove(ph__ranges *ranges, uintptr_t base)
 {
     size_t index = begun(ranges, base);

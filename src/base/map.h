@@ -38,7 +38,9 @@ typedef struct ph__ranges {
 bool ph__ranges_add(ph__ranges *ranges, uintptr_t base, size_t size,
                     void *value); /* false: out of memory, overlap, empty */
 const ph__range *ph__ranges_find(const ph__ranges *ranges,
-                                 uintptr_t address);         /* the range it lies in, or NULL */
+                                 uintptr_t address); /* the range it lies in, or NULL */
+/* The range that the address lies in, or else the next one above it; NULL: there is none. */
+const ph__range *ph__ranges_from(const ph__ranges *ranges, uintptr_t address);
 void *ph__ranges_remove(ph__ranges *ranges, uintptr_t base); /* what began there, or NULL */
 void ph__ranges_free(ph__ranges *ranges);
 #endif

@@ -38,6 +38,7 @@ void ph__json_string(
     ph__json *json,
     const char *value); /* NULL writes null; controls are escaped, bytes that are no UTF-8 become \ufffd */
 void ph__json_u64(ph__json *json, uint64_t value);
+void ph__json_us(ph__json *json, uint64_t ns); /* microseconds, with the three digits behind the point */
 void ph__json_i64(ph__json *json, int64_t value);
 void ph__json_hex(ph__json *json, uint64_t value); /* as the string "0x..." : addresses do not fit a double */
 void ph__json_bool(ph__json *json, bool value);

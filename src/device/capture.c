@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
 #include "base/alloc.h"
+#include "device/annotate.h"
 #include "device/stream.h"
 #include "driver/suspects.h"
 
@@ -87,6 +88,10 @@ static ph_status open_capture(ph__capture *capture, ph_stream *stream, const cha
     if (stream->blocking)
         ph__legacy_wait(stream->device);
     ph_status status = begin_at_driver(capture, stream, call);
+    if (status == PH_OK && !ph__marks_open(capture)) {
+        status = ph__fail_host_memory(call, "the annotations of the capture");
+        stream->device->driver->capture_drop(stream->handle);
+    }
     if (status != PH_OK)
         unregister_capture(stream->device, capture);
     return status;
@@ -111,6 +116,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     capture->stream = ph__stream_retain(stream);
     atomic_store(&capture->has_blocking, stream->blocking);
     capture->kernels = (ph__map){0};
+    capture->marks = NULL;
     atomic_store(&capture->reported, false);
     ph__suspects_open();
     capture->suspects_since = ph__suspects_next();
@@ -174,14 +180,15 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     ph_device *device = capture->device;
     ph_status status = PH_OK;
     *graph = NULL;
-    if (drop)
-        drop_at_driver(capture);
-    else if (capture->mode != PH_CAPTURE_RELAXED && capture->owner_thread != ph__thread_id())
+    if (!drop && capture->mode != PH_CAPTURE_RELAXED && capture->owner_thread != ph__thread_id())
         return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, PH__NAME_STREAM_END_CAPTURE,
                                "%s: a capture that is not relaxed must end on the thread that began it; it "
                                "stays open until that "
                                "thread ends or aborts it",
                                call);
+    ph__marks_close(capture);
+    if (drop)
+        drop_at_driver(capture);
     else
         status = end_at_driver(graph, capture, call);
     ph__suspects_close();

@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "base/alloc.h"
 #include "device/name.h"
+#include "device/nvtx.h"
 #include "device/stream.h"
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +172,7 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     ph_device *device = ph__calloc(1, sizeof *device);
     if (!device)
         return ph__fail_host_memory(call, "the device");
+    ph__nvtx_start();
     atomic_init(&device->references, 1);
     device->driver = ph__driver_faulty(driver);
     device->options = settings;
@@ -207,7 +209,7 @@ void ph_device_release(ph_device *device)
         if (attachment)
             attachment->destroy(attachment);
     }
-    ph__device_drop_cells_kernels(device);
+    ph__device_drop_own_kernels(device);
     device->driver->device_close(device->handle);
     ph__error_restore(&saved);
     pthread_mutex_destroy(&device->attach_lock);

@@ -11,6 +11,8 @@
 
 typedef struct ph__capture ph__capture;
 typedef struct ph__deferred ph__deferred;
+typedef struct ph_mark ph__annotation; /* annotate.h */
+typedef struct ph__marks ph__marks;
 
 /* Work that waits until no capture is open: see ph__device_defer below. */
 struct ph__deferred {
@@ -53,6 +55,7 @@ struct ph_stream {
     bool wrapped; /* the driver's stream is the user's, and may go when the user has destroyed this one */
     atomic_int references; /* the user's one, and those of the layers above */
     atomic_bool destroyed; /* by the user */
+    atomic_uint lane;      /* ph_stream_lane; 0: none has asked */
     ph__deferred release;  /* the driver's stream goes only when no capture can be in it */
 };
 
@@ -71,7 +74,9 @@ struct ph_device {
     size_t segment_granularity;
     int priority_lowest, priority_highest;
     ph_stream default_stream;
-    _Atomic(ph_kernel *) cells_kernels[2]; /* few and many: made when first asked for */
+    /* The library's own, made when first asked for: few and many cells; what watches replays. */
+    _Atomic(ph_kernel *) cells_kernels[2];
+    _Atomic(ph_kernel *) watch_kernels[PH__WATCH_KERNELS];
     ph__mutex cells_lock; /* around each launch of a graph with cells; before the replay locks of pools */
     pthread_mutex_t attach_lock;
     _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
@@ -161,7 +166,10 @@ ph_kernel *ph__kernel_of(const ph_device *device, const ph__drv_kernel *handle);
 /* The library's kernel that writes cells, with room for so many (PH__CELLS_FEW, PH__CELLS_MANY): a part of the device, which it
  * does not retain. */
 ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call);
-void ph__device_drop_cells_kernels(ph_device *device); /* before the driver closes it */
+/* Likewise that which watches replays. */
+ph_status ph__device_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
+                                  const char *call);
+void ph__device_drop_own_kernels(ph_device *device); /* before the driver closes it */
 /* Checks CUDA's limits, fills zeros with ones. */
 ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
                              const void *args, size_t args_size, const char *call);
@@ -185,6 +193,12 @@ struct ph__capture {
     void (*lost)(ph__capture *capture);
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
     ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
+    bool annotated;   /* set by the layer above before begin, as scope is */
+    ph__marks *marks; /* NULL: it is not annotated */
+    /* A scope with this annotation has begun, or is about to end, on a stream that is in the capture. What the function submits to the stream lies in
+     * the scope. No lock. May be NULL. */
+    ph_status (*scope)(ph__capture *capture, ph_stream *stream, const ph__annotation *annotation, bool begins,
+                       const char *call);
 };
 
 /* Refuses what must not reach the driver, tells the attachments (before_capture), begins, registers. On

@@ -56,10 +56,11 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     bool as_node = event->external && capture_id != 0;
-    PH_TRY(ph__legacy_enter(stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING));
+    bool held;
+    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, call));
     int result = stream->device->driver->event_record(
         event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
-    ph__legacy_leave(stream);
+    ph__submit_leave(held, stream);
     if (result != PH__R_OK)
         return ph__stream_fail(result, stream, PH__NAME_EVENT_RECORD, "%s", call);
     atomic_store(&event->foreign, ph__capture_is_foreign(stream, capture_id));
@@ -121,8 +122,12 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
         return PH_OK;
     if (!as_node)
         PH_TRY(check_wait(stream, event, atomic_load(&event->capture_id), stream_capture, call));
+    bool held = false;
+    if (as_node)
+        PH_TRY(ph__marks_enter(&held, stream, call));
     int result = stream->device->driver->stream_wait_event(
         stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+    ph__marks_leave(held);
     return result == PH__R_OK ? PH_OK
                               : ph__stream_fail(result, stream, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "device/stream.h"
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,14 +215,10 @@ static ph_status make_cells_kernel(ph_kernel **out, ph_device *device, unsigned 
     return ph__kernel_make(out, device, handle, &source, call);
 }
 
-ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
+/* A part of the device, which it does not retain. */
+static ph_status keep_own(ph_kernel **out, _Atomic(ph_kernel *) *at, ph_kernel *made)
 {
-    _Atomic(ph_kernel *) *at = &device->cells_kernels[room == PH__CELLS_FEW ? 0 : 1];
-    ph_kernel *made = NULL;
-    *out = atomic_load_explicit(at, memory_order_acquire);
-    if (*out)
-        return PH_OK;
-    PH_TRY(make_cells_kernel(&made, device, room, call));
+    ph_device *device = made->device;
     if (!atomic_compare_exchange_strong(at, out, made)) {
         ph_kernel_release(made); /* another thread's came first */
         return PH_OK;
@@ -231,16 +228,73 @@ ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned r
     return PH_OK;
 }
 
-void ph__device_drop_cells_kernels(ph_device *device)
+ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
 {
-    for (size_t i = 0; i < 2; i++) {
-        ph_kernel *kernel = atomic_load(&device->cells_kernels[i]);
-        if (!kernel)
-            continue;
-        registry_remove(kernel);
-        device->driver->kernel_destroy(kernel->handle);
-        free_kernel(kernel);
-    }
+    _Atomic(ph_kernel *) *at = &device->cells_kernels[room == PH__CELLS_FEW ? 0 : 1];
+    ph_kernel *made = NULL;
+    *out = atomic_load_explicit(at, memory_order_acquire);
+    if (*out)
+        return PH_OK;
+    PH_TRY(make_cells_kernel(&made, device, room, call));
+    return keep_own(out, at, made);
+}
+
+static ph_status make_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
+                                   const char *call)
+{
+    static const ph_param crumb[] = {
+        {"table", PH_PARAM_ADDRESS, offsetof(ph__drv_crumb, table), sizeof(uint64_t), {0}},
+        {"number", PH_PARAM_VALUE, offsetof(ph__drv_crumb, number), sizeof(uint64_t), {0}}};
+    static const ph_param finite[] = {
+        {"address", PH_PARAM_ADDRESS, offsetof(ph__drv_finite, address), sizeof(uint64_t), {0}},
+        {"count", PH_PARAM_VALUE, offsetof(ph__drv_finite, count), sizeof(uint64_t), {0}},
+        {"type", PH_PARAM_VALUE, offsetof(ph__drv_finite, type), sizeof(uint32_t), {0}},
+        {"number", PH_PARAM_VALUE, offsetof(ph__drv_finite, number), sizeof(uint32_t), {0}},
+        {"parts", PH_PARAM_ADDRESS, offsetof(ph__drv_finite, parts), sizeof(uint64_t), {0}}};
+    static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
+        [PH__WATCH_CRUMB] = {.name = "phonograph_crumb",
+                             .args_size = sizeof(ph__drv_crumb),
+                             .params = crumb,
+                             .param_count = sizeof crumb / sizeof crumb[0]},
+        [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
+                              .args_size = sizeof(ph__drv_finite),
+                              .params = finite,
+                              .param_count = sizeof finite / sizeof finite[0]}};
+    ph__drv_kernel *handle = NULL;
+    int result = device->driver->kernel_watch(&handle, device->handle, which);
+    if (result != PH__R_OK)
+        return fail_create(result, device, sources[which].name, call);
+    return ph__kernel_make(out, device, handle, &sources[which], call);
+}
+
+ph_status ph__device_watch_kernel(ph_kernel **out, ph_device *device, ph__watch_kernel which,
+                                  const char *call)
+{
+    _Atomic(ph_kernel *) *at = &device->watch_kernels[which];
+    ph_kernel *made = NULL;
+    *out = atomic_load_explicit(at, memory_order_acquire);
+    if (*out)
+        return PH_OK;
+    PH_TRY(make_watch_kernel(&made, device, which, call));
+    return keep_own(out, at, made);
+}
+
+static void drop_own(_Atomic(ph_kernel *) *at, ph_device *device)
+{
+    ph_kernel *kernel = atomic_load(at);
+    if (!kernel)
+        return;
+    registry_remove(kernel);
+    device->driver->kernel_destroy(kernel->handle);
+    free_kernel(kernel);
+}
+
+void ph__device_drop_own_kernels(ph_device *device)
+{
+    for (size_t i = 0; i < sizeof device->cells_kernels / sizeof device->cells_kernels[0]; i++)
+        drop_own(&device->cells_kernels[i], device);
+    for (size_t i = 0; i < PH__WATCH_KERNELS; i++)
+        drop_own(&device->watch_kernels[i], device);
 }
 
 size_t ph_kernel_args_size(const ph_kernel *kernel)
@@ -351,9 +405,10 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     launch.capture_id = &capture_id;
     if (atomic_load_explicit(&stream->device->foreign, memory_order_relaxed))
         PH_TRY(retain_in_capture(stream, kernel, call));
-    PH_TRY(ph__legacy_enter(stream, PH__RULE_LAUNCH_LEGACY_BLOCKING));
+    bool held;
+    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_LAUNCH_LEGACY_BLOCKING, call));
     int result = stream->device->driver->launch(stream->handle, kernel->handle, &launch);
-    ph__legacy_leave(stream);
+    ph__submit_leave(held, stream);
     if (capture_id)
         keep_in_capture(stream, kernel, capture_id);
     if (ph__result_is_host_memory(result))

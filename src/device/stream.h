@@ -2,7 +2,7 @@
 /* device/stream.h: what the files of this layer share about streams, events and kernels. */
 #ifndef PH_DEVICE_STREAM_H
 #define PH_DEVICE_STREAM_H
-#include "device/device.h"
+#include "device/annotate.h"
 
 /* Makes the device's default stream out of the driver's. */
 void ph__stream_init_default(ph_device *device);
@@ -22,6 +22,19 @@ void ph__legacy_leave(ph_stream *stream);
 /* After a capture was marked has_blocking, and before a blocking stream is in it at the driver: waits for the calls that
  * had entered before. capture_lock not held. */
 void ph__legacy_wait(ph_device *device);
+/* Around the submission of one piece of work: that, and the marks of captures, which the default stream is never in. After a failure there is
+ * no leave. */
+static inline ph_status ph__submit_enter(bool *held, ph_stream *stream, ph__rule rule, const char *call)
+{
+    *held = false;
+    return stream->is_default ? ph__legacy_enter(stream, rule) : ph__marks_enter(held, stream, call);
+}
+static inline void ph__submit_leave(bool held, ph_stream *stream)
+{
+    ph__marks_leave(held);
+    if (stream->is_default)
+        ph__legacy_leave(stream);
+}
 /* The check alone, for work that may block or run user code as it is submitted. */
 ph_status ph__legacy_check(ph_stream *stream, ph__rule rule);
 /* The object around a driver's kernel, which is destroyed on failure. Of the source name, args_size and

@@ -93,9 +93,10 @@ static ph_status submit_copy(int *result, ph_stream *stream, const ph__drv_memcp
         *result = driver->copy(stream->handle, copy);
         return PH_OK;
     }
-    PH_TRY(ph__legacy_enter(stream, PH__RULE_COPY_LEGACY_BLOCKING));
+    bool held;
+    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_COPY_LEGACY_BLOCKING, call));
     *result = driver->copy(stream->handle, copy);
-    ph__legacy_leave(stream);
+    ph__submit_leave(held, stream);
     return PH_OK;
 }
 
@@ -148,9 +149,10 @@ static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char 
     if (fill->count == 0)
         return PH_OK;
     PH_TRY(ph__fill_check(stream->device, fill, call));
-    PH_TRY(ph__legacy_enter(stream, PH__RULE_FILL_LEGACY_BLOCKING));
+    bool held;
+    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_FILL_LEGACY_BLOCKING, call));
     int result = stream->device->driver->fill(stream->handle, fill);
-    ph__legacy_leave(stream);
+    ph__submit_leave(held, stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the fill");
     return result == PH__R_OK ? PH_OK : ph__stream_fail(result, stream, PH__NAME_MEMSET_ASYNC, "%s", call);
@@ -175,9 +177,10 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
     if (!fn)
         return ph__fail_null(call, "fn");
     ph__drv_host host = {fn, user};
-    PH_TRY(ph__legacy_enter(stream, PH__RULE_HOST_LEGACY_BLOCKING));
+    bool held;
+    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_HOST_LEGACY_BLOCKING, call));
     int result = stream->device->driver->host(stream->handle, &host);
-    ph__legacy_leave(stream);
+    ph__submit_leave(held, stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
     return result == PH__R_OK ? PH_OK

@@ -12,6 +12,7 @@
 #define PH_DRIVER_DRIVER_H
 #include "driver/names.h"
 #include <phonograph/device.h>
+#include <phonograph/profile.h>
 #include <phonograph/record.h>
 
 enum {
@@ -51,6 +52,7 @@ typedef struct ph__drv_kernel ph__drv_kernel;
 typedef struct ph__drv_graph ph__drv_graph;
 typedef struct ph__drv_node ph__drv_node;
 typedef struct ph__drv_exec ph__drv_exec;
+typedef struct ph__drv_profile ph__drv_profile;
 
 typedef struct ph__drv_device_options {
     uint32_t threads;
@@ -142,6 +144,33 @@ static inline size_t ph__cells_args_size(unsigned room)
     return sizeof(ph__drv_cells) + room * sizeof(ph__drv_cell);
 }
 
+/* The library's own kernels that watch replays, and their arguments. They write pinned host memory, in words that are read while they run; where
+ * the arguments name none they do nothing. A tick is a number that is greater than all that were taken before on the device; never 0. */
+typedef enum ph__watch_kernel {
+    PH__WATCH_CRUMB = 0, /* one thread: table[number] = a tick */
+    PH__WATCH_FINITE =
+        1 /* any grid of blocks of PH__FINITE_BLOCK threads: each block has a part, whose tick is written last */
+} ph__watch_kernel;
+enum {
+    PH__WATCH_KERNELS = 2,
+    PH__FINITE_BLOCK = 1024,
+    PH__FINITE_PARTS = 128 /* blocks, at most: each goes on after them */
+};
+typedef struct ph__drv_crumb {
+    uint64_t *table;
+    uint64_t number;
+} ph__drv_crumb;
+typedef struct ph__drv_finite_part {
+    uint64_t tick, bad, first, bits; /* bits: of the first one */
+} ph__drv_finite_part;
+typedef struct ph__drv_finite {
+    const void *address; /* a multiple of the number's size */
+    uint64_t count;
+    uint32_t type;   /* ph_number_type */
+    uint32_t number; /* of the check, for whoever reads the record */
+    ph__drv_finite_part *parts;
+} ph__drv_finite;
+
 /* A node as it stands in a template. Pointers are borrowed from the graph. */
 typedef struct ph__drv_node_info {
     ph_node_kind kind;
@@ -151,9 +180,14 @@ typedef struct ph__drv_node_info {
     ph__drv_launch
         launch; /* kernels; args of args_size bytes: every parameter at its offset, however it was launched */
     size_t args_size;
+    const char *
+        form; /* what of a copy or fill no update can change, beyond what is told here: equal words for equal things; NULL: nothing, or not
+                         known. Static */
     bool strided; /* copies and fills: rows, planes or an array, so that no exec_set_* takes it */
     void *memory; /* memory nodes: the address they give or take back, and its bytes (0: not known) */
     size_t memory_bytes;
+    void *const *op_addresses; /* batch memory operations: of each, NULL where it has none */
+    size_t op_count;
     ph__drv_memcpy copy;
     ph__drv_memset fill;
     ph__drv_host host;
@@ -168,6 +202,12 @@ typedef struct ph__drv_node_info {
 typedef struct ph__drv_memory {
     uint64_t device_bytes, host_bytes;
 } ph__drv_memory;
+
+/* When a node ran in one launch. Start and end are nanoseconds of one clock. */
+typedef struct ph__drv_span {
+    ph__drv_node *node; /* of the template */
+    uint64_t start_ns, end_ns;
+} ph__drv_span;
 
 typedef struct ph__drv_capture {
     ph_capture_status status;
@@ -251,6 +291,8 @@ typedef struct ph__driver {
     /* The library's own kernel that writes cells, with room for so many (PH__CELLS_FEW or PH__CELLS_MANY): its arguments are
      * ph__drv_cells. Legal in every capture. */
     int (*kernel_cells)(ph__drv_kernel **out, ph__drv_device *device, unsigned room);
+    /* Likewise that which watches replays: its arguments are ph__drv_crumb or ph__drv_finite. */
+    int (*kernel_watch)(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which);
     /* Its code stays loaded until the device closes: for launches recorded where no one keeps it. */
     void (*kernel_keep)(ph__drv_kernel *kernel);
 
@@ -279,6 +321,9 @@ typedef struct ph__driver {
     int (*capture_id)(
         uint64_t *id,
         ph__drv_stream *stream); /* the id alone, of any capture, also an invalidated one; 0: none. Cheap */
+    /* Where the stream's capture stands: ascending, and the same again where nothing was added meanwhile. graph_position says what it means when the
+     * capture is over. 401: the stream is in none, 901: in an invalidated one. */
+    int (*capture_position)(uint64_t *position, ph__drv_stream *stream);
     /* Ends the capture that began on this stream for good, from any thread, whatever its state, and destroys its graph; nothing when there is
      * none. For aborts, which must not fail. */
     void (*capture_drop)(ph__drv_stream *stream);
@@ -292,6 +337,9 @@ typedef struct ph__driver {
     void (*graph_disown)(ph__drv_graph *graph);
     void *(*graph_native)(ph__drv_graph *graph);
     size_t (*graph_host_bytes)(ph__drv_graph *graph);
+    /* After graph_nodes, of the graph that a capture became: how many of the nodes had been made at that position of the capture. Nodes that other code
+     * makes on a stream which this library does not know count as made where a stream that it knows comes behind them. */
+    size_t (*graph_position)(ph__drv_graph *graph, uint64_t position);
     int (*graph_nodes)(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
     int (*node_info)(ph__drv_node_info *out, ph__drv_node *node);
 
@@ -302,6 +350,8 @@ typedef struct ph__driver {
     void (*exec_destroy)(ph__drv_exec *exec);
     void *(*exec_native)(ph__drv_exec *exec);
     void (*exec_memory)(ph__drv_memory *out, ph__drv_exec *exec);
+    /* What the vendor's tools call the executable's node in their traces; 0 where that cannot be told. */
+    void (*exec_tools_id)(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node);
     int (*exec_upload)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_launch)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_update)(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
@@ -309,12 +359,24 @@ typedef struct ph__driver {
     /* The same for a node of any kernel, also one that this library did not load: args are laid out as node_info lays them out, and
      * args_size is what it says there, or what it says of the graph that an update brought. Grid, block and shared bytes are to be
      * those which the executable has. */
-    int (*exec_set_args)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch, size_t args_size);
+    int (*exec_set_args)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch,
+                         size_t args_size);
     int (*exec_set_copy)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy);
     int (*exec_set_fill)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memset *fill);
     int (*exec_set_host)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_host *host);
     int (*exec_set_enabled)(ph__drv_exec *exec, ph__drv_node *node, bool enabled);
     int (*exec_get_enabled)(bool *out, ph__drv_exec *exec, ph__drv_node *node);
+
+    /* ---- profiles ---- launches of the executable are measured from open to close, node by node. open: none of them is in flight, and
+     * there is no other profile of it; *source: which one is wanted (AUTO: the first that works), which one it is. 801 with a reason: not
+     * that source, not here, not now. EVENTS launches a copy of what was instantiated, with the nodes that are disabled: what exec_set_*
+     * and exec_update gave the executable before open it does not have, and what they give while it is open the executable does not
+     * get. read: of the last launch, which is over; nodes of the template that the source does not tell are not among the spans,
+     * and a child graph's node stands for its body; borrowed until the next launch. close: takes NULL; may wait for a
+     * launch in flight. */
+    int (*profile_open)(ph__drv_profile **out, ph__drv_exec *exec, ph_profile_source *source);
+    int (*profile_read)(const ph__drv_span **spans, size_t *count, ph__drv_profile *profile);
+    void (*profile_close)(ph__drv_profile *profile);
 } ph__driver;
 
 /* All drivers of this build, in the order in which "auto" tries them; NULL-terminated. */

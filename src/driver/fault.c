@@ -30,6 +30,7 @@
     X(s, kernel_wrap, (ph__drv_kernel * *a, ph__drv_device * b, void *c, size_t *d, const char **e),         \
       (a, b, c, d, e))                                                                                       \
     X(s, kernel_cells, (ph__drv_kernel * *a, ph__drv_device * b, unsigned c), (a, b, c))                     \
+    X(s, kernel_watch, (ph__drv_kernel * *a, ph__drv_device * b, ph__watch_kernel c), (a, b, c))             \
     X(s, launch, (ph__drv_stream * a, ph__drv_kernel * b, const ph__drv_launch *c), (a, b, c))               \
     X(s, copy, (ph__drv_stream * a, const ph__drv_memcpy *b), (a, b))                                        \
     X(s, fill, (ph__drv_stream * a, const ph__drv_memset *b), (a, b))                                        \
@@ -43,6 +44,7 @@
     X(s, capture_end, (ph__drv_graph * *a, ph__drv_stream * b), (a, b))                                      \
     X(s, capture_get, (ph__drv_capture * a, ph__drv_stream * b), (a, b))                                     \
     X(s, capture_id, (uint64_t * a, ph__drv_stream * b), (a, b))                                             \
+    X(s, capture_position, (uint64_t * a, ph__drv_stream * b), (a, b))                                       \
     X(s, graph_import, (ph__drv_graph * *a, ph__drv_device * b, void *c), (a, b, c))                         \
     X(s, graph_nodes, (ph__drv_node *const **a, size_t *b, ph__drv_graph *c), (a, b, c))                     \
     X(s, node_info, (ph__drv_node_info * a, ph__drv_node * b), (a, b))                                       \
@@ -57,7 +59,9 @@
     X(s, exec_set_fill, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_memset *c), (a, b, c))            \
     X(s, exec_set_host, (ph__drv_exec * a, ph__drv_node * b, const ph__drv_host *c), (a, b, c))              \
     X(s, exec_set_enabled, (ph__drv_exec * a, ph__drv_node * b, bool c), (a, b, c))                          \
-    X(s, exec_get_enabled, (bool *a, ph__drv_exec *b, ph__drv_node *c), (a, b, c))
+    X(s, exec_get_enabled, (bool *a, ph__drv_exec *b, ph__drv_node *c), (a, b, c))                           \
+    X(s, profile_open, (ph__drv_profile * *a, ph__drv_exec * b, ph_profile_source * c), (a, b, c))           \
+    X(s, profile_read, (const ph__drv_span **a, size_t *b, ph__drv_profile *c), (a, b, c))
 
 /* Entries that free do so and then answer the number: CUDA's report errors of earlier work so. */
 #define FREES(X, s)                                                                                          \

@@ -37,10 +37,15 @@ static void first_backtrace(void)
     (void)backtrace(&frame, 1);
 }
 
-void ph__suspects_open(void)
+void ph__suspects_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, first_backtrace);
+}
+
+void ph__suspects_open(void)
+{
+    ph__suspects_prepare();
     atomic_fetch_add(&open_captures, 1);
 }
 
@@ -213,12 +218,12 @@ static const void *own_base(void)
 }
 
 /* The frames of this library and of CUDA's driver come first, and say nothing that is not known. */
-static int first_outside(const ph__suspect *suspect)
+int ph__frames_first_outside(void *const *frames, int count)
 {
     const void *own = own_base();
-    for (int i = 0; i < suspect->frame_count; i++) {
+    for (int i = 0; i < count; i++) {
         Dl_info info;
-        if (!find(&info, suspect->frames[i]) ||
+        if (!find(&info, frames[i]) ||
             (info.dli_fbase != own && strncmp(object_name(&info), "libcuda.so", 10) != 0))
             return i;
     }
@@ -226,28 +231,34 @@ static int first_outside(const ph__suspect *suspect)
 }
 
 /* The object's name stands behind the last of its frames in a row. */
-static void add_frames(line *to, const ph__suspect *suspect, int frames)
+static void add_frames(line *to, void *const *frames, int first, int end, const char *before)
 {
-    int first = first_outside(suspect), end = suspect->frame_count;
-    if (end - first > frames)
-        end = first + frames;
     Dl_info info = {0}, next = {0};
-    bool known = first < end && find(&info, suspect->frames[first]);
+    bool known = first < end && find(&info, frames[first]);
     for (int i = first; i < end; i++) {
-        size_t address = (uintptr_t)suspect->frames[i];
-        add(to, "%s", i == first ? ", from " : " < ");
+        size_t address = (uintptr_t)frames[i];
+        add(to, "%s", i == first ? before : " < ");
         if (!known)
             add(to, "0x%zx", address);
         else if (info.dli_sname)
             add(to, "%s+0x%zx", info.dli_sname, address - (uintptr_t)info.dli_saddr);
         else
             add(to, "+0x%zx", address - (uintptr_t)info.dli_fbase);
-        bool next_known = i + 1 < end && find(&next, suspect->frames[i + 1]);
+        bool next_known = i + 1 < end && find(&next, frames[i + 1]);
         if (known && (!next_known || next.dli_fbase != info.dli_fbase))
             add(to, " (%s)", object_name(&info));
         info = next;
         known = next_known;
     }
+}
+
+size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count)
+{
+    line to = {.out = out, .size = size};
+    if (size > 0)
+        out[0] = 0;
+    add_frames(&to, frames, 0, count, "");
+    return to.length;
 }
 
 size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, int frames)
@@ -261,6 +272,7 @@ size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, 
         add(&to, "thread \"%s\"", suspect->thread_name);
     else
         add(&to, "thread %llu", (unsigned long long)suspect->thread);
-    add_frames(&to, suspect, frames);
+    int first = ph__frames_first_outside(suspect->frames, suspect->frame_count), end = suspect->frame_count;
+    add_frames(&to, suspect->frames, first, end - first > frames ? first + frames : end, ", from ");
     return to.length;
 }

@@ -23,6 +23,7 @@ typedef struct ph__suspect {
 } ph__suspect;
 
 /* Notes are taken while at least one capture is open; open also makes the first backtrace, whose set-up allocates. Thread-safe. */
+void ph__suspects_prepare(void); /* that alone */
 void ph__suspects_open(void);
 void ph__suspects_close(void);
 
@@ -44,4 +45,8 @@ bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id, u
  * At most `frames` of them, innermost first, from the first one on that is in neither this library (where that is shared) nor CUDA's
  * driver; by name where the dynamic symbol table has them, else by their offset in the object, whose name follows its last frame. */
 size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, int frames);
+
+/* The same for return addresses from anywhere: "f+0x12 < g+0x3 (lib.so)". first_outside: where they leave this library and CUDA's driver. */
+size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count);
+int ph__frames_first_outside(void *const *frames, int count);
 #endif

@@ -14,9 +14,10 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
             PH_ERROR_ARGUMENT,
             "%s: %d is no capture mode; use PH_CAPTURE_GLOBAL, PH_CAPTURE_THREAD_LOCAL or PH_CAPTURE_RELAXED",
             call, (int)options->mode);
-    if (options->enable_annotations)
-        return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: annotations are not part of this version; leave enable_annotations off", call);
+    if (options->breadcrumbs && !options->enable_annotations)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: breadcrumbs are left at the scopes of annotated captures; set enable_annotations too",
+                       call);
     return PH_OK;
 }
 
@@ -73,9 +74,13 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
 {
     graph->device = ph_device_retain(stream->device);
     graph->stream = ph__stream_retain(stream);
-    graph->liveness = options->check_input_liveness;
+    graph->capture_stream = stream->id;
+    ph__graph_set_checks(graph, options);
     graph->capture.owner = graph;
     graph->capture.lost = on_lost;
+    graph->capture.scope = options->breadcrumbs ? ph__locate_scope : NULL;
+    graph->breadcrumbs = options->breadcrumbs;
+    graph->capture.annotated = options->enable_annotations;
     PH_TRY(open_pool(graph, options->pool, call));
     ph_status status = ph__capture_begin(&graph->capture, stream, options->mode, call);
     if (status != PH_OK)
@@ -95,7 +100,9 @@ static ph_status begin_prepared(ph_graph *graph, ph_stream *stream, const ph_cap
     }
     graph->capture_open = true;
     graph->state = PH_GRAPH_CAPTURING;
-    status = ph__hooks_run(graph, PH_HOOK_CAPTURE_START, stream, 0);
+    status = ph__locate_begin(graph, call);
+    if (status == PH_OK)
+        status = ph__hooks_run(graph, PH_HOOK_CAPTURE_START, stream, 0);
     if (status != PH_OK && graph->state == PH_GRAPH_CAPTURING)
         ph_graph_capture_abort(graph);
     return status;
@@ -141,6 +148,8 @@ static void close_pool(ph_graph *graph)
     ph__pool_record_end(graph->own->pool, graph->capture.id);
     ph__graph_drop_lent(graph);
     ph__capture_release_kernels(&graph->capture);
+    ph__marks_release(graph->capture.marks);
+    graph->capture.marks = NULL;
     graph->capture_open = false;
 }
 
@@ -165,7 +174,10 @@ static ph_status fail_capture(ph_graph *graph, ph_status status)
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call)
 {
     PH_TRY(ph__record_build(&graph->record, graph->device, graph->template, own, call));
+    ph__marks_settle(graph->marks, graph->device, graph->template);
+    PH_TRY(ph__record_annotate(graph->record, graph->marks, NULL, call));
     ph__cells_record(graph, own);
+    ph__locate_record(graph);
     PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
     return ph__graph_take_inputs(graph, call);
 }
@@ -175,6 +187,7 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
 static ph_status take_record(ph_graph *graph, const char *call)
 {
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
+    ph__pool_take_layout(&graph->layout, graph->own->pool, graph->capture.id);
     PH_TRY(ph__pool_record_ranges(&ranges, graph->own->pool, graph->capture.id));
     ph_status status = ph__graph_take_lent(&nested, graph, &ranges, call);
     if (status == PH_OK && !ph__ranges_copy(&copy, &ranges))
@@ -186,7 +199,10 @@ static ph_status take_record(ph_graph *graph, const char *call)
     if (status == PH_OK) {
         const ph__own_memory own = {.capture = &ranges, .nested = &nested};
         ph__writer_add(graph->own, &copy);
+        graph->marks = ph__marks_retain(graph->capture.marks);
         status = ph__graph_read(graph, &own, call);
+        if (graph->record)
+            graph->record->layout = &graph->layout;
     }
     ph__ranges_free(&copy);
     ph__ranges_free(&ranges);
@@ -208,11 +224,12 @@ ph_status ph__graph_complete(ph_graph *graph, const char *call)
 /* From the driver's graph to what the user sees. */
 static ph_status finish(ph_graph *graph, const char *call)
 {
-    if (graph->record->node_count == 0)
+    if (graph->record->node_count == (graph->breadcrumbs ? 1 : 0)) /* the crumb before all others */
         ph__log(PH_LOG_WARNING,
                 "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
                 "device?",
                 call);
+    ph__graph_list_annotations(graph);
     ph_status status = ph__graph_complete(graph, call);
     if (status != PH_OK)
         return fail_capture(graph, status);
@@ -252,6 +269,7 @@ static ph_status end(ph_graph *graph, ph_status body, const char *call)
         complete_misended(graph);
     PH_TRY(ph__graph_check(graph, PH__CALL_CAPTURE_END));
     ph__cells_join(graph);
+    ph__locate_join(graph);
     ph_status status = ph__capture_end(&graph->template, &graph->capture, false, call);
     if (status != PH_OK && graph->capture.stream) /* the wrong thread: still open */
         return ph__graph_fail(graph, status);

@@ -122,8 +122,11 @@ static ph_status keep_kernels(const ph_record *record, ph_stream *stream, uint64
 
 static ph_status add_child(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call)
 {
+    ph__marks_graph marks;
     PH_TRY(keep_kernels(graph->record, stream, capture_id, call));
+    PH_TRY(ph__marks_enter_graph(&marks, stream, graph->marks, call));
     int result = graph->device->driver->child(stream->handle, graph->template);
+    ph__marks_leave_graph(&marks, graph->marks, result == PH__R_OK);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the child graph");
     return result == PH__R_OK ? PH_OK
@@ -150,7 +153,9 @@ ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t ca
     lent = offer(device, capture_id, lent, ticket);
     pthread_mutex_unlock(&device->capture_lock);
     free_lent(lent);
-    ph_status status = add_child(graph, stream, capture_id, call);
+    ph_status status = ph__declarations_pass(graph, capture_id, call);
+    if (status == PH_OK)
+        status = add_child(graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);
     lent = settle(device, capture_id, ticket, status == PH_OK);
     pthread_mutex_unlock(&device->capture_lock);

@@ -3,9 +3,11 @@
 #ifndef PH_GRAPH_GRAPH_H
 #define PH_GRAPH_GRAPH_H
 #include "graph/hooks.h"
+#include "graph/inputs.h"
 #include "graph/states.h"
 #include "record/record.h"
 #include <phonograph/cells.h>
+#include <phonograph/diff.h>
 #include <phonograph/slots.h>
 
 /* One pool that a graph holds, and the memory of it that the graph's replays may write. Known to every graph
@@ -20,18 +22,6 @@ typedef struct ph__writer {
     bool anywhere; /* may have written all of the pool: stands for several that have gone, or nobody knows */
     _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
 } ph__writer;
-
-/* An allocation from elsewhere that a node addresses: tracked, not held. */
-typedef struct ph__input {
-    size_t node, offset; /* of the word; nested nodes have no offsets of the node's own */
-    uint64_t value;      /* the address as the node has it */
-    const void *base;
-    size_t bytes;
-    uint64_t generation;
-    bool proved, tracked, warned;
-    char node_name[64], word_name[32]; /* cut when longer */
-} ph__input;
-typedef PH__VEC(ph__input) ph__inputs;
 
 /* A pool that the replays of a nested graph use, as the capture that it was put into keeps it until its
  * end. */
@@ -59,6 +49,7 @@ typedef struct ph__batch {
 
 typedef struct ph__cells ph__cells; /* cells.h */
 typedef struct ph__slots ph__slots; /* slots.h */
+typedef struct ph__locate ph__locate; /* locate.h */
 
 struct ph_graph {
     /* What every replay looks at stands together. */
@@ -66,11 +57,16 @@ struct ph_graph {
     bool liveness;
     unsigned busy;     /* hooks of it that are running */
     uint64_t epoch;    /* of the last replay, in the own pool */
-    uint64_t deaths;   /* the device's count when the inputs were last seen alive; UINT64_MAX: never */
+    uint64_t deaths;   /* the count of `watch` when the inputs were last seen alive; UINT64_MAX: never */
+    ph__watch watch;   /* grows when an allocation dies that the graph tracks */
+    ph__foreign *foreign; /* what its inputs lie in of other code's memory */
+    uint32_t foreign_every, foreign_turn; /* that is asked for once in so many replays (0: never), so many ago */
     ph_device *device; /* retained from begin to reset; NULL in NEW */
     ph__drv_exec *exec;
     ph__cells *cells; /* NULL: the capture made none. While it is open under the device's capture_lock */
     ph__slots *slots; /* NULL: none were made */
+    ph__locate *locate; /* NULL: no scopes, no breadcrumbs, no checks. While the capture is open under the device's capture_lock */
+    bool hosts_changed; /* functions of host nodes were set */
     bool changed;     /* nodes of the executable were set, or another capture's parameters given to it */
     PH__VEC(ph__writer *) pools;  /* by ascending address of the pool, the order of their locks */
     ph__writer *own;              /* among them: the pool of the capture */
@@ -79,11 +75,14 @@ struct ph_graph {
     struct ph__set_launch **sets; /* by node: what it was last set to; NULL: none was. See rebind.c */
     uint64_t met_deaths;          /* the device's count when they all lived */
     ph_record *record;
+    ph__marks *marks; /* NULL: the capture was not annotated */
+    ph_graph *next_annotated, **annotated_at; /* in the list of graphs that have annotations; annotated_at NULL: it is not there */
     ph_kernel **node_kernels; /* what each node of the executable launches; NULL where it is none of ours */
     ph_stream *last_stream;   /* the one of them that replayed it last */
     ph__hook_set hooks;
 
     bool keep;
+    bool breadcrumbs;  /* each annotated scope of the capture gets crumbs */
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
@@ -92,14 +91,24 @@ struct ph_graph {
     uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
     ph_stream *stream; /* the capture's; retained from begin until its end */
     ph__capture capture;
+    ph__layout layout;         /* what the capture was given, in order */
+    uint64_t capture_stream;   /* id of the stream that it began on */
+    ph__layout updated_layout; /* the same of the capture whose parameters an update brought, in the pool of that; NULL: none did */
+    uint64_t updated_stream;
+    ph_pool *updated_pool; /* among `pools` */
     ph__drv_graph *template;
     ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
     PH__VEC(ph_kernel *) kernels; /* retained, each once */
     ph__inputs inputs;
+    ph__declarations declared; /* while the capture is open under the device's capture_lock */
+    char *site_texts;          /* of the input that was asked for last; NULL: none was */
+    bool watch_lost;           /* something of its is not tracked for want of memory: every replay looks */
     ph__lookups met;              /* allocations that sets have addressed, tracked */
     PH__VEC(ph_stream *) streams; /* that replayed it; retained */
     ph__batch *batch;             /* NULL: nothing retained */
     ph_error failure;             /* FAILED: what it answers with */
+    ph_diff *update_diff;         /* why the last update failed; NULL: it did not, or */
+    bool update_diff_lost;        /* there was no memory to say it */
 };
 
 /* ---- states.c ---- PH_OK, or the table's refusal. graph may be NULL (ARGUMENT). */
@@ -152,6 +161,35 @@ ph_status ph__cells_begin(ph_graph *graph, const char *call);
 void ph__cells_end(ph_graph *graph, bool launched);
 void ph__cells_renew(ph_graph *graph); /* there is a new executable */
 
+/* ---- annotations.c ---- the graph's record is there: its annotated nodes are listed from now on; leave: no longer. */
+void ph__graph_list_annotations(ph_graph *graph);
+void ph__graph_unlist_annotations(ph_graph *graph);
+
+/* ---- diff.c ---- keeps the differences to a capture whose parameters were refused for what *out says, and names the first one in its message.
+ * The error record stays. */
+void ph__graph_explain_update(ph_graph *graph, const ph_graph *from, ph_update_result *out);
+void ph__graph_drop_update_diff(ph_graph *graph);
+
+/* ---- crumbs.c, watched.c, watched_switch.c ---- the nodes that watch replays. scope: what ph__capture.scope is in annotated captures. join, record, drop,
+ * note_stream: as with cells. call_of: by what call the node is switched; NULL: it is none of them. start: switches those of an executable off
+ * that is about to be the graph's, as renew notes; the driver's number. fits: whether both captures have the same ones, or why not;
+ * updated: an update has given the executable what the record has. patch: puts into the arguments of a node that slots set what the
+ * executable was given. */
+ph_status ph__locate_scope(ph__capture *capture, ph_stream *stream, const ph__annotation *annotation, bool begins,
+                           const char *call);
+ph_status ph__locate_begin(ph_graph *graph, const char *call); /* the capture has begun */
+void ph__locate_join(ph_graph *graph);
+void ph__locate_record(ph_graph *graph);
+const char *ph__locate_call_of(const ph_graph *graph, size_t node);
+ph_status ph__locate_note_stream(const ph_graph *graph, ph_stream *stream);
+size_t ph__locate_bytes(const ph_graph *graph);
+int ph__locate_start(const ph_graph *graph, ph__drv_exec *exec);
+void ph__locate_renew(ph_graph *graph);
+bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, size_t size);
+void ph__locate_updated(ph_graph *graph, const ph_record *from, const char *call);
+void ph__locate_patch(const ph_graph *graph, size_t node, void *args);
+void ph__locate_drop(ph_graph *graph);
+
 /* ---- instantiate.c ---- makes the executable, then runs the hooks. A failing driver changes nothing; a
  * failing hook makes FAILED. */
 ph_status ph__graph_make_exec(ph_graph *graph, const char *call);
@@ -185,13 +223,8 @@ bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes);
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);
 bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from); /* false: no host memory, *out is empty */
 
-/* ---- liveness.c ---- the words of a record, or of one node, that address memory from elsewhere; tracked
- * where the graph checks. */
-ph_status ph__inputs_of_record(ph__inputs *out, const ph_graph *graph, const ph_record *record,
-                               const char *call);
-ph_status ph__inputs_of_word(ph__inputs *out, const ph_graph *graph, size_t node, const ph_word *word,
-                             const char *node_name, const char *call);
-void ph__inputs_free(ph__inputs *inputs, ph_device *device);
+/* ---- liveness.c ---- keeping the inputs that inputs.h finds, and the check. */
+void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options);
 void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs); /* takes them over */
 /* Makes room, so that replace cannot fail, then puts `inputs` in the place of all those of the node. */
 /* Those of the record are made when they are first needed; at once where every replay looks at them. */
@@ -207,9 +240,20 @@ ph__set_launch *ph__graph_prepare_set(ph_graph *graph, size_t node, const ph_ker
 void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args);
 ph_status ph__graph_collect_sets(ph_graph *graph, const char *call);
 void ph__graph_drop_sets(ph_graph *graph);
-/* Looks at every input: STALE_INPUT, or PH_OK and remembers the device's count of deaths. as_captured: as the template has them,
- * whatever the slots are set to. */
-ph_status ph__graph_check_live(ph_graph *graph, bool as_captured, const char *call);
+/* Looks at the inputs: STALE_INPUT, or PH_OK and remembers the count of deaths. */
+enum {
+    PH__LOOK_AS_CAPTURED = 1, /* as the template has them, whatever the slots are set to */
+    PH__LOOK_FOREIGN = 2      /* asks the driver about memory of other code's, too */
+};
+ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call);
+/* Of a graph that checks, at each replay: whether there is anything to look at. */
+static inline bool ph__graph_must_look(ph_graph *graph, unsigned *how)
+{
+    *how = 0;
+    if (graph->foreign && graph->foreign_every && ++graph->foreign_turn >= graph->foreign_every)
+        *how = PH__LOOK_FOREIGN;
+    return *how || atomic_load_explicit(&graph->watch.deaths, memory_order_acquire) != graph->deaths;
+}
 
 /* ---- slots.c, slots_set.c, slots_life.c ---- what replays and the changes of executables need of slots. */
 /* Checks the values and takes them down: PH_OK, or nothing is. Then, behind all other checks, apply: what was taken down is what the slots have from now
@@ -225,6 +269,10 @@ bool ph__slots_fit(const ph_graph *graph, const ph_record *record, char *why, si
 /* Of a word that the graph's inputs were made of: whether a slot has since set it. The slots' own addresses: `dead` is told of each in memory
  * that is gone. */
 bool ph__slots_have(const ph_graph *graph, size_t node, size_t offset);
+/* A kernel's arguments with the slots' values; NULL: no slot has places in the node. */
+const void *ph__slots_args(const ph_graph *graph, size_t node);
+bool ph__slots_prove(const ph_graph *graph, size_t node, size_t offset); /* the word is a place of an address slot */
+void ph__slots_move(const ph_graph *graph, ph__input *input); /* gives the input the slot's address, where one has set it */
 typedef void ph__slots_dead(void *user, const ph__input *input);
 void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user);
 size_t ph__slots_bytes(const ph_graph *graph);

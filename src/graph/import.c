@@ -98,8 +98,13 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
         return ph__fail_null(call, "cuda_graph");
     options = options ? options : &defaults;
     PH_TRY(ph__graph_check_options(options, call));
+    if (options->enable_annotations)
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: annotations come from the scopes that nodes are captured in, and this graph was made elsewhere; "
+                       "leave enable_annotations off",
+                       call);
     graph->device = ph_device_retain(device);
-    graph->liveness = options->check_input_liveness;
+    ph__graph_set_checks(graph, options);
     ph_status status = import(graph, cuda_graph, options, call);
     if (status != PH_OK)
         undo(graph);

@@ -22,20 +22,30 @@ static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__d
                            node, graph->record->nodes[node].info.name);
 }
 
+static ph_status fail_start(int result, const char *call)
+{
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the executable of the graph");
+    return ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED,
+                           "%s: switching off breadcrumbs and checks in the new executable", call);
+}
+
 /* What the last executable was told about its nodes is forgotten: kernels and inputs are the record's again.
  */
 static ph_status start_again(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
     if (graph->liveness)
-        PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
     ph_status status = ph__graph_take_kernels(graph, graph->record, call);
     if (status == PH_OK) {
         ph__graph_set_inputs(graph, &inputs);
         graph->inputs_due = !graph->liveness;
-        graph->changed = false;
+        graph->changed = graph->hosts_changed = false;
+        ph__layout_free(&graph->updated_layout);
+        graph->updated_pool = NULL;
     } else {
-        ph__inputs_free(&inputs, graph->device);
+        ph__inputs_free(&inputs, graph);
     }
     return status;
 }
@@ -54,6 +64,12 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     ph__relaxed_end(graph->device, mode);
     if (result != PH__R_OK)
         return fail_instantiate(graph, result, failed, call);
+    result = ph__locate_start(graph, exec);
+    if (result != PH__R_OK) {
+        ph_status status = fail_start(result, call);
+        driver->exec_destroy(exec);
+        return status;
+    }
     if (graph->exec) {
         ph_status status = start_again(graph, call);
         if (status != PH_OK) {
@@ -66,6 +82,7 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     graph->exec_id = next_exec_id();
     ph__cells_renew(graph);
     ph__slots_renew(graph, graph->record);
+    ph__locate_renew(graph);
     graph->state = PH_GRAPH_READY;
     ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
     return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);

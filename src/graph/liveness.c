@@ -1,83 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/liveness.c: whether the memory from elsewhere that a graph's nodes address is still allocated. */
 #include "base/alloc.h"
-#include "base/line.h"
-#include "base/log.h"
 #include "graph/graph.h"
 #include <string.h>
 
-/* ---- what the inputs are ---- */
-/* Memory of the capture itself, or of any pool that the graph holds, is never an input. */
-static bool is_input(const ph_graph *graph, const ph_word *word)
-{
-    if (word->kind == PH_WORD_VALUE || word->internal || word->base == NULL)
-        return false;
-    for (size_t i = 0; i < graph->pools.count; i++) {
-        const ph__writer *writer = graph->pools.at[i];
-        ph_pool_id id = ph_pool_get_id(writer->pool);
-        if ((id.first == word->pool.first && id.second == word->pool.second) ||
-            ph__writer_covers(writer, (uintptr_t)word->value))
-            return false;
-    }
-    return true;
-}
-
-ph_status ph__inputs_of_word(ph__inputs *out, const ph_graph *graph, size_t node, const ph_word *word,
-                             const char *node_name, const char *call)
-{
-    if (!is_input(graph, word))
-        return PH_OK;
-    if (!ph__vec_reserve(out, 1))
-        return ph__fail_host_memory(call, "the inputs of the graph");
-    ph__input *input = &out->at[out->count++];
-    memset(input, 0, sizeof *input);
-    input->node = node;
-    input->offset = word->offset;
-    input->value = word->value;
-    input->base = word->base;
-    input->bytes = word->allocation_bytes;
-    input->generation = word->generation;
-    input->proved = word->kind == PH_WORD_PROVED;
-    ph__line_format(input->node_name, sizeof input->node_name, "%s", node_name);
-    ph__line_format(input->word_name, sizeof input->word_name, "%s", word->name);
-    input->tracked = graph->liveness && ph__memory_track(graph->device, word->base, word->generation);
-    return PH_OK;
-}
-
-/* Those of a node, and of all nodes nested in it, which are told apart by their names. */
-static ph_status inputs_of_node(ph__inputs *out, const ph_graph *graph, size_t at,
-                                const ph__record_node *node, const char *name, const char *call)
-{
-    for (size_t w = 0; w < node->info.word_count; w++)
-        PH_TRY(ph__inputs_of_word(out, graph, at, &node->words[w], name, call));
-    const ph_record *body = node->info.body;
-    for (size_t n = 0; body && n < body->node_count; n++) {
-        char nested[sizeof((ph__input *)0)->node_name];
-        ph__line_format(nested, sizeof nested, "%s: %s", name, body->nodes[n].info.name);
-        PH_TRY(inputs_of_node(out, graph, at, &body->nodes[n], nested, call));
-    }
-    return PH_OK;
-}
-
-ph_status ph__inputs_of_record(ph__inputs *out, const ph_graph *graph, const ph_record *record,
-                               const char *call)
-{
-    for (size_t n = 0; n < record->node_count; n++) {
-        ph_status status = inputs_of_node(out, graph, n, &record->nodes[n], record->nodes[n].info.name, call);
-        if (status != PH_OK) {
-            ph__inputs_free(out, graph->device);
-            return status;
-        }
-    }
-    return PH_OK;
-}
-
 /* ---- keeping them ---- */
+void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options)
+{
+    enum {
+        USUAL = 64
+    };
+    uint32_t every = options->check_foreign_every ? options->check_foreign_every : USUAL;
+    graph->liveness = options->check_input_liveness;
+    graph->foreign_every = every == UINT32_MAX ? 0 : every;
+    graph->foreign_turn = 0;
+}
+
 ph_status ph__graph_take_inputs(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
     if (graph->liveness)
-        PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
     ph__graph_set_inputs(graph, &inputs);
     graph->inputs_due = !graph->liveness;
     return PH_OK;
@@ -87,7 +30,7 @@ ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
     if (graph->inputs_due) {
-        PH_TRY(ph__inputs_of_record(&inputs, graph, graph->record, call));
+        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
         graph->inputs = inputs; /* there were none */
         graph->inputs_due = false;
         graph->deaths = UINT64_MAX;
@@ -95,22 +38,9 @@ ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
     return ph__graph_collect_sets(graph, call);
 }
 
-static void untrack(const ph__input *input, ph_device *device)
-{
-    if (input->tracked)
-        ph__memory_untrack(device, input->base, input->generation);
-}
-
-void ph__inputs_free(ph__inputs *inputs, ph_device *device)
-{
-    for (size_t i = 0; i < inputs->count; i++)
-        untrack(&inputs->at[i], device);
-    ph__vec_free(inputs);
-}
-
 void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs)
 {
-    ph__inputs_free(&graph->inputs, graph->device);
+    ph__inputs_free(&graph->inputs, graph);
     graph->inputs = *inputs;
     graph->inputs_due = false;
     ph__graph_drop_sets(graph);
@@ -125,12 +55,16 @@ bool ph__graph_reserve_inputs(ph_graph *graph, size_t extra)
 
 void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs)
 {
+    ph__inputs old = {0};
     size_t kept = 0;
     for (size_t i = 0; i < graph->inputs.count; i++)
-        if (graph->inputs.at[i].node == node)
-            untrack(&graph->inputs.at[i], graph->device);
-        else
+        if (graph->inputs.at[i].node == node) {
+            old.at = &graph->inputs.at[i];
+            old.count = 1;
+            ph__inputs_let_go(&old, graph);
+        } else {
             graph->inputs.at[kept++] = graph->inputs.at[i];
+        }
     graph->inputs.count = kept;
     for (size_t i = 0; i < inputs->count; i++)
         graph->inputs.at[graph->inputs.count++] = inputs->at[i];
@@ -139,21 +73,13 @@ void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs)
 }
 
 /* ---- the check ---- */
-enum {
-    LISTED = 5
-};
-typedef struct dead_list {
-    size_t count;
-    ph__input at[LISTED];
-} dead_list;
-
 /* Each dead allocation counts once, however many words address it, as far as the list reaches. */
-static void add_dead(dead_list *dead, const ph__input *input)
+static void add_dead(ph__dead *dead, const ph__input *input)
 {
-    for (size_t i = 0; i < dead->count && i < LISTED; i++)
-        if (dead->at[i].generation == input->generation)
+    for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++)
+        if (dead->at[i].generation == input->generation && dead->at[i].base == input->base)
             return;
-    if (dead->count < LISTED)
+    if (dead->count < PH__DEAD_LISTED)
         dead->at[dead->count] = *input;
     dead->count++;
 }
@@ -163,60 +89,53 @@ static void add_dead_slot(void *user, const ph__input *input)
     add_dead(user, input);
 }
 
-static void warn_once(ph__input *input, const char *call)
+/* A place of an address slot is an address by what the slot was made of: two captures, or the caller's word. */
+static bool is_proved(const ph_graph *graph, const ph__input *input)
 {
-    if (input->warned)
-        return;
-    input->warned = true;
-    ph__log(PH_LOG_WARNING,
-            "%s: word %s of node %zu (%s) looks like an address (0x%llx) in an allocation of %zu bytes that "
-            "was freed "
-            "since; nothing proves that it is one: give the kernel typed parameters to know",
-            call, input->word_name, input->node, input->node_name, (unsigned long long)input->value,
-            input->bytes);
+    return input->proved ||
+           (!input->nested && input->node != SIZE_MAX && ph__slots_prove(graph, input->node, input->offset));
 }
 
-static ph_status fail_stale(const dead_list *dead, const char *call)
+/* Whether a slot has set the word since: then the memory that was captured is not addressed any more. */
+static bool is_moved(const ph_graph *graph, const ph__input *input)
 {
-    char list[400];
-    size_t used = 0;
-    list[0] = 0;
-    for (size_t i = 0; i < dead->count && i < LISTED && used + 8 < sizeof list; i++) {
-        const ph__input *input = &dead->at[i];
-        ph__line_format(list + used, sizeof list - used, "%snode %zu (%s) %s = 0x%llx, %zu bytes",
-                        i ? "; " : "", input->node, input->node_name, input->word_name,
-                        (unsigned long long)input->value, input->bytes);
-        used += strlen(list + used);
-    }
-    return ph_fail(
-        PH_ERROR_STALE_INPUT,
-        "%s: refused, %zu input%s freed since the capture; keep inputs allocated while the graph is "
-        "replayed, or capture again: %s",
-        call, dead->count, dead->count == 1 ? " was" : "s were", list);
+    return !input->nested && input->node != SIZE_MAX && ph__slots_have(graph, input->node, input->offset);
 }
 
-ph_status ph__graph_check_live(ph_graph *graph, bool as_captured, const char *call)
+static ph_status ask_foreign(ph_graph *graph, const char *call)
 {
-    dead_list dead;
+    for (ph__foreign *at = graph->foreign; at; at = at->next)
+        PH_TRY(ph__foreign_ask(at, graph, call));
+    return PH_OK;
+}
+
+ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
+{
+    bool as_captured = how & PH__LOOK_AS_CAPTURED;
+    ph__dead dead;
     dead.count = 0;
-    uint64_t deaths =
-        ph__memory_deaths(graph->device); /* before the look: what dies meanwhile is seen next time */
+    /* Before the look: what dies meanwhile is seen next time. */
+    uint64_t deaths = atomic_load_explicit(&graph->watch.deaths, memory_order_acquire);
     PH_TRY(ph__graph_collect_inputs(graph, call));
+    if (how & PH__LOOK_FOREIGN)
+        PH_TRY(ask_foreign(graph, call));
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ph__input *input = &graph->inputs.at[i];
-        if (ph__memory_is_live(graph->device, input->base, input->generation) ||
-            (!as_captured && ph__slots_have(graph, input->node, input->offset)))
+        ph_input_state state = ph__input_state(graph, input);
+        if (state == PH_INPUT_LIVE || state == PH_INPUT_UNKNOWN || (!as_captured && is_moved(graph, input)))
             continue;
-        if (input->proved)
+        if (is_proved(graph, input))
             add_dead(&dead, input);
         else
-            warn_once(input, call);
+            ph__warn_suspected(graph, input, call);
     }
     if (!as_captured)
         ph__slots_look(graph, add_dead_slot, &dead);
     if (dead.count)
-        return fail_stale(&dead, call);
-    if (!as_captured)
+        return ph__fail_stale(graph, &dead, call);
+    if (how & PH__LOOK_FOREIGN)
+        graph->foreign_turn = 0;
+    if (!as_captured && !graph->watch_lost)
         graph->deaths = deaths;
     return PH_OK;
 }
@@ -224,5 +143,5 @@ ph_status ph__graph_check_live(ph_graph *graph, bool as_captured, const char *ca
 ph_status ph_graph_check_inputs(ph_graph *graph)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_INPUTS));
-    return ph__graph_check_live(graph, false, "ph_graph_check_inputs");
+    return ph__graph_check_live(graph, PH__LOOK_FOREIGN, "ph_graph_check_inputs");
 }

@@ -35,6 +35,11 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
             "%s: node %zu (%s) writes the graph's cells, at each replay with the values that their sources "
             "give (ph_cells_create); let a source give other ones",
             call, node, info->name);
+    const char *switched_by = kind >= 0 ? ph__locate_call_of(graph, node) : NULL;
+    if (switched_by)
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: node %zu (%s) watches the graph's replays; it is switched with %s", call, node,
+                       info->name, switched_by);
     if (kind >= 0)
         PH_TRY(ph__slots_refuse_set(graph, node, call));
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
@@ -54,11 +59,13 @@ static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *in
                         const char *call)
 {
     if (result == PH__R_OK) {
-        graph->changed = graph->changed || graph->record->nodes[node].info.kind != PH_NODE_HOST;
+        bool is_host = graph->record->nodes[node].info.kind == PH_NODE_HOST;
+        graph->changed = graph->changed || !is_host;
+        graph->hosts_changed = graph->hosts_changed || is_host;
         ph__graph_replace_inputs(graph, node, inputs);
         return PH_OK;
     }
-    ph__inputs_free(inputs, graph->device);
+    ph__inputs_free(inputs, graph);
     return fail_set(graph, node, result, driver_call, call);
 }
 
@@ -94,18 +101,16 @@ static ph_status inputs_of_fields(ph__inputs *out, ph_graph *graph, size_t node,
                                   const void *src, const char *call)
 {
     const char *name = graph->record->nodes[node].info.name;
-    ph_word word;
+    ph_word words[2];
     PH_TRY(ph__graph_collect_inputs(graph, call));
-    ph__word_address(&word, graph->device, NULL, "dst", 0, dst);
-    ph_status status = ph__inputs_of_word(out, graph, node, &word, name, call);
-    if (status == PH_OK && src) {
-        ph__word_address(&word, graph->device, NULL, "src", sizeof src, src);
-        status = ph__inputs_of_word(out, graph, node, &word, name, call);
-    }
+    ph__word_address(&words[0], graph->device, NULL, "dst", 0, dst);
+    if (src)
+        ph__word_address(&words[1], graph->device, NULL, "src", sizeof src, src);
+    ph_status status = ph__inputs_of_words(out, graph, node, name, words, src ? 2 : 1, call);
     if (status == PH_OK && !ph__graph_reserve_inputs(graph, out->count))
         status = ph__fail_host_memory(call, "the inputs of the graph");
     if (status != PH_OK)
-        ph__inputs_free(out, graph->device);
+        ph__inputs_free(out, graph);
     return status;
 }
 

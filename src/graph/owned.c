@@ -98,6 +98,7 @@ ph_status ph__graph_note_stream(ph_graph *graph, ph_stream *stream, const char *
     if (!known) {
         forget_idle_streams(graph);
         PH_TRY(ph__cells_note_stream(graph, stream, call));
+        PH_TRY(ph__locate_note_stream(graph, stream));
         if (!ph__vec_push(&graph->streams, stream))
             return ph__fail_host_memory(call, "the streams of the graph");
         ph__stream_retain(stream);

@@ -25,7 +25,7 @@ struct ph__set_launch {
 static void forget(ph_graph *graph)
 {
     for (size_t i = 0; i < graph->met.count; i++)
-        ph__memory_untrack(graph->device, graph->met.at[i].base, graph->met.at[i].generation);
+        ph__memory_untrack(graph->device, graph->met.at[i].base, graph->met.at[i].generation, NULL);
     graph->met = (ph__lookups){0};
 }
 
@@ -49,11 +49,11 @@ static void find_anew(set_word *word, ph_graph *graph)
     if (!ph__memory_find(&word->where, graph->device, (const void *)(uintptr_t)word->value))
         return;
     word->pool = ph_pool_get_id(word->where.pool);
-    if (!ph__memory_track(graph->device, word->where.base, word->where.generation))
+    if (ph__memory_track(graph->device, word->where.base, word->where.generation, NULL) != PH__TRACKS)
         return;
     unsigned at = met->next;
     if (met->count == ROOM)
-        ph__memory_untrack(graph->device, met->at[at].base, met->at[at].generation);
+        ph__memory_untrack(graph->device, met->at[at].base, met->at[at].generation, NULL);
     else
         met->count++;
     met->at[at] = word->where;
@@ -131,21 +131,24 @@ void ph__graph_note_set(ph_graph *graph, ph__set_launch *set, const void *args)
 }
 
 /* ---- making inputs of them ---- */
-static ph_status add_word(ph__inputs *out, const ph_graph *graph, size_t node, const ph__set_launch *set,
+static ph_status add_word(ph__inputs *out, ph_graph *graph, size_t node, const ph__set_launch *set,
                           const set_word *from, const char *call)
 {
     char name[96];
     ph_word word = {.offset = from->slot.offset, .value = from->value, .name = name};
-    if (!from->where.base)
-        return PH_OK;
     ph__word_name(name, sizeof name, &from->slot);
-    word.kind = from->slot.class == PH__CLASS_ADDRESS ? PH_WORD_PROVED : PH_WORD_SUSPECTED;
-    word.base = from->where.base;
-    word.allocation_bytes = from->where.size;
-    word.generation = from->where.generation;
-    word.pool = from->pool;
-    word.pinned = from->where.pinned;
-    return ph__inputs_of_word(out, graph, node, &word, ph_kernel_name(set->kernel), call);
+    if (from->slot.class == PH__CLASS_ADDRESS)
+        word.kind = PH_WORD_PROVED;
+    else if (from->where.base)
+        word.kind = PH_WORD_SUSPECTED;
+    if (from->where.base) {
+        word.base = from->where.base;
+        word.allocation_bytes = from->where.size;
+        word.generation = from->where.generation;
+        word.pool = from->pool;
+        word.pinned = from->where.pinned;
+    }
+    return ph__inputs_of_words(out, graph, node, ph_kernel_name(set->kernel), &word, 1, call);
 }
 
 static ph_status collect(ph_graph *graph, size_t node, ph__set_launch *set, const char *call)
@@ -157,7 +160,7 @@ static ph_status collect(ph_graph *graph, size_t node, ph__set_launch *set, cons
     if (status == PH_OK && !ph__graph_reserve_inputs(graph, inputs.count))
         status = ph__fail_host_memory(call, "the inputs of the graph");
     if (status != PH_OK) {
-        ph__inputs_free(&inputs, graph->device);
+        ph__inputs_free(&inputs, graph);
         return status;
     }
     ph__graph_replace_inputs(graph, node, &inputs);

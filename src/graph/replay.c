@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/replay.c: launching the executable, ordered with all that shares its pools. */
+#include "device/nvtx.h"
 #include "device/stream.h"
 #include "graph/graph.h"
+#include <stdio.h>
 
 /* One of the two calls: ph_graph_replay_with has values. */
 typedef struct request {
@@ -54,11 +56,10 @@ static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const c
     return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
 }
 
-static ph_status check_live(ph_graph *graph, const char *call)
+static inline ph_status check_live(ph_graph *graph, const char *call)
 {
-    return graph->liveness && ph__memory_deaths(graph->device) != graph->deaths
-               ? ph__graph_check_live(graph, false, call)
-               : PH_OK;
+    unsigned how;
+    return graph->liveness && ph__graph_must_look(graph, &how) ? ph__graph_check_live(graph, how, call) : PH_OK;
 }
 
 /* The template's nodes become a part of the stream's capture, as they were captured. */
@@ -70,7 +71,7 @@ static ph_status into_capture(ph_graph *graph, ph_stream *stream, uint64_t captu
                        "addresses and values; use ph_graph_replay, or replay outside the capture",
                        r->call);
     if (graph->liveness && graph->slots)
-        PH_TRY(ph__graph_check_live(graph, true, r->call));
+        PH_TRY(ph__graph_check_live(graph, PH__LOOK_AS_CAPTURED, r->call));
     else
         PH_TRY(check_live(graph, r->call));
     return ph__graph_into_capture(graph, stream, capture_id, r->call);
@@ -89,6 +90,14 @@ static void end_pools(ph_graph *graph, size_t count, ph_stream *stream, bool lau
     }
 }
 
+/* By the number that messages call it by. */
+__attribute__((noinline)) static void begin_range(const ph_graph *graph)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "graph %llu", (unsigned long long)graph->id);
+    ph__nvtx_push(name);
+}
+
 static ph_status launch(ph_graph *graph, ph_stream *stream, const char *call)
 {
     for (size_t i = 0; i < graph->pools.count; i++) {
@@ -98,7 +107,11 @@ static ph_status launch(ph_graph *graph, ph_stream *stream, const char *call)
             return status;
         }
     }
+    if (ph__nvtx_on())
+        begin_range(graph);
     int result = graph->device->driver->exec_launch(graph->exec, stream->handle);
+    if (ph__nvtx_on())
+        ph__nvtx_pop();
     end_pools(graph, graph->pools.count, stream, result == PH__R_OK);
     if (result == PH__R_OK)
         return PH_OK;

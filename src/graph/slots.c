@@ -357,7 +357,7 @@ void ph__slots_drop(ph_graph *graph)
     for (size_t i = 0; i < slots->list.count; i++) {
         const ph__slot *slot = slots->list.at[i];
         if (slot->tracked)
-            ph__memory_untrack(graph->device, slot->where.base, slot->where.generation);
+            ph__memory_untrack(graph->device, slot->where.base, slot->where.generation, &graph->watch);
         free_slot(slots->list.at[i]);
     }
     for (size_t i = 0; i < slots->node_count; i++)

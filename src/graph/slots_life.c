@@ -86,6 +86,41 @@ bool ph__slots_have(const ph_graph *graph, size_t node, size_t offset)
     return place && (slots->list.at[place->slot]->set || slots->list.at[place->slot]->staged);
 }
 
+bool ph__slots_prove(const ph_graph *graph, size_t node, size_t offset)
+{
+    const ph__slots *slots = graph->slots;
+    if (slots == NULL || slots->nodes[node] == NULL)
+        return false;
+    const ph__slot_span *place = ph__slot_find_place(slots->nodes[node], offset, sizeof(uint64_t));
+    return place && place->offset == offset && slots->list.at[place->slot]->address;
+}
+
+void ph__slots_move(const ph_graph *graph, ph__input *input)
+{
+    if (!ph__slots_have(graph, input->node, input->offset))
+        return;
+    const ph__slot_span *place =
+        ph__slot_find_place(graph->slots->nodes[input->node], input->offset, sizeof(uint64_t));
+    const ph__slot *slot = graph->slots->list.at[place->slot];
+    for (size_t i = 0; slot->address && i < slot->uses.count; i++) {
+        const ph__slot_use *use = &slot->uses.at[i];
+        if (use->node->index != input->node || use->offset != input->offset)
+            continue;
+        input->value = slot->current + use->distance;
+        input->base = slot->where.base;
+        input->bytes = slot->where.size;
+        input->generation = slot->where.generation;
+        input->pinned = slot->where.pinned;
+        input->foreign = NULL;
+    }
+}
+
+const void *ph__slots_args(const ph_graph *graph, size_t node)
+{
+    const ph__slots *slots = graph->slots;
+    return slots && slots->nodes[node] ? slots->nodes[node]->args : NULL;
+}
+
 size_t ph__slots_bytes(const ph_graph *graph)
 {
     const ph__slots *slots = graph->slots;

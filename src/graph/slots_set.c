@@ -167,12 +167,17 @@ static void take_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *
     if (same)
         return;
     if (slot->tracked)
-        ph__memory_untrack(device, slot->where.base, slot->where.generation);
+        ph__memory_untrack(device, slot->where.base, slot->where.generation, &graph->watch);
     slot->where = staged->where;
-    slot->tracked = graph->liveness && slot->where.base &&
-                    ph__memory_track(device, slot->where.base, slot->where.generation);
-    if (slot->where.base && !slot->tracked)
-        graph->deaths = UINT64_MAX; /* gone meanwhile: the next look finds it */
+    slot->tracked = slot->told = false;
+    if (graph->liveness && slot->where.base) {
+        ph__tracking tracking =
+            ph__memory_track(device, slot->where.base, slot->where.generation, &graph->watch);
+        slot->tracked = tracking == PH__TRACKS;
+        graph->watch_lost = graph->watch_lost || tracking == PH__TRACK_NO_MEMORY;
+        if (tracking != PH__TRACKS)
+            graph->deaths = UINT64_MAX; /* gone meanwhile: the next look finds it */
+    }
     if (slot->copied && slot->where.pinned)
         ph__memory_pin_used(graph->own->pool, (const void *)(uintptr_t)slot->current);
 }
@@ -197,6 +202,8 @@ static int set_node(const ph_graph *graph, ph__slot_node *node)
     const ph__driver *driver = graph->device->driver;
     switch (node->kind) {
     case PH_NODE_KERNEL:
+        if (graph->locate)
+            ph__locate_patch(graph, node->index, node->args);
         return driver->exec_set_args(graph->exec, node->handle, &node->launch, node->args_size);
     case PH_NODE_MEMCPY:
         return driver->exec_set_copy(graph->exec, node->handle, &node->copy);
@@ -239,7 +246,7 @@ void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user)
 {
     ph__slots *slots = graph->slots;
     for (size_t i = 0; slots && i < slots->list.count; i++) {
-        const ph__slot *slot = slots->list.at[i];
+        ph__slot *slot = slots->list.at[i];
         if (!slot->set || slot->staged || !slot->where.base || slot->uses.count == 0 ||
             ph__memory_is_live(graph->device, slot->where.base, slot->where.generation))
             continue;
@@ -250,7 +257,9 @@ void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user)
                            .base = slot->where.base,
                            .bytes = slot->where.size,
                            .generation = slot->where.generation,
+                           .warned = slot->told,
                            .proved = true};
+        slot->told = true;
         ph__line_format(input.node_name, sizeof input.node_name, "%s",
                         graph->record->nodes[use->node->index].info.name);
         ph__line_format(input.word_name, sizeof input.word_name, "slot %s", slot->name);

@@ -44,8 +44,8 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
         return ph__fail_null(row->name, "graph");
     if (row->busy && graph->busy)
         return ph_fail(PH_ERROR_STATE,
-                       "%s: called from inside a hook of the same graph; do it after the call that "
-                       "runs the hook has returned",
+                       "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "
+                       "runs; do it after the call that runs it has returned",
                        row->name);
     ph__answer answer = row->answer[graph->state];
     bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);

@@ -9,6 +9,7 @@
 typedef struct plan {
     ph__inputs inputs;
     PH__VEC(ph__writer *) added; /* pools that the graph did not hold before */
+    ph__layout layout;           /* what the capture of `from` was given */
 } plan;
 
 static void undo(ph_graph *graph, plan *p)
@@ -16,7 +17,8 @@ static void undo(ph_graph *graph, plan *p)
     for (size_t i = 0; i < p->added.count; i++)
         ph__graph_drop_pool(graph, p->added.at[i]);
     ph__vec_free(&p->added);
-    ph__inputs_free(&p->inputs, graph->device);
+    ph__layout_free(&p->layout);
+    ph__inputs_free(&p->inputs, graph);
 }
 
 /* Holds the pool of `from` too, with room for what its replays write there. */
@@ -67,7 +69,9 @@ static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const
         return ph__fail_host_memory(call, "the kernels of the graph");
     if (graph != from)
         PH_TRY(share_ranges(graph, from, call));
-    return ph__inputs_of_record(&p->inputs, graph, from->record, call);
+    if (graph != from && !ph__layout_copy(&p->layout, &from->layout))
+        return ph__fail_host_memory(call, "the layout of the capture");
+    return ph__inputs_of_graph(&p->inputs, graph, from, call);
 }
 
 /* The driver pairs nodes in order of creation, which is the record's. */
@@ -79,7 +83,13 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
         ph__graph_add_kernel(graph, from->kernels.at[i]);
     ph__graph_set_inputs(graph, &p->inputs);
     ph__slots_renew(graph, from->record);
+    ph__locate_updated(graph, from->record, "ph_graph_update");
+    ph__layout_free(&graph->updated_layout);
+    graph->updated_layout = p->layout;
+    graph->updated_stream = from->capture_stream;
+    graph->updated_pool = graph != from ? from->own->pool : NULL;
     graph->changed = graph != from;
+    graph->hosts_changed = false; /* as in `from`: what was captured, or what changed says */
     ph__vec_free(&p->added);
     for (size_t i = graph->pools.count; i-- > 0;) {
         ph__writer *mine = graph->pools.at[i];
@@ -89,8 +99,18 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     }
 }
 
-static ph_status fail_update(const ph_graph *graph, const ph_graph *from, int result,
-                             const ph__drv_update *why, ph_update_result *out, const char *call)
+static ph_status refuse(ph_graph *graph, const ph_graph *from, ph_update_result *out, const char *call)
+{
+    ph__graph_explain_update(graph, from, out);
+    return ph__fail_native(
+        PH_ERROR_MISMATCH, PH__R_UPDATE_FAILURE, PH__NAME_GRAPH_EXEC_UPDATE,
+        "%s: the executable cannot take the parameters of this capture: %s; it is as it was; reset the "
+        "graph and capture again instead",
+        call, out->message);
+}
+
+static ph_status fail_update(ph_graph *graph, const ph_graph *from, int result, const ph__drv_update *why,
+                             ph_update_result *out, const char *call)
 {
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the update");
@@ -101,16 +121,13 @@ static ph_status fail_update(const ph_graph *graph, const ph_graph *from, int re
     out->node = ph__record_index_of(graph->record, why->node);
     out->from_node = ph__record_index_of(from->record, why->from_node);
     ph__line_format(out->message, sizeof out->message, "%s", why->message);
-    return ph__fail_native(
-        PH_ERROR_MISMATCH, result, PH__NAME_GRAPH_EXEC_UPDATE,
-        "%s: the executable cannot take the parameters of this capture: %s; it is as it was; reset the "
-        "graph and capture again instead",
-        call, why->message);
+    return refuse(graph, from, out, call);
 }
 
-static ph_status check_pair(const ph_graph *graph, const ph_graph *from, const char *call)
+static ph_status check_pair(ph_graph *graph, const ph_graph *from, const char *call)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_UPDATE));
+    ph__graph_drop_update_diff(graph); /* this is the last update, whatever comes of it */
     if (from == NULL)
         return ph__fail_null(call, "from");
     PH_TRY(ph__graph_check(from, PH__CALL_UPDATE_FROM));
@@ -120,34 +137,24 @@ static ph_status check_pair(const ph_graph *graph, const ph_graph *from, const c
 }
 
 /* The cells of the one capture are not those that the kernels of the other read. */
-static ph_status refuse_cells(const ph_graph *graph, ph_update_result *out, const char *call)
+static ph_status refuse_cells(ph_graph *graph, const ph_graph *from, ph_update_result *out, const char *call)
 {
-    const char *which = graph->cells ? "the graph" : "from";
     out->reason = PH_UPDATE_UNSUPPORTED;
-    ph__line_format(out->message, sizeof out->message, "%s has cells, which belong to its own capture",
-                    which);
-    return ph__fail_native(
-        PH_ERROR_MISMATCH, PH__R_UPDATE_FAILURE, PH__NAME_GRAPH_EXEC_UPDATE,
-        "%s: the executable cannot take the parameters of this capture: %s has cells "
-        "(ph_cells_create), which belong to its own capture; reset the graph and capture again "
-        "instead",
-        call, which);
+    ph__line_format(out->message, sizeof out->message,
+                    "%s has cells (ph_cells_create), which belong to its own capture",
+                    graph->cells ? "the graph" : "from");
+    return refuse(graph, from, out, call);
 }
 
-/* Slots are set in the places of the graph's own capture. */
-static ph_status check_slots(const ph_graph *graph, const ph_graph *from, ph_update_result *out,
-                             const char *call)
+/* Slots are set in the places of the graph's own capture, and breadcrumbs and checks are switched there. */
+static ph_status check_places(ph_graph *graph, const ph_graph *from, ph_update_result *out, const char *call)
 {
     char why[160];
-    if (ph__slots_fit(graph, from->record, why, sizeof why))
+    if (ph__slots_fit(graph, from->record, why, sizeof why) && ph__locate_fits(graph, from, why, sizeof why))
         return PH_OK;
     out->reason = PH_UPDATE_UNSUPPORTED;
     ph__line_format(out->message, sizeof out->message, "%s", why);
-    return ph__fail_native(
-        PH_ERROR_MISMATCH, PH__R_UPDATE_FAILURE, PH__NAME_GRAPH_EXEC_UPDATE,
-        "%s: the executable cannot take the parameters of this capture: %s; reset the graph and capture "
-        "again instead",
-        call, why);
+    return refuse(graph, from, out, call);
 }
 
 ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out)
@@ -161,8 +168,8 @@ ph_status ph_graph_update(ph_graph *graph, ph_graph *from, ph_update_result *out
     out->node = out->from_node = SIZE_MAX;
     PH_TRY(check_pair(graph, from, call));
     if (graph->cells || from->cells)
-        return refuse_cells(graph, out, call);
-    PH_TRY(check_slots(graph, from, out, call));
+        return refuse_cells(graph, from, out, call);
+    PH_TRY(check_places(graph, from, out, call));
     ph_status status = make_plan(graph, from, &p, call);
     int result = PH__R_OK;
     if (status == PH_OK)

@@ -147,7 +147,7 @@ SHORT void retire(ph__memory *memory, ph__block *block)
     ph_pool *pool = ph__mseg_of(block)->pool;
     if ((uintptr_t)block->user & PH__TRACKED) {
         block->user = ph__block_uses(block);
-        atomic_fetch_add_explicit(&memory->deaths, 1, memory_order_release);
+        ph__track_died(memory, block->generation);
     }
     count_retired(&memory->account, half, block);
     if (pool != &memory->default_pool)
@@ -246,8 +246,11 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
         }
         ph__spin_unlock(&memory->lock);
     }
-    if (!address)
+    if (!address) {
         PH_TRY(ph__malloc_slow(&address, memory, &request));
+        if (ph__sees(memory, PH__SEE_SITES))
+            ph__sites_allocated(memory, address);
+    }
     memcpy(out_pointer, &address, sizeof address);
     return PH_OK;
 }
@@ -272,7 +275,12 @@ SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *s
 
 SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
 {
-    bool plain = !ph__sees(memory, PH__SEE_HISTORY | PH__SEE_POISON), done = false;
+    unsigned attention = atomic_load_explicit(&memory->attention, memory_order_acquire);
+    bool plain = (attention & (PH__SEE_HISTORY | PH__SEE_POISON)) == 0, done = false;
+    if ((attention & PH__SEE_SCRIPT) && ph__script_free(memory, pointer))
+        return;
+    if (attention & PH__SEE_SITES)
+        ph__sites_freeing(memory, pointer);
     ph__spin_lock(&memory->lock);
     ph__block *block = ph__heap_find(memory->default_pool.heap, (uintptr_t)pointer);
     if (!block)

@@ -32,6 +32,17 @@ ph__memory *ph__memory_of_address(uintptr_t address)
     return found;
 }
 
+void ph__memory_see_all(unsigned flag, bool on)
+{
+    pthread_mutex_lock(&all_lock);
+    for (ph__memory *memory = all; memory; memory = memory->next_memory) {
+        ph__spin_lock(&memory->lock);
+        ph__see(memory, flag, on);
+        ph__spin_unlock(&memory->lock);
+    }
+    pthread_mutex_unlock(&all_lock);
+}
+
 static void leave_list(ph__memory *memory)
 {
     pthread_mutex_lock(&all_lock);
@@ -83,6 +94,7 @@ static void memory_free(ph__memory *memory)
     ph__uses_destroy(memory, memory->spare);
     ph__ranges_free(&memory->segments);
     ph__ranges_free(&memory->pinned);
+    ph__watchers_free(memory);
     ph__free(memory->history);
     pthread_mutex_destroy(&memory->settling);
     ph__free(memory);
@@ -92,6 +104,7 @@ static void destroy(ph__attachment *attachment)
 {
     ph__memory *memory = (ph__memory *)attachment;
     leave_list(memory);
+    ph__sites_forget(memory);
     (void)memory->driver->device_synchronize(memory->device->handle);
     ph__batches_destroy(memory);
     ph__pinned_close(memory);
@@ -144,6 +157,7 @@ static ph__attachment *create(ph_device *device)
                                           .stream_destroyed = stream_destroyed,
                                           .capture_ended = capture_ended};
     pthread_mutex_lock(&all_lock);
+    ph__see(memory, PH__SEE_SITES, ph__sites_wanted());
     memory->next_memory = all;
     all = memory;
     pthread_mutex_unlock(&all_lock);

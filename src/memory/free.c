@@ -172,6 +172,8 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     ph__memory *memory = ph__memory_of(stream->device);
     if (!memory)
         return ph__fail_not_live(call, pointer, stream->device);
+    if (ph__script_knows(memory, pointer))
+        return PH_OK;
     uint64_t capture_id;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     ph__uses *fresh = NULL;

@@ -24,6 +24,45 @@ ph_device *ph__pool_device(const ph_pool *pool);
  * Call between the driver's end and record_end; *out is then the caller's (ph__ranges_free). */
 ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t capture_id);
 
+/* Ends the pool's scope of the calling thread, also where it is not the innermost. */
+void ph__pool_leave(ph_pool *pool);
+
+/* ---- layouts ---- the blocks that a capture was given, device and pinned, in the order in which it asked. take: as record_ranges, between the
+ * driver's end and record_end; *out is the caller's. lost: not all of them, for want of host memory. */
+typedef struct ph__placing {
+    uint64_t stream;
+    uintptr_t address;
+    size_t requested, size;
+    uint64_t generation;
+    bool pinned;
+} ph__placing;
+typedef struct ph__layout {
+    PH__VEC(ph__placing) list;
+    bool lost;
+} ph__layout;
+void ph__pool_take_layout(ph__layout *out, ph_pool *pool, uint64_t capture_id);
+void ph__layout_free(ph__layout *layout);
+size_t ph__layout_bytes(const ph__layout *layout);             /* of the host, that it takes */
+bool ph__layout_copy(ph__layout *out, const ph__layout *from); /* false: no host memory */
+/* Whether its memory is still the graph's, which holds the pool: a pinned block that no copy uses may have gone. */
+bool ph__placing_is_there(const ph_device *device, const ph__placing *placing);
+
+/* A script answers requests to `pool` with the blocks of a layout of `home`, in whose memory they are: the next one that was asked for on the same
+ * stream (`from` stands for `to`) with the same size, whoever may have it now. Such blocks are no allocations of the allocator: all calls take
+ * them for live until they are freed, which changes nothing; freeing, on the thread that began the script, what lies at an address of the
+ * layout is put off to the end. Where none fits, the request is served as any. For work that is done once more while nobody uses that
+ * memory. rewind: from the beginning again; skip_held: without the blocks that somebody still has from the capture, as where the work asks for them
+ * the first time alone. missed: requests since then that found none, and the bytes of the first; unused: blocks, but for those that are held. end
+ * (takes NULL): what is left of the last run is an allocation of `home`, as far as nobody has one there. The graph of the layout is held
+ * meanwhile. */
+typedef struct ph__script ph__script;
+ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *layout,
+                           uint64_t from, uint64_t to, const char *call);
+void ph__script_rewind(ph__script *script, bool skip_held);
+size_t ph__script_missed(size_t *bytes, const ph__script *script);
+size_t ph__script_unused(const ph__script *script);
+void ph__script_end(ph__script *script);
+
 /* A block of the default pool on the device's default stream, whatever captures and scopes are open: freed as any other. */
 ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call);
 
@@ -36,12 +75,23 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 
 /* ---- tracking ---- the live allocation (device or pinned) around an address. internal: in one of the ranges of record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
+ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
 /* Whether the address is in memory that the allocator took from the driver, in use or not. */
 bool ph__memory_is_taken(const ph_device *device, const void *address);
-/* Marks the allocation: when it is freed, deaths() of the device grows. untrack with the same generation; a freed one is ignored. */
-bool ph__memory_track(ph_device *device, const void *base,
-                      uint64_t generation); /* false: not that allocation any more */
-void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation);
+bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device,
+                         const void *address); /* by the pool of that id */
+/* Marks the allocation: when it is freed, deaths() of the device grows, and so does the count of the watch, where one is given. untrack
+ * with the same generation and watch; a freed one is ignored. A watch must outlive what is tracked with it. */
+typedef struct ph__watch {
+    _Atomic uint64_t deaths;
+} ph__watch;
+typedef enum ph__tracking {
+    PH__TRACK_GONE = 0, /* not that allocation any more */
+    PH__TRACKS = 1,
+    PH__TRACK_NO_MEMORY = 2
+} ph__tracking;
+ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t generation, ph__watch *watch);
+void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation, ph__watch *watch);
 uint64_t ph__memory_deaths(const ph_device *device); /* one atomic load */
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation);
 

@@ -225,7 +225,8 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
 {
     ph__memory_process(memory);
     PH_TRY(ph__route(memory, request));
-    ph_status status = serve(out, memory, request);
+    bool scripted = ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(out, memory, request, 0, false);
+    ph_status status = scripted ? PH_OK : serve(out, memory, request);
     ph__unroute(memory, request);
     return status;
 }
@@ -264,6 +265,12 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
         return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
     ph__memory_process(memory);
     PH_TRY(ph__route(memory, &request));
+    if (ph__sees(memory, PH__SEE_SCRIPT) &&
+        ph__script_take(&got, memory, &request, (uintptr_t)address, false)) {
+        ph__unroute(memory, &request);
+        memcpy(out_pointer, &got, sizeof got);
+        return PH_OK;
+    }
     bool no_memory = false;
     ph__spin_lock(&memory->lock);
     ph__block *block = NULL;

@@ -34,6 +34,13 @@ static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *r
     block->capture_id = request->capture_id;
     block->generation = ph__next_generation(memory);
     block->stream = ph__stream_retain(request->stream);
+    if (request->capture_id)
+        ph__layout_note(request->pool, &(ph__placing){.stream = request->stream->id,
+                                                      .address = block->address,
+                                                      .requested = block->requested,
+                                                      .size = block->size,
+                                                      .generation = block->generation,
+                                                      .pinned = true});
     memory->account.pinned += block->size;
     if (!ph__pool_is_default(block->pool))
         block->pool->account.pinned += block->size;
@@ -135,6 +142,11 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         return PH_OK;
     ph__memory_process(memory);
     PH_TRY(ph__route(memory, &request));
+    if (ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(&address, memory, &request, 0, true)) {
+        ph__unroute(memory, &request);
+        memcpy(out_pointer, &address, sizeof address);
+        return PH_OK;
+    }
     ph__pinned *block = take_cached(memory, &request, size_class);
     /* Threads that free and ask in turn would else take ever more new memory while one settles what they have freed. */
     if (!block && ph__memory_process_all(memory))
@@ -151,6 +163,8 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
     if (!block)
         return ph__driver_fail(result, PH__NAME_MEM_HOST_ALLOC, "%s: %zu bytes", call, request.bytes);
     address = (void *)block->address;
+    if (ph__sees(memory, PH__SEE_SITES))
+        ph__sites_allocated(memory, address);
     memcpy(out_pointer, &address, sizeof address);
     return PH_OK;
 }
@@ -220,7 +234,7 @@ static void retire(ph__memory *memory, ph__pinned *block)
 {
     block->freed_by_user = true;
     if (block->trackers > 0)
-        atomic_fetch_add_explicit(&memory->deaths, 1, memory_order_release);
+        ph__track_died(memory, block->generation);
     block->trackers = 0;
     memory->account.pinned -= block->size;
     if (!ph__pool_is_default(block->pool))
@@ -245,6 +259,10 @@ static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
 static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
 {
     uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
+    if (ph__sees(memory, PH__SEE_SCRIPT) && ph__script_free(memory, (const void *)address))
+        return true;
+    if (ph__sees(memory, PH__SEE_SITES))
+        ph__sites_freeing(memory, (const void *)address);
     ph__spin_lock(&memory->lock);
     ph__pinned *block = ph__pinned_find(memory, address);
     if (!block || block->address != address) {

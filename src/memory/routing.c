@@ -110,6 +110,18 @@ ph_status ph_pool_begin(ph_pool *pool)
     return PH_OK;
 }
 
+static void stop(ph_pool *pool)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    pool->outer_scope = NULL;
+    pool->recording = PH__IDLE;
+    if (--memory->scopes == 0)
+        ph__see(memory, PH__SEE_SCOPES, false);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_drop(pool, false);
+}
+
 ph_status ph_pool_end(ph_pool *pool)
 {
     static const char call[] = "ph_pool_end";
@@ -120,16 +132,20 @@ ph_status ph_pool_end(ph_pool *pool)
                                "%s: the pool is not this thread's innermost scope; scopes end in the reverse "
                                "order of their begins, on the same thread",
                                call);
-    ph__memory *memory = pool->memory;
     scope_top = pool->outer_scope;
-    ph__spin_lock(&memory->lock);
-    pool->outer_scope = NULL;
-    pool->recording = PH__IDLE;
-    if (--memory->scopes == 0)
-        ph__see(memory, PH__SEE_SCOPES, false);
-    ph__spin_unlock(&memory->lock);
-    ph__pool_drop(pool, false);
+    stop(pool);
     return PH_OK;
+}
+
+void ph__pool_leave(ph_pool *pool)
+{
+    ph_pool **link = &scope_top;
+    while (*link && *link != pool)
+        link = &(*link)->outer_scope;
+    if (!*link)
+        return;
+    *link = pool->outer_scope;
+    stop(pool);
 }
 
 /* ---- captures ---- */
@@ -167,6 +183,8 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
             }
     ph__see(memory, PH__SEE_ROUTES, memory->routes != NULL);
     ph__walk *walks = pool->walks;
+    ph__layout layout = pool->layout;
+    pool->layout = (ph__layout){0};
     pool->walks = NULL;
     pool->capture_id = 0;
     pool->recording = PH__IDLE;
@@ -174,6 +192,7 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
     bool spent = memory->spare == NULL;
     ph__spin_unlock(&memory->lock);
     ph__walks_free(walks);
+    ph__layout_free(&layout);
     if (!spent)
         return;
     ph__uses *spare = ph__uses_create();
@@ -223,7 +242,13 @@ bool ph__given_reserve(ph_pool *pool)
 
 void ph__given_note(ph_pool *pool, const ph__block *block)
 {
+    const ph__placing placing = {.stream = block->segment->stream,
+                                 .address = block->address,
+                                 .requested = block->requested,
+                                 .size = block->size,
+                                 .generation = block->generation};
     ph__mseg_of(block)->captured = true;
+    ph__layout_note(pool, &placing);
     size_t count = pool->given.count;
     if (count > 0 && pool->given.at[count - 1].base == block->address &&
         pool->given.at[count - 1].size == block->size)

@@ -136,6 +136,8 @@ struct ph_pool {
     uint64_t capture_id;  /* published; 0: none */
     PH__VEC(ph__span) given;
     size_t given_merged; /* of them, at the last merge */
+    ph__layout layout;   /* of the open capture */
+    ph__script *script;  /* NULL: none; under the lock */
     ph__walk *walks;
 
     ph__pinned *pinned_free[PH__PINNED_CLASSES];
@@ -149,7 +151,9 @@ enum {
     PH__SEE_DEFERRED = 8,
     PH__SEE_RETIRE = 16,
     PH__SEE_HISTORY = 32,
-    PH__SEE_POISON = 64
+    PH__SEE_POISON = 64,
+    PH__SEE_SITES = 128,
+    PH__SEE_SCRIPT = 256
 };
 
 struct ph__memory {
@@ -165,6 +169,7 @@ struct ph__memory {
     size_t reserved, limit;
     size_t scopes;
     ph_pool *routes;
+    ph__script *scripts;
     ph__uses *deferred, *pending;
     ph__uses **pending_last;
     ph__uses *spare; /* one record kept for a free when there is no host memory */
@@ -174,6 +179,7 @@ struct ph__memory {
      * the lock, and is read without it: memory is handed out after that. */
     atomic_uintptr_t lowest, highest;
     _Atomic uint64_t deaths;
+    ph__map watchers; /* generation -> ph__watcher: see track.c */
     ph__history *history;
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
     size_t event_count;
@@ -195,6 +201,7 @@ static inline ph__memory *ph__memory_of(const ph_device *device)
 }
 /* The memory that address belongs to, of any device of the process, with the device retained; NULL: none. */
 ph__memory *ph__memory_of_address(uintptr_t address);
+void ph__memory_see_all(unsigned flag, bool on); /* in all memories of the process. No lock held */
 
 static inline void ph__see(ph__memory *memory, unsigned flag, bool on)
 {
@@ -253,9 +260,19 @@ void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream);
 /* Gives an active block back to its heap; the record of uses is the caller's. */
 void ph__memory_give(ph__memory *memory, ph__block *block);
 
+/* ---- track.c ---- a tracked allocation has left the caller's hands. Lock held; allocates and frees nothing. */
+void ph__track_died(ph__memory *memory, uint64_t generation);
+void ph__watchers_free(ph__memory *memory);
+
+/* ---- sites.c ---- where what was just allocated, or is about to be freed, has that done to it: on the calling thread, which has called
+ * the library. No lock held. forget: of the device, which goes. */
+void ph__sites_allocated(ph__memory *memory, const void *address);
+void ph__sites_freeing(ph__memory *memory, const void *address);
+void ph__sites_forget(const ph__memory *memory);
+bool ph__sites_wanted(void);
+
 /* ---- free.c ---- false: the pointer is no live block. No lock held. */
 bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream);
-ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
 
 /* ---- provider.c ---- does not set the error record, but for what a pool's own function sets */
 typedef enum ph__growth_kind {
@@ -291,6 +308,16 @@ void ph__unroute(ph__memory *memory, const ph__request *request); /* always, whe
 bool ph__given_reserve(ph_pool *pool);
 void ph__given_note(ph_pool *pool, const ph__block *block);
 ph_pool *ph__scope_innermost(const ph__memory *memory);
+
+/* ---- script.c ---- note, find: with the lock held; the others without it. take: false when the pool has no script, or no block in it fits; address 0:
+ * anywhere. find, knows: of blocks that a script has given; knows costs one load where there is none. free: false for blocks that no
+ * script is about. */
+void ph__layout_note(ph_pool *pool, const ph__placing *placing);
+bool ph__script_take(void **out, ph__memory *memory, const ph__request *request, uintptr_t address,
+                     bool pinned);
+bool ph__script_find(ph_allocation *out, const ph__memory *memory, uintptr_t address);
+bool ph__script_free(ph__memory *memory, const void *pointer);
+bool ph__script_knows(ph__memory *memory, const void *pointer);
 
 /* ---- pool.c ---- */
 bool ph__pool_init(ph_pool *pool, ph__memory *memory);

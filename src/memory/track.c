@@ -11,6 +11,10 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
     if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
         return false;
     ph__spin_lock(&memory->lock);
+    if (memory->scripts && ph__script_find(out, memory, (uintptr_t)address)) {
+        ph__spin_unlock(&memory->lock);
+        return true;
+    }
     const ph__block *block = ph__memory_block(memory, (uintptr_t)address);
     const ph__pinned *pinned = block ? NULL : ph__pinned_find(memory, (uintptr_t)address);
     if (block && ph__block_is_live(block)) {
@@ -34,16 +38,29 @@ bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *ad
     return found;
 }
 
-bool ph__memory_is_taken(const ph_device *device, const void *address)
+bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *address)
 {
     ph__memory *memory = ph__memory_of(device);
-    if (!memory)
+    if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
         return false;
     ph__spin_lock(&memory->lock);
-    bool taken = ph__ranges_find(&memory->segments, (uintptr_t)address) ||
-                 ph__ranges_find(&memory->pinned, (uintptr_t)address);
+    const ph__range *segment = ph__ranges_find(&memory->segments, (uintptr_t)address);
+    const ph__range *pinned = segment ? NULL : ph__ranges_find(&memory->pinned, (uintptr_t)address);
+    const ph_pool *pool = NULL;
+    if (segment)
+        pool = ((const ph__mseg *)((const ph__segment *)segment->value)->user)->pool;
+    else if (pinned)
+        pool = ((const ph__pinned *)pinned->value)->pool;
+    if (pool)
+        *out = pool->id;
     ph__spin_unlock(&memory->lock);
-    return taken;
+    return pool != NULL;
+}
+
+bool ph__memory_is_taken(const ph_device *device, const void *address)
+{
+    ph_pool_id pool;
+    return ph__memory_taken_by(&pool, device, address);
 }
 
 ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address)
@@ -69,31 +86,128 @@ static bool find(const ph__memory *memory, const void *base, uint64_t generation
     return *pinned && (*pinned)->generation == generation;
 }
 
-bool ph__memory_track(ph_device *device, const void *base, uint64_t generation)
+/* ---- watches ---- who is to hear of the death of an allocation, by its generation. An entry stays until it is untracked, also when the
+ * allocation has gone: thus freeing one gives nothing back and allocates nothing, and no generation comes twice. */
+typedef struct ph__watcher {
+    struct ph__watcher *next; /* of the same generation */
+    ph__watch *watch;
+    size_t times; /* tracked */
+} ph__watcher;
+
+static ph__watcher *find_watcher(const ph__memory *memory, uint64_t generation, const ph__watch *watch)
+{
+    ph__watcher *watcher = ph__map_get(&memory->watchers, generation);
+    while (watcher && watcher->watch != watch)
+        watcher = watcher->next;
+    return watcher;
+}
+
+/* Takes *fresh when a new entry is needed. Lock held. */
+static bool add_watcher(ph__memory *memory, uint64_t generation, ph__watch *watch, ph__watcher **fresh)
+{
+    ph__watcher *known = find_watcher(memory, generation, watch);
+    if (known) {
+        known->times++;
+        return true;
+    }
+    if (*fresh == NULL)
+        return false;
+    ph__watcher *next = ph__map_get(&memory->watchers, generation);
+    if (!ph__map_put(&memory->watchers, generation, *fresh))
+        return false;
+    **fresh = (ph__watcher){next, watch, 1};
+    *fresh = NULL;
+    return true;
+}
+
+/* What is to be freed, or NULL. Lock held. */
+static ph__watcher *remove_watcher(ph__memory *memory, uint64_t generation, const ph__watch *watch)
+{
+    ph__watcher *gone = find_watcher(memory, generation, watch);
+    ph__watcher *first = ph__map_get(&memory->watchers, generation);
+    if (gone == NULL || --gone->times > 0)
+        return NULL;
+    if (first != gone) {
+        while (first->next != gone)
+            first = first->next;
+        first->next = gone->next;
+    } else if (gone->next) {
+        (void)ph__map_put(&memory->watchers, generation, gone->next); /* replaces: cannot fail */
+    } else {
+        (void)ph__map_remove(&memory->watchers, generation);
+    }
+    return gone;
+}
+
+void ph__track_died(ph__memory *memory, uint64_t generation)
+{
+    atomic_fetch_add_explicit(&memory->deaths, 1, memory_order_release);
+    if (memory->watchers.count == 0)
+        return;
+    for (ph__watcher *at = ph__map_get(&memory->watchers, generation); at; at = at->next)
+        atomic_fetch_add_explicit(&at->watch->deaths, 1, memory_order_release);
+}
+
+void ph__watchers_free(ph__memory *memory)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *value;
+    while (ph__map_next(&memory->watchers, &cursor, &key, &value))
+        for (ph__watcher *at = value, *next; at; at = next) {
+            next = at->next;
+            ph__free(at);
+        }
+    ph__map_free(&memory->watchers);
+}
+
+/* ---- tracking ---- */
+/* Lock held. */
+static void count(ph__block *block, ph__pinned *pinned)
+{
+    if (pinned)
+        pinned->trackers++;
+    else if (((uintptr_t)block->user & PH__TRACKED) < PH__TRACKED)
+        block->user = (void *)((uintptr_t)block->user + 1);
+}
+
+/* Most of what is tracked again, as by further words of one graph, has its entry already. */
+ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t generation, ph__watch *watch)
 {
     ph__memory *memory = ph__memory_of(device);
+    ph__watcher *fresh = NULL;
     ph__block *block;
     ph__pinned *pinned;
     if (!memory)
-        return false;
-    ph__spin_lock(&memory->lock);
-    bool found = find(memory, base, generation, &block, &pinned);
-    if (found && pinned)
-        pinned->trackers++;
-    else if (found && ((uintptr_t)block->user & PH__TRACKED) < PH__TRACKED)
-        block->user = (void *)((uintptr_t)block->user + 1);
-    ph__spin_unlock(&memory->lock);
-    return found;
+        return PH__TRACK_GONE;
+    for (bool again = false;; again = true) {
+        ph__spin_lock(&memory->lock);
+        bool found = find(memory, base, generation, &block, &pinned);
+        bool watched = found && (!watch || add_watcher(memory, generation, watch, &fresh));
+        if (watched)
+            count(block, pinned);
+        ph__spin_unlock(&memory->lock);
+        if (!found || watched || again) {
+            ph__free(fresh);
+            return !found ? PH__TRACK_GONE : watched ? PH__TRACKS : PH__TRACK_NO_MEMORY;
+        }
+        fresh = ph__alloc(sizeof *fresh);
+        if (!fresh)
+            return PH__TRACK_NO_MEMORY;
+    }
 }
 
-void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation)
+void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation, ph__watch *watch)
 {
     ph__memory *memory = ph__memory_of(device);
+    ph__watcher *gone = NULL;
     ph__block *block;
     ph__pinned *pinned;
     if (!memory)
         return;
     ph__spin_lock(&memory->lock);
+    if (watch)
+        gone = remove_watcher(memory, generation, watch);
     if (find(memory, base, generation, &block, &pinned)) {
         uintptr_t trackers = block ? (uintptr_t)block->user & PH__TRACKED : 0;
         if (pinned && pinned->trackers > 0)
@@ -102,6 +216,7 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
             block->user = (void *)((uintptr_t)block->user - 1);
     }
     ph__spin_unlock(&memory->lock);
+    ph__free(gone);
 }
 
 uint64_t ph__memory_deaths(const ph_device *device)

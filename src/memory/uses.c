@@ -278,6 +278,9 @@ ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
     if (ph__stream_capture_id(stream) != 0)
         return ph_fail(PH_ERROR_STATE,
                        "%s: the stream is capturing; what others have in flight is no part of a graph", call);
+    ph__memory *memory = ph__memory_of(stream->device);
+    if (memory && ph__script_knows(memory, pointer))
+        return PH_OK;
     ph_status status = take_users(&users, stream->device, pointer, call);
     for (size_t i = 0; i < users.count; i++) {
         if (status == PH_OK)

@@ -94,7 +94,10 @@ static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn
     const ph__graphed_set *set = trial->callable->set;
     PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
     return ph_graph_capture(*graph, set->stream,
-                            &(ph_capture_options){.pool = set->pool, .mode = set->options.mode}, body, p);
+                            &(ph_capture_options){.pool = set->pool,
+                                                  .mode = set->options.mode,
+                                                  .enable_annotations = set->options.enable_annotations},
+                            body, p);
 }
 
 static bool is_declared(const ph__callable *callable, ph_tensor *const *in, const ph_tensor *leaf)

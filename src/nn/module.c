@@ -301,15 +301,8 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
         ph__module_hooks_attach(tape, module, out, module->out_count);
 }
 
-void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in,
-               size_t in_count)
+static void call(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
 {
-    for (size_t i = 0; out && i < out_count; i++)
-        out[i] = NULL;
-    if (!check_call(tape, module, out, out_count, in, in_count))
-        return;
-    size_t mark = ph_tape_scope_begin(tape);
-    tape->callbacks++; /* in and out are the tape's */
     if (module->hooks) {
         ph_module_retain(module); /* a hook may let it go */
         run_hooked(tape, module, out, in);
@@ -317,7 +310,31 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     } else {
         run_forward(tape, module, out, in);
     }
+}
+
+static void call_marked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
+{
+    ph__module_mark mark;
+    if (ph__module_mark_begin(&mark, tape, module))
+        call(tape, module, out, in);
+    ph__module_mark_end(&mark, tape);
+}
+
+void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in,
+               size_t in_count)
+{
+    for (size_t i = 0; out && i < out_count; i++)
+        out[i] = NULL;
+    if (!check_call(tape, module, out, out_count, in, in_count))
+        return;
+    size_t mark = ph_tape_scope_begin(tape), depth = ph_mark_depth();
+    tape->callbacks++; /* in and out are the tape's */
+    if (tape->mark_modules)
+        call_marked(tape, module, out, in);
+    else
+        call(tape, module, out, in);
     tape->callbacks--;
+    ph__tape_unwind_marks(tape, depth);
     ph_tape_scope_end(tape, mark, out, out_count);
     for (size_t i = 0; i < out_count && ph_tape_status(tape) != PH_OK; i++)
         out[i] = NULL;

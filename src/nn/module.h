@@ -52,6 +52,14 @@ bool ph__module_has_hook(const ph_module *module, ph_module_hook_point point);
 void ph__module_hooks_attach(ph_tape *tape, ph_module *module, ph_tensor **out, size_t count);
 void ph__module_hooks_drop(ph_module *module);
 
+/* ---- module_marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the tape has failed; end is called in any case. */
+typedef struct ph__module_mark {
+    struct ph__place *place, *outer;
+    size_t depth; /* of the thread's scopes before it */
+} ph__module_mark;
+bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *module);
+void ph__module_mark_end(ph__module_mark *mark, ph_tape *tape);
+
 /* ---- layers.c ---- a parameter of a layer: an uninitialised leaf. */
 ph_status ph__layer_tensor(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
 /* A tape on the device's default stream, for what a layer starts from; finish waits for it, whatever status is, and gives the first failure. */

@@ -73,19 +73,73 @@ static void put_details(ph__text *text, const ph__record_node *node)
     ph__text_add(text, "\\l");
 }
 
+static void put_value(ph__text *text, const ph_annotation_pair *pair)
+{
+    if (pair->type == PH_ANNOTATION_TEXT)
+        put_escaped(text, pair->text);
+    else if (pair->type == PH_ANNOTATION_INTEGER)
+        ph__text_format(text, "%" PRId64, pair->integer);
+    else if (pair->type == PH_ANNOTATION_REAL)
+        ph__text_format(text, "%.9g", pair->real);
+    else
+        ph__text_add(text, pair->boolean ? "true" : "false");
+}
+
+/* The name first, then the other pairs. */
+static void put_annotation(ph__text *text, const ph__annotation *annotation)
+{
+    const char *name = ph__annotation_name(annotation), *between = name[0] ? ", " : "";
+    put_escaped(text, name);
+    for (size_t i = 0; i < annotation->count; i++) {
+        const ph_annotation_pair *pair = &annotation->pairs[i];
+        if (pair->text == name)
+            continue;
+        ph__text_add(text, between);
+        put_escaped(text, pair->key);
+        ph__text_add(text, "=");
+        put_value(text, pair);
+        between = ", ";
+    }
+}
+
+/* Nodes that follow one another in the record and have one annotation stand in a box of their own. */
+static void put_box(ph__text *text, const ph_record *record, size_t n, const char *prefix)
+{
+    const ph__annotation *annotation = record->nodes[n].annotation,
+                         *before = n > 0 ? record->nodes[n - 1].annotation : NULL;
+    if (annotation == before)
+        return;
+    if (before)
+        ph__text_add(text, "    }\n");
+    if (annotation == NULL)
+        return;
+    ph__text_format(text, "    subgraph cluster_scope_%s%zu {\n    style=dotted;\n    label=\"", prefix, n);
+    put_annotation(text, annotation);
+    ph__text_add(text, "\";\n");
+}
+
+/* After all nodes: one that is first named inside a box would belong to it. */
+static void put_edges(ph__text *text, const ph_record *record, const char *prefix)
+{
+    for (size_t n = 0; n < record->node_count; n++) {
+        const ph__record_node *node = &record->nodes[n];
+        for (size_t d = 0; d < node->info.dependency_count; d++)
+            ph__text_format(text, "    %s%zu -> %s%zu%s;\n", prefix, node->dependencies[d], prefix, n,
+                            node->dependency_kinds[d] == PH_EDGE_PROGRAMMATIC ? " [style=dashed]" : "");
+    }
+}
+
 /* prefix tells the nodes of nested bodies apart. */
 static void put_nodes(ph__text *text, const ph_record *record, const char *prefix, bool verbose, int depth)
 {
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
+        put_box(text, record, n, prefix);
         ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n, shape_of(node->info.kind), n);
         put_escaped(text, node->info.name);
         if (verbose)
             put_details(text, node);
         ph__text_add(text, "\"];\n");
-        for (size_t d = 0; d < node->info.dependency_count; d++)
-            ph__text_format(text, "    %s%zu -> %s%zu%s;\n", prefix, node->dependencies[d], prefix, n,
-                            node->dependency_kinds[d] == PH_EDGE_PROGRAMMATIC ? " [style=dashed]" : "");
         if (node->info.body == NULL || depth == 0)
             continue;
         ph__text name = {0};
@@ -98,6 +152,9 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
         ph__text_add(text, "    }\n");
         ph__free(nested);
     }
+    if (record->node_count && record->nodes[record->node_count - 1].annotation)
+        ph__text_add(text, "    }\n");
+    put_edges(text, record, prefix);
 }
 
 void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose)

@@ -129,13 +129,41 @@ static void put_kernel(ph__json *json, const ph__record_node *node)
     put_args(json, node);
 }
 
-static void put_node(ph__json *json, const ph__record_node *node)
+/* As JSON has them: texts, integers, numbers, booleans. */
+static void put_annotation(ph__json *json, const ph__annotation *annotation)
+{
+    ph__json_key(json, "annotation");
+    ph__json_open(json, '{');
+    for (size_t i = 0; i < annotation->count; i++) {
+        const ph_annotation_pair *pair = &annotation->pairs[i];
+        ph__json_key(json, pair->key);
+        switch (pair->type) {
+        case PH_ANNOTATION_TEXT:
+            ph__json_string(json, pair->text);
+            break;
+        case PH_ANNOTATION_INTEGER:
+            ph__json_i64(json, pair->integer);
+            break;
+        case PH_ANNOTATION_REAL:
+            ph__json_f64(json, pair->real);
+            break;
+        case PH_ANNOTATION_BOOL:
+            ph__json_bool(json, pair->boolean);
+            break;
+        }
+    }
+    ph__json_close(json, '}');
+}
+
+static void put_node(ph__json *json, const ph__record_node *node, const ph__record_more *more)
 {
     const ph_node_info *info = &node->info;
     ph__json_open(json, '{');
     put_u64(json, "index", info->index);
     put_string(json, "kind", ph_node_kind_name(info->kind));
     put_string(json, "name", info->name);
+    if (node->annotation)
+        put_annotation(json, node->annotation);
     if (info->kind == PH_NODE_KERNEL)
         put_kernel(json, node);
     bool memory = info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE;
@@ -161,22 +189,49 @@ static void put_node(ph__json *json, const ph__record_node *node)
         ph__json_key(json, "body");
         ph__record_to_json(json, info->body);
     }
+    if (more)
+        more->node(json, info->index, more->user);
     ph__json_close(json, '}');
 }
 
-void ph__record_to_json(ph__json *json, const ph_record *record)
+/* Device memory alone: pinned blocks are in the words that hold them. */
+static void put_blocks(ph__json *json, const ph__layout *layout)
+{
+    ph__json_key(json, "blocks");
+    ph__json_open(json, '[');
+    for (size_t i = 0; i < layout->list.count; i++) {
+        if (layout->list.at[i].pinned)
+            continue;
+        ph__json_open(json, '{');
+        put_hex(json, "base", layout->list.at[i].address);
+        put_u64(json, "bytes", layout->list.at[i].size);
+        ph__json_close(json, '}');
+    }
+    ph__json_close(json, ']');
+}
+
+void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__record_more *more)
 {
     ph__json_open(json, '{');
     put_string(json, "format", "phonograph.record");
     put_u64(json, "version", 1);
     put_u64(json, "node_count", record->node_count);
     put_u64(json, "edge_count", record->edge_count);
+    if (record->layout && !record->layout->lost)
+        put_blocks(json, record->layout);
+    if (more)
+        more->top(json, more->user);
     ph__json_key(json, "nodes");
     ph__json_open(json, '[');
     for (size_t i = 0; i < record->node_count; i++)
-        put_node(json, &record->nodes[i]);
+        put_node(json, &record->nodes[i], more);
     ph__json_close(json, ']');
     ph__json_close(json, '}');
+}
+
+void ph__record_to_json(ph__json *json, const ph_record *record)
+{
+    ph__record_to_json_with(json, record, NULL);
 }
 
 ph_status ph_record_json(char **out, const ph_record *record)

@@ -2,6 +2,8 @@
 /* record/record.c: reads a captured graph back from the driver, once, into one block of memory. */
 #include "record/record.h"
 #include "base/alloc.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,6 +172,8 @@ static ph_status count_node(builder *b, size_t at)
         b->all.words += 2;
     if (info->kind == PH_NODE_MEMSET)
         b->all.words += 1;
+    if (info->kind == PH_NODE_BATCH_MEM_OP)
+        b->all.words += info->op_count;
     if (info->kind == PH_NODE_MEM_ALLOC && info->memory) {
         ph__given_span span = {(uintptr_t)info->memory, info->memory_bytes ? info->memory_bytes : 1};
         if (!ph__vec_push(&b->given.spans, span))
@@ -184,6 +188,12 @@ static ph_status count_node(builder *b, size_t at)
     return PH_OK;
 }
 
+uint64_t ph__record_next_id(void)
+{
+    static _Atomic uint64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
 static ph_status make_room(builder *b)
 {
     size_t head = args_room(sizeof(ph_record)), nodes = args_room(b->count * sizeof(ph__record_node));
@@ -195,6 +205,7 @@ static ph_status make_room(builder *b)
     if (block == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     b->record = (ph_record *)(void *)block;
+    b->record->id = ph__record_next_id();
     b->record->bytes = bytes;
     b->record->nodes = (ph__record_node *)(void *)(block + head);
     b->words = (ph_word *)(void *)(block + head + nodes);
@@ -266,6 +277,31 @@ static void fill_fill(builder *b, ph__record_node *node, const ph__drv_memset *f
     ph__word_address(b->words++, b->device, &b->own, "dst", 0, fill->dst);
 }
 
+/* CUDA takes at most 255 operations in one node; what came behind them would have the last name. */
+enum {
+    OPS = 256
+};
+static char op_names[OPS][sizeof "op 255"];
+
+static void name_ops(void)
+{
+    for (unsigned i = 0; i < OPS; i++)
+        (void)snprintf(op_names[i], sizeof op_names[i], "op %u", i % OPS);
+}
+
+static const char *op_name(size_t op)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, name_ops);
+    return op_names[op < OPS ? op : OPS - 1];
+}
+
+static void fill_ops(builder *b, const ph__drv_node_info *info)
+{
+    for (size_t i = 0; i < info->op_count; i++)
+        ph__word_address(b->words++, b->device, &b->own, op_name(i), i * sizeof(void *), info->op_addresses[i]);
+}
+
 static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info, size_t created_at)
 {
     size_t count = info->dependency_count;
@@ -307,8 +343,10 @@ static ph_status fill_node(builder *b, size_t i)
     const ph__drv_node_info *info = &b->infos[at];
     const char *name = lasting_name(b, at);
     node->handle = b->created[at];
+    node->created = at;
     node->info.index = i;
     node->info.kind = info->kind;
+    node->form = info->form;
     node->info.name = name ? name : keep_name(b, info->kernel_name);
     node->words = b->words;
     fill_dependencies(b, node, info, at);
@@ -320,6 +358,8 @@ static ph_status fill_node(builder *b, size_t i)
         fill_fill(b, node, &info->fill);
     else if (info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE)
         fill_memory(node, info);
+    else if (info->kind == PH_NODE_BATCH_MEM_OP)
+        fill_ops(b, info);
     node->info.word_count = (size_t)(b->words - node->words);
     b->record->node_count = i + 1;
     return info->kind == PH_NODE_GRAPH && info->body ? fill_body(b, node, info->body) : PH_OK;
@@ -414,14 +454,15 @@ void ph__record_free(ph_record *record)
 {
     if (record == NULL)
         return;
-    for (size_t i = 0; i < record->node_count; i++)
+    for (size_t i = 0; !record->made && i < record->node_count; i++)
         ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
+    ph__record_drop_annotations(record);
     ph__free(record);
 }
 
 size_t ph__record_bytes(const ph_record *record)
 {
-    size_t bytes = record ? record->bytes : 0;
+    size_t bytes = record ? record->bytes + ph__record_annotation_bytes(record) : 0;
     for (size_t i = 0; record && i < record->node_count; i++)
         bytes += ph__record_bytes(record->nodes[i].info.body);
     return bytes;

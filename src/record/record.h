@@ -5,6 +5,7 @@
 #define PH_RECORD_RECORD_H
 #include "base/map.h"
 #include "base/text.h"
+#include "device/annotate.h"
 #include "memory/memory.h"
 
 typedef struct ph__record_node {
@@ -15,13 +16,22 @@ typedef struct ph__record_node {
     const size_t *dependencies, *dependents;
     const ph_edge_kind *dependency_kinds; /* one for each dependency */
     const ph_word *words;
+    size_t created;                   /* its place in the order in which the nodes were created */
+    const ph__annotation *annotation; /* of the scopes that it was captured in; the record's. NULL: none */
+    const char *form; /* ph__drv_node_info.form; static, or NULL */
 } ph__record_node;
 
 /* One allocation, bodies apart. */
 struct ph_record {
+    uint64_t id; /* unique in the process */
     size_t node_count, edge_count;
     size_t bytes; /* of the allocation */
+    unsigned depth; /* of the bodies in it; of made records alone */
+    bool made;      /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
+    const ph__layout *layout; /* what its capture was given; the graph's. NULL: not known */
+    ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
+    size_t annotation_count;
 };
 
 /* Memory that the memory nodes of a record give, and those of the one that it is nested in. */
@@ -52,11 +62,18 @@ typedef struct ph__own_memory {
 /* Reads the driver's graph. Borrows nothing from the graph but the node handles. free takes NULL. */
 ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
                            const ph__own_memory *own, const char *call);
+/* Gives the nodes the annotations that the marks of their capture say (NULL: none), and outer (NULL: none) to all; to those of bodies what the node has that
+ * runs them, and of the capture that they come from. Linear in the number of nodes and marks. */
+ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer, const char *call);
+/* Not those of bodies. */
+void ph__record_drop_annotations(ph_record *record);
+size_t ph__record_annotation_bytes(const ph_record *record);
 /* The arguments of a kernel's node and its words, anew: for a node that is launched with others than the template has. node may be
  * SIZE_MAX. */
 void ph__record_put_args(ph_record *record, size_t node, const ph_device *device, const ph__own_memory *own,
                          const void *args);
 void ph__record_free(ph_record *record);
+uint64_t ph__record_next_id(void);
 size_t ph__record_bytes(const ph_record *record); /* bodies included */
 /* SIZE_MAX for NULL and for a node that is not in the record. */
 size_t ph__record_index_of(const ph_record *record, const ph__drv_node *handle);
@@ -94,6 +111,13 @@ void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memor
 
 /* ---- readers ---- into a text whose failure the caller checks. */
 void ph__record_to_json(ph__json *json, const ph_record *record);
+/* The same with more fields: on top before `nodes`, and at the end of each node; not in bodies. */
+typedef struct ph__record_more {
+    void (*top)(ph__json *json, void *user);
+    void (*node)(ph__json *json, size_t index, void *user);
+    void *user;
+} ph__record_more;
+void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__record_more *more);
 void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose);
 const char *ph__word_kind_name(ph_word_kind kind);
 const char *ph__edge_kind_name(ph_edge_kind kind);

@@ -44,8 +44,10 @@ static bool check_versions(const ph__node *node)
     return true;
 }
 
-static ph_tensor *checked_grad(ph_tape *tape, const ph__node *node, size_t i, ph_tensor *grad)
+/* Summed over dimensions that were broadcast: a part of the node's work, in its scope. */
+static ph_tensor *checked_grad(ph__pass *pass, const ph__node *node, size_t i, ph_tensor *grad)
 {
+    ph_tape *tape = pass->tape;
     const ph__edge *edge = &node->edges[i];
     char text[PH__DESCRIBE];
     ph_shape both;
@@ -62,7 +64,7 @@ static ph_tensor *checked_grad(ph_tape *tape, const ph__node *node, size_t i, ph
                      ph__describe(want, &(ph_tensor){.dtype = edge->dtype, .shape = edge->shape}));
         return NULL;
     }
-    return ph__sum_to(tape, grad, &edge->shape);
+    return ph__pass_mark(pass, node->mark) ? ph__sum_to(tape, grad, &edge->shape) : NULL;
 }
 
 /* Those that nobody needs are forgotten; the others may be saved values, or gradients that came in: they are held while those go. */
@@ -72,17 +74,17 @@ static void hold_gradients(ph__pass *pass, const ph__node *node)
         pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
 }
 
+/* Sums are the pass's, and in no scope. */
 static bool route(ph__pass *pass, const ph__node *node)
 {
-    ph_tape *tape = pass->tape;
     bool ok = true;
     for (size_t i = 0; i < node->in_count; i++) {
         const ph__edge *edge = &node->edges[i];
         if (!pass->in_grads[i])
             continue;
         ph_tensor **sum = edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
-        ph_tensor *grad = ok ? checked_grad(tape, node, i, pass->in_grads[i]) : NULL;
-        ok = grad && ph__gradient_add(tape, sum, grad);
+        ph_tensor *grad = ok ? checked_grad(pass, node, i, pass->in_grads[i]) : NULL;
+        ok = grad && (!*sum || ph__pass_mark(pass, NULL)) && ph__gradient_add(pass->tape, sum, grad);
         ph_tensor_release(pass->in_grads[i]);
     }
     return ok;
@@ -97,12 +99,18 @@ static void release_pending(ph__node *node)
     }
 }
 
+/* The second run of a checkpointed function is in the scope that the function was called in. */
+static bool fill(ph__pass *pass, ph__node *node)
+{
+    return ph__pass_mark(pass, NULL) && ph__region_fill(pass->tape, node) && ph__pass_mark(pass, node->mark);
+}
+
 static bool run_node(ph__pass *pass, ph__node *node)
 {
     ph_tape *tape = pass->tape;
     if (node->released)
         return fail_released(node);
-    if (!node->filled && !ph__region_fill(tape, node))
+    if (!node->filled && !fill(pass, node))
         return false;
     if (!check_versions(node))
         return false;
@@ -161,6 +169,8 @@ static bool visit(ph__pass *pass, ph__node *node)
     ph_tape *tape = pass->tape;
     if (!has_gradient(node))
         return true;
+    if (!ph__pass_mark(pass, node->mark))
+        return false;
     size_t mark = ph_tape_scope_begin(tape);
     bool ok = !node->hooks || run_node_hooks(tape, node);
     if (ok && node->captured)
@@ -232,6 +242,7 @@ static void run(ph__pass *pass)
     ph_tape *tape = pass->tape;
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     size_t floor = tape->floor, depth = tape->depth, mark = tape->owned_count;
+    pass->depth = ph_mark_depth();
     pass->floor = floor;
     pass->top = tape->nodes.count;
     tape->floor = pass->top;
@@ -239,6 +250,7 @@ static void run(ph__pass *pass)
     size_t reached = pass->top;
     if (ph__pass_plan(pass))
         reached = walk(pass);
+    ph__pass_end_marks(pass);
     ph__pass_end(pass, reached);
     tape->callbacks--;
     tape->floor = floor;

@@ -27,6 +27,8 @@ struct ph__region {
     ph_generator *generator; /* retained */
     ph__generator_mark mark;
     size_t in_count, out_count;
+    ph_mark *scope;     /* that it was called in, which its second run is in; retained; NULL: none */
+    ph__place *place;   /* likewise; names of modules begin there */
     ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
     uint64_t *versions; /* that they had */
 };
@@ -96,6 +98,8 @@ void ph__tape_drop_regions(ph_tape *tape, size_t first)
         ph__region *region = tape->regions.at[--tape->regions.count];
         drop_inputs(tape, region);
         ph_generator_release(region->generator);
+        ph_mark_release(region->scope);
+        ph__place_release(region->place);
         ph__free(region);
     }
 }
@@ -114,6 +118,8 @@ static ph__region *make_region(ph_tape *tape, size_t in_count, size_t out_count)
     region->in = (ph_tensor **)(region->versions + in_count);
     region->in_count = in_count;
     region->out_count = out_count;
+    region->scope = ph_mark_current();
+    region->place = ph__place_retain(tape->place);
     region->parent = tape->region;
     region->index = tape->regions.count;
     region->first = tape->nodes.count;
@@ -133,9 +139,11 @@ typedef struct run {
 /* What it made is owned by the tape still. */
 static bool call_fn(ph_tape *tape, const run *r)
 {
+    size_t depth = ph_mark_depth();
     tape->callbacks++;
     r->fn(tape, r->out, r->in, r->user);
     tape->callbacks--;
+    ph__tape_unwind_marks(tape, depth);
     for (size_t i = 0; i < r->out_count && !ph__tape_failed(tape); i++)
         if (!r->out[i])
             ph_tape_fail(tape, PH_ERROR_CALLER, "%s: the function gave no output %zu", name, i);
@@ -321,6 +329,30 @@ static bool call_again(ph_tape *tape, ph__region *region, const run *r)
     return ok && !ph__tape_failed(tape);
 }
 
+/* Scopes that the function opened itself are opened by it again, and those too are of backward now. */
+static bool is_marked(const ph_tape *tape, const ph__region *region)
+{
+    bool marked = region->scope != NULL;
+    for (size_t i = region->first; i < region->end && !marked; i++)
+        marked = tape->nodes.at[i]->mark != NULL;
+    return marked;
+}
+
+static bool call_marked(ph_tape *tape, ph__region *region, const run *r)
+{
+    size_t depth = ph_mark_depth();
+    bool marked = is_marked(tape, region);
+    if (marked && !ph__tape_resume(tape, region->scope))
+        return false;
+    ph__place *place = tape->place;
+    tape->place = region->place;
+    bool ok = call_again(tape, region, r);
+    tape->place = place;
+    if (marked)
+        ph__tape_end_mark(tape, depth);
+    return ok && !ph__tape_failed(tape);
+}
+
 static bool second_run(ph_tape *tape, ph__region *region)
 {
     size_t first_node = tape->nodes.count, first_region = tape->regions.count;
@@ -332,7 +364,7 @@ static bool second_run(ph_tape *tape, ph__region *region)
     run r = {
         .fn = region->fn, .user = region->user, .out = out, .out_count = region->out_count, .in = region->in};
     size_t mark = ph_tape_scope_begin(tape), depth = tape->depth;
-    bool ok = call_again(tape, region, &r) && match_regions(tape, region, first_region, first_node) &&
+    bool ok = call_marked(tape, region, &r) && match_regions(tape, region, first_region, first_node) &&
               match_nodes(tape, region, first_region, first_node);
     ph__tape_kill_nodes(tape, first_node);
     ph__tape_drop_regions(tape, first_region);

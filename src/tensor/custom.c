@@ -56,10 +56,22 @@ static void drop_collected(ph_custom *custom)
     custom->collected = NULL;
 }
 
+/* What its kernels do with the tensors that it gets, only it knows: in a capture the graph needs them. */
+static bool use(const ph_custom *custom, ph_tensor *const *tensors, size_t count)
+{
+    ph_tape *tape = custom->tape;
+    for (size_t i = 0; i < count; i++)
+        if (tensors[i] && tensors[i]->count > 0)
+            ph_tape_check(tape, ph_stream_uses(tape->stream, tensors[i]->data, custom->op.name));
+    return !ph__tape_failed(tape);
+}
+
 /* ---- history ---- */
 static void custom_backward(ph__grad_call *call)
 {
     ph_custom *custom = call->state;
+    if (!use(custom, call->saved, custom->saved_count) || !use(custom, call->out_grads, call->out_count))
+        return;
     custom->saved = call->saved;
     custom->op.backward(custom, call->tape, call->in_grads, call->out_grads, call->needed);
     custom->saved = NULL;
@@ -107,11 +119,15 @@ static bool check(ph__op *op, const ph_custom_operator *custom, ph_tensor *const
 static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t out_count)
 {
     ph_tape *tape = op->tape;
+    if (!use(custom, op->in, op->in_count))
+        return false;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
+    size_t depth = ph_mark_depth();
     custom->in_forward = true;
     tape->callbacks++;
     custom->op.forward(custom, tape, out, op->in);
     tape->callbacks--;
+    ph__tape_unwind_marks(tape, depth);
     custom->in_forward = false;
     ph_tape_set_grad_enabled(tape, enabled);
     for (size_t i = 0; i < out_count && !ph__tape_failed(tape); i++) {

@@ -78,7 +78,7 @@ static bool overlaps_itself(const ph_tensor *x)
     return false;
 }
 
-bool ph__change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in, size_t count)
+bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in, size_t count)
 {
     if (!ph__op_begin(op, tape, name, in, count, count))
         return false;
@@ -120,7 +120,7 @@ void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value)
 {
     ph_tensor *in[] = {dst};
     ph__op op;
-    if (!ph__change_begin(&op, tape, "tensor_fill", in, 1) || !ph__op_change(&op, dst))
+    if (!ph__op_change_begin(&op, tape, "tensor_fill", in, 1) || !ph__op_change(&op, dst))
         return;
     if (ph__map_launch(&op, &ph__map_fill, dst, NULL, value, 0))
         (void)ph__op_done(&op, NULL);
@@ -130,7 +130,7 @@ static void copy_between_devices(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
 {
     ph_tensor *in[] = {dst};
     ph__op op;
-    if (!ph__change_begin(&op, tape, "tensor_copy", in, 1))
+    if (!ph__op_change_begin(&op, tape, "tensor_copy", in, 1))
         return;
     if (ph__tensor_is_overwritten(src)) {
         ph_tape_check(tape, ph__fail_overwritten(src, op.name, "operand 1"));
@@ -152,7 +152,7 @@ void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
         copy_between_devices(tape, dst, src);
         return;
     }
-    if (!ph__change_begin(&op, tape, "tensor_copy", in, 2) || !check_fits(&op, dst, src) ||
+    if (!ph__op_change_begin(&op, tape, "tensor_copy", in, 2) || !check_fits(&op, dst, src) ||
         !ph__op_change(&op, dst))
         return;
     ph_tensor *from = apart(&op, dst, src);
@@ -164,7 +164,7 @@ void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha)
 {
     ph_tensor *in[] = {dst, src};
     ph__op op;
-    if (!ph__change_begin(&op, tape, "tensor_add", in, 2) || !check_fits(&op, dst, src) ||
+    if (!ph__op_change_begin(&op, tape, "tensor_add", in, 2) || !check_fits(&op, dst, src) ||
         !check_whole(&op, dst->dtype, alpha))
         return;
     if (src->dtype != dst->dtype || dst->dtype == PH_DTYPE_BOOL) {
@@ -181,7 +181,7 @@ void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor)
 {
     ph_tensor *in[] = {dst};
     ph__op op;
-    if (!ph__change_begin(&op, tape, "tensor_scale", in, 1) || !check_whole(&op, dst->dtype, factor))
+    if (!ph__op_change_begin(&op, tape, "tensor_scale", in, 1) || !check_whole(&op, dst->dtype, factor))
         return;
     if (dst->dtype == PH_DTYPE_BOOL)
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "all dtypes but bool are taken");

@@ -51,25 +51,32 @@ static void add_beside(ph_tape *tape, ph__leaf *leaf, ph_tensor *grad)
     ph_tensor_release(borrowed);
 }
 
-static void accumulate(ph_tape *tape, ph__slot *slot)
+/* Work that is done here is in no scope. */
+static void accumulate(ph__pass *pass, ph__slot *slot)
 {
+    ph_tape *tape = pass->tape;
     ph__leaf *leaf = slot->leaf->leaf;
-    if (leaf->grad && leaf->grad->written) {
-        add_beside(tape, leaf, slot->grad);
-    } else if (leaf->grad) {
-        ph_tensor_add(tape, leaf->grad, slot->grad, 1.0);
-    } else if (slot->grad->written) {
+    if (!leaf->grad && slot->grad->written) {
         borrow(tape, leaf, slot);
-    } else if (is_ours(slot->grad)) {
+    } else if (!leaf->grad && is_ours(slot->grad)) {
         leaf->grad = slot->grad;
         slot->grad = NULL;
-    } else {
+    } else if (!ph__pass_mark(pass, NULL)) {
+        return;
+    } else if (!leaf->grad) {
         leaf->grad = ph_tensor_retain(ph_clone(tape, slot->grad));
+    } else if (leaf->grad->written) {
+        add_beside(tape, leaf, slot->grad);
+    } else {
+        ph_tensor_add(tape, leaf->grad, slot->grad, 1.0);
     }
 }
 
-static bool run_leaf_hooks(ph_tape *tape, ph__slot *slot)
+static bool run_leaf_hooks(ph__pass *pass, ph__slot *slot)
 {
+    ph_tape *tape = pass->tape;
+    if (!ph__pass_mark(pass, NULL))
+        return false;
     size_t mark = ph_tape_scope_begin(tape);
     ph_tensor *grad = ph__tensor_hooks_run(tape, &slot->leaf->leaf->hooks, 0, slot->grad);
     ph_tape_scope_end(tape, mark, NULL, 0);
@@ -83,13 +90,13 @@ static bool finish_leaf(ph__pass *pass, ph__slot *slot)
     ph_tape *tape = pass->tape;
     if (!slot->grad)
         return true;
-    if (slot->leaf->leaf->hooks && !run_leaf_hooks(tape, slot))
+    if (slot->leaf->leaf->hooks && !run_leaf_hooks(pass, slot))
         return false;
     size_t mark = ph_tape_scope_begin(tape);
     if (pass->inputs)
         ph__pass_found(pass, slot->leaf, slot->grad);
     else
-        accumulate(tape, slot);
+        accumulate(pass, slot);
     ph_tape_scope_end(tape, mark, NULL, 0);
     ph_tensor *grad = slot->grad;
     slot->grad = NULL;

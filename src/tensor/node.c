@@ -41,6 +41,7 @@ ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def
     node->versions = (uint64_t *)(at + versions);
     node->state = at + state;
     node->pending = &node->pending_one;
+    node->mark = ph_mark_current();
     tape->nodes.at[tape->nodes.count++] = node;
     return node;
 }
@@ -103,6 +104,9 @@ static void kill_node(ph__node *node)
     }
     ph__hooks_release(node->hooks);
     node->hooks = NULL;
+    if (node->mark)
+        ph_mark_release(node->mark);
+    node->mark = NULL;
     node->region = NULL;
     node->tape = NULL;
     node->alive = false;

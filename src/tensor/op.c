@@ -213,6 +213,11 @@ bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t th
                               shared_bytes, args);
 }
 
+bool ph__op_uses(ph__op *op, const void *address)
+{
+    return ph__op_check(op, ph_stream_uses(op->tape->stream, address, op->name));
+}
+
 /* ---- history ---- */
 /* The first tape that a leaf is used on gives it its stream. */
 static void note_stream(const ph_tape *tape, ph_tensor *x)

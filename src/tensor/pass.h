@@ -32,6 +32,9 @@ typedef struct ph__pass {
     ph_tensor **in_grads; /* scratch of widest elements */
     ph_tensor **leaves;
     bool *needed, *sole;
+    ph_mark *mark; /* whose scope is open, borrowed from a node; NULL: none */
+    size_t depth;  /* of the thread's scopes when the pass began */
+    bool asked, capturing; /* at the first node that has a mark: outside captures no scope is opened */
 } ph__pass;
 
 /* Marks nodes, makes slots, counts what is to come. False: the tape has failed, and nothing was launched. */
@@ -45,6 +48,16 @@ void ph__pass_capture(ph__pass *pass, const ph__node *node);
 void ph__pass_found(ph__pass *pass, const ph_tensor *leaf, ph_tensor *grad);
 /* Unmarks the nodes below `below`, releases everything. */
 void ph__pass_end(ph__pass *pass, size_t below);
+
+/* ---- marks.c ---- in a capture, what follows is in the scope of mark, NULL: in none. Nodes of one scope that follow each other share it. False:
+ * the tape has failed. */
+bool ph__pass_change_mark(ph__pass *pass, ph_mark *mark);
+static inline bool ph__pass_mark(ph__pass *pass, ph_mark *mark)
+{
+    return pass->mark == mark || ph__pass_change_mark(pass, mark);
+}
+/* At the end of the pass, and whatever callbacks left open with it. */
+void ph__pass_end_marks(ph__pass *pass);
 
 /* ---- gradients.c ---- */
 /* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else sees the memory. False: the tape has failed. */

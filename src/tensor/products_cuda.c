@@ -476,12 +476,21 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     return possible ? DONE : IMPOSSIBLE;
 }
 
+/* The library's kernels do not say which of their words are addresses. */
+static bool use_operands(ph__op *op, const ph__product *p)
+{
+    return ph__op_uses(op, p->a) && ph__op_uses(op, p->b) && ph__op_uses(op, p->bias) &&
+           ph__op_uses(op, p->c);
+}
+
 bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *p)
 {
     if (p->batch > INT32_MAX) {
         ph__op_fail(op, PH_ERROR_SIZE, "a product has at most 2^31 - 1 matrices");
         return false;
     }
+    if (!use_operands(op, p))
+        return false;
     outcome result = run_product(op, cublas, p);
     if (result == IMPOSSIBLE && p->bias) {
         ph__product without = *p;

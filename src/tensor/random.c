@@ -264,7 +264,7 @@ ph_tensor *ph_randint(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t low
 /* ---- in place ---- numbers are drawn for dst's elements in the order of its indices, whatever its strides are. */
 static bool begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor **dst)
 {
-    return ph__change_begin(op, tape, name, dst, 1);
+    return ph__op_change_begin(op, tape, name, dst, 1);
 }
 
 static void change(ph__op *op, ph_tensor *dst, bool (*launch)(ph__op *op, ph_tensor *y, const void *user),

@@ -38,6 +38,7 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
     tape->generator = options ? ph_generator_retain(options->generator) : NULL;
     tape->grad_enabled = !(options && options->no_grad);
     tape->refuse_other_streams = options && options->refuse_other_streams;
+    tape->mark_modules = options && options->mark_modules;
     tape->owned = tape->owned_inline;
     tape->owned_capacity = PH__OWNED_INLINE;
     *out = tape;

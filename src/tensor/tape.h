@@ -7,6 +7,23 @@
 
 typedef struct ph__region ph__region; /* checkpoint.c */
 
+/* The module that is being called, with its name: for those that it calls. Made by who knows modules. */
+typedef struct ph__place {
+    size_t references;
+    void (*destroy)(struct ph__place *place);
+} ph__place;
+static inline ph__place *ph__place_retain(ph__place *place)
+{
+    if (place)
+        place->references++;
+    return place;
+}
+static inline void ph__place_release(ph__place *place)
+{
+    if (place && --place->references == 0)
+        place->destroy(place);
+}
+
 /* Where an operand's gradient goes: an output of an earlier node of the same tape (which keeps it), or a leaf (retained); neither: nowhere. */
 typedef struct ph__edge {
     ph__node *node;
@@ -39,6 +56,7 @@ struct ph__node {
     ph_tensor **pending;    /* gradients of its outputs in a pass; retained; all NULL between passes */
     ph_tensor *pending_one; /* where there is one output */
     ph_tensor_hook *hooks;  /* of its outputs, in order of adding */
+    ph_mark *mark;          /* the scope that it was made in, which its backward is in; retained; NULL: none */
 };
 
 /* Of a tensor that has, or had, a gradient or hooks of its own. Made while nobody else uses the tensor; several tapes may read it then. */
@@ -58,7 +76,8 @@ struct ph_tape {
     uint64_t key;              /* unique in the process: stands for the stream in ph__storage */
     ph_generator *generator;   /* retained; NULL: the default */
     ph_generator *default_one; /* retained once it has been asked for */
-    bool grad_enabled, refuse_other_streams;
+    bool grad_enabled, refuse_other_streams, mark_modules;
+    ph__place *place; /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
     bool hollow;        /* nodes get no saved values: the first run of a checkpointed function */
     unsigned callbacks; /* of the user's, under way: clear is refused */
     size_t floor;       /* nodes below it belong to a pass of backward that is under way */
@@ -92,6 +111,18 @@ void ph__tape_drop(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t co
 void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what_for);
 /* The tape has failed with what this thread's record says. */
 void ph__tape_take_error(ph_tape *tape);
+
+/* ---- marks.c ---- the scopes of annotation.h in backward, and what callbacks leave of theirs */
+/* Opens the scope of mark (NULL: none, there is the phase alone) for backward's work. False: the tape has failed, and nothing is open. */
+bool ph__tape_resume(ph_tape *tape, ph_mark *mark);
+/* Ends it, which is the one above `depth`, and first those that callbacks left open in it. */
+void ph__tape_end_mark(ph_tape *tape, size_t depth);
+/* After a function of the user's, which may have left early because the tape has failed: ends what it left open above `depth`. */
+static inline void ph__tape_unwind_marks(const ph_tape *tape, size_t depth)
+{
+    if (ph__tape_failed(tape))
+        ph_mark_unwind(depth);
+}
 
 /* ---- node.c ---- */
 /* NULL: no host memory. Kept by the tape, which has it as its newest; edges, saved values and state are zero. */

@@ -194,6 +194,20 @@ static void test_memory_nodes_and_edge_kinds(void **state)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL, "one entry for each dependency");
 }
 
+/* Pairs stand behind the node's parameters. */
+static void test_annotations(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,\"nodes\":["
+        "{\"index\":0,\"kind\":\"host\",\"name\":\"host\",\"dependencies\":[],\"dependents\":[],\"words\":[],"
+        "\"annotation\":{\"name\":\"la\\u001byer\",\"depth\":3,\"rate\":0.5,\"last\":true}}]}";
+    const char *path = t_path("record.json");
+    t_write(path, text, sizeof text - 1);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--verbose"}}, 0,
+             "0: host\n      name: la\\x1byer\n      depth: 3\n      rate: 0.5\n      last: true\n", NULL);
+}
+
 static void test_bad_usage(void **state)
 {
     (void)state;
@@ -213,6 +227,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated_and_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_nodes_and_edge_kinds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_annotations, setup, teardown),
         cmocka_unit_test(test_bad_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

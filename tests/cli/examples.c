@@ -52,6 +52,19 @@ static void test_slots(void **state)
              "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n", NULL);
 }
 
+static void test_profile(void **state)
+{
+    (void)state;
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("profile"), t_device_name()}});
+    assert_string_equal(r.err, "");
+    assert_int_equal(r.status, 0);
+    assert_memory_equal(r.out, "9 nodes in ", 11);
+    assert_non_null(strstr(r.out, "critical path: "));
+    assert_non_null(strstr(r.out, " layer=2 name=attention\n"));
+    assert_non_null(strstr(r.out, "\nreplaying takes "));
+    t_result_free(&r);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -102,9 +115,9 @@ static void test_existing_cuda(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saxpy),         cmocka_unit_test(test_block), cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_fork_join),     cmocka_unit_test(test_slots), cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_existing_cuda),
+        cmocka_unit_test(test_saxpy),     cmocka_unit_test(test_block),         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_fork_join), cmocka_unit_test(test_slots),         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_profile),   cmocka_unit_test(test_existing_cuda),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,6 +184,53 @@ static void with_a_capture_left_open(void **state)
     t_log_stop();
 }
 
+/* ---- breadcrumbs ---- in b's scope a host function holds the replay. */
+static t_gate gate;
+
+static ph_status marked_body(ph_stream *stream, void *user)
+{
+    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(body(stream, user));
+    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_mark_begin(stream, "b", NULL));
+    PH_TRY(t_gate_wait(&gate, stream));
+    PH_TRY(ph_check_finite(stream, scene.x, PH_NUMBER_F32, N, "x"));
+    return ph_mark_end(stream);
+}
+
+static void where_it_was_can_still_be_read(void **state)
+{
+    const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
+    ph_progress at = {0};
+    ph_check_result found;
+    (void)state;
+    NEED_FAKE();
+    open_scene();
+    gate = (t_gate){.open = 0};
+    assert_ok(ph_graph_capture(scene.graph, scene.a, &options, marked_body, NULL));
+    assert_ok(ph_graph_breadcrumbs_enable(scene.graph, true));
+    assert_ok(ph_graph_checks_enable(scene.graph, true));
+    assert_ok(ph_graph_replay(scene.graph, scene.a));
+    while (ph_graph_where(&at, scene.graph) != PH_OK || at.passed < 3)
+        continue;
+    fake_cuda()->lose(PH__R_ILLEGAL_ADDRESS);
+    int64_t calls = fake_cuda()->calls();
+    assert_lost(ph_stream_synchronize(scene.a));
+    assert_ok(ph_graph_where(&at, scene.graph));
+    assert_int_equal(at.open_count, 1);
+    assert_string_equal(at.open[0], "b");
+    assert_int_equal(at.passed, 3);
+    assert_ok(ph_graph_check_at(&found, scene.graph, 0));
+    assert_false(found.ran);
+    assert_int_equal(fake_cuda()->calls(), calls + 1); /* the synchronize */
+    assert_lost(ph_graph_breadcrumbs_enable(scene.graph, false));
+    assert_lost(ph_graph_checks_enable(scene.graph, false));
+    t_gate_open(&gate);
+    t_log_start();
+    close_scene();
+    t_log_stop();
+}
+
 /* Scenarios that were running when it went, at each call: an error that says so, and nothing left. */
 static int64_t lose_during(const t_scenario *scenario)
 {
@@ -219,9 +266,13 @@ static void at_any_moment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_illegal_address),       cmocka_unit_test(a_failed_launch),
-        cmocka_unit_test(destroying_says_nothing),  cmocka_unit_test(in_a_capture),
-        cmocka_unit_test(with_a_capture_left_open), cmocka_unit_test(at_any_moment),
+        cmocka_unit_test(an_illegal_address),
+        cmocka_unit_test(a_failed_launch),
+        cmocka_unit_test(destroying_says_nothing),
+        cmocka_unit_test(in_a_capture),
+        cmocka_unit_test(with_a_capture_left_open),
+        cmocka_unit_test(where_it_was_can_still_be_read),
+        cmocka_unit_test(at_any_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,8 +80,8 @@ static void captures(void **state)
     open_scene(&s);
     ph_stream *stream = s.world.stream, *legacy = ph_device_default_stream(s.world.device);
     ph_graph_options keep = {.reserved = {1}};
-    ph_capture_options mode = {.mode = (ph_capture_mode)3}, annotations = {.enable_annotations = true};
-    ph_capture_options reserved = {.reserved = {0, 0, 0, 1}}, foreign = {.pool = s.foreign};
+    ph_capture_options mode = {.mode = (ph_capture_mode)3}, crumbs = {.breadcrumbs = true};
+    ph_capture_options reserved = {.reserved = {0, 0, 1}}, foreign = {.pool = s.foreign};
     assert_error(ph_graph_create(NULL, NULL), PH_ERROR_ARGUMENT, "ph_graph_create: out");
     REFUSED_OUT(graph, ph_graph_create(&graph, &keep), PH_ERROR_ARGUMENT, "ph_graph_options");
     assert_ok(ph_graph_create(&graph, NULL));
@@ -92,7 +92,7 @@ static void captures(void **state)
     assert_error(ph_graph_capture_begin(graph, legacy, NULL), PH_ERROR_DEFAULT_STREAM,
                  "ph_graph_capture_begin");
     assert_error(ph_graph_capture_begin(graph, stream, &mode), PH_ERROR_ARGUMENT, "ph_graph_capture_begin");
-    assert_error(ph_graph_capture_begin(graph, stream, &annotations), PH_ERROR_UNSUPPORTED, "annotations");
+    assert_error(ph_graph_capture_begin(graph, stream, &crumbs), PH_ERROR_ARGUMENT, "enable_annotations");
     assert_error(ph_graph_capture_begin(graph, stream, &reserved), PH_ERROR_ARGUMENT, "ph_capture_options");
     assert_error(ph_graph_capture_begin(graph, stream, &foreign), PH_ERROR_WRONG_DEVICE,
                  "ph_graph_capture_begin");

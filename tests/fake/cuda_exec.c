@@ -10,7 +10,8 @@ static const ph__driver *const host = &ph__driver_host;
 /* What an executable takes of its GPU. */
 enum {
     EXEC_BYTES = 64 << 10,
-    NODE_BYTES = 512
+    NODE_BYTES = 512,
+    FAKE_FIRST_EXEC_ID = 1000
 };
 
 static ph__host_graph *template_of(ph__cu_exec exec)
@@ -25,10 +26,12 @@ static ph__cu_function function_at(const ph__host_graph *graph, size_t index)
 
 static int exec_create(ph__cu_exec *out, fake_graph *graph, ph__drv_exec *made)
 {
+    static atomic_uint last_id;
     ph__host_graph *template = ph__host_graph_of(graph->graph);
     ph__cu_exec exec = ph__calloc(1, sizeof *exec);
     if (exec) {
         exec->exec = made;
+        exec->id = FAKE_FIRST_EXEC_ID + atomic_fetch_add(&last_id, 1);
         exec->count = template->nodes.count;
         exec->functions = ph__calloc(exec->count + 1, sizeof exec->functions[0]);
         exec->device_bytes = EXEC_BYTES + exec->count * NODE_BYTES;
@@ -79,7 +82,7 @@ void fake_exec_end(ph__cu_exec exec)
 }
 
 /* As NVIDIA's driver may (580 was seen to, of a launch behind a host function): until no launch of it is in flight. */
-static void wait_for_launches(ph__cu_exec exec)
+void fake_wait_for_launches(ph__cu_exec exec)
 {
     ph__host_exec *one = (ph__host_exec *)exec->exec;
     for (bool busy = true; busy;) {
@@ -99,8 +102,25 @@ FAKE(GraphExecDestroy, (ph__cu_exec exec), (exec))
     if (result)
         return result;
     (void)fake_remove(FAKE_EXEC, exec);
-    wait_for_launches(exec);
+    fake_wait_for_launches(exec);
     fake_exec_end(exec);
+    return 0;
+}
+
+/* ---- names for tools ---- the graph's is no part of what is compared here. */
+FAKE(GraphExecGetId, (ph__cu_exec exec, unsigned *id), (exec, id))
+{
+    if (!id || !fake_find(FAKE_EXEC, exec))
+        return PH__R_INVALID_VALUE;
+    *id = exec->id;
+    return 0;
+}
+
+FAKE(GraphNodeGetToolsId, (ph__cu_node node, unsigned long long *id), (node, id))
+{
+    if (!id || !node)
+        return PH__R_INVALID_VALUE;
+    *id = 1ULL << 32 | ph__host_node_of((ph__drv_node *)node)->index;
     return 0;
 }
 
@@ -123,6 +143,8 @@ FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
         fake_misuse("cuGraphLaunch: the module of %s was unloaded", exec->functions[i]->entry.name);
         result = PH__R_INVALID_HANDLE;
     }
+    if (!result && fake_is_watched())
+        return fake_launch_watched(exec, &target);
     return result ? result : fake_submitted(&target, host->exec_launch(exec->exec, target.stream));
 }
 

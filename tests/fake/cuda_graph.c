@@ -347,6 +347,15 @@ FAKE(GraphMemAllocNodeGetParams, (ph__cu_node node, ph__cu_alloc_params *params)
     return special ? 0 : PH__R_INVALID_VALUE;
 }
 
+FAKE(GraphBatchMemOpNodeGetParams, (ph__cu_node node, ph__cu_mem_ops *params), (node, params))
+{
+    const fake_special *special = memory_node(node, PH_NODE_BATCH_MEM_OP, params);
+    if (special)
+        *params = (ph__cu_mem_ops){
+            .context = special->context, .count = special->op_count, .ops = special->ops};
+    return special ? 0 : PH__R_INVALID_VALUE;
+}
+
 FAKE(GraphMemFreeNodeGetParams, (ph__cu_node node, ph__cu_pointer *address), (node, address))
 {
     const fake_special *special = memory_node(node, PH_NODE_MEM_FREE, address);

@@ -194,6 +194,7 @@ typedef struct fake_graph {
     fake_object object;
     ph__drv_graph *graph;
     ph__map nodes; /* ph__drv_node -> fake_node */
+    ph__drv_graph *clone_of; /* NULL: it is no copy */
     PH__VEC(struct fake_graph *) bodies;
 } fake_graph;
 /* The object of a graph, made where there is none yet: under capture, or a body. NULL: no memory. */
@@ -213,11 +214,13 @@ typedef struct fake_special {
     struct fake_special *next;
     ph__drv_node *node;
     ph__drv_graph *graph;
-    ph_node_kind kind; /* MEM_ALLOC, MEM_FREE, or MEMSET: of several rows */
+    ph_node_kind kind; /* MEM_ALLOC, MEM_FREE, BATCH_MEM_OP, or MEMSET: of several rows */
     ph__cu_context context;
     void *memory;
     size_t bytes;
     ph__cu_fill_params fill;
+    ph__cu_mem_op *ops;
+    unsigned op_count;
 } fake_special;
 const fake_special *fake_special_of(const ph__drv_node *node); /* NULL: it is what it is */
 bool fake_special_in(const ph__drv_graph *graph);
@@ -227,9 +230,18 @@ void fake_special_forget(const ph__drv_graph *graph); /* those of a graph that g
 struct CUgraphExec_st {
     fake_object object;
     ph__drv_exec *exec;
+    unsigned id;  /* as tools call it */
     size_t count; /* nodes */
     ph__cu_function *functions;
     size_t device_bytes;
 };
 void fake_exec_end(ph__cu_exec exec);
+void fake_wait_for_launches(ph__cu_exec exec); /* until none of it is in flight */
+
+/* ---- launches whose nodes are told of (cuda_watch.c) ---- */
+void fake_watch_nodes(fake_cuda_told told);
+bool fake_is_watched(void);
+int fake_launch_watched(ph__cu_exec exec, const fake_target *target);
+uint64_t fake_node_id(const void *node);
+uint32_t fake_exec_id(const void *exec);
 #endif

@@ -66,6 +66,10 @@ ph_host_kernel_fn fake_kernel_form(const char *name)
         fn = core_fill;
     else if (strncmp(name, "ph_core_cells_", 14) == 0)
         fn = core_cells;
+    else if (strcmp(name, "phonograph_crumb") == 0)
+        fn = ph__host_crumb_fn;
+    else if (strcmp(name, "phonograph_check_finite") == 0)
+        fn = ph__host_finite_fn;
     pthread_mutex_lock(&forms.lock);
     for (size_t i = 0; i < forms.count && !fn; i++)
         if (strcmp(forms.at[i].name, name) == 0)

@@ -71,6 +71,7 @@ static void free_special(fake_special *special)
 {
     if (special->kind == PH_NODE_MEM_ALLOC)
         give_memory(special->context, special->memory);
+    ph__free(special->ops);
     ph__free(special);
 }
 
@@ -112,10 +113,10 @@ static bool is_capturing(const fake_target *target)
     return atomic_load(&((ph__host_stream *)target->stream)->capturing);
 }
 
-static int record(fake_special *special, const fake_target *target)
+static int record_work(fake_special *special, const fake_target *target, const ph__host_work *what)
 {
     ph__host_stream *stream = (ph__host_stream *)target->stream;
-    const ph__host_work work = {.kind = PH_NODE_EMPTY};
+    const ph__host_work work = *what;
     ph__host_node *node = NULL;
     int result = PH__R_ILLEGAL_STATE;
     pthread_mutex_lock(&stream->device->capture_lock);
@@ -132,6 +133,12 @@ static int record(fake_special *special, const fake_target *target)
         return result;
     note(special, node);
     return fake_graph_of(special->graph) ? 0 : PH__R_OUT_OF_MEMORY;
+}
+
+static int record(fake_special *special, const fake_target *target)
+{
+    const ph__host_work nothing = {.kind = PH_NODE_EMPTY};
+    return record_work(special, target, &nothing);
 }
 
 static int record_memory(const fake_target *target, ph_node_kind kind, void *memory, size_t bytes)
@@ -182,6 +189,50 @@ FAKE(MemFreeAsync, (ph__cu_pointer address, ph__cu_stream handle), (address, han
     ph__host_stream_wait(stream, atomic_load(&stream->submitted));
     give_memory(target.context, memory);
     return 0;
+}
+
+/* ---- batch memory operations ---- writes, in captures alone. */
+static void write_words(void *user)
+{
+    const fake_special *special = user;
+    for (unsigned i = 0; i < special->op_count; i++) {
+        const ph__cu_mem_op *op = &special->ops[i];
+        size_t bytes = op->operation == PH__CU_MEM_OP_WRITE_VALUE_64 ? sizeof(uint64_t) : sizeof(uint32_t);
+        memcpy((void *)(uintptr_t)op->at.address, &op->at.value, bytes);
+    }
+}
+
+FAKE(StreamBatchMemOp, (ph__cu_stream handle, unsigned count, ph__cu_mem_op *ops, unsigned flags),
+     (handle, count, ops, flags))
+{
+    fake_target target;
+    int result = count && count < 256 && ops && !flags ? fake_target_of(&target, handle, "cuStreamBatchMemOp")
+                                                       : PH__R_INVALID_VALUE;
+    if (!result && !is_capturing(&target))
+        result = PH__R_NOT_SUPPORTED;
+    for (unsigned i = 0; i < count && !result; i++)
+        if (ops[i].operation != PH__CU_MEM_OP_WRITE_VALUE_32 &&
+            ops[i].operation != PH__CU_MEM_OP_WRITE_VALUE_64)
+            result = PH__R_NOT_SUPPORTED;
+    if (result)
+        return result;
+    fake_special *special = ph__calloc(1, sizeof *special);
+    if (special)
+        special->ops = ph__alloc(count * sizeof *ops);
+    if (!special || !special->ops) {
+        ph__free(special);
+        return PH__R_OUT_OF_MEMORY;
+    }
+    memcpy(special->ops, ops, count * sizeof *ops);
+    special->kind = PH_NODE_BATCH_MEM_OP;
+    special->context = target.context;
+    special->op_count = count;
+    const ph__drv_host call = {write_words, special};
+    const ph__host_work work = {.kind = PH_NODE_HOST, .args = &call, .args_size = sizeof call};
+    result = record_work(special, &target, &work);
+    if (result && !special->node)
+        free_special(special);
+    return result;
 }
 
 /* ---- graphs that no capture made ---- */

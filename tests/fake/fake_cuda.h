@@ -19,6 +19,7 @@
 #define PH_TESTS_FAKE_CUDA_H
 #include <dlfcn.h>
 #include <phonograph/kernel.h>
+#include <phonograph/record.h>
 
 /* Objects and memory, of all contexts. */
 typedef struct fake_cuda_counts {
@@ -31,6 +32,13 @@ typedef struct fake_cuda_counts {
 enum {
     FAKE_CUDA_STACK = 16
 };
+
+/* A node of an executable that was launched, as tools call it. */
+typedef struct fake_cuda_node_run {
+    ph_node_kind kind;
+    uint64_t id, start_ns, end_ns;
+} fake_cuda_node_run;
+typedef void (*fake_cuda_told)(const fake_cuda_node_run *run);
 
 typedef struct fake_cuda_controls {
     /* The host form of the CUDA function `name`: what a launch of it runs. cuModuleGetFunction finds no
@@ -63,6 +71,12 @@ typedef struct fake_cuda_controls {
      * need, or with another GPU's; launches of functions whose module was unloaded. text: the last one. */
     int64_t (*misuses)(void);
     const char *(*misuse_text)(void);
+
+    /* ---- nodes ---- for the tests' own CUPTI: from now on launches of executables return when they are over, and every node that ran is
+     * told of; NULL: no longer. What tools call a node and an executable (CUgraphNode, CUgraphExec). */
+    void (*watch_nodes)(fake_cuda_told told);
+    uint64_t (*node_id)(const void *node);
+    uint32_t (*exec_id)(const void *exec);
 
     /* ---- contexts ---- the calling thread's stack, the current one last. create: one that is not the
      * primary. */

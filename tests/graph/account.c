@@ -115,6 +115,35 @@ static void test_of_nested_graphs(void **state)
     ph_graph_destroy(b);
 }
 
+/* Also of blocks that were freed again, and of nothing else. */
+static ph_status temporaries(ph_stream *stream, void *user)
+{
+    void *made;
+    for (size_t i = *(const size_t *)user; i > 0; i--) {
+        PH_TRY(ph_malloc(&made, 512, 1, stream));
+        ph_free(made, stream);
+    }
+    return ph_memset_u32(pinned, 1, 1, stream);
+}
+
+static size_t template_of(ph_graph *graph, size_t count)
+{
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, temporaries, &count));
+    return memory_of(graph).template_host;
+}
+
+static void test_the_list_of_blocks(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    size_t few = template_of(graph, 1), many = template_of(graph, 5000);
+    assert_true(many >= few + (size_t)4900 * 48);
+    assert_int_equal(template_of(graph, 1), few);
+    ph_graph_destroy(graph);
+}
+
 static void test_arguments(void **state)
 {
     (void)state;
@@ -133,10 +162,8 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_of_one_graph),
-        TEST(test_of_a_shared_pool),
-        TEST(test_of_nested_graphs),
-        TEST(test_arguments),
+        TEST(test_of_one_graph),       TEST(test_of_a_shared_pool), TEST(test_of_nested_graphs),
+        TEST(test_the_list_of_blocks), TEST(test_arguments),
     };
     return cmocka_run_group_tests_name("graph.account", tests, NULL, NULL);
 }

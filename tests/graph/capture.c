@@ -318,8 +318,8 @@ static void test_options_are_checked(void **state)
     ph_capture_options bad = {.mode = (ph_capture_mode)7};
     assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT,
                  "7 is no capture mode");
-    bad = (ph_capture_options){.enable_annotations = true};
-    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_UNSUPPORTED, "annotations");
+    bad = (ph_capture_options){.breadcrumbs = true};
+    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT, "enable_annotations");
     bad = (ph_capture_options){.reserved = {1}};
     assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT, "ph_capture_options");
     ph_graph_options reserved = {.reserved = {0, 1}};

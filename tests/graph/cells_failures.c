@@ -170,6 +170,16 @@ static void test_updates(void **state)
     assert_error(ph_graph_update(cs.graph, other, &why), PH_ERROR_MISMATCH, "has cells");
     assert_int_equal(why.reason, PH_UPDATE_UNSUPPORTED);
     assert_non_null(strstr(why.message, "cells"));
+    const ph_diff *differences; /* the records may show none: the refusal is one */
+    ph_change change;
+    bool told = false;
+    assert_ok(ph_graph_update_diff(&differences, cs.graph));
+    for (size_t i = 0; i < ph_diff_count(differences); i++) {
+        assert_ok(ph_diff_at(&change, differences, i));
+        told = told ||
+               (change.blocks_update && change.rule && strstr(change.text, "has cells (ph_cells_create)"));
+    }
+    assert_true(told);
     assert_error(ph_graph_update(cs.graph, plain, NULL), PH_ERROR_MISMATCH, "the graph has cells");
     assert_error(ph_graph_update(plain, cs.graph, NULL), PH_ERROR_MISMATCH, "from has cells");
     assert_ok(ph_graph_replay(cs.graph, cs.world.stream));

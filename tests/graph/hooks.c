@@ -94,14 +94,72 @@ static void TestGraphGlobalLifecycleHooks_test_register_run_unregister(void **st
     }
 }
 
-static void TestGraphInstantiateHooks_test_multiple_hooks_all_run(void **state)
+static void check_registry(ph_graph_hook_point point)
+{
+    ph_hook *hook = add(NULL, point, note, "here");
+    use_graph_once();
+    assert_string_equal(seen, "here ");
+    ph_hook_remove(hook);
+    use_graph_once();
+    assert_string_equal(seen, "here ");
+}
+
+static void TestGraphInstantiateHooks_test_register_run_unregister(void **state)
 {
     (void)state;
-    ph_hook *a = add(NULL, PH_HOOK_INSTANTIATE, note, "a"), *b = add(NULL, PH_HOOK_INSTANTIATE, note, "b");
+    check_registry(PH_HOOK_INSTANTIATE);
+}
+
+static void TestGraphDestroyHooks_test_register_run_unregister(void **state)
+{
+    (void)state;
+    check_registry(PH_HOOK_DESTROY);
+}
+
+static void check_several(ph_graph_hook_point point)
+{
+    ph_hook *a = add(NULL, point, note, "a"), *b = add(NULL, point, note, "b");
     use_graph_once();
     assert_string_equal(seen, "a b ");
     ph_hook_remove(a);
     ph_hook_remove(b);
+}
+
+static void TestGraphInstantiateHooks_test_multiple_hooks_all_run(void **state)
+{
+    (void)state;
+    check_several(PH_HOOK_INSTANTIATE);
+}
+
+static void TestGraphDestroyHooks_test_multiple_hooks_all_run(void **state)
+{
+    (void)state;
+    check_several(PH_HOOK_DESTROY);
+}
+
+/* A failing hook neither keeps the next one from running nor fails the call. */
+static void check_swallowing(ph_graph_hook_point point)
+{
+    ph_hook *bad = add(NULL, point, refuse, NULL), *good = add(NULL, point, note, "good");
+    t_log_start();
+    use_graph_once();
+    assert_string_equal(seen, "refuse good ");
+    assert_int_equal(t_log_count("(ignored)"), 1);
+    t_log_stop();
+    ph_hook_remove(bad);
+    ph_hook_remove(good);
+}
+
+static void TestGraphInstantiateHooks_test_run_swallows_hook_errors(void **state)
+{
+    (void)state;
+    check_swallowing(PH_HOOK_INSTANTIATE);
+}
+
+static void TestGraphDestroyHooks_test_run_swallows_hook_errors(void **state)
+{
+    (void)state;
+    check_swallowing(PH_HOOK_DESTROY);
 }
 
 static void TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors(void **state)
@@ -482,7 +540,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(TestGraphGlobalLifecycleHooks_test_register_run_unregister),
+        TEST(TestGraphInstantiateHooks_test_register_run_unregister),
         TEST(TestGraphInstantiateHooks_test_multiple_hooks_all_run),
+        TEST(TestGraphInstantiateHooks_test_run_swallows_hook_errors),
+        TEST(TestGraphDestroyHooks_test_register_run_unregister),
+        TEST(TestGraphDestroyHooks_test_multiple_hooks_all_run),
+        TEST(TestGraphDestroyHooks_test_run_swallows_hook_errors),
         TEST(TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors),
         TEST(TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate),
         TEST(TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown),

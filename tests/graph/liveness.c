@@ -55,7 +55,7 @@ static void test_freed_input(void **state)
     t_all(y, N, 3, world.stream);
     ph_free(x, world.stream);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x = 0x");
-    assert_non_null(strstr(ph_error_last()->message, "1 input was freed"));
+    assert_non_null(strstr(ph_error_last()->message, "1 dead input: "));
     assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
     /* A new allocation at the old address is another one. */
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -113,7 +113,7 @@ static void test_five_are_listed(void **state)
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     for (int i = 0; i < 8; i++)
         ph_free(many[i], world.stream);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "8 inputs were freed");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "8 dead inputs: ");
 }
 
 /* ---- after the capture ---- */
@@ -196,7 +196,7 @@ static void test_untyped_kernel_warns(void **state)
     x = NULL;
     for (int i = 0; i < 3; i++)
         assert_ok(ph_graph_replay(graph, world.stream));
-    assert_int_equal(t_log_count("word +0 of node 0 (copy_first)"), 1);
+    assert_int_equal(t_log_count("node 0 (copy_first) +0 = 0x"), 1);
     t_log_stop();
     ph_kernel_release(kernel);
 }

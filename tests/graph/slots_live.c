@@ -141,7 +141,7 @@ static void test_refused_for_another_input(void **state)
     capture(&checked);
     y = filled(0);
     ph_free(old, world.stream);
-    assert_error(with(z), PH_ERROR_STALE_INPUT, "1 input was freed");
+    assert_error(with(z), PH_ERROR_STALE_INPUT, "1 dead input: ");
     assert_ok(ph_graph_slot_get(&info, graph, 0));
     assert_ptr_equal(info.current, x);
     size_t slot;

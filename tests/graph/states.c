@@ -12,18 +12,34 @@
 
 static t_world world;
 static int32_t *x;
+static ph_profile *other_profile; /* of another capture */
+
+static ph_status no_work(ph_stream *stream, void *user)
+{
+    (void)stream;
+    (void)user;
+    return PH_OK;
+}
 
 static int open_world(void **state)
 {
     (void)state;
+    ph_graph *other;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, 64, world.stream));
+    t_log_start();
+    assert_ok(ph_graph_create(&other, NULL));
+    assert_ok(ph_graph_capture(other, world.stream, NULL, no_work, NULL));
+    assert_ok(ph_graph_profile(&other_profile, other, world.stream, NULL));
+    ph_graph_destroy(other);
+    t_log_stop();
     return 0;
 }
 
 static int close_world(void **state)
 {
     (void)state;
+    ph_profile_destroy(other_profile);
     ph_free(x, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
@@ -128,6 +144,14 @@ static ph_status update_from(ph_graph *from)
     return status;
 }
 
+static ph_status compare(ph_graph *graph)
+{
+    ph_diff *diff;
+    ph_status status = ph_graph_diff(&diff, graph, graph);
+    ph_diff_destroy(diff);
+    return status;
+}
+
 static ph_status prove(ph_graph *graph)
 {
     ph_graph *shifted = graph_in(PH_GRAPH_READY, false);
@@ -158,7 +182,31 @@ static ph_status dump(ph_graph *graph)
     return status;
 }
 
+static ph_status profile(ph_graph *graph)
+{
+    ph_profile *made;
+    const ph_profile_options once = {.replays = 1, .warmup = 1};
+    ph_status status = ph_graph_profile(&made, graph, world.stream, &once);
+    ph_profile_destroy(made);
+    return status;
+}
+
+static ph_status verdict(ph_graph *graph)
+{
+    ph_verdict found;
+    const ph_verdict_options once = {.rounds = 1};
+    return ph_graph_verdict(&found, graph, world.stream, no_work, NULL, &once);
+}
+
 /* Calls that return nothing count as PH_OK. */
+static ph_status unseen(ph_graph *graph)
+{
+    char *text;
+    PH_TRY(ph_graph_unseen(&text, graph));
+    ph_string_free(text);
+    return PH_OK;
+}
+
 static ph_status call(ph__graph_call which, ph_graph *graph)
 {
     ph_pool *pool;
@@ -167,11 +215,16 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     struct CUgraph_st *cuda_graph;
     struct CUgraphExec_st *cuda_exec;
     const ph_record *record;
+    const ph_diff *update_diff;
     ph_graph_memory memory;
     bool enabled;
     const ph_slot_place memset_place = {1, 0}, kernel_place = {0, 0};
     ph_slot_place place;
     ph_slot_info slot;
+    ph_progress progress;
+    ph_check_result found;
+    ph_input_info input;
+    ph_verify_result verified;
     switch (which) {
     case PH__CALL_GET_STATE:
         (void)ph_graph_get_state(graph);
@@ -199,6 +252,12 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_replay(graph, world.stream);
     case PH__CALL_REPLAY_WITH:
         return ph_graph_replay_with(graph, world.stream, NULL, 0);
+    case PH__CALL_PROFILE:
+        return profile(graph);
+    case PH__CALL_VERDICT:
+        return verdict(graph);
+    case PH__CALL_PROFILE_DUMP_RECORD:
+        return ph_profile_dump_record(other_profile, graph, "/nowhere");
     case PH__CALL_SLOT_FIND:
         return ph_graph_slot_find(&count, graph, NULL, x, 64 * sizeof *x, NULL);
     case PH__CALL_SLOT_DECLARE_ADDRESS:
@@ -249,16 +308,38 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_node_set_enabled(graph, 0, false);
     case PH__CALL_NODE_GET_ENABLED:
         return ph_graph_node_get_enabled(&enabled, graph, 0);
+    case PH__CALL_BREADCRUMBS_ENABLE:
+        return ph_graph_breadcrumbs_enable(graph, true);
+    case PH__CALL_WHERE:
+        return ph_graph_where(&progress, graph);
+    case PH__CALL_CHECKS_ENABLE:
+        return ph_graph_checks_enable(graph, true);
+    case PH__CALL_CHECK_COUNT:
+        return ph_graph_check_count(&count, graph);
+    case PH__CALL_CHECK_AT:
+        return ph_graph_check_at(&found, graph, 0);
     case PH__CALL_UPDATE:
         return update(graph);
     case PH__CALL_UPDATE_FROM:
         return update_from(graph);
+    case PH__CALL_UPDATE_DIFF:
+        return ph_graph_update_diff(&update_diff, graph);
+    case PH__CALL_DIFF:
+        return compare(graph);
     case PH__CALL_EPOCH:
         return ph_graph_epoch(graph) == 0 ? PH_OK : PH_ERROR_STATE;
     case PH__CALL_CHECK_OUTPUT:
         return ph_graph_check_output(graph, x, 0);
     case PH__CALL_CHECK_INPUTS:
         return ph_graph_check_inputs(graph);
+    case PH__CALL_VERIFY:
+        return ph_graph_verify(&verified, graph, world.stream, body, NULL, NULL);
+    case PH__CALL_INPUT_COUNT:
+        return ph_graph_input_count(&count, graph);
+    case PH__CALL_INPUT:
+        return ph_graph_input(&input, graph, 0);
+    case PH__CALL_UNSEEN:
+        return unseen(graph);
     case PH__CALL_HOOK_ADD:
         return add_hook(graph);
     case PH__CALL_COUNT:
@@ -275,8 +356,16 @@ static ph_status done(ph__graph_call which)
         return t_on_host() ? PH_ERROR_UNSUPPORTED : PH_OK;
     if (which == PH__CALL_IMPORT_CUDA)
         return PH_ERROR_ARGUMENT; /* no graph was given: looked at after the state */
+    if (which == PH__CALL_PROFILE_DUMP_RECORD)
+        return PH_ERROR_STATE; /* of another capture */
     if (which == PH__CALL_SLOT_GET || which == PH__CALL_SLOT_PLACE_AT)
         return PH_ERROR_NOT_FOUND; /* none was made */
+    if (which == PH__CALL_UPDATE_DIFF)
+        return PH_ERROR_NOT_FOUND; /* none has failed */
+    if (which == PH__CALL_BREADCRUMBS_ENABLE || which == PH__CALL_WHERE || which == PH__CALL_CHECKS_ENABLE)
+        return PH_ERROR_STATE; /* none were captured, which is said behind the graph's state */
+    if (which == PH__CALL_CHECK_AT)
+        return PH_ERROR_NOT_FOUND;
     return which == PH__CALL_CHECK_OUTPUT ? PH_ERROR_NOT_FOUND : PH_OK; /* x is not the pool's */
 }
 
@@ -296,6 +385,9 @@ static ph_graph_state after(ph__graph_call which, ph_graph_state state, bool kee
     case PH__CALL_INSTANTIATE:
     case PH__CALL_REPLAY:
     case PH__CALL_REPLAY_WITH:
+    case PH__CALL_PROFILE:
+    case PH__CALL_VERDICT:
+    case PH__CALL_VERIFY:
         return PH_GRAPH_READY;
     default:
         return state;

@@ -210,6 +210,23 @@ SAME_FIELD(ph__cu_copy_params, width_bytes, CUDA_MEMCPY3D, WidthInBytes);
 SAME_FIELD(ph__cu_copy_params, height, CUDA_MEMCPY3D, Height);
 SAME_FIELD(ph__cu_copy_params, depth, CUDA_MEMCPY3D, Depth);
 
+SAME_SIZE(ph__cu_mem_op, CUstreamBatchMemOpParams);
+SAME_FIELD(ph__cu_mem_op, operation, CUstreamBatchMemOpParams, operation);
+SAME_FIELD(ph__cu_mem_op, at.address, CUstreamBatchMemOpParams, waitValue.address);
+SAME_FIELD(ph__cu_mem_op, at.address, CUstreamBatchMemOpParams, writeValue.address);
+SAME_FIELD(ph__cu_mem_op, at.value, CUstreamBatchMemOpParams, writeValue.value64);
+SAME_FIELD(ph__cu_mem_op, at.flags, CUstreamBatchMemOpParams, writeValue.flags);
+SAME_NUMBER(PH__CU_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WAIT_VALUE_32);
+SAME_NUMBER(PH__CU_MEM_OP_WRITE_VALUE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32);
+SAME_NUMBER(PH__CU_MEM_OP_WAIT_VALUE_64, CU_STREAM_MEM_OP_WAIT_VALUE_64);
+SAME_NUMBER(PH__CU_MEM_OP_WRITE_VALUE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+
+SAME_SIZE(ph__cu_mem_ops, CUDA_BATCH_MEM_OP_NODE_PARAMS);
+SAME_FIELD(ph__cu_mem_ops, context, CUDA_BATCH_MEM_OP_NODE_PARAMS, ctx);
+SAME_FIELD(ph__cu_mem_ops, count, CUDA_BATCH_MEM_OP_NODE_PARAMS, count);
+SAME_FIELD(ph__cu_mem_ops, ops, CUDA_BATCH_MEM_OP_NODE_PARAMS, paramArray);
+SAME_FIELD(ph__cu_mem_ops, flags, CUDA_BATCH_MEM_OP_NODE_PARAMS, flags);
+
 SAME_SIZE(ph__cu_fill_params, CUDA_MEMSET_NODE_PARAMS_v1);
 SAME_FIELD(ph__cu_fill_params, dst, CUDA_MEMSET_NODE_PARAMS_v1, dst);
 SAME_FIELD(ph__cu_fill_params, pitch, CUDA_MEMSET_NODE_PARAMS_v1, pitch);
@@ -291,6 +308,39 @@ typedef void (*cupti_callback)(void *, CUpti_CallbackDomain, CUpti_CallbackId, c
 SAME_TYPE(ph__cupti_callback, cupti_callback);
 #undef CUpti_CallbackDomain
 #undef CUptiResult
+
+SAME_NUMBER(PH__CUPTI_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY);
+SAME_NUMBER(PH__CUPTI_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET);
+SAME_NUMBER(PH__CUPTI_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+SAME_NUMBER(PH__CUPTI_FLUSH_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+SAME_NUMBER(PH__CUPTI_R_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED);
+SAME_TYPE(ph__cupti_room_fn, CUpti_BuffersCallbackRequestFunc);
+SAME_TYPE(ph__cupti_full_fn, CUpti_BuffersCallbackCompleteFunc);
+SAME_FIELD(ph__cupti_record, kind, CUpti_Activity, kind);
+#define SAME_KERNEL(theirs)                                                                                  \
+    SAME_FIELD(ph__cupti_kernel, kind, theirs, kind);                                                        \
+    SAME_FIELD(ph__cupti_kernel, start, theirs, start);                                                      \
+    SAME_FIELD(ph__cupti_kernel, end, theirs, end);                                                          \
+    SAME_FIELD(ph__cupti_kernel, correlation, theirs, correlationId);                                        \
+    SAME_FIELD(ph__cupti_kernel, name, theirs, name);                                                        \
+    SAME_FIELD(ph__cupti_kernel, graph_node, theirs, graphNodeId)
+#define SAME_TRANSFER(theirs)                                                                                \
+    SAME_FIELD(ph__cupti_transfer, kind, theirs, kind);                                                      \
+    SAME_FIELD(ph__cupti_transfer, bytes, theirs, bytes);                                                    \
+    SAME_FIELD(ph__cupti_transfer, start, theirs, start);                                                    \
+    SAME_FIELD(ph__cupti_transfer, end, theirs, end);                                                        \
+    SAME_FIELD(ph__cupti_transfer, graph_node, theirs, graphNodeId)
+SAME_KERNEL(CUpti_ActivityKernel5);
+SAME_KERNEL(CUpti_ActivityKernel8);
+SAME_KERNEL(CUpti_ActivityKernel9);
+SAME_TRANSFER(CUpti_ActivityMemcpy4);
+SAME_TRANSFER(CUpti_ActivityMemcpy5);
+SAME_TRANSFER(CUpti_ActivityMemset3);
+SAME_TRANSFER(CUpti_ActivityMemset4);
+#if CUPTI_API_VERSION >= 130000
+SAME_KERNEL(CUpti_ActivityKernel10);
+SAME_TRANSFER(CUpti_ActivityMemcpy6);
+#endif
 #endif
 
 /* ---- functions ---- the types that the toolkit keeps for cuGetProcAddress, one for each function and
@@ -316,6 +366,8 @@ SAME_TYPE(ph__cupti_callback, cupti_callback);
 #define CUDA_MEMSET_NODE_PARAMS_v1       ph__cu_fill_params
 #define CUDA_HOST_NODE_PARAMS_v1         ph__cu_host_params
 #define CUDA_MEM_ALLOC_NODE_PARAMS       ph__cu_alloc_params
+#define CUstreamBatchMemOpParams         ph__cu_mem_op
+#define CUDA_BATCH_MEM_OP_NODE_PARAMS    ph__cu_mem_ops
 #define CUgraphEdgeData                  ph__cu_edge
 #define CUDA_GRAPH_INSTANTIATE_PARAMS    ph__cu_instantiate_params
 #define CUgraphExecUpdateResultInfo      ph__cu_update_result
@@ -324,6 +376,7 @@ SAME_TYPE(ph__cupti_callback, cupti_callback);
 #define cuuint64_t                       uint64_t
 #include <cudaTypedefs.h>
 
+#define PH__CU_UP_TO CUDA_VERSION /* newer ones the header does not have */
 #define PH__CU(name, version, need, parameters) SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
 #include "../fake/cuda_programs.def"
 #include "driver/cuda/cuda_symbols.def"

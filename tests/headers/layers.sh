@@ -14,6 +14,7 @@ allowed_below()
     memory) echo 'base driver device memory' ;;
     record) echo 'base driver device memory record' ;;
     graph) echo 'base driver device memory record graph' ;;
+    inspect) echo 'base driver device memory record graph inspect' ;;
     tensor) echo 'base tensor' ;;
     nn) echo 'base tensor nn' ;;
     esac
@@ -46,6 +47,6 @@ done
 
 # As far as text can tell. The names of devices are read in one place of each library.
 asked=$(grep -rnE '(cmp|strstr)\([^;]*(driver->name|"(cuda|host)")|driver *[!=]= *&?ph__driver_|#[[:space:]]*if.*CUDA' \
-    device memory record graph tensor nn --include='*.[ch]' | grep -v -e '^device/name\.c:' -e '^tensor/backend\.c:' || true)
+    device memory record graph inspect tensor nn --include='*.[ch]' | grep -v -e '^device/name\.c:' -e '^tensor/backend\.c:' || true)
 [ -z "$asked" ] || { printf 'asks which driver it has; driver.h has entries for what differs:\n%s\n' "$asked"; failed=1; }
 exit "$failed"

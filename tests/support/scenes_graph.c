@@ -223,6 +223,81 @@ out:
     return status;
 }
 
+static ph_status differences(t_scene *s)
+{
+    ph_status status;
+    char *text = NULL;
+    ph_diff *diff = NULL;
+    ph_record *made = NULL;
+    const ph_record *record = NULL;
+    static const ph_annotation_pair pair = {.key = "name", .text = "said"};
+    static const ph_record_source_node node = {
+        .info = {.kind = PH_NODE_HOST}, .annotation = &pair, .annotation_count = 1};
+    T_GO(ph_graph_reset(s->graph));
+    T_GO(ph_graph_reset(s->kept));
+    T_GO(ph_graph_capture(s->graph, s->a, NULL, fork_and_join, s));
+    T_GO(ph_graph_capture(s->kept, s->b, NULL, output_y, s));
+    T_GO_OUT(diff, ph_graph_diff(&diff, s->graph, s->kept));
+    assert_true(ph_diff_count(diff) > 0);
+    T_GO_OUT(text, ph_diff_text(&text, diff));
+    ph_diff_destroy(diff);
+    diff = NULL;
+    T_GO_OUT(record, ph_graph_record(&record, s->kept));
+    T_GO_OUT(made, ph_record_create(&made, &node, 1));
+    T_GO_OUT(diff, ph_record_diff(&diff, record, made));
+    assert_true(ph_diff_count(diff) > 0);
+    T_GO(ph_graph_reset(s->kept));
+    T_GO(ph_graph_reset(s->graph));
+out:
+    ph_diff_destroy(diff);
+    ph_record_destroy(made);
+    ph_string_free(text);
+    return status;
+}
+
+/* ---- breadcrumbs and checks ---- */
+static ph_status marked_body(ph_stream *stream, void *user)
+{
+    t_scene *s = user;
+    PH_TRY(ph_mark_begin(stream, "outer", NULL));
+    PH_TRY(ph_mark_begin(stream, "inner", NULL));
+    PH_TRY(output_y(stream, s));
+    PH_TRY(ph_check_finite(stream, s->y, PH_NUMBER_BF16, 2 * T_SCENE_N, "y"));
+    PH_TRY(ph_mark_end(stream));
+    return ph_mark_end(stream);
+}
+
+static ph_status places(t_scene *s)
+{
+    const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
+    ph_status status;
+    ph_progress at;
+    ph_check_result found;
+    T_GO(ph_graph_reset(s->graph));
+    T_GO(ph_graph_reset(s->kept));
+    T_GO(ph_graph_capture(s->graph, s->a, &options, marked_body, s));
+    T_GO(ph_graph_capture(s->kept, s->a, &options, marked_body, s));
+    T_GO(ph_graph_breadcrumbs_enable(s->graph, true));
+    T_GO(ph_graph_checks_enable(s->graph, true));
+    T_GO(ph_graph_update(s->graph, s->kept, NULL));
+    /* Where the update could not set them again they are off. */
+    T_GO(ph_graph_breadcrumbs_enable(s->graph, true));
+    T_GO(ph_graph_checks_enable(s->graph, true));
+    T_GO(ph_graph_replay(s->graph, s->a));
+    T_GO(ph_stream_synchronize(s->a));
+    T_GO(ph_graph_where(&at, s->graph));
+    assert_true(at.complete && at.count == 4);
+    T_GO(ph_graph_check_at(&found, s->graph, 0));
+    assert_true(found.ran);
+    T_GO(ph_graph_breadcrumbs_enable(s->graph, false));
+    T_GO(ph_graph_checks_enable(s->graph, false));
+    T_GO(ph_graph_reset(s->kept));
+    T_GO(ph_graph_reset(s->graph));
+out:
+    ph_mark_unwind(0);
+    return status;
+}
+
 /* ---- hooks and retained objects ---- */
 static ph_status count_hook(const ph_graph_hook_info *info, void *user)
 {
@@ -414,6 +489,8 @@ const t_scenario t_scenarios_graph[] = {
     {"a shared pool", shared_pool},
     {"setting nodes", set_nodes},
     {"update", update},
+    {"differences", differences},
+    {"breadcrumbs and checks", places},
     {"records", records},
     {"hooks", hooks},
     {"retained objects", retained_fresh},

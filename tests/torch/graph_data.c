@@ -189,6 +189,65 @@ static void TestGetGraphData_test_cached_across_instantiate_hooks(void **state)
     ph_hook_remove(hooks[1]);
 }
 
+static ph_status fill_64(ph_stream *stream, void *user)
+{
+    (void)user;
+    return ph_memset(y, 1, 64 * sizeof *y, stream);
+}
+
+static ph_status nest(ph_stream *stream, void *inner)
+{
+    PH_TRY(t_add(&world, stream, x, y, N, 1));
+    return ph_graph_replay(inner, stream);
+}
+
+/* Nothing is to be warned of: the top level has one such node and none of its body's, which is told with it. */
+static void TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level(void **state)
+{
+    (void)state;
+    ph_graph *inner;
+    const ph_record *record;
+    size_t graphs = 0, memsets = 0;
+    ph_node_info info, inside;
+    assert_ok(ph_graph_create(&inner, NULL));
+    assert_ok(ph_graph_capture(inner, world.stream, NULL, fill_64, NULL));
+    t_log_start();
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, nest, inner));
+    assert_ok(ph_graph_instantiate(graph));
+    assert_ok(ph_graph_record(&record, graph));
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        assert_ok(ph_record_node(&info, record, i));
+        graphs += info.kind == PH_NODE_GRAPH;
+        memsets += info.kind == PH_NODE_MEMSET;
+        if (info.kind != PH_NODE_GRAPH)
+            continue;
+        assert_int_equal(ph_record_node_count(info.body), 1);
+        assert_ok(ph_record_node(&inside, info.body, 0));
+        assert_int_equal(inside.kind, PH_NODE_MEMSET);
+        assert_int_equal(inside.bytes, 64 * sizeof *y);
+    }
+    assert_int_equal(graphs, 1);
+    assert_int_equal(memsets, 0);
+    assert_int_equal(t_log_count(""), 0);
+    t_log_stop();
+    ph_graph_destroy(inner);
+}
+
+/* Nothing is raised: the record is there whatever keep_graph says; the raw handle is what needs it. */
+static void TestGetGraphData_test_keep_graph_false_raises(void **state)
+{
+    (void)state;
+    ph_graph *dropped;
+    const ph_record *record;
+    void *raw;
+    assert_ok(ph_graph_create(&dropped, NULL));
+    assert_ok(ph_graph_capture(dropped, world.stream, NULL, two_kernels, NULL));
+    assert_error(ph_graph_raw(&raw, dropped), PH_ERROR_STATE, "keep_graph");
+    assert_ok(ph_graph_record(&record, dropped));
+    assert_int_equal(ph_record_node_count(record), 2);
+    ph_graph_destroy(dropped);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +256,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(TestGetGraphData_test_export_graph_data_hook, open_world,
                                         close_world),
         cmocka_unit_test_setup_teardown(TestGetGraphData_test_cached_across_instantiate_hooks, open_world,
+                                        close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level,
+                                        open_world, close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_keep_graph_false_raises, open_world,
                                         close_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

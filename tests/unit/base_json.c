@@ -52,12 +52,16 @@ static void test_numbers(void **state)
     ph__json_open(&json, '[');
     ph__json_u64(&json, 0);
     ph__json_u64(&json, UINT64_MAX);
+    ph__json_us(&json, 0);
+    ph__json_us(&json, UINT64_MAX);
+    ph__json_us(&json, 1007);
     ph__json_i64(&json, INT64_MIN);
     ph__json_i64(&json, -1);
     ph__json_hex(&json, 0);
     ph__json_hex(&json, UINT64_C(0xdeadbeef00112233));
     ph__json_close(&json, ']');
-    expect(&json, "[0,18446744073709551615,-9223372036854775808,-1,\"0x0\",\"0xdeadbeef00112233\"]");
+    expect(&json, "[0,18446744073709551615,0.000,18446744073709551.615,1.007,-9223372036854775808,-1,\"0x0\","
+                  "\"0xdeadbeef00112233\"]");
 }
 
 static void expect_same_double(double value)

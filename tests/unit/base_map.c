@@ -193,6 +193,10 @@ static void test_ranges_against_model(void **state)
             assert_int_equal(found->base, owner[address] - 1);
             assert_ptr_equal(found->value, &values[found->base]);
         }
+        const ph__range *from = ph__ranges_from(&ranges, address);
+        while (address < SPACE && owner[address] == 0)
+            address++;
+        assert_true(from ? address < SPACE && from->base == owner[address] - 1 : address == SPACE);
         if (step % 101 == 0)
             for (size_t i = 1; i < ranges.count; i++)
                 assert_true(ranges.at[i - 1].base + ranges.at[i - 1].size <= ranges.at[i].base);
@@ -217,6 +221,9 @@ static void test_ranges_at_the_ends(void **state)
     assert_int_equal(ph__ranges_find(&ranges, 9)->base, 0);
     assert_null(ph__ranges_find(&ranges, 10));
     assert_null(ph__ranges_find(&ranges, UINTPTR_MAX - 10));
+    assert_int_equal(ph__ranges_from(&ranges, 9)->base, 0);
+    assert_int_equal(ph__ranges_from(&ranges, 10)->base, UINTPTR_MAX - 9);
+    assert_int_equal(ph__ranges_from(&ranges, UINTPTR_MAX)->base, UINTPTR_MAX - 9);
     assert_true(ph__ranges_add(&ranges, 10, SIZE_MAX - 19, &value));
     assert_int_equal(ph__ranges_find(&ranges, UINTPTR_MAX - 10)->base, 10);
     ph__ranges_free(&ranges);

@@ -12,6 +12,8 @@
 #include "driver/cuda/cuda_driver.h"
 #include "driver/cuda/cuda_nvrtc.h"
 #include <cmocka.h>
+#include <phonograph/locate.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +93,8 @@ static int print_header(void)
         " * target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability 6.0. Written by\n"
         " * `tests/unit/core_kernels --print`. */\n"
         "#ifndef PH_CUDA_CORE_KERNELS_H\n#define PH_CUDA_CORE_KERNELS_H\n\n"
+        "/* Longer than what C promises, not than what the compilers take. */\n"
+        "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
         "/* clang-format off */\n"
         "enum { PH__CORE_KERNELS_NVRTC = %d };\n"
         "static const char ph__core_kernels_ptx[] =\n",
@@ -101,7 +105,7 @@ static int print_header(void)
         line += length + 1;
         (void)printf("%s\n", *line ? "" : ";");
     }
-    (void)printf("/* clang-format on */\n#endif\n");
+    (void)printf("/* clang-format on */\n#pragma GCC diagnostic pop\n#endif\n");
     ph__free(ptx);
     return 0;
 }
@@ -131,14 +135,37 @@ typedef struct uint4 {
 typedef struct dimensions {
     unsigned x;
 } dimensions;
-static dimensions gridDim, blockDim, blockIdx, threadIdx;
+static dimensions gridDim, blockDim, blockIdx;
+static _Thread_local dimensions threadIdx;
+static pthread_barrier_t together;
 
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 {
     return (uint4){x, y, z, w};
 }
 
+static unsigned long long atomic_add(unsigned long long *at, unsigned long long value)
+{
+    return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
+}
+
+static void atomic_min(unsigned long long *at, unsigned long long value)
+{
+    unsigned long long old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+    while (value < old &&
+           !__atomic_compare_exchange_n(at, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
+}
+
 #define CORE_KERNEL static
+#define CORE_DEVICE static
+#define CORE_GLOBAL static
+#define CORE_SHARED static
+#define CORE_SHORT
+#define atomicAdd              atomic_add
+#define atomicMin              atomic_min
+#define __syncthreads()        (void)pthread_barrier_wait(&together)
+#define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #include "driver/cuda/core_kernels.cu"
 
 enum {
@@ -261,6 +288,100 @@ static void test_cells(void **state)
     check_cells(PH__CELLS_MANY);
 }
 
+/* ---- watching ---- */
+static void test_crumbs(void **state)
+{
+    (void)state;
+    unsigned long long table[4] = {0};
+    phonograph_crumb(0, 2);
+    phonograph_crumb((uintptr_t)table, 2);
+    unsigned long long first = table[2];
+    phonograph_crumb((uintptr_t)table, 1);
+    phonograph_crumb((uintptr_t)table, 2);
+    assert_true(first > 0 && table[1] > first && table[2] > table[1]);
+    assert_true(table[0] == 0 && table[3] == 0);
+}
+
+enum {
+    CHECK_THREADS = 8,
+    CHECK_BLOCKS = 3
+};
+static ph__drv_finite check;
+
+static void *run_thread(void *number)
+{
+    threadIdx.x = (unsigned)(uintptr_t)number;
+    phonograph_check_finite((uintptr_t)check.address, check.count, check.type, check.number,
+                            (uintptr_t)check.parts);
+    return NULL;
+}
+
+static void launch_check(void)
+{
+    pthread_t threads[CHECK_THREADS];
+    gridDim.x = CHECK_BLOCKS;
+    blockDim.x = CHECK_THREADS;
+    for (blockIdx.x = 0; blockIdx.x < CHECK_BLOCKS; blockIdx.x++) {
+        for (size_t i = 0; i < CHECK_THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, run_thread, (void *)(uintptr_t)i), 0);
+        for (size_t i = 0; i < CHECK_THREADS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+static const struct {
+    size_t size;
+    uint64_t good, bad[3]; /* the largest number, infinity, -infinity, a NaN */
+} numbers[] = {
+    [PH_NUMBER_F32] = {4, 0x7f7fffff, {0x7f800000, 0xff800000, 0xffc00001}},
+    [PH_NUMBER_F64] = {8, 0x7fefffffffffffff, {0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001}},
+    [PH_NUMBER_F16] = {2, 0x7bff, {0x7c00, 0xfc00, 0xfe01}},
+    [PH_NUMBER_BF16] = {2, 0x7f7f, {0x7f80, 0xff80, 0xffc1}}};
+
+/* Numbers at `at`, bad ones at each multiple of step behind the first. */
+static void check_numbers(uint32_t type, unsigned char *at, size_t count, size_t first, size_t step)
+{
+    ph__drv_finite_part parts[CHECK_BLOCKS + 1];
+    size_t bad = 0, size = numbers[type].size;
+    memset(memory, 0xff, sizeof memory); /* NaNs all around */
+    for (size_t i = 0; i < count; i++) {
+        bool is_one = i >= first && (i - first) % step == 0;
+        memcpy(at + i * size, is_one ? &numbers[type].bad[bad % 3] : &numbers[type].good, size);
+        bad += is_one;
+    }
+    memset(parts, 0, sizeof parts);
+    check = (ph__drv_finite){at, count, type, 0, parts};
+    launch_check();
+    uint64_t total = 0, lowest = UINT64_MAX, bits = 0;
+    for (size_t i = 0; i < CHECK_BLOCKS; i++) {
+        assert_true(parts[i].tick > 0);
+        total += parts[i].bad;
+        bits = parts[i].first < lowest ? parts[i].bits : bits;
+        lowest = parts[i].first < lowest ? parts[i].first : lowest;
+    }
+    assert_int_equal(parts[CHECK_BLOCKS].tick, 0);
+    assert_int_equal(total, bad);
+    assert_int_equal(lowest, bad ? first : UINT64_MAX);
+    assert_true(bits == (bad ? numbers[type].bad[0] : 0));
+}
+
+static void test_finite(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(part), sizeof(ph__drv_finite_part));
+    assert_int_equal(pthread_barrier_init(&together, NULL, CHECK_THREADS), 0);
+    for (uint32_t type = PH_NUMBER_F32; type <= PH_NUMBER_BF16; type++)
+        for (size_t off = 0; off < 16; off += numbers[type].size) {
+            for (size_t first = 0; first < 40; first += 3)
+                check_numbers(type, memory + GUARD + off, 37, first, 40);
+            check_numbers(type, memory + GUARD + off, 1 + off, 0, 1);
+            check_numbers(type, memory + GUARD + off, 501, 17, 5);
+        }
+    check = (ph__drv_finite){memory, 16, PH_NUMBER_F32, 0, NULL};
+    launch_check(); /* as captured: nothing */
+    (void)pthread_barrier_destroy(&together);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--print") == 0)
@@ -270,6 +391,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_dimensions_of_large_fills),
         cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_crumbs),
+        cmocka_unit_test(test_finite),
         cmocka_unit_test(test_committed_code),
     };
     return cmocka_run_group_tests_name("core_kernels", tests, NULL, NULL);

@@ -182,6 +182,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(kernel_create(NULL, NULL, NULL));
     CALL(kernel_wrap(NULL, NULL, NULL, NULL, NULL));
     CALL(kernel_cells(NULL, NULL, 0));
+    CALL(kernel_watch(NULL, NULL, PH__WATCH_CRUMB));
     CALL(launch(NULL, NULL, NULL));
     CALL(copy(NULL, NULL));
     CALL(fill(NULL, NULL));
@@ -194,6 +195,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(capture_end(NULL, NULL));
     CALL(capture_get(NULL, NULL));
     CALL(capture_id(NULL, NULL));
+    CALL(capture_position(NULL, NULL));
     CALL(graph_import(NULL, NULL, NULL));
     CALL(graph_nodes(NULL, NULL, NULL));
     CALL(node_info(NULL, NULL));
@@ -208,6 +210,8 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(exec_set_host(NULL, NULL, NULL));
     CALL(exec_set_enabled(NULL, NULL, false));
     CALL(exec_get_enabled(NULL, NULL, NULL));
+    CALL(profile_open(NULL, NULL, NULL));
+    CALL(profile_read(NULL, NULL, NULL));
 #undef CALL
     return n;
 }
@@ -240,9 +244,9 @@ static void every_fallible_entry_is_wrapped(void **state)
     ph__driver_host.device_close(device);
     assert_int_equal(called, replaced);
     assert_int_equal(ph__driver_calls() - before, called);
-    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; three native handles, kernel_keep, graph_disown
-     * and two accounts of bytes */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 8 + 7);
+    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; three native handles, kernel_keep, graph_disown,
+     * two accounts of bytes, the tools' ids and what a position means */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 9);
 }
 
 static void the_nth_call_fails_once(void **state)

@@ -29,13 +29,17 @@ static void test_tracking(void **state)
     assert_ok(ph_malloc(&p, 1, 100, w.stream));
     assert_true(ph__memory_find(&found, w.device, (char *)p + 99));
     uint64_t before = ph__memory_deaths(w.device);
+    ph__watch watch = {0}, other = {0};
     for (int i = 0; i < 20; i++)
-        assert_true(ph__memory_track(w.device, p, found.generation));
-    assert_false(ph__memory_track(w.device, p, found.generation + 1));
-    ph__memory_untrack(w.device, p, found.generation);
+        assert_int_equal(ph__memory_track(w.device, p, found.generation, &watch), PH__TRACKS);
+    assert_int_equal(ph__memory_track(w.device, p, found.generation + 1, &watch), PH__TRACK_GONE);
+    ph__memory_untrack(w.device, p, found.generation, &watch);
+    ph__memory_untrack(w.device, p, found.generation, &other);
     assert_true(ph__memory_is_live(w.device, p, found.generation));
     ph_free(p, w.stream);
     assert_int_equal(ph__memory_deaths(w.device), before + 1);
+    assert_true(atomic_load(&watch.deaths) > 0);
+    assert_int_equal(atomic_load(&other.deaths), 0);
     assert_false(ph__memory_is_live(w.device, p, found.generation));
     /* The same address again is another allocation, and nobody tracks it. */
     void *q;
@@ -57,11 +61,13 @@ static void test_untracked(void **state)
     for (int i = 0; i < 2; i++) {
         assert_ok(ph_malloc(&p, 1, 100, w.stream));
         assert_true(ph__memory_find(&found, w.device, p));
-        assert_true(ph__memory_track(w.device, p, found.generation));
+        ph__watch watch = {0};
+        assert_int_equal(ph__memory_track(w.device, p, found.generation, &watch), PH__TRACKS);
         assert_ok(ph_record_stream(p, side));
         if (i == 0)
-            ph__memory_untrack(w.device, p, found.generation);
+            ph__memory_untrack(w.device, p, found.generation, &watch);
         ph_free(p, w.stream);
+        assert_int_equal(atomic_load(&watch.deaths), i);
         assert_int_equal(ph__memory_deaths(w.device), i);
     }
     ph_stream_destroy(side);

@@ -60,6 +60,12 @@ enum {
     PH__CU_MEMORY_UNIFIED = 4
 };
 enum {
+    PH__CU_MEM_OP_WAIT_VALUE_32 = 1,
+    PH__CU_MEM_OP_WRITE_VALUE_32 = 2,
+    PH__CU_MEM_OP_WAIT_VALUE_64 = 4,
+    PH__CU_MEM_OP_WRITE_VALUE_64 = 5
+};
+enum {
     PH__CU_FUNC_SHARED_SIZE_BYTES = 1,
     PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };
@@ -168,6 +174,23 @@ typedef struct ph__cu_alloc_params { /* CUDA_MEM_ALLOC_NODE_PARAMS_v1 */
     size_t access_count, bytes;
     ph__cu_pointer address;
 } ph__cu_alloc_params;
+typedef union ph__cu_mem_op { /* CUstreamBatchMemOpParams, of the operations that have an address */
+    int operation;
+    struct {
+        int operation;
+        ph__cu_pointer address;
+        uint64_t value; /* or its first half */
+        unsigned flags;
+        ph__cu_pointer alias;
+    } at;
+    uint64_t room[6];
+} ph__cu_mem_op;
+typedef struct ph__cu_mem_ops { /* CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 */
+    ph__cu_context context;
+    unsigned count;
+    ph__cu_mem_op *ops;
+    unsigned flags;
+} ph__cu_mem_ops;
 typedef struct ph__cu_edge { /* CUgraphEdgeData */
     unsigned char from_port, to_port, type, reserved[5];
 } ph__cu_edge;
@@ -216,4 +239,45 @@ typedef struct ph__cupti_call { /* CUpti_CallbackData */
     uint64_t *correlation;
     uint32_t correlation_id;
 } ph__cupti_call;
+
+/* ---- CUPTI's activity records (cuda_activity.c) ---- how those begin that are read: newer versions of them, for which
+ * there is a number at the end of the name, have more behind. */
+enum {
+    PH__CUPTI_MEMCPY = 1,
+    PH__CUPTI_MEMSET = 2,
+    PH__CUPTI_CONCURRENT_KERNEL = 10,
+    PH__CUPTI_FLUSH_FORCED = 1,
+    PH__CUPTI_R_MAX_LIMIT_REACHED = 12
+};
+typedef struct ph__cupti_record { /* CUpti_Activity */
+    int kind;
+} ph__cupti_record;
+typedef struct ph__cupti_kernel { /* CUpti_ActivityKernel5 and newer */
+    int kind;
+    uint8_t cache, shared_config;
+    uint16_t registers;
+    int partition_requested, partition_executed;
+    uint64_t start, end, completed;
+    uint32_t device, context, stream;
+    int32_t grid[3], block[3], shared_static, shared_dynamic;
+    uint32_t local_per_thread, local_total, correlation;
+    int64_t grid_id;
+    const char *name;
+    void *reserved;
+    uint64_t queued, submitted;
+    uint8_t launch_type, carveout_is_requested, carveout, padding;
+    uint32_t shared_executed;
+    uint64_t graph_node;
+} ph__cupti_kernel;
+typedef struct ph__cupti_transfer { /* CUpti_ActivityMemcpy3, CUpti_ActivityMemset2 and newer */
+    int kind;
+    uint32_t what;
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream, correlation;
+    uint32_t detail, padding;
+    void *reserved;
+    uint64_t graph_node;
+} ph__cupti_transfer;
+typedef void (*ph__cupti_room_fn)(uint8_t **buffer, size_t *bytes, size_t *most_records);
+typedef void (*ph__cupti_full_fn)(ph__cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t used);
 #endif

@@ -327,6 +327,7 @@ int ph__cuda_capture_id(uint64_t *id, ph__drv_stream *stream)
     return PH__R_OK;
 }
 
+/* The driver counts without listing. */
 int ph__cuda_capture_get(ph__drv_capture *out, ph__drv_stream *stream)
 {
     if (!stream || !out)

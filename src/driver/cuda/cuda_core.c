@@ -14,7 +14,7 @@ enum {
 
 typedef struct ph__cuda_core {
     ph__cu_module module;
-    ph__cu_function fill, few_cells, many_cells;
+    ph__cu_function fill, few_cells, many_cells, watch[PH__WATCH_KERNELS];
 } ph__cuda_core;
 
 static int find(ph__cuda_core *core)
@@ -24,6 +24,12 @@ static int find(ph__cuda_core *core)
         result = ph__cu.ModuleGetFunction(&core->few_cells, core->module, "ph_core_cells_8");
     if (result == PH__R_OK)
         result = ph__cu.ModuleGetFunction(&core->many_cells, core->module, "ph_core_cells_60");
+    if (result == PH__R_OK)
+        result =
+            ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_CRUMB], core->module, "phonograph_crumb");
+    if (result == PH__R_OK)
+        result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_FINITE], core->module,
+                                          "phonograph_check_finite");
     return result;
 }
 
@@ -86,6 +92,15 @@ int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned r
     int result = get(&core, device);
     if (result == PH__R_OK)
         *out = room == PH__CELLS_FEW ? core->few_cells : core->many_cells;
+    return result;
+}
+
+int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_kernel which)
+{
+    ph__cuda_core *core;
+    int result = get(&core, device);
+    if (result == PH__R_OK)
+        *out = core->watch[which];
     return result;
 }
 

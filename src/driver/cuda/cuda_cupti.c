@@ -27,7 +27,7 @@ static void on_call(void *user, int domain, uint32_t function_id, const void *da
 }
 
 /* That of the driver's own major version first. */
-static void *open_cupti(void)
+void *ph__cuda_cupti_open(void)
 {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
@@ -54,6 +54,13 @@ static bool find_functions(cupti *out, void *library)
     return subscribe && unsubscribe && enable;
 }
 
+static atomic_bool subscribed;
+
+bool ph__cuda_cupti_is_ours(void)
+{
+    return atomic_load(&subscribed);
+}
+
 /* Subscribed for good, as the log callback is registered for good; the library stays loaded. */
 static bool subscribe(const cupti *c, char why[256])
 {
@@ -70,13 +77,14 @@ static bool subscribe(const cupti *c, char why[256])
     }
     if (result != 0)
         ph__line_format(why, 256, "CUPTI cannot be used (%d)", result);
+    atomic_store(&subscribed, result == 0);
     return result == 0;
 }
 
 bool ph__cuda_cupti_start(char why[256])
 {
     cupti c;
-    void *library = open_cupti();
+    void *library = ph__cuda_cupti_open();
     if (!library) {
         ph__line_format(why, 256,
                         "libcupti.so, a part of the CUDA toolkit, cannot be loaded: put its folder into "

@@ -264,6 +264,30 @@ static int decode_free(ph__drv_node *out)
     return result;
 }
 
+/* Waits for, and writes to, single words; barriers and what later drivers may add have no address that is known here. */
+static int decode_mem_ops(ph__drv_node *out, ph__drv_graph *graph)
+{
+    ph__cu_mem_ops params = {0};
+    if (!ph__cu.GraphBatchMemOpNodeGetParams)
+        return PH__R_OK;
+    int result = ph__cu.GraphBatchMemOpNodeGetParams(out->handle, &params);
+    if (result != PH__R_OK || params.count == 0)
+        return result;
+    void **addresses = ph__cuda_graph_room(graph, params.count * sizeof *addresses);
+    if (!addresses)
+        return PH__R_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < params.count; i++) {
+        const ph__cu_mem_op *op = &params.ops[i];
+        bool has =
+            op->operation == PH__CU_MEM_OP_WAIT_VALUE_32 || op->operation == PH__CU_MEM_OP_WRITE_VALUE_32 ||
+            op->operation == PH__CU_MEM_OP_WAIT_VALUE_64 || op->operation == PH__CU_MEM_OP_WRITE_VALUE_64;
+        addresses[i] = has ? (void *)(uintptr_t)op->at.address : NULL;
+    }
+    out->info.op_addresses = addresses;
+    out->info.op_count = params.count;
+    return PH__R_OK;
+}
+
 /* Of the kinds that are not here nothing but the kind can be read. */
 static int decode_kind(ph__drv_node *out, ph__drv_graph *graph)
 {
@@ -287,6 +311,8 @@ static int decode_kind(ph__drv_node *out, ph__drv_graph *graph)
         return decode_alloc(out);
     case PH_NODE_MEM_FREE:
         return decode_free(out);
+    case PH_NODE_BATCH_MEM_OP:
+        return decode_mem_ops(out, graph);
     default:
         return PH__R_OK;
     }

@@ -33,6 +33,7 @@ struct ph__drv_stream {
         capture_id; /* the capture that it was last seen in: the driver does not tell once one is invalidated */
     ph__cu_event last;            /* of a user's stream that was destroyed: behind its work; else NULL */
     ph__drv_stream *next_leaving; /* destroyed, and its work not over yet */
+    ph__drv_stream *next, **link; /* in the device's list; link NULL: in none */
 };
 struct ph__drv_event {
     ph__drv_device *device;
@@ -60,7 +61,9 @@ struct ph__drv_device {
     ph__map functions;                    /* CUfunction -> ph__drv_kernel of ours */
     ph__drv_kernel *retired;              /* destroyed kernels whose code is still loaded (cuda_kernel.c) */
     _Atomic(struct ph__cuda_core *) core; /* cuda_core.c: made at the first use */
-    ph__drv_stream *leaving;              /* streams that were destroyed before their work was over */
+    ph__drv_stream
+        *streams; /* not destroyed, but the legacy one; under the order, whether captures are open or not */
+    ph__drv_stream *leaving; /* streams that were destroyed before their work was over */
 };
 
 /* Makes the device's context current where it is not, and puts back what was current. Around every entry that needs one: all but
@@ -120,14 +123,17 @@ void ph__cuda_streams_close(ph__drv_device *device);
 
 /* ---- cuda_kernel.c, cuda_unload.c ---- CUDA does not promise that cuModuleUnload waits for launches in flight, so a destroyed kernel's code stays loaded
  * until the device was idle once after that (ph__cuda_synchronize), and a kept one's until the device closes. */
-enum { PH__CUDA_LISTED_PARAMS = 16 };
+enum {
+    PH__CUDA_LISTED_PARAMS = 16
+};
 struct ph__drv_kernel {
     ph__drv_device *device;
     ph__cu_module module; /* NULL: the user's function */
     ph__cu_function function;
     char *name;
-    size_t args_size;     /* of the argument struct, padding included */
-    size_t param_count;   /* and where each begins in the struct, up to a number: changing a node by a list is cheaper */
+    size_t args_size; /* of the argument struct, padding included */
+    size_t
+        param_count; /* and where each begins in the struct, up to a number: changing a node by a list is cheaper */
     uint16_t offsets[PH__CUDA_LISTED_PARAMS];
     size_t args_end;      /* where the last parameter ends: what a launch must name exactly */
     size_t shared_static; /* shared memory that its own variables take */
@@ -160,6 +166,7 @@ enum {
 /* The functions, loaded at the first use: that which fills, and those which write cells. */
 int ph__cuda_core_fill(ph__cu_function *out, ph__drv_device *device);
 int ph__cuda_core_cells(ph__cu_function *out, ph__drv_device *device, unsigned room);
+int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_kernel which);
 /* When the device opens. */
 void ph__cuda_core_load(ph__drv_device *device);
 /* Without loading: NULL when that failed. */
@@ -185,12 +192,12 @@ struct ph__drv_node {
     ph__drv_graph *graph;
     ph__drv_node *self; /* itself: the list of dependencies of whoever depends on this node alone */
     ph__cu_node handle;
-    size_t index;           /* in the graph's list, once listed */
-    atomic_bool decoded;    /* what follows is whole and stays */
-    bool is_core_fill;      /* a launch of the core's fill kernel, which stands for a memset */
-    bool is_plain_copy;     /* contiguous, between addresses */
-    bool is_rows_fill;      /* a memset of several rows, which only other code captures */
-    int src_type, dst_type; /* of plain copies: PH__CU_MEMORY_* */
+    size_t index;                  /* in the graph's list, once listed */
+    atomic_bool decoded;           /* what follows is whole and stays */
+    bool is_core_fill;             /* a launch of the core's fill kernel, which stands for a memset */
+    bool is_plain_copy;            /* contiguous, between addresses */
+    bool is_rows_fill;             /* a memset of several rows, which only other code captures */
+    int src_type, dst_type;        /* of plain copies: PH__CU_MEMORY_* */
     const ph__cuda_layout *layout; /* kernels that were read back; in the picture's blocks */
     ph__drv_node_info info;
 };
@@ -205,7 +212,12 @@ struct ph__drv_graph {
     PH__VEC(ph__drv_node *) notes; /* of nodes submitted by this library, in order */
     bool notes_lost;               /* one could not be kept */
     bool unmapped;                 /* listed nodes are not in by_handle yet */
-    PH__VEC(ph__drv_node *) nodes; /* in the driver's order */
+    /* cuda_position.c: where in `fronts` each position begins; settled: how many nodes had been made there. fronts: what streams stood behind. Under the
+     * order while the capture is open, then as the rest. */
+    bool settled;
+    PH__VEC(size_t) positions;
+    PH__VEC(ph__cu_node) fronts;
+    PH__VEC(ph__drv_node *) nodes;   /* in the driver's order */
     PH__VEC(ph__drv_graph *) bodies; /* of child graphs: go with it */
     ph__drv_node *const *lent;       /* what capture_get gave out last where it was more than one */
     size_t lent_count;
@@ -252,7 +264,14 @@ struct ph__drv_exec {
     ph__drv_kernel **
         kernels; /* by index of the template's node: what each runs since an update brought others; NULL: the template's */
     ph__cuda_layout **layouts; /* likewise, copies: of kernels that this library did not load */
+    ph__cu_node *
+        copies; /* NULL, or `handle` is of a copy of the template, and these are its nodes (cuda_profile_events.c) */
 };
+/* What the driver calls a node of the template, where it is about the executable. */
+static inline ph__cu_node ph__cuda_exec_node(const ph__drv_exec *exec, const ph__drv_node *node)
+{
+    return exec->copies ? exec->copies[node->index] : node->handle;
+}
 
 void ph__cuda_exec_drop_layouts(ph__drv_exec *exec); /* cuda_update.c */
 
@@ -290,6 +309,7 @@ bool ph__cuda_follows_root(ph__drv_stream *stream);
 typedef struct ph__cuda_note {
     bool capturing; /* the stream is in an active capture; the order is held until end */
     uint64_t id;
+    int result; /* what CUDA answered to the question whether it is capturing */
 } ph__cuda_note;
 void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream);
 void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result);
@@ -307,6 +327,7 @@ void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *
 static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stream)
 {
     note->capturing = false;
+    note->result = PH__R_OK;
     if (stream->handle && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
         ph__cuda_note_look(note, stream);
 }
@@ -319,24 +340,48 @@ void ph__cuda_node_words(char out[128], const ph__drv_node *node);
 void ph__cuda_logs_begin(void);
 void ph__cuda_logs_end(void);
 
+/* ---- cuda_cupti.c ---- the library, loaded for good; NULL: there is none. ours: the library itself is CUPTI's one subscriber. */
+void *ph__cuda_cupti_open(void);
+bool ph__cuda_cupti_is_ours(void);
+
+/* ---- cuda_activity.c ---- CUPTI's records, one user at a time. open: false, and why. read: appends the spans of what ran since the last read;
+ * CUDA's number. */
+typedef PH__VEC(ph__drv_span) ph__cuda_spans;
+typedef struct ph__cuda_activity ph__cuda_activity;
+bool ph__cuda_activity_open(ph__cuda_activity **out, const ph__drv_exec *exec, char why[256]);
+int ph__cuda_activity_read(ph__cuda_activity *activity, ph__cuda_spans *spans);
+void ph__cuda_activity_close(ph__cuda_activity *activity); /* takes NULL */
+
+/* ---- cuda_profile_events.c ---- a copy of the executable's graph with an event behind each node, in the executable's place until close. CUDA's
+ * numbers. */
+typedef struct ph__cuda_clone ph__cuda_clone;
+int ph__cuda_clone_open(ph__cuda_clone **out, ph__drv_exec *exec);
+int ph__cuda_clone_read(ph__cuda_clone *copy, ph__cuda_spans *spans);
+void ph__cuda_clone_close(ph__cuda_clone *copy); /* takes NULL */
+
 /* ---- the entries, by file ---- see driver.h */
 #define PH__CUDA_ENTRIES(X)                                                                                  \
     X(describe)                                                                                              \
-    X(device_open) X(device_close) X(device_info) X(device_synchronize) X(thread_exchange_mode)              \
-        X(context_push) X(context_pop) X(kernel_cells) X(capture_root) X(capture_depend)                     \
-        X(stream_default) X(stream_create) X(stream_destroy) X(stream_synchronize) X(stream_query)           \
-            X(stream_wait_event) X(stream_wrap) X(stream_ordinal) X(stream_native) X(event_create)           \
-                X(event_destroy) X(event_record) X(event_query) X(event_synchronize) X(event_elapsed)        \
-                    X(segment_create) X(segment_destroy) X(plain_alloc) X(plain_free) X(pinned_alloc)        \
-                        X(pinned_free) X(pointer_info) X(kernel_create) X(kernel_destroy) X(kernel_wrap)     \
-                            X(kernel_keep) X(launch) X(copy) X(fill) X(host) X(copy_sync) X(child)           \
-                                X(capture_begin) X(capture_end) X(capture_get) X(capture_id) X(capture_drop) \
-                                    X(graph_destroy) X(graph_import) X(graph_disown) X(graph_native)         \
-                                        X(graph_host_bytes) X(graph_nodes) X(node_info) X(instantiate)       \
-                                            X(exec_destroy) X(exec_native) X(exec_memory) X(exec_upload)     \
-                                                X(exec_launch) X(exec_update) X(exec_set_kernel)             \
-                                                    X(exec_set_args) X(exec_set_copy) X(exec_set_fill) X(exec_set_host)       \
-                                                        X(exec_set_enabled) X(exec_get_enabled)
+    X(device_open)                                                                                           \
+    X(device_close) X(device_info) X(device_synchronize) X(thread_exchange_mode) X(context_push)             \
+        X(context_pop) X(kernel_cells) X(kernel_watch) X(capture_root) X(capture_depend) X(stream_default)   \
+            X(stream_create) X(stream_destroy) X(stream_synchronize) X(stream_query) X(stream_wait_event)    \
+                X(stream_wrap) X(stream_ordinal) X(stream_native) X(event_create) X(event_destroy)           \
+                    X(event_record) X(event_query) X(event_synchronize) X(event_elapsed) X(segment_create)   \
+                        X(segment_destroy) X(plain_alloc) X(plain_free) X(pinned_alloc) X(pinned_free)       \
+                            X(pointer_info) X(kernel_create) X(kernel_destroy) X(kernel_wrap) X(kernel_keep) \
+                                X(launch) X(copy) X(fill) X(host) X(copy_sync) X(child) X(capture_begin)     \
+                                    X(capture_end) X(capture_get) X(capture_id) X(capture_position)          \
+                                        X(capture_drop) X(graph_destroy) X(graph_import) X(graph_disown)     \
+                                            X(graph_native) X(graph_host_bytes) X(graph_position)            \
+                                                X(graph_nodes) X(node_info) X(instantiate) X(exec_destroy)   \
+                                                    X(exec_native) X(exec_memory) X(exec_tools_id)           \
+                                                        X(exec_upload) X(exec_launch) X(exec_update)         \
+                                                            X(exec_set_kernel) X(exec_set_args)              \
+                                                                X(exec_set_copy) X(exec_set_fill)            \
+                                                                    X(exec_set_host) X(exec_set_enabled)     \
+                                                                        X(exec_get_enabled) X(profile_open)  \
+                                                                            X(profile_read) X(profile_close)
 #define PH__CUDA_DECLARE(name) extern __typeof__(*((ph__driver *)0)->name) ph__cuda_##name;
 PH__CUDA_ENTRIES(PH__CUDA_DECLARE)
 #undef PH__CUDA_DECLARE

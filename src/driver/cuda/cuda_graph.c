@@ -37,6 +37,8 @@ void ph__cuda_graph_destroy(ph__drv_graph *graph)
     ph__vec_free(&graph->bodies);
     ph__vec_free(&graph->nodes);
     ph__vec_free(&graph->notes);
+    ph__vec_free(&graph->positions);
+    ph__vec_free(&graph->fronts);
     ph__map_free(&graph->by_handle);
     ph__map_free(&graph->layouts);
     while (graph->blocks) {
@@ -272,7 +274,10 @@ int ph__cuda_node_info(ph__drv_node_info *out, ph__drv_node *node)
     int result = PH__R_OK;
     if (!atomic_load_explicit(&node->decoded, memory_order_acquire))
         result = ph__cuda_decode(node);
-    if (result == PH__R_OK)
-        *out = node->info;
-    return result;
+    if (result != PH__R_OK)
+        return result;
+    *out = node->info;
+    if (out->kind == PH_NODE_MEMSET)
+        out->form = node->is_core_fill ? "kernel" : "fill";
+    return PH__R_OK;
 }

@@ -248,18 +248,29 @@ int ph__cuda_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *nat
     return PH__R_OK;
 }
 
+static int wrap_own(ph__drv_kernel **out, ph__drv_device *device, ph__cu_function function)
+{
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, device);
+    if (result != PH__R_OK)
+        return result;
+    result = wrap(out, device, function);
+    ph__cuda_leave(&scope);
+    return result;
+}
+
 int ph__cuda_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned room)
 {
     ph__cu_function function;
-    ph__cuda_scope scope;
     int result = ph__cuda_core_cells(&function, device, room);
-    if (result == PH__R_OK)
-        result = ph__cuda_enter(&scope, device);
-    if (result == PH__R_OK) {
-        result = wrap(out, device, function);
-        ph__cuda_leave(&scope);
-    }
-    return result;
+    return result == PH__R_OK ? wrap_own(out, device, function) : result;
+}
+
+int ph__cuda_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which)
+{
+    ph__cu_function function;
+    int result = ph__cuda_core_watch(&function, device, which);
+    return result == PH__R_OK ? wrap_own(out, device, function) : result;
 }
 
 /* ---- shared memory ---- */

@@ -10,6 +10,7 @@ void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream)
     int status = PH__CU_CAPTURE_STATUS_NONE;
     ph__spin_lock(&stream->device->order);
     int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &note->id, NULL, NULL, NULL, NULL);
+    note->result = result;
     note->capturing = result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE;
     if (!note->capturing)
         ph__spin_unlock(&stream->device->order);

@@ -100,7 +100,7 @@ int ph__cuda_capture_root(ph__drv_node **out, ph__drv_stream *stream, ph__drv_ke
         return PH__R_INVALID_VALUE;
     ph__cuda_note_begin(&note, stream);
     if (!note.capturing)
-        return refuse(stream);
+        return note.result == PH__R_OK ? refuse(stream) : note.result;
     int result = add_root(out, stream, kernel, launch);
     ph__cuda_note_launch(&note, stream, kernel, launch, result);
     return result;

@@ -42,7 +42,8 @@ static int set_kernel(const ph__drv_exec *exec, const ph__drv_node *node, ph__cu
                      PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, PH__CU_LAUNCH_PARAM_END};
     int result;
     params->extra = bytes > 0 ? extra : NULL;
-    IN_CONTEXT(result, exec, ph__cu.GraphExecKernelNodeSetParams(exec->handle, node->handle, params));
+    IN_CONTEXT(result, exec,
+               ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
     return result;
 }
 
@@ -57,7 +58,8 @@ static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node, const 
         list[i] = (char *)(uintptr_t)args + kernel->offsets[i];
     params->params = list;
     int result;
-    IN_CONTEXT(result, exec, ph__cu.GraphExecKernelNodeSetParams(exec->handle, node->handle, params));
+    IN_CONTEXT(result, exec,
+               ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
     return result;
 }
 
@@ -104,7 +106,8 @@ static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node, const
         list[i] = (char *)(uintptr_t)args + layout->at[i].offset;
     params->params = list;
     int result;
-    IN_CONTEXT(result, exec, ph__cu.GraphExecKernelNodeSetParams(exec->handle, node->handle, params));
+    IN_CONTEXT(result, exec,
+               ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
     return result;
 }
 
@@ -148,9 +151,9 @@ static int set_copy(const ph__drv_exec *exec, const ph__drv_node *node, const ph
     else
         params.dst_device = (uintptr_t)copy->dst;
     int result;
-    IN_CONTEXT(
-        result, exec,
-        ph__cu.GraphExecMemcpyNodeSetParams(exec->handle, node->handle, &params, exec->device->context));
+    IN_CONTEXT(result, exec,
+               ph__cu.GraphExecMemcpyNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params,
+                                                   exec->device->context));
     return result;
 }
 
@@ -188,9 +191,9 @@ static int set_fill(const ph__drv_exec *exec, const ph__drv_node *node, const ph
                                  .width = fill->count,
                                  .height = 1};
     int result;
-    IN_CONTEXT(
-        result, exec,
-        ph__cu.GraphExecMemsetNodeSetParams(exec->handle, node->handle, &params, exec->device->context));
+    IN_CONTEXT(result, exec,
+               ph__cu.GraphExecMemsetNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params,
+                                                   exec->device->context));
     return result;
 }
 
@@ -229,7 +232,8 @@ int ph__cuda_exec_set_host(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
     if (!host->fn)
         return PH__R_INVALID_VALUE;
     ph__cu_host_params params = {host->fn, host->user};
-    IN_CONTEXT(result, exec, ph__cu.GraphExecHostNodeSetParams(exec->handle, node->handle, &params));
+    IN_CONTEXT(result, exec,
+               ph__cu.GraphExecHostNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params));
     return result;
 }
 
@@ -249,7 +253,8 @@ int ph__cuda_exec_set_enabled(ph__drv_exec *exec, ph__drv_node *node, bool enabl
 {
     int result = check_switch(exec, node);
     if (result == PH__R_OK)
-        IN_CONTEXT(result, exec, ph__cu.GraphNodeSetEnabled(exec->handle, node->handle, enabled));
+        IN_CONTEXT(result, exec,
+                   ph__cu.GraphNodeSetEnabled(exec->handle, ph__cuda_exec_node(exec, node), enabled));
     return result;
 }
 
@@ -258,7 +263,8 @@ int ph__cuda_exec_get_enabled(bool *out, ph__drv_exec *exec, ph__drv_node *node)
     unsigned enabled = 0;
     int result = out ? check_switch(exec, node) : PH__R_INVALID_VALUE;
     if (result == PH__R_OK)
-        IN_CONTEXT(result, exec, ph__cu.GraphNodeGetEnabled(exec->handle, node->handle, &enabled));
+        IN_CONTEXT(result, exec,
+                   ph__cu.GraphNodeGetEnabled(exec->handle, ph__cuda_exec_node(exec, node), &enabled));
     if (result == PH__R_OK)
         *out = enabled != 0;
     return result;

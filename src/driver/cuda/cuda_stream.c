@@ -87,6 +87,28 @@ void ph__cuda_streams_close(ph__drv_device *device)
     device->leaving = NULL;
 }
 
+static void link_stream(ph__drv_stream *stream)
+{
+    ph__drv_device *device = stream->device;
+    ph__spin_lock(&device->order);
+    stream->next = device->streams;
+    stream->link = &device->streams;
+    if (stream->next)
+        stream->next->link = &stream->next;
+    device->streams = stream;
+    ph__spin_unlock(&device->order);
+}
+
+static void unlink_stream(ph__drv_stream *stream)
+{
+    ph__spin_lock(&stream->device->order);
+    *stream->link = stream->next;
+    if (stream->next)
+        stream->next->link = stream->link;
+    stream->link = NULL;
+    ph__spin_unlock(&stream->device->order);
+}
+
 void ph__cuda_stream_destroy(ph__drv_stream *stream)
 {
     ph__cuda_scope scope;
@@ -94,6 +116,7 @@ void ph__cuda_stream_destroy(ph__drv_stream *stream)
         return;
     ph__drv_device *device = stream->device;
     ph__cuda_capture_drop(stream);
+    unlink_stream(stream);
     (void)ph__cuda_enter(&scope, device);
     int mode = ph__cuda_relax();
     let_go(stream);
@@ -117,6 +140,7 @@ static int create(ph__drv_stream **out, ph__drv_device *device, ph__cu_stream ha
     stream->device = device;
     stream->handle = handle;
     stream->owned = owned;
+    link_stream(stream);
     *out = stream;
     return PH__R_OK;
 }
@@ -180,8 +204,9 @@ static int check_idle(ph__cu_stream stream)
     int result = ph__cu.StreamIsCapturing(stream, &status);
     if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
         return result;
-    ph__driver_set_reason("the stream is capturing, and its context cannot be read then; that capture goes on; wrap "
-                          "the stream before it begins");
+    ph__driver_set_reason(
+        "the stream is capturing, and its context cannot be read then; that capture goes on; wrap "
+        "the stream before it begins");
     return PH__R_CAPTURE_UNSUPPORTED;
 }
 
@@ -286,7 +311,8 @@ static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flag
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
     ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
+    ph__cuda_note_begin(
+        &note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
     if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
         ph__cuda_note_keep(&note, stream, &node, result);

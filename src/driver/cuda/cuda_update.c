@@ -91,13 +91,42 @@ static size_t missing_dependency(const ph__drv_node *a, const ph__drv_node *b)
     return SIZE_MAX;
 }
 
+static ph_edge_kind kind_of(const ph__drv_node *node, size_t dependency)
+{
+    return node->info.dependency_kinds ? node->info.dependency_kinds[dependency] : PH_EDGE_FULL;
+}
+
+/* A kernel that a full dependency holds back need not wait by itself, as one must that may begin early: the kind goes with the kernel. Both have
+ * the same dependencies. */
+static bool same_kinds(const node_pair *pair, ph__drv_update *out)
+{
+    const ph__drv_node *mine = pair->mine, *theirs = pair->theirs;
+    char words[128];
+    if (!mine->info.dependency_kinds && !theirs->info.dependency_kinds)
+        return true;
+    for (size_t i = 0; i < mine->info.dependency_count; i++)
+        for (size_t j = 0; j < theirs->info.dependency_count; j++) {
+            if (mine->info.dependencies[i]->index != theirs->info.dependencies[j]->index ||
+                kind_of(mine, i) == kind_of(theirs, j))
+                continue;
+            ph__cuda_node_words(words, mine);
+            return mismatch(
+                out, PH_UPDATE_TOPOLOGY, pair,
+                "%s depends on node %zu %s, in the new capture %s: the order of work must be the same", words,
+                mine->info.dependencies[i]->index,
+                kind_of(mine, i) == PH_EDGE_FULL ? "fully" : "programmatically",
+                kind_of(theirs, j) == PH_EDGE_FULL ? "fully" : "programmatically");
+        }
+    return true;
+}
+
 static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
 {
     size_t lost = missing_dependency(pair->mine, pair->theirs);
     size_t added = missing_dependency(pair->theirs, pair->mine);
     char words[128];
     if (lost == SIZE_MAX && added == SIZE_MAX)
-        return true;
+        return same_kinds(pair, out);
     ph__cuda_node_words(words, pair->mine);
     if (lost != SIZE_MAX)
         return mismatch(

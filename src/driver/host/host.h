@@ -222,6 +222,8 @@ void ph__host_memory_free_all(ph__host_device *device); /* at close */
  * ph__drv_memcpy, ph__drv_memset, ph__drv_host. */
 void ph__host_copy_fn(const ph_block_range *range, const void *args);
 void ph__host_fill_fn(const ph_block_range *range, const void *args);
+void ph__host_crumb_fn(const ph_block_range *range, const void *args);
+void ph__host_finite_fn(const ph_block_range *range, const void *args);
 void ph__host_host_fn(const ph_block_range *range, const void *args);
 void ph__host_empty_fn(const ph_block_range *range, const void *args);
 
@@ -303,6 +305,7 @@ void ph__host_kernel_destroy(ph__drv_kernel *kernel);
 int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
                          const char **name);
 int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned room);
+int ph__host_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which);
 void ph__host_kernel_keep(ph__drv_kernel *kernel);
 int ph__host_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
 int ph__host_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy);
@@ -317,6 +320,8 @@ int ph__host_context_push(ph__drv_device *device);
 void ph__host_context_pop(ph__drv_device *device);
 int ph__host_thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode);
 int ph__host_capture_begin(ph__drv_stream *stream, ph_capture_mode mode);
+int ph__host_capture_position(uint64_t *position, ph__drv_stream *stream);
+size_t ph__host_graph_position(ph__drv_graph *graph, uint64_t position);
 int ph__host_capture_end(ph__drv_graph **graph, ph__drv_stream *stream);
 int ph__host_capture_get(ph__drv_capture *out, ph__drv_stream *stream);
 int ph__host_capture_id(uint64_t *id, ph__drv_stream *stream);
@@ -331,6 +336,7 @@ int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph
 void ph__host_exec_destroy(ph__drv_exec *exec);
 void *ph__host_exec_native(ph__drv_exec *exec);
 void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *exec);
+void ph__host_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node);
 int ph__host_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream);
 int ph__host_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream);
 int ph__host_exec_update(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
@@ -341,4 +347,7 @@ int ph__host_exec_set_fill(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
 int ph__host_exec_set_host(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_host *host);
 int ph__host_exec_set_enabled(ph__drv_exec *exec, ph__drv_node *node, bool enabled);
 int ph__host_exec_get_enabled(bool *out, ph__drv_exec *exec, ph__drv_node *node);
+int ph__host_profile_open(ph__drv_profile **out, ph__drv_exec *exec, ph_profile_source *source);
+int ph__host_profile_read(const ph__drv_span **spans, size_t *count, ph__drv_profile *profile);
+void ph__host_profile_close(ph__drv_profile *profile);
 #endif

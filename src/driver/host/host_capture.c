@@ -255,6 +255,32 @@ int ph__host_capture_id(uint64_t *id, ph__drv_stream *handle)
     return PH__R_OK;
 }
 
+static int check_active(const ph__host_capture *capture)
+{
+    if (!capture)
+        return PH__R_ILLEGAL_STATE;
+    return capture->killed ? ph__host_capture_dead(capture) : PH__R_OK;
+}
+
+int ph__host_capture_position(uint64_t *position, ph__drv_stream *handle)
+{
+    ph__host_stream *stream = (ph__host_stream *)handle;
+    if (!stream || !position)
+        return PH__R_INVALID_VALUE;
+    pthread_mutex_lock(&stream->device->capture_lock);
+    int result = check_active(stream->capture);
+    if (result == PH__R_OK)
+        *position = stream->capture->graph->nodes.count;
+    pthread_mutex_unlock(&stream->device->capture_lock);
+    return result;
+}
+
+size_t ph__host_graph_position(ph__drv_graph *graph, uint64_t position)
+{
+    (void)graph;
+    return (size_t)position;
+}
+
 /* capture_id: as in ph__drv_launch. */
 static int record_in(ph__host_stream *stream, const ph__host_work *work, uint64_t *capture_id)
 {
@@ -302,13 +328,6 @@ int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, con
 }
 
 /* ---- roots ---- */
-
-static int check_active(const ph__host_capture *capture)
-{
-    if (!capture)
-        return PH__R_ILLEGAL_STATE;
-    return capture->killed ? ph__host_capture_dead(capture) : PH__R_OK;
-}
 
 int ph__host_capture_root(ph__drv_node **out, ph__drv_stream *handle, ph__drv_kernel *kernel_handle,
                           const ph__drv_launch *launch)

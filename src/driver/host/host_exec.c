@@ -116,6 +116,14 @@ void ph__host_exec_destroy(ph__drv_exec *handle)
 }
 
 /* What later launches need; an older image goes with the last launch that has it, and is not counted. */
+/* No tool of any vendor looks at it. */
+void ph__host_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
+{
+    (void)exec;
+    (void)node;
+    *out = 0;
+}
+
 void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *handle)
 {
     ph__host_exec *exec = (ph__host_exec *)handle;

@@ -242,7 +242,9 @@ int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *handle)
         out->launch.args = work->args;
         out->args_size = work->args_size;
     } else if (work->kind == PH_NODE_MEMCPY) {
+        static const char *const forms[2][2] = {{"host to host", "host to device"}, {"device to host", "device to device"}};
         memcpy(&out->copy, work->args, sizeof out->copy);
+        out->form = forms[work->src_on_device][work->dst_on_device];
     } else if (work->kind == PH_NODE_MEMSET) {
         memcpy(&out->fill, work->args, sizeof out->fill);
     } else if (work->kind == PH_NODE_HOST) {

@@ -182,6 +182,7 @@ void ph__plan_destroy(ph__plan *plan)
 {
     if (!plan)
         return;
+    (void)ph__plan_measure(plan, false);
     for (unsigned i = 0; i < plan->memory_count; i++)
         ph__free(plan->memory[i]);
     ph__schedule_free(&plan->schedule);
@@ -331,6 +332,29 @@ bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value)
     atomic_store_explicit(&plan->tiny, same && plan->blocking == 0 && ph__plan_is_tiny(plan),
                           memory_order_relaxed);
     return true;
+}
+
+/* ---- measuring ---- */
+
+bool ph__plan_measure(ph__plan *plan, bool on)
+{
+    ph__free(plan->times);
+    ph__free(plan->task_times);
+    plan->times = plan->task_times = NULL;
+    if (!on)
+        return true;
+    plan->times = ph__calloc((size_t)plan->count + 1, sizeof *plan->times);
+    if (plan->max_lanes > 1)
+        plan->task_times = ph__calloc((size_t)plan->schedule.task_capacity + 1, sizeof *plan->task_times);
+    if (plan->times && (plan->task_times || plan->max_lanes < 2))
+        return true;
+    (void)ph__plan_measure(plan, false);
+    return false;
+}
+
+const ph__plan_time *ph__plan_times(const ph__plan *plan)
+{
+    return plan->times;
 }
 
 bool ph__plan_is_tiny(const ph__plan *plan)

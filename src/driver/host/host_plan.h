@@ -59,8 +59,10 @@ struct ph__plan {
     bool decided;              /* lanes or not was decided from what is known */
     double build_ns, spent_ns; /* the last schedule's making; time in runs since */
     atomic_bool tiny;          /* read by threads that are about to launch */
+    ph__plan_time *times;      /* of the last run, by node; NULL: runs are not measured */
     uint64_t runs, parallel_runs;
-    void *memory[16]; /* for destroy: the arrays as they were allocated */
+    ph__plan_time *task_times; /* by task of the schedule */
+    void *memory[16];          /* for destroy: the arrays as they were allocated */
     unsigned memory_count;
     size_t memory_bytes; /* their sum, and the plan's own */
 };

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "driver/host/host_plan.h"
 #include <sched.h>
+#include <string.h>
 
 enum {
     SPINS_BEFORE_YIELDING = 1000 /* some 15 to 50 us of pauses */
@@ -17,6 +18,18 @@ static void run_tasks(const ph__plan_task *task, const ph__plan_task *end)
 {
     for (; task < end; task++)
         task->fn(&task->range, task->args);
+}
+
+/* One look at the clock stands for the end of a task and the start of the next one. */
+static void measure_tasks(ph__plan_time *time, const ph__plan_task *task, const ph__plan_task *end)
+{
+    uint64_t last = ph__now_ns();
+    for (; task < end; task++, time++) {
+        task->fn(&task->range, task->args);
+        uint64_t now = ph__now_ns();
+        *time = (ph__plan_time){last, now};
+        last = now;
+    }
 }
 
 /* ---- in lanes ---- */
@@ -35,9 +48,10 @@ static uint64_t wait_for(const ph__plan_progress *progress, uint64_t tasks)
     }
 }
 
-static void run_lane(void *context, unsigned lane)
+/* times: NULL, or of each task; a constant where this is called, so that runs that are not measured have no trace of it. */
+static inline __attribute__((always_inline)) void walk_lane(const ph__plan *plan, unsigned lane,
+                                                            ph__plan_time *times)
 {
-    const ph__plan *plan = context;
     const ph__schedule *schedule = &plan->schedule;
     const ph__schedule_lane *here = &schedule->lane[lane];
     uint64_t before = plan->progress_before;
@@ -51,17 +65,32 @@ static void run_lane(void *context, unsigned lane)
             if (seen[wait.lane] < before + wait.tasks)
                 seen[wait.lane] = wait_for(&plan->progress[wait.lane], before + wait.tasks);
         }
-        run_tasks(&plan->lane_tasks[segment->first], &plan->lane_tasks[segment->end]);
+        if (times)
+            measure_tasks(&times[segment->first], &plan->lane_tasks[segment->first],
+                          &plan->lane_tasks[segment->end]);
+        else
+            run_tasks(&plan->lane_tasks[segment->first], &plan->lane_tasks[segment->end]);
         if (segment->publish)
             atomic_store_explicit(&plan->progress[lane].tasks, before + (segment->end - here->first_task),
                                   memory_order_release);
     }
 }
 
-/* Counts go on beyond anything that this run can publish, also when the next schedule is another one. */
-static bool run_lanes(ph__plan *plan)
+static void run_lane(void *context, unsigned lane)
 {
-    if (!ph__workers_run(plan->workers, plan->scheduled, run_lane, plan))
+    walk_lane(context, lane, NULL);
+}
+
+static void measure_lane(void *context, unsigned lane)
+{
+    const ph__plan *plan = context;
+    walk_lane(plan, lane, plan->task_times);
+}
+
+/* Counts go on beyond anything that this run can publish, also when the next schedule is another one. */
+static bool run_lanes(ph__plan *plan, void (*lane)(void *context, unsigned lane))
+{
+    if (!ph__workers_run(plan->workers, plan->scheduled, lane, plan))
         return false;
     plan->progress_before += plan->schedule.task_count;
     plan->parallel_runs++;
@@ -138,6 +167,17 @@ static ph_block_range bite(ph__plan_chaos_node *left, const ph_block_range *whol
     return range;
 }
 
+/* Some blocks of a node; other nodes may run between them and the rest. */
+static void run_part(const ph__plan *plan, uint32_t n, const ph_block_range *range)
+{
+    ph__plan_time *time = plan->times ? &plan->times[n] : NULL;
+    if (time && time->start_ns == 0)
+        time->start_ns = ph__now_ns();
+    plan->serial[n].fn(range, plan->serial[n].args);
+    if (time)
+        time->end_ns = ph__now_ns();
+}
+
 static void run_chaos(ph__plan *plan, ph__rng *chaos)
 {
     uint32_t ready = 0;
@@ -151,7 +191,7 @@ static void run_chaos(ph__plan *plan, ph__rng *chaos)
         uint32_t pick = (uint32_t)ph__rng_below(chaos, ready);
         uint32_t n = plan->chaos_ready[pick];
         ph_block_range range = bite(&plan->chaos_nodes[n], &plan->serial[n].range, chaos);
-        plan->serial[n].fn(&range, plan->serial[n].args);
+        run_part(plan, n, &range);
         if (plan->chaos_nodes[n].next < plan->chaos_nodes[n].end)
             continue;
         plan->chaos_ready[pick] = plan->chaos_ready[--ready];
@@ -221,7 +261,7 @@ static void run_chosen(ph__plan *plan)
         break;
     case PH__RUN_LANES: {
         uint64_t start = ph__now_ns();
-        if (run_lanes(plan))
+        if (run_lanes(plan, run_lane))
             ph__choice_lanes_took(&plan->choice, (double)(ph__now_ns() - start), awake);
         else
             run_serial(plan);
@@ -234,17 +274,47 @@ static void run_chosen(ph__plan *plan)
         atomic_store_explicit(&plan->tiny, tiny, memory_order_relaxed);
 }
 
+/* ---- measured ---- */
+
+static void merge_task_times(ph__plan *plan)
+{
+    for (uint32_t t = 0; t < plan->schedule.task_count; t++) {
+        const ph__plan_time *part = &plan->task_times[t];
+        ph__plan_time *node = &plan->times[plan->schedule.tasks[t].node];
+        if (node->start_ns == 0 || part->start_ns < node->start_ns)
+            node->start_ns = part->start_ns;
+        if (part->end_ns > node->end_ns)
+            node->end_ns = part->end_ns;
+    }
+}
+
+/* In the lanes that the next run would have, or in order. Out of the way of runs that are not measured. */
+__attribute__((noinline, cold)) static void run_measured(ph__plan *plan, ph__rng *chaos)
+{
+    bool lanes = plan->task_times && plan->blocking == 0 && plan->scheduled > 1 &&
+                 (plan->forced > 1 || (plan->forced == 0 && plan->choice.have_lanes));
+    memset(plan->times, 0, plan->count * sizeof *plan->times);
+    if (chaos)
+        run_chaos(plan, chaos);
+    else if (lanes && run_lanes(plan, measure_lane))
+        merge_task_times(plan);
+    else
+        measure_tasks(plan->times, plan->serial, plan->serial + plan->count);
+}
+
 void ph__plan_run(ph__plan *plan, ph__rng *chaos)
 {
     plan->runs++;
-    if (chaos) {
+    if (__builtin_expect(plan->times != NULL, 0)) {
+        run_measured(plan, chaos);
+    } else if (chaos) {
         run_chaos(plan, chaos);
     } else if (plan->blocking > 0 || plan->forced == 1) {
         run_serial(plan);
     } else if (plan->forced > 1) {
         if (plan->scheduled != plan->forced)
             ph__plan_make_lanes(plan, plan->forced);
-        if (!run_lanes(plan))
+        if (!run_lanes(plan, run_lane))
             run_serial(plan);
     } else {
         run_chosen(plan);

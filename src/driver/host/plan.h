@@ -38,6 +38,15 @@ bool ph__plan_is_tiny(const ph__plan *plan);
  * random splits of kernels. */
 void ph__plan_run(ph__plan *plan, ph__rng *chaos);
 
+/* While it is on each run takes down when each node ran: from the start of its first block to the end of its last one; a node that did not
+ * run has two zeros. Not while a run is going on. False: out of memory, and it is off. A run that is measured is as one that is not, but
+ * for the clock, and nothing is learnt from it. */
+typedef struct ph__plan_time {
+    uint64_t start_ns, end_ns;
+} ph__plan_time;
+bool ph__plan_measure(ph__plan *plan, bool on);
+const ph__plan_time *ph__plan_times(const ph__plan *plan); /* by node, of the last run; NULL while it is off */
+
 /* Of host memory. Not while a change may make room for more shared bytes. */
 size_t ph__plan_bytes(const ph__plan *plan);
 

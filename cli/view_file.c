@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* cli/view_file.c: a file that is replaced whole or not at all. */
+#include "view.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ph_status cannot(const char *path, const char *what, int error)
+{
+    return ph_fail(PH_ERROR_IO, "%s: cannot be %s: %s", path, what, strerror(error));
+}
+
+/* Everything is on the disk, or errno says why not. */
+static bool finish(FILE *out)
+{
+    bool written = !ferror(out) && fflush(out) == 0;
+    int error = written ? 0 : errno;
+    if (fclose(out) != 0 && written) {
+        written = false;
+        error = errno;
+    }
+    errno = error;
+    return written;
+}
+
+/* A terminal, a pipe, /dev/null: there is nothing to replace. */
+static ph_status write_through(const char *path, view_writer write, void *user)
+{
+    FILE *out = fopen(path, "wbe");
+    if (!out)
+        return cannot(path, "opened", errno);
+    bool good = write(out, user), finished = finish(out);
+    return good && finished ? PH_OK : cannot(path, "written", good ? errno : ENOMEM);
+}
+
+/* The rights of the file that is replaced; of a new one what the user's mask leaves. */
+static mode_t rights_for(const struct stat *old, bool exists)
+{
+    if (exists)
+        return old->st_mode & 0777;
+    mode_t mask = umask(022);
+    (void)umask(mask);
+    return 0666 & ~mask;
+}
+
+static ph_status replace(const char *path, char *temporary, mode_t rights, view_writer write, void *user)
+{
+    int file = mkostemp(temporary, O_CLOEXEC);
+    if (file < 0)
+        return cannot(path, "written", errno);
+    FILE *out = fdopen(file, "wb");
+    bool good = out != NULL;
+    int error = errno;
+    if (!out) {
+        (void)close(file);
+    } else if (!write(out, user)) {
+        good = false;
+        error = ENOMEM;
+        (void)fclose(out);
+    } else {
+        good = fchmod(file, rights) == 0;
+        error = errno;
+        bool finished = finish(out);
+        error = good ? errno : error;
+        good = good && finished;
+    }
+    if (good && rename(temporary, path) != 0) {
+        good = false;
+        error = errno;
+    }
+    if (!good)
+        (void)unlink(temporary);
+    return good ? PH_OK : cannot(path, "written", error);
+}
+
+ph_status view_write_file(const char *path, view_writer write, void *user)
+{
+    struct stat old;
+    bool exists = stat(path, &old) == 0;
+    if (exists && S_ISDIR(old.st_mode))
+        return cannot(path, "written", EISDIR);
+    if (exists && !S_ISREG(old.st_mode))
+        return write_through(path, write, user);
+    /* Through links: it is the file that they lead to that is replaced. */
+    char *real = exists ? realpath(path, NULL) : strdup(path);
+    char *temporary = real ? malloc(strlen(real) + sizeof ".XXXXXX") : NULL;
+    ph_status st = temporary ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to write it", path);
+    if (st == PH_OK) {
+        (void)strcat(strcpy(temporary, real), ".XXXXXX");
+        st = replace(real, temporary, rights_for(&old, exists), write, user);
+    }
+    free(temporary);
+    free(real);
+    return st;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* phonograph/locate.h: finding the place: how far a replay came that faults or hangs, which output first had a NaN, and which node of a
+ * replay differs from an eager run. docs/locate.md. */
+#ifndef PHONOGRAPH_LOCATE_H
+#define PHONOGRAPH_LOCATE_H
+#include <phonograph/annotation.h>
+
+PH_BEGIN_DECLS
+
+/* ---- breadcrumbs ---- ph_capture_options.breadcrumbs (with enable_annotations): at the beginning and at the end of each scope that is
+ * begun on a stream of the capture (ph_mark_begin) a small kernel node, "phonograph_crumb", is captured on that stream, and one before all
+ * of them. They are off: a disabled node does nothing, and its edges still order the others (a kernel that is launched programmatically
+ * behind one waits for what came before it). Switched on, each tells a word of pinned host memory when the replay comes by. Switching is
+ * no new capture and no new executable: it takes some microseconds for each crumb, and holds for later replays. Off after each
+ * instantiate; an update leaves them as they are. In a copy of the graph (a replay into another capture) they write nothing.
+ * STATE: captured without breadcrumbs or without scopes, or no executable. Errors also: HOST_MEMORY. */
+PH_CALL ph_graph_breadcrumbs_enable(ph_graph *graph, bool enabled);
+
+typedef struct ph_progress {
+    bool complete;        /* the replay has passed every crumb */
+    size_t passed, count; /* crumbs of the replay that were passed, of those that there are */
+    /* The scopes that have begun and not ended, those that began last first, as paths: "layer 3/attention" for one that was opened in
+     * another; a scope without a name of its own is called by the pairs that it adds, "layer=3". Borrowed until the graph's next call.
+     * NULL, count 0: before the first scope, between two, or complete. A scope that was not ended on a stream of the capture counts as begun
+     * until all crumbs are passed. */
+    const char *const *open;
+    size_t open_count;
+    const char *last;  /* the scope whose beginning or end was passed last; NULL: none. As open */
+    char message[400]; /* the whole in a sentence */
+    uint64_t reserved[4];
+} ph_progress;
+/* Of the last replay with breadcrumbs switched on that has begun; STATE when none has. Reads the host's memory alone: no call of the driver,
+ * so that it works while the replay runs or hangs, and after the device was lost. */
+PH_CALL ph_graph_where(ph_progress *out, ph_graph *graph);
+
+/* ---- checks for NaN and infinity ---- captures a check of `count` numbers at address (a multiple of their size): a kernel node,
+ * "phonograph_check_finite", that is off until checks are switched on. It lies in the stream's order, after what was submitted before. name is
+ * copied; NULL: "". Outside a capture it checks its arguments and does nothing, so that a body can also be run eagerly. Legal in a capture,
+ * which is what it is for. Errors: ARGUMENT (also memory that is neither the device's nor pinned), SIZE (beyond the allocation),
+ * HOST_MEMORY, CAPTURE (a capture that this library did not begin). */
+typedef enum ph_number_type {
+    PH_NUMBER_F32 = 0,
+    PH_NUMBER_F64 = 1,
+    PH_NUMBER_F16 = 2,
+    PH_NUMBER_BF16 = 3
+} ph_number_type;
+PH_CALL ph_check_finite(ph_stream *stream, const void *address, ph_number_type type, size_t count, const char *name);
+/* All checks of the graph, as with breadcrumbs; a single one, whose node ph_graph_check_at tells, with ph_graph_node_set_enabled while they are
+ * on. STATE: none were captured. */
+PH_CALL ph_graph_checks_enable(ph_graph *graph, bool enabled);
+typedef struct ph_check_result {
+    const char *name;  /* borrowed until the graph is reset or captured again, as scope is */
+    const char *scope; /* the annotated scope that it was captured in, as in ph_progress; "" for none */
+    size_t node;       /* of the check, in the record */
+    bool ran;          /* in the last replay with checks on; otherwise nothing was found */
+    uint64_t bad;      /* numbers that are NaN or infinite */
+    uint64_t first;    /* index of the first of them; UINT64_MAX: there are none */
+    double value;      /* it: NaN or an infinity; 0: there are none */
+    uint64_t reserved[4];
+} ph_check_result;
+/* Of the last replay with checks switched on, in order of capture: wait for it before. No call of the driver. NOT_FOUND beyond the last. */
+PH_CALL ph_graph_check_count(size_t *out, ph_graph *graph);
+PH_CALL ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index);
+
+/* ---- verify ---- does a replay do what an eager run of the same function does? Keeps the contents of all memory that the nodes address or that the capture
+ * was given, and captures body a second time, for what it would be now. Then, each time from those contents, with the device memory of the
+ * capture poisoned (what it was given has no contents before it is written): runs body eagerly on stream, with its allocations where the capture had
+ * them, and replays the graph, with two different poisons. Compares every byte of that memory, or the outputs that the options name,
+ * within the tolerance. Where something differs: runs the nodes one after another; compares prefixes of the replay (later nodes switched off)
+ * with prefixes of the second capture, by bisection, for the first node that differs. At the end contents, switches and epoch are as before. Memory of other
+ * code's is neither kept nor compared. body is captured once, or up to three times where it no longer asks for blocks that it has kept, and runs eagerly once; host functions,
+ * replay hooks and cells' sources run with every replay. Device memory that body leaves allocated lies where the capture left it, and is live, unless another has that place
+ * by now. body and prepare must leave the graph alone (STATE).
+ *
+ * Waits for the device; other work on that memory must be at rest, and contents are copied to the host: four times. Instantiates where
+ * there is no executable. stream: any but the default one, not capturing. Errors: STATE; as ph_graph_replay and ph_graph_capture; body's own;
+ * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output that is no memory of the graph's); HOST_MEMORY (no room for
+ * the copies); UNSUPPORTED (memory nodes, nested graphs, conditionals, semaphores, batches: the record has them). A difference is no error: *out tells.
+ * docs/locate.md. */
+typedef struct ph_verify_output {
+    const void *address;
+    ph_number_type type;
+    size_t count;
+    const char *name; /* for messages; may be NULL */
+} ph_verify_output;
+typedef struct ph_verify_options {
+    const ph_verify_output *outputs; /* NULL: every byte, exactly */
+    size_t output_count;
+    double relative, absolute; /* of outputs: |a - b| <= absolute + relative * |b|, b being eager's; NaN is as NaN */
+    /* May be NULL. Before each run, eager, captured or replayed, with body's user: sets what they start from and what is no memory of the graph: states of
+     * generators, step counts. Without it, graphs with cells (cells.h) are replayed with one poison alone, and not node by node. */
+    ph_status (*prepare)(ph_stream *stream, void *user);
+    uint64_t reserved[3];
+} ph_verify_options;
+typedef enum ph_verify_verdict {
+    PH_VERIFY_EQUAL = 0,
+    PH_VERIFY_CAPTURE_DIFFERS = 1, /* and the second capture has other nodes or edges: message says which (diff.h) */
+    PH_VERIFY_NODE_DIFFERS = 2,    /* node: the first whose result is not the one that it has in the second capture */
+    PH_VERIFY_ORDER = 3,           /* the nodes one after another give what eager gives, at once they do not: a dependency is missing */
+    PH_VERIFY_POISON = 4,          /* the replay reads memory of its own that it has not written: node is the first that shows it */
+    PH_VERIFY_BODY_DIFFERS = 5     /* both captures give the same, body run eagerly does not: it does something that no capture sees. node: the
+                                      last that changed the memory; SIZE_MAX where none does */
+} ph_verify_verdict;
+typedef struct ph_verify_result {
+    ph_verify_verdict verdict;
+    size_t node;          /* SIZE_MAX: none */
+    const void *address;  /* of the number, or the 4 bytes, that differ first; NULL: none */
+    size_t different, compared; /* bytes, or numbers of the outputs; of a node with NODE_DIFFERS and POISON always bytes */
+    char message[600];    /* node, kernel, annotation, parameter, both values */
+    uint64_t reserved[4];
+} ph_verify_result;
+PH_CALL ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body, void *user,
+                        const ph_verify_options *options);
+
+PH_END_DECLS
+#endif

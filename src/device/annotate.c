@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* device/annotate.c: annotations, merged and counted, and the marks that captures keep of them. */
+#include "device/annotate.h"
+#include "base/alloc.h"
+#include "device/scopes.h"
+#include <string.h>
+
+/* All annotated captures that are open in the process. The lock is held across short questions of drivers, and comes before capture_lock. */
+static struct {
+    pthread_mutex_t lock;
+    PH__VEC(ph__capture *) open;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+_Atomic uint64_t ph__marks_serial;
+atomic_uint ph__marks_count, ph__marks_told;
+
+static _Atomic uint64_t era = 1;
+
+/* ---- annotations ---- */
+ph__annotation *ph__annotation_retain(ph__annotation *annotation)
+{
+    if (annotation)
+        atomic_fetch_add_explicit(&annotation->references, 1, memory_order_relaxed);
+    return annotation;
+}
+
+void ph__annotation_release(ph__annotation *annotation)
+{
+    if (annotation && atomic_fetch_sub_explicit(&annotation->references, 1, memory_order_acq_rel) == 1)
+        ph__free(annotation);
+}
+
+const char *ph__annotation_name(const ph__annotation *annotation)
+{
+    for (size_t i = 0; annotation && i < annotation->count; i++)
+        if (annotation->pairs[i].type == PH_ANNOTATION_TEXT && strcmp(annotation->pairs[i].key, "name") == 0)
+            return annotation->pairs[i].text;
+    return "";
+}
+
+static char *put_text(char **room, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *at = memcpy(*room, text, bytes);
+    *room += bytes;
+    return at;
+}
+
+static void put_pair(ph__annotation *annotation, char **room, const ph_annotation_pair *pair)
+{
+    size_t at = 0;
+    while (at < annotation->count && strcmp(annotation->pairs[at].key, pair->key) != 0)
+        at++;
+    ph_annotation_pair *to = &annotation->pairs[at];
+    const char *key = at < annotation->count ? to->key : put_text(room, pair->key);
+    *to = *pair;
+    to->key = key;
+    to->text = pair->type == PH_ANNOTATION_TEXT ? put_text(room, pair->text) : NULL;
+    annotation->count += at == annotation->count;
+}
+
+ph_status ph__annotation_make(ph__annotation **out, const ph__pairs *sources, size_t count, const char *call)
+{
+    size_t pairs = 0, text = 0;
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < sources[s].count; i++, pairs++) {
+            const ph_annotation_pair *pair = &sources[s].at[i];
+            text += strlen(pair->key) + 1;
+            text += pair->type == PH_ANNOTATION_TEXT ? strlen(pair->text) + 1 : 0;
+        }
+    *out = NULL;
+    if (pairs == 0)
+        return PH_OK;
+    ph__annotation *annotation = ph__alloc(sizeof *annotation + pairs * sizeof *annotation->pairs + text);
+    if (annotation == NULL)
+        return ph__fail_host_memory(call, "the annotation");
+    char *room = (char *)(annotation->pairs + pairs);
+    atomic_init(&annotation->references, 1);
+    annotation->era = ph__annotations_era();
+    annotation->count = 0;
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < sources[s].count; i++)
+            put_pair(annotation, &room, &sources[s].at[i]);
+    *out = annotation;
+    return PH_OK;
+}
+
+ph_status ph__annotation_merge(ph__annotation **out, ph__annotation *outer, ph__annotation *inner,
+                               const char *call)
+{
+    if (outer == NULL || inner == NULL) {
+        *out = ph__annotation_retain(outer ? outer : inner);
+        return PH_OK;
+    }
+    const ph__pairs sources[] = {{outer->pairs, outer->count}, {inner->pairs, inner->count}};
+    return ph__annotation_make(out, sources, 2, call);
+}
+
+uint64_t ph__annotations_era(void)
+{
+    return atomic_load_explicit(&era, memory_order_relaxed);
+}
+
+void ph__annotations_forget(void)
+{
+    atomic_fetch_add(&era, 1);
+}
+
+/* ---- the marks of one capture ---- */
+ph__marks *ph__marks_retain(ph__marks *marks)
+{
+    if (marks)
+        atomic_fetch_add_explicit(&marks->references, 1, memory_order_relaxed);
+    return marks;
+}
+
+void ph__marks_release(ph__marks *marks)
+{
+    if (marks == NULL || atomic_fetch_sub_explicit(&marks->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < marks->changes.count; i++)
+        ph__annotation_release(marks->changes.at[i].annotation);
+    for (size_t i = 0; i < marks->nested.count; i++)
+        ph__marks_release(marks->nested.at[i].marks);
+    ph__vec_free(&marks->changes);
+    ph__vec_free(&marks->nested);
+    ph__free(marks);
+}
+
+/* What is in force in all of them, so that a submission by the thread that was the last one need not look further. */
+static void refresh(void)
+{
+    uint64_t serial = 0;
+    for (size_t i = 0; i < all.open.count; i++) {
+        const ph__marks *marks = all.open.at[i]->marks;
+        bool same = !marks->shared && (i == 0 || marks->serial == serial);
+        serial = same ? marks->serial : UINT64_MAX;
+        if (!same)
+            break;
+    }
+    atomic_store_explicit(&ph__marks_serial, serial, memory_order_release);
+}
+
+static void count_open(void)
+{
+    unsigned told = 0;
+    for (size_t i = 0; i < all.open.count; i++)
+        told += all.open.at[i]->scope != NULL;
+    atomic_store(&ph__marks_told, told);
+    atomic_store(&ph__marks_count, (unsigned)all.open.count);
+}
+
+bool ph__marks_open(ph__capture *capture)
+{
+    if (!capture->annotated)
+        return true;
+    ph__marks *marks = ph__calloc(1, sizeof *marks);
+    if (marks == NULL)
+        return false;
+    atomic_init(&marks->references, 1);
+    marks->thread = ph__thread_id();
+    marks->serial = ph__thread_ambient.serial;
+    ph__annotation *annotation = ph__scope_annotation();
+    uint64_t start = 0;
+    int result = capture->device->driver->capture_position(&start, capture->stream->handle);
+    pthread_mutex_lock(&all.lock);
+    bool opened = result != PH__R_OUT_OF_MEMORY &&
+                  (annotation == NULL || ph__vec_push(&marks->changes, ((ph__mark_at){start, annotation}))) &&
+                  ph__vec_push(&all.open, capture);
+    if (opened) {
+        capture->marks = marks;
+        (void)ph__annotation_retain(annotation);
+        refresh();
+        count_open();
+    }
+    pthread_mutex_unlock(&all.lock);
+    if (!opened) {
+        ph__vec_free(&marks->changes);
+        ph__free(marks);
+    }
+    return opened;
+}
+
+void ph__marks_close(ph__capture *capture)
+{
+    if (capture->marks == NULL)
+        return;
+    pthread_mutex_lock(&all.lock);
+    for (size_t i = 0; i < all.open.count; i++)
+        if (all.open.at[i] == capture)
+            all.open.at[i] = all.open.at[--all.open.count];
+    if (all.open.count == 0)
+        ph__vec_free(&all.open);
+    refresh();
+    count_open();
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* ---- marking ---- under the lock ---- */
+/* 401 and 901: the capture is over or dead, whose end says so. */
+static ph_status find_position(uint64_t *position, const ph__capture *capture, const char *call)
+{
+    ph__stream_hold(capture->stream);
+    int result = capture->device->driver->capture_position(position, capture->stream->handle);
+    ph__stream_unhold(capture->stream);
+    if (result == PH__R_ILLEGAL_STATE || result == PH__R_CAPTURE_INVALIDATED) {
+        *position = UINT64_MAX;
+        return PH_OK;
+    }
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the annotations of the capture");
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO,
+                                                "%s: finding where the capture stands", call);
+}
+
+/* From the next node on it is what is open on the calling thread. */
+static ph_status mark(ph__capture *capture, const char *call)
+{
+    ph__marks *marks = capture->marks;
+    ph__annotation *annotation = ph__scope_annotation();
+    uint64_t position = 0;
+    size_t changes = marks->changes.count;
+    if (!ph__vec_reserve(&marks->changes, 1))
+        return ph__fail_host_memory(call, "the annotations of the capture");
+    PH_TRY(find_position(&position, capture, call));
+    if (changes > 0 && marks->changes.at[changes - 1].from == position)
+        ph__annotation_release(marks->changes.at[--marks->changes.count].annotation);
+    if (position != UINT64_MAX)
+        (void)ph__vec_push(&marks->changes, ((ph__mark_at){position, ph__annotation_retain(annotation)}));
+    uint64_t thread = ph__thread_id();
+    marks->shared = marks->shared || marks->thread != thread;
+    marks->thread = thread;
+    marks->serial = ph__thread_ambient.serial;
+    return PH_OK;
+}
+
+static bool is_in(const ph_stream *stream, const ph__capture *capture)
+{
+    return stream && capture->device == stream->device && ph__stream_capture_id(stream) == capture->id;
+}
+
+ph_status ph__marks_change(const ph_stream *stream, const char *call)
+{
+    uint64_t thread = ph__thread_id();
+    ph_status status = PH_OK;
+    if (atomic_load_explicit(&ph__marks_count, memory_order_relaxed) == 0)
+        return PH_OK;
+    pthread_mutex_lock(&all.lock);
+    for (size_t i = 0; i < all.open.count && status == PH_OK; i++) {
+        ph__capture *capture = all.open.at[i];
+        if (capture->marks->serial != ph__thread_ambient.serial &&
+            (capture->marks->thread == thread || is_in(stream, capture)))
+            status = mark(capture, call);
+    }
+    refresh();
+    pthread_mutex_unlock(&all.lock);
+    return status;
+}
+
+static ph__capture *find(const ph_stream *stream, uint64_t capture_id)
+{
+    for (size_t i = 0; i < all.open.count && capture_id != 0; i++)
+        if (all.open.at[i]->id == capture_id && all.open.at[i]->device == stream->device)
+            return all.open.at[i];
+    return NULL;
+}
+
+ph_status ph__marks_find(ph__capture **out, const ph_stream *stream, const char *call)
+{
+    uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    pthread_mutex_lock(&all.lock);
+    *out = find(stream, capture_id);
+    pthread_mutex_unlock(&all.lock);
+    return PH_OK;
+}
+
+/* ---- submissions ---- */
+void ph__marks_unlock(void)
+{
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* The lock stays held where several threads submit to the capture, so that what comes next is this thread's node. */
+ph_status ph__marks_submit(bool *held, ph_stream *stream, const char *call)
+{
+    uint64_t capture_id = ph__stream_capture_id(stream);
+    ph_status status = PH_OK;
+    if (capture_id == 0)
+        return PH_OK;
+    pthread_mutex_lock(&all.lock);
+    ph__capture *capture = find(stream, capture_id);
+    if (capture && capture->marks->serial != ph__thread_ambient.serial) {
+        status = mark(capture, call);
+        refresh();
+    }
+    *held = capture && capture->marks->shared && status == PH_OK;
+    if (!*held)
+        pthread_mutex_unlock(&all.lock);
+    return status;
+}
+
+ph_status ph__marks_enter_graph(ph__marks_graph *out, ph_stream *stream, ph__marks *nested, const char *call)
+{
+    *out = (ph__marks_graph){0};
+    uint64_t capture_id = ph__stream_capture_id(stream);
+    if (capture_id == 0 || atomic_load(&ph__marks_count) == 0)
+        return PH_OK;
+    pthread_mutex_lock(&all.lock);
+    ph__capture *capture = find(stream, capture_id);
+    ph_status status = PH_OK;
+    if (capture && capture->marks->serial != ph__thread_ambient.serial)
+        status = mark(capture, call);
+    if (capture && nested && status == PH_OK && !ph__vec_reserve(&capture->marks->nested, 1))
+        status = ph__fail_host_memory(call, "the annotations of the capture");
+    refresh();
+    if (capture && status == PH_OK)
+        out->into = capture;
+    else
+        pthread_mutex_unlock(&all.lock);
+    return status;
+}
+
+/* The graph is the newest node that its stream stands behind. Where that cannot be asked the capture is dead, or its nodes go without the marks
+ * of theirs. */
+void ph__marks_leave_graph(const ph__marks_graph *graph, ph__marks *nested, bool made)
+{
+    uint64_t position;
+    if (graph->into == NULL)
+        return;
+    ph_error saved;
+    ph__error_save(&saved);
+    if (made && nested && find_position(&position, graph->into, "ph_graph_replay") == PH_OK &&
+        position != UINT64_MAX)
+        (void)ph__vec_push(&graph->into->marks->nested,
+                           ((ph__mark_nested){position, ph__marks_retain(nested)}));
+    ph__error_restore(&saved);
+    pthread_mutex_unlock(&all.lock);
+}
+
+void ph__marks_settle(ph__marks *marks, const ph_device *device, ph__drv_graph *graph)
+{
+    if (marks == NULL)
+        return;
+    for (size_t i = 0; i < marks->changes.count; i++)
+        marks->changes.at[i].from = device->driver->graph_position(graph, marks->changes.at[i].from);
+    for (size_t i = 0; i < marks->nested.count; i++)
+        marks->nested.at[i].at = device->driver->graph_position(graph, marks->nested.at[i].at) - 1;
+}

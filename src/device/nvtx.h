@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* device/nvtx.h: ranges for tools that listen to NVTX (Nsight Systems, say), in a domain "phonograph". */
+#ifndef PH_DEVICE_NVTX_H
+#define PH_DEVICE_NVTX_H
+#include <stdbool.h>
+
+/* Whether a tool listens: found out once in the process, when the first device is opened. */
+extern bool ph__nvtx_listens;
+void ph__nvtx_start(void);
+
+/* While one does: a range of the calling thread, and its end. Ranges of a thread end in reverse order. */
+void ph__nvtx_push(const char *name);
+void ph__nvtx_pop(void);
+static inline bool ph__nvtx_on(void)
+{
+    return __builtin_expect(ph__nvtx_listens, false);
+}
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* device/scopes.c: the scopes of a thread: opening, closing, and taking along what is open; lanes of streams. */
+#include "device/scopes.h"
+#include "base/alloc.h"
+#include "device/nvtx.h"
+#include <string.h>
+
+typedef struct ph__scope {
+    struct ph__scope *outer;
+    ph__annotation *annotation; /* with all that the outer ones give; NULL: nothing */
+    uint64_t serial;
+    bool forward_only; /* who takes along what is open takes the outer one's */
+    bool ranged; /* a tool was told of it */
+} ph__scope;
+
+_Thread_local ph__ambient ph__thread_ambient;
+
+/* Scopes that a thread leaves open when it ends go with it. */
+static pthread_key_t leftovers;
+static pthread_once_t leftovers_once = PTHREAD_ONCE_INIT;
+
+/* Of the outermost scopes, which are most of all. */
+enum {
+    FEW = 4
+};
+static _Thread_local ph__scope few[FEW];
+
+static ph__scope *new_scope(void)
+{
+    size_t depth = ph__thread_ambient.depth;
+    return depth < FEW ? &few[depth] : ph__alloc(sizeof(ph__scope));
+}
+
+/* The thread's depth is without it already. */
+static void free_scope(ph__scope *scope)
+{
+    ph__annotation_release(scope->annotation);
+    if (ph__thread_ambient.depth >= FEW)
+        ph__free(scope);
+}
+
+static void pop(void)
+{
+    ph__ambient *ambient = &ph__thread_ambient;
+    ph__scope *scope = ambient->top;
+    ambient->top = scope->outer;
+    ambient->serial = scope->outer ? scope->outer->serial : 0;
+    ambient->depth--;
+    if (scope->ranged)
+        ph__nvtx_pop();
+    free_scope(scope);
+}
+
+static void on_thread_end(void *unused)
+{
+    (void)unused;
+    while (ph__thread_ambient.top)
+        pop();
+}
+
+static void make_leftovers(void)
+{
+    (void)pthread_key_create(&leftovers, on_thread_end);
+}
+
+static void push(ph__scope *scope)
+{
+    static _Atomic uint64_t last_serial;
+    ph__ambient *ambient = &ph__thread_ambient;
+    if (ambient->top == NULL) {
+        (void)pthread_once(&leftovers_once, make_leftovers);
+        (void)pthread_setspecific(leftovers, ambient);
+    }
+    scope->serial = atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed) + 1;
+    scope->outer = ambient->top;
+    ambient->top = scope;
+    ambient->serial = scope->serial;
+    ambient->depth++;
+    scope->ranged = ph__nvtx_on();
+    if (scope->ranged)
+        ph__nvtx_push(ph__annotation_name(scope->annotation));
+}
+
+ph__annotation *ph__scope_annotation(void)
+{
+    const ph__scope *top = ph__thread_ambient.top;
+    return top ? top->annotation : NULL;
+}
+
+ph__annotation *ph__scope_at(size_t outwards)
+{
+    const ph__scope *scope = ph__thread_ambient.top;
+    for (; scope && outwards > 0; outwards--)
+        scope = scope->outer;
+    return scope ? scope->annotation : NULL;
+}
+
+/* ---- opening and closing ---- */
+/* What the layer above wants to know of a capture's scopes. */
+static ph_status tell(ph_stream *stream, bool begins, const char *call)
+{
+    if (atomic_load_explicit(&ph__marks_told, memory_order_relaxed) == 0)
+        return PH_OK;
+    ph__capture *capture;
+    PH_TRY(ph__marks_find(&capture, stream, call));
+    const ph__annotation *annotation = ph__scope_annotation();
+    return capture && capture->scope && annotation ? capture->scope(capture, stream, annotation, begins, call)
+                                                   : PH_OK;
+}
+
+/* Takes the annotation over. */
+static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, bool forward_only,
+                            const char *call)
+{
+    ph__scope *scope = new_scope();
+    if (scope == NULL) {
+        ph__annotation_release(annotation);
+        return ph__fail_host_memory(call, "the scope");
+    }
+    *scope = (ph__scope){.annotation = annotation, .forward_only = forward_only};
+    push(scope);
+    ph_status status = ph__marks_change(stream, call);
+    if (status == PH_OK)
+        status = tell(stream, true, call);
+    if (status == PH_OK)
+        return PH_OK;
+    /* The failure is told already, and marks that could not be set back are set at the next submission. */
+    ph_error failure;
+    ph__error_save(&failure);
+    pop();
+    ph_ignore(ph__marks_change(NULL, call));
+    ph__error_restore(&failure);
+    return status;
+}
+
+static ph_status find_pair(const ph_annotation_pair *pairs, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pairs[i].key, key) == 0)
+            return PH_ERROR_ARGUMENT;
+    return PH_OK;
+}
+
+static ph_status check_pairs(const ph_annotation_pair *pairs, size_t count, const char *name,
+                             const char *call)
+{
+    if (pairs == NULL && count)
+        return ph__fail_null(call, "pairs");
+    for (size_t i = 0; i < count; i++) {
+        const ph_annotation_pair *pair = &pairs[i];
+        if (pair->key == NULL || pair->key[0] == '\0')
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: pair %zu has no key", call, i);
+        if ((unsigned)pair->type > PH_ANNOTATION_BOOL)
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: \"%s\" has type %d, which is none of ph_annotation_type",
+                           call, pair->key, (int)pair->type);
+        if (pair->type == PH_ANNOTATION_TEXT && pair->text == NULL)
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is not set), and its text "
+                           "is NULL",
+                           call, pair->key);
+        if (find_pair(pairs, i, pair->key) != PH_OK || (name && strcmp(pair->key, "name") == 0))
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: \"%s\" is given twice; a scope has one value for a key",
+                           call, pair->key);
+    }
+    return PH_OK;
+}
+
+static ph_status check(const ph_stream *stream, const char *name, const ph_mark_options *options,
+                       const char *call)
+{
+    if (stream == NULL)
+        return ph__fail_null(call, "stream");
+    if (!PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_mark_options");
+    PH_TRY(check_pairs(options->pairs, options->count, name, call));
+    if (name == NULL && options->count == 0 && !options->lane)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: the scope has neither a name nor pairs, and would say nothing",
+                       call);
+    return PH_OK;
+}
+
+ph_status ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_options *options)
+{
+    static const char call[] = "ph_mark_begin";
+    static const ph_mark_options defaults;
+    options = options ? options : &defaults;
+    PH_TRY(check(stream, name, options, call));
+    ph_annotation_pair own[2] = {{.key = "name", .text = name},
+                                 {.key = "stream", .type = PH_ANNOTATION_INTEGER}};
+    bool lane = options->lane && find_pair(options->pairs, options->count, "stream") == PH_OK;
+    uint32_t number = 0;
+    if (lane)
+        PH_TRY(ph_stream_lane(&number, stream));
+    own[1].integer = number;
+    ph__annotation *outer = ph__scope_annotation(), *annotation;
+    const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0},
+                                 {own, name != NULL},
+                                 {options->pairs, options->count},
+                                 {own + 1, lane}};
+    PH_TRY(ph__annotation_make(&annotation, sources, 4, call));
+    return open_scope(stream, annotation, options->forward_only, call);
+}
+
+ph_status ph_mark_end(ph_stream *stream)
+{
+    static const char call[] = "ph_mark_end";
+    if (stream == NULL)
+        return ph__fail_null(call, "stream");
+    if (ph__thread_ambient.top == NULL)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the calling thread has no scope open; scopes belong to the thread that began them", call);
+    ph_status status = tell(stream, false, call);
+    if (status == PH_OK) {
+        pop();
+        return ph__marks_change(NULL, call);
+    }
+    ph_error failure;
+    ph__error_save(&failure);
+    pop();
+    ph_ignore(ph__marks_change(NULL, call));
+    ph__error_restore(&failure);
+    return status;
+}
+
+size_t ph_mark_depth(void)
+{
+    return ph__thread_ambient.depth;
+}
+
+/* Where a mark cannot be set now, it is at the next submission. */
+void ph_mark_unwind(size_t depth)
+{
+    if (ph__thread_ambient.depth <= depth)
+        return;
+    ph_error saved;
+    ph__error_save(&saved);
+    while (ph__thread_ambient.depth > depth)
+        pop();
+    ph_ignore(ph__marks_change(NULL, "ph_mark_unwind"));
+    ph__error_restore(&saved);
+}
+
+/* ---- taking along ---- */
+ph_mark *ph_mark_current(void)
+{
+    const ph__scope *scope = ph__thread_ambient.top;
+    while (scope && scope->forward_only)
+        scope = scope->outer;
+    bool gives = scope && scope->annotation && scope->annotation->era == ph__annotations_era();
+    return gives ? ph__annotation_retain(scope->annotation) : NULL;
+}
+
+ph_mark *ph_mark_retain(ph_mark *mark)
+{
+    return ph__annotation_retain(mark);
+}
+
+void ph_mark_release(ph_mark *mark)
+{
+    ph__annotation_release(mark);
+}
+
+ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_pair *pairs, size_t count)
+{
+    static const char call[] = "ph_mark_resume";
+    if (stream == NULL)
+        return ph__fail_null(call, "stream");
+    PH_TRY(check_pairs(pairs, count, NULL, call));
+    ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
+    bool is_void = mark && mark->era != ph__annotations_era();
+    if (is_void || (mark == NULL && count == 0)) /* looked through, by who takes along what is open too */
+        return open_scope(stream, ph__annotation_retain(outer), true, call);
+    const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0},
+                                 {mark ? mark->pairs : NULL, mark ? mark->count : 0},
+                                 {pairs, count}};
+    PH_TRY(ph__annotation_make(&annotation, sources, 3, call));
+    return open_scope(stream, annotation, false, call);
+}
+
+/* ---- lanes ---- */
+ph_status ph_stream_lane(uint32_t *out, ph_stream *stream)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned next = 60;
+    static const char call[] = "ph_stream_lane";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = 0;
+    PH_TRY(ph__stream_check(stream, call));
+    unsigned lane = atomic_load_explicit(&stream->lane, memory_order_relaxed);
+    if (lane == 0) {
+        pthread_mutex_lock(&lock);
+        lane = atomic_load_explicit(&stream->lane, memory_order_relaxed);
+        if (lane == 0) {
+            lane = next++;
+            atomic_store_explicit(&stream->lane, lane, memory_order_relaxed);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    *out = lane;
+    return PH_OK;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/annotations.c: the list of all annotated nodes of the process's graphs. */
+#include "graph/graph.h"
+#include <string.h>
+
+static struct {
+    pthread_mutex_t lock;
+    ph_graph *first, **end; /* in the order in which their captures ended */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &all.first};
+
+static void unlist(ph_graph *graph)
+{
+    if (graph->annotated_at == NULL)
+        return;
+    *graph->annotated_at = graph->next_annotated;
+    if (graph->next_annotated)
+        graph->next_annotated->annotated_at = graph->annotated_at;
+    else
+        all.end = graph->annotated_at;
+    graph->next_annotated = NULL;
+    graph->annotated_at = NULL;
+}
+
+void ph__graph_list_annotations(ph_graph *graph)
+{
+    if (graph->marks == NULL)
+        return;
+    pthread_mutex_lock(&all.lock);
+    unlist(graph);
+    graph->annotated_at = all.end;
+    *all.end = graph;
+    all.end = &graph->next_annotated;
+    pthread_mutex_unlock(&all.lock);
+}
+
+void ph__graph_unlist_annotations(ph_graph *graph)
+{
+    pthread_mutex_lock(&all.lock);
+    unlist(graph);
+    pthread_mutex_unlock(&all.lock);
+}
+
+void ph_clear_kernel_annotations(void)
+{
+    pthread_mutex_lock(&all.lock);
+    ph__annotations_forget();
+    while (all.first)
+        unlist(all.first);
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* An executable that is told of by its tools. */
+static uint64_t tools_id(const ph_graph *graph, const ph__record_node *node)
+{
+    uint64_t id = 0;
+    if (graph->exec)
+        graph->device->driver->exec_tools_id(&id, graph->exec, node->handle);
+    return id;
+}
+
+static void put(ph_kernel_annotation *out, ph_graph *graph, size_t node)
+{
+    const ph__annotation *annotation = graph->record->nodes[node].annotation;
+    *out = (ph_kernel_annotation){.graph = graph,
+                                  .exec_id = graph->exec ? graph->exec_id : 0,
+                                  .node = node,
+                                  .tools_id = tools_id(graph, &graph->record->nodes[node]),
+                                  .pairs = annotation->pairs,
+                                  .count = annotation->count};
+}
+
+ph_status ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, size_t *count)
+{
+    static const char call[] = "ph_get_kernel_annotations";
+    if (count == NULL)
+        return ph__fail_null(call, "count");
+    *count = 0;
+    if (out == NULL && capacity)
+        return ph__fail_null(call, "out");
+    size_t found = 0;
+    pthread_mutex_lock(&all.lock);
+    for (ph_graph *graph = all.first; graph; graph = graph->next_annotated)
+        for (size_t i = 0; graph->record && i < graph->record->node_count; i++) {
+            if (graph->record->nodes[i].annotation == NULL)
+                continue;
+            if (found < capacity)
+                put(&out[found], graph, i);
+            found++;
+        }
+    pthread_mutex_unlock(&all.lock);
+    *count = found;
+    return PH_OK;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect/profile.h: what a profile is made of, for the profile files alone. */
+#ifndef PH_INSPECT_PROFILE_H
+#define PH_INSPECT_PROFILE_H
+#include "base/map.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "driver/driver.h"
+#include "record/record.h"
+#include <phonograph/profile.h>
+
+/* When a node ran in one replay; two zeros: that is not known. */
+typedef struct ph__profile_time {
+    uint64_t start_ns, end_ns;
+} ph__profile_time;
+
+/* Of each replay those of all nodes of the record, replay by replay. */
+typedef struct ph__profile_times {
+    size_t replays, nodes;
+    ph__profile_time *at;
+} ph__profile_times;
+
+typedef struct ph__profile_node {
+    ph_profile_node info;
+    uint64_t run_ns; /* how long it took in the median replay */
+    ph_node_kind kind;
+    const char *name;          /* the profile's */
+    const size_t *depends;     /* the profile's, ascending */
+    const ph_edge_kind *edges; /* one for each */
+    size_t depend_count;
+    size_t scope; /* index into scopes */
+} ph__profile_node;
+
+/* In order of their first nodes; `sorted` has the public order. */
+typedef struct ph__profile_scope {
+    ph_profile_scope info;
+    ph_annotation_pair *pairs; /* one block with their texts; NULL for none */
+    size_t next;               /* of the same hash; SIZE_MAX: the last */
+} ph__profile_scope;
+
+struct ph_profile {
+    ph_profile_summary summary;
+    uint64_t record_id; /* of what was profiled */
+    size_t count;
+    ph__profile_node *nodes; /* one block with their names and dependencies */
+    size_t *critical;
+    size_t *by_start; /* measured nodes in the order in which they began, in the median replay */
+    size_t measured_count;
+    PH__VEC(ph__profile_scope) scopes;
+    size_t *sorted;
+    PH__VEC(ph_profile_gap) gaps;
+};
+
+/* ---- profile_make.c ---- times are read, not kept. */
+ph_status ph__profile_make(ph_profile **out, const ph_record *record, const ph__profile_times *times,
+                           ph_profile_source source, const char *call);
+
+/* ---- profile_analyse.c ---- fill the nodes and the summary; false: no host memory. */
+bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times);
+bool ph__profile_find_critical(ph_profile *profile);
+bool ph__profile_find_lanes(ph_profile *profile); /* and idle times, in one walk */
+
+/* ---- profile_scopes.c ---- collect: which scope each node is of; sum: what they took; false: no host memory. same: equal key, type and value. */
+bool ph__profile_collect_scopes(ph_profile *profile, const ph_record *record);
+bool ph__profile_sum_scopes(ph_profile *profile);
+void ph__profile_free_scopes(ph_profile *profile);
+bool ph__profile_same_pair(const ph_annotation_pair *a, const ph_annotation_pair *b);
+
+/* ---- profile_read.c ---- "cupti" and so on; static storage. */
+const char *ph__profile_source_name(ph_profile_source source);
+
+/* ---- profile_trace.c ---- an annotation's value. */
+void ph__profile_put_pair(ph__json *json, const ph_annotation_pair *pair);
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect/profile_record.c: the record with the times in it; docs/record.md describes each field. */
+#include "graph/graph.h"
+#include "inspect/profile.h"
+
+static void put_u64(ph__json *json, const char *key, uint64_t value)
+{
+    ph__json_key(json, key);
+    ph__json_u64(json, value);
+}
+
+static void put_top(ph__json *json, void *user)
+{
+    const ph_profile *profile = user;
+    const ph_profile_summary *summary = &profile->summary;
+    ph__json_key(json, "profile");
+    ph__json_open(json, '{');
+    ph__json_key(json, "source");
+    ph__json_string(json, ph__profile_source_name(summary->source));
+    put_u64(json, "replays", summary->replays);
+    put_u64(json, "lane_count", summary->lane_count);
+    put_u64(json, "replay_ns", summary->replay_ns);
+    put_u64(json, "busy_ns", summary->busy_ns);
+    put_u64(json, "idle_ns", summary->idle_ns);
+    put_u64(json, "work_ns", summary->work_ns);
+    put_u64(json, "critical_ns", summary->critical_ns);
+    ph__json_key(json, "critical_path");
+    ph__json_open(json, '[');
+    for (size_t i = 0; i < summary->critical_count; i++)
+        ph__json_u64(json, profile->critical[i]);
+    ph__json_close(json, ']');
+    ph__json_close(json, '}');
+}
+
+static void put_node(ph__json *json, size_t index, void *user)
+{
+    const ph_profile *profile = user;
+    const ph__profile_node *node = &profile->nodes[index];
+    if (!node->info.measured)
+        return;
+    ph__json_key(json, "profile");
+    ph__json_open(json, '{');
+    put_u64(json, "start_ns", node->info.start_ns);
+    put_u64(json, "run_ns", node->run_ns);
+    put_u64(json, "median_ns", node->info.median_ns);
+    put_u64(json, "least_ns", node->info.least_ns);
+    put_u64(json, "most_ns", node->info.most_ns);
+    put_u64(json, "lane", node->info.lane);
+    ph__json_key(json, "critical");
+    ph__json_bool(json, node->info.critical);
+    put_u64(json, "slack_ns", node->info.slack_ns);
+    ph__json_close(json, '}');
+}
+
+ph_status ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, const char *path)
+{
+    static const char call[] = "ph_profile_dump_record";
+    ph__json json = {0};
+    if (profile == NULL)
+        return ph__fail_null(call, "profile");
+    PH_TRY(ph__graph_check(graph, PH__CALL_PROFILE_DUMP_RECORD));
+    if (path == NULL)
+        return ph__fail_null(call, "path");
+    if (graph->record->id != profile->record_id)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the profile is of another capture than the graph has; profile it again", call);
+    const ph__record_more more = {put_top, put_node, (void *)(uintptr_t)profile};
+    ph__record_to_json_with(&json, graph->record, &more);
+    ph__text_add(&json.text, "\n");
+    ph_status status = ph__text_write_file(&json.text, path, call);
+    ph__text_free(&json.text);
+    return status;
+}

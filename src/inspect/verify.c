@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
+#include "inspect/verify.h"
+#include "base/alloc.h"
+#include <math.h>
+#include <string.h>
+
+static const char call[] = "ph_graph_verify";
+
+/* ---- what is asked ---- */
+static ph_status check_nodes(const ph_graph *graph, const char *which)
+{
+    for (size_t i = 0; i < graph->record->node_count; i++) {
+        ph_node_kind kind = graph->record->nodes[i].info.kind;
+        if (kind == PH_NODE_GRAPH || kind > PH_NODE_EVENT_RECORD)
+            return ph_fail(
+                PH_ERROR_UNSUPPORTED,
+                "%s: node %zu of %s is a %s node, which cannot be run in parts; verify graphs without "
+                "such nodes",
+                call, i, which, ph_node_kind_name(kind));
+    }
+    return PH_OK;
+}
+
+static ph_status check_options(const ph_verify_options *options)
+{
+    if (!PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_verify_options");
+    if (options->output_count && options->outputs == NULL)
+        return ph__fail_null(call, "options.outputs");
+    if (!(options->relative >= 0) || !(options->absolute >= 0))
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: tolerances are numbers of at least 0, not %g and %g", call,
+                       options->relative, options->absolute);
+    for (size_t i = 0; i < options->output_count; i++)
+        if ((unsigned)options->outputs[i].type > PH_NUMBER_BF16)
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu has type %d, which is none (ph_number_type)",
+                           call, i, (int)options->outputs[i].type);
+    return PH_OK;
+}
+
+static ph_status check(ph_graph *graph, ph_stream *stream, ph_capture_fn body,
+                       const ph_verify_options *options)
+{
+    PH_TRY(ph__graph_check(graph, PH__CALL_VERIFY));
+    PH_TRY(ph__stream_check(stream, call));
+    if (stream->device != graph->device)
+        return ph__fail_devices(call, "the graph", graph->device, "the stream", stream->device);
+    if (body == NULL)
+        return ph__fail_null(call, "body");
+    PH_TRY(check_options(options));
+    if (stream->is_default)
+        return ph__fail_native(
+            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_STREAM_BEGIN_CAPTURE,
+            "%s: body is captured again, which the legacy default stream cannot be; make one with "
+            "ph_stream_create",
+            call);
+    PH_TRY(ph__capture_check_free(stream, call));
+    PH_TRY(check_nodes(graph, "the graph"));
+    return ph__verify_layout(graph)->lost
+               ? ph__fail_host_memory(call, "the layout of the capture, when that was made; capture again")
+               : PH_OK;
+}
+
+/* Once it is known what memory there is. */
+static ph_status check_outputs(const ph__verify *verify)
+{
+    for (size_t i = 0; i < verify->options->output_count; i++) {
+        const ph_verify_output *output = &verify->options->outputs[i];
+        const ph__kept *kept = ph__verify_find_kept(verify, (uintptr_t)output->address);
+        size_t room = kept ? kept->base + kept->bytes - (uintptr_t)output->address : 0;
+        const char *name = output->name ? output->name : "no name";
+        if ((kept == NULL && output->count > 0) || (kept && !kept->compared))
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: output %zu (%s), %zu numbers at %p, is no memory that the graph was given or "
+                           "addresses",
+                           call, i, name, output->count, output->address);
+        if (output->count > room / ph__number_size(output->type))
+            return ph_fail(
+                PH_ERROR_ARGUMENT,
+                "%s: output %zu (%s), %zu numbers of %zu bytes at %p, is longer than the %zu bytes "
+                "that there are; count is of numbers",
+                call, i, name, output->count, ph__number_size(output->type), output->address, room);
+    }
+    return PH_OK;
+}
+
+/* ---- outputs that replays had written stay theirs ---- */
+static ph_status save_epochs(ph__verify *verify)
+{
+    ph_graph *graph = verify->graph;
+    verify->lasts = ph__calloc(graph->pools.count + 1, sizeof *verify->lasts);
+    if (verify->lasts == NULL)
+        return ph__fail_host_memory(call, "the epochs");
+    verify->epoch = graph->epoch;
+    for (size_t i = 0; i < graph->pools.count; i++)
+        verify->lasts[i] = atomic_load(&graph->pools.at[i]->last);
+    return PH_OK;
+}
+
+static void restore_epochs(ph__verify *verify)
+{
+    ph_graph *graph = verify->graph;
+    for (size_t i = 0; verify->lasts && i < graph->pools.count; i++)
+        atomic_store(&graph->pools.at[i]->last, verify->lasts[i]);
+    if (verify->lasts)
+        graph->epoch = verify->epoch;
+}
+
+/* ---- the call ---- */
+/* Before the first run: nothing on the device has changed. */
+static ph_status set_up(ph__verify *verify)
+{
+    ph_graph *graph = verify->graph;
+    if (graph->exec == NULL)
+        PH_TRY(ph_graph_instantiate(graph));
+    PH_TRY(ph_graph_check_inputs(graph));
+    PH_TRY(ph_device_synchronize(graph->device));
+    PH_TRY(save_epochs(verify));
+    PH_TRY(ph__verify_collect(verify, graph, true));
+    PH_TRY(check_outputs(verify));
+    PH_TRY(ph__verify_keep(verify));
+    PH_TRY(ph_pool_create(&verify->pool, graph->device, NULL));
+    bool updated = graph->updated_pool != NULL;
+    return ph__script_begin(&verify->script, verify->pool, updated ? graph->updated_pool : graph->own->pool,
+                            ph__verify_layout(graph), updated ? graph->updated_stream : graph->capture_stream,
+                            verify->stream->id, call);
+}
+
+/* What body would write now, too, is known from its capture. */
+static ph_status run(ph__verify *verify)
+{
+    PH_TRY(ph__verify_capture(verify));
+    PH_TRY(check_nodes(verify->second, "a new capture of body"));
+    PH_TRY(ph__verify_collect(verify, verify->second, true));
+    PH_TRY(ph__verify_keep(verify));
+    PH_TRY(ph__verify_make_images(verify));
+    return ph__verify_judge(verify);
+}
+
+/* All of it, whatever fails; body may have work in flight. The second capture goes first: its graph has the memory, too. */
+static ph_status put_back(ph__verify *verify)
+{
+    ph_status status = ph_device_synchronize(verify->graph->device);
+    ph_status written = ph__verify_write(verify, PH__POISON_NONE);
+    ph_status switched = ph__switches_restore(&verify->switches, call);
+    restore_epochs(verify);
+    return status != PH_OK ? status : written != PH_OK ? written : switched;
+}
+
+static void clean_up(ph__verify *verify)
+{
+    ph_graph_destroy(verify->second);
+    ph__script_end(verify->script);
+    ph_pool_release(verify->pool);
+    ph__switches_free(&verify->switches);
+    ph__switches_free(&verify->second_switches);
+    ph__free(verify->start.bytes);
+    ph__free(verify->eager.bytes);
+    ph__free(verify->replay.bytes);
+    ph__free(verify->other.bytes);
+    ph__free(verify->chunk);
+    ph__free(verify->lasts);
+    ph__vec_free(&verify->kept);
+    ph__ranges_free(&verify->places);
+}
+
+static ph_status finish(ph__verify *verify, ph_status status)
+{
+    ph_error failure;
+    ph__error_save(&failure);
+    ph_status back = put_back(verify);
+    if (back != PH_OK)
+        ph__error_prefix("%s: what the graph uses could not be put back", call);
+    if (back == PH_OK || status != PH_OK)
+        ph__error_restore(&failure);
+    if (back != PH_OK && status != PH_OK)
+        ph__error_suffix("; and not all of the memory could be put back");
+    ph__error_save(&failure);
+    clean_up(verify);
+    ph__error_restore(&failure);
+    return status != PH_OK ? status : back;
+}
+
+ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body,
+                          void *user, const ph_verify_options *options)
+{
+    static const ph_verify_options defaults;
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    out->node = SIZE_MAX;
+    options = options ? options : &defaults;
+    PH_TRY(check(graph, stream, body, options));
+    ph__verify verify = {.graph = graph,
+                         .stream = stream,
+                         .body = body,
+                         .user = user,
+                         .options = options,
+                         .out = out,
+                         .call = call,
+                         .driver = graph->device->driver,
+                         .prepared = graph->cells == NULL || options->prepare};
+    ph_status status = set_up(&verify);
+    if (status == PH_OK)
+        status = run(&verify);
+    status = finish(&verify, status);
+    if (status != PH_OK) {
+        memset(out, 0, sizeof *out);
+        out->node = SIZE_MAX;
+    }
+    ph__graph_leave(graph);
+    return status;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c keeps, poisons and compares, verify_run.c runs
+ * body and replays, all or in parts, verify_find.c looks for the node, verify_say.c has the words. */
+#ifndef PH_INSPECT_VERIFY_H
+#define PH_INSPECT_VERIFY_H
+#include "graph/graph.h"
+#include <phonograph/diff.h>
+#include <phonograph/locate.h>
+
+/* Bytes of memory that are kept: disjoint. */
+typedef struct ph__kept {
+    uintptr_t base;
+    size_t bytes;
+    size_t at;     /* in the images */
+    bool own;      /* the capture was given them: they have no contents before they are written */
+    bool poisoned; /* device memory of those */
+    bool compared;
+} ph__kept;
+
+/* The contents of all that is kept, at one moment. */
+typedef struct ph__image {
+    unsigned char *bytes;
+} ph__image;
+
+typedef enum ph__poison_pattern {
+    PH__POISON_NONE,
+    PH__POISON_NAN,   /* not a number in all types of floating point */
+    PH__POISON_NUMBER /* small numbers in all of them */
+} ph__poison_pattern;
+
+typedef struct ph__difference {
+    size_t different, compared;
+    uintptr_t address;              /* of the first */
+    const ph__kept *kept;           /* it is in this; NULL: there is none */
+    const ph_verify_output *output; /* and in this; NULL: bytes were compared */
+    size_t size; /* of both: of the number of an output that it is in, or up to 4 bytes around it */
+    unsigned char a[8], b[8];
+} ph__difference;
+
+/* Nodes of an executable that are switched on and off. */
+typedef struct ph__switches {
+    ph_graph *graph;
+    bool *on, *now; /* as it was; as it is. By node */
+    size_t count;
+    bool hosts;   /* the functions of its host nodes are known, and can be taken out */
+    bool touched; /* something may be off */
+} ph__switches;
+
+typedef struct ph__verify {
+    ph_graph *graph, *second; /* second: the capture of body that was made now */
+    ph_stream *stream;
+    ph_capture_fn body;
+    void *user;
+    const ph_verify_options *options;
+    ph_verify_result *out;
+    const char *call;
+    const ph__driver *driver;
+    PH__VEC(ph__kept) kept;
+    ph__ranges places;         /* of them, by address -> index + 1 */
+    size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
+    ph__image start, eager, replay, other;
+    unsigned char *chunk; /* for poison on its way */
+    ph_pool *pool;        /* of the second capture, and of what body allocates beyond the layout */
+    ph__script *script;
+    ph__switches switches, second_switches;
+    size_t missed, missed_bytes; /* of the eager run: as ph__script_missed */
+    uint64_t epoch;
+    uint64_t *lasts; /* of the graph's pools */
+    bool prepared;   /* each run of the graph starts from the same state */
+    bool skip_held;  /* as ph__script_rewind */
+} ph__verify;
+
+/* What the capture was given that the executable has the parameters of. */
+static inline const ph__layout *ph__verify_layout(const ph_graph *graph)
+{
+    return graph->updated_pool ? &graph->updated_layout : &graph->layout;
+}
+
+/* ---- verify_memory.c ---- collect: what a graph addresses and was given; not_compared: neither side of it is to be the same. keep: reads what was
+ * collected since the last time into `start`. */
+ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared);
+ph_status ph__verify_keep(ph__verify *verify);
+ph_status ph__verify_make_images(ph__verify *verify); /* for all that was collected */
+ph_status ph__verify_read(ph__verify *verify, ph__image *to);
+/* `start`, with poison over what is poisoned; waits. */
+ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison);
+const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
+
+/* ---- verify_compare.c ---- bytes: all of them, whatever the outputs. poisons: a began with PH__POISON_NAN, b with PH__POISON_NUMBER: bytes that still have them
+ * are alike. */
+enum {
+    PH__COMPARE_BYTES = 1,
+    PH__COMPARE_POISONS = 2
+};
+bool ph__verify_compare(ph__difference *out, const ph__verify *verify, const ph__image *a, const ph__image *b,
+                        unsigned how);
+/* The first output of the options that the address is in, or NULL. */
+const ph_verify_output *ph__verify_output_at(const ph__verify *verify, uintptr_t address);
+/* The poison of memory at an address. */
+void ph__poison_fill(unsigned char *to, uintptr_t address, size_t bytes, ph__poison_pattern poison);
+size_t ph__number_size(ph_number_type type);
+double ph__number_value(const void *bytes, ph_number_type type);
+
+/* ---- verify_run.c ---- each from `start` and that poison. */
+ph_status ph__verify_capture(ph__verify *verify);
+ph_status ph__verify_eager(ph__verify *verify);
+ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison);
+/* The first `count` nodes at once; then, where then_rest, the others one after another. */
+ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t count, bool then_rest,
+                          ph__poison_pattern poison, ph__image *to);
+ph_status ph__switches_make(ph__switches *switches, ph_graph *graph, const char *call);
+/* As it was. Tries all of them. */
+ph_status ph__switches_restore(ph__switches *switches, const char *call);
+void ph__switches_free(ph__switches *switches);
+
+/* ---- verify_find.c ---- fills in *out. */
+ph_status ph__verify_judge(ph__verify *verify);
+
+/* ---- verify_say.c ---- */
+void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference);
+/* node SIZE_MAX: none; lead: what is so, as "is the first whose result differs". one, two: what the values are of. */
+typedef struct ph__verify_words {
+    const char *lead, *one, *two;
+} ph__verify_words;
+void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t node,
+                    const ph__difference *difference, const ph__verify_words *words);
+void ph__verify_add_change(const ph__verify *verify,
+                           size_t node); /* how the node differs from the second capture's */
+void ph__verify_add_hints(const ph__verify *verify);
+void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__difference *difference);
+/* The first node that has no counterpart of its kind, name and dependencies in the second capture; SIZE_MAX: all have. same: there are as many. */
+size_t ph__verify_first_change(bool *same, const ph__verify *verify);
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect/verify_memory.c: the memory that a verification keeps: which it is, its contents, poison over it. */
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "graph/slots.h"
+#include "inspect/verify.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which ---- */
+static bool add_piece(ph__verify *verify, uintptr_t base, uintptr_t end, const ph__kept *as)
+{
+    ph__kept one = *as;
+    one.base = base;
+    one.bytes = end - base;
+    one.at = verify->total;
+    return ph__add(verify->total, one.bytes, &verify->total) && ph__vec_push(&verify->kept, one) &&
+           ph__ranges_add(&verify->places, base, one.bytes, (void *)(uintptr_t)verify->kept.count);
+}
+
+/* Adds what of [base, end) is not kept yet. */
+static bool add(ph__verify *verify, uintptr_t base, uintptr_t end, const ph__kept *as)
+{
+    while (base < end) {
+        const ph__range *there = ph__ranges_from(&verify->places, base);
+        if (there && there->base <= base) {
+            base = there->base + there->size;
+            continue;
+        }
+        uintptr_t until = there && there->base < end ? there->base : end;
+        if (!add_piece(verify, base, until, as))
+            return false;
+        base = until;
+    }
+    return true;
+}
+
+static ph_status add_range(ph__verify *verify, uintptr_t base, size_t bytes, const ph__kept *as)
+{
+    if (bytes == 0 || add(verify, base, base + bytes, as))
+        return PH_OK;
+    return ph__fail_host_memory(verify->call, "the list of the memory");
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const ph__placing *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Of pinned blocks what was asked for: the rest may never have been written by anybody. Blocks that overlap become one piece, so that no
+ * allocation of the capture is in two. Those that touch may be of different segments. */
+static ph_status add_layout(ph__verify *verify, const ph_graph *graph, bool compared)
+{
+    const ph__layout *layout = ph__verify_layout(graph);
+    ph_status status = PH_OK;
+    ph__placing *sorted = ph__calloc(layout->list.count + 1, sizeof *sorted);
+    if (sorted == NULL)
+        return ph__fail_host_memory(verify->call, "the list of the memory");
+    if (layout->list.count > 0)
+        memcpy(sorted, layout->list.at, layout->list.count * sizeof *sorted);
+    for (size_t i = 0; i < layout->list.count; i++)
+        if (sorted[i].pinned)
+            sorted[i].size = sorted[i].requested;
+    qsort(sorted, layout->list.count, sizeof *sorted, by_address);
+    for (size_t i = 0, next; i < layout->list.count && status == PH_OK; i = next) {
+        uintptr_t end = sorted[i].address + sorted[i].size;
+        const ph__kept as = {.own = true, .poisoned = !sorted[i].pinned, .compared = compared};
+        bool there = ph__placing_is_there(graph->device, &sorted[i]);
+        for (next = i + 1; next < layout->list.count && sorted[next].address < end; next++) {
+            if (sorted[next].address + sorted[next].size > end)
+                end = sorted[next].address + sorted[next].size;
+            there = there || ph__placing_is_there(graph->device, &sorted[next]);
+        }
+        if (there)
+            status = add_range(verify, sorted[i].address, end - sorted[i].address, &as);
+    }
+    ph__free(sorted);
+    return status;
+}
+
+static ph_status add_given(ph__verify *verify, const ph_graph *graph, bool compared)
+{
+    PH_TRY(add_layout(verify, graph, compared));
+    /* What an update brought, or the second capture was given beyond the layout. */
+    for (size_t i = 0; i < graph->pools.count; i++)
+        for (size_t s = 0; s < graph->pools.at[i]->sets.count; s++) {
+            const ph__ranges *set = &graph->pools.at[i]->sets.at[s];
+            const ph__kept as = {.own = true, .poisoned = true, .compared = compared};
+            for (size_t r = 0; r < set->count; r++)
+                PH_TRY(add_range(verify, set->at[r].base, set->at[r].size, &as));
+        }
+    return PH_OK;
+}
+
+/* Pools that the graph holds beside its own have memory for scratch: eager work has other. */
+static bool is_scratch(const ph_graph *graph, const ph_pool *pool)
+{
+    const ph__writer *writer = pool ? ph__graph_find_pool(graph, pool) : NULL;
+    return writer && writer != graph->own && writer->sets.count == 0;
+}
+
+static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint64_t address, bool compared)
+{
+    ph_allocation found;
+    if (!ph__memory_find(&found, graph->device, (const void *)(uintptr_t)address))
+        return PH_OK;
+    const ph__kept as = {.compared = compared && !is_scratch(graph, found.pool)};
+    return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size, &as);
+}
+
+ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)
+{
+    size_t count = 0;
+    ph_input_info input;
+    PH_TRY(add_given(verify, graph, compared && graph == verify->graph));
+    PH_TRY(ph_graph_input_count(&count, graph));
+    for (size_t i = 0; i < count; i++) {
+        PH_TRY(ph_graph_input(&input, graph, i));
+        PH_TRY(add_allocation(verify, graph, input.address, compared));
+    }
+    for (size_t i = 0; graph->slots && i < graph->slots->list.count; i++) {
+        const ph__slot *slot = graph->slots->list.at[i];
+        if (slot->address && slot->set)
+            PH_TRY(add_allocation(verify, graph, slot->current, compared));
+    }
+    return PH_OK;
+}
+
+const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address)
+{
+    const ph__range *place = ph__ranges_find(&verify->places, address);
+    return place ? &verify->kept.at[(uintptr_t)place->value - 1] : NULL;
+}
+
+enum {
+    CHUNK = 1 << 18 /* bytes of poison at once; a multiple of 4 */
+};
+
+/* ---- contents ---- over the stream: the driver takes pageable memory on either side, and is done with it when it returns */
+static ph_status copy(ph__verify *verify, void *dst, const void *src, size_t bytes)
+{
+    const ph__drv_memcpy what = {dst, src, bytes};
+    int result = verify->driver->copy(verify->stream->handle, &what);
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(verify->call, "a copy");
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_MEMCPY_ASYNC,
+                                                "%s: %zu bytes that the graph uses, from %p to %p",
+                                                verify->call, bytes, src, dst);
+}
+
+static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
+{
+    for (size_t i = first; i < verify->kept.count; i++) {
+        const ph__kept *one = &verify->kept.at[i];
+        PH_TRY(copy(verify, to->bytes + one->at, (const void *)one->base, one->bytes));
+    }
+    return PH_OK;
+}
+
+ph_status ph__verify_read(ph__verify *verify, ph__image *to)
+{
+    return read_from(verify, to, 0);
+}
+
+ph_status ph__verify_keep(ph__verify *verify)
+{
+    unsigned char *bytes = ph__realloc(verify->start.bytes, verify->total + 1);
+    if (bytes == NULL)
+        return ph__fail_host_memory(verify->call, "the contents of the memory");
+    verify->start.bytes = bytes;
+    PH_TRY(read_from(verify, &verify->start, verify->kept_so_far));
+    verify->kept_so_far = verify->kept.count;
+    return PH_OK;
+}
+
+ph_status ph__verify_make_images(ph__verify *verify)
+{
+    ph__image *const images[] = {&verify->eager, &verify->replay, &verify->other};
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        if ((images[i]->bytes = ph__alloc(verify->total + 1)) == NULL)
+            return ph__fail_host_memory(verify->call, "the contents of the memory");
+    verify->chunk = ph__alloc(CHUNK);
+    return verify->chunk ? PH_OK : ph__fail_host_memory(verify->call, "the poison");
+}
+
+static ph_status write_poison(ph__verify *verify, const ph__kept *one, ph__poison_pattern poison)
+{
+    for (size_t done = 0; done < one->bytes;) {
+        size_t bytes = one->bytes - done < CHUNK ? one->bytes - done : CHUNK;
+        ph__poison_fill(verify->chunk, one->base + done, bytes, poison);
+        PH_TRY(copy(verify, (void *)(one->base + done), verify->chunk, bytes));
+        done += bytes;
+    }
+    return PH_OK;
+}
+
+/* Only what `start` has; goes on after a failure, so that as much as possible is put back. */
+ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison)
+{
+    ph_status first = PH_OK;
+    ph_error failure;
+    for (size_t i = 0; i < verify->kept_so_far; i++) {
+        const ph__kept *one = &verify->kept.at[i];
+        ph_status status = one->poisoned && poison != PH__POISON_NONE
+                               ? write_poison(verify, one, poison)
+                               : copy(verify, (void *)one->base, verify->start.bytes + one->at, one->bytes);
+        if (first == PH_OK && status != PH_OK) {
+            ph__error_save(&failure);
+            first = status;
+        }
+    }
+    if (first == PH_OK)
+        return ph_stream_synchronize(verify->stream);
+    ph_ignore(ph_stream_synchronize(verify->stream));
+    ph__error_restore(&failure);
+    return first;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* inspect/verify_run.c: the runs of a verification: body captured again, body eagerly, replays of all nodes or some. */
+#include "base/alloc.h"
+#include "inspect/verify.h"
+
+/* ---- body ---- it must leave the graph alone, as hooks do. */
+/* What failed before is not taken for what one that gives no message has to say. */
+static void forget(ph_error *before)
+{
+    const ph_error none = {.status = PH_OK};
+    ph__error_save(before);
+    ph__error_restore(&none);
+}
+
+static ph_status say_whose(const ph__verify *verify, ph_status status, const ph_error *before,
+                           const char *whose)
+{
+    if (status == PH_OK)
+        ph__error_restore(before);
+    if (status != PH_OK && ph_error_last()->status == status)
+        ph__error_prefix("%s: %s", verify->call, whose);
+    else if (status != PH_OK)
+        ph_fail(status, "%s: %s failed with %s, and no message was given", verify->call, whose,
+                ph_status_name(status));
+    return status;
+}
+
+static ph_status prepare(const ph__verify *verify)
+{
+    if (verify->options->prepare == NULL)
+        return PH_OK;
+    ph_error before;
+    forget(&before);
+    verify->graph->busy++;
+    ph_status status = verify->options->prepare(verify->stream, verify->user);
+    verify->graph->busy--;
+    return say_whose(verify, status, &before, "ph_verify_options.prepare");
+}
+
+static ph_status capture(ph__verify *verify)
+{
+    const ph_capture_options options = {.pool = verify->pool,
+                                        .mode = verify->graph->capture.mode,
+                                        .enable_annotations = verify->graph->marks != NULL,
+                                        .breadcrumbs = verify->graph->breadcrumbs};
+    ph__script_rewind(verify->script, verify->skip_held);
+    ph_graph_destroy(verify->second);
+    verify->second = NULL;
+    PH_TRY(prepare(verify));
+    PH_TRY(ph_graph_create(&verify->second, NULL));
+    ph_error before;
+    forget(&before);
+    verify->graph->busy++;
+    ph_status status = ph_graph_capture(verify->second, verify->stream, &options, verify->body, verify->user);
+    verify->graph->busy--;
+    return say_whose(verify, status, &before, "capturing body again");
+}
+
+/* Nothing runs. A body that leaves blocks out may have kept them since the capture: then what it still asks for is not to be given those. */
+ph_status ph__verify_capture(ph__verify *verify)
+{
+    size_t bytes;
+    PH_TRY(capture(verify));
+    if (ph__script_unused(verify->script) == 0)
+        return PH_OK;
+    size_t missed = ph__script_missed(&bytes, verify->script);
+    verify->skip_held = true;
+    PH_TRY(capture(verify));
+    if (ph__script_missed(&bytes, verify->script) <= missed)
+        return PH_OK;
+    verify->skip_held = false;
+    return capture(verify);
+}
+
+static ph_status run_body(ph__verify *verify)
+{
+    ph_error before, failure;
+    PH_TRY(ph_pool_begin(verify->pool));
+    forget(&before);
+    verify->graph->busy++;
+    ph_status status = verify->body(verify->stream, verify->user);
+    verify->graph->busy--;
+    (void)say_whose(verify, status, &before, "running body eagerly");
+    ph__error_save(&failure);
+    ph_status ended = ph_pool_end(verify->pool); /* not where body has left a scope of its own open */
+    ph__pool_leave(verify->pool);
+    if (status == PH_OK)
+        return ended;
+    ph__error_restore(&failure);
+    return status;
+}
+
+ph_status ph__verify_eager(ph__verify *verify)
+{
+    PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
+    PH_TRY(prepare(verify));
+    ph__script_rewind(verify->script, verify->skip_held);
+    ph_status status = run_body(verify);
+    verify->missed = ph__script_missed(&verify->missed_bytes, verify->script);
+    if (status != PH_OK)
+        return status;
+    PH_TRY(ph_device_synchronize(verify->graph->device));
+    return ph__verify_read(verify, &verify->eager);
+}
+
+/* ---- replays ---- */
+ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison)
+{
+    PH_TRY(ph__verify_write(verify, poison));
+    PH_TRY(prepare(verify));
+    PH_TRY(ph_graph_replay(verify->graph, verify->stream));
+    PH_TRY(ph_stream_synchronize(verify->stream));
+    return ph__verify_read(verify, to);
+}
+
+/* ---- nodes on and off ---- */
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static bool can_switch(const ph__switches *switches, size_t node)
+{
+    const ph_graph *graph = switches->graph;
+    ph_node_kind kind = graph->record->nodes[node].info.kind;
+    return kind == PH_NODE_HOST ? switches->hosts
+                                : kind <= PH_NODE_MEMSET && !ph__cells_are_written_by(graph, node);
+}
+
+static ph_status fail_switch(const ph__switches *switches, size_t node, int result, const char *call)
+{
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "switching a node");
+    return ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED, "%s: switching node %zu (%s)", call, node,
+                           switches->graph->record->nodes[node].info.name);
+}
+
+ph_status ph__switches_make(ph__switches *switches, ph_graph *graph, const char *call)
+{
+    size_t count = graph->record->node_count;
+    const ph__driver *driver = graph->device->driver;
+    switches->graph = graph;
+    switches->on = ph__calloc(count + 1, sizeof *switches->on);
+    switches->now = ph__calloc(count + 1, sizeof *switches->now);
+    if (switches->on == NULL || switches->now == NULL)
+        return ph__fail_host_memory(call, "the switches of the nodes");
+    switches->hosts = !graph->changed && !graph->hosts_changed;
+    switches->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const ph__record_node *node = &graph->record->nodes[i];
+        int result = PH__R_OK;
+        switches->on[i] = true;
+        if (can_switch(switches, i) && node->info.kind != PH_NODE_HOST)
+            result = driver->exec_get_enabled(&switches->on[i], graph->exec, node->handle);
+        switches->now[i] = switches->on[i];
+        if (result != PH__R_OK)
+            return fail_switch(switches, i, result, call);
+    }
+    return PH_OK;
+}
+
+void ph__switches_free(ph__switches *switches)
+{
+    ph__free(switches->on);
+    ph__free(switches->now);
+}
+
+/* A host function is taken out by another one in its place. */
+static int turn(const ph__switches *switches, size_t at, bool on)
+{
+    const ph_graph *graph = switches->graph;
+    const ph__driver *driver = graph->device->driver;
+    const ph__record_node *node = &graph->record->nodes[at];
+    if (node->info.kind != PH_NODE_HOST)
+        return driver->exec_set_enabled(graph->exec, node->handle, on);
+    ph__drv_node_info info;
+    const ph__drv_host none = {nothing, NULL};
+    int result = on ? driver->node_info(&info, node->handle) : PH__R_OK;
+    return result == PH__R_OK ? driver->exec_set_host(graph->exec, node->handle, on ? &info.host : &none)
+                              : result;
+}
+
+static ph_status set(ph__switches *switches, size_t node, bool on, const char *call)
+{
+    if (switches->now[node] == on || !can_switch(switches, node))
+        return PH_OK;
+    switches->touched = true;
+    int result = turn(switches, node, on);
+    if (result != PH__R_OK)
+        return fail_switch(switches, node, result, call);
+    switches->now[node] = on;
+    return PH_OK;
+}
+
+/* On: those of [first, end) that were. */
+static ph_status select_nodes(ph__switches *switches, size_t first, size_t end, const char *call)
+{
+    for (size_t i = 0; i < switches->count; i++)
+        PH_TRY(set(switches, i, switches->on[i] && i >= first && i < end, call));
+    return PH_OK;
+}
+
+ph_status ph__switches_restore(ph__switches *switches, const char *call)
+{
+    ph_status first = PH_OK;
+    ph_error failure;
+    for (size_t i = 0; i < switches->count && switches->touched; i++) {
+        ph_status status = set(switches, i, switches->on[i], call);
+        if (status != PH_OK && first == PH_OK) {
+            ph__error_save(&failure);
+            first = status;
+        }
+    }
+    if (first != PH_OK)
+        ph__error_restore(&failure);
+    return first;
+}
+
+/* ---- parts ---- */
+static ph_status launch(ph__verify *verify, ph__switches *switches)
+{
+    PH_TRY(prepare(verify));
+    return ph_graph_replay(switches->graph, verify->stream);
+}
+
+/* Replays of one executable come one after another. */
+static ph_status one_by_one(ph__verify *verify, ph__switches *switches, size_t first)
+{
+    if (first < switches->count)
+        PH_TRY(select_nodes(switches, first, first + 1, verify->call));
+    for (size_t i = first; i < switches->count; i++) {
+        if (i > first) {
+            PH_TRY(set(switches, i - 1, false, verify->call));
+            PH_TRY(set(switches, i, switches->on[i], verify->call));
+        }
+        if (switches->on[i] && can_switch(switches, i))
+            PH_TRY(launch(verify, switches));
+    }
+    return PH_OK;
+}
+
+ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t count, bool then_rest,
+                          ph__poison_pattern poison, ph__image *to)
+{
+    PH_TRY(ph__verify_write(verify, poison));
+    if (count > 0) {
+        PH_TRY(select_nodes(switches, 0, count, verify->call));
+        PH_TRY(launch(verify, switches));
+    }
+    if (then_rest)
+        PH_TRY(one_by_one(verify, switches, count));
+    PH_TRY(ph_stream_synchronize(verify->stream));
+    return ph__verify_read(verify, to);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/sites.h: backtraces of allocations and frees. The public part is ph_memory_record_sites in phonograph/inputs.h. */
+#ifndef PH_MEMORY_SITES_H
+#define PH_MEMORY_SITES_H
+#include <phonograph/inputs.h>
+
+enum {
+    PH__SITE_FRAMES = 32
+};
+/* Return addresses, innermost first, from the call of this library on. */
+typedef struct ph__site {
+    int count;
+    void *frames[PH__SITE_FRAMES];
+} ph__site;
+
+/* Where the calling thread is now; empty when no sites are recorded. */
+void ph__site_take(ph__site *out);
+/* Of an allocation, by its generation; false: nothing is known. freed is empty while it lives. */
+bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation);
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* record/annotations.c: which scopes each node of a record was captured in. */
+#include "base/alloc.h"
+#include "record/record.h"
+#include <string.h>
+
+/* What there is between two changes: before the first, after it, and so on. */
+static ph_status make_list(ph_record *record, const ph__marks *marks, ph__annotation *outer, const char *call)
+{
+    size_t changes = marks ? marks->changes.count : 0;
+    record->annotations = ph__calloc(changes + 1, sizeof(ph__annotation *));
+    if (record->annotations == NULL)
+        return ph__fail_host_memory(call, "the annotations of the record");
+    for (size_t i = 0; i <= changes; i++) {
+        ph__annotation *own = i > 0 ? marks->changes.at[i - 1].annotation : NULL;
+        PH_TRY(ph__annotation_merge(&record->annotations[i], outer, own, call));
+        record->annotation_count = i + 1;
+    }
+    return PH_OK;
+}
+
+/* How many changes come before the node of that place. Nodes mostly ask in the order of their places, so that *at is near. */
+static size_t changes_before(const ph__marks *marks, size_t place, size_t *at)
+{
+    while (marks && *at > 0 && marks->changes.at[*at - 1].from > place)
+        --*at;
+    while (marks && *at < marks->changes.count && marks->changes.at[*at].from <= place)
+        ++*at;
+    return *at;
+}
+
+static const ph__marks *marks_of_body(const ph__marks *marks, size_t place, size_t *at)
+{
+    size_t count = marks ? marks->nested.count : 0;
+    while (*at > 0 && marks->nested.at[*at - 1].at >= place)
+        --*at;
+    while (*at < count && marks->nested.at[*at].at < place)
+        ++*at;
+    return *at < count && marks->nested.at[*at].at == place ? marks->nested.at[*at].marks : NULL;
+}
+
+/* The node that gives cells their values serves all of the graph, wherever the first one was asked for. */
+static bool writes_cells(const ph__record_node *node)
+{
+    const ph_kernel *kernel = node->kernel;
+    return kernel && (kernel == atomic_load(&kernel->device->cells_kernels[0]) ||
+                      kernel == atomic_load(&kernel->device->cells_kernels[1]));
+}
+
+ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
+                              const char *call)
+{
+    size_t at = 0, body_at = 0;
+    if (marks == NULL && outer == NULL)
+        return PH_OK;
+    PH_TRY(make_list(record, marks, outer, call));
+    for (size_t i = 0; i < record->node_count; i++) {
+        ph__record_node *node = &record->nodes[i];
+        ph__annotation *annotation = record->annotations[changes_before(marks, node->created, &at)];
+        node->annotation = writes_cells(node) ? NULL : annotation;
+        if (node->info.body)
+            PH_TRY(ph__record_annotate((ph_record *)(uintptr_t)node->info.body,
+                                       marks_of_body(marks, node->created, &body_at), annotation, call));
+    }
+    return PH_OK;
+}
+
+void ph__record_drop_annotations(ph_record *record)
+{
+    for (size_t i = 0; i < record->annotation_count; i++)
+        ph__annotation_release(record->annotations[i]);
+    ph__free(record->annotations);
+    record->annotations = NULL;
+    record->annotation_count = 0;
+}
+
+/* Annotations that the outer and the inner one are in are shared with others, and counted here all the same. */
+size_t ph__record_annotation_bytes(const ph_record *record)
+{
+    size_t bytes = record->annotation_count * sizeof(ph__annotation *);
+    for (size_t i = 0; i < record->annotation_count; i++)
+        if (record->annotations[i] && (i == 0 || record->annotations[i] != record->annotations[i - 1]))
+            bytes += sizeof *record->annotations[i] +
+                     record->annotations[i]->count * sizeof *record->annotations[i]->pairs;
+    return bytes;
+}
+
+ph_status ph_record_annotation(const ph_annotation_pair **pairs, size_t *count, const ph_record *record,
+                               size_t node)
+{
+    static const char call[] = "ph_record_annotation";
+    if (pairs == NULL)
+        return ph__fail_null(call, "pairs");
+    *pairs = NULL;
+    if (count == NULL)
+        return ph__fail_null(call, "count");
+    *count = 0;
+    if (record == NULL)
+        return ph__fail_null(call, "record");
+    if (node >= record->node_count)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: node %zu does not exist; the record has %zu node%s, numbered from 0", call, node,
+                       record->node_count, record->node_count == 1 ? "" : "s");
+    const ph__annotation *annotation = record->nodes[node].annotation;
+    *pairs = annotation ? annotation->pairs : NULL;
+    *count = annotation ? annotation->count : 0;
+    return PH_OK;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/device/nvtx.c: what a tool hears that listens to NVTX ranges. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "fake/nvtx_tool.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    N = 16
+};
+static t_world world;
+static int32_t *x;
+static nvtx_tool_heard_fn *heard;
+static nvtx_tool_forget_fn *forget;
+
+static int open_world(void **state)
+{
+    (void)state;
+    void *library = dlopen(PH_TEST_NVTX_TOOL, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    void *functions[] = {dlsym(library, "nvtx_tool_heard"), dlsym(library, "nvtx_tool_forget")};
+    memcpy(&heard, &functions[0], sizeof heard);
+    memcpy(&forget, &functions[1], sizeof forget);
+    assert_true(heard && forget);
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_status body(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(ph_mark_begin(stream, "layer", NULL));
+    PH_TRY(t_fill(&world, stream, x, N, 1));
+    return ph_mark_end(stream);
+}
+
+static void test_ranges_of_replays(void **state)
+{
+    (void)state;
+    ph_graph *first, *second;
+    char want[128];
+    unsigned long long id;
+    assert_ok(ph_graph_create(&first, NULL));
+    assert_ok(ph_graph_create(&second, NULL));
+    assert_ok(ph_graph_capture(first, world.stream, NULL, body, NULL));
+    assert_ok(ph_graph_capture(second, world.stream, NULL, body, NULL));
+    forget();
+    assert_ok(ph_graph_replay(first, world.stream));
+    assert_int_equal(sscanf(heard(), "+graph %llu-", &id), 1);
+    assert_ok(ph_graph_replay(second, world.stream));
+    assert_ok(ph_graph_replay(first, world.stream));
+    (void)snprintf(want, sizeof want, "+graph %llu-+graph %llu-+graph %llu-", id, id + 1, id);
+    assert_string_equal(heard(), want);
+    assert_ok(ph_stream_synchronize(world.stream));
+    ph_graph_destroy(first);
+    ph_graph_destroy(second);
+}
+
+static void test_ranges_of_scopes(void **state)
+{
+    (void)state;
+    const ph_annotation_pair pair = {.key = "k", .type = PH_ANNOTATION_INTEGER};
+    const ph_mark_options options = {.pairs = &pair, .count = 1};
+    forget();
+    assert_ok(ph_mark_begin(world.stream, "outer", NULL));
+    assert_ok(body(world.stream, NULL));
+    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_mark_begin(world.stream, NULL, &options)); /* without a name */
+    assert_ok(ph_mark_begin(world.stream, "deep", NULL));
+    ph_mark_unwind(0);
+    assert_string_equal(heard(), "+outer+layer--++deep--");
+    assert_ok(ph_stream_synchronize(world.stream));
+}
+
+/* A replay into a capture launches nothing, so that no range is told of it. */
+static ph_status replays(ph_stream *stream, void *user)
+{
+    return ph_graph_replay(user, stream);
+}
+
+static void test_no_range_of_a_nested_graph(void **state)
+{
+    (void)state;
+    ph_graph *inner, *outer;
+    assert_ok(ph_graph_create(&inner, NULL));
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_capture(inner, world.stream, NULL, body, NULL));
+    forget();
+    assert_ok(ph_graph_capture(outer, world.stream, NULL, replays, inner));
+    assert_string_equal(heard(), "");
+    ph_graph_destroy(inner);
+    ph_graph_destroy(outer);
+}
+
+/* In a process of its own, as the tool is looked for once. */
+static void test_a_tool_that_cannot_be_loaded(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        assert_int_equal(setenv("PH_TEST_NVTX_MISSING", "1", 1), 0);
+        (void)execl("/proc/self/exe", "nvtx", (char *)NULL);
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_without_a_tool(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    t_world alone;
+    t_log_start();
+    t_open(&alone, NULL);
+    assert_int_equal(t_log_count("cannot be loaded, and gets no ranges"), 1);
+    t_log_stop();
+    world = alone;
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    t_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranges_of_replays),
+        cmocka_unit_test(test_ranges_of_scopes),
+        cmocka_unit_test(test_no_range_of_a_nested_graph),
+        cmocka_unit_test(test_a_tool_that_cannot_be_loaded),
+    };
+    const struct CMUnitTest alone[] = {cmocka_unit_test(test_without_a_tool)};
+    bool missing = getenv("PH_TEST_NVTX_MISSING") != NULL;
+    if (setenv("NVTX_INJECTION64_PATH", missing ? "/nowhere/libtool.so" : PH_TEST_NVTX_TOOL, 1) != 0)
+        return 1;
+    return missing ? cmocka_run_group_tests(alone, NULL, NULL)
+                   : cmocka_run_group_tests(tests, open_world, close_world);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/annotations_read.c: reading annotations: JSON, DOT, the list of all annotated nodes; refusals, and failures at every step. */
+#include "support/annotations.h"
+
+#include "base/alloc.h"
+#include "driver/driver.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    N = 64
+};
+static t_world world;
+static int32_t *x;
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_free(x, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_status kernel(ph_stream *stream)
+{
+    return t_fill(&world, stream, x, N, 1);
+}
+
+/* user: the scope's name, of two kernels; one comes before. */
+static ph_status three(ph_stream *stream, void *user)
+{
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_mark_begin(stream, user, NULL));
+    PH_TRY(kernel(stream));
+    PH_TRY(kernel(stream));
+    return ph_mark_end(stream);
+}
+
+static ph_graph *captured(const char *name, bool keep)
+{
+    ph_graph *graph;
+    ph_graph_options options = {.keep_graph = keep};
+    assert_ok(ph_graph_create(&graph, &options));
+    t_capture_annotated(graph, world.stream, three, (void *)(uintptr_t)name);
+    return graph;
+}
+
+/* ---- texts ---- */
+static ph_status odd_body(ph_stream *stream, void *user)
+{
+    (void)user;
+    const ph_annotation_pair pairs[] = {
+        t_text("a \"key\"\n", "</script>\\ \x01 \xff"),
+        t_integer("integer", INT64_MIN),
+        {.key = "real", .type = PH_ANNOTATION_REAL, .real = 0.25},
+        {.key = "nan", .type = PH_ANNOTATION_REAL, .real = __builtin_nan("")},
+        {.key = "bool", .type = PH_ANNOTATION_BOOL},
+        t_text("empty", ""),
+    };
+    const ph_mark_options options = {.pairs = pairs, .count = 6};
+    PH_TRY(ph_mark_begin(stream, "odd \"one\"", &options));
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_mark_end(stream));
+    return kernel(stream);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    const ph_record *record;
+    char *text;
+    assert_ok(ph_graph_create(&graph, NULL));
+    t_capture_annotated(graph, world.stream, odd_body, NULL);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_json(&text, record));
+    const char *at = strstr(text, "\"annotation\":{");
+    assert_non_null(at);
+    assert_null(strstr(at + 1, "\"annotation\"")); /* the other node has none */
+    assert_non_null(
+        strstr(text, "\"annotation\":{\"name\":\"odd \\\"one\\\"\",\"a \\\"key\\\"\\n\":\"</script>\\\\ "
+                     "\\u0001 \\ufffd\",\"integer\":-9223372036854775808,\"real\":0.25,\"nan\":null,"
+                     "\"bool\":false,\"empty\":\"\"}"));
+    ph_string_free(text);
+    assert_ok(ph_record_dot(&text, record, false));
+    assert_non_null(strstr(text, "subgraph cluster_scope_n0 {"));
+    assert_non_null(strstr(text, "label=\"odd \\\"one\\\", a \\\"key\\\" =</script>\\\\"));
+    assert_non_null(strstr(text, "bool=false, empty=\";\n"));
+    assert_null(strstr(text, "cluster_scope_n1"));
+    ph_string_free(text);
+    ph_graph_destroy(graph);
+}
+
+static ph_status boxes_body(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(three(stream, "first"));
+    PH_TRY(three(stream, "second"));
+    return PH_OK;
+}
+
+static void test_dot_has_a_box_for_each_run(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    const ph_record *record;
+    char *text;
+    assert_ok(ph_graph_create(&graph, NULL));
+    t_capture_annotated(graph, world.stream, boxes_body, NULL);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_dot(&text, record, false));
+    size_t open = 0, closed = 0;
+    for (const char *c = text; *c; c++) {
+        open += *c == '{';
+        closed += *c == '}';
+    }
+    assert_int_equal(open, closed);
+    assert_int_equal(open, 3);
+    const char *first = strstr(text, "label=\"first\""), *second = strstr(text, "label=\"second\"");
+    assert_true(first && second && first < second);
+    assert_true(strstr(text, "n0 -> n1") > second); /* edges come behind all boxes */
+    ph_string_free(text);
+    ph_graph_destroy(graph);
+}
+
+/* ---- the list ---- */
+static void test_the_list_follows_the_graphs(void **state)
+{
+    (void)state;
+    ph_kernel_annotation all[8];
+    size_t count;
+    assert_int_equal(t_annotated(), 0);
+    ph_graph *a = captured("a", false), *b = captured("b", true);
+    assert_ok(ph_get_kernel_annotations(all, 8, &count));
+    assert_int_equal(count, 4);
+    assert_ptr_equal(all[0].graph, a);
+    assert_int_equal(all[0].node, 1);
+    assert_int_equal(all[1].node, 2);
+    assert_int_equal(all[0].exec_id, all[1].exec_id);
+    assert_true(all[0].exec_id != 0);
+    assert_ptr_equal(all[2].graph, b);
+    assert_int_equal(all[2].exec_id, 0);
+    assert_string_equal(all[3].pairs[0].text, "b");
+
+    assert_ok(ph_graph_instantiate(b));
+    assert_ok(ph_get_kernel_annotations(all, 3, &count)); /* one too few */
+    assert_int_equal(count, 4);
+    uint64_t first = all[2].exec_id;
+    assert_true(first > all[0].exec_id);
+    assert_ok(ph_graph_instantiate(b));
+    assert_ok(ph_get_kernel_annotations(all, 8, &count));
+    assert_true(all[2].exec_id > first);
+    assert_int_equal(all[3].exec_id, all[2].exec_id);
+
+    assert_ok(ph_graph_reset(a));
+    assert_ok(ph_get_kernel_annotations(all, 8, &count));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(all[0].graph, b);
+    t_capture_annotated(a, world.stream, three, "again");
+    assert_int_equal(t_annotated_so("{name=again}"), 2);
+    assert_int_equal(t_annotated_so("{name=b}"), 2);
+    ph_graph_destroy(b);
+    assert_int_equal(t_annotated(), 2);
+    ph_graph_destroy(a);
+    assert_int_equal(t_annotated(), 0);
+}
+
+static void test_clearing(void **state)
+{
+    (void)state;
+    ph_graph *a = captured("a", true), *b = captured("b", false);
+    assert_int_equal(t_annotated(), 4);
+    ph_clear_kernel_annotations();
+    ph_clear_kernel_annotations();
+    assert_int_equal(t_annotated(), 0);
+    t_expect_annotations(a, "{}{name=a}{name=a}"); /* records stay as they are */
+    assert_ok(ph_graph_instantiate(a));
+    assert_int_equal(t_annotated(), 0);
+    ph_graph *c = captured("c", false);
+    assert_int_equal(t_annotated(), 2);
+    ph_graph_destroy(a);
+    ph_graph_destroy(b);
+    assert_int_equal(t_annotated(), 2);
+    ph_graph_destroy(c);
+}
+
+static ph_status refuses(const ph_graph_hook_info *info, void *user)
+{
+    (void)info;
+    (void)user;
+    return ph_fail(PH_ERROR_ARGUMENT, "refused");
+}
+
+static void test_a_graph_that_fails_leaves_the_list(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    ph_hook *hook;
+    ph_capture_options options = {.enable_annotations = true};
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_CAPTURE_END, refuses, NULL));
+    assert_status(ph_graph_capture(graph, world.stream, &options, three, "x"), PH_ERROR_ARGUMENT);
+    assert_int_equal(t_annotated(), 0);
+    ph_hook_remove(hook);
+    ph_graph_destroy(graph);
+}
+
+/* ---- refusals ---- */
+static void refuse_pairs(const ph_annotation_pair *pairs, size_t count, const char *name, const char *part)
+{
+    const ph_mark_options options = {.pairs = pairs, .count = count};
+    assert_error(ph_mark_begin(world.stream, name, &options), PH_ERROR_ARGUMENT, part);
+    assert_int_equal(ph_mark_depth(), 0);
+}
+
+static void test_refusals_of_scopes(void **state)
+{
+    (void)state;
+    const ph_annotation_pair no_key = {.text = "x"}, empty_key = t_text("", "x"), no_text = {.key = "k"},
+                             name = t_text("name", "x"), odd = {.key = "k", .type = (ph_annotation_type)4};
+    const ph_annotation_pair twice[] = {t_integer("k", 1), t_integer("other", 2), t_text("k", "1")};
+    const ph_mark_options reserved = {.reserved = {0, 1}};
+    refuse_pairs(NULL, 0, NULL, "neither a name nor pairs");
+    refuse_pairs(NULL, 1, "x", "pairs");
+    refuse_pairs(&no_key, 1, "x", "pair 0 has no key");
+    refuse_pairs(&empty_key, 1, "x", "pair 0 has no key");
+    refuse_pairs(&no_text, 1, "x", "its text is NULL");
+    refuse_pairs(&odd, 1, "x", "type 4");
+    refuse_pairs(&name, 1, "x", "\"name\" is given twice");
+    refuse_pairs(twice, 3, NULL, "\"k\" is given twice");
+    assert_error(ph_mark_begin(NULL, "x", NULL), PH_ERROR_ARGUMENT, "stream");
+    assert_error(ph_mark_begin(world.stream, "x", &reserved), PH_ERROR_ARGUMENT, "reserved");
+    assert_error(ph_mark_end(world.stream), PH_ERROR_STATE, "has no scope open");
+    assert_error(ph_mark_end(NULL), PH_ERROR_ARGUMENT, "stream");
+    assert_error(ph_mark_resume(NULL, NULL, NULL, 0), PH_ERROR_ARGUMENT, "stream");
+    assert_error(ph_mark_resume(world.stream, NULL, NULL, 1), PH_ERROR_ARGUMENT, "pairs");
+    assert_error(ph_mark_resume(world.stream, NULL, &no_key, 1), PH_ERROR_ARGUMENT, "no key");
+    assert_int_equal(ph_mark_depth(), 0);
+    uint32_t lane = 1;
+    assert_error(ph_stream_lane(NULL, world.stream), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_stream_lane(&lane, NULL), PH_ERROR_ARGUMENT, "stream");
+    assert_int_equal(lane, 0);
+}
+
+static void test_refusals_of_readers(void **state)
+{
+    (void)state;
+    const ph_annotation_pair *pairs;
+    const ph_record *record;
+    size_t count = 1;
+    ph_graph *graph = captured("a", false);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_error(ph_record_annotation(&pairs, &count, record, 3), PH_ERROR_NOT_FOUND, "has 3 nodes");
+    assert_int_equal(count, 0);
+    assert_error(ph_record_annotation(NULL, &count, record, 0), PH_ERROR_ARGUMENT, "pairs");
+    assert_error(ph_record_annotation(&pairs, NULL, record, 0), PH_ERROR_ARGUMENT, "count");
+    assert_error(ph_record_annotation(&pairs, &count, NULL, 0), PH_ERROR_ARGUMENT, "record");
+    assert_error(ph_get_kernel_annotations(NULL, 0, NULL), PH_ERROR_ARGUMENT, "count");
+    assert_error(ph_get_kernel_annotations(NULL, 1, &count), PH_ERROR_ARGUMENT, "out");
+    ph_graph_destroy(graph);
+}
+
+static void test_breadcrumbs_need_annotations(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    ph_capture_options options = {.breadcrumbs = true};
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_error(ph_graph_capture_begin(graph, world.stream, &options), PH_ERROR_ARGUMENT,
+                 "set enable_annotations too");
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
+    ph_graph_destroy(graph);
+}
+
+/* ---- failures ---- */
+static ph_graph *nested, *graph;
+
+static ph_status everything(ph_stream *stream, void *user)
+{
+    (void)user;
+    const ph_annotation_pair pair = t_integer("layer", 1);
+    const ph_mark_options options = {.pairs = &pair, .count = 1, .lane = true};
+    PH_TRY(three(stream, "first"));
+    PH_TRY(ph_mark_begin(stream, "second", &options));
+    PH_TRY(ph_graph_replay(nested, stream));
+    ph_mark *mark = ph_mark_current();
+    ph_status status = ph_mark_resume(stream, mark, &pair, 1);
+    ph_mark_release(mark);
+    PH_TRY(status);
+    PH_TRY(kernel(stream));
+    PH_TRY(ph_mark_end(stream));
+    return ph_mark_end(stream);
+}
+
+static ph_status scenario(void)
+{
+    ph_capture_options options = {.enable_annotations = true};
+    const ph_record *record;
+    char *text = NULL;
+    PH_TRY(ph_graph_create(&nested, NULL));
+    PH_TRY(ph_graph_create(&graph, NULL));
+    PH_TRY(ph_graph_capture(nested, world.stream, &options, three, "part"));
+    PH_TRY(ph_graph_capture(graph, world.stream, &options, everything, NULL));
+    PH_TRY(ph_graph_record(&record, graph));
+    PH_TRY(ph_record_json(&text, record));
+    ph_string_free(text);
+    PH_TRY(ph_record_dot(&text, record, true));
+    ph_string_free(text);
+    PH_TRY(ph_graph_replay(graph, world.stream));
+    return ph_stream_synchronize(world.stream);
+}
+
+static void clean_up(void)
+{
+    ph_mark_unwind(0);
+    ph_graph_destroy(graph);
+    ph_graph_destroy(nested);
+    graph = nested = NULL;
+    assert_ok(ph_device_synchronize(world.device));
+    assert_false(ph_stream_is_capturing(world.stream));
+}
+
+static void check_usable(void)
+{
+    char text[T_PAIRS_TEXT], want[T_PAIRS_TEXT];
+    const ph_record *record;
+    uint32_t lane;
+    assert_ok(scenario());
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_stream_lane(&lane, world.stream));
+    t_annotations_of(text, record);
+    (void)snprintf(
+        want, sizeof want,
+        "{}{name=first}{name=first}{name=second, layer=1, stream=%u}"
+        "({name=second, layer=1, stream=%u}{name=part, layer=1, stream=%u}{name=part, layer=1, stream=%u})"
+        "{name=second, layer=1, stream=%u}",
+        lane, lane, lane, lane, lane);
+    assert_string_equal(text, want);
+    clean_up();
+}
+
+static void test_host_memory_fails_anywhere(void **state)
+{
+    (void)state;
+    ph_status status = PH_ERROR_HOST_MEMORY;
+    int64_t n;
+    t_log_start();
+    for (n = 0; status != PH_OK; n++) {
+        ph__alloc_fail_after(n);
+        status = scenario();
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        if (status != PH_OK) {
+            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
+            assert_int_equal(ph_error_last()->status, status);
+        }
+        clean_up();
+        check_usable();
+        assert_true(n < 5000);
+    }
+    assert_true(n > 20);
+    t_log_stop();
+}
+
+static void test_driver_calls_fail_anywhere(void **state)
+{
+    (void)state;
+    t_log_start();
+    int64_t before = ph__driver_calls();
+    assert_ok(scenario());
+    int64_t calls = ph__driver_calls() - before;
+    clean_up();
+    assert_true(calls > 20);
+    for (int64_t n = 0; n < calls; n++) {
+        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
+        ph_status status = scenario();
+        ph__driver_fail_after(-1, 0);
+        if (status != PH_OK)
+            assert_int_equal(ph_error_last()->status, status);
+        clean_up();
+        check_usable();
+    }
+    t_log_stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_dot_has_a_box_for_each_run),
+        cmocka_unit_test(test_the_list_follows_the_graphs),
+        cmocka_unit_test(test_clearing),
+        cmocka_unit_test(test_a_graph_that_fails_leaves_the_list),
+        cmocka_unit_test(test_refusals_of_scopes),
+        cmocka_unit_test(test_refusals_of_readers),
+        cmocka_unit_test(test_breadcrumbs_need_annotations),
+        cmocka_unit_test(test_host_memory_fails_anywhere),
+        cmocka_unit_test(test_driver_calls_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

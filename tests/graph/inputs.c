@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/inputs.c: what a graph's inputs are, declared uses, what is told of each, where it was freed, and what cannot be seen. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "device/device.h"
+#include <string.h>
+
+enum {
+    N = 256,
+    BYTES = N * sizeof(int32_t)
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x, *y;
+static const ph_capture_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(t_fill(&world, world.stream, y, N, 0));
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static size_t count(void)
+{
+    size_t inputs = SIZE_MAX;
+    assert_ok(ph_graph_input_count(&inputs, graph));
+    return inputs;
+}
+
+static ph_input_info input(size_t index)
+{
+    ph_input_info info;
+    assert_ok(ph_graph_input(&info, graph, index));
+    return info;
+}
+
+static void begin(const ph_capture_options *options)
+{
+    assert_ok(ph_graph_capture_begin(graph, world.stream, options));
+}
+
+static void end(void)
+{
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+}
+
+/* ---- reading ---- */
+static void test_told(void **state)
+{
+    (void)state;
+    int32_t *temporary;
+    begin(&checked);
+    assert_ok(PH_NEW(&temporary, N, world.stream));
+    assert_ok(t_add(&world, world.stream, x + 4, temporary, N - 4, 1));
+    assert_ok(ph_memcpy(y, temporary, BYTES, world.stream));
+    end();
+    assert_int_equal(count(), 2);
+    ph_input_info first = input(0), second = input(1);
+    assert_int_equal(first.node, 0);
+    assert_string_equal(first.node_name, "add_i32");
+    assert_string_equal(first.word, "x");
+    assert_ptr_equal(first.base, x);
+    assert_true(first.address == (uintptr_t)(x + 4));
+    assert_true(first.bytes >= BYTES);
+    assert_true(first.proved);
+    assert_false(first.foreign);
+    assert_false(first.pinned);
+    assert_int_equal(first.state, PH_INPUT_LIVE);
+    assert_string_equal(first.allocated_at, "");
+    assert_int_equal(second.node, 1);
+    assert_string_equal(second.word, "dst");
+    assert_ptr_equal(second.base, y);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_int_equal(input(0).state, PH_INPUT_FREED);
+    assert_int_equal(input(1).state, PH_INPUT_LIVE);
+    ph_input_info none;
+    assert_error(ph_graph_input(&none, graph, 2), PH_ERROR_NOT_FOUND, "input 2");
+    ph_free(temporary, world.stream);
+}
+
+static void test_told_of_any_graph(void **state)
+{
+    (void)state;
+    begin(NULL);
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    end();
+    assert_int_equal(count(), 2);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_int_equal(input(0).state, PH_INPUT_FREED);
+    assert_ok(ph_graph_replay(graph, world.stream)); /* nobody asked for the check */
+}
+
+static void test_nested(void **state)
+{
+    (void)state;
+    ph_graph *inner;
+    assert_ok(ph_graph_create(&inner, NULL));
+    assert_ok(ph_graph_capture_begin(inner, world.stream, &checked));
+    assert_ok(ph_stream_uses(world.stream, x, "the child's"));
+    assert_ok(t_fill(&world, world.stream, y, N, 7));
+    assert_ok(ph_graph_capture_end(inner, PH_OK));
+    begin(&checked);
+    assert_ok(ph_graph_replay(inner, world.stream));
+    end();
+    ph_graph_destroy(inner);
+    assert_int_equal(count(), 2);
+    assert_string_equal(input(0).node_name, "graph: fill_i32");
+    assert_int_equal(input(1).node, PH_INPUT_DECLARED);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: the child's");
+}
+
+/* ---- when it is found dead ---- */
+static void test_freed_before_the_end(void **state)
+{
+    (void)state;
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    ph_free(x, NULL);
+    x = NULL;
+    end();
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "freed before the capture ended");
+}
+
+/* The end of an allocation is a legal parameter, whatever comes behind it. */
+static void test_end_of_an_allocation(void **state)
+{
+    (void)state;
+    int32_t *behind;
+    assert_ok(PH_NEW(&behind, N, world.stream));
+    int32_t *last = behind > x && behind > y ? behind : y > x ? y : x;
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    assert_ok(t_add(&world, world.stream, last + N, y, 0, 1));
+    end();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_free(behind, world.stream);
+}
+
+static void test_only_those_concerned(void **state)
+{
+    (void)state;
+    ph_graph *other;
+    int32_t *own;
+    assert_ok(PH_NEW(&own, N, world.stream));
+    assert_ok(ph_graph_create(&other, NULL));
+    begin(&checked);
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    end();
+    assert_ok(ph_graph_capture_begin(other, world.stream, &checked));
+    assert_ok(t_fill(&world, world.stream, own, N, 1));
+    assert_ok(ph_graph_capture_end(other, PH_OK));
+    for (int i = 0; i < 20; i++) {
+        assert_ok(ph_graph_replay(graph, world.stream));
+        assert_ok(ph_graph_replay(other, world.stream));
+    }
+    ph_free(own, world.stream);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_status(ph_graph_replay(other, world.stream), PH_ERROR_STALE_INPUT);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_graph_destroy(other);
+}
+
+static void test_message(void **state)
+{
+    (void)state;
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, x + 2, y, N - 2, 1));
+    end();
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    x = y = NULL;
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_graph_replay: refused, 2 dead inputs: memory freed since the capture");
+    const char *message = ph_error_last()->message;
+    assert_non_null(strstr(message, "node 0 (add_i32) x = 0x"));
+    assert_non_null(strstr(message, ", +8 in 1024 bytes; node 0 (add_i32) y = 0x"));
+}
+
+/* ---- declared uses ---- */
+static void test_declared_alone(void **state)
+{
+    (void)state;
+    begin(&checked);
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    assert_ok(ph_stream_uses(world.stream, x + 1, "bias"));
+    assert_ok(ph_stream_uses(world.stream, x + 9, "again"));
+    assert_ok(ph_stream_uses(world.stream, NULL, "none"));
+    end();
+    assert_int_equal(count(), 2);
+    ph_input_info use = input(1);
+    assert_int_equal(use.node, PH_INPUT_DECLARED);
+    assert_string_equal(use.word, "bias");
+    assert_ptr_equal(use.base, x);
+    assert_true(use.proved);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input: ");
+    assert_non_null(strstr(ph_error_last()->message, "ph_stream_uses: bias = 0x"));
+}
+
+static void test_declared_proves_words(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {x, y};
+    begin(&checked);
+    assert_ok(ph_stream_uses(world.stream, x, NULL));
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_int_equal(count(), 2);
+    assert_true(input(0).proved);
+    assert_false(input(1).proved);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (copy_first) +0 = 0x");
+    ph_kernel_release(kernel);
+}
+
+/* So does a slot, by two captures or by the caller's word. */
+static void test_slot_proves_words(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    size_t slot;
+    int32_t *z;
+    const ph_slot_place place = {0, 0};
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    assert_ok(PH_NEW(&z, N, world.stream));
+    struct t_copy_first pair = {x, y};
+    begin(&checked);
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_false(input(0).proved);
+    assert_ok(ph_graph_slot_declare_address(&slot, graph, "in", x, BYTES, &place, 1, NULL));
+    assert_true(input(0).proved);
+    assert_true(input(0).address == (uintptr_t)x);
+    assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, z}, 1));
+    assert_true(input(0).address == (uintptr_t)z);
+    assert_ptr_equal(input(0).base, z);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(input(0).state, PH_INPUT_LIVE);
+    ph_free(z, world.stream);
+    assert_int_equal(input(0).state, PH_INPUT_FREED);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "slot in = 0x");
+    void *other = NULL;
+    assert_int_equal(world.device->driver->plain_alloc(&other, world.device->handle, BYTES), 0);
+    assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, other}, 1));
+    assert_true(input(0).foreign);
+    assert_ptr_equal(input(0).base, other);
+    assert_int_equal(input(0).state, PH_INPUT_LIVE);
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_int_equal(world.device->driver->plain_free(world.device->handle, other), 0);
+    assert_int_equal(input(0).state, PH_INPUT_UNKNOWN);
+    ph_kernel_release(kernel);
+}
+
+static void test_declared_elsewhere(void **state)
+{
+    (void)state;
+    int32_t *own;
+    assert_ok(ph_stream_uses(world.stream, x, NULL)); /* no capture */
+    begin(NULL);
+    assert_ok(ph_stream_uses(world.stream, x, NULL)); /* one that does not check */
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    end();
+    assert_int_equal(count(), 1);
+    assert_ok(ph_graph_reset(graph));
+    begin(&checked);
+    assert_ok(PH_NEW(&own, N, world.stream));
+    assert_ok(ph_stream_uses(world.stream, own, NULL)); /* of the capture itself */
+    assert_ok(t_fill(&world, world.stream, own, N, 1));
+    end();
+    assert_int_equal(count(), 0);
+    ph_free(own, world.stream);
+    assert_ok(ph_graph_replay(graph, world.stream));
+}
+
+static void test_declared_and_freed_in_the_capture(void **state)
+{
+    (void)state;
+    begin(&checked);
+    assert_ok(ph_stream_uses(world.stream, x, "x"));
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    ph_free(x, NULL);
+    x = NULL;
+    end();
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: x");
+}
+
+static void test_declared_again_by_update(void **state)
+{
+    (void)state;
+    ph_graph *from;
+    assert_ok(ph_graph_create(&from, NULL));
+    begin(&checked);
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    end();
+    assert_ok(ph_graph_capture_begin(from, world.stream, &checked));
+    assert_ok(ph_stream_uses(world.stream, x, "x"));
+    assert_ok(t_fill(&world, world.stream, y, N, 2));
+    assert_ok(ph_graph_capture_end(from, PH_OK));
+    assert_ok(ph_graph_update(graph, from, NULL));
+    ph_graph_destroy(from);
+    assert_int_equal(count(), 2);
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+}
+
+/* ---- what cannot be seen ---- */
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static void test_unseen(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    ph_kernel *kernel;
+    begin(&checked);
+    assert_ok(ph_memcpy(y, x, BYTES, world.stream));
+    end();
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_string_equal(text, "");
+    ph_string_free(text);
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {x, y};
+    begin(&checked);
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    assert_ok(ph_launch_host(world.stream, nothing, NULL));
+    end();
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_non_null(strstr(text, "1 kernel: addresses that a kernel finds in memory"));
+    assert_non_null(strstr(text, "2 words of 1 kernel (copy_first): nothing proves"));
+    assert_non_null(strstr(text, "node 1 (host): what the host's function reads"));
+    ph_string_free(text);
+    ph_kernel_release(kernel);
+}
+
+static void test_unknown_memory(void **state)
+{
+    (void)state;
+    static int32_t plain[N];
+    char *text = NULL;
+    t_host_only("other devices' kernels take no plain memory of the host");
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, plain, y, N, 1));
+    end();
+    assert_int_equal(count(), 2);
+    assert_int_equal(input(0).state, PH_INPUT_UNKNOWN);
+    assert_null(input(0).base);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_non_null(strstr(text, "node 0 (add_i32) x = 0x"));
+    assert_non_null(strstr(text, "neither this library nor the driver knows"));
+    ph_string_free(text);
+}
+
+static void test_unknown_memory_declared(void **state)
+{
+    (void)state;
+    static int32_t plain[N];
+    char *text = NULL;
+    t_host_only("the driver of another device may know plain memory of the host");
+    begin(&checked);
+    assert_ok(ph_stream_uses(world.stream, plain, "table"));
+    assert_ok(ph_memset_u32(y, 1, N, world.stream));
+    end();
+    assert_int_equal(input(1).state, PH_INPUT_UNKNOWN);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_ptr_equal(strstr(text, "ph_stream_uses: table = 0x"), text);
+    ph_string_free(text);
+}
+
+/* ---- where it happened ---- */
+static void test_sites(void **state)
+{
+    (void)state;
+    int32_t *here;
+    assert_ok(ph_memory_record_sites(12));
+    assert_ok(PH_NEW(&here, N, world.stream));
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, here, y, N, 1));
+    end();
+    assert_int_not_equal(strlen(input(0).allocated_at), 0);
+    assert_string_equal(input(0).freed_at, "");
+    assert_string_equal(input(1).allocated_at, ""); /* from before */
+    ph_free(here, world.stream);
+    assert_int_not_equal(strlen(input(0).freed_at), 0);
+    assert_string_not_equal(input(0).freed_at, input(0).allocated_at);
+    t_log_start();
+    for (int i = 0; i < 3; i++)
+        assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    assert_int_equal(t_log_count("dead input 1 of 1: node 0 (add_i32) x"), 1);
+    assert_int_equal(t_log_count("; freed at "), 1);
+    assert_int_equal(t_log_count("; allocated at "), 1);
+    assert_int_equal(t_log_count("; replayed at "), 1);
+    t_log_stop();
+    /* Many that nobody tracks come and go. */
+    for (int i = 0; i < 3000; i++) {
+        int32_t *brief;
+        assert_ok(PH_NEW(&brief, N, world.stream));
+        ph_free(brief, world.stream);
+    }
+    assert_int_not_equal(strlen(input(0).freed_at), 0);
+    assert_ok(ph_memory_record_sites(0));
+    assert_string_equal(input(0).freed_at, "");
+}
+
+/* What a slot was set to is told once too, until it is set to something else that dies. */
+static void test_sites_of_slots(void **state)
+{
+    (void)state;
+    size_t slot;
+    const ph_slot_place place = {0, 0};
+    ph_kernel *kernel;
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {x, y};
+    begin(&checked);
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_ok(ph_graph_slot_declare_address(&slot, graph, "in", x, BYTES, &place, 1, NULL));
+    assert_ok(ph_memory_record_sites(8));
+    for (int round = 0; round < 2; round++) {
+        int32_t *z;
+        assert_ok(PH_NEW(&z, N, world.stream));
+        assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, z}, 1));
+        ph_free(z, world.stream);
+        t_log_start();
+        for (int i = 0; i < 3; i++)
+            assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+        assert_int_equal(t_log_count("dead input 1 of 1: node 0 (copy_first) slot in"), 1);
+        t_log_stop();
+    }
+    assert_ok(ph_memory_record_sites(0));
+    ph_kernel_release(kernel);
+}
+
+static void test_sites_of_pinned(void **state)
+{
+    (void)state;
+    int32_t *pinned;
+    assert_ok(ph_memory_record_sites(32));
+    assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
+    begin(&checked);
+    assert_ok(ph_memcpy(y, pinned, BYTES, world.stream));
+    end();
+    assert_true(input(1).pinned);
+    assert_int_not_equal(strlen(input(1).allocated_at), 0);
+    ph_free_pinned(pinned, world.stream);
+    assert_int_not_equal(strlen(input(1).freed_at), 0);
+    t_log_start();
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    t_log_stop();
+    assert_ok(ph_memory_record_sites(0));
+}
+
+/* ---- misuse ---- */
+static void test_misuse(void **state)
+{
+    (void)state;
+    size_t inputs = 5;
+    char *text;
+    ph_input_info info;
+    assert_error(ph_stream_uses(NULL, x, NULL), PH_ERROR_ARGUMENT, "ph_stream_uses: stream");
+    assert_error(ph_graph_input_count(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_input_count: out");
+    assert_error(ph_graph_input_count(&inputs, NULL), PH_ERROR_ARGUMENT, "ph_graph_input_count: graph");
+    assert_int_equal(inputs, 0);
+    assert_error(ph_graph_input(NULL, graph, 0), PH_ERROR_ARGUMENT, "ph_graph_input: out");
+    assert_error(ph_graph_input(&info, NULL, 0), PH_ERROR_ARGUMENT, "ph_graph_input: graph");
+    assert_error(ph_graph_input(&info, graph, 0), PH_ERROR_STATE, "without a preceding successful capture");
+    assert_error(ph_graph_unseen(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_unseen: text");
+    assert_error(ph_graph_unseen(&text, NULL), PH_ERROR_ARGUMENT, "ph_graph_unseen: graph");
+    assert_null(text);
+    assert_error(ph_memory_record_sites(33), PH_ERROR_ARGUMENT, "33 frames; at most 32");
+    int32_t *gone = x;
+    begin(&checked);
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    ph_free(x, NULL);
+    x = NULL;
+    assert_error(ph_stream_uses(world.stream, gone, NULL), PH_ERROR_NOT_FOUND, "ph_stream_uses: ");
+    end();
+    assert_int_equal(count(), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_told),
+        TEST(test_told_of_any_graph),
+        TEST(test_nested),
+        TEST(test_freed_before_the_end),
+        TEST(test_end_of_an_allocation),
+        TEST(test_only_those_concerned),
+        TEST(test_message),
+        TEST(test_declared_alone),
+        TEST(test_declared_proves_words),
+        TEST(test_slot_proves_words),
+        TEST(test_declared_elsewhere),
+        TEST(test_declared_and_freed_in_the_capture),
+        TEST(test_declared_again_by_update),
+        TEST(test_unseen),
+        TEST(test_unknown_memory),
+        TEST(test_unknown_memory_declared),
+        TEST(test_sites),
+        TEST(test_sites_of_slots),
+        TEST(test_sites_of_pinned),
+        TEST(test_misuse),
+    };
+    return cmocka_run_group_tests_name("graph.inputs", tests, NULL, NULL);
+}

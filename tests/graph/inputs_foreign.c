@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/inputs_foreign.c: inputs in memory that other code allocated: found, asked for at their rate, declared, set. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "device/device.h"
+#include <string.h>
+
+enum {
+    N = 256,
+    BYTES = N * sizeof(int32_t)
+};
+static t_world world;
+static ph_graph *graph;
+static int32_t *x, *y;
+static const ph_capture_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(t_fill(&world, world.stream, y, N, 0));
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static size_t count(void)
+{
+    size_t inputs = SIZE_MAX;
+    assert_ok(ph_graph_input_count(&inputs, graph));
+    return inputs;
+}
+
+static ph_input_info input(size_t index)
+{
+    ph_input_info info;
+    assert_ok(ph_graph_input(&info, graph, index));
+    return info;
+}
+
+static void begin(const ph_capture_options *options)
+{
+    assert_ok(ph_graph_capture_begin(graph, world.stream, options));
+}
+
+static void end(void)
+{
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+}
+
+/* ---- memory of other code's: straight from the driver ---- */
+static int32_t *other_new(void)
+{
+    void *at = NULL;
+    assert_int_equal(world.device->driver->plain_alloc(&at, world.device->handle, BYTES), 0);
+    return at;
+}
+
+static void other_free(int32_t *at)
+{
+    assert_int_equal(world.device->driver->plain_free(world.device->handle, at), 0);
+}
+
+static void test_foreign_freed(void **state)
+{
+    (void)state;
+    int32_t *other = other_new();
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, other + 3, y, N - 3, 1));
+    end();
+    assert_int_equal(count(), 2);
+    ph_input_info info = input(0);
+    assert_true(info.foreign);
+    assert_true(info.proved);
+    assert_ptr_equal(info.base, other);
+    assert_true(info.address == (uintptr_t)(other + 3));
+    assert_int_equal(info.state, PH_INPUT_LIVE);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_check_inputs(graph));
+    other_free(other);
+    for (int i = 0; i < 3; i++)
+        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "of other code's, freed");
+    assert_int_equal(input(0).state, PH_INPUT_FREED);
+}
+
+/* Until memory comes to lie at the same address again. */
+static void test_foreign_replaced(void **state)
+{
+    (void)state;
+    int32_t *other = other_new(), *kept[64];
+    size_t keeps = 0;
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, other, y, N, 1));
+    end();
+    other_free(other);
+    while (keeps < 64 && (kept[keeps++] = other_new()) != other)
+        ;
+    bool again = kept[keeps - 1] == other;
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 again ? "of other code's, replaced" : "of other code's, freed");
+    assert_int_equal(input(0).state, again ? PH_INPUT_REPLACED : PH_INPUT_FREED);
+    while (keeps)
+        other_free(kept[--keeps]);
+}
+
+static void test_foreign_at_its_rate(void **state)
+{
+    (void)state;
+    const ph_capture_options seldom = {.check_input_liveness = true, .check_foreign_every = 4};
+    const ph_capture_options never = {.check_input_liveness = true, .check_foreign_every = UINT32_MAX};
+    int32_t *other = other_new();
+    begin(&seldom);
+    assert_ok(ph_memcpy(y, other, BYTES, world.stream));
+    end();
+    for (int i = 0; i < 5; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    /* Nothing is done any more by a graph that is disabled: what it reads may go. */
+    assert_ok(ph_graph_node_set_enabled(graph, 0, false));
+    other_free(other);
+    assert_ok(ph_graph_replay(graph, world.stream)); /* 6, 7 */
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    assert_ok(ph_graph_reset(graph));
+    other = other_new();
+    begin(&never);
+    assert_ok(ph_memcpy(y, other, BYTES, world.stream));
+    end();
+    assert_ok(ph_graph_node_set_enabled(graph, 0, false));
+    other_free(other);
+    for (int i = 0; i < 100; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
+}
+
+/* Words that no type proves are looked for, too; in many nodes the driver is asked about an address once. */
+static void test_foreign_suspected(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    int32_t *other = other_new();
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {other, y};
+    begin(&checked);
+    for (int i = 0; i < 50; i++)
+        assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_int_equal(count(), 100);
+    assert_true(input(0).foreign);
+    assert_false(input(0).proved);
+    assert_int_equal(input(1).foreign, false);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    for (size_t n = 0; n < 50; n++)
+        assert_ok(ph_graph_node_set_enabled(graph, n, false));
+    other_free(other);
+    t_log_start();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_log_count("looks like an address"), 1);
+    assert_int_equal(t_log_count("of other code's, freed (and 49 more words there): looks like an address"),
+                     1);
+    t_log_stop();
+    ph_kernel_release(kernel);
+}
+
+static void test_foreign_declared(void **state)
+{
+    (void)state;
+    int32_t *other = other_new();
+    begin(&checked);
+    assert_ok(ph_stream_uses(world.stream, other + 1, "workspace"));
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    end();
+    assert_int_equal(count(), 2);
+    assert_int_equal(input(1).node, PH_INPUT_DECLARED);
+    assert_true(input(1).foreign);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    other_free(other);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: workspace");
+}
+
+/* It is not asked for at each replay, and known to be dead all the same. */
+static void test_foreign_declared_and_gone_before_the_end(void **state)
+{
+    (void)state;
+    const ph_capture_options seldom = {.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED};
+    int32_t *other = other_new();
+    begin(&seldom);
+    assert_ok(ph_stream_uses(world.stream, other, "workspace"));
+    assert_ok(t_fill(&world, world.stream, y, N, 1));
+    other_free(other);
+    end();
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: workspace");
+}
+
+static void test_set_to_foreign(void **state)
+{
+    (void)state;
+    int32_t *other = other_new();
+    struct t_add_i32 args;
+    const ph_record *record;
+    ph_node_info node;
+    ph_launch_config config = t_config(N);
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    assert_ok(ph_memset_u32(y, 0, N, world.stream));
+    end();
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_node(&node, record, 0));
+    memcpy(&args, node.args, sizeof args);
+    args.x = other;
+    assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
+    assert_ok(ph_graph_node_set_memset(graph, 1, other, 0, N));
+    assert_int_equal(count(), 3);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    other_free(other);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input: ");
+}
+
+/* Each address is asked for once, and words that can be none not at all. */
+static void test_few_questions(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    int32_t *other = other_new();
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {other, y};
+    begin(NULL);
+    for (int i = 0; i < 20; i++) {
+        pair.x = other + i % 4;
+        assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    }
+    end();
+    int64_t before = ph__driver_calls();
+    assert_int_equal(count(), 40);
+    assert_int_equal(ph__driver_calls() - before, 1);
+    assert_true(input(38).foreign);
+    assert_ok(ph_graph_reset(graph));
+    other_free(other);
+    ph_kernel_release(kernel);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_foreign_freed),     TEST(test_foreign_replaced), TEST(test_foreign_at_its_rate),
+        TEST(test_foreign_suspected), TEST(test_foreign_declared), TEST(test_foreign_declared_and_gone_before_the_end), TEST(test_set_to_foreign),
+        TEST(test_few_questions),
+    };
+    return cmocka_run_group_tests_name("graph.inputs_foreign", tests, NULL, NULL);
+}

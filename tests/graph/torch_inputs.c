@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/graph/torch_inputs.c: check_input_liveness; each test holds the behaviour of PyTorch's test of the same name. Those of modules and
+ * autograd are in tests/nn/torch_inputs.c. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include <string.h>
+
+enum {
+    N = 100
+};
+static t_world world;
+static ph_stream *side;
+static ph_graph *graph;
+static int32_t *x, *y;
+static const ph_capture_options checked = {.check_input_liveness = true};
+
+static int32_t *new_filled(size_t count, int32_t value)
+{
+    int32_t *made;
+    assert_ok(PH_NEW(&made, count, world.stream));
+    assert_ok(t_fill(&world, world.stream, made, count, value));
+    return made;
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    x = new_filled(N, 1);
+    y = new_filled(N, 0);
+    /* The warm-up. */
+    for (int i = 0; i < 3; i++)
+        assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    assert_ok(ph_stream_synchronize(world.stream));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    ph_stream_destroy(side);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static void begin(void)
+{
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
+}
+
+static void end(void)
+{
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+}
+
+static void drop(int32_t **pointer)
+{
+    ph_free(*pointer, world.stream);
+    *pointer = NULL;
+}
+
+static void test_nothing_dead_ok(void **state)
+{
+    (void)state;
+    begin();
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    end();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 2, world.stream);
+}
+
+static void test_dead_input_tensor(void **state)
+{
+    (void)state;
+    begin();
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    end();
+    drop(&x);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input");
+}
+
+static void test_dead_intermediate_tensors_ok(void **state)
+{
+    (void)state;
+    int32_t *temporary, *output;
+    begin();
+    assert_ok(PH_NEW(&temporary, N, world.stream));
+    assert_ok(PH_NEW(&output, N, world.stream));
+    assert_ok(t_add(&world, world.stream, x, temporary, N, 1));
+    assert_ok(t_add(&world, world.stream, temporary, output, N, 1));
+    end();
+    drop(&temporary);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(output, N, 3, world.stream);
+    drop(&output);
+    assert_ok(ph_graph_replay(graph, world.stream));
+}
+
+static void test_nested_structure_inputs(void **state)
+{
+    (void)state;
+    enum {
+        LISTS = 3,
+        SHORT = 10
+    };
+    int32_t *xs[LISTS], *ys[LISTS];
+    for (int i = 0; i < LISTS; i++) {
+        xs[i] = new_filled(SHORT, i);
+        ys[i] = new_filled(SHORT, 0);
+    }
+    begin();
+    for (int i = 0; i < LISTS; i++)
+        assert_ok(t_add(&world, world.stream, xs[i], ys[i], SHORT, 5));
+    end();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(ys[2], SHORT, 7, world.stream);
+    drop(&ys[1]);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input");
+    assert_non_null(strstr(ph_error_last()->message, "node 1 (add_i32) y"));
+    for (int i = 0; i < LISTS; i++) {
+        drop(&xs[i]);
+        drop(&ys[i]);
+    }
+}
+
+static void test_empty_tensor_not_tracked(void **state)
+{
+    (void)state;
+    int32_t *empty;
+    size_t count;
+    assert_ok(PH_NEW(&empty, 0, world.stream));
+    assert_null(empty);
+    begin();
+    assert_ok(t_add(&world, world.stream, empty, y, 0, 1));
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    assert_ok(ph_stream_uses(world.stream, empty, "empty"));
+    end();
+    assert_ok(ph_graph_input_count(&count, graph));
+    assert_int_equal(count, 3); /* x, and y twice */
+    drop(&empty);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 2, world.stream);
+}
+
+static void test_non_capturing_stream_inputs_not_tracked(void **state)
+{
+    (void)state;
+    const ph_capture_options relaxed = {.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED};
+    int32_t *elsewhere = new_filled(N, 5);
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &relaxed));
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    assert_ok(t_add(&world, side, elsewhere, elsewhere, N, 1));
+    assert_ok(ph_stream_uses(side, elsewhere, "elsewhere"));
+    end();
+    assert_ok(ph_stream_synchronize(side));
+    drop(&elsewhere);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 2, world.stream);
+    drop(&x);
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+}
+
+/* Both the pinned source and the destination are inputs. */
+static void test_pinned_memory_tensor_tracked(void **state)
+{
+    (void)state;
+    int32_t *pinned;
+    size_t count;
+    ph_input_info input;
+    assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
+    for (int i = 0; i < N; i++)
+        pinned[i] = 20;
+    begin();
+    assert_ok(ph_memcpy(x, pinned, N * sizeof *x, world.stream));
+    assert_ok(t_add(&world, world.stream, x, y, N, 20));
+    end();
+    assert_ok(ph_graph_input_count(&count, graph));
+    assert_int_equal(count, 4);
+    assert_ok(ph_graph_input(&input, graph, 1));
+    assert_true(input.pinned);
+    assert_ptr_equal(input.base, pinned);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(y, N, 40, world.stream);
+    ph_free_pinned(pinned, world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "(memcpy) src = 0x");
+}
+
+/* Memory that other code took, read by a kernel that the library was not told the types of. */
+static void test_torch_library_custom_op(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    int32_t *scale = new_filled(1, 3);
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {scale, y};
+    begin();
+    assert_ok(ph_stream_uses(world.stream, scale, "scale"));
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    drop(&scale);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input");
+    ph_kernel_release(kernel);
+}
+
+/* ---- the message ---- */
+static char messages[8][1024];
+static size_t message_count;
+
+static void keep(ph_log_level level, const char *message, void *user)
+{
+    (void)level;
+    (void)user;
+    if (message_count < 8) {
+        strncpy(messages[message_count], message, sizeof messages[0] - 1);
+        message_count++;
+    }
+}
+
+static __attribute__((noinline)) void free_both(int32_t *a, int32_t *b)
+{
+    ph_free(a, world.stream);
+    ph_free(b, world.stream);
+}
+
+static void test_error_message_contains_all_tracebacks(void **state)
+{
+    (void)state;
+    assert_ok(ph_memory_record_sites(16));
+    int32_t *a = new_filled(N, 1), *b = new_filled(N, 2);
+    begin();
+    assert_ok(t_add(&world, world.stream, a, y, N, 1));
+    assert_ok(t_add(&world, world.stream, b, y, N, 1));
+    end();
+    free_both(a, b);
+    message_count = 0;
+    memset(messages, 0, sizeof messages);
+    ph_log_set(keep, NULL);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "2 dead inputs");
+    ph_log_set(NULL, NULL);
+    assert_int_equal(message_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_non_null(strstr(messages[i], i ? "dead input 2 of 2: node 1" : "dead input 1 of 2: node 0"));
+        assert_non_null(strstr(messages[i], "; allocated at "));
+        assert_non_null(strstr(messages[i], "; freed at "));
+    }
+    assert_non_null(strstr(messages[0], "; replayed at "));
+    assert_ok(ph_memory_record_sites(0));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_dead_ok),
+        TEST(test_dead_input_tensor),
+        TEST(test_dead_intermediate_tensors_ok),
+        TEST(test_nested_structure_inputs),
+        TEST(test_empty_tensor_not_tracked),
+        TEST(test_non_capturing_stream_inputs_not_tracked),
+        TEST(test_pinned_memory_tensor_tracked),
+        TEST(test_torch_library_custom_op),
+        TEST(test_error_message_contains_all_tracebacks),
+    };
+    return cmocka_run_group_tests_name("graph.torch_inputs", tests, NULL, NULL);
+}

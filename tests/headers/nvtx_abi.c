@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/headers/nvtx_abi.c: holds src/device/nvtx_abi.h against NVIDIA's own header. It is compiled, not run. */
+#include "device/nvtx_abi.h"
+#define NVTX_NO_IMPL
+#include <nvtx3/nvToolsExt.h>
+
+#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+#define SAME_PLACE(ours, our_field, theirs, their_field)                                                     \
+    _Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&                             \
+                       sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),                 \
+                   #theirs "." #their_field)
+
+SAME_NUMBER(PH__NVTX_VERSION, NVTX_VERSION);
+SAME_NUMBER(PH__NVTX_COLOR_UNKNOWN, NVTX_COLOR_UNKNOWN);
+SAME_NUMBER(PH__NVTX_PAYLOAD_UNKNOWN, NVTX_PAYLOAD_UNKNOWN);
+SAME_NUMBER(PH__NVTX_MESSAGE_ASCII, NVTX_MESSAGE_TYPE_ASCII);
+_Static_assert(_Generic((ph__nvtx_domain)0, nvtxDomainHandle_t : 1, default : 0), "nvtxDomainHandle_t");
+
+_Static_assert(sizeof(ph__nvtx_event) == sizeof(nvtxEventAttributes_t), "nvtxEventAttributes_t");
+SAME_PLACE(ph__nvtx_event, version, nvtxEventAttributes_t, version);
+SAME_PLACE(ph__nvtx_event, size, nvtxEventAttributes_t, size);
+SAME_PLACE(ph__nvtx_event, category, nvtxEventAttributes_t, category);
+SAME_PLACE(ph__nvtx_event, color_type, nvtxEventAttributes_t, colorType);
+SAME_PLACE(ph__nvtx_event, color, nvtxEventAttributes_t, color);
+SAME_PLACE(ph__nvtx_event, payload_type, nvtxEventAttributes_t, payloadType);
+SAME_PLACE(ph__nvtx_event, payload, nvtxEventAttributes_t, payload);
+SAME_PLACE(ph__nvtx_event, message_type, nvtxEventAttributes_t, messageType);
+SAME_PLACE(ph__nvtx_event, message, nvtxEventAttributes_t, message);
+
+SAME_NUMBER(PH__NVTX_MODULE_CORE, NVTX_CB_MODULE_CORE);
+SAME_NUMBER(PH__NVTX_MODULE_CUDA, NVTX_CB_MODULE_CUDA);
+SAME_NUMBER(PH__NVTX_MODULE_OPENCL, NVTX_CB_MODULE_OPENCL);
+SAME_NUMBER(PH__NVTX_MODULE_CUDART, NVTX_CB_MODULE_CUDART);
+SAME_NUMBER(PH__NVTX_MODULE_CORE2, NVTX_CB_MODULE_CORE2);
+SAME_NUMBER(PH__NVTX_MODULE_SYNC, NVTX_CB_MODULE_SYNC);
+SAME_NUMBER(PH__NVTX_MODULES, NVTX_CB_MODULE_SIZE);
+SAME_NUMBER(PH__NVTX_CORE_SIZE, NVTX_CBID_CORE_SIZE);
+SAME_NUMBER(PH__NVTX_CUDA_SIZE, NVTX_CBID_CUDA_SIZE);
+SAME_NUMBER(PH__NVTX_OPENCL_SIZE, NVTX_CBID_OPENCL_SIZE);
+SAME_NUMBER(PH__NVTX_CUDART_SIZE, NVTX_CBID_CUDART_SIZE);
+SAME_NUMBER(PH__NVTX_CORE2_SIZE, NVTX_CBID_CORE2_SIZE);
+SAME_NUMBER(PH__NVTX_SYNC_SIZE, NVTX_CBID_SYNC_SIZE);
+SAME_NUMBER(PH__NVTX_DOMAIN_RANGE_PUSH, NVTX_CBID_CORE2_DomainRangePushEx);
+SAME_NUMBER(PH__NVTX_DOMAIN_RANGE_POP, NVTX_CBID_CORE2_DomainRangePop);
+SAME_NUMBER(PH__NVTX_DOMAIN_CREATE, NVTX_CBID_CORE2_DomainCreateA);
+
+SAME_NUMBER(PH__NVTX_TABLE_CALLBACKS, NVTX_ETID_CALLBACKS);
+SAME_NUMBER(PH__NVTX_TABLE_VERSION, NVTX_ETID_VERSIONINFO);
+SAME_PLACE(ph__nvtx_callbacks, size, NvtxExportTableCallbacks, struct_size);
+SAME_PLACE(ph__nvtx_callbacks, functions, NvtxExportTableCallbacks, GetModuleFunctionTable);
+SAME_PLACE(ph__nvtx_version_info, size, NvtxExportTableVersionInfo, struct_size);
+SAME_PLACE(ph__nvtx_version_info, version, NvtxExportTableVersionInfo, version);
+SAME_PLACE(ph__nvtx_version_info, set_tool_version, NvtxExportTableVersionInfo, SetInjectionNvtxVersion);
+_Static_assert(_Generic((ph__nvtx_table_fn)0, NvtxGetExportTableFunc_t : 1, default : 0),
+               "NvtxGetExportTableFunc_t");
+_Static_assert(_Generic((ph__nvtx_start_fn)0, NvtxInitializeInjectionNvtxFunc_t : 1, default : 0),
+               "NvtxInitializeInjectionNvtxFunc_t");
+_Static_assert(_Generic((ph__nvtx_pop_fn)0, nvtxDomainRangePop_impl_fntype : 1, default : 0),
+               "nvtxDomainRangePop");
+_Static_assert(_Generic((ph__nvtx_create_fn)0, nvtxDomainCreateA_impl_fntype : 1, default : 0),
+               "nvtxDomainCreateA");

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/inspect/verdict.c: whether a graph is worth having, of work whose shares are known. */
+#include "profiled.h"
+
+static profiled p;
+
+static int open_it(void **state)
+{
+    (void)state;
+    profiled_open(&p);
+    return 0;
+}
+
+static int close_it(void **state)
+{
+    (void)state;
+    profiled_close(&p);
+    return 0;
+}
+
+static ph_verdict verdict_of(ph_capture_fn captured, ph_capture_fn eager, unsigned rounds)
+{
+    ph_verdict v;
+    const ph_verdict_options options = {.rounds = rounds};
+    ph_graph_memory memory;
+    assert_ok(ph_graph_capture(p.graph, p.a, NULL, captured, &p));
+    assert_ok(ph_graph_verdict(&v, p.graph, p.a, eager, &p, &options));
+    assert_ok(ph_graph_get_memory(&memory, p.graph));
+    assert_true(v.eager_ns >= v.eager_host_ns && v.replay_ns >= v.replay_host_ns);
+    assert_true(v.replay_ns > 0 && v.device_ns > 0);
+    assert_int_equal(v.bound == PH_BOUND_LAUNCH, v.eager_host_ns >= v.device_ns);
+    assert_int_equal(v.worth, v.eager_ns > v.replay_ns && v.eager_ns - v.replay_ns > v.eager_ns / 20);
+    assert_true(v.bytes >= memory.template_host && v.bytes > 0);
+    assert_non_null(strstr(v.sentence, "replaying takes "));
+    assert_non_null(strstr(v.sentence, v.bound == PH_BOUND_LAUNCH ? "launch-bound" : "device-bound"));
+    assert_non_null(strstr(v.sentence, v.worth ? "worth it where" : "not worth it"));
+    assert_non_null(strstr(v.sentence, "the graph takes "));
+    assert_null(strstr(v.sentence, "..."));
+    return v;
+}
+
+/* ---- what the host is slow with ---- */
+
+static ph_status quick(ph_stream *stream, void *user)
+{
+    return profiled_spin(user, stream, 0, 0);
+}
+
+static ph_status slowly_submitted(ph_stream *stream, void *user)
+{
+    ph__sleep_ns(15000000);
+    return profiled_spin(user, stream, 0, 0);
+}
+
+static void launch_bound(void **state)
+{
+    (void)state;
+    ph_verdict v = verdict_of(quick, slowly_submitted, 4);
+    assert_int_equal(v.bound, PH_BOUND_LAUNCH);
+    assert_true(v.worth);
+    assert_true(v.eager_host_ns > v.replay_host_ns);
+    assert_non_null(strstr(v.sentence, " times as fast)"));
+}
+
+/* ---- what the device is slow with ---- */
+
+static ph_status slow(ph_stream *stream, void *user)
+{
+    return profiled_spin(user, stream, 15000000, 0);
+}
+
+static void device_bound(void **state)
+{
+    (void)state;
+    ph_verdict v = verdict_of(slow, slow, 0);
+    if (t_launches_wait())
+        return; /* there the host is as slow as the device */
+    assert_int_equal(v.bound, PH_BOUND_DEVICE);
+    assert_true(v.device_ns > v.eager_host_ns);
+}
+
+/* A graph that does more than the eager run is none. */
+static void not_worth_it(void **state)
+{
+    (void)state;
+    ph_verdict v = verdict_of(slow, quick, 3);
+    assert_false(v.worth);
+    assert_non_null(strstr(v.sentence, "no less than the eager run's"));
+}
+
+/* Both write what they write, as often as the rounds say. */
+static ph_status count_up(ph_stream *stream, void *user)
+{
+    const profiled *q = user;
+    return t_add(&q->world, stream, q->y, q->y, 1, 1);
+}
+
+static void both_run(void **state)
+{
+    (void)state;
+    int32_t y;
+    (void)verdict_of(count_up, count_up, 3);
+    t_read(&y, p.y, sizeof y, p.a);
+    assert_true(y >= 3 + 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(launch_bound, open_it, close_it),
+        cmocka_unit_test_setup_teardown(device_bound, open_it, close_it),
+        cmocka_unit_test_setup_teardown(not_worth_it, open_it, close_it),
+        cmocka_unit_test_setup_teardown(both_run, open_it, close_it),
+    };
+    return cmocka_run_group_tests_name("inspect.verdict", tests, NULL, NULL);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/inspect/verify.c: ph_graph_verify on graphs that do what their functions do, and on planted faults of one node each. */
+#include "support/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    N = 300,
+    NODES = 50
+};
+static t_world world;
+static ph_graph *graph;
+static ph_verify_result result;
+static float *x, *y, *z;
+
+/* What the function under test looks at each time that it runs. */
+static struct {
+    size_t at;    /* of NODES */
+    float factor; /* of that node */
+    float *to;    /* of that node */
+    size_t extra; /* further nodes behind it */
+    bool only_eager, fails, fails_eagerly, fails_in_silence, uninitialized;
+    int runs;
+} now;
+
+static int open_test(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(PH_NEW(&z, N, world.stream));
+    assert_ok(t_fill_f(&world, world.stream, x, N, 1));
+    assert_ok(t_fill_f(&world, world.stream, y, N, 2));
+    assert_ok(t_fill_f(&world, world.stream, z, N, 3));
+    assert_ok(ph_graph_create(&graph, NULL));
+    memset(&now, 0, sizeof now);
+    now.at = 17;
+    now.factor = 0.5F;
+    now.to = y;
+    return 0;
+}
+
+static int close_test(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, NULL);
+    ph_free(y, NULL);
+    ph_free(z, NULL);
+    t_close(&world);
+    return 0;
+}
+
+static void check_all(const float *at, float value)
+{
+    float host[N];
+    t_read(host, at, sizeof host, world.stream);
+    for (int i = 0; i < N; i++)
+        if (host[i] < value || host[i] > value)
+            fail_msg("element %d is %g, not %g", i, (double)host[i], (double)value);
+}
+
+static ph_status chain(ph_stream *stream, void *user)
+{
+    float *scratch = NULL;
+    (void)user;
+    now.runs++;
+    ph_status status = PH_NEW(&scratch, N, stream);
+    for (size_t i = 0; i < NODES && status == PH_OK; i++) {
+        if (i == 3 && !now.uninitialized)
+            status = t_fill_f(&world, stream, scratch, N, 0.25F);
+        else if (i == 30)
+            status = t_axpy(&world, stream, 1, scratch, y, N);
+        else
+            status = t_axpy(&world, stream, i == now.at ? now.factor : 0.25F, x, i == now.at ? now.to : y, N);
+    }
+    for (size_t i = 0; i < now.extra && status == PH_OK; i++)
+        status = t_axpy(&world, stream, 1, x, z, N);
+    ph_free(scratch, stream);
+    if (status == PH_OK && now.only_eager && !ph_stream_is_capturing(stream))
+        status = ph_memset(z, 0, 16, stream);
+    if (now.fails_in_silence && !ph_stream_is_capturing(stream))
+        return PH_ERROR_CALLER;
+    if (now.fails || (now.fails_eagerly && !ph_stream_is_capturing(stream)))
+        return ph_fail(PH_ERROR_CALLER, "the function says no");
+    return status;
+}
+
+static void capture(void)
+{
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, chain, NULL));
+}
+
+static void verify(const ph_verify_options *options)
+{
+    int before = now.runs;
+    assert_ok(ph_graph_verify(&result, graph, world.stream, chain, NULL, options));
+    assert_in_range(now.runs, before + 2, before + 4);
+    if (t_nightly())
+        (void)fprintf(stderr, "%s\n", result.message);
+    check_all(x, 1);
+    check_all(y, 2);
+    check_all(z, 3);
+}
+
+static void expect(ph_verify_verdict verdict, size_t node, const char *part)
+{
+    if (result.verdict != verdict || result.node != node || !strstr(result.message, part))
+        fail_msg("verdict %d, node %zu: %s", (int)result.verdict, result.node, result.message);
+}
+
+/* ---- equal ---- in-place changes of inputs are no difference, as each run starts from the same contents */
+static void test_equal(void **state)
+{
+    (void)state;
+    capture();
+    verify(NULL);
+    expect(PH_VERIFY_EQUAL, SIZE_MAX, "a replay gives what an eager run gives");
+    assert_null(result.address);
+    assert_int_equal(result.different, 0);
+    assert_true(result.compared >= 3 * N * sizeof(float));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    check_all(y, 2 + 47 * 0.25F + 0.5F + 0.25F);
+}
+
+static void test_an_empty_graph(void **state)
+{
+    (void)state;
+    t_log_start();
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    t_log_stop();
+    verify(NULL);
+    expect(PH_VERIFY_CAPTURE_DIFFERS, SIZE_MAX, "(50 nodes, the graph has 0)");
+    assert_non_null(
+        strstr(result.message, "1 block that the capture was not given, the first of 1200 bytes"));
+}
+
+/* ---- one node ---- */
+static void test_baked_scalar(void **state)
+{
+    (void)state;
+    static const size_t places[] = {0, 1, 17, 29, 31, NODES - 1};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        now.at = places[i];
+        now.factor = 0.5F;
+        capture();
+        now.factor = 2;
+        verify(NULL);
+        expect(PH_VERIFY_NODE_DIFFERS, places[i],
+               "parameter a is 0x3f000000 (0.5) in the graph and 0x40000000 (2)");
+        assert_non_null(strstr(result.message, "parameter y, byte 0 of the 1200 allocated at"));
+        assert_ptr_equal(result.address, y);
+        assert_int_equal(result.different % N, 0);
+        assert_ok(ph_graph_reset(graph));
+    }
+}
+
+static void test_baked_address(void **state)
+{
+    (void)state;
+    capture();
+    now.to = z;
+    verify(NULL);
+    expect(PH_VERIFY_NODE_DIFFERS, 17, "parameter y is 0x");
+}
+
+static void test_uninitialized_read(void **state)
+{
+    (void)state;
+    now.uninitialized = true;
+    capture();
+    verify(NULL);
+    expect(PH_VERIFY_POISON, 30, "reads memory of the capture that nothing has written before");
+    assert_ptr_equal(result.address, y);
+}
+
+static void test_other_nodes(void **state)
+{
+    (void)state;
+    capture();
+    now.extra = 2;
+    verify(NULL);
+    expect(PH_VERIFY_CAPTURE_DIFFERS, SIZE_MAX, "is not of the same work (52 nodes, the graph has 50)");
+    assert_ok(ph_graph_reset(graph));
+    capture();
+    now.extra = 1;
+    verify(NULL);
+    expect(PH_VERIFY_CAPTURE_DIFFERS, 51, "(51 nodes, the graph has 52)");
+}
+
+static void test_work_that_no_capture_sees(void **state)
+{
+    (void)state;
+    now.extra = 3;
+    capture();
+    now.only_eager = true;
+    verify(NULL);
+    expect(PH_VERIFY_BODY_DIFFERS, NODES + 2, "is the last that changes what differs");
+    assert_ptr_equal(result.address, z);
+    assert_int_equal(result.different, 8); /* of the 16 bytes others are 0 in both */
+}
+
+static void test_work_that_no_node_does(void **state)
+{
+    (void)state;
+    float *held = now.to;
+    now.to = z; /* the graph addresses z, and adds nothing to it */
+    now.factor = 0;
+    capture();
+    now.only_eager = true;
+    verify(NULL);
+    expect(PH_VERIFY_BODY_DIFFERS, SIZE_MAX, "an eager run changes what no node of the graph does");
+    now.to = held;
+}
+
+static void test_a_node_that_is_off(void **state)
+{
+    (void)state;
+    bool on = true;
+    capture();
+    assert_ok(ph_graph_node_set_enabled(graph, 40, false));
+    verify(NULL);
+    expect(PH_VERIFY_NODE_DIFFERS, 40, "it is switched off (ph_graph_node_set_enabled)");
+    for (size_t i = 0; i < NODES; i++) {
+        assert_ok(ph_graph_node_get_enabled(&on, graph, i));
+        assert_int_equal(on, i != 40);
+    }
+}
+
+static void test_a_node_that_was_set(void **state)
+{
+    (void)state;
+    struct t_axpy_f32 args = {N, x, y, 9};
+    ph_launch_config config = t_config(N);
+    capture();
+    assert_ok(ph_graph_node_set_launch(graph, 20, &config, &args, sizeof args));
+    verify(NULL);
+    expect(PH_VERIFY_NODE_DIFFERS, 20, "may have other parameters than were captured");
+    assert_ok(ph_graph_replay(graph, world.stream));
+    check_all(y, 2 + 46 * 0.25F + 0.5F + 0.25F + 9);
+}
+
+/* ---- values ---- the function fills one piece of memory, each time with another byte. */
+static struct {
+    char *at;
+    size_t bytes;
+    uint8_t value;
+} piece;
+
+static ph_status fill_piece(ph_stream *stream, void *user)
+{
+    (void)user;
+    return ph_memset(piece.at, piece.value, piece.bytes, stream);
+}
+
+static void expect_values(void *at, size_t bytes, const ph_verify_output *output, const char *part)
+{
+    const ph_verify_options options = {.outputs = output, .output_count = output ? 1 : 0};
+    piece.at = at;
+    piece.bytes = bytes;
+    piece.value = 0x3d;
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, fill_piece, NULL));
+    piece.value = 0x3e;
+    assert_ok(ph_graph_verify(&result, graph, world.stream, fill_piece, NULL, &options));
+    expect(PH_VERIFY_NODE_DIFFERS, 0, part);
+    assert_int_equal(result.different, bytes);
+}
+
+/* Whole numbers of an output, the one that differs; of other memory the 4 bytes around, or what there is of them. */
+static void test_the_values_that_differ(void **state)
+{
+    char *base = (char *)y, *pinned;
+    (void)state;
+    expect_values(base + 2, 2, &(ph_verify_output){y, PH_NUMBER_F16, N, "half"}, "\"half\"[1], ");
+    assert_non_null(strstr(result.message, "is 0x3d3d (1.30957031) in the graph, 0x3e3e (1.56054688) in a"));
+    assert_ptr_equal(result.address, base + 2);
+    expect_values(base + 12, 4, &(ph_verify_output){y, PH_NUMBER_F64, N / 2, "wide"}, "\"wide\"[1], ");
+    assert_non_null(strstr(result.message, "is 0x3d3d3d3d40000000 ("));
+    assert_ptr_equal(result.address, base + 8);
+    expect_values(base + 6, 1, NULL, "is 0x403d0000 in the graph, 0x403e0000 in a");
+    assert_ptr_equal(result.address, base + 4);
+    assert_ok(ph_malloc_pinned(&pinned, 6, 1, world.stream));
+    expect_values(pinned + 5, 1, NULL, "");
+    assert_non_null(strstr(result.message, "byte 4 of the 6 allocated"));
+    assert_non_null(strstr(result.message, "is 0x3d"));
+    assert_null(strstr(result.message, "00000000"));
+    assert_ok(ph_graph_reset(graph));
+    ph_free_pinned(pinned, world.stream);
+}
+
+/* ---- outputs ---- */
+static void test_tolerance(void **state)
+{
+    (void)state;
+    const ph_verify_output outputs[] = {{y, PH_NUMBER_F32, N, "loss"}, {x, PH_NUMBER_F32, N, NULL}};
+    ph_verify_options options = {.outputs = outputs, .output_count = 2};
+    now.factor = 0.5F;
+    capture();
+    now.factor = 0.50001F;
+    verify(&options);
+    expect(PH_VERIFY_NODE_DIFFERS, 17, "parameter a is");
+    options.relative = 1e-4;
+    verify(&options);
+    expect(PH_VERIFY_EQUAL, SIZE_MAX, "600 numbers of the outputs compared");
+    options.relative = 0;
+    options.absolute = 1e-4;
+    verify(&options);
+    expect(PH_VERIFY_EQUAL, SIZE_MAX, "600 numbers");
+    assert_int_equal(result.compared, 2 * N);
+    now.factor = 1;
+    verify(&options);
+    expect(PH_VERIFY_NODE_DIFFERS, 17,
+           "is 0x40d00000 (6.5) in the graph, 0x40e00000 (7) in a capture made now");
+    assert_non_null(strstr(result.message, "output \"loss\"[0], parameter y"));
+}
+
+/* Differences elsewhere are none. */
+static void test_outputs_alone_count(void **state)
+{
+    (void)state;
+    const ph_verify_output output = {x, PH_NUMBER_F32, N, "x"};
+    capture();
+    now.factor = 4;
+    verify(&(ph_verify_options){.outputs = &output, .output_count = 1});
+    expect(PH_VERIFY_EQUAL, SIZE_MAX, "300 numbers");
+}
+
+/* ---- functions that fail ---- */
+static void test_a_body_that_fails(void **state)
+{
+    (void)state;
+    capture();
+    now.fails = true;
+    assert_error(ph_graph_verify(&result, graph, world.stream, chain, NULL, NULL), PH_ERROR_CALLER,
+                 "the function says no");
+    now.fails = false;
+    now.fails_eagerly = true;
+    assert_error(ph_graph_verify(&result, graph, world.stream, chain, NULL, NULL), PH_ERROR_CALLER,
+                 "running body eagerly: the function says no");
+    assert_int_equal(result.node, SIZE_MAX);
+    check_all(y, 2);
+    now.fails_in_silence = true;
+    assert_error(
+        ph_graph_verify(&result, graph, world.stream, chain, NULL, NULL), PH_ERROR_CALLER,
+        "ph_graph_verify: running body eagerly failed with PH_ERROR_CALLER, and no message was given");
+    now.fails_eagerly = now.fails_in_silence = false;
+    verify(NULL);
+    expect(PH_VERIFY_EQUAL, SIZE_MAX, "");
+}
+
+/* ---- what stays as it was ---- */
+static void test_outputs_of_before_stay(void **state)
+{
+    (void)state;
+    capture();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_ok(t_fill_f(&world, world.stream, y, N, 2));
+    uint64_t epoch = ph_graph_epoch(graph);
+    verify(NULL);
+    expect(PH_VERIFY_EQUAL, SIZE_MAX, "");
+    assert_int_equal(ph_graph_epoch(graph), epoch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_equal, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_an_empty_graph, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_baked_scalar, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_baked_address, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_uninitialized_read, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_other_nodes, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_work_that_no_capture_sees, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_work_that_no_node_does, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_node_that_is_off, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_node_that_was_set, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_the_values_that_differ, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_tolerance, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_outputs_alone_count, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_body_that_fails, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_outputs_of_before_stay, open_test, close_test),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/inspect/verify_misuse.c: what ph_graph_verify refuses, in which nothing is run; and replays in flight, which it waits for. */
+#include "support/support.h"
+
+#include <string.h>
+
+enum {
+    N = 64
+};
+static t_world world;
+static ph_graph *graph;
+static ph_verify_result result;
+static int32_t *x, *y;
+static int runs;
+
+static int open_test(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 5));
+    assert_ok(t_fill(&world, world.stream, y, N, 7));
+    assert_ok(ph_graph_create(&graph, NULL));
+    runs = 0;
+    return 0;
+}
+
+static int close_test(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, NULL);
+    ph_free(y, NULL);
+    t_close(&world);
+    return 0;
+}
+
+static ph_status body(ph_stream *stream, void *user)
+{
+    (void)user;
+    runs++;
+    return t_add(&world, stream, y, y, N, 1);
+}
+
+static ph_status with_x(ph_stream *stream, void *user)
+{
+    (void)user;
+    return t_add(&world, stream, x, y, N, 1);
+}
+
+static void capture(void)
+{
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    runs = 0;
+}
+
+#define refuse(status, part, ...)                                                                            \
+    do {                                                                                                     \
+        assert_error(ph_graph_verify(__VA_ARGS__), (status), (part));                                        \
+        assert_int_equal(runs, 0);                                                                           \
+    } while (0)
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    ph_stream *first = ph_device_default_stream(world.device);
+    capture();
+    refuse(PH_ERROR_ARGUMENT, "out", NULL, graph, world.stream, body, NULL, NULL);
+    refuse(PH_ERROR_ARGUMENT, "graph", &result, NULL, world.stream, body, NULL, NULL);
+    refuse(PH_ERROR_ARGUMENT, "stream", &result, graph, NULL, body, NULL, NULL);
+    refuse(PH_ERROR_ARGUMENT, "body", &result, graph, world.stream, NULL, NULL, NULL);
+    refuse(PH_ERROR_DEFAULT_STREAM, "captured again", &result, graph, first, body, NULL, NULL);
+    ph_verify_options options = {.reserved = {0, 1}};
+    refuse(PH_ERROR_ARGUMENT, "reserved", &result, graph, world.stream, body, NULL, &options);
+    options = (ph_verify_options){.output_count = 1};
+    refuse(PH_ERROR_ARGUMENT, "outputs", &result, graph, world.stream, body, NULL, &options);
+    options = (ph_verify_options){.relative = -1};
+    refuse(PH_ERROR_ARGUMENT, "at least 0", &result, graph, world.stream, body, NULL, &options);
+    ph_verify_output output = {y, (ph_number_type)9, 1, NULL};
+    options = (ph_verify_options){.outputs = &output, .output_count = 1};
+    refuse(PH_ERROR_ARGUMENT, "type 9", &result, graph, world.stream, body, NULL, &options);
+    output = (ph_verify_output){x, PH_NUMBER_F32, 1, "x"};
+    refuse(PH_ERROR_ARGUMENT, "output 0 (x)", &result, graph, world.stream, body, NULL, &options);
+    output = (ph_verify_output){y, PH_NUMBER_F64, SIZE_MAX / 4, NULL};
+    refuse(PH_ERROR_ARGUMENT, "output 0 (no name)", &result, graph, world.stream, body, NULL, &options);
+    output = (ph_verify_output){y, PH_NUMBER_F32, N * sizeof *y, "y"};
+    options = (ph_verify_options){.outputs = &output, .output_count = 1};
+    refuse(PH_ERROR_ARGUMENT, "is longer than the 512 bytes that there are", &result, graph, world.stream,
+           body, NULL, &options);
+    t_all(y, N, 7, world.stream);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    ph_stream *other;
+    refuse(PH_ERROR_STATE, "called without a preceding successful capture", &result, graph, world.stream,
+           body, NULL, NULL);
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    refuse(PH_ERROR_STATE, "still open", &result, graph, world.stream, body, NULL, NULL);
+    ph_graph_capture_abort(graph);
+    capture();
+    ph_graph *second;
+    assert_ok(ph_stream_create(&other, world.device, NULL));
+    assert_ok(ph_graph_create(&second, NULL));
+    assert_ok(ph_graph_capture_begin(second, other, NULL));
+    refuse(PH_ERROR_CAPTURE, "", &result, graph, other, body, NULL, NULL);
+    refuse(PH_ERROR_CAPTURE, "", &result, graph, world.stream, body, NULL,
+           NULL); /* beside another one: nothing can be waited for */
+    assert_ok(body(other, NULL));
+    assert_ok(ph_graph_capture_end(second, PH_OK));
+    ph_graph_destroy(second);
+    ph_stream_destroy(other);
+    assert_ok(ph_graph_verify(&result, graph, world.stream, body, NULL, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+}
+
+static void test_another_device(void **state)
+{
+    (void)state;
+    t_world other;
+    capture();
+    t_open(&other, NULL);
+    refuse(PH_ERROR_WRONG_DEVICE, "", &result, graph, other.stream, body, NULL, NULL);
+    t_close(&other);
+}
+
+static void test_a_freed_input(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, with_x, NULL));
+    ph_free(x, world.stream);
+    refuse(PH_ERROR_STALE_INPUT, "", &result, graph, world.stream, body, NULL, NULL);
+    x = NULL;
+}
+
+static ph_status nested(ph_stream *stream, void *user)
+{
+    return ph_graph_replay(user, stream);
+}
+
+static void test_nested_graphs(void **state)
+{
+    (void)state;
+    ph_graph *outer, *plain;
+    capture();
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_create(&plain, NULL));
+    assert_ok(ph_graph_capture(outer, world.stream, NULL, nested, graph));
+    assert_ok(ph_graph_capture(plain, world.stream, NULL, with_x, NULL));
+    refuse(PH_ERROR_UNSUPPORTED, "node 0 of the graph is a graph node", &result, outer, world.stream, nested,
+           graph, NULL);
+    refuse(PH_ERROR_UNSUPPORTED, "node 0 of a new capture of body is a graph node", &result, plain,
+           world.stream, nested, graph, NULL);
+    ph_graph_destroy(outer);
+    ph_graph_destroy(plain);
+}
+
+/* The graph is in use while body runs. */
+static ph_status touching(ph_stream *stream, void *user)
+{
+    (void)user;
+    assert_error(ph_graph_replay(graph, stream), PH_ERROR_STATE, "a function that ph_graph_verify runs");
+    assert_status(ph_graph_reset(graph), PH_ERROR_STATE);
+    return body(stream, NULL);
+}
+
+static ph_status destroying(ph_stream *stream, void *user)
+{
+    (void)user;
+    ph_graph_destroy(graph);
+    return body(stream, NULL);
+}
+
+static void test_bodies_that_touch_the_graph(void **state)
+{
+    (void)state;
+    capture();
+    assert_ok(ph_graph_verify(&result, graph, world.stream, touching, NULL, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+    assert_ok(ph_graph_verify(&result, graph, world.stream, destroying, NULL, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+    graph = NULL;
+    t_all(y, N, 7, world.stream);
+}
+
+static ph_status leaving_a_scope(ph_stream *stream, void *user)
+{
+    ph_pool **pool = user;
+    if (!ph_stream_is_capturing(stream)) {
+        PH_TRY(ph_pool_create(pool, world.device, NULL));
+        PH_TRY(ph_pool_begin(*pool));
+    }
+    return body(stream, NULL);
+}
+
+static void test_a_scope_that_is_left_open(void **state)
+{
+    (void)state;
+    ph_pool *pool = NULL;
+    capture();
+    assert_error(ph_graph_verify(&result, graph, world.stream, leaving_a_scope, &pool, NULL), PH_ERROR_STATE,
+                 "innermost");
+    t_all(y, N, 7, world.stream);
+    assert_ok(ph_pool_end(pool));
+    ph_pool_release(pool);
+    int32_t *made;
+    ph_allocation where;
+    assert_ok(PH_NEW(&made, N, world.stream));
+    assert_ok(ph_memory_lookup(&where, world.device, made));
+    assert_null(where.pool);
+    ph_free(made, world.stream);
+    assert_ok(ph_graph_verify(&result, graph, world.stream, body, NULL, NULL));
+}
+
+/* ENDED: an executable is made. */
+static void test_without_an_executable(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    assert_ok(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = true}));
+    capture();
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_ENDED);
+    assert_ok(ph_graph_verify(&result, graph, world.stream, body, NULL, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+    assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_READY);
+}
+
+static void test_replays_in_flight(void **state)
+{
+    (void)state;
+    capture();
+    for (int i = 0; i < 20; i++)
+        assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_verify(&result, graph, world.stream, body, NULL, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+    t_all(y, N, 27, world.stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_arguments, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_states, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_another_device, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_freed_input, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_nested_graphs, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_bodies_that_touch_the_graph, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_scope_that_is_left_open, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_without_an_executable, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_replays_in_flight, open_test, close_test),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -22,13 +22,13 @@ typedef struct ph_annotation_pair {
     double real;
 } ph_annotation_pair;
 
-/* A scope. name: the value of the key "name"; NULL: none. Further pairs are copied; a key that is given twice, or no pairs and no name: ARGUMENT. */
+/* A scope. name: the value of the key "name"; NULL: none. Further pairs are copied; a key that is given twice, or no pairs, no name and no lane:
+ * ARGUMENT. forward_only is for libphonograph_nn; an inner scope without it gives gradients all that is open, as it does nodes. */
 typedef struct ph_mark_options {
     const ph_annotation_pair *pairs;
     size_t count;
     bool lane;         /* adds "stream": the stream's lane (ph_stream_lane), unless pairs has it */
-    bool forward_only; /* gradients of what is computed in the scope get the pairs of the outer scopes, and not its own (libphonograph_nn); an inner
-                          scope that is not forward_only gives them all that is open, this one's too */
+    bool forward_only; /* gradients of what is computed in the scope do not get its own pairs, but those of the scopes around it */
     uint64_t reserved[4];
 } ph_mark_options;
 
@@ -43,8 +43,8 @@ typedef struct ph_mark_options {
  *
  * stream: where the work will go; decides the lane, and where breadcrumbs (locate.h) are left. It need not be capturing (yet). Outside
  * annotated captures a scope is kept, costs nothing to speak of, and marks nothing. Errors: ARGUMENT, HOST_MEMORY. Legal in a capture.
- * Scopes belong to their thread: end closes the innermost, on whatever stream that was begun, and also where it returns an error; STATE where the
- * thread has none open. A capture that fails leaves the scopes open: they are ended as always. */
+ * Scopes belong to their thread: end closes the innermost, whatever stream that was begun on; STATE where the thread has none open. It is closed also
+ * where end fails for want of memory, or because the driver does. A capture that fails leaves the scopes open: they are ended as always. */
 PH_CALL ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_options *options);
 PH_CALL ph_mark_end(ph_stream *stream);
 /* How many scopes of the calling thread are open. unwind ends them until `depth` are: for code that leaves several at once after an error. */

@@ -74,8 +74,8 @@ PH_CALL ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index);
  *
  * Waits for the device; other work on that memory must be at rest, and contents are copied to the host: four times. Instantiates where
  * there is no executable. stream: any but the default one, not capturing. Errors: STATE; as ph_graph_replay and ph_graph_capture; body's own;
- * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output that is no memory of the graph's); HOST_MEMORY (no room for
- * the copies); UNSUPPORTED (memory nodes, nested graphs, conditionals, semaphores, batches: the record has them). A difference is no error: *out tells.
+ * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output that is no memory of the graph's, a tolerance without outputs); HOST_MEMORY (no room for
+ * the copies, or for what body left allocated, which is then not live); UNSUPPORTED (memory nodes, nested graphs, conditionals, semaphores, batches: the record has them). A difference is no error: *out tells.
  * docs/locate.md. */
 typedef struct ph_verify_output {
     const void *address;
@@ -86,7 +86,7 @@ typedef struct ph_verify_output {
 typedef struct ph_verify_options {
     const ph_verify_output *outputs; /* NULL: every byte, exactly */
     size_t output_count;
-    double relative, absolute; /* of outputs: |a - b| <= absolute + relative * |b|, b being eager's; NaN is as NaN */
+    double relative, absolute; /* of outputs alone: |a - b| <= absolute + relative * |b|, b being eager's; NaN is as NaN */
     /* May be NULL. Before each run, eager, captured or replayed, with body's user: sets what they start from and what is no memory of the graph: states of
      * generators, step counts. Without it, graphs with cells (cells.h) are replayed with one poison alone, and not node by node. */
     ph_status (*prepare)(ph_stream *stream, void *user);

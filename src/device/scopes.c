@@ -10,7 +10,7 @@ typedef struct ph__scope {
     ph__annotation *annotation; /* with all that the outer ones give; NULL: nothing */
     uint64_t serial;
     bool forward_only; /* who takes along what is open takes the outer one's */
-    bool ranged; /* a tool was told of it */
+    bool ranged;       /* a tool was told of it */
 } ph__scope;
 
 _Thread_local ph__ambient ph__thread_ambient;
@@ -154,10 +154,11 @@ static ph_status check_pairs(const ph_annotation_pair *pairs, size_t count, cons
             return ph_fail(PH_ERROR_ARGUMENT, "%s: \"%s\" has type %d, which is none of ph_annotation_type",
                            call, pair->key, (int)pair->type);
         if (pair->type == PH_ANNOTATION_TEXT && pair->text == NULL)
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is not set), and its text "
-                           "is NULL",
-                           call, pair->key);
+            return ph_fail(
+                PH_ERROR_ARGUMENT,
+                "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is not set), and its text "
+                "is NULL",
+                call, pair->key);
         if (find_pair(pairs, i, pair->key) != PH_OK || (name && strcmp(pair->key, "name") == 0))
             return ph_fail(PH_ERROR_ARGUMENT, "%s: \"%s\" is given twice; a scope has one value for a key",
                            call, pair->key);
@@ -168,8 +169,7 @@ static ph_status check_pairs(const ph_annotation_pair *pairs, size_t count, cons
 static ph_status check(const ph_stream *stream, const char *name, const ph_mark_options *options,
                        const char *call)
 {
-    if (stream == NULL)
-        return ph__fail_null(call, "stream");
+    PH_TRY(ph__stream_check(stream, call));
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_mark_options");
     PH_TRY(check_pairs(options->pairs, options->count, name, call));
@@ -264,8 +264,7 @@ void ph_mark_release(ph_mark *mark)
 ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_pair *pairs, size_t count)
 {
     static const char call[] = "ph_mark_resume";
-    if (stream == NULL)
-        return ph__fail_null(call, "stream");
+    PH_TRY(ph__stream_check(stream, call));
     PH_TRY(check_pairs(pairs, count, NULL, call));
     ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
     bool is_void = mark && mark->era != ph__annotations_era();

@@ -49,22 +49,28 @@ void ph_clear_kernel_annotations(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* An executable that is told of by its tools. */
-static uint64_t tools_id(const ph_graph *graph, const ph__record_node *node)
+/* Asking a driver that cannot tell costs much each time: once in vain, and a graph's other nodes are not asked for. */
+typedef struct answers {
+    bool told, vain;
+} answers;
+
+static uint64_t tools_id(answers *so_far, const ph_graph *graph, const ph__record_node *node)
 {
     uint64_t id = 0;
-    if (graph->exec)
+    if (graph->exec && !so_far->vain)
         graph->device->driver->exec_tools_id(&id, graph->exec, node->handle);
+    so_far->told = so_far->told || id != 0;
+    so_far->vain = !so_far->told;
     return id;
 }
 
-static void put(ph_kernel_annotation *out, ph_graph *graph, size_t node)
+static void put(ph_kernel_annotation *out, ph_graph *graph, size_t node, answers *so_far)
 {
     const ph__annotation *annotation = graph->record->nodes[node].annotation;
     *out = (ph_kernel_annotation){.graph = graph,
                                   .exec_id = graph->exec ? graph->exec_id : 0,
                                   .node = node,
-                                  .tools_id = tools_id(graph, &graph->record->nodes[node]),
+                                  .tools_id = tools_id(so_far, graph, &graph->record->nodes[node]),
                                   .pairs = annotation->pairs,
                                   .count = annotation->count};
 }
@@ -79,14 +85,16 @@ ph_status ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, 
         return ph__fail_null(call, "out");
     size_t found = 0;
     pthread_mutex_lock(&all.lock);
-    for (ph_graph *graph = all.first; graph; graph = graph->next_annotated)
+    for (ph_graph *graph = all.first; graph; graph = graph->next_annotated) {
+        answers so_far = {false, false};
         for (size_t i = 0; graph->record && i < graph->record->node_count; i++) {
             if (graph->record->nodes[i].annotation == NULL)
                 continue;
             if (found < capacity)
-                put(&out[found], graph, i);
+                put(&out[found], graph, i, &so_far);
             found++;
         }
+    }
     pthread_mutex_unlock(&all.lock);
     *count = found;
     return PH_OK;

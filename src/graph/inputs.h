@@ -66,6 +66,7 @@ void ph__declarations_free(ph__declarations *in);
 /* ---- inputs_read.c ---- whether it is still there; asks the driver about memory of other code's. */
 ph_status ph__foreign_ask(ph__foreign *foreign, ph_graph *graph, const char *call);
 ph_input_state ph__input_state(const ph_graph *graph, const ph__input *input);
+bool ph__input_is_proved(const ph_graph *graph, const ph__input *input); /* also by a slot */
 
 /* ---- inputs_tell.c ---- what is said of dead inputs: the first five, and how many there are. */
 enum {

@@ -33,6 +33,13 @@ ph_input_state ph__input_state(const ph_graph *graph, const ph__input *input)
                : PH_INPUT_FREED;
 }
 
+/* A place of an address slot is an address by what the slot was made of: two captures, or the caller's word. */
+bool ph__input_is_proved(const ph_graph *graph, const ph__input *input)
+{
+    return input->proved ||
+           (!input->nested && input->node != SIZE_MAX && ph__slots_prove(graph, input->node, input->offset));
+}
+
 /* ---- which there are ---- */
 ph_status ph_graph_input_count(size_t *out, ph_graph *graph)
 {
@@ -98,10 +105,8 @@ ph_status ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index)
                        call, index, graph->inputs.count);
     const ph__input *input = &graph->inputs.at[index];
     ph__input now = *input;
-    if (!input->nested && input->node != SIZE_MAX) {
+    if (!input->nested && input->node != SIZE_MAX)
         ph__slots_move(graph, &now);
-        now.proved = now.proved || ph__slots_prove(graph, input->node, input->offset);
-    }
     ph_input_info info = {.node = input->node == SIZE_MAX ? PH_INPUT_DECLARED : input->node,
                           .node_name = input->node_name,
                           .word = input->word_name,
@@ -109,7 +114,7 @@ ph_status ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index)
                           .address = now.value,
                           .base = now.base,
                           .bytes = now.bytes,
-                          .proved = now.proved,
+                          .proved = ph__input_is_proved(graph, input),
                           .foreign = now.foreign != NULL,
                           .pinned = now.pinned};
     if (now.foreign)
@@ -125,9 +130,9 @@ ph_status ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index)
 /* ---- what cannot be seen ---- */
 typedef struct unseen {
     ph__text text;
-    size_t kernels, suspected; /* kernels with words that nothing proves; those words */
-    size_t all_kernels;
-    char example[96];
+    size_t kernels, suspected; /* words that nothing proves */
+    const char *example;       /* a kernel that has one */
+    bool others;               /* so have other ones */
 } unseen;
 
 static void say_node(unseen *to, const char *prefix, size_t node, const ph__record_node *at, const char *what)
@@ -135,16 +140,13 @@ static void say_node(unseen *to, const char *prefix, size_t node, const ph__reco
     ph__text_format(&to->text, "node %zu (%s%s): %s\n", node, prefix, at->info.name, what);
 }
 
-static void look_at_kernel(unseen *to, const ph__record_node *node)
+static void look_at_input(unseen *to, const ph_graph *graph, const ph__input *input)
 {
-    size_t before = to->suspected;
-    for (size_t w = 0; w < node->info.word_count; w++)
-        to->suspected += node->words[w].kind == PH_WORD_SUSPECTED;
-    to->all_kernels++;
-    if (to->suspected == before)
+    if (ph__input_is_proved(graph, input))
         return;
-    if (to->kernels++ == 0)
-        ph__line_format(to->example, sizeof to->example, "%s", node->info.name);
+    if (to->suspected++ == 0)
+        to->example = input->node_name;
+    to->others = to->others || strcmp(to->example, input->node_name) != 0;
 }
 
 static void look_at_record(unseen *to, const ph_record *record, size_t outer, const char *prefix)
@@ -154,7 +156,7 @@ static void look_at_record(unseen *to, const ph_record *record, size_t outer, co
         size_t at = outer == SIZE_MAX ? n : outer;
         switch (node->info.kind) {
         case PH_NODE_KERNEL:
-            look_at_kernel(to, node);
+            to->kernels++;
             break;
         case PH_NODE_HOST:
             say_node(to, prefix, at, node, "what the host's function reads and writes");
@@ -180,21 +182,22 @@ static void look_at_record(unseen *to, const ph_record *record, size_t outer, co
     }
 }
 
-static void say_kernels(unseen *to, const ph_graph *graph)
+static void say_inputs(unseen *to, const ph_graph *graph)
 {
-    if (to->all_kernels)
+    if (to->kernels)
         ph__text_format(
             &to->text,
             "%zu kernel%s: addresses that a kernel finds in memory, or in its module's globals, stand in "
             "no parameter, and no driver tells of them\n",
-            to->all_kernels, to->all_kernels == 1 ? "" : "s");
+            to->kernels, to->kernels == 1 ? "" : "s");
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        look_at_input(to, graph, &graph->inputs.at[i]);
     if (to->suspected)
-        ph__text_format(
-            &to->text,
-            "%zu word%s of %zu kernel%s (%s): nothing proves that they are addresses, so that a dead one "
-            "warns and refuses nothing; ph_stream_uses, or typed parameters, prove them\n",
-            to->suspected, to->suspected == 1 ? "" : "s", to->kernels, to->kernels == 1 ? "" : "s",
-            to->example);
+        ph__text_format(&to->text,
+                        "%zu word%s of %s%s: nothing proves that they are addresses, so that a dead one "
+                        "warns and refuses nothing; ph_stream_uses, or typed parameters, prove them\n",
+                        to->suspected, to->suspected == 1 ? "" : "s", to->example,
+                        to->others ? " and other nodes" : "");
     for (size_t i = 0; i < graph->inputs.count; i++) {
         const ph__input *input = &graph->inputs.at[i];
         if (input->base || input->foreign)
@@ -218,7 +221,7 @@ ph_status ph_graph_unseen(char **text, ph_graph *graph)
     PH_TRY(ph__graph_check(graph, PH__CALL_UNSEEN));
     PH_TRY(ph__graph_collect_inputs(graph, call));
     look_at_record(&to, graph->record, SIZE_MAX, "");
-    say_kernels(&to, graph);
+    say_inputs(&to, graph);
     ph__text_add(&to.text, "");
     *text = ph__text_take(&to.text);
     return *text ? PH_OK : ph__fail_host_memory(call, "the text");

@@ -56,18 +56,22 @@ bool ph__graph_reserve_inputs(ph_graph *graph, size_t extra)
 void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs)
 {
     ph__inputs old = {0};
-    size_t kept = 0;
+    size_t kept = 0, place = 0;
     for (size_t i = 0; i < graph->inputs.count; i++)
         if (graph->inputs.at[i].node == node) {
             old.at = &graph->inputs.at[i];
             old.count = 1;
             ph__inputs_let_go(&old, graph);
         } else {
+            place += graph->inputs.at[i].node < node;
             graph->inputs.at[kept++] = graph->inputs.at[i];
         }
-    graph->inputs.count = kept;
-    for (size_t i = 0; i < inputs->count; i++)
-        graph->inputs.at[graph->inputs.count++] = inputs->at[i];
+    if (inputs->count) {
+        ph__input *at = graph->inputs.at + place;
+        memmove(at + inputs->count, at, (kept - place) * sizeof *at);
+        memcpy(at, inputs->at, inputs->count * sizeof *at);
+    }
+    graph->inputs.count = kept + inputs->count;
     ph__vec_free(inputs);
     graph->deaths = UINT64_MAX;
 }
@@ -87,13 +91,6 @@ static void add_dead(ph__dead *dead, const ph__input *input)
 static void add_dead_slot(void *user, const ph__input *input)
 {
     add_dead(user, input);
-}
-
-/* A place of an address slot is an address by what the slot was made of: two captures, or the caller's word. */
-static bool is_proved(const ph_graph *graph, const ph__input *input)
-{
-    return input->proved ||
-           (!input->nested && input->node != SIZE_MAX && ph__slots_prove(graph, input->node, input->offset));
 }
 
 /* Whether a slot has set the word since: then the memory that was captured is not addressed any more. */
@@ -124,7 +121,7 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
         ph_input_state state = ph__input_state(graph, input);
         if (state == PH_INPUT_LIVE || state == PH_INPUT_UNKNOWN || (!as_captured && is_moved(graph, input)))
             continue;
-        if (is_proved(graph, input))
+        if (ph__input_is_proved(graph, input))
             add_dead(&dead, input);
         else
             ph__warn_suspected(graph, input, call);

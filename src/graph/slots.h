@@ -44,8 +44,8 @@ typedef struct ph__slot {
     uint64_t current;     /* the address */
     unsigned char *value; /* the scalar's bytes */
     ph_allocation where;  /* once set; base NULL: memory that the library did not allocate */
-    bool tracked, told; /* told: that it is dead */
-    uint64_t deaths;    /* the device's count when the allocation lived */
+    bool tracked, told;   /* told: that it is dead */
+    uint64_t deaths;      /* the device's count when the allocation lived */
     PH__VEC(ph__slot_use) uses;
 } ph__slot;
 

@@ -31,6 +31,10 @@ static ph_status check_options(const ph_verify_options *options)
     if (!(options->relative >= 0) || !(options->absolute >= 0))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: tolerances are numbers of at least 0, not %g and %g", call,
                        options->relative, options->absolute);
+    if (options->output_count == 0 && (options->relative > 0 || options->absolute > 0))
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: a tolerance is of outputs, and there are none; without them every byte is compared", call);
     for (size_t i = 0; i < options->output_count; i++)
         if ((unsigned)options->outputs[i].type > PH_NUMBER_BF16)
             return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu has type %d, which is none (ph_number_type)",
@@ -147,10 +151,11 @@ static ph_status put_back(ph__verify *verify)
     return status != PH_OK ? status : written != PH_OK ? written : switched;
 }
 
-static void clean_up(ph__verify *verify)
+/* false: what body left is not live. */
+static bool clean_up(ph__verify *verify)
 {
     ph_graph_destroy(verify->second);
-    ph__script_end(verify->script);
+    bool settled = ph__script_end(verify->script);
     ph_pool_release(verify->pool);
     ph__switches_free(&verify->switches);
     ph__switches_free(&verify->second_switches);
@@ -162,6 +167,7 @@ static void clean_up(ph__verify *verify)
     ph__free(verify->lasts);
     ph__vec_free(&verify->kept);
     ph__ranges_free(&verify->places);
+    return settled;
 }
 
 static ph_status finish(ph__verify *verify, ph_status status)
@@ -176,8 +182,10 @@ static ph_status finish(ph__verify *verify, ph_status status)
     if (back != PH_OK && status != PH_OK)
         ph__error_suffix("; and not all of the memory could be put back");
     ph__error_save(&failure);
-    clean_up(verify);
+    bool settled = clean_up(verify);
     ph__error_restore(&failure);
+    if (status == PH_OK && back == PH_OK && !settled)
+        return ph__fail_host_memory(call, "what body left allocated, which is not live");
     return status != PH_OK ? status : back;
 }
 

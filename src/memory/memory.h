@@ -53,7 +53,8 @@ bool ph__placing_is_there(const ph_device *device, const ph__placing *placing);
  * layout is put off to the end. Where none fits, the request is served as any. For work that is done once more while nobody uses that
  * memory. rewind: from the beginning again; skip_held: without the blocks that somebody still has from the capture, as where the work asks for them
  * the first time alone. missed: requests since then that found none, and the bytes of the first; unused: blocks, but for those that are held. end
- * (takes NULL): what is left of the last run is an allocation of `home`, as far as nobody has one there. The graph of the layout is held
+ * (takes NULL): what is left of the last run is an allocation of `home`, as far as nobody has one there; false: of some
+ * it is none, for want of host memory. The graph of the layout is held
  * meanwhile. */
 typedef struct ph__script ph__script;
 ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const ph__layout *layout,
@@ -61,7 +62,7 @@ ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const
 void ph__script_rewind(ph__script *script, bool skip_held);
 size_t ph__script_missed(size_t *bytes, const ph__script *script);
 size_t ph__script_unused(const ph__script *script);
-void ph__script_end(ph__script *script);
+bool ph__script_end(ph__script *script);
 
 /* A block of the default pool on the device's default stream, whatever captures and scopes are open: freed as any other. */
 ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const char *call);

@@ -294,17 +294,18 @@ bool ph__script_knows(ph__memory *memory, const void *pointer)
 }
 
 /* ---- the end ---- */
-/* What the run has left becomes an allocation, where the capture's own is gone. Lock held. */
-static void settle(const ph__script *script, const ph__placing *placing)
+/* What the run has left becomes an allocation, where the capture's own is gone. false: no host memory for that. Lock held. */
+static bool settle(const ph__script *script, const ph__placing *placing)
 {
     const ph__block *there = ph__memory_block(script->memory, placing->address);
     bool no_memory;
     if (placing->pinned || (there && there->address == placing->address && ph__block_is_live(there)))
-        return;
+        return true;
     ph__block *block = ph__heap_take_at(script->home->heap, placing->address, placing->size,
                                         placing->requested, placing->stream, &no_memory);
     if (block)
         ph__memory_hand_out(script->memory, script->home, block);
+    return block || !no_memory;
 }
 
 /* Every block that the run freed and was not given again. */
@@ -322,10 +323,11 @@ static void pay(const ph__script *script)
     }
 }
 
-void ph__script_end(ph__script *script)
+bool ph__script_end(ph__script *script)
 {
+    bool settled = true;
     if (script == NULL)
-        return;
+        return true;
     ph__memory *memory = script->memory;
     ph__spin_lock(&memory->lock);
     ph__script **link = &memory->scripts;
@@ -335,10 +337,11 @@ void ph__script_end(ph__script *script)
     script->pool->script = NULL;
     ph__see(memory, PH__SEE_SCRIPT, memory->scripts != NULL);
     for (size_t i = 0; i < script->live.count; i++)
-        settle(script, ((const part *)script->live.at[i].value)->placing);
+        settled = settle(script, ((const part *)script->live.at[i].value)->placing) && settled;
     ph__spin_unlock(&memory->lock);
     pay(script);
     ph_pool_release(script->pool);
     ph_pool_release(script->home);
     script_free(script);
+    return settled;
 }

@@ -3,7 +3,7 @@
 #include "support/annotations.h"
 
 #include "base/alloc.h"
-#include "driver/driver.h"
+#include "device/device.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -174,6 +174,44 @@ static void test_the_list_follows_the_graphs(void **state)
     assert_int_equal(t_annotated(), 0);
 }
 
+/* What tools call nodes may cost a search for a library each time that it is asked for in vain. */
+static struct {
+    size_t asked;
+    uint64_t answer;
+} tools;
+
+static void tell_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
+{
+    (void)exec;
+    (void)node;
+    tools.asked++;
+    *out = tools.answer;
+}
+
+static void test_ids_are_asked_for_in_vain_once_for_a_graph(void **state)
+{
+    (void)state;
+    const ph__driver *driver = world.device->driver;
+    ph__driver counting = *driver;
+    ph_kernel_annotation all[8];
+    size_t count;
+    ph_graph *a = captured("a", false), *b = captured("b", false);
+    counting.exec_tools_id = tell_tools_id;
+    world.device->driver = &counting;
+    tools.asked = 0;
+    assert_ok(ph_get_kernel_annotations(all, 8, &count));
+    assert_int_equal(count, 4);
+    assert_int_equal(tools.asked, 2);
+    tools.answer = 7;
+    assert_ok(ph_get_kernel_annotations(all, 8, &count));
+    assert_int_equal(tools.asked, 6);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(all[i].tools_id, 7);
+    world.device->driver = driver;
+    ph_graph_destroy(a);
+    ph_graph_destroy(b);
+}
+
 static void test_clearing(void **state)
 {
     (void)state;
@@ -249,6 +287,23 @@ static void test_refusals_of_scopes(void **state)
     assert_error(ph_stream_lane(NULL, world.stream), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_stream_lane(&lane, NULL), PH_ERROR_ARGUMENT, "stream");
     assert_int_equal(lane, 0);
+}
+
+/* A graph that was replayed on it keeps the object. */
+static void test_refusal_of_a_stream_that_is_gone(void **state)
+{
+    (void)state;
+    ph_stream *gone;
+    ph_graph *graph = captured("a", false);
+    assert_ok(ph_stream_create(&gone, world.device, NULL));
+    assert_ok(ph_graph_replay(graph, gone));
+    assert_ok(ph_mark_begin(gone, "open", NULL));
+    ph_stream_destroy(gone);
+    assert_error(ph_mark_begin(gone, "x", NULL), PH_ERROR_ARGUMENT, "the stream was destroyed");
+    assert_error(ph_mark_resume(gone, NULL, NULL, 0), PH_ERROR_ARGUMENT, "the stream was destroyed");
+    assert_int_equal(ph_mark_depth(), 1);
+    assert_ok(ph_mark_end(gone)); /* what is open can be ended all the same */
+    ph_graph_destroy(graph);
 }
 
 static void test_refusals_of_readers(void **state)
@@ -397,9 +452,11 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_dot_has_a_box_for_each_run),
         cmocka_unit_test(test_the_list_follows_the_graphs),
+        cmocka_unit_test(test_ids_are_asked_for_in_vain_once_for_a_graph),
         cmocka_unit_test(test_clearing),
         cmocka_unit_test(test_a_graph_that_fails_leaves_the_list),
         cmocka_unit_test(test_refusals_of_scopes),
+        cmocka_unit_test(test_refusal_of_a_stream_that_is_gone),
         cmocka_unit_test(test_refusals_of_readers),
         cmocka_unit_test(test_breadcrumbs_need_annotations),
         cmocka_unit_test(test_host_memory_fails_anywhere),

@@ -111,6 +111,27 @@ static void test_told_of_any_graph(void **state)
     assert_ok(ph_graph_replay(graph, world.stream)); /* nobody asked for the check */
 }
 
+static void test_order_after_a_node_was_set(void **state)
+{
+    (void)state;
+    const ph_launch_config config = t_config(N);
+    const struct t_add_i32 args = {N, y, x, 5};
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    assert_ok(ph_memset_u32(y, 1, N, world.stream));
+    assert_ok(ph_stream_uses(world.stream, world.device, "plain memory"));
+    end();
+    assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
+    assert_ok(ph_graph_node_set_memset(graph, 1, x, 0, N));
+    assert_int_equal(count(), 4);
+    assert_int_equal(input(0).node, 0);
+    assert_true(input(0).address == (uintptr_t)y);
+    assert_int_equal(input(1).node, 0);
+    assert_int_equal(input(2).node, 1);
+    assert_ptr_equal(input(2).base, x);
+    assert_int_equal(input(3).node, PH_INPUT_DECLARED);
+}
+
 static void test_nested(void **state)
 {
     (void)state;
@@ -362,8 +383,32 @@ static void test_unseen(void **state)
     end();
     assert_ok(ph_graph_unseen(&text, graph));
     assert_non_null(strstr(text, "1 kernel: addresses that a kernel finds in memory"));
-    assert_non_null(strstr(text, "2 words of 1 kernel (copy_first): nothing proves"));
+    assert_non_null(strstr(text, "2 words of copy_first: nothing proves"));
     assert_non_null(strstr(text, "node 1 (host): what the host's function reads"));
+    ph_string_free(text);
+    ph_kernel_release(kernel);
+}
+
+/* What a use or a slot proves is not told of any more. */
+static void test_unseen_words_that_were_proved(void **state)
+{
+    (void)state;
+    char *text;
+    size_t slot;
+    ph_kernel *kernel;
+    const ph_slot_place place = {0, sizeof x};
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    struct t_copy_first pair = {x, y};
+    begin(&checked);
+    assert_ok(ph_stream_uses(world.stream, x, "x"));
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_non_null(strstr(text, "1 word of copy_first: nothing proves"));
+    ph_string_free(text);
+    assert_ok(ph_graph_slot_declare_address(&slot, graph, "out", y, BYTES, &place, 1, NULL));
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_null(strstr(text, "nothing proves"));
     ph_string_free(text);
     ph_kernel_release(kernel);
 }
@@ -521,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_told),
         TEST(test_told_of_any_graph),
+        TEST(test_order_after_a_node_was_set),
         TEST(test_nested),
         TEST(test_freed_before_the_end),
         TEST(test_end_of_an_allocation),
@@ -533,6 +579,7 @@ int main(void)
         TEST(test_declared_and_freed_in_the_capture),
         TEST(test_declared_again_by_update),
         TEST(test_unseen),
+        TEST(test_unseen_words_that_were_proved),
         TEST(test_unknown_memory),
         TEST(test_unknown_memory_declared),
         TEST(test_sites),

@@ -266,9 +266,10 @@ static void test_few_questions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_foreign_freed),     TEST(test_foreign_replaced), TEST(test_foreign_at_its_rate),
-        TEST(test_foreign_suspected), TEST(test_foreign_declared), TEST(test_foreign_declared_and_gone_before_the_end), TEST(test_set_to_foreign),
-        TEST(test_few_questions),
+        TEST(test_foreign_freed),       TEST(test_foreign_replaced),
+        TEST(test_foreign_at_its_rate), TEST(test_foreign_suspected),
+        TEST(test_foreign_declared),    TEST(test_foreign_declared_and_gone_before_the_end),
+        TEST(test_set_to_foreign),      TEST(test_few_questions),
     };
     return cmocka_run_group_tests_name("graph.inputs_foreign", tests, NULL, NULL);
 }

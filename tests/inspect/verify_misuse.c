@@ -75,6 +75,9 @@ static void test_arguments(void **state)
     refuse(PH_ERROR_ARGUMENT, "reserved", &result, graph, world.stream, body, NULL, &options);
     options = (ph_verify_options){.output_count = 1};
     refuse(PH_ERROR_ARGUMENT, "outputs", &result, graph, world.stream, body, NULL, &options);
+    options = (ph_verify_options){.absolute = 1e-3};
+    refuse(PH_ERROR_ARGUMENT, "a tolerance is of outputs", &result, graph, world.stream, body, NULL,
+           &options);
     options = (ph_verify_options){.relative = -1};
     refuse(PH_ERROR_ARGUMENT, "at least 0", &result, graph, world.stream, body, NULL, &options);
     ph_verify_output output = {y, (ph_number_type)9, 1, NULL};

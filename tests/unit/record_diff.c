@@ -339,6 +339,51 @@ static void unlike_records_mirror_each_other(void **state)
     }
 }
 
+/* The kind of a dependency goes with its pair, also behind nodes that were added; it blocks an update. */
+static void kinds_of_dependencies(void **state)
+{
+    (void)state;
+    const size_t both[] = {0, 1}, later[] = {0, 2};
+    const ph_edge_kind early[] = {PH_EDGE_FULL, PH_EDGE_PROGRAMMATIC};
+    ph_record_source_node nodes[4] = {
+        {.info = {.kind = PH_NODE_KERNEL, .name = "first"}},
+        {.info = {.kind = PH_NODE_KERNEL, .name = "second"}},
+        {.info = {.kind = PH_NODE_KERNEL, .name = "third", .dependency_count = 2}, .dependencies = both}};
+    ph_record *full, *programmatic, *longer;
+    ph_diff *diff;
+    ph_change change;
+    assert_ok(ph_record_create(&full, nodes, 3));
+    nodes[2].dependency_kinds = early;
+    assert_ok(ph_record_create(&programmatic, nodes, 3));
+    nodes[3] = nodes[2];
+    nodes[3].dependencies = later;
+    nodes[2] = nodes[1];
+    nodes[1].info.name = "added";
+    assert_ok(ph_record_create(&longer, nodes, 4));
+    for (int back = 0; back < 2; back++) {
+        assert_ok(ph_record_diff(&diff, back ? programmatic : full, back ? full : programmatic));
+        assert_int_equal(ph_diff_count(diff), 1);
+        assert_ok(ph_diff_at(&change, diff, 0));
+        assert_int_equal(change.kind, PH_CHANGE_EDGE);
+        assert_true(change.blocks_update);
+        assert_ptr_equal(change.rule, ph__rule_edges);
+        assert_string_equal(change.text, back ? "node 2 (third) depends on node 1: programmatic -> full"
+                                              : "node 2 (third) depends on node 1: full -> programmatic");
+        ph_diff_destroy(diff);
+    }
+    assert_ok(ph_record_diff(&diff, full, longer));
+    assert_int_equal(ph_diff_count(diff), 2);
+    assert_ok(ph_diff_at(&change, diff, 1));
+    assert_string_equal(change.text, "node 2 (third, now 3) depends on node 1: full -> programmatic");
+    ph_diff_destroy(diff);
+    assert_ok(ph_record_diff(&diff, programmatic, longer));
+    assert_int_equal(ph_diff_count(diff), 1);
+    ph_diff_destroy(diff);
+    ph_record_destroy(full);
+    ph_record_destroy(programmatic);
+    ph_record_destroy(longer);
+}
+
 static void empty_records(void **state)
 {
     (void)state;
@@ -425,11 +470,9 @@ static void each_allocation_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planted_changes_are_found_alone),
-        cmocka_unit_test(unlike_records_mirror_each_other),
-        cmocka_unit_test(empty_records),
-        cmocka_unit_test(large_records_take_little_work),
-        cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(planted_changes_are_found_alone), cmocka_unit_test(unlike_records_mirror_each_other),
+        cmocka_unit_test(kinds_of_dependencies),           cmocka_unit_test(empty_records),
+        cmocka_unit_test(large_records_take_little_work),  cmocka_unit_test(each_allocation_fails),
     };
     return cmocka_run_group_tests_name("unit.record_diff", tests, NULL, NULL);
 }

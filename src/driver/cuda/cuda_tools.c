@@ -30,6 +30,8 @@ static bool find_cupti(void)
     if (node && exec) {
         memcpy(&cupti.exec, &exec, sizeof exec);
         memcpy(&cupti.node, &node, sizeof node);
+    } else if (library) {
+        (void)dlclose(library); /* a reference of ours, to what others keep */
     }
     bool found = cupti.node != NULL;
     pthread_mutex_unlock(&lock);

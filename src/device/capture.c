@@ -128,6 +128,17 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     return status;
 }
 
+static ph_status fail_unjoined(ph__capture *capture, const char *call)
+{
+    char which[200];
+    ph__forks_describe(which, sizeof which, capture);
+    return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_UNJOINED, PH__NAME_STREAM_END_CAPTURE,
+                           "%s: a forked stream has work that the capture's stream does not wait for "
+                           "(%d, %s): %s; join it before the end, with ph_stream_wait_stream(the capture's "
+                           "stream, the forked one)",
+                           call, PH__R_CAPTURE_UNJOINED, ph__result_name(PH__R_CAPTURE_UNJOINED), which);
+}
+
 static ph_status fail_end(int result, ph__capture *capture, const char *call)
 {
     if (result == PH__R_OUT_OF_MEMORY)
@@ -135,11 +146,7 @@ static ph_status fail_end(int result, ph__capture *capture, const char *call)
     if (result == PH__R_CAPTURE_INVALIDATED)
         return ph__capture_fail_dead(capture, call);
     if (result == PH__R_CAPTURE_UNJOINED)
-        return ph__fail_native(PH_ERROR_CAPTURE, result, PH__NAME_STREAM_END_CAPTURE,
-                               "%s: a forked stream has work that the capture's stream does not wait for "
-                               "(%d, %s); join it before "
-                               "the end, with ph_stream_wait_stream(the capture's stream, the forked one)",
-                               call, result, ph__result_name(result));
+        return fail_unjoined(capture, call);
     return ph__driver_fail(result, PH__NAME_STREAM_END_CAPTURE,
                            "%s: the capture is dropped and the stream can capture again", call);
 }
@@ -195,6 +202,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     uint64_t id = capture->id;
     ph_device_retain(device);
     unregister_capture(device, capture);
+    ph__vec_free(&capture->forks);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
         ph__attachment *attachment = ph__device_attached(device, slot);
         if (attachment && attachment->capture_ended)

@@ -92,8 +92,9 @@ struct ph_event {
     ph__drv_event *handle;
     bool timing, external;
     atomic_bool recorded;
-    _Atomic uint64_t capture_id; /* of the capture that the last record was in; 0: outside */
-    atomic_bool foreign;         /* that capture was not this library's */
+    _Atomic uint64_t capture_id;         /* of the capture that the last record was in; 0: outside */
+    atomic_bool foreign;                 /* that capture was not this library's */
+    _Atomic(const ph_stream *) recorder; /* what it was last recorded on: an identity, never followed */
 };
 
 struct ph_kernel {
@@ -180,6 +181,13 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
 
 /* ---- captures ---- one that is open. The graph layer embeds it; fields up to `owner` are written by begin
  * and read-only then. */
+/* A stream that joined a capture by a call of this library. */
+typedef struct ph__fork {
+    const ph_stream *stream; /* an identity, never followed */
+    bool waited;             /* another stream has waited for it since */
+    char scope[40];          /* the name of the scope that it joined in; "" for none */
+} ph__fork;
+
 struct ph__capture {
     uint64_t id; /* the driver's */
     ph_capture_mode mode;
@@ -193,8 +201,9 @@ struct ph__capture {
     void (*lost)(ph__capture *capture);
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
     ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
-    bool annotated;   /* set by the layer above before begin, as scope is */
-    ph__marks *marks; /* NULL: it is not annotated */
+    PH__VEC(ph__fork) forks; /* under the device's capture_lock */
+    bool annotated;          /* set by the layer above before begin, as scope is */
+    ph__marks *marks;        /* NULL: it is not annotated */
     /* A scope with this annotation has begun, or is about to end, on a stream that is in the capture. What the function submits to the stream lies in
      * the scope. No lock. May be NULL. */
     ph_status (*scope)(ph__capture *capture, ph_stream *stream, const ph__annotation *annotation, bool begins,

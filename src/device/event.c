@@ -65,6 +65,7 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
         return ph__stream_fail(result, stream, PH__NAME_EVENT_RECORD, "%s", call);
     atomic_store(&event->foreign, ph__capture_is_foreign(stream, capture_id));
     atomic_store(&event->capture_id, as_node ? 0 : capture_id);
+    atomic_store(&event->recorder, stream);
     atomic_store(&event->recorded, true);
     return PH_OK;
 }
@@ -128,8 +129,12 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
     int result = stream->device->driver->stream_wait_event(
         stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
     ph__marks_leave(held);
-    return result == PH__R_OK ? PH_OK
-                              : ph__stream_fail(result, stream, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
+    if (result != PH__R_OK)
+        return ph__stream_fail(result, stream, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
+    uint64_t event_capture = as_node ? 0 : atomic_load(&event->capture_id);
+    if (event_capture != 0)
+        ph__forks_wait(stream, atomic_load(&event->recorder), event_capture, stream_capture == 0);
+    return PH_OK;
 }
 
 ph_status ph_stream_wait_stream(ph_stream *stream, ph_stream *other)

@@ -35,6 +35,10 @@ static inline void ph__submit_leave(bool held, ph_stream *stream)
     if (stream->is_default)
         ph__legacy_leave(stream);
 }
+/* ---- forks.c ---- a stream waits in a capture for what was recorded on another one, and joins it thereby. describe: of a capture that ended with
+ * work which is not joined, which stream's that probably is. */
+void ph__forks_wait(const ph_stream *stream, const ph_stream *on, uint64_t capture_id, bool joins);
+void ph__forks_describe(char *out, size_t size, ph__capture *capture);
 /* The check alone, for work that may block or run user code as it is submitted. */
 ph_status ph__legacy_check(ph_stream *stream, ph__rule rule);
 /* The object around a driver's kernel, which is destroyed on failure. Of the source name, args_size and

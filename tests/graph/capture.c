@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include <phonograph/block.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -234,6 +235,42 @@ static void test_unjoined_fork(void **state)
     ph_stream_destroy(side);
 }
 
+/* The message tells which stream it was, as far as the library's own calls let it know. */
+static void test_unjoined_forks_are_told_apart(void **state)
+{
+    (void)state;
+    ph_stream *joined, *open;
+    ph_capture_options options = {.enable_annotations = true};
+    char part[96];
+    assert_ok(ph_stream_create(&joined, world.device, NULL));
+    assert_ok(ph_stream_create(&open, world.device, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
+    assert_ok(ph_stream_wait_stream(joined, world.stream));
+    assert_ok(add_one(joined, NULL));
+    assert_ok(ph_mark_begin(open, "gate", NULL));
+    assert_ok(ph_stream_wait_stream(open, world.stream));
+    assert_ok(add_one(open, NULL));
+    assert_ok(ph_mark_end(open));
+    assert_ok(ph_stream_wait_stream(world.stream, joined));
+    snprintf(part, sizeof part, "nobody has waited for stream %p, which joined in scope \"gate\";",
+             (void *)open);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, part);
+    assert_usable();
+
+    assert_ok(ph_graph_reset(graph)); /* waited for, and then it went on */
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_ok(ph_stream_wait_stream(joined, world.stream));
+    assert_ok(add_one(joined, NULL));
+    assert_ok(ph_stream_wait_stream(world.stream, joined));
+    assert_ok(add_one(joined, NULL));
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE,
+                 "each that joined was waited for once, so one got work after that");
+    assert_native(904);
+    assert_usable();
+    ph_stream_destroy(joined);
+    ph_stream_destroy(open);
+}
+
 /* ---- the thread of begin ---- */
 struct other_thread {
     ph_status status;
@@ -459,6 +496,7 @@ int main(void)
         TEST(test_destroy_while_capturing),
         TEST(test_begin_on_a_capturing_stream),
         TEST(test_unjoined_fork),
+        TEST(test_unjoined_forks_are_told_apart),
         TEST(test_end_on_the_wrong_thread),
         TEST(test_wrong_thread_then_reset),
         TEST(test_relaxed_ends_on_any_thread),

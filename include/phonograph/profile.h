@@ -50,6 +50,7 @@ PH_CALL ph_profile_get(ph_profile_summary *out, const ph_profile *profile);
 
 typedef struct ph_profile_node {
     uint64_t start_ns; /* after the first node's start, in the median replay */
+    /* of a kernel that was launched programmatically: from the end of what it depends on, which it waits for by itself */
     uint64_t median_ns, least_ns, most_ns;
     uint64_t slack_ns; /* how much longer it could take without the critical path being longer; 0 on it */
     uint32_t lane;     /* nodes that overlap are in different ones */

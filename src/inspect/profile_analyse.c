@@ -19,6 +19,18 @@ static uint64_t length_of(const ph__profile_time *time)
     return time->end_ns > time->start_ns ? time->end_ns - time->start_ns : 0;
 }
 
+/* A node that depends programmatically begins early, and waits by itself for what it depends on: its time counts from the end of that. */
+static uint64_t work_of(const ph__profile_node *node, const ph__profile_time *replay, size_t n)
+{
+    ph__profile_time time = replay[n];
+    for (size_t e = 0; e < node->depend_count; e++) {
+        const ph__profile_time *on = &replay[node->depends[e]];
+        if (node->edges[e] != PH_EDGE_FULL && is_known(on) && on->end_ns > time.start_ns)
+            time.start_ns = on->end_ns;
+    }
+    return length_of(&time);
+}
+
 /* ---- medians ---- of an even number the lower one, so that it is a time that was measured. */
 
 typedef struct extent {
@@ -47,9 +59,9 @@ static void take_node(ph__profile_node *node, size_t n, const ph__profile_times 
     if (!is_known(chosen))
         return;
     for (size_t r = 0; r < times->replays; r++) {
-        const ph__profile_time *time = &times->at[r * times->nodes + n];
-        if (is_known(time))
-            scratch[count++] = length_of(time);
+        const ph__profile_time *replay = &times->at[r * times->nodes];
+        if (is_known(&replay[n]))
+            scratch[count++] = work_of(node, replay, n);
     }
     qsort(scratch, count, sizeof *scratch, compare_u64);
     node->info.measured = true;
@@ -81,24 +93,12 @@ bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times)
     return ok;
 }
 
-/* ---- the critical path ---- Nodes stand behind what they depend on. A node that depends programmatically may begin as soon as the other one has
- * begun, and so the other's time does not count before it. */
+/* ---- the critical path ---- Nodes stand behind what they depend on, programmatically too: what a node does while it waits is not in its time. */
 
 typedef struct moment {
-    uint64_t start, latest_start,
-        latest_end; /* as early, and as late, as the length of the longest path allows */
-    size_t before;  /* the node on the longest path to it that counts; SIZE_MAX: none */
+    uint64_t start, latest_end; /* as early, and as late, as the length of the longest path allows */
+    size_t before;              /* the node on the longest path to it; SIZE_MAX: none */
 } moment;
-
-/* What must be over before a node with that dependency begins, and which node decides it. */
-static uint64_t over_before(const ph_profile *profile, const moment *moments, size_t node, size_t edge,
-                            size_t *decides)
-{
-    size_t on = profile->nodes[node].depends[edge];
-    bool full = profile->nodes[node].edges[edge] == PH_EDGE_FULL;
-    *decides = full ? on : moments[on].before;
-    return moments[on].start + (full ? profile->nodes[on].info.median_ns : 0);
-}
 
 /* The end of the longest path, and the node that it ends with: the first of equals, so that nodes without time do not count. */
 static uint64_t walk_forward(const ph_profile *profile, moment *moments, size_t *last)
@@ -108,11 +108,11 @@ static uint64_t walk_forward(const ph_profile *profile, moment *moments, size_t 
     for (size_t n = 0; n < profile->count; n++) {
         moments[n].before = SIZE_MAX;
         for (size_t e = 0; e < profile->nodes[n].depend_count; e++) {
-            size_t decides;
-            uint64_t over = over_before(profile, moments, n, e, &decides);
+            size_t on = profile->nodes[n].depends[e];
+            uint64_t over = moments[on].start + profile->nodes[on].info.median_ns;
             if (over > moments[n].start) {
                 moments[n].start = over;
-                moments[n].before = decides;
+                moments[n].before = on;
             }
         }
         if (moments[n].start + profile->nodes[n].info.median_ns > longest) {
@@ -123,21 +123,18 @@ static uint64_t walk_forward(const ph_profile *profile, moment *moments, size_t 
     return longest;
 }
 
-/* Slack is about a node taking longer, not about its beginning later: what may begin beside it does not limit how long it takes. */
 static void walk_backward(const ph_profile *profile, moment *moments, uint64_t longest)
 {
     for (size_t n = 0; n < profile->count; n++)
-        moments[n].latest_start = moments[n].latest_end = longest;
+        moments[n].latest_end = longest;
     for (size_t n = profile->count; n-- > 0;) {
         const ph__profile_node *node = &profile->nodes[n];
-        uint64_t by_end = moments[n].latest_end - node->info.median_ns;
-        uint64_t start = by_end < moments[n].latest_start ? by_end : moments[n].latest_start;
+        uint64_t start = moments[n].latest_end - node->info.median_ns;
         for (size_t e = 0; e < node->depend_count; e++) {
-            moment *on = &moments[node->depends[e]];
-            uint64_t *limit = node->edges[e] == PH_EDGE_FULL ? &on->latest_end : &on->latest_start;
+            uint64_t *limit = &moments[node->depends[e]].latest_end;
             *limit = start < *limit ? start : *limit;
         }
-        profile->nodes[n].info.slack_ns = by_end - moments[n].start;
+        profile->nodes[n].info.slack_ns = start - moments[n].start;
     }
 }
 

@@ -14,9 +14,16 @@ static const size_t most_bytes = (size_t)1 << 30;
 struct source {
     FILE *file;
     size_t bytes;
-    int error; /* errno of the read that failed */
-    bool too_long;
+    int error;             /* errno of the read that failed */
+    bool too_long, marked; /* marked: a byte order mark is at its beginning */
 };
+
+/* Of UTF-8, or of UTF-16 in either order. */
+static bool begins_with_mark(const unsigned char *bytes, size_t count)
+{
+    return (count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) ||
+           (count >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0));
+}
 
 static size_t read_some(void *buffer, size_t size, void *user)
 {
@@ -26,6 +33,7 @@ static size_t read_some(void *buffer, size_t size, void *user)
         s->error = errno;
         return (size_t)-1;
     }
+    s->marked = s->marked || (s->bytes == 0 && begins_with_mark(buffer, got));
     s->bytes += got;
     s->too_long = s->bytes > most_bytes;
     return s->too_long ? (size_t)-1 : got;
@@ -39,15 +47,20 @@ static ph_status say_why(const struct source *s, const json_error_t *error, cons
         return ph_fail(PH_ERROR_IO, "%s: longer than %zu bytes", path, most_bytes);
     if (s->bytes == 0)
         return ph_fail(PH_ERROR_IO, "%s: empty", path);
+    if (s->marked)
+        return ph_fail(PH_ERROR_IO,
+                       "%s: begins with a byte order mark, which JSON has not; save it as UTF-8 without one",
+                       path);
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory)
         return ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to read it", path);
     if (code == json_error_premature_end_of_input &&
         !feof(s->file)) /* a zero byte is the end to the parser */
-        return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: no JSON: a zero byte", path, error->line,
-                       error->column);
-    return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
-                   code == json_error_premature_end_of_input ? "truncated: " : "no JSON: ", error->text);
+        return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: cannot be read as JSON: a zero byte", path,
+                       error->line, error->column);
+    return ph_fail(
+        PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
+        code == json_error_premature_end_of_input ? "truncated: " : "cannot be read as JSON: ", error->text);
 }
 
 const char *load_name(const char *path)
@@ -92,9 +105,20 @@ static void put_place(char *text, size_t size, const place *at)
         append(text, size, "[%zu]", at->index);
 }
 
+const char *show_text(char room[SHOWN_TEXT], const char *text)
+{
+    size_t most = SHOWN_TEXT - sizeof "...", length = strlen(text), kept = length;
+    if (length > most)
+        for (kept = most; kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80;)
+            kept--;
+    memcpy(room, text, kept);
+    (void)strcpy(room + kept, length > most ? "..." : "");
+    return room;
+}
+
 ph_status bad_field(const place *at, const char *key, const char *format, ...)
 {
-    char where[160] = "", what[160];
+    char where[600] = "", what[240];
     put_place(where, sizeof where, at);
     if (key)
         append(where, sizeof where, "%s%s", *where ? "." : "", key);
@@ -168,10 +192,12 @@ ph_status get_u64s(uint64_t *out, size_t count, const place *at, json_t *object,
 ph_status get_hex(uint64_t *out, const place *at, json_t *object, const char *key)
 {
     const char *text;
+    char shown[SHOWN_TEXT];
     PH_TRY(get_string(&text, at, object, key));
     size_t digits = strncmp(text, "0x", 2) == 0 ? strspn(text + 2, "0123456789abcdefABCDEF") : 0;
     if (digits == 0 || digits > 16 || text[2 + digits] != '\0')
-        return bad_field(at, key, "is \"%.30s\", expected an address such as \"0x7f00\"", text);
+        return bad_field(at, key, "is \"%s\", expected an address such as \"0x7f00\"",
+                         show_text(shown, text));
     *out = strtoull(text, NULL, 16);
     return PH_OK;
 }

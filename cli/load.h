@@ -23,6 +23,12 @@ typedef struct place {
 /* key NULL: the place itself. */
 ph_status bad_field(const place *at, const char *key, const char *format, ...) PH_PRINTF(3, 4);
 
+/* What a message shows of a text that may be long: cut between characters. Returns room. */
+enum {
+    SHOWN_TEXT = 64
+};
+const char *show_text(char room[SHOWN_TEXT], const char *text);
+
 /* What is missing or of another type fails. Strings and values are borrowed from the JSON. */
 ph_status get_object(json_t **out, const place *at, json_t *value);
 ph_status get_array(json_t **out, const place *at, json_t *object, const char *key);

@@ -2,20 +2,16 @@
 /* cli/record_file.c: from JSON to a record, with every field checked: what passes can be printed without
  * another look. */
 #include "record_file.h"
-#include "load.h"
-#include <math.h>
+#include "record_parts.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     VERSION = 1,
-    DEEPEST_BODY = 16
+    DEEPEST_BODY = 16,
+    MOST_ARGS = 1 << 20 /* bytes of a kernel's parameters, as ph_record_create has it */
 };
-
-static ph_status no_memory(const place *at)
-{
-    return ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to read it", at->path);
-}
 
 /* ---- words ---- */
 
@@ -38,15 +34,30 @@ static ph_status read_allocation(file_word *word, const place *up, json_t *objec
     return PH_OK;
 }
 
+/* Behind the word before it, and inside a kernel's parameters. */
+static ph_status check_offset(const file_node *node, const file_word *word, const place *at)
+{
+    if (node->kind == PH_NODE_KERNEL && word->offset >= node->args_size)
+        return bad_field(at, "offset", "is %" PRIu64 ", but there %s %" PRIu64 " byte%s of parameters",
+                         word->offset, node->args_size == 1 ? "is" : "are", node->args_size,
+                         node->args_size == 1 ? "" : "s");
+    if (word > node->words && word->offset <= word[-1].offset)
+        return bad_field(at, "offset", "is %" PRIu64 ", not above that of the word before it, %" PRIu64,
+                         word->offset, word[-1].offset);
+    return PH_OK;
+}
+
 static ph_status read_word(file_word *word, const place *at, json_t *object)
 {
+    char shown[SHOWN_TEXT];
     PH_TRY(get_object(&object, at, object));
     PH_TRY(get_string(&word->name, at, object, "name"));
     PH_TRY(get_u64(&word->offset, at, object, "offset", INT64_MAX));
     PH_TRY(get_string(&word->kind, at, object, "kind"));
     if (strcmp(word->kind, "value") != 0 && strcmp(word->kind, "suspected") != 0 &&
         strcmp(word->kind, "proved") != 0)
-        return bad_field(at, "kind", "is \"%.30s\", expected value, suspected or proved", word->kind);
+        return bad_field(at, "kind", "is \"%s\", expected value, suspected or proved",
+                         show_text(shown, word->kind));
     PH_TRY(get_hex(&word->value, at, object, "value"));
     PH_TRY(get_bool(&word->internal, at, object, "internal"));
     return read_allocation(word, at, object);
@@ -59,10 +70,12 @@ static ph_status read_words(file_node *node, const place *at, json_t *object)
     size_t count = json_array_size(array);
     node->words = calloc(count + 1, sizeof *node->words);
     if (!node->words)
-        return no_memory(at);
+        return record_no_memory(at);
     for (; node->word_count < count; node->word_count++) {
         place here = {.up = at, .key = "words", .index = node->word_count, .path = at->path};
-        PH_TRY(read_word(&node->words[node->word_count], &here, json_array_get(array, node->word_count)));
+        file_word *word = &node->words[node->word_count];
+        PH_TRY(read_word(word, &here, json_array_get(array, node->word_count)));
+        PH_TRY(check_offset(node, word, &here));
     }
     return PH_OK;
 }
@@ -71,13 +84,14 @@ static ph_status read_words(file_node *node, const place *at, json_t *object)
 
 static ph_status read_kind(file_node *node, const place *at, json_t *object)
 {
+    char shown[SHOWN_TEXT];
     PH_TRY(get_string(&node->kind_name, at, object, "kind"));
     for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++) {
         node->kind = (ph_node_kind)kind;
         if (strcmp(node->kind_name, ph_node_kind_name(node->kind)) == 0)
             return PH_OK;
     }
-    return bad_field(at, "kind", "is \"%.30s\", which is no kind of node", node->kind_name);
+    return bad_field(at, "kind", "is \"%s\", which is no kind of node", show_text(shown, node->kind_name));
 }
 
 static ph_status read_dims(uint32_t dims[3], const place *at, json_t *object, const char *key)
@@ -95,7 +109,7 @@ static ph_status read_parameters(file_node *node, const place *at, json_t *objec
         PH_TRY(read_dims(node->grid, at, object, "grid"));
         PH_TRY(read_dims(node->block, at, object, "block"));
         PH_TRY(get_u64(&node->shared_bytes, at, object, "shared_bytes", INT64_MAX));
-        return get_u64(&node->args_size, at, object, "args_size", INT64_MAX);
+        return get_u64(&node->args_size, at, object, "args_size", MOST_ARGS);
     }
     if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET) {
         PH_TRY(get_hex(&node->dst, at, object, "dst"));
@@ -109,30 +123,51 @@ static ph_status read_parameters(file_node *node, const place *at, json_t *objec
         return get_hex(&node->src, at, object, "src");
     if (node->kind == PH_NODE_MEMSET) {
         PH_TRY(get_u64(&node->value, at, object, "value", UINT32_MAX));
-        return get_u64(&node->value_size, at, object, "value_size", 4);
+        PH_TRY(get_u64(&node->value_size, at, object, "value_size", UINT32_MAX));
+        if (node->value_size != 1 && node->value_size != 2 && node->value_size != 4)
+            return bad_field(at, "value_size", "is %" PRIu64 ", expected 1, 2 or 4", node->value_size);
     }
     return PH_OK;
 }
 
-/* Ascending indices, each in [least, end). */
-static ph_status read_indices(size_t **out, size_t *count, const place *at, json_t *object, const char *key,
-                              size_t least, size_t end)
+/* Nodes come behind all that they depend on. */
+static ph_status check_side(const place *here, json_int_t number, size_t node, size_t count, bool before)
+{
+    if (number < 0 || (uint64_t)number >= count)
+        return bad_field(here, NULL, "is %" JSON_INTEGER_FORMAT ", but there %s %zu node%s", number,
+                         count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
+    if (before && (uint64_t)number >= node)
+        return bad_field(here, NULL,
+                         "is %" JSON_INTEGER_FORMAT
+                         ", but a node depends only on nodes before it (this is node %zu)",
+                         number, node);
+    if (!before && (uint64_t)number <= node)
+        return bad_field(here, NULL,
+                         "is %" JSON_INTEGER_FORMAT
+                         ", but only nodes behind a node depend on it (this is node %zu)",
+                         number, node);
+    return PH_OK;
+}
+
+/* Ascending indices of other nodes, before this one or behind it. */
+static ph_status read_indices(size_t **out, size_t *out_count, const place *at, json_t *object,
+                              const char *key, size_t count, bool before)
 {
     json_t *array;
     PH_TRY(get_array(&array, at, object, key));
-    *count = json_array_size(array);
-    *out = calloc(*count + 1, sizeof **out);
+    *out_count = json_array_size(array);
+    *out = calloc(*out_count + 1, sizeof **out);
     if (!*out)
-        return no_memory(at);
-    for (size_t i = 0; i < *count; i++) {
+        return record_no_memory(at);
+    for (size_t i = 0; i < *out_count; i++) {
         place here = {.up = at, .key = key, .index = i, .path = at->path};
-        json_t *value = json_array_get(array, i);
-        json_int_t number = json_integer_value(value);
-        if (!json_is_integer(value) || number < 0 || (uint64_t)number < least || (uint64_t)number >= end)
-            return bad_field(&here, NULL, "is no node from %zu up to, without, %zu", least, end);
-        (*out)[i] = (size_t)number;
+        const json_t *value = json_array_get(array, i);
+        if (!json_is_integer(value))
+            return bad_field(&here, NULL, "is no whole number");
+        PH_TRY(check_side(&here, json_integer_value(value), at->index, count, before));
+        (*out)[i] = (size_t)json_integer_value(value);
         if (i > 0 && (*out)[i] <= (*out)[i - 1])
-            return bad_field(&here, NULL, "is not above the one before it");
+            return bad_field(&here, NULL, "is %zu, not above the one before it", (*out)[i]);
     }
     return PH_OK;
 }
@@ -148,53 +183,13 @@ static ph_status read_edge_kinds(file_node *node, const place *at, json_t *objec
         return bad_field(at, "dependency_kinds", "has not one entry for each dependency");
     node->programmatic = calloc(node->dependency_count + 1, sizeof *node->programmatic);
     if (!node->programmatic)
-        return no_memory(at);
+        return record_no_memory(at);
     for (size_t d = 0; d < node->dependency_count; d++) {
         place here = {.up = at, .key = "dependency_kinds", .index = d, .path = at->path};
         const char *kind = json_string_value(json_array_get(array, d));
         node->programmatic[d] = kind && strcmp(kind, "programmatic") == 0;
         if (!node->programmatic[d] && (!kind || strcmp(kind, "full") != 0))
             return bad_field(&here, NULL, "is neither full nor programmatic");
-    }
-    return PH_OK;
-}
-
-static ph_status read_pair(ph_annotation_pair *pair, const place *at, const char *key, const json_t *value)
-{
-    pair->key = key;
-    if (json_is_string(value)) {
-        pair->text = json_string_value(value);
-    } else if (json_is_integer(value)) {
-        pair->type = PH_ANNOTATION_INTEGER;
-        pair->integer = json_integer_value(value);
-    } else if (json_is_real(value) || json_is_null(value)) { /* null: a real that is no number */
-        pair->type = PH_ANNOTATION_REAL;
-        pair->real = json_is_null(value) ? NAN : json_real_value(value);
-    } else if (json_is_boolean(value)) {
-        pair->type = PH_ANNOTATION_BOOL;
-        pair->boolean = json_is_true(value);
-    } else {
-        return bad_field(at, NULL, "\"%.30s\" is neither text nor number, true nor false", key);
-    }
-    return key[0] ? PH_OK : bad_field(at, NULL, "has a key without a name");
-}
-
-/* There only where the node lies in a scope. */
-static ph_status read_annotation(file_node *node, const place *up, json_t *object)
-{
-    json_t *annotation = json_object_get(object, "annotation"), *value;
-    place at = {.up = up, .key = "annotation", .index = NO_INDEX, .path = up->path};
-    const char *key;
-    if (!annotation)
-        return PH_OK;
-    PH_TRY(get_object(&annotation, &at, annotation));
-    node->annotation = calloc(json_object_size(annotation) + 1, sizeof *node->annotation);
-    if (!node->annotation)
-        return no_memory(&at);
-    json_object_foreach(annotation, key, value)
-    {
-        PH_TRY(read_pair(&node->annotation[node->annotation_count], &at, key, value));
-        node->annotation_count++;
     }
     return PH_OK;
 }
@@ -212,7 +207,7 @@ static ph_status read_body(file_node *node, const place *up, json_t *object, int
     if (depth == DEEPEST_BODY)
         return bad_field(&at, NULL, "bodies are nested deeper than %d", DEEPEST_BODY);
     node->body = calloc(1, sizeof *node->body);
-    return node->body ? read_record(node->body, &at, body, depth + 1) : no_memory(&at);
+    return node->body ? read_record(node->body, &at, body, depth + 1) : record_no_memory(&at);
 }
 
 static ph_status read_node(file_node *node, const place *at, json_t *object, size_t count, int depth)
@@ -226,12 +221,14 @@ static ph_status read_node(file_node *node, const place *at, json_t *object, siz
     PH_TRY(get_string(&node->name, at, object, "name"));
     PH_TRY(read_parameters(node, at, object));
     PH_TRY(
-        read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies", 0, at->index));
+        read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies", count, true));
     PH_TRY(read_edge_kinds(node, at, object));
-    PH_TRY(read_indices(&node->dependents, &node->dependent_count, at, object, "dependents", at->index + 1,
-                        count));
+    PH_TRY(read_indices(&node->dependents, &node->dependent_count, at, object, "dependents", count, false));
     PH_TRY(read_words(node, at, object));
-    PH_TRY(read_annotation(node, at, object));
+    if (node->kind == PH_NODE_KERNEL)
+        PH_TRY(record_check_args(node, at, object));
+    PH_TRY(record_read_annotation(node, at, object));
+    PH_TRY(record_read_times(node, at, object));
     return read_body(node, at, object, depth);
 }
 
@@ -272,6 +269,12 @@ static ph_status check_is_record(const char *path, const json_t *json)
 {
     if (!json_is_object(json))
         return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it is no object", path);
+    if (!json_object_get(json, "format") && json_object_get(json, "traceEvents"))
+        return ph_fail(
+            PH_ERROR_IO,
+            "%s is no phonograph record: it looks like ph_profile_dump_trace's, a trace for Perfetto; "
+            "this command wants ph_profile_dump_record's",
+            path);
     if (!json_object_get(json, "format"))
         return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it has no \"format\"", path);
     return PH_OK;
@@ -279,11 +282,12 @@ static ph_status check_is_record(const char *path, const json_t *json)
 
 static ph_status read_header(const place *at, json_t *object, uint64_t *nodes, uint64_t *edges)
 {
+    char shown[SHOWN_TEXT];
     const char *format;
     uint64_t version;
     PH_TRY(get_string(&format, at, object, "format"));
     if (strcmp(format, "phonograph.record") != 0)
-        return bad_field(at, "format", "is \"%.60s\", expected \"phonograph.record\"", format);
+        return bad_field(at, "format", "is \"%s\", expected \"phonograph.record\"", show_text(shown, format));
     PH_TRY(get_u64(&version, at, object, "version", INT64_MAX));
     if (version != VERSION)
         return ph_fail(PH_ERROR_UNSUPPORTED, "%s: a record of version %llu; this command reads version %d",
@@ -306,14 +310,16 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
     record->edge_count = (size_t)edges;
     record->nodes = calloc((size_t)count + 1, sizeof *record->nodes);
     if (!record->nodes)
-        return no_memory(at);
+        return record_no_memory(at);
     record->node_count = (size_t)count;
     for (size_t n = 0; n < count; n++) {
         place here = {.up = at, .key = "nodes", .index = n, .path = at->path};
         PH_TRY(read_node(&record->nodes[n], &here, json_array_get(array, n), (size_t)count, depth));
     }
+    PH_TRY(record_check_summary(at, object, (size_t)count));
+    PH_TRY(record_check_blocks(at, object));
     size_t *met = calloc((size_t)count + 1, sizeof *met);
-    ph_status st = met ? check_edges(record, at, met) : no_memory(at);
+    ph_status st = met ? check_edges(record, at, met) : record_no_memory(at);
     free(met);
     return st;
 }
@@ -327,7 +333,7 @@ ph_status file_record_read(file_record **out, const char *path)
     file_record *record = calloc(1, sizeof *record);
     if (!record) {
         json_decref(json);
-        return no_memory(&at);
+        return record_no_memory(&at);
     }
     record->json = json;
     ph_status st = check_is_record(at.path, json);

@@ -27,6 +27,8 @@ typedef struct file_node {
     file_word *words;
     ph_annotation_pair *annotation;
     size_t annotation_count;
+    bool measured, critical; /* measured: there are times: */
+    uint64_t start_ns, run_ns, median_ns, least_ns, most_ns, slack_ns, lane;
     struct file_record *body; /* graph nodes; else NULL */
 } file_node;
 
@@ -36,7 +38,7 @@ typedef struct file_record {
     void *json; /* what the strings point into; of the outermost record */
 } file_record;
 
-/* path "-": standard input. Errors name the file and the place in it: IO for what cannot be read or is no
+/* The one check for all that is done with a record. path "-": standard input. Errors name the file and the place in it: IO for what cannot be read or is no
  * such record, UNSUPPORTED for a later version of the format, HOST_MEMORY. */
 ph_status file_record_read(file_record **out, const char *path);
 void file_record_free(file_record *record); /* takes NULL */

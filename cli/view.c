@@ -60,15 +60,30 @@ static bool put_page(FILE *out, void *user)
     return good;
 }
 
-static ph_status write_page(const struct options *o, file_record *record)
+/* Before anything is read: a record must not become its own page, nor somebody's file a page that nobody asked for there. */
+static int check_output(const struct options *o, const char *output, const char *beside)
+{
+    if (strcmp(output, "-") == 0)
+        return EXIT_SUCCESS;
+    if (view_same_file(o->path, output))
+        return cli_usage_error("view: %s names the record itself (%s); give another name, such as %s",
+                               o->output ? "-o" : output, load_name(o->path),
+                               o->output && beside && !view_same_file(o->path, beside) ? beside
+                                                                                       : "graph.html");
+    if (o->output || !view_is_other_file(output))
+        return EXIT_SUCCESS;
+    ph_ignore(ph_fail(PH_ERROR_IO,
+                      "%s: is there already, and is no page that phonograph wrote; it stays as it is: -o %s "
+                      "replaces it",
+                      output, output));
+    return cli_failed();
+}
+
+static ph_status write_page(const struct options *o, file_record *record, const char *output)
 {
     view shown = {0};
     struct page page = {.shown = &shown};
-    char *beside = o->output ? NULL : name_beside(o->path);
-    const char *output = o->output ? o->output : beside;
     ph_status st = view_make(&shown, record, load_name(o->path));
-    if (st == PH_OK && !output)
-        st = view_no_memory(&shown);
     if (st == PH_OK)
         st = view_layouts(&page.layouts, &shown);
     if (st == PH_OK && strcmp(output, "-") == 0)
@@ -81,14 +96,29 @@ static ph_status write_page(const struct options *o, file_record *record)
     }
     json_decref(page.layouts);
     view_free(&shown);
-    free(beside);
     return st;
+}
+
+static int view_record(const struct options *o)
+{
+    file_record *record;
+    char *beside = name_beside(strcmp(o->path, "-") == 0 ? "graph.json" : o->path);
+    if (!beside) {
+        ph_ignore(ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to show it", load_name(o->path)));
+        return cli_failed();
+    }
+    const char *output = o->output ? o->output : beside;
+    int status = check_output(o, output, beside);
+    if (status == EXIT_SUCCESS &&
+        (file_record_read(&record, o->path) != PH_OK || write_page(o, record, output) != PH_OK))
+        status = cli_failed();
+    free(beside);
+    return status;
 }
 
 int cli_view(int argc, char **argv)
 {
     struct options o = {0};
-    file_record *record;
     int status = parse(&o, argc, argv);
     if (status != EXIT_SUCCESS)
         return status;
@@ -99,7 +129,5 @@ int cli_view(int argc, char **argv)
                     stderr);
         return EXIT_FAILURE;
     }
-    if (file_record_read(&record, o.path) != PH_OK)
-        return cli_failed();
-    return write_page(&o, record) == PH_OK ? EXIT_SUCCESS : cli_failed();
+    return view_record(&o);
 }

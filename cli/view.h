@@ -14,9 +14,6 @@ typedef struct view_node {
     size_t base;       /* where its record's node 0 is in the list */
     size_t parent;     /* the graph node whose body it is in; VIEW_NONE: the outermost record */
     size_t annotation; /* VIEW_NONE: it has none */
-    bool measured;     /* there are times: */
-    bool critical;
-    uint64_t start_ns, run_ns, median_ns, least_ns, most_ns, slack_ns, lane;
 } view_node;
 
 /* Nodes that are drawn as one when they are folded: the groups of a grouping, taken as nodes, form no cycle. */
@@ -69,6 +66,11 @@ ph_status view_layouts(json_t **out, const view *v);
 /* ---- view_file.c ---- what write writes becomes the file, or nothing does and a file of that name stays what it was. */
 typedef bool (*view_writer)(FILE *out, void *user); /* false: no host memory */
 ph_status view_write_file(const char *path, view_writer write, void *user);
+/* Whether both names lead to one regular file; "-": standard input. */
+bool view_same_file(const char *input, const char *output);
+/* Whether a file is there that is none of our pages, which know themselves by VIEW_MARK near their beginning. */
+bool view_is_other_file(const char *path);
+#define VIEW_MARK "<meta name=\"generator\" content=\"phonograph view\">"
 
 /* ---- view_text.c ---- the page before and behind its data; empty in a build without D3. */
 extern const char view_page_head[], view_page_tail[];

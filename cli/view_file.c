@@ -96,3 +96,25 @@ ph_status view_write_file(const char *path, view_writer write, void *user)
     free(real);
     return st;
 }
+
+bool view_same_file(const char *input, const char *output)
+{
+    struct stat in, out;
+    bool known = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &in) == 0 : stat(input, &in) == 0;
+    return known && stat(output, &out) == 0 && S_ISREG(in.st_mode) && in.st_dev == out.st_dev &&
+           in.st_ino == out.st_ino;
+}
+
+bool view_is_other_file(const char *path)
+{
+    char begin[1024];
+    struct stat old;
+    if (stat(path, &old) != 0 || !S_ISREG(old.st_mode))
+        return false;
+    FILE *file = fopen(path, "rbe");
+    size_t got = file ? fread(begin, 1, sizeof begin - 1, file) : 0;
+    if (file)
+        (void)fclose(file);
+    begin[got] = '\0';
+    return strstr(begin, VIEW_MARK) == NULL;
+}

@@ -178,7 +178,7 @@ static void put_shape(writer *w, const file_node *n)
         (void)fputc('0', w->out);
 }
 
-static void put_times(writer *w, const view_node *n)
+static void put_times(writer *w, const file_node *n)
 {
     if (n->measured)
         (void)fprintf(
@@ -206,7 +206,7 @@ static void put_node(writer *w, size_t node)
         put_programmatic(w, node);
     }
     (void)fputs(",\"t\":", w->out);
-    put_times(w, n);
+    put_times(w, n->file);
     (void)fputs(",\"w\":", w->out);
     put_words(w, n->file);
     (void)fputc('}', w->out);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/view_make.c: from a record and its bodies to one list of nodes, with annotations and times checked. */
+/* cli/view_make.c: from a record and its bodies to one list of nodes, with annotations and blocks, each once. */
+#include "record_parts.h"
 #include "view.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What a number of JavaScript holds exactly: 104 days of nanoseconds. */
-static const uint64_t most_exact = ((uint64_t)1 << 53) - 1;
 
 ph_status view_no_memory(const view *v)
 {
@@ -45,60 +43,30 @@ static ph_status read_annotation(view *v, view_node *node, json_t *seen)
 
 /* ---- times ---- */
 
-static ph_status read_times(view_node *node, const place *up)
+/* Only what the page knows is passed on; the reader has checked it. */
+static ph_status read_summary(view *v, json_t *record)
 {
-    json_t *times = json_object_get(node->json, "profile");
-    place at = {.up = up, .key = "profile", .index = NO_INDEX, .path = up->path};
-    if (!times || json_is_null(times))
-        return PH_OK;
-    PH_TRY(get_object(&times, &at, times));
-    node->measured = true;
-    PH_TRY(get_u64(&node->start_ns, &at, times, "start_ns", most_exact));
-    PH_TRY(get_u64(&node->run_ns, &at, times, "run_ns", most_exact));
-    PH_TRY(get_u64(&node->median_ns, &at, times, "median_ns", most_exact));
-    PH_TRY(get_u64(&node->least_ns, &at, times, "least_ns", most_exact));
-    PH_TRY(get_u64(&node->most_ns, &at, times, "most_ns", most_exact));
-    PH_TRY(get_u64(&node->slack_ns, &at, times, "slack_ns", most_exact));
-    PH_TRY(get_u64(&node->lane, &at, times, "lane", UINT32_MAX));
-    return get_bool(&node->critical, &at, times, "critical");
-}
-
-/* Only what the page knows is passed on. */
-static ph_status read_summary(view *v, const place *up, json_t *record)
-{
-    static const char *const numbers[] = {"replays", "lane_count", "replay_ns",  "busy_ns",
-                                          "idle_ns", "work_ns",    "critical_ns"};
     json_t *summary = json_object_get(record, "profile");
-    place at = {.up = up, .key = "profile", .index = NO_INDEX, .path = up->path};
-    if (!summary || json_is_null(summary))
+    if (!json_is_object(summary))
         return PH_OK;
-    PH_TRY(get_object(&summary, &at, summary));
     v->profile = json_object();
     bool good = v->profile != NULL;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        uint64_t number;
-        if (!json_object_get(summary, numbers[i]))
-            continue;
-        PH_TRY(get_u64(&number, &at, summary, numbers[i], most_exact));
-        good = good && json_object_set_new(v->profile, numbers[i], json_integer((json_int_t)number)) == 0;
+    for (size_t i = 0; i < record_summary_number_count; i++) {
+        json_t *number = json_object_get(summary, record_summary_numbers[i]);
+        good = good && (!number || json_object_set(v->profile, record_summary_numbers[i], number) == 0);
     }
-    if (json_object_get(summary, "source")) {
-        const char *source;
-        PH_TRY(get_string(&source, &at, summary, "source"));
-        good = good && json_object_set_new(v->profile, "source", json_string(source)) == 0;
-    }
+    json_t *source = json_object_get(summary, "source");
+    good = good && (!source || json_object_set(v->profile, "source", source) == 0);
     return good ? PH_OK : view_no_memory(v);
 }
 
 /* ---- memory ---- */
 
-static ph_status read_block(view *v, const place *at, json_t *object, json_t *seen)
+static ph_status read_block(view *v, const json_t *object, json_t *seen)
 {
-    uint64_t base, bytes;
+    uint64_t base = strtoull(json_string_value(json_object_get(object, "base")), NULL, 16);
+    uint64_t bytes = (uint64_t)json_integer_value(json_object_get(object, "bytes"));
     char key[64];
-    PH_TRY(get_object(&object, at, object));
-    PH_TRY(get_hex(&base, at, object, "base"));
-    PH_TRY(get_u64(&bytes, at, object, "bytes", most_exact));
     (void)snprintf(key, sizeof key, "0x%" PRIx64 " %" PRIu64, base, bytes);
     if (json_object_get(seen, key))
         return PH_OK;
@@ -109,19 +77,14 @@ static ph_status read_block(view *v, const place *at, json_t *object, json_t *se
 }
 
 /* There in the records of captures alone. */
-static ph_status read_blocks(view *v, const place *up, json_t *record, json_t *seen)
+static ph_status read_blocks(view *v, const json_t *record, json_t *seen)
 {
-    json_t *array;
+    const json_t *array = json_object_get(record, "blocks");
     v->blocks = json_array();
     if (!v->blocks)
         return view_no_memory(v);
-    if (!json_object_get(record, "blocks"))
-        return PH_OK;
-    PH_TRY(get_array(&array, up, record, "blocks"));
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        place at = {.up = up, .key = "blocks", .index = i, .path = up->path};
-        PH_TRY(read_block(v, &at, json_array_get(array, i), seen));
-    }
+    for (size_t i = 0; i < json_array_size(array); i++)
+        PH_TRY(read_block(v, json_array_get(array, i), seen));
     return PH_OK;
 }
 
@@ -133,9 +96,6 @@ static ph_status add_nodes(view *v, const file_record *record, json_t *object, s
     size_t base = v->count;
     v->count += record->node_count;
     for (size_t n = 0; n < record->node_count; n++) {
-        place outer = {.index = NO_INDEX, .path = v->path};
-        place at = {
-            .up = &outer, .key = parent == VIEW_NONE ? "nodes" : "body.nodes", .index = n, .path = v->path};
         view_node *node = &v->nodes[base + n];
         *node = (view_node){.file = &record->nodes[n],
                             .json = json_array_get(array, n),
@@ -143,7 +103,6 @@ static ph_status add_nodes(view *v, const file_record *record, json_t *object, s
                             .parent = parent,
                             .annotation = VIEW_NONE};
         PH_TRY(read_annotation(v, node, seen));
-        PH_TRY(read_times(node, &at));
     }
     for (size_t n = 0; n < record->node_count; n++)
         if (record->nodes[n].body)
@@ -155,7 +114,7 @@ static ph_status add_nodes(view *v, const file_record *record, json_t *object, s
 static bool any_times(const view *v)
 {
     for (size_t n = 0; n < v->count; n++)
-        if (v->nodes[n].measured)
+        if (v->nodes[n].file->measured)
             return true;
     return false;
 }
@@ -173,16 +132,15 @@ static size_t count_edges(const view *v)
 ph_status view_make(view *v, file_record *record, const char *path)
 {
     *v = (view){.record = record, .path = path};
-    place at = {.index = NO_INDEX, .path = path};
     v->nodes = calloc(count_nodes(record) + 1, sizeof *v->nodes);
     v->annotations = json_array();
     json_t *seen = json_object(), *blocks = json_object();
     ph_status st = v->nodes && v->annotations && seen && blocks ? PH_OK : view_no_memory(v);
     v->outer = record->node_count;
     if (st == PH_OK)
-        st = read_summary(v, &at, record->json);
+        st = read_summary(v, record->json);
     if (st == PH_OK)
-        st = read_blocks(v, &at, record->json, blocks);
+        st = read_blocks(v, record->json, blocks);
     if (st == PH_OK)
         st = add_nodes(v, record, record->json, VIEW_NONE, seen);
     json_decref(seen);

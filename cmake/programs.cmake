@@ -34,6 +34,7 @@ add_custom_target(installable DEPENDS ${installable_targets})
 # folder common/ holds.
 set(example_libraries_digits PkgConfig::ZLIB phonograph::nn)
 set(example_libraries_gpt phonograph::nn)
+set(example_libraries_locate Threads::Threads)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.c)
 file(GLOB graphed_sources CONFIGURE_DEPENDS examples/graphed/*.c)
 file(GLOB graphed_common CONFIGURE_DEPENDS examples/graphed/common/*.c)
@@ -84,6 +85,8 @@ foreach(source ${graphed_sources})
 endforeach()
 # What they read when nothing is named.
 target_compile_definitions(gpt PRIVATE GPT_TEXT="${PROJECT_SOURCE_DIR}")
+# Backtraces name its functions.
+set_target_properties(liveness PROPERTIES ENABLE_EXPORTS ON C_VISIBILITY_PRESET default)
 if(TARGET existing_cuda)
     target_include_directories(existing_cuda SYSTEM PRIVATE ${PH_CUDA_INCLUDE})
 endif()

@@ -6,7 +6,7 @@ const count = nodes.length;
 const hasTimes = data.profile !== null;
 const nameOf = i => data.names[nodes[i].n];
 const kindOf = i => data.kinds[nodes[i].k];
-const pairsOf = i => (nodes[i].a < 0 ? [] : data.annotations[nodes[i].a]);
+const pairsOf = i => (nodes[i].a < 0 ? [] : nameFirst(data.annotations[nodes[i].a]));
 const timeOf = i => (nodes[i].t ? nodes[i].t[1] : -1);
 const isCritical = i => Boolean(nodes[i].t && nodes[i].t[6]);
 
@@ -17,7 +17,9 @@ for (let i = 0; i < count; i++) outermost[i] = nodes[i].p < 0 ? i : outermost[no
 const dependents = nodes.map(() => []);
 nodes.forEach((node, i) => node.d.forEach(from => dependents[from].push(i)));
 
-const textOfPairs = pairs => pairs.map(([key, value]) => (key === "name" ? String(value) : `${key}=${value}`)).join(", ");
+/* The name first, as groups are called (cli/view_groups.c). */
+const nameFirst = pairs => pairs.filter(([key]) => key === "name").concat(pairs.filter(([key]) => key !== "name"));
+const textOfPairs = pairs => nameFirst(pairs).map(([key, value]) => (key === "name" && typeof value === "string" ? value : `${key}=${value}`)).join(", ");
 const annotationTexts = data.annotations.map(textOfPairs);
 const annotationOf = i => (nodes[i].a < 0 ? "" : annotationTexts[nodes[i].a]);
 
@@ -43,7 +45,7 @@ const searchTexts = nodes.map((node, i) => `${i} ${nameOf(i)} ${kindOf(i)} ${ann
 
 /* The state that the parts share; changed tells them all. */
 const state = {selected: -1, found: new Set(), foundList: [], query: "", grouping: 0, folded: new Set()};
-const listeners = {select: [], found: [], theme: [], resize: []};
+const listeners = {select: [], found: [], theme: [], resize: [], grouping: []};
 const on = (what, listener) => listeners[what].push(listener);
 const tell = (what, ...more) => listeners[what].forEach(listener => listener(...more));
 function select(node, from) {

@@ -7,7 +7,8 @@ function rowOf(list, term, ...values) {
 }
 
 function nodeButton(i) {
-  return make("button", {type: "button", onclick: () => select(i, "details")}, `${i} ${shortName(nameOf(i))}`.slice(0, 80));
+  const short = Array.from(shortName(nameOf(i)));
+  return make("button", {type: "button", title: nameOf(i), onclick: () => select(i, "details")}, `${i} ${short.slice(0, 80).join("")}${short.length > 80 ? "…" : ""}`);
 }
 
 function neighbours(title, list) {

@@ -5,7 +5,7 @@ const READABLE = 0.42; /* below this zoom boxes have no text, and groups are nam
 
 const tint = (group, alpha) => shade(hues[group], alpha);
 function shade(hue, alpha) {
-  const colour = d3.hsl(hue, 0.5, document.documentElement.classList.contains("dark") ? 0.6 : 0.5);
+  const colour = d3.hsl(hue || 0, hue === null ? 0 : 0.5, document.documentElement.classList.contains("dark") ? 0.6 : 0.5);
   colour.opacity = alpha;
   return String(colour);
 }
@@ -150,6 +150,14 @@ function nameGroupsFromAfar(c, made, transform) {
   }
 }
 
+function drawNothing(c) {
+  c.font = font(15);
+  c.fillStyle = palette.soft;
+  c.textAlign = "center";
+  c.fillText("no nodes", c.canvas.clientWidth / 2, c.canvas.clientHeight / 2);
+  c.textAlign = "left";
+}
+
 function drawLayout(canvas, made, transform, way) {
   const c = contextOf(canvas), k = transform.k;
   const [x0, y0] = transform.invert([0, 0]), [x1, y1] = transform.invert([canvas.clientWidth, canvas.clientHeight]);
@@ -168,5 +176,6 @@ function drawLayout(canvas, made, transform, way) {
     if (item.x + WIDTH > x0 && item.x - WIDTH < x1 && item.y + HEIGHT > y0 && item.y - HEIGHT < y1) drawItem(c, made, item, k, way);
   c.restore();
   c.textBaseline = "middle";
+  if (!made.items.length) drawNothing(c);
   if (k <= READABLE && k > NAMED) nameGroupsFromAfar(c, made, transform);
 }

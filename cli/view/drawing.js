@@ -81,7 +81,8 @@ function layOut(keep) {
   if (item) centre(item);
   else fitAll(false);
   redraw();
-  drawing.canvas.setAttribute("aria-label", `Drawing of the graph: ${plural(drawing.made.items.length, "item")}, ${drawing.made.dot ? "placed by Graphviz" : "in columns"}`);
+  drawing.canvas.setAttribute("aria-label", drawing.made.items.length
+    ? `Drawing of the graph: ${plural(drawing.made.items.length, "item")}, ${drawing.made.dot ? "placed by Graphviz" : "in columns"}` : "Drawing of the graph: no nodes");
 }
 
 function fold(group, folded) {

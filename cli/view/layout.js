@@ -9,16 +9,26 @@ const MOST_FIT = 1.15; /* small graphs are not blown up */
 const grouping = () => data.groupings[state.grouping];
 const groupOf = i => grouping().of[i];
 
-/* members: the nodes of each group; hues: the same for groups of the same name, in all groupings. */
+/* members: the nodes of each group; hues: the same for groups of the same name, in all groupings. null is grey, for what has no annotation. */
 let members = [], hues = [];
 const hueOfLabel = new Map();
+function hueOf(label) {
+  if (!hueOfLabel.has(label)) hueOfLabel.set(label, (hueOfLabel.size * 137.5 + 205) % 360);
+  return hueOfLabel.get(label);
+}
+
+const tellsAnnotations = g => g.kind === "part" || g.kind === "annotation" || g.kind === "key";
+function isRest(g, group, first) {
+  return g.kind === "key" ? g.labels[group] === `without ${g.by}` : tellsAnnotations(g) && nodes[first].p < 0 && nodes[first].a < 0;
+}
+
+/* In the timeline: as the drawing has the node's group where groups are made of annotations, else as its own annotation. */
+const hueOfNode = i => (tellsAnnotations(grouping()) && groupOf(i) >= 0 ? hues[groupOf(i)] : hueOf(annotationOf(i)));
+
 function countMembers() {
-  hues = grouping().labels.map(label => {
-    if (!hueOfLabel.has(label)) hueOfLabel.set(label, (hueOfLabel.size * 137.5 + 205) % 360);
-    return hueOfLabel.get(label);
-  });
   members = grouping().labels.map(() => []);
   grouping().of.forEach((group, i) => group >= 0 && members[group].push(i));
+  hues = grouping().labels.map((label, group) => (isRest(grouping(), group, members[group][0]) ? null : hueOf(label)));
 }
 
 /* The finest that still makes few groups: what is folded should fit into one picture. */

@@ -74,6 +74,7 @@ function startChoices() {
     state.grouping = Number(event.target.value);
     foldAtFirst();
     layOut(-1);
+    tell("grouping");
     announce(`Groups ${groupingTitle(grouping())}: ${plural(grouping().labels.length, "group")}`);
   });
   addOptions("layout", [["", "as it suits"], ["columns", "columns"], ...(data.layouts ? [["dot", "Graphviz"]] : [])]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* timeline.js: the median replay: a row for each lane, above them which annotation the lanes' nodes have. */
-const ROW = 22, LEFT = 76, AXIS = 24, MOST_LANES = 40;
-const timeline = {bars: [], canvas: null, scale: null, base: null, transform: d3.zoomIdentity, lanes: []};
+const ROW = 22, LEAST_LEFT = 76, AXIS = 24, MOST_LANES = 40;
+const DISTURBED = 1.5; /* so many times what the medians say */
+const timeline = {bars: [], left: LEAST_LEFT, canvas: null, scale: null, base: null, transform: d3.zoomIdentity, lanes: []};
 
 /* Lanes as they are numbered may be far apart; spans of one annotation are drawn as one where nothing lies between them. */
 function makeBars() {
@@ -17,7 +18,7 @@ function makeBars() {
   for (const bar of timeline.bars) {
     const text = annotationOf(bar.node), before = last[bar.row];
     if (before && before.text === text) before.x1 = Math.max(before.x1, bar.x1);
-    else timeline.spans.push(last[bar.row] = {text, a: nodes[bar.node].a, x0: bar.x0, x1: bar.x1, row: bar.row});
+    else timeline.spans.push(last[bar.row] = {text, node: bar.node, x0: bar.x0, x1: bar.x1, row: bar.row});
   }
   timeline.spans = timeline.spans.filter(span => span.text);
   timeline.step = timeline.spans.length ? 2 * ROW : ROW;
@@ -52,27 +53,34 @@ function drawTimeline() {
   });
   c.save();
   c.beginPath();
-  c.rect(LEFT, 0, width - LEFT, timeline.canvas.clientHeight);
+  c.rect(timeline.left, 0, width - timeline.left, timeline.canvas.clientHeight);
   c.clip();
   for (const span of timeline.spans) {
     const x0 = x(span.x0), w = x(span.x1) - x0, y = span.row * timeline.step + 2;
-    if (x0 + w < LEFT || x0 > width || w < 0.4) continue;
-    c.fillStyle = shade((span.a * 137.5 + 205) % 360, 0.35);
+    if (x0 + w < timeline.left || x0 > width || w < 0.4) continue;
+    c.fillStyle = shade(hueOfNode(span.node), 0.35);
     c.fillRect(x0, y, Math.max(1, w - 1), ROW - 4);
     c.fillStyle = palette.ink;
-    if (w > 40) c.fillText(fitText(c, span.text, Math.round(w - 8)), Math.max(x0, LEFT) + 4, y + ROW / 2 - 2);
+    if (w > 40) c.fillText(fitText(c, span.text, Math.round(w - 8), true), Math.max(x0, timeline.left) + 4, y + ROW / 2 - 2);
   }
   for (const bar of timeline.bars)
-    if (x(bar.x1) >= LEFT && x(bar.x0) <= width) drawBar(c, x, bar.row * timeline.step + timeline.step - ROW + 2, bar);
+    if (x(bar.x1) >= timeline.left && x(bar.x0) <= width) drawBar(c, x, bar.row * timeline.step + timeline.step - ROW + 2, bar);
   c.restore();
   const axis = d3.axisBottom(x).ticks(Math.max(2, width / 130)).tickFormat(ns => (ns === 0 ? "0" : formatTime(ns)));
   d3.select(timeline.svg).attr("height", timeline.height).select("g").attr("transform", `translate(0,${timeline.height - AXIS})`).call(axis);
 }
 
+/* Lanes may have numbers of ten digits. */
+function measureLanes() {
+  const c = contextOf(timeline.canvas);
+  c.font = font(12);
+  timeline.left = Math.ceil(Math.max(LEAST_LEFT, ...timeline.lanes.map(lane => c.measureText(`lane ${lane}`).width + 10)));
+}
+
 /* Width of the element can change; the picture in time stays. */
 function scaleTimeline() {
   const width = timeline.canvas.clientWidth;
-  timeline.base = d3.scaleLinear().domain([0, d3.max(timeline.bars, bar => bar.x1) || 1]).range([LEFT, width - 28]);
+  timeline.base = d3.scaleLinear().domain([0, d3.max(timeline.bars, bar => bar.x1) || 1]).range([timeline.left, width - 28]);
   timeline.scale = timeline.transform.rescaleX(timeline.base);
   drawTimeline();
 }
@@ -91,6 +99,16 @@ function stepInTime(by) {
   announce(`${to.node}: ${nameOf(to.node)}, ${formatTime(to.x1 - to.x0)} from ${formatTime(to.x0)}`);
 }
 
+/* Nodes that took much longer in the median replay than they do as a rule, which no order of the nodes explains and no time in which nothing ran: other
+ * work was on the device or the processor. */
+function disturbedText() {
+  const p = data.profile, busy = (p.replay_ns || 0) - (p.idle_ns || 0);
+  const excess = d3.sum(nodes, node => (node.t ? Math.max(0, node.t[7] - node.t[1]) : 0));
+  if (!p.critical_ns || busy <= DISTURBED * p.critical_ns || excess < (DISTURBED - 1) * p.critical_ns) return "";
+  const where = p.work_ns === p.critical_ns ? "" : " on the critical path";
+  return ` The median replay took ${formatTime(p.replay_ns)}, though the nodes’ medians sum to ${formatTime(p.critical_ns)}${where}: it was disturbed; profile again.`;
+}
+
 function summaryText() {
   const p = data.profile, parts = [];
   const from = {device: "the device’s own clock", cupti: "CUPTI", events: "event nodes"};
@@ -100,14 +118,15 @@ function summaryText() {
   if (p.replays !== undefined) parts.push(`medians of ${plural(p.replays, "replay")}`);
   if (p.source !== undefined) parts.push(`measured with ${from[p.source] || p.source}`);
   const text = parts.join("; ");
-  return text ? text[0].toUpperCase() + text.slice(1) + "." : "";
+  return (text ? text[0].toUpperCase() + text.slice(1) + "." : "") + disturbedText();
 }
 
 function startTimeline() {
   const note = byId("timeline-note");
   makeBars();
   if (!timeline.bars.length) {
-    note.textContent = "This record has no times. ph_graph_profile measures them, and ph_profile_dump_record writes the record with them.";
+    note.textContent = hasTimes ? `Nothing was measured: ${count ? "no node has a time" : "the graph has no nodes"}.`
+      : "This record has no times. ph_graph_profile measures them, and ph_profile_dump_record writes the record with them.";
     return;
   }
   note.textContent = summaryText();
@@ -128,9 +147,8 @@ function startTimeline() {
   const selection = d3.select(timeline.canvas).call(zooming).on("dblclick.zoom", null);
   const extent = () => {
     const end = [timeline.canvas.clientWidth, timeline.height];
-    zooming.translateExtent([[0, 0], end]).extent([[LEFT, 0], end]);
+    zooming.translateExtent([[0, 0], end]).extent([[timeline.left, 0], end]);
   };
-  extent();
   timeline.canvas.addEventListener("click", event => {
     const bar = event.defaultPrevented ? null : barAt(event.offsetX, event.offsetY);
     if (bar) select(bar.node, "timeline");
@@ -145,8 +163,11 @@ function startTimeline() {
     "+": () => zoomBy(1.5), "=": () => zoomBy(1.5), "-": () => zoomBy(1 / 1.5), 0: () => selection.call(zooming.transform, d3.zoomIdentity),
     "?": () => openHelp()
   });
+  measureLanes();
+  extent();
   scaleTimeline();
   on("select", drawTimeline);
+  on("grouping", drawTimeline);
   on("found", drawTimeline);
   on("theme", drawTimeline);
   on("resize", () => {

@@ -7,7 +7,7 @@
 
 enum {
     LAYERS = 3,
-    COUNT = 1 << 12
+    COUNT = 1 << 9
 };
 
 /* x[i] = x[i] * a + b, `rounds` times. */
@@ -72,11 +72,11 @@ static ph_status layer(ph_stream *stream, const struct app *app)
 {
     PH_TRY(ph_event_record(app->fork, stream));
     PH_TRY(ph_stream_wait_event(app->side, app->fork));
-    PH_TRY(part(app, app->side, "gate", app->y, 8));
+    PH_TRY(part(app, app->side, "gate", app->y, 2));
     PH_TRY(ph_event_record(app->join, app->side));
-    PH_TRY(part(app, stream, "attention", app->x, 64));
+    PH_TRY(part(app, stream, "attention", app->x, 16));
     PH_TRY(ph_stream_wait_event(stream, app->join));
-    return part(app, stream, "merge", app->x, 16);
+    return part(app, stream, "merge", app->x, 4);
 }
 
 static ph_status step(ph_stream *stream, void *user)
@@ -112,8 +112,8 @@ static ph_status print_profile(const ph_profile *profile)
     const size_t *path;
     size_t count;
     PH_TRY(ph_profile_get(&s, profile));
-    printf("%zu nodes in %zu lanes, %u replays, source %s\n", s.node_count, s.lane_count, s.replays,
-           sources[s.source]);
+    printf("%zu nodes in %zu lane%s, %u replays, source %s\n", s.node_count, s.lane_count,
+           s.lane_count == 1 ? "" : "s", s.replays, sources[s.source]);
     printf("replay %.1f us: busy %.1f, idle %.1f; work %.1f, critical path %.1f\n", (double)s.replay_ns / 1e3,
            (double)s.busy_ns / 1e3, (double)s.idle_ns / 1e3, (double)s.work_ns / 1e3,
            (double)s.critical_ns / 1e3);

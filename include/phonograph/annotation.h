@@ -44,7 +44,8 @@ typedef struct ph_mark_options {
  * stream: where the work will go; decides the lane, and where breadcrumbs (locate.h) are left. It need not be capturing (yet). Outside
  * annotated captures a scope is kept, costs nothing to speak of, and marks nothing. Errors: ARGUMENT, HOST_MEMORY. Legal in a capture.
  * Scopes belong to their thread: end closes the innermost, whatever stream that was begun on; STATE where the thread has none open. It is closed also
- * where end fails for want of memory, or because the driver does. A capture that fails leaves the scopes open: they are ended as always. */
+ * where end fails for want of memory, or because the driver does. A capture that fails leaves the scopes open: they are ended as always.
+ * So does one that succeeds; where the function of ph_graph_capture has left some, a warning names them. */
 PH_CALL ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_options *options);
 PH_CALL ph_mark_end(ph_stream *stream);
 /* How many scopes of the calling thread are open. unwind ends them until `depth` are: for code that leaves several at once after an error. */

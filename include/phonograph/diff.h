@@ -35,7 +35,7 @@ typedef struct ph_change {
  * in the order of the nodes. Addresses are compared as (allocation, offset): two captures of the same work in different memory are alike as far as
  * allocations correspond one to one. Neither record is kept. Thread-safe. Errors: ARGUMENT, HOST_MEMORY. Nodes with equal records: no change. */
 PH_CALL ph_record_diff(ph_diff **out, const ph_record *a, const ph_record *b);
-/* Of the records of two graphs. STATE where one has none. */
+/* Of the records of two graphs. STATE where one has none, and says which: the one given as a, or as b. */
 PH_CALL ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b);
 PH_API void ph_diff_destroy(ph_diff *diff); /* takes NULL */
 PH_API size_t ph_diff_count(const ph_diff *diff);
@@ -51,7 +51,7 @@ PH_CALL ph_graph_update_diff(const ph_diff **out, ph_graph *graph);
 
 /* ---- records from files ---- for readers of ph_record_json's text, in which addresses are numbers of a process that may be gone: makes a record of what a
  * file says. Everything is copied and checked (dependencies of lower index, words in order and inside the parameters, at most 1 MiB of these, kinds, at most
- * 32 bodies in one another): ARGUMENT, naming the node. */
+ * 32 bodies in one another, which take at most 4 GiB when each is counted for every node that it is in): ARGUMENT, naming the node. */
 typedef struct ph_record_source_node {
     ph_node_info info; /* index, dependent_count ignored; name NULL: the kind's; args NULL: as the words have it; body borrowed: it must
                           outlive the record */

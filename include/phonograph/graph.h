@@ -42,7 +42,7 @@ typedef struct ph_capture_options {
     bool prepare; /* first synchronizes the device and trims its caches, as torch.cuda.graph does on entry:
                      blocks */
     /* check_input_liveness looks at memory that other code allocated by asking the driver, once in so many replays: 0: 64; 1: at each;
-     * UINT32_MAX: never */
+     * UINT32_MAX: never. Without check_input_liveness: ARGUMENT, unless 0 */
     uint32_t check_foreign_every;
     uint64_t reserved[3];
 } ph_capture_options;

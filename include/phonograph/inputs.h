@@ -10,7 +10,7 @@ PH_BEGIN_DECLS
  * calls of other libraries whose kernels' parameters cannot be told from other values. For the check every word of the captured nodes that
  * lies in the allocation of `address` is then proved an address (the record says of it what it said before); where none does (it may lie
  * in memory of the device), the address itself is an input. Memory that is freed before the capture ends is a dead input from the first
- * replay on. name (copied, cut after 47 bytes, may be NULL): for messages. Outside a capture of this library's, in one without
+ * replay on, and a warning when it ends. name (copied, cut after 47 bytes, may be NULL): for messages. Outside a capture of this library's, in one without
  * check_input_liveness, of memory of the capture's own pool, and for a NULL address: nothing. NOT_FOUND: memory of this library's that is
  * not allocated. Legal in a capture; thread-safe as work on the stream is. */
 PH_CALL ph_stream_uses(ph_stream *stream, const void *address, const char *name);
@@ -34,7 +34,9 @@ typedef struct ph_input_info {
     size_t bytes;
     bool proved, foreign, pinned; /* foreign: not allocated by this library */
     ph_input_state state;         /* now */
-    const char *allocated_at, *freed_at; /* "" without ph_memory_record_sites, or where nothing is known */
+    /* "" without ph_memory_record_sites, or where nothing is known; allocated_at is "before ph_memory_record_sites" of memory that was
+     * allocated before that call and freed after it */
+    const char *allocated_at, *freed_at;
     uint64_t reserved[2];
 } ph_input_info;
 /* Any graph that has a record; in it all inputs, whether the graph checks them at replays or not. Of a graph that does not, memory of other
@@ -47,7 +49,7 @@ PH_CALL ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index);
  * there is nothing. */
 PH_CALL ph_graph_unseen(char **text, ph_graph *graph);
 
-/* Where memory was allocated and freed, as backtraces, for messages about stale inputs: of the allocations made from now on, `frames`
+/* Where memory was allocated and freed, as backtraces, for messages about stale inputs: of the allocations made, and the memory freed, from now on, `frames`
  * frames each (at most 32: ARGUMENT beyond; 0, as at first: none, and what was kept is dropped). Of 65,536 live allocations at a time, and
  * of the newest 1,024 that were freed while a graph with check_input_liveness addressed them. A refused replay then logs, for each of its
  * first five dead inputs, once, where it was freed, allocated and replayed; ph_graph_input has the same. Costs a backtrace, some

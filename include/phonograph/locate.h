@@ -13,12 +13,13 @@ PH_BEGIN_DECLS
  * behind one waits for what came before it). Switched on, each tells a word of pinned host memory when the replay comes by. Switching is
  * no new capture and no new executable: it takes some microseconds for each crumb, and holds for later replays. Off after each
  * instantiate; an update leaves them as they are. In a copy of the graph (a replay into another capture) they write nothing.
- * STATE: captured without breadcrumbs or without scopes, or no executable. Errors also: HOST_MEMORY. */
+ * A capture in which no scope is begun on one of its streams keeps that first node alone, off for good: it costs what a disabled node does.
+ * STATE: captured without breadcrumbs or without such scopes, or no executable. Errors also: HOST_MEMORY. */
 PH_CALL ph_graph_breadcrumbs_enable(ph_graph *graph, bool enabled);
 
 typedef struct ph_progress {
-    bool complete;        /* the replay has passed every crumb */
-    size_t passed, count; /* crumbs of the replay that were passed, of those that there are */
+    bool complete;        /* the replay has passed every crumb; it may still run what lies behind the last */
+    size_t passed, count; /* crumbs of the replay that were passed, of those at scopes: the one before all of them is not counted */
     /* The scopes that have begun and not ended, those that began last first, as paths: "layer 3/attention" for one that was opened in
      * another; a scope without a name of its own is called by the pairs that it adds, "layer=3". Borrowed until the graph's next call.
      * NULL, count 0: before the first scope, between two, or complete. A scope that was not ended on a stream of the capture counts as begun
@@ -29,15 +30,17 @@ typedef struct ph_progress {
     char message[400]; /* the whole in a sentence */
     uint64_t reserved[4];
 } ph_progress;
-/* Of the last replay with breadcrumbs switched on that has begun; STATE when none has. Reads the host's memory alone: no call of the driver,
- * so that it works while the replay runs or hangs, and after the device was lost. */
+/* Of the last replay with breadcrumbs switched on that has begun; STATE when none has, or where the capture left none. Reads the host's memory
+ * alone: no call of the driver, so that it works while the replay runs or hangs, and after the device was lost. Not in a signal handler: it
+ * formats the message. For a watchdog: also while
+ * another thread is inside ph_graph_replay of the graph, as long as that has no replay hooks. */
 PH_CALL ph_graph_where(ph_progress *out, ph_graph *graph);
 
 /* ---- checks for NaN and infinity ---- captures a check of `count` numbers at address (a multiple of their size): a kernel node,
  * "phonograph_check_finite", that is off until checks are switched on. It lies in the stream's order, after what was submitted before. name is
  * copied; NULL: "". Outside a capture it checks its arguments and does nothing, so that a body can also be run eagerly. Legal in a capture,
- * which is what it is for. Errors: ARGUMENT (also memory that is neither the device's nor pinned), SIZE (beyond the allocation),
- * HOST_MEMORY, CAPTURE (a capture that this library did not begin). */
+ * which is what it is for. Errors: ARGUMENT (also memory that is neither the device's nor pinned), SIZE (beyond the allocation), NOT_FOUND
+ * (memory of this library's that is not allocated), HOST_MEMORY, CAPTURE (a capture that this library did not begin). */
 typedef enum ph_number_type {
     PH_NUMBER_F32 = 0,
     PH_NUMBER_F64 = 1,
@@ -52,7 +55,7 @@ typedef struct ph_check_result {
     const char *name;  /* borrowed until the graph is reset or captured again, as scope is */
     const char *scope; /* the annotated scope that it was captured in, as in ph_progress; "" for none */
     size_t node;       /* of the check, in the record */
-    bool ran;          /* in the last replay with checks on; otherwise nothing was found */
+    bool ran;          /* in the last replay with checks on; otherwise nothing is known, and nothing was found */
     uint64_t bad;      /* numbers that are NaN or infinite */
     uint64_t first;    /* index of the first of them; UINT64_MAX: there are none */
     double value;      /* it: NaN or an infinity; 0: there are none */
@@ -68,14 +71,17 @@ PH_CALL ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index);
  * them, and replays the graph, with two different poisons. Compares every byte of that memory, or the outputs that the options name,
  * within the tolerance. Where something differs: runs the nodes one after another; compares prefixes of the replay (later nodes switched off)
  * with prefixes of the second capture, by bisection, for the first node that differs. At the end contents, switches and epoch are as before. Memory of other
- * code's is neither kept nor compared. body is captured once, or up to three times where it no longer asks for blocks that it has kept, and runs eagerly once; host functions,
- * replay hooks and cells' sources run with every replay. Device memory that body leaves allocated lies where the capture left it, and is live, unless another has that place
- * by now. body and prepare must leave the graph alone (STATE).
+ * code's is neither kept nor compared. body is captured once, or up to three times where it no longer asks for blocks that it has kept, and runs
+ * eagerly once, and up to three times more where a changed parameter is not what differs (an eager run may race, too). Host functions, replay hooks and
+ * cells' sources run with every replay. Scopes that body and prepare leave open are ended. Device memory that body leaves allocated lies where the capture
+ * left it, and is live, unless another has that place by now. body and prepare must leave the graph alone (STATE).
  *
  * Waits for the device; other work on that memory must be at rest, and contents are copied to the host: four times. Instantiates where
  * there is no executable. stream: any but the default one, not capturing. Errors: STATE; as ph_graph_replay and ph_graph_capture; body's own;
- * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output that is no memory of the graph's, a tolerance without outputs); HOST_MEMORY (no room for
- * the copies, or for what body left allocated, which is then not live); UNSUPPORTED (memory nodes, nested graphs, conditionals, semaphores, batches: the record has them). A difference is no error: *out tells.
+ * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output that is no memory of the graph's, is empty or not at a
+ * multiple of its numbers' size; a tolerance without outputs); HOST_MEMORY (no room for the copies, or for what body left allocated, which is
+ * then not live); UNSUPPORTED (memory nodes, nested graphs, conditionals, semaphores, batches: the record has them). A difference is no error:
+ * *out tells.
  * docs/locate.md. */
 typedef struct ph_verify_output {
     const void *address;
@@ -84,33 +90,47 @@ typedef struct ph_verify_output {
     const char *name; /* for messages; may be NULL */
 } ph_verify_output;
 typedef struct ph_verify_options {
-    const ph_verify_output *outputs; /* NULL: every byte, exactly */
+    const ph_verify_output *outputs; /* NULL, with an output_count of 0: every byte, exactly */
     size_t output_count;
-    double relative, absolute; /* of outputs alone: |a - b| <= absolute + relative * |b|, b being eager's; NaN is as NaN */
+    /* Of outputs alone: |a - b| <= absolute + relative * |b|, b being eager's; NaN is as NaN. */
+    double relative, absolute;
     /* May be NULL. Before each run, eager, captured or replayed, with body's user: sets what they start from and what is no memory of the graph: states of
      * generators, step counts. Without it, graphs with cells (cells.h) are replayed with one poison alone, and not node by node. */
     ph_status (*prepare)(ph_stream *stream, void *user);
     uint64_t reserved[3];
 } ph_verify_options;
 typedef enum ph_verify_verdict {
-    PH_VERIFY_EQUAL = 0,
-    PH_VERIFY_CAPTURE_DIFFERS = 1, /* and the second capture has other nodes or edges: message says which (diff.h) */
-    PH_VERIFY_NODE_DIFFERS = 2,    /* node: the first whose result is not the one that it has in the second capture */
-    PH_VERIFY_ORDER = 3,           /* the nodes one after another give what eager gives, at once they do not: a dependency is missing */
-    PH_VERIFY_POISON = 4,          /* the replay reads memory of its own that it has not written: node is the first that shows it */
-    PH_VERIFY_BODY_DIFFERS = 5     /* both captures give the same, body run eagerly does not: it does something that no capture sees. node: the
-                                      last that changed the memory; SIZE_MAX where none does */
+    PH_VERIFY_NONE = 0, /* the call failed: nothing is known */
+    /* message also tells an address that is another one in a second capture, though what is there now gives the same. */
+    PH_VERIFY_EQUAL = 1,
+    /* And the second capture has other nodes or edges: message says which (diff.h). */
+    PH_VERIFY_CAPTURE_DIFFERS = 2,
+    /* node: the first whose result is not the one that it has in the second capture. */
+    PH_VERIFY_NODE_DIFFERS = 3,
+    /* The nodes one after another give what eager gives, at once they do not: node is the first that shows it. Or eager runs differ from one
+     * another, and two nodes without a path between them share memory that one of them writes: node is the later one. A dependency is
+     * missing; message names such nodes where it finds some. */
+    PH_VERIFY_ORDER = 4,
+    /* The replay reads memory of its own that it has not written: node is the first that shows it. */
+    PH_VERIFY_POISON = 5,
+    /* Both captures give the same, body run eagerly does not: it does something that no capture sees. node: the last that changed the memory;
+     * SIZE_MAX where none does. */
+    PH_VERIFY_BODY_DIFFERS = 6,
+    /* Eager runs from the same contents differ, and no such two nodes are seen: body is not deterministic, or goes by state that
+     * ph_verify_options.prepare is to set. */
+    PH_VERIFY_EAGER_DIFFERS = 7
 } ph_verify_verdict;
 typedef struct ph_verify_result {
-    ph_verify_verdict verdict;
-    size_t node;          /* SIZE_MAX: none */
-    const void *address;  /* of the number, or the 4 bytes, that differ first; NULL: none */
-    size_t different, compared; /* bytes, or numbers of the outputs; of a node with NODE_DIFFERS and POISON always bytes */
-    char message[600];    /* node, kernel, annotation, parameter, both values */
+    ph_verify_verdict verdict; /* NONE after an error */
+    size_t node;               /* SIZE_MAX: none */
+    const void *address;       /* of the number, or the 4 bytes, that differ first; NULL: none */
+    /* Bytes, or numbers of the outputs; of a node with NODE_DIFFERS and POISON always bytes. */
+    size_t different, compared;
+    char message[600]; /* node, kernel, annotation, parameter, both values */
     uint64_t reserved[4];
 } ph_verify_result;
-PH_CALL ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body, void *user,
-                        const ph_verify_options *options);
+PH_CALL ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body,
+                        void *user, const ph_verify_options *options);
 
 PH_END_DECLS
 #endif

@@ -20,7 +20,7 @@ typedef enum ph_profile_source {
     PH_PROFILE_EVENTS = 3
 } ph_profile_source;
 typedef struct ph_profile_options {
-    unsigned replays; /* measured; 0: 10 */
+    unsigned replays; /* measured; 0: 10. ARGUMENT where the times of so many would take more than 1 GiB */
     unsigned warmup;  /* before them; 0: 2 */
     ph_profile_source source;
     uint64_t reserved[4];
@@ -87,11 +87,14 @@ PH_CALL ph_profile_dump_trace(const ph_profile *profile, const char *path);
  * captured again since (STATE). */
 PH_CALL ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, const char *path);
 
-/* ---- verdict ---- runs body, which is what was captured, eagerly and the graph, in turns, on the stream; both write what they write. Blocks; not
- * legal in a capture. A failure of body is returned, its error record untouched; others as of ph_graph_profile. */
+/* ---- verdict ---- runs body, which is what was captured, eagerly and the graph, in turns, on the stream; both write what they write. Where an
+ * eager run takes less than half of device_ns and of replay_ns, it cannot have done that work: the sentence says so, and worth is false. Scopes that body leaves
+ * open are ended. Blocks; not legal in a capture. A failure of body is returned, its error record untouched; others as of ph_graph_profile. */
 typedef enum ph_bound {
     PH_BOUND_LAUNCH = 0, /* eager: the device waits for the host, which submits too slowly */
-    PH_BOUND_DEVICE = 1  /* the device is busy all the time: a graph saves little */
+    /* The host is done submitting before the device is done: it is not what the eager run waits for. A graph still saves what launching
+     * one by one costs the device: much where kernels are small, little where they are large. */
+    PH_BOUND_DEVICE = 1
 } ph_bound;
 typedef struct ph_verdict_options {
     unsigned rounds; /* of each; 0: 10 */
@@ -103,7 +106,7 @@ typedef struct ph_verdict {
     uint64_t device_ns;                     /* of a replay, when one is submitted behind the other and the device never waits for the host */
     ph_bound bound;                         /* of the eager run: whether the host needs longer for it than device_ns */
     size_t bytes;                           /* that the graph takes: pool, executable, template */
-    bool worth;                             /* it saves more than a twentieth of the eager time */
+    bool worth;                             /* it saves more than a twentieth of the eager time; false where body does other work */
     char sentence[400];                     /* what it saves, and whether that is worth its memory, in plain words */
     uint64_t reserved[4];
 } ph_verdict;

@@ -15,9 +15,15 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
             "%s: %d is no capture mode; use PH_CAPTURE_GLOBAL, PH_CAPTURE_THREAD_LOCAL or PH_CAPTURE_RELAXED",
             call, (int)options->mode);
     if (options->breadcrumbs && !options->enable_annotations)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: breadcrumbs are left at the scopes of annotated captures; set enable_annotations too",
-                       call);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: breadcrumbs are left at the scopes of annotated captures; set enable_annotations too", call);
+    if (options->check_foreign_every && !options->check_input_liveness)
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: check_foreign_every (%u) says how often check_input_liveness asks the driver; set "
+            "check_input_liveness too",
+            call, (unsigned)options->check_foreign_every);
     return PH_OK;
 }
 
@@ -305,11 +311,17 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     if (body == NULL)
         return ph__fail_null(call, "body");
     PH_TRY(begin(graph, stream, options, PH__CALL_CAPTURE));
+    size_t depth = ph_mark_depth();
     graph->bodies++;
     ph_status status = body(stream, user);
     graph->bodies--;
-    if (!graph->doomed)
-        return end(graph, status, call);
+    size_t after = ph_mark_depth();
+    if (!graph->doomed) {
+        status = end(graph, status, call);
+        if (status == PH_OK && after > depth && ph_mark_depth() == after)
+            ph__scopes_left(after - depth, call);
+        return status;
+    }
     if (status == PH_OK)
         status = ph_fail(PH_ERROR_STATE, "%s: the graph was destroyed by its own capture function", call);
     status = end_body_failed(graph, status);

@@ -14,6 +14,34 @@ enum {
 };
 
 /* ---- capturing ---- */
+static ph_status check_memory(ph_device *device, const void *address, size_t bytes, const char *call)
+{
+    ph_allocation found;
+    ph__drv_pointer where;
+    uintptr_t at = (uintptr_t)address, end = 0;
+    if (ph__memory_find(&found, device, address)) {
+        end = (uintptr_t)found.base + found.requested;
+    } else if (ph__memory_is_taken(device, address)) {
+        return ph__fail_not_live(call, address, device);
+    } else {
+        int result = device->driver->pointer_info(&where, device->handle, address);
+        if (result != PH__R_OK)
+            return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, address);
+        if (where.kind == PH__MEMORY_PAGEABLE)
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: address %p is neither memory of the device nor pinned",
+                           call, address);
+        end = where.base + where.size;
+    }
+    size_t room = end > at ? end - at : 0;
+    if (bytes > room)
+        return ph_fail(
+            PH_ERROR_SIZE,
+            "%s: %zu bytes at address %p leave the allocation it points into, which ends %zu bytes "
+            "after it",
+            call, bytes, address, room);
+    return PH_OK;
+}
+
 static ph_status check_numbers(ph_stream *stream, const void *address, ph_number_type type, size_t count,
                                const char *call)
 {
@@ -30,8 +58,7 @@ static ph_status check_numbers(ph_stream *stream, const void *address, ph_number
     if ((uintptr_t)address % size != 0)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %p is no multiple of %zu, the size of the numbers", call,
                        address, size);
-    const ph__drv_memset span = {(void *)(uintptr_t)address, 0, 1, bytes};
-    return ph__fill_check(stream->device, &span, call);
+    return check_memory(stream->device, address, bytes, call);
 }
 
 static uint32_t blocks_for(size_t bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the beginning and the end of each. */
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "graph/locate.h"
 #include <inttypes.h>
@@ -84,6 +85,32 @@ char *ph__located_path(void)
         outer = annotation;
     }
     return ph__text_take(&text);
+}
+
+void ph__scopes_left(size_t count, const char *call)
+{
+    enum {
+        LISTED = 3
+    };
+    ph__text text = {0};
+    for (size_t i = 0; i < count && i < LISTED; i++) {
+        const ph__annotation *annotation = ph__scope_at(i);
+        const ph__annotation *outer = i + 1 < ph__thread_ambient.depth ? ph__scope_at(i + 1) : NULL;
+        ph__text_add(&text, i ? "\", \"" : "\"");
+        if (annotation)
+            add_own(&text, annotation, outer);
+    }
+    ph__text_add(&text, "\"");
+    if (count > LISTED)
+        ph__text_format(&text, " and %zu more", count - LISTED);
+    char *names = ph__text_take(&text);
+    ph__log(
+        PH_LOG_WARNING,
+        "%s: the function left %zu scope%s open (%s): %s what this thread captures from now on; ph_mark_end, "
+        "or ph_mark_unwind",
+        call, count, count == 1 ? "" : "s", names ? names : "no memory for the names",
+        count == 1 ? "it marks" : "they mark");
+    ph__free(names);
 }
 
 /* ---- scopes ---- under the device's capture_lock ---- */

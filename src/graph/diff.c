@@ -13,8 +13,14 @@ ph_status ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b)
     *out = NULL;
     if (a == NULL || b == NULL)
         return ph__fail_null(call, a ? "b" : "a");
-    PH_TRY(ph__graph_check(a, PH__CALL_DIFF));
-    PH_TRY(ph__graph_check(b, PH__CALL_DIFF));
+    const ph_graph *const graphs[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        ph_status status = ph__graph_check(graphs[i], PH__CALL_DIFF);
+        if (status != PH_OK) {
+            ph__error_suffix(i == 0 ? " (the graph given as a)" : " (the graph given as b)");
+            return status;
+        }
+    }
     return ph__record_compare(out, a->record, b->record, NULL, call);
 }
 

@@ -185,6 +185,8 @@ ph_status ph__locate_note_stream(const ph_graph *graph, ph_stream *stream);
 size_t ph__locate_bytes(const ph_graph *graph);
 int ph__locate_start(const ph_graph *graph, ph__drv_exec *exec);
 void ph__locate_renew(ph_graph *graph);
+/* Logs that the innermost scopes of the thread, so many, were left open by a capture function. */
+void ph__scopes_left(size_t count, const char *call);
 bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, size_t size);
 void ph__locate_updated(ph_graph *graph, const ph_record *from, const char *call);
 void ph__locate_patch(const ph_graph *graph, size_t node, void *args);
@@ -243,7 +245,8 @@ void ph__graph_drop_sets(ph_graph *graph);
 /* Looks at the inputs: STALE_INPUT, or PH_OK and remembers the count of deaths. */
 enum {
     PH__LOOK_AS_CAPTURED = 1, /* as the template has them, whatever the slots are set to */
-    PH__LOOK_FOREIGN = 2      /* asks the driver about memory of other code's, too */
+    PH__LOOK_FOREIGN = 2,     /* asks the driver about memory of other code's, too */
+    PH__LOOK_ONLY = 4         /* nothing depends on the answer */
 };
 ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call);
 /* Of a graph that checks, at each replay: whether there is anything to look at. */

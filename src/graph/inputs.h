@@ -76,6 +76,9 @@ typedef struct ph__dead {
     size_t count;
     ph__input at[PH__DEAD_LISTED];
 } ph__dead;
-ph_status ph__fail_stale(ph_graph *graph, const ph__dead *dead, const char *call);
+/* refused: for their sake. */
+ph_status ph__fail_stale(ph_graph *graph, const ph__dead *dead, bool refused, const char *call);
+/* Already at the capture's end. */
+void ph__warn_stale(ph_graph *graph, const ph__dead *dead, const char *call);
 void ph__warn_suspected(ph_graph *graph, ph__input *input, const char *call);
 #endif

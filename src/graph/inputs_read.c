@@ -67,7 +67,10 @@ static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__i
         graph->site_texts = ph__alloc((size_t)2 * SITE_TEXT);
     if (graph->site_texts == NULL)
         return ph__fail_host_memory(call, "the places");
-    ph__frames_describe(graph->site_texts, SITE_TEXT, allocated.frames, allocated.count);
+    if (allocated.before)
+        ph__line_format(graph->site_texts, SITE_TEXT, "before ph_memory_record_sites");
+    else
+        ph__frames_describe(graph->site_texts, SITE_TEXT, allocated.frames, allocated.count);
     ph__frames_describe(graph->site_texts + SITE_TEXT, SITE_TEXT, freed.frames, freed.count);
     out->allocated_at = graph->site_texts;
     out->freed_at = graph->site_texts + SITE_TEXT;

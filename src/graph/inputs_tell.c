@@ -62,13 +62,15 @@ static void say_input(words *to, const ph_graph *graph, const ph__input *input)
     if (input->foreign)
         say(to, " of other code's, %s", input->foreign->state == PH_INPUT_REPLACED ? "replaced" : "freed");
     else if (input->generation == 0)
-        say(to, ", freed before the capture ended");
+        say(to, ", not allocated at the capture's end");
     say_scope(to, graph, input->node);
 }
 
 static void say_site(words *to, const char *what, const ph__site *site)
 {
     char frames[440];
+    if (site->before)
+        say(to, "; %s before ph_memory_record_sites", what);
     if (site->count == 0)
         return;
     ph__frames_describe(frames, sizeof frames, site->frames, site->count);
@@ -100,21 +102,37 @@ static void log_sites(ph_graph *graph, const ph__dead *dead, const char *call)
                 graph->inputs.at[n].warned = true;
 }
 
-ph_status ph__fail_stale(ph_graph *graph, const ph__dead *dead, const char *call)
+/* The first of the dead inputs, and what is to be done: what had no allocation to keep needs another capture. */
+static void say_dead(words *to, const ph_graph *graph, const ph__dead *dead)
 {
-    char list[320];
-    words to = {list, sizeof list, 0};
-    list[0] = 0;
+    bool kept = false;
+    for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++)
+        kept = kept || dead->at[i].foreign || dead->at[i].generation;
+    say(to, "%zu dead input%s: ", dead->count, dead->count == 1 ? "" : "s");
+    say(to, "%s capture again, or name other memory by a slot: ",
+        kept ? "memory freed since the capture began; keep it allocated while the graph is replayed,"
+             : "memory that was not allocated when the capture ended (freed earlier?): allocate it, then");
     for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++) {
-        say(&to, "%s", i ? "; " : "");
-        say_input(&to, graph, &dead->at[i]);
+        say(to, "%s", i ? "; " : "");
+        say_input(to, graph, &dead->at[i]);
     }
+}
+
+ph_status ph__fail_stale(ph_graph *graph, const ph__dead *dead, bool refused, const char *call)
+{
+    char text[512];
+    words to = {text, sizeof text, 0};
+    say_dead(&to, graph, dead);
     log_sites(graph, dead, call);
-    return ph_fail(
-        PH_ERROR_STALE_INPUT,
-        "%s: refused, %zu dead input%s: memory freed since the capture began; keep it allocated while the "
-        "graph is replayed, or capture again: %s",
-        call, dead->count, dead->count == 1 ? "" : "s", list);
+    return ph_fail(PH_ERROR_STALE_INPUT, "%s: %s%s", call, refused ? "refused, " : "", text);
+}
+
+void ph__warn_stale(ph_graph *graph, const ph__dead *dead, const char *call)
+{
+    char text[720];
+    words to = {text, sizeof text, 0};
+    say_dead(&to, graph, dead);
+    ph__log(PH_LOG_WARNING, "%s: replays will be refused, %s", call, text);
 }
 
 /* Of one allocation once, however many words look like addresses in it. */

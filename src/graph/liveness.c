@@ -16,16 +16,6 @@ void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options)
     graph->foreign_turn = 0;
 }
 
-ph_status ph__graph_take_inputs(ph_graph *graph, const char *call)
-{
-    ph__inputs inputs = {0};
-    if (graph->liveness)
-        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
-    ph__graph_set_inputs(graph, &inputs);
-    graph->inputs_due = !graph->liveness;
-    return PH_OK;
-}
-
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
 {
     ph__inputs inputs = {0};
@@ -88,6 +78,33 @@ static void add_dead(ph__dead *dead, const ph__input *input)
     dead->count++;
 }
 
+/* What is dead already is told while the code that captured it is at hand. */
+static void warn_of_dead(ph_graph *graph, const char *call)
+{
+    ph__dead dead;
+    dead.count = 0;
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ph__input *input = &graph->inputs.at[i];
+        ph_input_state state = ph__input_state(graph, input);
+        if (input->proved && (state == PH_INPUT_FREED || state == PH_INPUT_REPLACED))
+            add_dead(&dead, input);
+    }
+    if (dead.count)
+        ph__warn_stale(graph, &dead, call);
+}
+
+ph_status ph__graph_take_inputs(ph_graph *graph, const char *call)
+{
+    ph__inputs inputs = {0};
+    if (graph->liveness)
+        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
+    ph__graph_set_inputs(graph, &inputs);
+    graph->inputs_due = !graph->liveness;
+    if (graph->liveness)
+        warn_of_dead(graph, call);
+    return PH_OK;
+}
+
 static void add_dead_slot(void *user, const ph__input *input)
 {
     add_dead(user, input);
@@ -129,7 +146,7 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
     if (!as_captured)
         ph__slots_look(graph, add_dead_slot, &dead);
     if (dead.count)
-        return ph__fail_stale(graph, &dead, call);
+        return ph__fail_stale(graph, &dead, (how & PH__LOOK_ONLY) == 0, call);
     if (how & PH__LOOK_FOREIGN)
         graph->foreign_turn = 0;
     if (!as_captured && !graph->watch_lost)
@@ -140,5 +157,5 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
 ph_status ph_graph_check_inputs(ph_graph *graph)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_INPUTS));
-    return ph__graph_check_live(graph, PH__LOOK_FOREIGN, "ph_graph_check_inputs");
+    return ph__graph_check_live(graph, PH__LOOK_FOREIGN | PH__LOOK_ONLY, "ph_graph_check_inputs");
 }

@@ -70,6 +70,9 @@ void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stre
 /* How a node is launched: its own arguments. */
 void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched, const ph__watched_node *node);
 
+/* ---- watched_switch.c ---- STATE, and what the capture lacked, for a graph without breadcrumbs. */
+ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call);
+
 /* ---- crumbs.c ---- the path of the calling thread's scopes; "" for none, NULL: no host memory. */
 char *ph__located_path(void);
 

@@ -104,8 +104,8 @@ static ph_status refuse(ph_graph *graph, const ph_graph *from, ph_update_result 
     ph__graph_explain_update(graph, from, out);
     return ph__fail_native(
         PH_ERROR_MISMATCH, PH__R_UPDATE_FAILURE, PH__NAME_GRAPH_EXEC_UPDATE,
-        "%s: the executable cannot take the parameters of this capture: %s; it is as it was; reset the "
-        "graph and capture again instead",
+        "%s: the executable cannot take the parameters of this capture: %s; the executable is "
+        "unchanged: reset the graph and capture again",
         call, out->message);
 }
 

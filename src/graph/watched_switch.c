@@ -137,15 +137,27 @@ static ph_status switch_nodes(ph_graph *graph, ph__watched *watched, bool enable
     return status;
 }
 
+ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call)
+{
+    if (graph->locate && graph->locate->crumbs.nodes.count)
+        return PH_OK;
+    if (!graph->breadcrumbs)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the graph was captured without breadcrumbs; set ph_capture_options.breadcrumbs and "
+            "enable_annotations, then capture again",
+            call);
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: the capture left no breadcrumbs: no scope was begun on a stream that was in it; call "
+                   "ph_mark_begin in the capture, for another stream after that has joined it",
+                   call);
+}
+
 ph_status ph_graph_breadcrumbs_enable(ph_graph *graph, bool enabled)
 {
     static const char call[] = "ph_graph_breadcrumbs_enable";
     PH_TRY(ph__graph_check(graph, PH__CALL_BREADCRUMBS_ENABLE));
-    if (graph->locate == NULL || graph->locate->crumbs.nodes.count == 0)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: the capture left no breadcrumbs: it needs ph_capture_options.breadcrumbs and "
-                       "enable_annotations, and scopes that are begun in it (ph_mark_begin)",
-                       call);
+    PH_TRY(ph__locate_need_crumbs(graph, call));
     return switch_nodes(graph, &graph->locate->crumbs, enabled, call);
 }
 
@@ -201,19 +213,43 @@ static bool same_nodes(const ph__watched *mine, const ph__watched *theirs)
     return same;
 }
 
+/* Where one graph lacks what the other has been captured with, the driver would complain of some node. */
+static bool tell_missing(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
+{
+    const ph__locate *mine = graph->locate, *theirs = from->locate;
+    size_t checks = mine ? mine->checks.nodes.count : 0, others = theirs ? theirs->checks.nodes.count : 0;
+    if (graph->breadcrumbs != from->breadcrumbs)
+        ph__line_format(why, size, "%s was captured without ph_capture_options.breadcrumbs, %s with them",
+                        graph->breadcrumbs ? "from" : "the graph", graph->breadcrumbs ? "the graph" : "from");
+    else if ((checks == 0) != (others == 0))
+        ph__line_format(why, size,
+                        "%s was captured without checks for NaN and infinity (ph_check_finite), %s with them",
+                        checks ? "from" : "the graph", checks ? "the graph" : "from");
+    else
+        return false;
+    return true;
+}
+
 bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
 {
     const ph__locate *mine = graph->locate, *theirs = from->locate;
-    const char *what = NULL;
-    if (graph->record->node_count != from->record->node_count)
+    size_t crumbs = mine ? mine->crumbs.nodes.count : 0, others = theirs ? theirs->crumbs.nodes.count : 0;
+    if (tell_missing(graph, from, why, size))
+        return false;
+    if (crumbs == others && graph->record->node_count != from->record->node_count)
         return true; /* the driver refuses it, and knows why */
     if (!same_nodes(mine ? &mine->crumbs : NULL, theirs ? &theirs->crumbs : NULL))
-        what = "breadcrumbs";
+        ph__line_format(why, size,
+                        "from was captured with other scopes: it has %zu breadcrumbs, the graph %zu%s",
+                        others, crumbs, crumbs == others ? ", and not at the same nodes" : "");
     else if (!same_nodes(mine ? &mine->checks : NULL, theirs ? &theirs->checks : NULL))
-        what = "checks for NaN and infinity (ph_check_finite)";
-    if (what)
-        ph__line_format(why, size, "the two captures have not the same %s at the same nodes", what);
-    return what == NULL;
+        ph__line_format(
+            why, size,
+            "the two captures have not the same checks for NaN and infinity (ph_check_finite) at the "
+            "same nodes");
+    else
+        return true;
+    return false;
 }
 
 /* The update has brought the template's arguments, and it may have switched the nodes on: as they do nothing then, a failure harms nothing

@@ -128,18 +128,35 @@ static void tell_open(char *out, size_t size, const look *at)
                         : "scopes");
 }
 
+/* What comes behind the last crumb is watched by none. */
+static void tell_complete(ph_progress *out, const ph__locate *locate)
+{
+    bool ended = true; /* each scope has a crumb at its end */
+    for (size_t i = 0; i < locate->scopes.count; i++)
+        ended = ended && locate->scopes.at[i].last != SIZE_MAX;
+    add(out->message, sizeof out->message, "the last replay with breadcrumbs has passed ");
+    if (out->count == 1)
+        add(out->message, sizeof out->message, "the only crumb");
+    else
+        add(out->message, sizeof out->message, "all %zu crumbs", out->count);
+    add(out->message, sizeof out->message,
+        "; if it still runs, what runs lies behind the last %s, or in no scope",
+        ended ? "scope's end" : "crumb");
+}
+
 static void tell(ph_progress *out, const look *at)
 {
     size_t size = sizeof out->message;
     const ph__watched *crumbs = &at->locate->crumbs;
     if (out->complete) {
-        add(out->message, size, "the last replay with breadcrumbs has passed all %zu of them", out->count);
+        tell_complete(out, at->locate);
         return;
     }
     if (at->last == SIZE_MAX) {
         add(out->message, size,
-            "the last replay with breadcrumbs has begun and passed none of %zu: it has not come to \"%s\"",
-            out->count, at->locate->scopes.at[crumbs->nodes.at[0].scope].path);
+            "the last replay with breadcrumbs has begun and passed none of %zu crumb%s: it has not come to "
+            "\"%s\"",
+            out->count, out->count == 1 ? "" : "s", at->locate->scopes.at[crumbs->nodes.at[0].scope].path);
         return;
     }
     bool ends = crumbs->nodes.at[at->last].ends;
@@ -160,12 +177,14 @@ ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
     PH_TRY(ph__graph_check(graph, PH__CALL_WHERE));
+    PH_TRY(ph__locate_need_crumbs(graph, call));
     ph__locate *locate = graph->locate;
-    look at = {.locate = locate, .table = locate ? locate->crumbs.table : NULL};
+    look at = {.locate = locate, .table = locate->crumbs.table};
     if (at.table == NULL || ph__watched_tick(at.table) == 0)
         return ph_fail(
             PH_ERROR_STATE,
-            "%s: no replay has begun with breadcrumbs switched on; ph_graph_breadcrumbs_enable does that",
+            "%s: no replay has begun with breadcrumbs switched on; ph_graph_breadcrumbs_enable does "
+            "that, for replays that come later",
             call);
     for (int i = 0; i < LOOKS && !read_table(&at); i++) {
     }

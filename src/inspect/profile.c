@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile.c: replays a graph while the driver takes down when each node runs. */
 #include "inspect/profile.h"
-#include "base/checked.h"
 #include "device/stream.h"
 #include "graph/graph.h"
 
@@ -11,6 +10,7 @@ enum {
     REPLAYS = 10,
     WARMUP = 2
 };
+#define MOST_BYTES ((size_t)1 << 30) /* of the times of all nodes */
 
 /* While it runs. */
 typedef struct run {
@@ -185,11 +185,25 @@ static ph_status look_at_nodes(run *r)
     return PH_OK;
 }
 
+/* Of each replay the times of all nodes, and what sorts the replays. */
+static ph_status check_room(const run *r)
+{
+    size_t nodes = r->graph->record->node_count, one = (nodes + 2) * sizeof *r->times.at;
+    if (r->options.replays <= MOST_BYTES / one)
+        return PH_OK;
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: %u replays of %zu node%s need %.1f GiB of memory for their times; ask for fewer (%zu at "
+        "most)",
+        call, r->options.replays, nodes, nodes == 1 ? "" : "s", (double)one * r->options.replays / (1 << 30),
+        MOST_BYTES / one);
+}
+
 static ph_status make_room(run *r)
 {
-    size_t nodes = r->graph->record->node_count, cells;
-    if (ph__mul(nodes, r->options.replays, &cells))
-        r->times.at = ph__calloc(cells + (cells == 0), sizeof *r->times.at);
+    PH_TRY(check_room(r));
+    size_t nodes = r->graph->record->node_count, cells = nodes * r->options.replays;
+    r->times.at = ph__calloc(cells + (cells == 0), sizeof *r->times.at);
     if (!r->times.at)
         return ph__fail_host_memory(call, "the times of the nodes");
     r->times.nodes = nodes;
@@ -199,6 +213,7 @@ static ph_status make_room(run *r)
 
 static ph_status measure(run *r)
 {
+    PH_TRY(check_room(r));
     for (unsigned i = 0; i < r->options.warmup; i++)
         PH_TRY(replay(r));
     PH_TRY(check_ready(r->graph));

@@ -22,12 +22,40 @@ static ph_status check_nodes(const ph_graph *graph, const char *which)
     return PH_OK;
 }
 
+static const char *name_of(const ph_verify_output *output)
+{
+    return output->name ? output->name : "no name";
+}
+
+static ph_status check_output(const ph_verify_output *output, size_t index)
+{
+    if ((unsigned)output->type > PH_NUMBER_BF16)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu has type %d, which is none (ph_number_type)", call,
+                       index, (int)output->type);
+    if (output->count == 0)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: output %zu (%s) has a count of 0, so nothing would be compared", call, index,
+                       name_of(output));
+    if ((uintptr_t)output->address % ph__number_size(output->type) != 0)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: output %zu (%s) is at %p, which is no multiple of %zu, the size of the numbers",
+                       call, index, name_of(output), output->address, ph__number_size(output->type));
+    return PH_OK;
+}
+
 static ph_status check_options(const ph_verify_options *options)
 {
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_verify_options");
     if (options->output_count && options->outputs == NULL)
-        return ph__fail_null(call, "options.outputs");
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: output_count is %zu, but outputs is NULL; set both, or neither to compare every byte", call,
+            options->output_count);
+    if (options->output_count == 0 && options->outputs)
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: outputs is set, but output_count is 0; set both, or neither to compare every byte", call);
     if (!(options->relative >= 0) || !(options->absolute >= 0))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: tolerances are numbers of at least 0, not %g and %g", call,
                        options->relative, options->absolute);
@@ -36,9 +64,7 @@ static ph_status check_options(const ph_verify_options *options)
             PH_ERROR_ARGUMENT,
             "%s: a tolerance is of outputs, and there are none; without them every byte is compared", call);
     for (size_t i = 0; i < options->output_count; i++)
-        if ((unsigned)options->outputs[i].type > PH_NUMBER_BF16)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu has type %d, which is none (ph_number_type)",
-                           call, i, (int)options->outputs[i].type);
+        PH_TRY(check_output(&options->outputs[i], i));
     return PH_OK;
 }
 
@@ -72,8 +98,8 @@ static ph_status check_outputs(const ph__verify *verify)
         const ph_verify_output *output = &verify->options->outputs[i];
         const ph__kept *kept = ph__verify_find_kept(verify, (uintptr_t)output->address);
         size_t room = kept ? kept->base + kept->bytes - (uintptr_t)output->address : 0;
-        const char *name = output->name ? output->name : "no name";
-        if ((kept == NULL && output->count > 0) || (kept && !kept->compared))
+        const char *name = name_of(output);
+        if (kept == NULL || !kept->compared)
             return ph_fail(PH_ERROR_ARGUMENT,
                            "%s: output %zu (%s), %zu numbers at %p, is no memory that the graph was given or "
                            "addresses",
@@ -117,7 +143,7 @@ static ph_status set_up(ph__verify *verify)
     ph_graph *graph = verify->graph;
     if (graph->exec == NULL)
         PH_TRY(ph_graph_instantiate(graph));
-    PH_TRY(ph_graph_check_inputs(graph));
+    PH_TRY(ph__graph_check_live(graph, PH__LOOK_FOREIGN, call));
     PH_TRY(ph_device_synchronize(graph->device));
     PH_TRY(save_epochs(verify));
     PH_TRY(ph__verify_collect(verify, graph, true));

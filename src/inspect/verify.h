@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c keeps, poisons and compares, verify_run.c runs
- * body and replays, all or in parts, verify_find.c looks for the node, verify_say.c has the words. */
+ * body and replays, all or in parts, verify_find.c looks for the node, verify_race.c for nodes that share memory without an order, verify_say.c has
+ * the words. */
 #ifndef PH_INSPECT_VERIFY_H
 #define PH_INSPECT_VERIFY_H
 #include "graph/graph.h"
@@ -68,6 +69,7 @@ typedef struct ph__verify {
     uint64_t *lasts; /* of the graph's pools */
     bool prepared;   /* each run of the graph starts from the same state */
     bool skip_held;  /* as ph__script_rewind */
+    bool steady;     /* further eager runs gave what the first gave */
 } ph__verify;
 
 /* What the capture was given that the executable has the parameters of. */
@@ -103,11 +105,13 @@ double ph__number_value(const void *bytes, ph_number_type type);
 
 /* ---- verify_run.c ---- each from `start` and that poison. */
 ph_status ph__verify_capture(ph__verify *verify);
-ph_status ph__verify_eager(ph__verify *verify);
+ph_status ph__verify_eager(ph__verify *verify, ph__image *to);
 ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_pattern poison);
 /* The first `count` nodes at once; then, where then_rest, the others one after another. */
 ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t count, bool then_rest,
                           ph__poison_pattern poison, ph__image *to);
+/* All of them, one after another, in that order. */
+ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const size_t *order, ph__image *to);
 ph_status ph__switches_make(ph__switches *switches, ph_graph *graph, const char *call);
 /* As it was. Tries all of them. */
 ph_status ph__switches_restore(ph__switches *switches, const char *call);
@@ -115,6 +119,20 @@ void ph__switches_free(ph__switches *switches);
 
 /* ---- verify_find.c ---- fills in *out. */
 ph_status ph__verify_judge(ph__verify *verify);
+/* The first node that has no counterpart of its kind, name and dependencies in the second capture; SIZE_MAX: all have. same: there are as many. */
+size_t ph__verify_first_change(bool *same, const ph__verify *verify);
+/* Whether that node's parameters are others than in the second capture, or may be. */
+bool ph__verify_is_changed(const ph__verify *verify, size_t node);
+
+/* ---- verify_race.c ---- two nodes without a path between them that address one allocation, which at least one of them writes as far as can be seen. */
+typedef struct ph__race {
+    size_t one, two;               /* one < two; SIZE_MAX: none was found */
+    const ph_word *first, *second; /* the word of each */
+    ph_allocation block;
+    bool proved; /* the other order of the two gives another result */
+} ph__race;
+/* Bounded work. seen: such a pair at that address is preferred. Runs parts: `replay` and `other` are changed. */
+ph_status ph__verify_find_race(ph__race *out, ph__verify *verify, uintptr_t seen);
 
 /* ---- verify_say.c ---- */
 void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference);
@@ -124,10 +142,14 @@ typedef struct ph__verify_words {
 } ph__verify_words;
 void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t node,
                     const ph__difference *difference, const ph__verify_words *words);
-void ph__verify_add_change(const ph__verify *verify,
-                           size_t node); /* how the node differs from the second capture's */
+/* How the node differs from the second capture's. */
+void ph__verify_add_change(const ph__verify *verify, size_t node);
+/* Runs that should be alike differ, and race, which may have none, is what was found of why. lead: which are not the same. */
+void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, const ph__difference *difference,
+                             const ph__verify_words *words);
+void ph__verify_add_race(const ph__verify *verify, const ph__race *race);
+/* The last block there that the capture was given, or what is allocated there. */
+bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address);
 void ph__verify_add_hints(const ph__verify *verify);
 void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__difference *difference);
-/* The first node that has no counterpart of its kind, name and dependencies in the second capture; SIZE_MAX: all have. same: there are as many. */
-size_t ph__verify_first_change(bool *same, const ph__verify *verify);
 #endif

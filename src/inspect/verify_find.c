@@ -3,6 +3,43 @@
 #include "inspect/verify.h"
 #include <string.h>
 
+/* ---- what the second capture has else ---- */
+static bool same_form(const ph_node_info *a, const ph_node_info *b)
+{
+    return memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           memcmp(a->block, b->block, sizeof a->block) == 0 && a->bytes == b->bytes && a->value == b->value;
+}
+
+bool ph__verify_is_changed(const ph__verify *verify, size_t node)
+{
+    const ph__record_node *a = &verify->graph->record->nodes[node], *b = &verify->second->record->nodes[node];
+    if (!verify->switches.on[node] || verify->graph->changed || verify->graph->slots)
+        return true;
+    for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++)
+        if (a->words[i].value != b->words[i].value)
+            return true;
+    return !same_form(&a->info, &b->info);
+}
+
+static bool same_node(const ph__record_node *a, const ph__record_node *b)
+{
+    size_t count = a->info.dependency_count;
+    return a->info.kind == b->info.kind && strcmp(a->info.name, b->info.name) == 0 &&
+           count == b->info.dependency_count &&
+           (count == 0 || memcmp(a->dependencies, b->dependencies, count * sizeof *a->dependencies) == 0);
+}
+
+size_t ph__verify_first_change(bool *same, const ph__verify *verify)
+{
+    const ph_record *a = verify->graph->record, *b = verify->second->record;
+    size_t count = a->node_count < b->node_count ? a->node_count : b->node_count;
+    *same = a->node_count == b->node_count;
+    for (size_t i = 0; i < count; i++)
+        if (!same_node(&a->nodes[i], &b->nodes[i]))
+            return i;
+    return *same || count == a->node_count ? SIZE_MAX : count;
+}
+
 /* ---- bisection ---- the node at which something shows: *shows tells whether it does after the first `count` nodes; after none it does not, after all
  * it does, or the last one is it. */
 typedef ph_status probe(bool *shows, ph__difference *difference, ph__verify *verify, size_t count);
@@ -57,6 +94,15 @@ static ph_status judge_poison(bool *done, ph__verify *verify, bool serial)
 enum {
     TRIES = 3 /* of what goes wrong at times */
 };
+
+static ph_status add_race(ph__verify *verify)
+{
+    ph__race race;
+    PH_TRY(ph__verify_find_race(&race, verify, (uintptr_t)verify->out->address));
+    ph__verify_add_race(verify, &race);
+    return PH_OK;
+}
+
 static ph_status at_once_differs(bool *shows, ph__difference *difference, ph__verify *verify, size_t count)
 {
     *shows = false;
@@ -80,7 +126,62 @@ static ph_status judge_order(bool *done, ph__verify *verify, const ph__differenc
         return PH_OK;
     PH_TRY(bisect(&node, &difference, verify, at_once_differs));
     ph__verify_say(verify, PH_VERIFY_ORDER, node, node == SIZE_MAX ? seen : &difference, &words);
+    return add_race(verify);
+}
+
+static ph_status eager_again(bool *differs, ph__difference *difference, ph__verify *verify)
+{
+    for (int i = 0; i < TRIES && !*differs; i++) {
+        PH_TRY(ph__verify_eager(verify, &verify->other));
+        *differs = ph__verify_compare(difference, verify, &verify->eager, &verify->other, 0);
+    }
     return PH_OK;
+}
+
+static ph_status replays_again(bool *differs, ph__difference *difference, ph__verify *verify)
+{
+    PH_TRY(ph__verify_part(verify, &verify->switches, verify->switches.count, false, PH__POISON_NAN,
+                           &verify->replay));
+    for (int i = 0; i < TRIES && !*differs; i++) {
+        PH_TRY(ph__verify_part(verify, &verify->switches, verify->switches.count, false, PH__POISON_NAN,
+                               &verify->other));
+        *differs = ph__verify_compare(difference, verify, &verify->replay, &verify->other, 0);
+    }
+    return PH_OK;
+}
+
+/* An eager run races as a replay does. Replays that differ with no race in sight are left to those who look for the node. */
+static ph_status judge_steadiness(bool *done, ph__verify *verify)
+{
+    static const ph__verify_words eager = {"the eager run itself is not the same twice", "in one run",
+                                           "in another one from the same contents"},
+                                  replays = {"the replay itself is not the same twice", "in one replay",
+                                             "in another one from the same contents"};
+    ph__difference difference;
+    ph__race race;
+    bool eager_differs = false, differs = false;
+    *done = false;
+    if (verify->steady)
+        return PH_OK;
+    PH_TRY(eager_again(&eager_differs, &difference, verify));
+    if (!eager_differs && verify->prepared)
+        PH_TRY(replays_again(&differs, &difference, verify));
+    verify->steady = true;
+    if (!eager_differs && !differs)
+        return PH_OK;
+    PH_TRY(ph__verify_find_race(&race, verify, difference.address));
+    *done = eager_differs || race.one != SIZE_MAX;
+    if (*done)
+        ph__verify_say_unsteady(verify, &race, &difference, eager_differs ? &eager : &replays);
+    return PH_OK;
+}
+
+static bool any_change(const ph__verify *verify)
+{
+    for (size_t i = 0; i < verify->switches.count; i++)
+        if (ph__verify_is_changed(verify, i))
+            return true;
+    return false;
 }
 
 /* ---- the second capture ---- */
@@ -92,23 +193,50 @@ static ph_status captures_differ(bool *shows, ph__difference *difference, ph__ve
     return PH_OK;
 }
 
+/* Other nodes, or other edges: no run is needed. */
+static bool judge_structure(ph__verify *verify, const ph__difference *seen)
+{
+    bool same;
+    size_t changed = ph__verify_first_change(&same, verify);
+    if (same && changed == SIZE_MAX)
+        return false;
+    ph__verify_say_capture(verify, changed, seen);
+    return true;
+}
+
+/* The same nodes with the same parameters give different results. */
+static ph_status judge_same_nodes(bool *done, ph__verify *verify, const ph__difference *difference)
+{
+    static const ph__verify_words words = {"replays of the same nodes are not the same each time", "in one",
+                                           "in another one from the same contents"};
+    ph__race race;
+    PH_TRY(judge_steadiness(done, verify));
+    if (*done)
+        return PH_OK;
+    PH_TRY(ph__verify_find_race(&race, verify, difference->address));
+    *done = race.one != SIZE_MAX;
+    if (*done)
+        ph__verify_say_unsteady(verify, &race, difference, &words);
+    return PH_OK;
+}
+
 static ph_status judge_capture(bool *done, ph__verify *verify, const ph__difference *seen)
 {
     static const ph__verify_words words = {"is the first whose result differs", "in the graph",
                                            "in a capture made now"};
     ph__difference difference;
-    size_t node = SIZE_MAX, changed;
-    bool same;
-    changed = ph__verify_first_change(&same, verify);
-    if (!same || changed != SIZE_MAX) {
-        *done = true;
-        ph__verify_say_capture(verify, changed, seen);
-        return PH_OK;
-    }
+    size_t node = SIZE_MAX;
     PH_TRY(captures_differ(done, &difference, verify, verify->switches.count));
     if (!*done)
         return PH_OK;
     PH_TRY(bisect(&node, &difference, verify, captures_differ));
+    bool explained = node != SIZE_MAX && ph__verify_is_changed(verify, node);
+    if (!explained) {
+        PH_TRY(judge_same_nodes(done, verify, node == SIZE_MAX ? seen : &difference));
+        if (*done)
+            return PH_OK;
+    }
+    *done = true;
     ph__verify_say(verify, PH_VERIFY_NODE_DIFFERS, node, node == SIZE_MAX ? seen : &difference, &words);
     if (node != SIZE_MAX)
         ph__verify_add_change(verify, node);
@@ -122,10 +250,8 @@ static bool is_final(const ph__verify *verify, const ph__difference *seen)
     return memcmp(verify->replay.bytes + at, verify->other.bytes + at, seen->size) == 0;
 }
 
-static ph_status judge_body(ph__verify *verify, const ph__difference *seen)
+static ph_status find_last_change(size_t *node, ph__verify *verify, const ph__difference *seen)
 {
-    static const ph__verify_words words = {"is the last that changes what differs",
-                                           "in the graph, as in a capture made now", "in an eager run"};
     size_t without = 0, with = verify->switches.count;
     PH_TRY(ph__verify_part(verify, &verify->switches, with, false, PH__POISON_NAN, &verify->other));
     PH_TRY(ph__verify_part(verify, &verify->switches, 0, false, PH__POISON_NAN, &verify->replay));
@@ -135,8 +261,27 @@ static ph_status judge_body(ph__verify *verify, const ph__difference *seen)
         PH_TRY(ph__verify_part(verify, &verify->switches, middle, false, PH__POISON_NAN, &verify->replay));
         *(is_final(verify, seen) ? &with : &without) = middle;
     }
-    ph__verify_say(verify, PH_VERIFY_BODY_DIFFERS, untouched || with == 0 ? SIZE_MAX : with - 1, seen,
-                   &words);
+    *node = untouched || with == 0 ? SIZE_MAX : with - 1;
+    return PH_OK;
+}
+
+/* A race that was proved comes first, though each way of running went the same each time. */
+static ph_status judge_body(ph__verify *verify, const ph__difference *seen)
+{
+    static const ph__verify_words body = {"is the last that changes what differs",
+                                          "in the graph, as in a capture made now", "in an eager run"},
+                                  race_words = {"a replay and an eager run differ", "in the graph",
+                                                "in an eager run"};
+    ph__race race;
+    size_t node = SIZE_MAX;
+    PH_TRY(ph__verify_find_race(&race, verify, seen->address));
+    if (race.proved) {
+        ph__verify_say_unsteady(verify, &race, seen, &race_words);
+        return PH_OK;
+    }
+    PH_TRY(find_last_change(&node, verify, seen));
+    ph__verify_say(verify, PH_VERIFY_BODY_DIFFERS, node, seen, &body);
+    ph__verify_add_race(verify, &race);
     return PH_OK;
 }
 
@@ -155,6 +300,8 @@ static ph_status explain(ph__verify *verify, const ph__difference *seen, bool di
 {
     static const ph__verify_words replays = {"", "in one replay", "in another one from the same contents"};
     bool done = false;
+    if (differs && judge_structure(verify, seen))
+        return PH_OK;
     PH_TRY(make_switches(verify));
     bool serial = verify->prepared && verify->switches.hosts;
     if (poison)
@@ -163,10 +310,15 @@ static ph_status explain(ph__verify *verify, const ph__difference *seen, bool di
         PH_TRY(judge_order(&done, verify, seen));
     if (!done && !differs) {
         ph__verify_say(verify, PH_VERIFY_ORDER, SIZE_MAX, seen, &replays);
-        return PH_OK;
+        return add_race(verify);
     }
+    /* A parameter that changed is told as such, also where body counts its runs. */
+    if (!done && !any_change(verify))
+        PH_TRY(judge_steadiness(&done, verify));
     if (!done)
         PH_TRY(judge_capture(&done, verify, seen));
+    if (!done)
+        PH_TRY(judge_steadiness(&done, verify));
     return done ? PH_OK : judge_body(verify, seen);
 }
 
@@ -174,7 +326,7 @@ ph_status ph__verify_judge(ph__verify *verify)
 {
     ph__difference seen, with_poison;
     bool poison = false;
-    PH_TRY(ph__verify_eager(verify));
+    PH_TRY(ph__verify_eager(verify, &verify->eager));
     PH_TRY(ph__verify_replay(verify, &verify->replay, PH__POISON_NAN));
     bool differs = ph__verify_compare(&seen, verify, &verify->replay, &verify->eager, 0);
     if (verify->prepared) {

@@ -25,15 +25,29 @@ static ph_status say_whose(const ph__verify *verify, ph_status status, const ph_
     return status;
 }
 
+/* Scopes that a callback leaves open would be around all that this thread does from then on. */
+static void enter(const ph__verify *verify, ph_error *before, size_t *depth)
+{
+    forget(before);
+    *depth = ph_mark_depth();
+    verify->graph->busy++;
+}
+
+static void leave(const ph__verify *verify, size_t depth)
+{
+    verify->graph->busy--;
+    ph_mark_unwind(depth);
+}
+
 static ph_status prepare(const ph__verify *verify)
 {
     if (verify->options->prepare == NULL)
         return PH_OK;
     ph_error before;
-    forget(&before);
-    verify->graph->busy++;
+    size_t depth;
+    enter(verify, &before, &depth);
     ph_status status = verify->options->prepare(verify->stream, verify->user);
-    verify->graph->busy--;
+    leave(verify, depth);
     return say_whose(verify, status, &before, "ph_verify_options.prepare");
 }
 
@@ -49,10 +63,10 @@ static ph_status capture(ph__verify *verify)
     PH_TRY(prepare(verify));
     PH_TRY(ph_graph_create(&verify->second, NULL));
     ph_error before;
-    forget(&before);
-    verify->graph->busy++;
+    size_t depth;
+    enter(verify, &before, &depth);
     ph_status status = ph_graph_capture(verify->second, verify->stream, &options, verify->body, verify->user);
-    verify->graph->busy--;
+    leave(verify, depth);
     return say_whose(verify, status, &before, "capturing body again");
 }
 
@@ -75,11 +89,11 @@ ph_status ph__verify_capture(ph__verify *verify)
 static ph_status run_body(ph__verify *verify)
 {
     ph_error before, failure;
+    size_t depth;
     PH_TRY(ph_pool_begin(verify->pool));
-    forget(&before);
-    verify->graph->busy++;
+    enter(verify, &before, &depth);
     ph_status status = verify->body(verify->stream, verify->user);
-    verify->graph->busy--;
+    leave(verify, depth);
     (void)say_whose(verify, status, &before, "running body eagerly");
     ph__error_save(&failure);
     ph_status ended = ph_pool_end(verify->pool); /* not where body has left a scope of its own open */
@@ -90,7 +104,7 @@ static ph_status run_body(ph__verify *verify)
     return status;
 }
 
-ph_status ph__verify_eager(ph__verify *verify)
+ph_status ph__verify_eager(ph__verify *verify, ph__image *to)
 {
     PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
     PH_TRY(prepare(verify));
@@ -100,7 +114,7 @@ ph_status ph__verify_eager(ph__verify *verify)
     if (status != PH_OK)
         return status;
     PH_TRY(ph_device_synchronize(verify->graph->device));
-    return ph__verify_read(verify, &verify->eager);
+    return ph__verify_read(verify, to);
 }
 
 /* ---- replays ---- */
@@ -249,6 +263,21 @@ ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t cou
     }
     if (then_rest)
         PH_TRY(one_by_one(verify, switches, count));
+    PH_TRY(ph_stream_synchronize(verify->stream));
+    return ph__verify_read(verify, to);
+}
+
+ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const size_t *order, ph__image *to)
+{
+    PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
+    PH_TRY(select_nodes(switches, 0, 0, verify->call));
+    for (size_t i = 0; i < switches->count; i++) {
+        if (i > 0)
+            PH_TRY(set(switches, order[i - 1], false, verify->call));
+        PH_TRY(set(switches, order[i], switches->on[order[i]], verify->call));
+        if (switches->on[order[i]] && can_switch(switches, order[i]))
+            PH_TRY(launch(verify, switches));
+    }
     PH_TRY(ph_stream_synchronize(verify->stream));
     return ph__verify_read(verify, to);
 }

@@ -17,18 +17,6 @@ static void add(const ph__verify *verify, const char *format, ...)
     va_end(args);
 }
 
-void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference)
-{
-    ph_verify_result *out = verify->out;
-    out->verdict = PH_VERIFY_EQUAL;
-    out->compared = difference->compared;
-    add(verify, "a replay gives what an eager run gives: %zu %s compared", difference->compared,
-        verify->options->output_count ? "numbers of the outputs" : "bytes");
-    if (verify->graph->cells && !verify->prepared)
-        add(verify,
-            "; with one poison alone, as the graph has cells and ph_verify_options.prepare is not set");
-}
-
 /* ---- a node ---- */
 static void add_pair(const ph__verify *verify, const ph_annotation_pair *pair)
 {
@@ -83,8 +71,7 @@ static const ph_word *word_of(const ph__verify *verify, size_t node, const ph__d
     return best;
 }
 
-/* The last block there that the capture was given. */
-static bool find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address)
+bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address)
 {
     const ph__layout *layout = ph__verify_layout(verify->graph);
     for (size_t i = layout->list.count; i-- > 0;)
@@ -102,7 +89,7 @@ static void add_place(const ph__verify *verify, size_t node, const ph__differenc
     const ph_word *word = word_of(verify, node, difference);
     if (word && word->name)
         add(verify, "parameter %s, ", word->name);
-    if (find_block(&block, verify, difference->address))
+    if (ph__verify_find_block(&block, verify, difference->address))
         add(verify, "byte %zu of the %zu %s at %p", (size_t)(difference->address - (uintptr_t)block.base),
             block.requested, difference->kept->own ? "that the capture was given" : "allocated", block.base);
     else
@@ -133,6 +120,20 @@ static void add_output(const ph__verify *verify, const ph__difference *differenc
         (difference->address - (uintptr_t)output->address) / ph__number_size(output->type));
 }
 
+static void add_values(const ph__verify *verify, size_t node, const ph__difference *difference,
+                       const char *one, const char *two)
+{
+    add_output(verify, difference);
+    add_place(verify, node, difference);
+    add(verify, ", is ");
+    add_value(verify, difference, difference->a);
+    add(verify, " %s, ", one);
+    add_value(verify, difference, difference->b);
+    add(verify, " %s (%zu of %zu %s%s differ%s)", two, difference->different, difference->compared,
+        difference->output ? "number" : "byte", difference->compared == 1 ? "" : "s",
+        difference->different == 1 ? "s" : "");
+}
+
 void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t node,
                     const ph__difference *difference, const ph__verify_words *words)
 {
@@ -151,14 +152,40 @@ void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t 
             : verdict == PH_VERIFY_BODY_DIFFERS ? "an eager run changes what no node of the graph does"
                                                 : "results differ, and no single node shows it");
     }
-    add_output(verify, difference);
-    add_place(verify, node, difference);
-    add(verify, ", is ");
-    add_value(verify, difference, difference->a);
-    add(verify, " %s, ", words->one);
-    add_value(verify, difference, difference->b);
-    add(verify, " %s (%zu of %zu %s differ)", words->two, difference->different, difference->compared,
-        difference->output ? "numbers" : "bytes");
+    add_values(verify, node, difference, words->one, words->two);
+}
+
+/* ---- eager runs that differ ---- */
+void ph__verify_add_race(const ph__verify *verify, const ph__race *race)
+{
+    const ph__record_node *nodes = verify->graph->record->nodes;
+    if (race->one == SIZE_MAX)
+        return;
+    add(verify,
+        "; node %zu (%s) %s and node %zu (%s) %s both address the %zu bytes at %p, with no "
+        "path between them in the record",
+        race->one, nodes[race->one].info.name, race->first->name, race->two, nodes[race->two].info.name,
+        race->second->name, race->block.requested, race->block.base);
+    if (race->proved)
+        add(verify, "; one after another, which of the two is first decides the result");
+}
+
+void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, const ph__difference *difference,
+                             const ph__verify_words *words)
+{
+    ph_verify_result *out = verify->out;
+    bool found = race->one != SIZE_MAX;
+    out->verdict = found ? PH_VERIFY_ORDER : PH_VERIFY_EAGER_DIFFERS;
+    out->node = race->two;
+    out->address = (const void *)difference->address;
+    out->different = difference->different;
+    out->compared = difference->compared;
+    add(verify, "%s: %s: ", words->lead,
+        race->proved ? "a race (a missing ph_stream_wait_event)"
+        : found      ? "a race (a missing ph_stream_wait_event), or a body that is not deterministic"
+                     : "a body that is not deterministic, or a race (a missing ph_stream_wait_event)");
+    add_values(verify, SIZE_MAX, difference, words->one, words->two);
+    ph__verify_add_race(verify, race);
 }
 
 /* ---- what of a node changed ---- */
@@ -178,7 +205,7 @@ static void add_address(const ph__verify *verify, uint64_t value)
 {
     ph_allocation block;
     add(verify, "0x%llx", (unsigned long long)value);
-    if (find_block(&block, verify, (uintptr_t)value))
+    if (ph__verify_find_block(&block, verify, (uintptr_t)value))
         add(verify, " (byte %zu of %zu)", (size_t)(value - (uintptr_t)block.base), block.requested);
 }
 
@@ -257,25 +284,6 @@ void ph__verify_add_change(const ph__verify *verify, size_t node)
 }
 
 /* ---- other nodes ---- */
-static bool same_node(const ph__record_node *a, const ph__record_node *b)
-{
-    size_t count = a->info.dependency_count;
-    return a->info.kind == b->info.kind && strcmp(a->info.name, b->info.name) == 0 &&
-           count == b->info.dependency_count &&
-           (count == 0 || memcmp(a->dependencies, b->dependencies, count * sizeof *a->dependencies) == 0);
-}
-
-size_t ph__verify_first_change(bool *same, const ph__verify *verify)
-{
-    const ph_record *a = verify->graph->record, *b = verify->second->record;
-    size_t count = a->node_count < b->node_count ? a->node_count : b->node_count;
-    *same = a->node_count == b->node_count;
-    for (size_t i = 0; i < count; i++)
-        if (!same_node(&a->nodes[i], &b->nodes[i]))
-            return i;
-    return *same || count == a->node_count ? SIZE_MAX : count;
-}
-
 static bool is_structural(ph_change_kind kind)
 {
     return kind <= PH_CHANGE_KERNEL || kind == PH_CHANGE_EDGE;
@@ -292,8 +300,8 @@ void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__dif
     out->node = node;
     out->address = (const void *)difference->address;
     ph__error_save(&saved);
-    add(verify, "a capture of body made now is not of the same work (%zu nodes, the graph has %zu)", two,
-        one);
+    add(verify, "a capture of body made now is not of the same work (%zu node%s, the graph has %zu)", two,
+        two == 1 ? "" : "s", one);
     if (ph_record_diff(&diff, verify->graph->record, verify->second->record) == PH_OK)
         for (size_t i = 0, said = 0; i < ph_diff_count(diff) && said < 3; i++)
             if (ph_diff_at(&change, diff, i) == PH_OK && is_structural(change.kind)) {
@@ -316,4 +324,53 @@ void ph__verify_add_hints(const ph__verify *verify)
         add(verify,
             "; the graph has cells, such as states of generators: runs start from the same ones only with "
             "ph_verify_options.prepare");
+}
+
+/* ---- equal ---- */
+static bool is_elsewhere(const ph__verify *verify, const ph_word *a, const ph_word *b)
+{
+    ph_allocation one, two;
+    if (a->value == b->value || a->kind == PH_WORD_VALUE || b->kind == PH_WORD_VALUE)
+        return false;
+    if (a->kind == PH_WORD_PROVED && b->kind == PH_WORD_PROVED)
+        return true;
+    return ph__verify_find_block(&one, verify, (uintptr_t)a->value) &&
+           ph__verify_find_block(&two, verify, (uintptr_t)b->value) && one.base != two.base;
+}
+
+/* An address that was baked, though what lies behind it gives the same. Executables that were changed have others than the record. */
+static void add_other_address(const ph__verify *verify)
+{
+    const ph_graph *graph = verify->graph;
+    bool same;
+    if (graph->changed || graph->slots || ph__verify_first_change(&same, verify) != SIZE_MAX || !same)
+        return;
+    for (size_t n = 0; n < graph->record->node_count; n++) {
+        const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
+        for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
+            if (!is_elsewhere(verify, &a->words[i], &b->words[i]))
+                continue;
+            add(verify, "; node %zu (%s) %s differs in a capture made now (", n, a->info.name,
+                a->words[i].name);
+            add_address(verify, a->words[i].value);
+            add(verify, " in the graph, ");
+            add_address(verify, b->words[i].value);
+            add(verify, " now), with the same result from these contents");
+            return;
+        }
+    }
+}
+
+void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference)
+{
+    ph_verify_result *out = verify->out;
+    out->verdict = PH_VERIFY_EQUAL;
+    out->compared = difference->compared;
+    add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared", difference->compared,
+        verify->options->output_count ? "number" : "byte", difference->compared == 1 ? "" : "s",
+        verify->options->output_count ? " of the outputs" : "");
+    add_other_address(verify);
+    if (verify->graph->cells && !verify->prepared)
+        add(verify,
+            "; with one poison alone, as the graph has cells and ph_verify_options.prepare is not set");
 }

@@ -76,6 +76,8 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 
 /* ---- tracking ---- the live allocation (device or pinned) around an address. internal: in one of the ranges of record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
+/* All that the allocator took from the driver lies from *lowest up to, without, *highest: for looking at many addresses. */
+void ph__memory_hull(uintptr_t *lowest, uintptr_t *highest, const ph_device *device);
 ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
 /* Whether the address is in memory that the allocator took from the driver, in use or not. */
 bool ph__memory_is_taken(const ph_device *device, const void *address);

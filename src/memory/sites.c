@@ -26,6 +26,8 @@ static atomic_uint wanted;
 static ph__map entries; /* by generation */
 static uint64_t dead[DEAD_KEPT];
 static size_t dead_count; /* that ever were: a ring */
+/* Some allocation since the switch was not remembered: one without an entry need not be older than that. */
+static bool left_out;
 
 bool ph__sites_wanted(void)
 {
@@ -35,6 +37,7 @@ bool ph__sites_wanted(void)
 __attribute__((noinline)) void ph__site_take(ph__site *out)
 {
     out->count = 0;
+    out->before = false;
     unsigned frames = atomic_load_explicit(&wanted, memory_order_acquire);
     void *all[PH__SITE_FRAMES + OWN_FRAMES];
     if (frames == 0)
@@ -72,17 +75,36 @@ void ph__sites_allocated(ph__memory *memory, const void *address)
     ph__site site;
     bool tracked;
     uint64_t generation = address ? generation_of(memory, address, &tracked) : 0;
-    entry *made = generation ? ph__calloc(1, sizeof *made) : NULL;
-    if (made == NULL)
+    if (generation == 0)
         return;
-    ph__site_take(&site);
-    *made = (entry){.memory = memory, .generation = generation, .allocated = site};
+    entry *made = ph__calloc(1, sizeof *made);
+    if (made) {
+        ph__site_take(&site);
+        *made = (entry){.memory = memory, .generation = generation, .allocated = site};
+    }
     pthread_mutex_lock(&lock);
-    bool kept = ph__sites_wanted() && entries.count < LIVE_KEPT + DEAD_KEPT &&
+    bool kept = made && ph__sites_wanted() && entries.count < LIVE_KEPT + DEAD_KEPT &&
                 ph__map_put(&entries, generation, made);
+    left_out = left_out || !kept;
     pthread_mutex_unlock(&lock);
     if (!kept)
         ph__free(made);
+}
+
+/* Of one that was allocated before anybody asked where, the end is remembered all the same. Lock held. */
+static entry *enter_late(ph__memory *memory, uint64_t generation)
+{
+    entry *made =
+        ph__sites_wanted() && entries.count < LIVE_KEPT + DEAD_KEPT ? ph__calloc(1, sizeof *made) : NULL;
+    if (made == NULL)
+        return NULL;
+    made->memory = memory;
+    made->generation = generation;
+    made->allocated.before = !left_out;
+    if (ph__map_put(&entries, generation, made))
+        return made;
+    ph__free(made);
+    return NULL;
 }
 
 /* The dead one whose place is taken is forgotten. Lock held. */
@@ -106,6 +128,8 @@ void ph__sites_freeing(ph__memory *memory, const void *address)
         ph__site_take(&site);
     pthread_mutex_lock(&lock);
     entry *known = entries.count ? ph__map_get(&entries, generation) : NULL;
+    if (known == NULL && tracked)
+        known = enter_late(memory, generation);
     if (known && tracked) {
         known->freed = site;
         gone = bury(generation);
@@ -119,6 +143,7 @@ void ph__sites_freeing(ph__memory *memory, const void *address)
 bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation)
 {
     allocated->count = freed->count = 0;
+    allocated->before = freed->before = false;
     if (!ph__sites_wanted() || generation == 0)
         return false;
     pthread_mutex_lock(&lock);
@@ -154,6 +179,7 @@ static void forget(const ph__memory *memory)
             dead[kept++] = generation;
     }
     dead_count = kept;
+    left_out = left_out && memory;
     pthread_mutex_unlock(&lock);
 }
 

@@ -10,11 +10,13 @@ enum {
 /* Return addresses, innermost first, from the call of this library on. */
 typedef struct ph__site {
     int count;
+    bool before; /* of an allocation: made before sites were recorded */
     void *frames[PH__SITE_FRAMES];
 } ph__site;
 
 /* Where the calling thread is now; empty when no sites are recorded. */
 void ph__site_take(ph__site *out);
-/* Of an allocation, by its generation; false: nothing is known. freed is empty while it lives. */
+/* Of an allocation, by its generation; false: nothing is known. freed is empty while it lives; allocated is, where it was made before sites
+ * were recorded. */
 bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation);
 #endif

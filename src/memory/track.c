@@ -63,6 +63,13 @@ bool ph__memory_is_taken(const ph_device *device, const void *address)
     return ph__memory_taken_by(&pool, device, address);
 }
 
+void ph__memory_hull(uintptr_t *lowest, uintptr_t *highest, const ph_device *device)
+{
+    const ph__memory *memory = ph__memory_of(device);
+    *highest = memory ? atomic_load_explicit(&memory->highest, memory_order_acquire) : 0;
+    *lowest = memory ? atomic_load_explicit(&memory->lowest, memory_order_relaxed) : 0;
+}
+
 ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address)
 {
     static const char call[] = "ph_memory_lookup";

@@ -13,11 +13,15 @@ enum {
     MOST_PAIRS = 1000    /* of one node's annotation */
 };
 
+/* Bytes of bodies, each counted for every node that it is in: as it may be in many, a few records could take readers forever. */
+static const uint64_t most_nested = UINT64_C(4) << 30;
+
 static const char call[] = "ph_record_create";
 
 /* What the block holds, and where the next of each goes. */
 typedef struct room {
     size_t words, edges, args, names;
+    uint64_t nested;
 } room;
 typedef struct maker {
     ph_record *record;
@@ -127,6 +131,22 @@ static ph_status check_node(const ph_record_source_node *node, size_t index)
     return check_annotation(node, index);
 }
 
+/* One that was captured is the only one that has its bodies. */
+static uint64_t bytes_of_body(const ph_record *body)
+{
+    return body->made ? body->bytes + body->nested : ph__record_bytes(body);
+}
+
+static ph_status count_body(room *all, const ph_record *body, size_t index)
+{
+    all->nested += body ? bytes_of_body(body) : 0;
+    return all->nested <= most_nested ? PH_OK
+                                      : bad_node(index,
+                                                 "with its body, the nested graphs take more than %d GiB, "
+                                                 "each counted for every node that it is in",
+                                                 (int)(most_nested >> 30));
+}
+
 /* ---- room ---- */
 
 static size_t rounded(size_t bytes)
@@ -164,6 +184,7 @@ static bool make_room(maker *m, const room *all, size_t count)
     m->record = (ph_record *)(void *)block;
     m->record->bytes = total;
     m->record->made = true;
+    m->record->nested = all->nested;
     m->record->id = ph__record_next_id();
     m->record->nodes = (ph__record_node *)(void *)(block + head);
     m->words = (ph_word *)(void *)(block + head + nodes);
@@ -295,6 +316,7 @@ ph_status ph_record_create(ph_record **out, const ph_record_source_node *nodes, 
         return ph__fail_null(call, "nodes");
     for (size_t i = 0; i < count; i++) {
         PH_TRY(check_node(&nodes[i], i));
+        PH_TRY(count_body(&all, nodes[i].info.body, i));
         count_node(&all, &nodes[i]);
     }
     if (!make_room(&m, &all, count))

@@ -91,6 +91,25 @@ static void compare_pair(ph__differ *d, const ph__diff_level *level, size_t i, s
         compare_level(d, level, mine, theirs, &(ph__diff_place){level->place, i, j}, &alike);
 }
 
+void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs)
+{
+    static const struct {
+        const char *name, *text;
+    } watches[] = {{"phonograph_crumb", " (a breadcrumb: the other graph was captured without "
+                                        "ph_capture_options.breadcrumbs, or with other scopes)"},
+                   {"phonograph_check_finite",
+                    " (a check for NaN and infinity: the other graph's capture did "
+                    "not call ph_check_finite here)"}};
+    for (size_t i = 0; i < sizeof watches / sizeof watches[0]; i++) {
+        bool is_mine =
+            mine && mine->info.kind == PH_NODE_KERNEL && strcmp(mine->info.name, watches[i].name) == 0;
+        bool is_theirs =
+            theirs && theirs->info.kind == PH_NODE_KERNEL && strcmp(theirs->info.name, watches[i].name) == 0;
+        if (is_mine != is_theirs)
+            ph__text_add(text, watches[i].text);
+    }
+}
+
 static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j)
 {
     bool added = i == SIZE_MAX;
@@ -98,6 +117,7 @@ static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, siz
     ph__change_begin(d, level, added ? PH_CHANGE_ADDED : PH_CHANGE_REMOVED, i, j, rule);
     ph__text_add(&d->text, added ? " was added" : " was removed");
     ph__put_shape(&d->text, added ? &level->b->nodes[j] : &level->a->nodes[i]);
+    ph__put_watch(&d->text, added ? NULL : &level->a->nodes[i], added ? &level->b->nodes[j] : NULL);
     ph__change_end(d);
 }
 

@@ -70,6 +70,9 @@ void ph__change_end(ph__differ *d);
 /* Of a name, what fits a line and cannot steer a terminal. */
 void ph__put_name(ph__text *text, const char *name, size_t most);
 
+/* What a node of one record alone is there for, where the library put it there for a capture's options; NULL: none. */
+void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
+
 bool ph__same_pair(const ph_annotation_pair *a,
                    const ph_annotation_pair *b); /* values; keys apart. diff_node.c */
 

@@ -17,7 +17,11 @@ typedef struct layout {
     bool known;
     const ph_kernel *kernel;
     size_t args_size, names; /* bytes of the names that do not last */
-    PH__VEC(ph__word_slot) slots;
+    PH__VEC(struct word_place {
+        ph__word_slot slot;
+        const char *lasting; /* its name; NULL: it is written anew for each word */
+    })
+    slots;
 } layout;
 
 typedef struct builder {
@@ -151,9 +155,10 @@ static ph_status lay_out(builder *b, const ph_kernel *kernel, size_t args_size)
     l->names = 0;
     ph__vec_clear(&l->slots);
     while (ph__words_next(&words, &slot)) {
-        if (!ph__vec_push(&l->slots, slot))
+        const struct word_place place = {slot, ph__word_lasting_name(&slot)};
+        if (!ph__vec_push(&l->slots, place))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
-        if (!ph__word_lasting_name(&slot))
+        if (!place.lasting)
             l->names += ph__word_name(NULL, 0, &slot) + 1;
     }
     l->known = true;
@@ -201,9 +206,12 @@ static ph_status make_room(builder *b)
            edges = args_room(2 * b->all.edges * sizeof(size_t)),
            kinds = args_room(b->all.edges * sizeof(ph_edge_kind));
     size_t bytes = head + nodes + words + edges + kinds + b->all.args + b->all.names;
-    char *block = ph__calloc(1, bytes);
+    /* Words are most of it where kernels are other libraries', and each is written whole. */
+    char *block = ph__alloc(bytes);
     if (block == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
+    memset(block, 0, head + nodes);
+    memset(block + head + nodes + words, 0, bytes - head - nodes - words);
     b->record = (ph_record *)(void *)block;
     b->record->id = ph__record_next_id();
     b->record->bytes = bytes;
@@ -226,11 +234,8 @@ static const char *keep_name(builder *b, const char *name)
     return kept;
 }
 
-static const char *name_word(builder *b, const ph__word_slot *slot)
+static const char *write_name(builder *b, const ph__word_slot *slot)
 {
-    const char *lasting = ph__word_lasting_name(slot);
-    if (lasting)
-        return lasting;
     char *name = b->names;
     b->names += ph__word_name(name, SIZE_MAX, slot) + 1;
     return name;
@@ -250,9 +255,10 @@ static ph_status fill_kernel(builder *b, ph__record_node *node, const ph__drv_no
     }
     PH_TRY(lay_out(b, kernel, info->args_size));
     for (size_t i = 0; i < b->layout.slots.count; i++) {
-        const ph__word_slot *slot = &b->layout.slots.at[i];
-        ph__word_read(b->words, b->device, &b->own, slot, node->info.args);
-        b->words->name = name_word(b, slot);
+        const struct word_place *place = &b->layout.slots.at[i];
+        *b->words = (ph_word){0};
+        ph__word_read(b->words, b->device, &b->own, &place->slot, node->info.args);
+        b->words->name = place->lasting ? place->lasting : write_name(b, &place->slot);
         b->words++;
     }
     return PH_OK;
@@ -410,6 +416,7 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
 {
     builder b = {.device = device, .own = *own, .call = call};
     ph__lookups seen = {0};
+    ph__memory_hull(&seen.lowest, &seen.highest, device);
     b.given.outer = own->nodes;
     b.own.nodes = &b.given;
     b.own.seen = &seen;

@@ -26,7 +26,8 @@ struct ph_record {
     uint64_t id; /* unique in the process */
     size_t node_count, edge_count;
     size_t bytes; /* of the allocation */
-    unsigned depth; /* of the bodies in it; of made records alone */
+    unsigned depth; /* of the bodies in it; of made records alone, as is: */
+    uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;      /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
     const ph__layout *layout; /* what its capture was given; the graph's. NULL: not known */
@@ -46,6 +47,7 @@ typedef struct ph__given {
 
 /* Allocations that were met last: words of one capture address few of them. */
 typedef struct ph__lookups {
+    uintptr_t lowest, highest; /* nothing that the library knows lies outside, but what memory nodes give; both 0: not known */
     unsigned next, count;
     ph_allocation at[4];
     ph_pool_id pool[4];

@@ -164,16 +164,18 @@ static void wrong_files(void **state)
     } cases[] = {
         {"\"version\":1", "\"version\":2", "a record of version 2"},
         {"\"args_size\":16", "\"args_size\":99999999999",
-         "b.json: ph_record_create: node 0: has 99999999999 bytes of parameters"},
+         "b.json: nodes[0].args_size: is 99999999999, expected 0 to 1048576"},
         {"\"args_size\":16", "\"args_size\":8",
-         "b.json: ph_record_create: node 0: word 1 lies behind the 8 bytes"},
-        {"\"offset\":8", "\"offset\":0", "the offsets of its words do not ascend"},
-        {"\"value_size\":4", "\"value_size\":3", "elements of 3 bytes"},
+         "b.json: nodes[0].words[1].offset: is 8, but there are 8 bytes of parameters"},
+        {"\"offset\":8", "\"offset\":0",
+         "nodes[0].words[1].offset: is 0, not above that of the word before it, 0"},
+        {"\"value_size\":4", "\"value_size\":3", "nodes[1].value_size: is 3, expected 1, 2 or 4"},
         {"\"depth\":3", "\"depth\":[3]", "nodes[0].annotation: \"depth\" is neither text nor number"},
         {"{\"name\":\"layer\"", "{\"\":\"layer\"", "nodes[0].annotation: has a key without a name"},
         {"\"annotation\":{\"name\":\"layer\",\"depth\":3,\"rate\":0.5,\"last\":true}", "\"annotation\":7",
          "nodes[0].annotation: is no object"},
-        {"\"dependencies\":[0]", "\"dependencies\":[1]", "nodes[1].dependencies[0]: is no node"},
+        {"\"dependencies\":[0]", "\"dependencies\":[1]",
+         "nodes[1].dependencies[0]: is 1, but a node depends only on nodes before it (this is node 1)"},
         {"\"nodes\":", "\"nodes\":7,\"others\":", "nodes: is no array"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -216,6 +216,10 @@ static void test_bad_usage(void **state)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "--svg"}}, 2, NULL, "unknown option '--svg'");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "--dot", "--text"}}, 2, NULL,
              "either --text or --dot");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "--help"}}, 0,
+             "a record that ph_record_dump or ph_profile_dump_record wrote", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "--help"}}, 0,
+             "parameters and annotations of each node", NULL);
 }
 
 int main(void)

@@ -23,6 +23,8 @@ static const char good[] =
     "\"bytes\":16,"
     "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
 
+#define SNOW "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
+
 static int setup(void **state)
 {
     (void)state;
@@ -90,11 +92,20 @@ static void test_changed_fields(void **state)
         {"[4,1,1]", 1, "[4,1]", "nodes[0].grid: has 2 elements, expected 3"},
         {"[4,1,1]", 1, "[4,1,4294967296]", "nodes[0].grid[2]: is 4294967296"},
         {"[4,1,1]", 1, "[-1,1,1]", "nodes[0].grid[0]: is -1"},
-        {"\"dependencies\":[0]", 1, "\"dependencies\":[1]", "nodes[1].dependencies[0]: is no node"},
-        {"\"dependencies\":[0]", 1, "\"dependencies\":[0,0]", "nodes[1].dependencies[1]: is not above"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[1]",
+         "nodes[1].dependencies[0]: is 1, but a node depends only on nodes before it (this is node 1)\n"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[5]",
+         "nodes[1].dependencies[0]: is 5, but there are 2 nodes\n"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[-1]",
+         "nodes[1].dependencies[0]: is -1, but there are 2 nodes\n"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[\"0\"]",
+         "nodes[1].dependencies[0]: is no whole number\n"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[0,0]",
+         "nodes[1].dependencies[1]: is 0, not above the one before it"},
         {"\"dependencies\":[0]", 1, "\"dependencies\":[]", "nodes[0].dependents: disagrees with node 1"},
         {"\"dependents\":[1]", 1, "\"dependents\":[]", "nodes[1].dependencies: disagrees with node 0"},
-        {"\"dependents\":[1]", 1, "\"dependents\":[0]", "nodes[0].dependents[0]: is no node"},
+        {"\"dependents\":[1]", 1, "\"dependents\":[0]",
+         "nodes[0].dependents[0]: is 0, but only nodes behind a node depend on it (this is node 0)\n"},
         {"\"dst\":\"0x7f00\"", 1, "\"dst\":\"7f00\"", "nodes[1].dst: is \"7f00\""},
         {"\"dst\":\"0x7f00\"", 1, "\"dst\":\"0x11112222333344445\"", "nodes[1].dst: is \"0x1111"},
         {"\"kind\":\"proved\"", 1, "\"kind\":\"sure\"", "nodes[0].words[0].kind: is \"sure\""},
@@ -104,8 +115,14 @@ static void test_changed_fields(void **state)
         {"memset\"", 1, "graph\",\"body\":{}", "record.json: nodes[1].body.format: is missing"},
         {"\"words\":[]", 1, "\"words\":[[]]", "nodes[1].words[0]: is no object"},
         {"\"words\":[]", 1, "\"words\":[],\"body\":{}", "nodes[1].body: belongs to a graph node"},
-        {"\"words\":[]", 1, "\"words\":[],\"words\":[]", "line 3, column"},
+        {"\"words\":[]", 1, "\"words\":[],\"words\":[]", "cannot be read as JSON: duplicate object key"},
         {"\"index\":1", 1, "\"index\":1e999", "line 3, column"},
+        {"\"index\":1", 1, "\"index\":99999999999999999999", "cannot be read as JSON: too big integer"},
+        /* cut between characters: a snowman has three bytes */
+        {"\"kind\":\"kernel\"", 1, "\"kind\":\"" SNOW SNOW SNOW "\"",
+         "nodes[0].kind: is \"" SNOW SNOW "...\", which is no kind of node\n"},
+        {"\"kind\":\"kernel\"", 1, "\"kind\":\"a" SNOW SNOW SNOW "\"",
+         "\u2603...\", which is no kind of node\n"},
         {"\"first\"", 1, "\"\xff\"", "line 2, column"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -162,6 +179,46 @@ static void test_nested_bodies(void **state)
     free(text);
 }
 
+/* What one command refuses, all refuse, and with the same words. */
+static void test_all_commands_read_alike(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *message;
+    } cases[] = {
+        {"\"offset\":0", "\"offset\":99999",
+         "nodes[0].words[0].offset: is 99999, but there are 8 bytes of parameters\n"},
+        {"\"args_size\":8", "\"args_size\":1099511627776",
+         "nodes[0].args_size: is 1099511627776, expected 0 to 1048576\n"},
+        {"\"args\":\"0000000000000000\"", "\"args\":\"00000000zz000000\"",
+         "nodes[0].args: is no hexadecimal number from character 8 on\n"},
+        {"\"args\":\"0000000000000000\"", "\"args\":\"00\"",
+         "nodes[0].args: has 2 digits, but there are 8 bytes of parameters, two digits each\n"},
+        {"\"value_size\":4", "\"value_size\":3", "nodes[1].value_size: is 3, expected 1, 2 or 4\n"},
+        {"\"words\":[]", "\"words\":[],\"profile\":{\"start_ns\":-5}", "nodes[1].profile.start_ns: is -5"},
+        {"\"nodes\"", "\"profile\":{\"critical_path\":[0,2]},\"nodes\"",
+         "profile.critical_path[1]: is 2, but there are 2 nodes\n"},
+        {"\"nodes\"", "\"profile\":{\"critical_path\":[1,0]},\"nodes\"",
+         "profile.critical_path[1]: is 0, not above the one before it\n"},
+        {"\"nodes\"", "\"blocks\":[{\"base\":\"0x\"}],\"nodes\"",
+         "blocks[0].base: is \"0x\", expected an address"},
+        {"\"name\":\"x\",\"offset\":0,", "\"name\":\"x\",\"offset\":8,",
+         "words[0].offset: is 8, but there are 8"},
+    };
+    const char *path = t_path("record.json");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *text = changed(cases[i].from, 1, cases[i].to);
+        expect_text(text, 1, NULL, cases[i].message);
+        free(text);
+        t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 1, NULL, cases[i].message);
+        t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", path, path}}, 2, NULL, cases[i].message);
+        t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", path, "-o", "-"}});
+        assert_int_equal(r.status, 1);
+        assert_true(strstr(r.err, cases[i].message) || strstr(r.err, "node-d3"));
+        t_result_free(&r);
+    }
+}
+
 static void test_no_json(void **state)
 {
     (void)state;
@@ -169,12 +226,20 @@ static void test_no_json(void **state)
     expect_text("[]", 1, NULL, "record.json is no phonograph record: it is no object\n");
     expect_text("nonsense", 1, NULL, "line 1, column");
     expect_text("{\"format\":\"phonograph.record\"", 1, NULL, "truncated: ");
+    expect_text(
+        "\xef\xbb\xbf{}", 1, NULL,
+        "record.json: begins with a byte order mark, which JSON has not; save it as UTF-8 without one\n");
+    expect_text("\xff\xfe{", 1, NULL, "begins with a byte order mark");
+    expect_text("{\"traceEvents\":[]}", 1, NULL,
+                "record.json is no phonograph record: it looks like ph_profile_dump_trace's, a trace for "
+                "Perfetto; this "
+                "command wants ph_profile_dump_record's\n");
     expect_text("{}", 1, NULL, "record.json is no phonograph record: it has no \"format\"\n");
     char *deep = malloc(100001);
     assert_non_null(deep);
     memset(deep, '[', 100000);
     deep[100000] = '\0';
-    expect_text(deep, 1, NULL, "maximum parsing depth");
+    expect_text(deep, 1, NULL, "cannot be read as JSON: maximum parsing depth");
     free(deep);
 }
 
@@ -207,7 +272,7 @@ static void test_no_file(void **state)
              "No such file or directory");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("")}}, 1, NULL, "Is a directory");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "/dev/zero"}}, 1, NULL,
-             "/dev/zero, line 1, column 1: no JSON: a zero byte");
+             "/dev/zero, line 1, column 1: cannot be read as JSON: a zero byte");
 }
 
 int main(void)
@@ -217,6 +282,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changed_fields, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nested_bodies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_all_commands_read_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_json, setup, teardown),
         cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_file, setup, teardown),

@@ -65,6 +65,46 @@ static void test_profile(void **state)
     t_result_free(&r);
 }
 
+/* Parts of messages alone: what died, where it was freed, and that the program went on. */
+static void test_liveness(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"8 inputs:\n",
+                                        "what the check cannot see:\n3 kernels: ",
+                                        "replayed: y = 33\n",
+                                        "PH_ERROR_STALE_INPUT: ",
+                                        "log: ",
+                                        "swap_weights+",
+                                        "replayed: y = 213\n",
+                                        "row 0 = 0x",
+                                        "replayed: y = 1212\n"};
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("liveness"), t_device_name()}});
+    assert_string_equal(r.err, "");
+    assert_int_equal(r.status, 0);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        assert_non_null(strstr(r.out, parts[i]));
+    t_result_free(&r);
+}
+
+/* Where the launch of the graph waits for its work, as under some tools, nobody can ask how far it is, and the program says so. */
+static void test_locate(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "NaN: first in \"root\" of layer 1/norm (node ",
+        "1 bad, the first at 417: ", "NaN: with whole weights all is finite\n", "parameter rate "};
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("locate"), t_device_name()}});
+    assert_string_equal(r.err, "");
+    assert_int_equal(r.status, 0);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        assert_non_null(strstr(r.out, parts[i]));
+    if (!t_launches_wait() || !strstr(r.out, "hang: not looked for: ")) {
+        assert_non_null(strstr(r.out, "\"layer 1/exchange\""));
+        assert_non_null(strstr(r.out, "hang: the batch came, and the replay has passed all 6 crumbs\n"));
+    }
+    t_result_free(&r);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -115,9 +155,11 @@ static void test_existing_cuda(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saxpy),     cmocka_unit_test(test_block),         cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_fork_join), cmocka_unit_test(test_slots),         cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_profile),   cmocka_unit_test(test_existing_cuda),
+        cmocka_unit_test(test_saxpy),    cmocka_unit_test(test_block),
+        cmocka_unit_test(test_pools),    cmocka_unit_test(test_fork_join),
+        cmocka_unit_test(test_slots),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_profile),  cmocka_unit_test(test_existing_cuda),
+        cmocka_unit_test(test_liveness), cmocka_unit_test(test_locate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,71 @@ static void test_all_or_nothing(void **state)
     assert_true(at.st_size > 100000);
 }
 
+static char *path_copy(const char *name)
+{
+    char *copy = strdup(t_path(name));
+    assert_non_null(copy);
+    return copy;
+}
+
+/* By its own name, by another one, and as standard input: the record stays what it is. */
+static void test_the_record_is_not_overwritten(void **state)
+{
+    (void)state;
+    if (!can_view())
+        return;
+    char *record = path_copy("record.json"), *soft = path_copy("soft.html"), *hard = path_copy("hard.html");
+    char message[700];
+    (void)write_good();
+    assert_int_equal(symlink(record, soft), 0);
+    assert_int_equal(link(record, hard), 0);
+    (void)snprintf(message, sizeof message,
+                   "phonograph: view: -o names the record itself (%s); give another name, such as %s\n",
+                   record, t_path("record.html"));
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", record}}, 2, NULL, message);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", soft}}, 2, NULL, message);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", hard}}, 2, NULL, message);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", soft, "-o", record}}, 2, NULL,
+             "names the record itself");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "-", "-o", record}, .input = record}, 2, NULL,
+             "-o names the record itself (standard input); give another name, such as graph.html\n");
+    char *beside = path_copy("record.html");
+    assert_int_equal(symlink(record, beside), 0); /* the name that the command would make */
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 2, NULL,
+             "record.html names the record itself");
+    char *text = t_read_file(record, NULL);
+    assert_string_equal(text, good);
+    free(text);
+    free(beside);
+    free(record);
+    free(soft);
+    free(hard);
+}
+
+/* A page of ours is replaced; what else has the name that nobody gave is not. */
+static void test_files_of_others_stay(void **state)
+{
+    (void)state;
+    if (!can_view())
+        return;
+    char *record = path_copy("record.json"), *page = path_copy("record.html");
+    (void)write_good();
+    t_write(page, "<!doctype html>mine", 19);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
+             "record.html: is there already, and is no page that phonograph wrote; it stays as it is: -o ");
+    char *text = t_read_file(page, NULL);
+    assert_string_equal(text, "<!doctype html>mine");
+    free(text);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", page}}, 0, "", NULL);
+    (void)write_changed("\"layer\":3", 1, "\"layer\":44");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 0, "record.html\n", NULL);
+    text = t_read_file(page, NULL);
+    assert_non_null(strstr(text, "[\"layer\",44]"));
+    free(text);
+    free(page);
+    free(record);
+}
+
 static void test_what_is_no_record(void **state)
 {
     (void)state;
@@ -322,6 +387,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_it_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_or_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_record_is_not_overwritten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files_of_others_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_no_record, setup, teardown),
         cmocka_unit_test_setup_teardown(test_groups_form_no_cycle, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_captured_graph, setup, teardown),

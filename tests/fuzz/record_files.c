@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/fuzz/record_files.c: records' files that were damaged at random, and such made up from the words of the format: the command compares
- * them with a good one, or refuses them with a message that names the file; it never dies of one. PH_TEST_SEED=n runs the one round whose
+ * them with a good one, or refuses them with a message that names the file; it never dies of one, and what diff refuses dump refuses. PH_TEST_SEED=n runs the one round whose
  * seed a failure printed. */
 #include "base/rng.h"
 #include "support/command.h"
@@ -108,8 +108,10 @@ static void put_parameters(round *r, size_t kind)
 {
     char text[300] = "";
     if (kind == 0)
-        (void)snprintf(text, sizeof text, ",\"grid\":%s,\"block\":%s,\"shared_bytes\":%s,\"args_size\":%s",
-                       wild(r, "[1,1,1]"), wild(r, "[9,1,1]"), wild(r, "0"), wild(r, "24"));
+        (void)snprintf(text, sizeof text,
+                       ",\"grid\":%s,\"block\":%s,\"shared_bytes\":%s,\"args_size\":%s,\"args\":%s",
+                       wild(r, "[1,1,1]"), wild(r, "[9,1,1]"), wild(r, "0"), wild(r, "24"),
+                       wild(r, "\"000000000000000000000000000000000000000000000000\""));
     else if (kind == 1)
         (void)snprintf(text, sizeof text, ",\"dst\":%s,\"src\":%s,\"bytes\":%s", wild(r, "\"0x1\""),
                        wild(r, "\"0x2\""), wild(r, "64"));
@@ -142,6 +144,15 @@ static void put_node(round *r, size_t index, size_t count, int depth)
     if (below(r, 4) == 0) {
         append(r, ",\"annotation\":");
         append(r, wild(r, "{\"name\":\"a\",\"layer\":3,\"x\":0.5,\"y\":true}"));
+    }
+    if (below(r, 4) == 0) {
+        append(r, ",\"profile\":{\"start_ns\":");
+        append(r, wild(r, "0"));
+        append(r, ",\"run_ns\":5,\"median_ns\":5,\"least_ns\":5,\"most_ns\":5,\"slack_ns\":0,\"critical\":");
+        append(r, wild(r, "true"));
+        append(r, ",\"lane\":");
+        append(r, wild(r, "0"));
+        append(r, "}");
     }
     if (kind == 3 && depth < 20) {
         append(r, ",\"body\":");
@@ -208,6 +219,11 @@ static int run_round(uint64_t seed)
     if (status < 0 || status > 2 || (status == 2) != (result.out[0] == '\0') ||
         (status == 2 && !strstr(result.err, "bad.json")))
         fail_msg("PH_TEST_SEED=%" PRIu64 ": exit status %d, said: %s", seed, status, result.err);
+    t_result_free(&result);
+    result = t_run(&(t_command){.argv = {PHONOGRAPH, "dump", bad, "--verbose"}});
+    if ((result.status != 0) != (status == 2))
+        fail_msg("PH_TEST_SEED=%" PRIu64 ": diff ends with %d, dump with %d and says: %s", seed, status,
+                 result.status, result.err);
     t_result_free(&result);
     return status;
 }

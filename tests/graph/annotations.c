@@ -261,6 +261,48 @@ static ph_status unwinds(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
+/* ---- scopes that a function forgets ---- */
+static ph_status forgets(ph_stream *stream, void *user)
+{
+    const size_t *count = user;
+    for (size_t i = 0; i < *count; i++)
+        PH_TRY(ph_mark_begin(stream, i ? "inner" : "forgotten", NULL));
+    return kernel(stream);
+}
+
+static void test_scopes_that_a_function_leaves_open(void **state)
+{
+    (void)state;
+    ph_graph *graph;
+    size_t counts[] = {1, 2, 5};
+    static const char *const words[] = {
+        "ph_graph_capture: the function left 1 scope open (\"forgotten\"): it marks what this thread "
+        "captures from now "
+        "on; ph_mark_end, or ph_mark_unwind",
+        "left 2 scopes open (\"inner\", \"forgotten\"): they mark",
+        "left 5 scopes open (\"inner\", \"inner\", \"inner\" and 2 more): they mark",
+    };
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_mark_begin(world.stream, "of the caller", NULL)); /* which is nobody's fault */
+    for (size_t i = 0; i < 3; i++) {
+        t_log_start();
+        assert_ok(ph_graph_capture(graph, world.stream, NULL, forgets, &counts[i]));
+        assert_int_equal(t_log_count(words[i]), 1);
+        assert_int_equal(t_log_count("left"), 1);
+        t_log_stop();
+        assert_int_equal(ph_mark_depth(), 1 + counts[i]);
+        ph_mark_unwind(1);
+        assert_ok(ph_graph_reset(graph));
+    }
+    t_log_start();
+    counts[0] = 0;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, forgets, &counts[0]));
+    assert_int_equal(t_log_count("left"), 0);
+    t_log_stop();
+    ph_mark_unwind(0);
+    ph_graph_destroy(graph);
+}
+
 static void test_unwinding_in_a_capture(void **state)
 {
     (void)state;
@@ -717,6 +759,7 @@ int main(void)
         cmocka_unit_test(test_a_lane_of_the_callers),
         cmocka_unit_test(test_scopes_that_are_open_around_a_capture),
         cmocka_unit_test(test_a_capture_that_fails_leaves_its_scopes),
+        cmocka_unit_test(test_scopes_that_a_function_leaves_open),
         cmocka_unit_test(test_unwinding_in_a_capture),
         cmocka_unit_test(test_nodes_of_other_code),
         cmocka_unit_test(test_the_writer_of_cells_is_in_no_scope),

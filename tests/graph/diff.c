@@ -19,7 +19,7 @@ typedef struct variant {
     size_t n;         /* of the last add, instead of N */
     size_t copied;    /* bytes, instead of all */
     bool float_fill, byte_elements, few_bytes, offset, from_host;
-    bool added, removed, late_fork, programmatic, nested, annotated, kernel_for_copy;
+    bool added, removed, late_fork, programmatic, nested, annotated, kernel_for_copy, crumbs, checked;
 } variant;
 
 static t_world world;
@@ -106,6 +106,8 @@ static ph_status work(const variant *v, ph_stream *stream, int32_t *memory)
     if (v->added)
         PH_TRY(t_fill_f(&world, stream, (float *)x, N, 2));
     PH_TRY(t_add(&world, side, x, v->offset ? memory + 4 : memory, 16, 5));
+    if (v->checked)
+        PH_TRY(ph_check_finite(stream, z, PH_NUMBER_F32, N, "z"));
     if (!v->removed)
         PH_TRY(t_add(&world, stream, z, x, N, 6));
     if (v->nested)
@@ -133,7 +135,7 @@ static ph_status body(ph_stream *stream, void *user)
 static ph_graph *graph_of(variant v)
 {
     ph_graph *made;
-    ph_capture_options options = {.enable_annotations = v.annotated};
+    ph_capture_options options = {.enable_annotations = v.annotated, .breadcrumbs = v.crumbs};
     assert_ok(ph_graph_create(&made, NULL));
     assert_ok(ph_graph_capture(made, world.stream, &options, body, &v));
     return made;
@@ -199,6 +201,29 @@ static void kernels_and_kinds(void **state)
            "node 2 (memcpy) is: memcpy -> kernel add_i32 (blocks an update)\n5 of 6 nodes are alike; an "
            "update is not possible: a node stays "
            "of its kind\n");
+}
+
+/* Nodes that nobody wrote: what they are there for is said with them. */
+static void watching_nodes(void **state)
+{
+    (void)state;
+    const variant plain = {.annotated = true}, crumbs = {.annotated = true, .crumbs = true};
+    static const char why[] = " (a breadcrumb: the other graph was captured without "
+                              "ph_capture_options.breadcrumbs, or with other scopes) (blocks an update)\n";
+    char *text = text_of(plain, crumbs);
+    const char *at = strstr(text, "node 0 (phonograph_crumb) was added");
+    assert_non_null(at);
+    assert_memory_equal(strchr(at, '\n') + 1 - strlen(why), why, strlen(why));
+    ph_string_free(text);
+    expect_part(crumbs, plain, why);
+    expect_part((variant){0}, (variant){.checked = true}, "(phonograph_check_finite) was added");
+    expect_part(
+        (variant){0}, (variant){.checked = true},
+        " (a check for NaN and infinity: the other graph's capture did not call ph_check_finite here)");
+    text = text_of(crumbs, crumbs);
+    assert_string_equal(strstr(text, "nodes are alike"), "nodes are alike; an update is possible\n");
+    assert_null(strstr(text, "breadcrumb:"));
+    ph_string_free(text);
 }
 
 static void nodes_and_edges(void **state)
@@ -273,6 +298,8 @@ static void wrong_size_update(void **state)
     assert_non_null(
         strstr(result.message, "node 1 (memset) fills 4-byte elements, the new capture's fills 1-byte ones"));
     assert_non_null(strstr(ph_error_last()->message, result.message));
+    assert_non_null(
+        strstr(ph_error_last()->message, "; the executable is unchanged: reset the graph and capture again"));
     ph_graph_destroy(from); /* the differences do not need it */
     assert_ok(ph_graph_update_diff(&why, graph));
     char *text;
@@ -414,8 +441,9 @@ static void misuse(void **state)
     assert_error(ph_graph_diff(NULL, graph, graph), PH_ERROR_ARGUMENT, "ph_graph_diff: out");
     assert_error(ph_graph_diff(&diff, NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_diff: a");
     assert_error(ph_graph_diff(&diff, graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_diff: b");
-    assert_error(ph_graph_diff(&diff, graph, fresh), PH_ERROR_STATE, "ph_graph_diff");
-    assert_error(ph_graph_diff(&diff, fresh, graph), PH_ERROR_STATE, "ph_graph_diff");
+    assert_error(ph_graph_diff(&diff, graph, fresh), PH_ERROR_STATE, "(the graph given as b)");
+    assert_error(ph_graph_diff(&diff, fresh, graph), PH_ERROR_STATE, "(the graph given as a)");
+    assert_non_null(strstr(ph_error_last()->message, "ph_graph_diff: called without"));
     assert_null(diff);
     assert_error(ph_graph_update_diff(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_update_diff: out");
     assert_error(ph_graph_update_diff(&why, NULL), PH_ERROR_ARGUMENT, "ph_graph_update_diff: graph");
@@ -470,6 +498,7 @@ int main(void)
         TEST(the_same_work_in_other_memory_is_alike),
         TEST(parameters),
         TEST(kernels_and_kinds),
+        TEST(watching_nodes),
         TEST(nodes_and_edges),
         TEST(nested_graphs),
         TEST(annotations),

@@ -162,9 +162,44 @@ static void test_freed_before_the_end(void **state)
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     ph_free(x, NULL);
     x = NULL;
+    t_log_start();
     end();
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-                 "freed before the capture ended");
+    assert_int_equal(
+        t_log_count("ph_graph_capture_end: replays will be refused, 1 dead input: memory that was not "
+                    "allocated when the capture ended (freed earlier?): allocate it, then capture again"),
+        1);
+    t_log_stop();
+    assert_error(
+        ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+        "ph_graph_replay: refused, 1 dead input: memory that was not allocated when the capture ended");
+    assert_error(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT, "ph_graph_check_inputs: 1 dead input: ");
+}
+
+/* Nothing was freed since the capture began: the message does not say so. */
+static void test_freed_before_the_capture(void **state)
+{
+    (void)state;
+    int32_t *gone = x;
+    ph_free(x, world.stream);
+    x = NULL;
+    t_log_start();
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, gone, y, N, 1));
+    end();
+    assert_int_equal(t_log_count("replays will be refused, 1 dead input: "), 1);
+    t_log_stop();
+    assert_error(
+        ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+        "not allocated when the capture ended (freed earlier?): allocate it, then capture again, or name "
+        "other memory by a slot: node 0 (add_i32) x = 0x");
+    assert_null(strstr(ph_error_last()->message, "since the capture began"));
+    assert_ok(ph_graph_reset(graph));
+    t_log_start();
+    begin(NULL); /* without the check nothing is said */
+    assert_ok(t_add(&world, world.stream, gone, y, N, 1));
+    end();
+    assert_int_equal(t_log_count("dead input"), 0);
+    t_log_stop();
 }
 
 /* The end of an allocation is a legal parameter, whatever comes behind it. */
@@ -216,7 +251,9 @@ static void test_message(void **state)
     ph_free(y, world.stream);
     x = y = NULL;
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-                 "ph_graph_replay: refused, 2 dead inputs: memory freed since the capture");
+                 "ph_graph_replay: refused, 2 dead inputs: memory freed since the capture began; keep it "
+                 "allocated while "
+                 "the graph is replayed, capture again, or name other memory by a slot: node");
     const char *message = ph_error_last()->message;
     assert_non_null(strstr(message, "node 0 (add_i32) x = 0x"));
     assert_non_null(strstr(message, ", +8 in 1024 bytes; node 0 (add_i32) y = 0x"));
@@ -484,6 +521,29 @@ static void test_sites(void **state)
     assert_string_equal(input(0).freed_at, "");
 }
 
+/* The places were asked for after the memory: where it was freed is known all the same. */
+static void test_sites_asked_for_late(void **state)
+{
+    (void)state;
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, x, y, N, 1));
+    end();
+    assert_ok(ph_memory_record_sites(8));
+    assert_string_equal(input(0).allocated_at, "");
+    ph_free(x, world.stream);
+    x = NULL;
+    assert_string_equal(input(0).allocated_at, "before ph_memory_record_sites");
+    assert_int_not_equal(strlen(input(0).freed_at), 0);
+    assert_string_equal(input(1).allocated_at, "");
+    t_log_start();
+    assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
+    assert_int_equal(t_log_count("; freed at "), 1);
+    assert_int_equal(t_log_count("; allocated before ph_memory_record_sites; replayed at "), 1);
+    t_log_stop();
+    assert_ok(ph_memory_record_sites(0));
+    assert_string_equal(input(0).freed_at, "");
+}
+
 /* What a slot was set to is told once too, until it is set to something else that dies. */
 static void test_sites_of_slots(void **state)
 {
@@ -549,6 +609,9 @@ static void test_misuse(void **state)
     assert_error(ph_graph_unseen(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_unseen: text");
     assert_error(ph_graph_unseen(&text, NULL), PH_ERROR_ARGUMENT, "ph_graph_unseen: graph");
     assert_null(text);
+    const ph_capture_options unchecked = {.check_foreign_every = 1};
+    assert_error(ph_graph_capture_begin(graph, world.stream, &unchecked), PH_ERROR_ARGUMENT,
+                 "set check_input_liveness too");
     assert_error(ph_memory_record_sites(33), PH_ERROR_ARGUMENT, "33 frames; at most 32");
     int32_t *gone = x;
     begin(&checked);
@@ -569,6 +632,7 @@ int main(void)
         TEST(test_order_after_a_node_was_set),
         TEST(test_nested),
         TEST(test_freed_before_the_end),
+        TEST(test_freed_before_the_capture),
         TEST(test_end_of_an_allocation),
         TEST(test_only_those_concerned),
         TEST(test_message),
@@ -583,6 +647,7 @@ int main(void)
         TEST(test_unknown_memory),
         TEST(test_unknown_memory_declared),
         TEST(test_sites),
+        TEST(test_sites_asked_for_late),
         TEST(test_sites_of_slots),
         TEST(test_sites_of_pinned),
         TEST(test_misuse),

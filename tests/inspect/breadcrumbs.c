@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "device/device.h"
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -104,7 +105,10 @@ static void assert_complete(size_t count)
     assert_int_equal(at.count, count);
     assert_int_equal(at.open_count, 0);
     assert_null(at.open);
-    assert_non_null(strstr(at.message, "has passed all"));
+    char whole[100];
+    (void)snprintf(whole, sizeof whole,
+                   "the last replay with breadcrumbs has passed all %zu crumbs; if it still", count);
+    assert_ptr_equal(strstr(at.message, whole), at.message);
 }
 
 /* ---- where ---- */
@@ -162,7 +166,7 @@ static void test_outside_all_scopes(void **state)
         ph_progress at = wait_until(0);
         assert_null(at.last);
         assert_int_equal(at.open_count, 0);
-        assert_non_null(strstr(at.message, "passed none of 4: it has not come to \"a\""));
+        assert_non_null(strstr(at.message, "passed none of 4 crumbs: it has not come to \"a\""));
     }
     t_gate_open(&gate);
     if (t_gate_held(&other_gate)) {
@@ -308,6 +312,62 @@ static void test_scopes_without_an_end(void **state)
     assert_complete(3);
 }
 
+/* ---- behind the last crumb ---- */
+static ph_status last_is_late(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(t_fill(&world, stream, x, N, 1));
+    PH_TRY(ph_mark_end(stream));
+    return t_gate_wait(&gate, stream);
+}
+
+static void test_a_hang_behind_the_last_crumb(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, &with_crumbs, last_is_late, NULL));
+    assert_ok(ph_graph_breadcrumbs_enable(graph, true));
+    t_gate_shut(&gate);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    if (t_gate_held(&gate)) {
+        ph_progress at = wait_until(2);
+        assert_true(at.complete);
+        assert_string_equal(
+            at.message, "the last replay with breadcrumbs has passed all 2 crumbs; if it still runs, what "
+                        "runs lies behind the last scope's end, or in no scope");
+    }
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(world.stream));
+}
+
+static ph_status one_crumb(ph_stream *stream, void *user)
+{
+    (void)user;
+    size_t depth = ph_mark_depth();
+    PH_TRY(t_fill(&world, stream, x, N, 1));
+    PH_TRY(t_gate_wait(&gate, stream));
+    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(t_fill(&world, stream, x, N, 2));
+    ph_mark_unwind(depth);
+    return PH_OK;
+}
+
+static void test_one_crumb(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, &with_crumbs, one_crumb, NULL));
+    assert_ok(ph_graph_breadcrumbs_enable(graph, true));
+    t_gate_shut(&gate);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    if (t_gate_held(&gate))
+        assert_non_null(strstr(wait_until(0).message, "passed none of 1 crumb: it has not come to \"a\""));
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(world.stream));
+    assert_string_equal(where().message,
+                        "the last replay with breadcrumbs has passed the only crumb; if it still runs, "
+                        "what runs lies behind the last crumb, or in no scope");
+}
+
 /* ---- on and off ---- */
 static int64_t driver_calls_of_a_replay(ph_graph *which)
 {
@@ -440,7 +500,7 @@ static void test_a_copy_in_another_graph_writes_nothing(void **state)
     assert_complete(8);
     assert_ok(ph_graph_create(&outer, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, &with_crumbs, replay_it, graph));
-    assert_error(ph_graph_breadcrumbs_enable(outer, true), PH_ERROR_STATE, "no breadcrumbs");
+    assert_error(ph_graph_breadcrumbs_enable(outer, true), PH_ERROR_STATE, "left no breadcrumbs");
     t_gate_shut(&gate);
     assert_ok(ph_graph_replay(outer, world.stream));
     if (t_gate_held(&gate))
@@ -493,12 +553,19 @@ static void test_updates(void **state)
     assert_complete(8);
     assert_ok(ph_graph_reset(from));
     assert_ok(ph_graph_capture(from, world.stream, NULL, body, &value));
-    assert_status(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH);
+    assert_error(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH,
+                 "from was captured without ph_capture_options.breadcrumbs, the graph with them");
+    assert_error(ph_graph_update(from, graph, NULL), PH_ERROR_MISMATCH,
+                 "the graph was captured without ph_capture_options.breadcrumbs, from with them");
+    assert_ok(ph_graph_reset(from));
+    assert_ok(ph_graph_capture(from, world.stream, &with_crumbs, here, NULL));
+    assert_error(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH,
+                 "other scopes: it has 2 breadcrumbs, the graph 8");
     assert_ok(ph_graph_reset(from));
     assert_ok(ph_graph_reset(graph));
     assert_ok(ph_graph_capture(graph, world.stream, &with_crumbs, here, NULL));
     assert_ok(ph_graph_capture(from, world.stream, &with_crumbs, elsewhere, NULL));
-    assert_error(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH, "same breadcrumbs at the same nodes");
+    assert_error(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH, "and not at the same nodes");
     ph_graph_destroy(from);
 }
 
@@ -530,6 +597,13 @@ static ph_status no_scopes(ph_stream *stream, void *user)
     return t_fill(&world, stream, x, N, 1);
 }
 
+static bool enabled(size_t node)
+{
+    bool on = true;
+    assert_ok(ph_graph_node_get_enabled(&on, graph, node));
+    return on;
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -543,12 +617,20 @@ static void test_misuse(void **state)
     assert_error(ph_graph_capture(graph, world.stream, &bare, body, NULL), PH_ERROR_ARGUMENT,
                  "enable_annotations");
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
-    assert_error(ph_graph_breadcrumbs_enable(graph, true), PH_ERROR_STATE, "left no breadcrumbs");
-    assert_error(ph_graph_breadcrumbs_enable(graph, false), PH_ERROR_STATE, "left no breadcrumbs");
-    assert_error(ph_graph_where(&at, graph), PH_ERROR_STATE, "ph_graph_breadcrumbs_enable");
+    assert_error(ph_graph_breadcrumbs_enable(graph, true), PH_ERROR_STATE,
+                 "captured without breadcrumbs; set ph_capture_options.breadcrumbs");
+    assert_error(ph_graph_breadcrumbs_enable(graph, false), PH_ERROR_STATE, "captured without breadcrumbs");
+    assert_error(ph_graph_where(&at, graph), PH_ERROR_STATE,
+                 "captured without breadcrumbs; set ph_capture_options.breadcrumbs");
+    assert_null(strstr(ph_error_last()->message, "ph_graph_breadcrumbs_enable"));
     assert_ok(ph_graph_reset(graph));
     assert_ok(ph_graph_capture(graph, world.stream, &with_crumbs, no_scopes, NULL));
-    assert_error(ph_graph_breadcrumbs_enable(graph, true), PH_ERROR_STATE, "ph_mark_begin");
+    assert_error(ph_graph_breadcrumbs_enable(graph, true), PH_ERROR_STATE, "after that has joined");
+    assert_error(ph_graph_where(&at, graph), PH_ERROR_STATE, "no scope was begun");
+    assert_false(enabled(0)); /* the crumb before all others */
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, &with_crumbs, here, NULL));
+    assert_error(ph_graph_where(&at, graph), PH_ERROR_STATE, "for replays that come later");
     assert_ok(ph_graph_reset(graph));
     assert_ok(ph_graph_capture_begin(graph, world.stream, &with_crumbs));
     assert_error(ph_graph_where(&at, graph), PH_ERROR_STATE, "CAPTURING");
@@ -729,6 +811,8 @@ int main(void)
         WITH_WORLD(test_scopes_on_several_streams),
         WITH_WORLD(test_paths),
         WITH_WORLD(test_scopes_without_an_end),
+        WITH_WORLD(test_a_hang_behind_the_last_crumb),
+        WITH_WORLD(test_one_crumb),
         WITH_WORLD(test_off_costs_and_writes_nothing),
         WITH_WORLD(test_crumbs_as_nodes),
         WITH_WORLD(test_a_new_executable),

@@ -361,6 +361,13 @@ static void test_updates(void **state)
     put(x, &(uint32_t){0x7f810000}, 4);
     replay_and_wait();
     assert_int_equal(result(0).first, 1); /* the upper half of the first 32 bits */
+    assert_ok(ph_graph_reset(from));
+    assert_ok(ph_graph_capture_begin(from, world.stream, NULL));
+    assert_ok(t_fill_f(&world, world.stream, x, N, 1));
+    assert_ok(ph_graph_capture_end(from, PH_OK));
+    assert_error(
+        ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH,
+        "from was captured without checks for NaN and infinity (ph_check_finite), the graph with them");
     ph_graph_destroy(from);
     ph_free(z, world.stream);
 }
@@ -466,6 +473,11 @@ static void test_misuse(void **state)
     (void)state;
     ph_check_result found;
     size_t count;
+    float *gone;
+    assert_ok(PH_NEW(&gone, N, world.stream));
+    ph_free(gone, world.stream);
+    assert_error(ph_check_finite(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
+                 "is no live allocation");
     assert_error(ph_check_finite(NULL, x, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT, "stream is NULL");
     assert_error(ph_graph_check_count(NULL, graph), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_graph_check_count(&count, NULL), PH_ERROR_ARGUMENT, "graph");
@@ -486,7 +498,14 @@ static void test_misuse(void **state)
                  "too many");
     float here = 0;
     assert_error(ph_check_finite(world.stream, &here, PH_NUMBER_F32, 1, "here"), PH_ERROR_ARGUMENT,
-                 "neither device nor pinned memory");
+                 "is neither memory of the device nor pinned");
+    assert_string_equal(ph_error_last()->native_call, "");
+    assert_int_equal(ph_error_last()->native_code, 0);
+    assert_error(ph_check_finite(world.stream, x, PH_NUMBER_F64, N, "x"), PH_ERROR_SIZE,
+                 "bytes at address 0x");
+    assert_string_equal(ph_error_last()->native_call, "");
+    assert_error(ph_check_finite(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
+                 "ph_check_finite: 0x");
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
     assert_error(ph_graph_check_at(&found, graph, 0), PH_ERROR_STATE, "CAPTURING");
     assert_ok(ph_graph_capture_end(graph, PH_OK));

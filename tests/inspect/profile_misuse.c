@@ -99,6 +99,58 @@ static void options(void **state)
     assert_error(ph_graph_profile(&profile, p.graph, p.a, &wrong), PH_ERROR_ARGUMENT, "source 4");
     assert_error(ph_graph_verdict(&verdict, p.graph, p.a, body, &p, &words), PH_ERROR_ARGUMENT,
                  "ph_verdict_options");
+    const ph_profile_options many = {.replays = 4000000000U};
+    assert_error(
+        ph_graph_profile(&profile, p.graph, p.a, &many), PH_ERROR_ARGUMENT,
+        "4000000000 replays of 1 node need 178.8 GiB of memory for their times; ask for fewer (22369621 "
+        "at most)");
+    assert_null(profile);
+}
+
+/* Each device says what it has. */
+static void sources_of_other_devices(void **state)
+{
+    (void)state;
+    ph_profile *profile;
+    const ph_profile_options cupti = {.source = PH_PROFILE_CUPTI}, events = {.source = PH_PROFILE_EVENTS},
+                             device = {.source = PH_PROFILE_DEVICE};
+    assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
+    if (!t_on_host()) {
+        assert_error(ph_graph_profile(&profile, p.graph, p.a, &device), PH_ERROR_UNSUPPORTED,
+                     "PH_PROFILE_DEVICE is of the host device");
+        return;
+    }
+    assert_error(ph_graph_profile(&profile, p.graph, p.a, &cupti), PH_ERROR_UNSUPPORTED,
+                 "the host device has only PH_PROFILE_DEVICE (or AUTO), not PH_PROFILE_CUPTI");
+    assert_error(ph_graph_profile(&profile, p.graph, p.a, &events), PH_ERROR_UNSUPPORTED,
+                 "not PH_PROFILE_EVENTS");
+}
+
+static ph_status leaving(ph_stream *stream, void *user)
+{
+    PH_TRY(ph_mark_begin(stream, "left", NULL));
+    return body(stream, user);
+}
+
+static ph_status leaving_and_failing(ph_stream *stream, void *user)
+{
+    PH_TRY(ph_mark_begin(stream, "left", NULL));
+    return failing(stream, user);
+}
+
+/* Scopes that body leaves open do not pile up. */
+static void scopes_that_are_left_open(void **state)
+{
+    (void)state;
+    ph_verdict verdict;
+    assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
+    assert_ok(ph_mark_begin(p.a, "outside", NULL));
+    assert_ok(ph_graph_verdict(&verdict, p.graph, p.a, leaving, &p, NULL));
+    assert_int_equal(ph_mark_depth(), 1);
+    assert_error(ph_graph_verdict(&verdict, p.graph, p.a, leaving_and_failing, &p, NULL), PH_ERROR_CALLER,
+                 "its own words");
+    assert_int_equal(ph_mark_depth(), 1);
+    assert_ok(ph_mark_end(p.a));
 }
 
 /* ---- states ---- */
@@ -253,6 +305,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(null_arguments, open_it, close_it),
         cmocka_unit_test_setup_teardown(options, open_it, close_it),
+        cmocka_unit_test_setup_teardown(sources_of_other_devices, open_it, close_it),
+        cmocka_unit_test_setup_teardown(scopes_that_are_left_open, open_it, close_it),
         cmocka_unit_test_setup_teardown(graphs_without_a_capture, open_it, close_it),
         cmocka_unit_test_setup_teardown(a_capturing_stream, open_it, close_it),
         cmocka_unit_test_setup_teardown(another_device, open_it, close_it),

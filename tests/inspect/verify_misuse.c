@@ -57,8 +57,10 @@ static void capture(void)
 
 #define refuse(status, part, ...)                                                                            \
     do {                                                                                                     \
+        result.verdict = PH_VERIFY_EQUAL;                                                                    \
         assert_error(ph_graph_verify(__VA_ARGS__), (status), (part));                                        \
         assert_int_equal(runs, 0);                                                                           \
+        assert_int_equal(result.verdict, PH_VERIFY_NONE);                                                    \
     } while (0)
 
 static void test_arguments(void **state)
@@ -66,7 +68,7 @@ static void test_arguments(void **state)
     (void)state;
     ph_stream *first = ph_device_default_stream(world.device);
     capture();
-    refuse(PH_ERROR_ARGUMENT, "out", NULL, graph, world.stream, body, NULL, NULL);
+    assert_error(ph_graph_verify(NULL, graph, world.stream, body, NULL, NULL), PH_ERROR_ARGUMENT, "out");
     refuse(PH_ERROR_ARGUMENT, "graph", &result, NULL, world.stream, body, NULL, NULL);
     refuse(PH_ERROR_ARGUMENT, "stream", &result, graph, NULL, body, NULL, NULL);
     refuse(PH_ERROR_ARGUMENT, "body", &result, graph, world.stream, NULL, NULL, NULL);
@@ -74,7 +76,9 @@ static void test_arguments(void **state)
     ph_verify_options options = {.reserved = {0, 1}};
     refuse(PH_ERROR_ARGUMENT, "reserved", &result, graph, world.stream, body, NULL, &options);
     options = (ph_verify_options){.output_count = 1};
-    refuse(PH_ERROR_ARGUMENT, "outputs", &result, graph, world.stream, body, NULL, &options);
+    refuse(PH_ERROR_ARGUMENT,
+           "output_count is 1, but outputs is NULL; set both, or neither to compare every byte", &result,
+           graph, world.stream, body, NULL, &options);
     options = (ph_verify_options){.absolute = 1e-3};
     refuse(PH_ERROR_ARGUMENT, "a tolerance is of outputs", &result, graph, world.stream, body, NULL,
            &options);
@@ -83,6 +87,16 @@ static void test_arguments(void **state)
     ph_verify_output output = {y, (ph_number_type)9, 1, NULL};
     options = (ph_verify_options){.outputs = &output, .output_count = 1};
     refuse(PH_ERROR_ARGUMENT, "type 9", &result, graph, world.stream, body, NULL, &options);
+    options.output_count = 0;
+    refuse(PH_ERROR_ARGUMENT, "outputs is set, but output_count is 0; set both, or neither", &result, graph,
+           world.stream, body, NULL, &options);
+    options.output_count = 1;
+    output = (ph_verify_output){y, PH_NUMBER_F32, 0, "weights"};
+    refuse(PH_ERROR_ARGUMENT, "output 0 (weights) has a count of 0, so nothing would be compared", &result,
+           graph, world.stream, body, NULL, &options);
+    output = (ph_verify_output){(char *)y + 2, PH_NUMBER_F32, 1, "y"};
+    refuse(PH_ERROR_ARGUMENT, "which is no multiple of 4, the size of the numbers", &result, graph,
+           world.stream, body, NULL, &options);
     output = (ph_verify_output){x, PH_NUMBER_F32, 1, "x"};
     refuse(PH_ERROR_ARGUMENT, "output 0 (x)", &result, graph, world.stream, body, NULL, &options);
     output = (ph_verify_output){y, PH_NUMBER_F64, SIZE_MAX / 4, NULL};
@@ -134,7 +148,7 @@ static void test_a_freed_input(void **state)
     (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, with_x, NULL));
     ph_free(x, world.stream);
-    refuse(PH_ERROR_STALE_INPUT, "", &result, graph, world.stream, body, NULL, NULL);
+    refuse(PH_ERROR_STALE_INPUT, "ph_graph_verify: ", &result, graph, world.stream, body, NULL, NULL);
     x = NULL;
 }
 

@@ -130,7 +130,7 @@ static void test_a_number_of_the_program_is(void **state)
     expect(PH_VERIFY_NODE_DIFFERS, "is the first whose result differs");
     const ph_verify_output output = {ph_tensor_data(loss), PH_NUMBER_F32, 1, "loss"};
     verify(&(ph_verify_options){.prepare = seed, .outputs = &output, .output_count = 1});
-    expect(PH_VERIFY_EQUAL, "1 numbers");
+    expect(PH_VERIFY_EQUAL, "1 number of the outputs compared");
     close_scene();
 }
 

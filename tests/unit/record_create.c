@@ -247,6 +247,31 @@ static void bodies_are_limited(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
+/* The same body under both nodes of the next, again and again: a few records of which a reader would never see the end. */
+static void bodies_are_counted_wherever_they_are(void **state)
+{
+    (void)state;
+    ph_record *records[32];
+    size_t count = 0;
+    ph_record_source_node nodes[2] = {{.info = {.kind = PH_NODE_GRAPH}}, {.info = {.kind = PH_NODE_GRAPH}}};
+    ph_status status = PH_OK;
+    while (status == PH_OK) {
+        assert_true(count < 30);
+        status = ph_record_create(&records[count], nodes, 2);
+        nodes[0].info.body = nodes[1].info.body = records[count];
+        count += status == PH_OK;
+    }
+    assert_error(status, PH_ERROR_ARGUMENT, "node 1: with its body, the nested graphs take more than 4 GiB");
+    assert_true(count > 16);
+    ph_diff *diff; /* those that are not so many are read */
+    assert_ok(ph_record_diff(&diff, records[9], records[9]));
+    assert_int_equal(ph_diff_count(diff), 0);
+    ph_diff_destroy(diff);
+    while (count > 0)
+        ph_record_destroy(records[--count]);
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
 static void names_and_nothing(void **state)
 {
     (void)state;
@@ -294,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_record_said_again_is_the_same),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(bodies_are_limited),
+        cmocka_unit_test(bodies_are_counted_wherever_they_are),
         cmocka_unit_test(names_and_nothing),
         cmocka_unit_test(each_allocation_fails),
     };

@@ -36,7 +36,8 @@ int ph__host_profile_open(ph__drv_profile **out, ph__drv_exec *handle, ph_profil
     if (!out || !exec || !source)
         return PH__R_INVALID_VALUE;
     if (*source != PH_PROFILE_AUTO && *source != PH_PROFILE_DEVICE) {
-        ph__driver_set_reason("the host device measures by its own clock alone (PH_PROFILE_DEVICE)");
+        ph__driver_set_reason("the host device has only PH_PROFILE_DEVICE (or AUTO), not PH_PROFILE_%s",
+                              *source == PH_PROFILE_CUPTI ? "CUPTI" : "EVENTS");
         return PH__R_NOT_SUPPORTED;
     }
     size_t count = exec->graph->nodes.count;

@@ -100,6 +100,14 @@ def check_no_nodes(page, view):
     page.open(view("nothing", records.record([])))
     no_complaints(page)
     equal(number(page, "items"), 0)
+    assert colours_of(page, "#graph") > 2  # it says so
+    equal(page.value("document.getElementById('graph').getAttribute('aria-label')"), "Drawing of the graph: no nodes")
+    assert text(page, "#timeline-note").startswith("This record has no times.")
+    made = records.record([])
+    made["profile"] = {"source": "device", "replays": 10, "lane_count": 0, "replay_ns": 0, "busy_ns": 0, "idle_ns": 0, "work_ns": 0, "critical_ns": 0, "critical_path": []}
+    page.open(view("nothing measured", made))
+    equal(text(page, "#timeline-note"), "Nothing was measured: the graph has no nodes.")
+    no_complaints(page)
 
 
 def check_without_graphviz(page, view):
@@ -326,6 +334,105 @@ def check_timeline(page, view):
     before = page.value("document.querySelector('#timeline svg .tick:last-of-type text').textContent")
     page.mouse(x + width / 2, y + height / 2, "mouseWheel", deltaX=0, deltaY=-600, modifiers=2)
     page.wait(f"document.querySelector('#timeline svg .tick:last-of-type text').textContent !== {json.dumps(before)}")
+    no_complaints(page)
+
+
+def check_disturbed_replays(page, view):
+    """A median replay in which nodes took much longer than they do as a rule; and one that was only long."""
+    made = records.network(20)
+    page.open(view("quiet", made))
+    assert "disturbed" not in text(page, "#timeline-note")
+    total = made["profile"]
+    for node in made["nodes"]:
+        times = node["profile"]
+        times["start_ns"], times["run_ns"], times["most_ns"] = 3 * times["start_ns"], 3 * times["run_ns"], 3 * times["most_ns"]
+    total["replay_ns"] = total["busy_ns"] = 3 * total["replay_ns"]
+    page.open(view("disturbed", made))
+    shown = text(page, "#timeline-note")
+    assert "The median replay took " in shown and "on the critical path: it was disturbed; profile again." in shown, shown
+    total["critical_ns"] = total["work_ns"]
+    page.open(view("disturbed chain", made))
+    shown = text(page, "#timeline-note")
+    assert "though the nodes’ medians sum to" in shown and "µs: it was disturbed; profile again." in shown, shown
+    made = records.network(20)
+    made["profile"]["idle_ns"] = 2 * made["profile"]["replay_ns"]
+    made["profile"]["replay_ns"] *= 3
+    page.open(view("gaps", made))
+    assert "disturbed" not in text(page, "#timeline-note")
+    no_complaints(page)
+
+
+def check_names_come_first(page, view):
+    """In the file an outer scope's key comes before the name: the page says the name first everywhere, as the groups do."""
+    made = records.network(30)
+    for node in made["nodes"]:
+        if "annotation" in node:
+            node["annotation"] = {"layer": node["annotation"]["layer"], "name": node["annotation"]["name"]}
+    page.open(view("names first", made))
+    assert set(column(page, "Annotation")) <= {"attention, layer=0", "mlp, layer=0"}, set(column(page, "Annotation"))
+    page.value("document.querySelector(\"tr[data-node='3'] button\").click()")
+    terms = page.value("Array.from(document.querySelectorAll('#details-body dt')).map(t => t.textContent)")
+    assert terms.index("name") < terms.index("layer"), terms
+    no_complaints(page)
+
+
+def pixels(page, canvas, x, y, width, height):
+    """The colours of a part of a canvas, in the order of how often they are there."""
+    return page.value(f"""(() => {{ const c = document.querySelector('{canvas}'), o = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}});
+        o.drawImage(c, 0, 0); const d = o.getImageData({x}, {y}, {width}, {height}).data, s = new Map();
+        for (let i = 0; i < d.length; i += 4) {{ const k = d[i] + ' ' + d[i + 1] + ' ' + d[i + 2]; s.set(k, (s.get(k) || 0) + d[i + 3]) }}
+        return Array.from(s).sort((a, b) => b[1] - a[1]).map(p => p[0].split(' ').map(Number)) }})()""")
+
+
+def hue(colour):
+    red, green, blue = colour
+    most, least = max(colour), min(colour)
+    if most == least:
+        return None
+    part = (green - blue) % (6 * (most - least)) if most == red else blue - red + 2 * (most - least) if most == green else red - green + 4 * (most - least)
+    return 60 * part / (most - least)
+
+
+def check_colours_agree(page, view):
+    """A group has one colour in the drawing and in the timeline; what is not annotated has none."""
+    made = records.network(90)
+    for node in made["nodes"]:
+        node["annotation"] = {"name": f"part{node['index'] // 45}.{node['index'] // 15}"}
+    page.open(view("one colour", made))
+    for grouping in ("0", "1"):
+        choose(page, "#grouping", grouping)
+        page.value(f"document.querySelector(\"tr[data-node='40'] button\").click()")
+        about(page, "at")
+        x, y, width, height = page.box("#timeline-canvas")
+        at = page.value("(() => { const b = document.getElementById('graph').dataset.at.split(' ').map(Number); return b })()")
+        zoom = number(page, "zoom")
+        drawn = pixels(page, "#graph", int(at[0] - 80 * zoom), int(at[1] - 9 * zoom), 4, 2)[0]
+        start, end = made["nodes"][40]["profile"]["start_ns"], made["profile"]["replay_ns"]
+        shown = pixels(page, "#timeline-canvas", int(76 + (width - 28 - 76) * start / end), 4, 4, 3)[0]
+        assert abs(hue(drawn) - hue(shown)) < 8, (grouping, drawn, shown)
+    no_complaints(page)
+
+
+def check_long_texts(page, view):
+    """A name of a thousand characters, and a value: all of it in the panel, in lines that fit; and a lane of ten digits beside its bar."""
+    made = records.network(3)
+    name = "void cutlass::" + "Kernel<float, 128>" * 60
+    made["nodes"][0]["name"] = name
+    made["nodes"][0]["annotation"] = {"name": "n" * 700, "a_key_" + "k" * 300: "v" * 700}
+    for node in made["nodes"]:
+        node["profile"]["lane"] = 2**32 - 1
+    page.open(view("long", made))
+    page.value("document.querySelector(\"tr[data-node='0'] button\").click()")
+    equal(text(page, "#details-title"), f"0: {name}")
+    assert "v" * 700 in text(page, "#details-body") and "n" * 700 in text(page, "#details-body")
+    page.value("document.querySelector(\"tr[data-node='1'] button\").click()")
+    assert name in text(page, "#details-body") or name in page.value("document.querySelector('#details-body li button').title")
+    page.value("document.querySelector(\"tr[data-node='0'] button\").click()")
+    equal(page.value("document.getElementById('details').scrollWidth <= document.getElementById('details').clientWidth"), True)
+    equal(page.value("Array.from(document.querySelectorAll('#details-body dd')).every(e => e.getBoundingClientRect().width > 60)"), True)
+    # the number of the lane ends before the first bar
+    kernel = page.value("getComputedStyle(document.documentElement).getPropertyValue('--kernel').trim()")
+    assert [int(kernel[i:i + 2], 16) for i in (1, 3, 5)] not in pixels(page, "#timeline-canvas", 77, 26, 20, 14)
     no_complaints(page)
 
 

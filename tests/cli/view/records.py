@@ -78,7 +78,7 @@ def hostile():
         nodes.append(node)
     nodes[3]["profile"] = {"start_ns": 2**53 - 1, "run_ns": 2**53 - 1, "median_ns": 2**53 - 1, "least_ns": 0, "most_ns": 2**53 - 1, "slack_ns": 2**53 - 1, "lane": 2**32 - 1, "critical": True}
     nodes[4]["grid"] = nodes[4]["block"] = [2**32 - 1] * 3
-    nodes[5]["words"] = [word("far", 2**63 - 1, 2**64 - 1, True, size=2**63 - 1)]
+    nodes[5]["words"] = [word("far", 7, 2**64 - 1, True, size=2**63 - 1)]
     made = record(nodes)
     made["profile"] = {"source": PAYLOADS[1], "replays": 3}
     return made

@@ -206,12 +206,9 @@ static ph_status make_room(builder *b)
            edges = args_room(2 * b->all.edges * sizeof(size_t)),
            kinds = args_room(b->all.edges * sizeof(ph_edge_kind));
     size_t bytes = head + nodes + words + edges + kinds + b->all.args + b->all.names;
-    /* Words are most of it where kernels are other libraries', and each is written whole. */
-    char *block = ph__alloc(bytes);
+    char *block = ph__calloc(1, bytes);
     if (block == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
-    memset(block, 0, head + nodes);
-    memset(block + head + nodes + words, 0, bytes - head - nodes - words);
     b->record = (ph_record *)(void *)block;
     b->record->id = ph__record_next_id();
     b->record->bytes = bytes;
@@ -256,7 +253,6 @@ static ph_status fill_kernel(builder *b, ph__record_node *node, const ph__drv_no
     PH_TRY(lay_out(b, kernel, info->args_size));
     for (size_t i = 0; i < b->layout.slots.count; i++) {
         const struct word_place *place = &b->layout.slots.at[i];
-        *b->words = (ph_word){0};
         ph__word_read(b->words, b->device, &b->own, &place->slot, node->info.args);
         b->words->name = place->lasting ? place->lasting : write_name(b, &place->slot);
         b->words++;

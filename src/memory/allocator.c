@@ -211,7 +211,7 @@ ph__block *ph__memory_take(ph__memory *memory, const ph__request *request, bool 
         return NULL;
     ph__memory_hand_out(memory, pool, block);
     if (request->capture_id)
-        ph__given_note(pool, block);
+        ph__given_note(pool, request->capture_id, block);
     return block;
 }
 

@@ -282,7 +282,7 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
     if (block) {
         ph__memory_hand_out(memory, request.pool, block);
         if (request.capture_id)
-            ph__given_note(request.pool, block);
+            ph__given_note(request.pool, request.capture_id, block);
         got = (void *)block->address;
     }
     ph__spin_unlock(&memory->lock);

@@ -35,12 +35,13 @@ static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *r
     block->generation = ph__next_generation(memory);
     block->stream = ph__stream_retain(request->stream);
     if (request->capture_id)
-        ph__layout_note(request->pool, &(ph__placing){.stream = request->stream->id,
-                                                      .address = block->address,
-                                                      .requested = block->requested,
-                                                      .size = block->size,
-                                                      .generation = block->generation,
-                                                      .pinned = true});
+        ph__layout_note(request->pool, request->capture_id,
+                        &(ph__placing){.stream = request->stream->id,
+                                       .address = block->address,
+                                       .requested = block->requested,
+                                       .size = block->size,
+                                       .generation = block->generation,
+                                       .pinned = true});
     memory->account.pinned += block->size;
     if (!ph__pool_is_default(block->pool))
         block->pool->account.pinned += block->size;

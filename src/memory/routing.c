@@ -240,7 +240,7 @@ bool ph__given_reserve(ph_pool *pool)
     return ph__vec_reserve(&pool->given, 1);
 }
 
-void ph__given_note(ph_pool *pool, const ph__block *block)
+void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block)
 {
     const ph__placing placing = {.stream = block->segment->stream,
                                  .address = block->address,
@@ -248,7 +248,7 @@ void ph__given_note(ph_pool *pool, const ph__block *block)
                                  .size = block->size,
                                  .generation = block->generation};
     ph__mseg_of(block)->captured = true;
-    ph__layout_note(pool, &placing);
+    ph__layout_note(pool, capture_id, &placing);
     size_t count = pool->given.count;
     if (count > 0 && pool->given.at[count - 1].base == block->address &&
         pool->given.at[count - 1].size == block->size)

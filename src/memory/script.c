@@ -27,9 +27,11 @@ struct ph__script {
     size_t missed, missed_bytes;
 };
 
-/* ---- what captures are given ---- lock held */
-void ph__layout_note(ph_pool *pool, const ph__placing *placing)
+/* ---- what captures are given ---- lock held. A request may outlive the capture that it was made in: that one's list is gone then. */
+void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *placing)
 {
+    if (pool->capture_id != capture_id)
+        return;
     pool->layout.lost = pool->layout.lost || !ph__vec_push(&pool->layout.list, *placing);
 }
 

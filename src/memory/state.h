@@ -306,13 +306,13 @@ ph_status ph__route(ph__memory *memory, ph__request *request);
 void ph__unroute(ph__memory *memory, const ph__request *request); /* always, when the request is over */
 /* Remembers that the capture of the pool was given the block. false: no host memory. Lock held. */
 bool ph__given_reserve(ph_pool *pool);
-void ph__given_note(ph_pool *pool, const ph__block *block);
+void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block);
 ph_pool *ph__scope_innermost(const ph__memory *memory);
 
 /* ---- script.c ---- note, find: with the lock held; the others without it. take: false when the pool has no script, or no block in it fits; address 0:
  * anywhere. find, knows: of blocks that a script has given; knows costs one load where there is none. free: false for blocks that no
  * script is about. */
-void ph__layout_note(ph_pool *pool, const ph__placing *placing);
+void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *placing);
 bool ph__script_take(void **out, ph__memory *memory, const ph__request *request, uintptr_t address,
                      bool pinned);
 bool ph__script_find(ph_allocation *out, const ph__memory *memory, uintptr_t address);

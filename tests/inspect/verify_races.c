@@ -39,7 +39,12 @@ static const ph_kernel_source loose_source = {
 
 static ph_status add_loosely(ph_stream *stream, const int32_t *from, int32_t *to)
 {
-    const struct loose_args args = {N, from, to, 1};
+    struct loose_args args;
+    memset(&args, 0, sizeof args); /* the words of untyped kernels are read with their padding */
+    args.n = N;
+    args.from = from;
+    args.to = to;
+    args.more = 1;
     const ph_launch_config config = t_config(N);
     return ph_launch(stream, loose, &config, &args, sizeof args);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/memory/threads.c: allocation from several threads at once, with streams, pools, captures and trims
  * among them. */
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "support/support.h"
 #include <pthread.h>
@@ -209,6 +210,7 @@ static void test_requests_outlive_their_capture(void **state)
         pthread_join(threads[i], NULL);
     t_log_stop();
     t_close(&w);
+    assert_int_equal(ph__alloc_live(), 0);
 }
 
 int main(void)

@@ -225,8 +225,11 @@ static ph_status add_word(gather *g, size_t node, const ph_word *word, bool may_
 static ph_status add_node(gather *g, size_t at, const ph__record_node *node, const char *name)
 {
     g->node_name = name;
-    for (size_t w = 0; w < node->info.word_count; w++)
-        PH_TRY(add_word(g, at, &node->words[w], is_untyped(&node->words[w], &node->info)));
+    for (size_t w = 0; w < node->info.word_count; w++) {
+        ph_word room;
+        const ph_word *word = ph__record_word(&room, node, w);
+        PH_TRY(add_word(g, at, word, is_untyped(word, &node->info)));
+    }
     const ph_record *body = node->info.body;
     bool nested = g->nested;
     for (size_t n = 0; body && n < body->node_count; n++) {

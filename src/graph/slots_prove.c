@@ -150,7 +150,8 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
         return true;
     ph__words words = {mine->kernel, info->args_size, 0, 0};
     for (size_t w = 0; w < info->word_count; w++) {
-        const ph_word *a = &mine->words[w], *b = &theirs->words[w];
+        ph_word rooms[2];
+        const ph_word *a = ph__record_word(&rooms[0], mine, w), *b = ph__record_word(&rooms[1], theirs, w);
         ph__word_slot slot = {.size = sizeof a->value};
         bool known = info->kind != PH_NODE_KERNEL || ph__words_next(&words, &slot);
         if (!known || a->offset != b->offset)
@@ -214,9 +215,9 @@ static ph_status unseen(const char **why, const proof *p, const ph__record_node 
             *why = "it is another kernel of that name";
         break;
     case PH_NODE_MEMCPY:
-        if (!node->words[1].base)
+        if (!node->kept[1].base)
             result = driver->pointer_info(&where, p->graph->device->handle, node->info.src);
-        if (result == PH__R_OK && (where.kind != PH__MEMORY_DEVICE || node->words[1].pinned))
+        if (result == PH__R_OK && (where.kind != PH__MEMORY_DEVICE || node->kept[1].pinned))
             *why = "it reads host memory, which may hold addresses";
         /* fall through */
     case PH_NODE_MEMSET:

@@ -13,10 +13,11 @@ static bool same_form(const ph_node_info *a, const ph_node_info *b)
 bool ph__verify_is_changed(const ph__verify *verify, size_t node)
 {
     const ph__record_node *a = &verify->graph->record->nodes[node], *b = &verify->second->record->nodes[node];
+    ph_word rooms[2];
     if (!verify->switches.on[node] || verify->graph->changed || verify->graph->slots)
         return true;
     for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++)
-        if (a->words[i].value != b->words[i].value)
+        if (ph__record_word(&rooms[0], a, i)->value != ph__record_word(&rooms[1], b, i)->value)
             return true;
     return !same_form(&a->info, &b->info);
 }

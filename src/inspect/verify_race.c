@@ -59,8 +59,8 @@ static bool is_written(const ph__verify *verify, uintptr_t address)
 static bool collect(search *s)
 {
     for (size_t n = 0; n < s->record->node_count; n++)
-        for (size_t w = 0; w < s->record->nodes[n].info.word_count; w++) {
-            const ph_word *word = &s->record->nodes[n].words[w];
+        for (size_t w = 0; w < s->record->nodes[n].kept_count; w++) {
+            const ph_word *word = &s->record->nodes[n].kept[w];
             ph_allocation block;
             if (s->touches.count == MOST_TOUCHES)
                 return true;
@@ -97,13 +97,13 @@ static bool is_known_write(const search *s, const touch *at)
 {
     const ph__record_node *node = &s->record->nodes[at->node];
     return (node->info.kind == PH_NODE_MEMCPY || node->info.kind == PH_NODE_MEMSET) &&
-           node->words[at->word].offset == 0;
+           node->kept[at->word].offset == 0;
 }
 
 static bool is_known_read(const search *s, const touch *at)
 {
     const ph__record_node *node = &s->record->nodes[at->node];
-    return node->info.kind == PH_NODE_MEMCPY && node->words[at->word].offset != 0;
+    return node->info.kind == PH_NODE_MEMCPY && node->kept[at->word].offset != 0;
 }
 
 static void note(search *s, const touch *one, const touch *two)
@@ -226,8 +226,8 @@ static ph_status look_at_pair(bool *races, ph__race *out, search *s, const pair 
         return PH_OK;
     out->one = at->one->node;
     out->two = at->two->node;
-    out->first = &s->record->nodes[out->one].words[at->one->word];
-    out->second = &s->record->nodes[out->two].words[at->two->word];
+    out->first = &s->record->nodes[out->one].kept[at->one->word];
+    out->second = &s->record->nodes[out->two].kept[at->two->word];
     (void)ph__verify_find_block(&out->block, s->verify, at->one->base);
     return PH_OK;
 }

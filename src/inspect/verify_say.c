@@ -62,8 +62,8 @@ static const ph_word *word_of(const ph__verify *verify, size_t node, const ph__d
     if (node == SIZE_MAX)
         return NULL;
     const ph__record_node *at = &verify->graph->record->nodes[node];
-    for (size_t i = 0; i < at->info.word_count; i++) {
-        const ph_word *word = &at->words[i];
+    for (size_t i = 0; i < at->kept_count; i++) {
+        const ph_word *word = &at->kept[i];
         if (word->kind != PH_WORD_VALUE && word->value <= difference->address &&
             word->value >= difference->kept->base && (best == NULL || word->value > best->value))
             best = word;
@@ -272,11 +272,14 @@ void ph__verify_add_change(const ph__verify *verify, size_t node)
                     "ph_graph_update, slots)");
         return;
     }
-    for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++)
-        if (a->words[i].value != b->words[i].value) {
-            add_word_change(verify, a, &a->words[i], &b->words[i]);
+    for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
+        ph_word rooms[2];
+        const ph_word *mine = ph__record_word(&rooms[0], a, i), *theirs = ph__record_word(&rooms[1], b, i);
+        if (mine->value != theirs->value) {
+            add_word_change(verify, a, mine, theirs);
             return;
         }
+    }
     if (add_form_change(verify, &a->info, &b->info))
         return;
     add(verify,
@@ -348,13 +351,15 @@ static void add_other_address(const ph__verify *verify)
     for (size_t n = 0; n < graph->record->node_count; n++) {
         const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
         for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
-            if (!is_elsewhere(verify, &a->words[i], &b->words[i]))
+            ph_word rooms[2];
+            const ph_word *mine = ph__record_word(&rooms[0], a, i), *theirs = ph__record_word(&rooms[1], b, i);
+            if (!is_elsewhere(verify, mine, theirs))
                 continue;
             add(verify, "; node %zu (%s) %s differs in a capture made now (", n, a->info.name,
-                a->words[i].name);
-            add_address(verify, a->words[i].value);
+                mine->name);
+            add_address(verify, mine->value);
             add(verify, " in the graph, ");
-            add_address(verify, b->words[i].value);
+            add_address(verify, theirs->value);
             add(verify, " now), with the same result from these contents");
             return;
         }

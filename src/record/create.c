@@ -272,7 +272,8 @@ static ph_status fill_node(maker *m, const ph_record_source_node *node, size_t i
     if (node->info.value_size)
         to->count = node->info.bytes / node->info.value_size;
     fill_dependencies(m, to, node);
-    to->words = m->words;
+    to->kept = m->words;
+    to->kept_count = node->info.word_count;
     for (size_t w = 0; w < node->info.word_count; w++) {
         *m->words = node->words[w];
         m->words->name = keep_name(m, node->words[w].name);

@@ -120,8 +120,9 @@ void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t
     const ph__record_node *a = &level->a->nodes[i], *b = &level->b->nodes[j];
     size_t m = 0, t = 0;
     while (m < a->info.word_count || t < b->info.word_count) {
-        const ph_word *mine = m < a->info.word_count ? &a->words[m] : NULL,
-                      *theirs = t < b->info.word_count ? &b->words[t] : NULL;
+        ph_word rooms[2];
+        const ph_word *mine = m < a->info.word_count ? ph__record_word(&rooms[0], a, m) : NULL,
+                      *theirs = t < b->info.word_count ? ph__record_word(&rooms[1], b, t) : NULL;
         if (theirs == NULL || (mine && mine->offset < theirs->offset)) {
             tell_alone(d, level, i, j, mine, true);
             m++;

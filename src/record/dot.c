@@ -62,7 +62,8 @@ static void put_details(ph__text *text, const ph__record_node *node)
     if (i->kind == PH_NODE_MEMSET)
         ph__text_format(text, " of 0x%x", i->value);
     for (size_t w = 0; w < i->word_count; w++) {
-        const ph_word *word = &node->words[w];
+        ph_word room;
+        const ph_word *word = ph__record_word(&room, node, w);
         ph__text_add(text, "\\l");
         put_escaped(text, word->name);
         ph__text_format(text, " = 0x%" PRIx64, word->value);

@@ -182,8 +182,10 @@ static void put_node(ph__json *json, const ph__record_node *node, const ph__reco
     put_indices(json, "dependents", node->dependents, info->dependent_count);
     ph__json_key(json, "words");
     ph__json_open(json, '[');
-    for (size_t w = 0; w < info->word_count; w++)
-        put_word(json, &node->words[w]);
+    for (size_t w = 0; w < info->word_count; w++) {
+        ph_word room;
+        put_word(json, ph__record_word(&room, node, w));
+    }
     ph__json_close(json, ']');
     if (info->body) {
         ph__json_key(json, "body");

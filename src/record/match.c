@@ -50,7 +50,8 @@ static uint64_t exact_hash(const ph__record_node *node, uint64_t strong)
 {
     uint64_t hash = mix(strong, node->info.value);
     for (size_t w = 0; w < node->info.word_count; w++) {
-        const ph_word *word = &node->words[w];
+        ph_word room;
+        const ph_word *word = ph__record_word(&room, node, w);
         if (word->kind == PH_WORD_VALUE)
             hash = mix(hash, word->value);
         else if (word->base)

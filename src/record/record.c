@@ -31,6 +31,9 @@ typedef struct builder {
     const char *call;
     ph__drv_node *const *created; /* the driver's nodes in order of creation */
     ph__drv_node_info *infos;     /* of each of them, read once */
+    ph__found_words found;        /* of the sparse nodes, in the record's order; how many each has: */
+    size_t *found_counts;
+    const ph_word *next_found;
     ph_kernel **kernels;
     size_t count;
     layout layout;
@@ -99,7 +102,8 @@ static bool is_chain(const builder *b)
 {
     for (size_t i = 0; i < b->count; i++)
         if (b->infos[i].dependency_count > 1 ||
-            (b->infos[i].dependency_count == 1 && (i == 0 || b->infos[i].dependencies[0] != b->created[i - 1])))
+            (b->infos[i].dependency_count == 1 &&
+             (i == 0 || b->infos[i].dependencies[0] != b->created[i - 1])))
             return false;
     return true;
 }
@@ -187,9 +191,26 @@ static ph_status count_node(builder *b, size_t at)
     if (info->kind != PH_NODE_KERNEL)
         return PH_OK;
     b->all.args += args_room(info->args_size);
+    if (ph__words_are_sparse(b->kernels[at] != NULL, info->args_size))
+        return PH_OK;
     PH_TRY(lay_out(b, b->kernels[at], info->args_size));
     b->all.words += b->layout.slots.count;
     b->all.names += b->layout.names;
+    return PH_OK;
+}
+
+/* When all memory nodes have been met: what they give is the capture's own. */
+static ph_status find_sparse(builder *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        size_t at = b->order[i], before = b->found.count;
+        const ph__drv_node_info *info = &b->infos[at];
+        if (info->kind == PH_NODE_KERNEL && ph__words_are_sparse(b->kernels[at] != NULL, info->args_size) &&
+            !ph__words_find(&b->found, b->device, &b->own, info->launch.args, info->args_size))
+            return ph__fail_host_memory(b->call, "the record of the captured graph");
+        b->found_counts[i] = b->found.count - before;
+    }
+    b->all.words += b->found.count;
     return PH_OK;
 }
 
@@ -238,7 +259,19 @@ static const char *write_name(builder *b, const ph__word_slot *slot)
     return name;
 }
 
-static ph_status fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info, ph_kernel *kernel)
+/* Those of this node are the next ones: both walks are in the record's order. */
+static void take_found(builder *b, ph__record_node *node)
+{
+    size_t count = b->found_counts[node->info.index];
+    if (count)
+        memcpy(b->words, b->next_found, count * sizeof *b->words);
+    b->next_found += count;
+    b->words += count;
+    node->info.word_count = ph__words_of_sparse(node->info.args_size);
+}
+
+static ph_status fill_kernel(builder *b, ph__record_node *node, const ph__drv_node_info *info,
+                             ph_kernel *kernel)
 {
     node->kernel = kernel;
     memcpy(node->info.grid, info->launch.grid, sizeof node->info.grid);
@@ -249,6 +282,10 @@ static ph_status fill_kernel(builder *b, ph__record_node *node, const ph__drv_no
         node->info.args = b->args;
         memcpy(b->args, info->launch.args, info->args_size);
         b->args += args_room(info->args_size);
+    }
+    if (ph__words_are_sparse(kernel != NULL, info->args_size)) {
+        take_found(b, node);
+        return PH_OK;
     }
     PH_TRY(lay_out(b, kernel, info->args_size));
     for (size_t i = 0; i < b->layout.slots.count; i++) {
@@ -301,10 +338,12 @@ static const char *op_name(size_t op)
 static void fill_ops(builder *b, const ph__drv_node_info *info)
 {
     for (size_t i = 0; i < info->op_count; i++)
-        ph__word_address(b->words++, b->device, &b->own, op_name(i), i * sizeof(void *), info->op_addresses[i]);
+        ph__word_address(b->words++, b->device, &b->own, op_name(i), i * sizeof(void *),
+                         info->op_addresses[i]);
 }
 
-static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info, size_t created_at)
+static void fill_dependencies(builder *b, ph__record_node *node, const ph__drv_node_info *info,
+                              size_t created_at)
 {
     size_t count = info->dependency_count;
     node->dependencies = b->edges;
@@ -350,7 +389,7 @@ static ph_status fill_node(builder *b, size_t i)
     node->info.kind = info->kind;
     node->form = info->form;
     node->info.name = name ? name : keep_name(b, info->kernel_name);
-    node->words = b->words;
+    node->kept = b->words;
     fill_dependencies(b, node, info, at);
     if (info->kind == PH_NODE_KERNEL)
         PH_TRY(fill_kernel(b, node, info, b->kernels[at]));
@@ -362,7 +401,9 @@ static ph_status fill_node(builder *b, size_t i)
         fill_memory(node, info);
     else if (info->kind == PH_NODE_BATCH_MEM_OP)
         fill_ops(b, info);
-    node->info.word_count = (size_t)(b->words - node->words);
+    node->kept_count = (size_t)(b->words - node->kept);
+    if (!node->info.word_count)
+        node->info.word_count = node->kept_count;
     b->record->node_count = i + 1;
     return info->kind == PH_NODE_GRAPH && info->body ? fill_body(b, node, info->body) : PH_OK;
 }
@@ -393,14 +434,18 @@ static ph_status build(builder *b)
     b->index = ph__calloc(b->count + 1, sizeof *b->index);
     b->infos = ph__alloc((b->count + 1) * sizeof *b->infos);
     b->kernels = ph__calloc(b->count + 1, sizeof *b->kernels);
-    if (b->order == NULL || b->index == NULL || b->infos == NULL || b->kernels == NULL)
+    b->found_counts = ph__calloc(b->count + 1, sizeof *b->found_counts);
+    if (b->found_counts == NULL || b->order == NULL || b->index == NULL || b->infos == NULL ||
+        b->kernels == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     PH_TRY(read_nodes(b));
     PH_TRY(map_nodes(b));
     PH_TRY(sort_nodes(b));
     for (size_t i = 0; i < b->count; i++)
         PH_TRY(count_node(b, i));
+    PH_TRY(find_sparse(b));
     PH_TRY(make_room(b));
+    b->next_found = b->found.at;
     for (size_t i = 0; i < b->count; i++)
         PH_TRY(fill_node(b, i));
     fill_dependents(b);
@@ -424,6 +469,8 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     ph_status status = build(&b);
     ph__map_free(&b.position);
     ph__vec_free(&b.given.spans);
+    ph__vec_free(&b.found);
+    ph__free(b.found_counts);
     ph__free(b.order);
     ph__free(b.index);
     ph__free(b.infos);
@@ -445,8 +492,8 @@ void ph__record_put_args(ph_record *record, size_t node, const ph_device *device
     memcpy((void *)(uintptr_t)to->info.args, args, to->info.args_size);
     ph__words words = {to->kernel, to->info.args_size, 0, 0};
     ph__word_slot slot;
-    for (size_t i = 0; i < to->info.word_count && ph__words_next(&words, &slot); i++) {
-        ph_word *word = (ph_word *)(uintptr_t)&to->words[i];
+    for (size_t i = 0; i < to->kept_count && ph__words_next(&words, &slot); i++) {
+        ph_word *word = (ph_word *)(uintptr_t)&to->kept[i];
         const char *name = word->name;
         *word = (ph_word){.name = name};
         ph__word_read(word, device, own, &slot, to->info.args);

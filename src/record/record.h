@@ -15,22 +15,23 @@ typedef struct ph__record_node {
     size_t count;         /* memset: elements */
     const size_t *dependencies, *dependents;
     const ph_edge_kind *dependency_kinds; /* one for each dependency */
-    const ph_word *words;
+    const ph_word *kept; /* by ascending offset: all words, or those of a sparse node that may be addresses */
+    size_t kept_count;
     size_t created;                   /* its place in the order in which the nodes were created */
     const ph__annotation *annotation; /* of the scopes that it was captured in; the record's. NULL: none */
-    const char *form; /* ph__drv_node_info.form; static, or NULL */
+    const char *form;                 /* ph__drv_node_info.form; static, or NULL */
 } ph__record_node;
 
 /* One allocation, bodies apart. */
 struct ph_record {
     uint64_t id; /* unique in the process */
     size_t node_count, edge_count;
-    size_t bytes; /* of the allocation */
-    unsigned depth; /* of the bodies in it; of made records alone, as is: */
+    size_t bytes;    /* of the allocation */
+    unsigned depth;  /* of the bodies in it; of made records alone, as is: */
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
-    bool made;      /* by ph_record_create: the bodies are somebody else's */
+    bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
-    const ph__layout *layout; /* what its capture was given; the graph's. NULL: not known */
+    const ph__layout *layout;     /* what its capture was given; the graph's. NULL: not known */
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
     size_t annotation_count;
 };
@@ -66,12 +67,13 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
                            const ph__own_memory *own, const char *call);
 /* Gives the nodes the annotations that the marks of their capture say (NULL: none), and outer (NULL: none) to all; to those of bodies what the node has that
  * runs them, and of the capture that they come from. Linear in the number of nodes and marks. */
-ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer, const char *call);
+ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
+                              const char *call);
 /* Not those of bodies. */
 void ph__record_drop_annotations(ph_record *record);
 size_t ph__record_annotation_bytes(const ph_record *record);
-/* The arguments of a kernel's node and its words, anew: for a node that is launched with others than the template has. node may be
- * SIZE_MAX. */
+/* The arguments of a kernel's node and its words, anew: for a node that is launched with others than the template has, of a kernel that this library
+ * loaded. node may be SIZE_MAX. */
 void ph__record_put_args(ph_record *record, size_t node, const ph_device *device, const ph__own_memory *own,
                          const void *args);
 void ph__record_free(ph_record *record);
@@ -104,12 +106,27 @@ size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot);
 /* A name that needs no copy: the parameter's, which lives as long as the kernel, or that of an offset that kernels can have; NULL: there
  * is none. */
 const char *ph__word_lasting_name(const ph__word_slot *slot);
+/* Whether the value may lie in memory that the library knows: cheap, and false for most words that are no address. */
+bool ph__word_may_be_known(const ph__own_memory *own, uint64_t value);
 /* Classifies into a word of zeros; out->name is left NULL. */
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);
 /* A word that is an address for certain: a field of a memcpy or memset. name: static storage. */
 void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own, const char *name,
                       size_t offset, const void *address);
+
+/* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of which few are addresses. So of a kernel that this
+ * library did not load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the others are made of the parameters when
+ * they are asked for. Who looks for addresses reads kept; who wants each word, in order, asks here. */
+/* Word w of the node, w < info.word_count: where it is not kept, *room. */
+const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
+typedef PH__VEC(ph_word) ph__found_words;
+/* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
+bool ph__words_are_sparse(bool loaded, size_t args_size);
+size_t ph__words_of_sparse(size_t args_size);
+/* Adds the words of a sparse kernel that are kept. False: no memory. */
+bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__own_memory *own,
+                    const void *args, size_t args_size);
 
 /* ---- readers ---- into a text whose failure the caller checks. */
 void ph__record_to_json(ph__json *json, const ph_record *record);

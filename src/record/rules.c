@@ -31,9 +31,9 @@ const char *ph__update_rule(ph_update_reason reason)
 /* What a side of a copy addresses; 0: not known. */
 static int side_of(const ph__record_node *node, size_t offset)
 {
-    for (size_t w = 0; w < node->info.word_count; w++)
-        if (node->words[w].offset == offset && node->words[w].base)
-            return node->words[w].pinned ? 1 : 2;
+    for (size_t w = 0; w < node->kept_count; w++)
+        if (node->kept[w].offset == offset && node->kept[w].base)
+            return node->kept[w].pinned ? 1 : 2;
     return 0;
 }
 

@@ -158,11 +158,12 @@ static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_devic
     return true;
 }
 
-/* Most words of other libraries' kernels are no addresses at all. */
-static bool may_be_known(const ph__own_memory *own, uintptr_t address)
+bool ph__word_may_be_known(const ph__own_memory *own, uint64_t value)
 {
     const ph__lookups *seen = own ? own->seen : NULL;
-    if (seen == NULL || seen->highest == 0 || address - seen->lowest < seen->highest - seen->lowest)
+    if (value == 0)
+        return false;
+    if (seen == NULL || seen->highest == 0 || value - seen->lowest < seen->highest - seen->lowest)
         return true;
     for (const ph__given *given = own->nodes; given; given = given->outer)
         if (given->spans.count > 0)
@@ -175,7 +176,7 @@ static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory 
 {
     ph_allocation found;
     const void *address = (const void *)(uintptr_t)out->value;
-    if (out->value == 0 || !may_be_known(own, (uintptr_t)out->value))
+    if (!ph__word_may_be_known(own, out->value))
         return false;
     out->internal = is_own(own, (uintptr_t)out->value);
     if (!find_allocation(&found, &out->pool, device, own, address))

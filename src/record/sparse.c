@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* record/sparse.c: words of kernels that other libraries loaded: those that may be addresses are kept, the others made when they are asked for. */
+#include "record/record.h"
+#include <string.h>
+
+enum {
+    WORD = 8
+};
+
+/* The word at the offset: all but the last, which may be shorter, can be an address. */
+static ph__word_slot slot_at(size_t offset, size_t args_size)
+{
+    size_t left = args_size - offset;
+    return (ph__word_slot){.class = left < WORD ? PH__CLASS_VALUE : PH__CLASS_UNTYPED,
+                           .offset = offset,
+                           .size = left < WORD ? left : WORD};
+}
+
+/* Names of made words are written nowhere: so each must have one that lasts. */
+bool ph__words_are_sparse(bool loaded, size_t args_size)
+{
+    const ph__word_slot last = {.offset = (args_size - 1) / WORD * WORD};
+    return !loaded && args_size > 0 && ph__word_lasting_name(&last) != NULL;
+}
+
+size_t ph__words_of_sparse(size_t args_size)
+{
+    return (args_size + WORD - 1) / WORD;
+}
+
+bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__own_memory *own,
+                    const void *args, size_t args_size)
+{
+    for (size_t offset = 0; offset + WORD <= args_size; offset += WORD) {
+        uint64_t value;
+        memcpy(&value, (const char *)args + offset, sizeof value);
+        if (!ph__word_may_be_known(own, value))
+            continue;
+        const ph__word_slot slot = slot_at(offset, args_size);
+        ph_word word = {.name = ph__word_lasting_name(&slot)};
+        ph__word_read(&word, device, own, &slot, args);
+        if (word.kind != PH_WORD_VALUE && !ph__vec_push(found, word))
+            return false;
+    }
+    return true;
+}
+
+/* The first kept word at the offset or behind it. */
+static size_t find(const ph__record_node *node, size_t offset)
+{
+    size_t low = 0, high = node->kept_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (node->kept[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)
+{
+    if (node->kept_count == node->info.word_count)
+        return &node->kept[w];
+    size_t offset = w * WORD, at = find(node, offset);
+    if (at < node->kept_count && node->kept[at].offset == offset)
+        return &node->kept[at];
+    const ph__word_slot slot = slot_at(offset, node->info.args_size);
+    *room = (ph_word){.offset = offset, .name = ph__word_lasting_name(&slot)};
+    memcpy(&room->value, (const char *)node->info.args + offset, slot.size);
+    return room;
+}

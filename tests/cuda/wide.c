@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/cuda/wide.c: kernels as vendor libraries launch them: some hundred words of parameters, of which few are addresses. The record keeps those,
+ * and makes the others when it is asked for them. */
+#include "program.h"
+#include <phonograph/cuda.h>
+#include <phonograph/diff.h>
+
+enum {
+    BLOCK_BYTES = 4096,
+    WORDS = 216,               /* 215 of 8 bytes, and one of 4 */
+    PARAM_BYTES = 215 * 8 + 4, /* one parameter, as a struct */
+    NODES = 8,
+    FIRST = 7, /* the words that are addresses */
+    SECOND = 180
+};
+
+static const char ptx[] =
+    ".version 7.0\n.target sm_60\n.address_size 64\n"
+    ".visible .entry t_wide(.param .align 8 .b8 t_wide_param_0[1724])\n{\n    ret;\n}\n";
+
+static void wide_on_host(const ph_block_range *range, const void *args)
+{
+    (void)range;
+    (void)args;
+}
+
+static t_world world;
+static ph__cu_context own;
+static ph__cu_module module;
+static ph__cu_function wide;
+static char *x, *y;
+
+static int open_world(void **state)
+{
+    (void)state;
+    if (fake_cuda())
+        fake_cuda()->register_kernel("t_wide", wide_on_host);
+    t_open(&world, NULL);
+    own = primary(0);
+    cu(CtxPushCurrent(own));
+    cu(ModuleLoadDataEx(&module, ptx, 0, NULL, NULL));
+    cu(ModuleGetFunction(&wide, module, "t_wide"));
+    pop(own);
+    assert_ok(PH_NEW(&x, BLOCK_BYTES, world.stream));
+    assert_ok(PH_NEW(&y, BLOCK_BYTES, world.stream));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_free(x, NULL);
+    ph_free(y, NULL);
+    cu(CtxPushCurrent(own));
+    cu(ModuleUnload(module));
+    pop(own);
+    t_close(&world);
+    cu(DevicePrimaryCtxRelease(0));
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+typedef struct params {
+    uint64_t words[WORDS];
+} params;
+
+/* No address is as small as these, nor in the middle of nowhere. */
+static params make_params(size_t node)
+{
+    params p = {{0}};
+    for (size_t w = 0; w < WORDS; w++)
+        p.words[w] = w % 3 ? node * 1000 + w : 0;
+    p.words[FIRST] = (uint64_t)(uintptr_t)x + 16 * node;
+    p.words[SECOND] = (uint64_t)(uintptr_t)y;
+    p.words[WORDS - 1] = 0xabcd1234;
+    return p;
+}
+
+static ph_status body(ph_stream *stream, void *user)
+{
+    struct CUstream_st *raw;
+    PH_TRY(ph_stream_cuda(&raw, stream));
+    for (size_t i = 0; i < NODES; i++) {
+        params p = make_params(i);
+        if (user && i == 3)
+            p.words[100] += *(const uint64_t *)user;
+        void *list[] = {&p};
+        cu(LaunchKernel(wide, 1, 1, 1, 1, 1, 1, 0, raw, list, NULL));
+    }
+    return PH_OK;
+}
+
+static ph_graph *captured(uint64_t change)
+{
+    ph_graph *made;
+    assert_ok(ph_graph_create(&made, NULL));
+    assert_ok(ph_graph_capture(made, world.stream, NULL, body, change ? &change : NULL));
+    return made;
+}
+
+static void check_word(const ph_record *record, size_t node, size_t w)
+{
+    params p = make_params(node);
+    ph_word word;
+    char name[16];
+    (void)snprintf(name, sizeof name, "+%zu", 8 * w);
+    assert_ok(ph_record_word(&word, record, node, w));
+    assert_string_equal(word.name, name);
+    assert_int_equal(word.offset, 8 * w);
+    assert_int_equal(word.value, p.words[w]);
+    assert_int_equal(word.kind, w == FIRST || w == SECOND ? PH_WORD_SUSPECTED : PH_WORD_VALUE);
+    assert_ptr_equal(word.base, w == FIRST ? x : w == SECOND ? y : NULL);
+    assert_false(word.internal);
+}
+
+static void every_word_is_there(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    ph_graph *graph = captured(0);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_int_equal(ph_record_node_count(record), NODES);
+    for (size_t n = 0; n < NODES; n++) {
+        ph_node_info node;
+        ph_word word;
+        assert_ok(ph_record_node(&node, record, n));
+        assert_int_equal(node.args_size, PARAM_BYTES);
+        assert_int_equal(node.word_count, WORDS);
+        for (size_t w = 0; w < WORDS; w++)
+            check_word(record, n, w);
+        assert_error(ph_record_word(&word, record, n, WORDS), PH_ERROR_NOT_FOUND, "has no word 216");
+    }
+    ph_graph_destroy(graph);
+}
+
+static void values_take_no_room(void **state)
+{
+    (void)state;
+    ph_graph_memory memory;
+    ph_graph *graph = captured(0);
+    assert_ok(ph_graph_get_memory(&memory, graph));
+    assert_true(memory.template_host < NODES * WORDS * sizeof(ph_word) / 2);
+    ph_graph_destroy(graph);
+}
+
+static void all_words_are_written(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    char *json, part[64];
+    ph_graph *graph = captured(0);
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_json(&json, record));
+    for (size_t w = 0; w < WORDS; w++) {
+        (void)snprintf(part, sizeof part, "\"name\":\"+%zu\"", 8 * w);
+        assert_non_null(strstr(json, part));
+    }
+    ph_string_free(json);
+    ph_graph_destroy(graph);
+}
+
+static void a_changed_value_is_found(void **state)
+{
+    (void)state;
+    const ph_record *records[2];
+    ph_diff *diff;
+    ph_change change;
+    ph_graph *one = captured(0), *other = captured(5);
+    assert_ok(ph_graph_record(&records[0], one));
+    assert_ok(ph_graph_record(&records[1], other));
+    assert_ok(ph_record_diff(&diff, records[0], records[1]));
+    assert_int_equal(ph_diff_count(diff), 1);
+    assert_ok(ph_diff_at(&change, diff, 0));
+    assert_int_equal(change.kind, PH_CHANGE_VALUE);
+    assert_non_null(strstr(change.text, "+800: 3100 -> 3105"));
+    ph_diff_destroy(diff);
+    ph_graph_destroy(one);
+    ph_graph_destroy(other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(every_word_is_there), TEST(values_take_no_room),
+                                       TEST(all_words_are_written), TEST(a_changed_value_is_found)};
+    return cmocka_run_group_tests_name("cuda.wide", tests, NULL, NULL);
+}

@@ -106,6 +106,9 @@ size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot);
 /* A name that needs no copy: the parameter's, which lives as long as the kernel, or that of an offset that kernels can have; NULL: there
  * is none. */
 const char *ph__word_lasting_name(const ph__word_slot *slot);
+enum {
+    PH__NAMED_OFFSETS = 4096 /* all that are smaller, and whole words, have a name that lasts */
+};
 /* Whether the value may lie in memory that the library knows: cheap, and false for most words that are no address. */
 bool ph__word_may_be_known(const ph__own_memory *own, uint64_t value);
 /* Classifies into a word of zeros; out->name is left NULL. */

@@ -4,7 +4,8 @@
 #include <string.h>
 
 enum {
-    WORD = 8
+    WORD = 8,
+    RECENT = 24 /* words that are compared with one that may be an address, before anybody is asked */
 };
 
 /* The word at the offset: all but the last, which may be shorter, can be an address. */
@@ -19,13 +20,22 @@ static ph__word_slot slot_at(size_t offset, size_t args_size)
 /* Names of made words are written nowhere: so each must have one that lasts. */
 bool ph__words_are_sparse(bool loaded, size_t args_size)
 {
-    const ph__word_slot last = {.offset = (args_size - 1) / WORD * WORD};
-    return !loaded && args_size > 0 && ph__word_lasting_name(&last) != NULL;
+    return !loaded && args_size > 0 && args_size <= PH__NAMED_OFFSETS;
 }
 
 size_t ph__words_of_sparse(size_t args_size)
 {
     return (args_size + WORD - 1) / WORD;
+}
+
+/* Kernels that follow one another address the same memory, and each of them more than once: the result of one is the operand of the next. */
+static const ph_word *find_recent(const ph__found_words *found, uint64_t value)
+{
+    size_t last = found->count > RECENT ? found->count - RECENT : 0;
+    for (size_t i = found->count; i-- > last;)
+        if (found->at[i].value == value)
+            return &found->at[i];
+    return NULL;
 }
 
 bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__own_memory *own,
@@ -37,8 +47,12 @@ bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__o
         if (!ph__word_may_be_known(own, value))
             continue;
         const ph__word_slot slot = slot_at(offset, args_size);
-        ph_word word = {.name = ph__word_lasting_name(&slot)};
-        ph__word_read(&word, device, own, &slot, args);
+        const ph_word *recent = find_recent(found, value);
+        ph_word word = recent ? *recent : (ph_word){.offset = 0};
+        if (!recent)
+            ph__word_read(&word, device, own, &slot, args);
+        word.offset = offset;
+        word.name = ph__word_lasting_name(&slot);
         if (word.kind != PH_WORD_VALUE && !ph__vec_push(found, word))
             return false;
     }

@@ -77,7 +77,7 @@ static size_t append_number(char *out, size_t size, size_t used, size_t number)
 
 /* Kernels of other libraries have some hundred words each: their names are written once. */
 enum {
-    OFFSETS = 4096 / WORD
+    OFFSETS = PH__NAMED_OFFSETS / WORD
 };
 static char offset_names[OFFSETS][sizeof "+4088"];
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* record/build.h: what the files that read a captured graph back share: record.c reads and counts, order.c puts the nodes in order, fill.c writes. */
+#ifndef PH_RECORD_BUILD_H
+#define PH_RECORD_BUILD_H
+#include "record/record.h"
+
+/* What the block of memory must hold; the first of two walks counts it, the second fills it. */
+typedef struct ph__record_totals {
+    size_t nodes, edges, words, args, names;
+} ph__record_totals;
+
+/* The words of a launch, which are those of the launch before it as long as the kernel is the same. */
+typedef struct ph__record_layout {
+    bool known;
+    const ph_kernel *kernel;
+    size_t args_size, names; /* bytes of the names that do not last */
+    PH__VEC(struct ph__word_place {
+        ph__word_slot slot;
+        const char *lasting; /* its name; NULL: it is written anew for each word */
+    })
+    slots;
+} ph__record_layout;
+
+typedef struct ph__builder {
+    ph_device *device;
+    ph__own_memory own;
+    ph__given given;
+    const char *call;
+    ph__drv_node *const *created; /* the driver's nodes in order of creation */
+    ph__drv_node_info *infos;     /* of each of them, read once */
+    ph__found_words found;        /* of the sparse nodes, in the record's order; how many each has: */
+    size_t *found_counts;
+    const ph_word *next_found;
+    ph_kernel **kernels;
+    size_t count;
+    ph__record_layout layout;
+    ph__map position;      /* node handle -> 1 + its place in `created` */
+    size_t *order, *index; /* order[i]: place in `created` of node i; index: the inverse */
+    ph__record_totals all;
+    ph_record *record;
+    ph_word *words; /* where the next word, argument and name go */
+    size_t *edges;
+    ph_edge_kind *kinds; /* of dependencies alone */
+    char *args, *names;
+} ph__builder;
+
+static inline size_t ph__args_room(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+/* A name that needs no copy: a kind's, static, or that of a kernel of ours, which a graph retains as long as it has the record. NULL: none. */
+const char *ph__build_lasting_name(const ph__builder *b, size_t at);
+/* The words of such a launch, into b->layout. */
+ph_status ph__build_lay_out(ph__builder *b, const ph_kernel *kernel, size_t args_size);
+/* Each node behind those that it depends on. */
+ph_status ph__build_order(ph__builder *b);
+/* The place in `created` of what the node at `near` depends on. */
+size_t ph__build_place_of(const ph__builder *b, size_t near, const ph__drv_node *node);
+/* Writes the nodes, when there is room for them. */
+ph_status ph__build_fill(ph__builder *b);
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* record/fill.c: writes the nodes of a record into its block of memory: the second walk. */
+#include "record/build.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *keep_name(ph__builder *b, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    char *kept = b->names;
+    memcpy(kept, name, bytes);
+    b->names += bytes;
+    return kept;
+}
+
+static const char *write_name(ph__builder *b, const ph__word_slot *slot)
+{
+    char *name = b->names;
+    b->names += ph__word_name(name, SIZE_MAX, slot) + 1;
+    return name;
+}
+
+/* Those of this node are the next ones: both walks are in the record's order. */
+static void take_found(ph__builder *b, ph__record_node *node)
+{
+    size_t count = b->found_counts[node->info.index];
+    if (count)
+        memcpy(b->words, b->next_found, count * sizeof *b->words);
+    b->next_found += count;
+    b->words += count;
+    node->info.word_count = ph__words_of_sparse(node->info.args_size);
+}
+
+static ph_status fill_kernel(ph__builder *b, ph__record_node *node, const ph__drv_node_info *info,
+                             ph_kernel *kernel)
+{
+    node->kernel = kernel;
+    memcpy(node->info.grid, info->launch.grid, sizeof node->info.grid);
+    memcpy(node->info.block, info->launch.block, sizeof node->info.block);
+    node->info.shared_bytes = info->launch.shared_bytes;
+    node->info.args_size = info->args_size;
+    if (info->args_size) {
+        node->info.args = b->args;
+        memcpy(b->args, info->launch.args, info->args_size);
+        b->args += ph__args_room(info->args_size);
+    }
+    if (ph__words_are_sparse(kernel != NULL, info->args_size)) {
+        take_found(b, node);
+        return PH_OK;
+    }
+    PH_TRY(ph__build_lay_out(b, kernel, info->args_size));
+    for (size_t i = 0; i < b->layout.slots.count; i++) {
+        const struct ph__word_place *place = &b->layout.slots.at[i];
+        ph__word_read(b->words, b->device, &b->own, &place->slot, node->info.args);
+        b->words->name = place->lasting ? place->lasting : write_name(b, &place->slot);
+        b->words++;
+    }
+    return PH_OK;
+}
+
+static void fill_copy(ph__builder *b, ph__record_node *node, const ph__drv_memcpy *copy)
+{
+    node->info.dst = copy->dst;
+    node->info.src = copy->src;
+    node->info.bytes = copy->bytes;
+    ph__word_address(b->words++, b->device, &b->own, "dst", 0, copy->dst);
+    ph__word_address(b->words++, b->device, &b->own, "src", sizeof(void *), copy->src);
+}
+
+static void fill_fill(ph__builder *b, ph__record_node *node, const ph__drv_memset *fill)
+{
+    node->info.dst = fill->dst;
+    node->info.bytes = fill->count * fill->value_size;
+    node->info.value = fill->value;
+    node->info.value_size = fill->value_size;
+    node->count = fill->count;
+    ph__word_address(b->words++, b->device, &b->own, "dst", 0, fill->dst);
+}
+
+/* CUDA takes at most 255 operations in one node; what came behind them would have the last name. */
+enum {
+    OPS = 256
+};
+static char op_names[OPS][sizeof "op 255"];
+
+static void name_ops(void)
+{
+    for (unsigned i = 0; i < OPS; i++)
+        (void)snprintf(op_names[i], sizeof op_names[i], "op %u", i % OPS);
+}
+
+static const char *op_name(size_t op)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, name_ops);
+    return op_names[op < OPS ? op : OPS - 1];
+}
+
+static void fill_ops(ph__builder *b, const ph__drv_node_info *info)
+{
+    for (size_t i = 0; i < info->op_count; i++)
+        ph__word_address(b->words++, b->device, &b->own, op_name(i), i * sizeof(void *),
+                         info->op_addresses[i]);
+}
+
+static void fill_dependencies(ph__builder *b, ph__record_node *node, const ph__drv_node_info *info,
+                              size_t created_at)
+{
+    size_t count = info->dependency_count;
+    node->dependencies = b->edges;
+    node->dependency_kinds = b->kinds;
+    node->info.dependency_count = count;
+    for (size_t d = 0; d < count; d++) {
+        size_t value = b->index[ph__build_place_of(b, created_at, info->dependencies[d])], at = d;
+        for (; at > 0 && b->edges[at - 1] > value; at--) {
+            b->edges[at] = b->edges[at - 1];
+            b->kinds[at] = b->kinds[at - 1];
+        }
+        b->edges[at] = value;
+        b->kinds[at] = info->dependency_kinds ? info->dependency_kinds[d] : PH_EDGE_FULL;
+    }
+    b->edges += count;
+    b->kinds += count;
+}
+
+static void fill_memory(ph__record_node *node, const ph__drv_node_info *info)
+{
+    node->info.dst = info->memory;
+    node->info.bytes = info->kind == PH_NODE_MEM_ALLOC ? info->memory_bytes : 0;
+}
+
+static ph_status fill_body(ph__builder *b, ph__record_node *node, ph__drv_graph *graph)
+{
+    ph__own_memory own = {b->own.nested, b->own.nested, b->own.nodes, NULL};
+    ph_record *body;
+    PH_TRY(ph__record_build(&body, b->device, graph, &own, b->call));
+    node->info.body = body;
+    return PH_OK;
+}
+
+static ph_status fill_node(ph__builder *b, size_t i)
+{
+    ph__record_node *node = &b->record->nodes[i];
+    size_t at = b->order[i];
+    const ph__drv_node_info *info = &b->infos[at];
+    const char *name = ph__build_lasting_name(b, at);
+    node->handle = b->created[at];
+    node->created = at;
+    node->info.index = i;
+    node->info.kind = info->kind;
+    node->form = info->form;
+    node->info.name = name ? name : keep_name(b, info->kernel_name);
+    node->kept = b->words;
+    fill_dependencies(b, node, info, at);
+    if (info->kind == PH_NODE_KERNEL)
+        PH_TRY(fill_kernel(b, node, info, b->kernels[at]));
+    else if (info->kind == PH_NODE_MEMCPY)
+        fill_copy(b, node, &info->copy);
+    else if (info->kind == PH_NODE_MEMSET)
+        fill_fill(b, node, &info->fill);
+    else if (info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE)
+        fill_memory(node, info);
+    else if (info->kind == PH_NODE_BATCH_MEM_OP)
+        fill_ops(b, info);
+    node->kept_count = (size_t)(b->words - node->kept);
+    if (!node->info.word_count)
+        node->info.word_count = node->kept_count;
+    b->record->node_count = i + 1;
+    return info->kind == PH_NODE_GRAPH && info->body ? fill_body(b, node, info->body) : PH_OK;
+}
+
+/* Walking the nodes in order makes each list of dependents ascending. */
+static void fill_dependents(ph__builder *b)
+{
+    ph_record *record = b->record;
+    for (size_t i = 0; i < b->count; i++)
+        for (size_t d = 0; d < record->nodes[i].info.dependency_count; d++)
+            record->nodes[record->nodes[i].dependencies[d]].info.dependent_count++;
+    for (size_t i = 0; i < b->count; i++) {
+        record->nodes[i].dependents = b->edges;
+        b->edges += record->nodes[i].info.dependent_count;
+        record->nodes[i].info.dependent_count = 0;
+    }
+    for (size_t i = 0; i < b->count; i++)
+        for (size_t d = 0; d < record->nodes[i].info.dependency_count; d++) {
+            ph__record_node *from = &record->nodes[record->nodes[i].dependencies[d]];
+            ((size_t *)(uintptr_t)from->dependents)[from->info.dependent_count++] = i;
+        }
+    record->edge_count = b->all.edges;
+}
+
+ph_status ph__build_fill(ph__builder *b)
+{
+    b->next_found = b->found.at;
+    for (size_t i = 0; i < b->count; i++)
+        PH_TRY(fill_node(b, i));
+    fill_dependents(b);
+    return PH_OK;
+}

@@ -62,6 +62,7 @@ ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const
 void ph__script_rewind(ph__script *script, bool skip_held);
 size_t ph__script_missed(size_t *bytes, const ph__script *script);
 size_t ph__script_unused(const ph__script *script);
+size_t ph__script_looked(const ph__script *script); /* at how many blocks its requests since then */
 bool ph__script_end(ph__script *script);
 
 /* A block of the default pool on the device's default stream, whatever captures and scopes are open: freed as any other. */
@@ -76,8 +77,19 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 
 /* ---- tracking ---- the live allocation (device or pinned) around an address. internal: in one of the ranges of record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
-/* All that the allocator took from the driver lies from *lowest up to, without, *highest: for looking at many addresses. */
-void ph__memory_hull(uintptr_t *lowest, uintptr_t *highest, const ph_device *device);
+/* Where all lies that the allocator took from the driver, of the device and of pinned memory, which are far apart on a GPU: for looking at many
+ * addresses. From lowest up to, without, highest; both 0: there is none. */
+typedef struct ph__hulls {
+    struct {
+        uintptr_t lowest, highest;
+    } device, pinned;
+} ph__hulls;
+void ph__memory_hulls(ph__hulls *out, const ph_device *device);
+static inline bool ph__hulls_have(const ph__hulls *hulls, uintptr_t address)
+{
+    return address - hulls->device.lowest < hulls->device.highest - hulls->device.lowest ||
+           address - hulls->pinned.lowest < hulls->pinned.highest - hulls->pinned.lowest;
+}
 ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device);
 /* Whether the address is in memory that the allocator took from the driver, in use or not. */
 bool ph__memory_is_taken(const ph_device *device, const void *address);

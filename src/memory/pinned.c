@@ -87,7 +87,7 @@ static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *requ
     ph__spin_lock(&memory->lock);
     bool added = ph__ranges_add(&memory->pinned, block->address, block->size, block);
     if (added) {
-        ph__memory_widen(memory, block->address, block->size);
+        ph__hull_widen(&memory->pinned_hull, block->address, block->size);
         block->pool->keeps++;
         memory->account.pinned_reserved += block->size;
         if (!ph__pool_is_default(block->pool))

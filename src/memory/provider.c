@@ -115,7 +115,7 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
         ph__heap_remove_segment(pool->heap, segment);
         return NULL;
     }
-    ph__memory_widen(memory, mseg->address, mseg->size);
+    ph__hull_widen(&memory->device_hull, mseg->address, mseg->size);
     account_segment(memory, mseg, true);
     ph__block *block = ph__memory_take(memory, request, &no_memory);
     if (block)

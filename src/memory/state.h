@@ -175,9 +175,11 @@ struct ph__memory {
     ph__uses *spare; /* one record kept for a free when there is no host memory */
     ph__ranges pinned;
     ph__pinned *held;
-    /* All that segments and pinned has ever been lies in [lowest, highest): most words that are looked up are no addresses at all. Grows under
-     * the lock, and is read without it: memory is handed out after that. */
-    atomic_uintptr_t lowest, highest;
+    /* All that segments and pinned has ever been lies in [lowest, highest) of its own hull: most words that are looked up are no addresses at all. They grow
+     * under the lock, and are read without it: memory is handed out after that. */
+    struct ph__hull {
+        atomic_uintptr_t lowest, highest;
+    } device_hull, pinned_hull;
     _Atomic uint64_t deaths;
     ph__map watchers; /* generation -> ph__watcher: see track.c */
     ph__history *history;
@@ -225,19 +227,23 @@ static inline uint64_t ph__next_generation(ph__memory *memory)
 }
 /* The block in use that address is in, live or waiting. */
 ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address);
-static inline void ph__memory_widen(ph__memory *memory, uintptr_t address, size_t size)
+static inline void ph__hull_widen(struct ph__hull *hull, uintptr_t address, size_t size)
 {
-    uintptr_t highest = atomic_load_explicit(&memory->highest, memory_order_relaxed);
-    if (highest == 0 || address < atomic_load_explicit(&memory->lowest, memory_order_relaxed))
-        atomic_store_explicit(&memory->lowest, address, memory_order_relaxed);
+    uintptr_t highest = atomic_load_explicit(&hull->highest, memory_order_relaxed);
+    if (highest == 0 || address < atomic_load_explicit(&hull->lowest, memory_order_relaxed))
+        atomic_store_explicit(&hull->lowest, address, memory_order_relaxed);
     if (address + size > highest)
-        atomic_store_explicit(&memory->highest, address + size, memory_order_release);
+        atomic_store_explicit(&hull->highest, address + size, memory_order_release);
 }
 /* False: nothing of the memory was ever there. */
+static inline bool ph__hull_has(const struct ph__hull *hull, uintptr_t address)
+{
+    return address < atomic_load_explicit(&hull->highest, memory_order_acquire) &&
+           address >= atomic_load_explicit(&hull->lowest, memory_order_relaxed);
+}
 static inline bool ph__memory_may_have(const ph__memory *memory, uintptr_t address)
 {
-    return address < atomic_load_explicit(&memory->highest, memory_order_acquire) &&
-           address >= atomic_load_explicit(&memory->lowest, memory_order_relaxed);
+    return ph__hull_has(&memory->device_hull, address) || ph__hull_has(&memory->pinned_hull, address);
 }
 static inline ph__mseg *ph__mseg_of(const ph__block *block)
 {

@@ -63,11 +63,20 @@ bool ph__memory_is_taken(const ph_device *device, const void *address)
     return ph__memory_taken_by(&pool, device, address);
 }
 
-void ph__memory_hull(uintptr_t *lowest, uintptr_t *highest, const ph_device *device)
+static void read_hull(uintptr_t *lowest, uintptr_t *highest, const struct ph__hull *hull)
+{
+    *highest = atomic_load_explicit(&hull->highest, memory_order_acquire);
+    *lowest = atomic_load_explicit(&hull->lowest, memory_order_relaxed);
+}
+
+void ph__memory_hulls(ph__hulls *out, const ph_device *device)
 {
     const ph__memory *memory = ph__memory_of(device);
-    *highest = memory ? atomic_load_explicit(&memory->highest, memory_order_acquire) : 0;
-    *lowest = memory ? atomic_load_explicit(&memory->lowest, memory_order_relaxed) : 0;
+    *out = (ph__hulls){{0, 0}, {0, 0}};
+    if (!memory)
+        return;
+    read_hull(&out->device.lowest, &out->device.highest, &memory->device_hull);
+    read_hull(&out->pinned.lowest, &out->pinned.highest, &memory->pinned_hull);
 }
 
 ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address)

@@ -95,16 +95,17 @@ static ph_status count_node(ph__builder *b, size_t at)
 /* When all memory nodes have been met: what they give is the capture's own. */
 static ph_status find_sparse(ph__builder *b)
 {
+    ph__recent recent = {{0}, {0}, 0};
     size_t sparse = 0;
     for (size_t i = 0; i < b->count; i++)
         sparse += b->infos[i].kind == PH_NODE_KERNEL && b->kernels[i] == NULL;
-    if (!ph__vec_reserve(&b->found, sparse * 8)) /* as many as products have */
+    if (!ph__vec_reserve(&b->found, sparse * 18)) /* as many as products have */
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     for (size_t i = 0; i < b->count; i++) {
         size_t at = b->order[i], before = b->found.count;
         const ph__drv_node_info *info = &b->infos[at];
         if (info->kind == PH_NODE_KERNEL && ph__words_are_sparse(b->kernels[at] != NULL, info->args_size) &&
-            !ph__words_find(&b->found, b->device, &b->own, info->launch.args, info->args_size))
+            !ph__words_find(&b->found, &recent, b->device, &b->own, info->launch.args, info->args_size))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
         b->found_counts[i] = b->found.count - before;
     }
@@ -164,7 +165,7 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
 {
     ph__builder b = {.device = device, .own = *own, .call = call};
     ph__lookups seen = {0};
-    ph__memory_hull(&seen.lowest, &seen.highest, device);
+    ph__memory_hulls(&seen.hulls, device);
     b.given.outer = own->nodes;
     b.own.nodes = &b.given;
     b.own.seen = &seen;

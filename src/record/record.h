@@ -48,7 +48,7 @@ typedef struct ph__given {
 
 /* Allocations that were met last: words of one capture address few of them. */
 typedef struct ph__lookups {
-    uintptr_t lowest, highest; /* nothing that the library knows lies outside, but what memory nodes give; both 0: not known */
+    ph__hulls hulls; /* nothing that the library knows lies outside, but what memory nodes give */
     unsigned next, count;
     ph_allocation at[4];
     ph_pool_id pool[4];
@@ -127,8 +127,16 @@ typedef PH__VEC(ph_word) ph__found_words;
 /* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
 bool ph__words_are_sparse(bool loaded, size_t args_size);
 size_t ph__words_of_sparse(size_t args_size);
+/* The last values that were addresses, and where in the found words: all zeros in the beginning. */
+enum {
+    PH__RECENT = 16
+};
+typedef struct ph__recent {
+    uint64_t value[PH__RECENT];
+    size_t place[PH__RECENT], next;
+} ph__recent;
 /* Adds the words of a sparse kernel that are kept. False: no memory. */
-bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__own_memory *own,
+bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device, const ph__own_memory *own,
                     const void *args, size_t args_size);
 
 /* ---- readers ---- into a text whose failure the caller checks. */

@@ -4,8 +4,7 @@
 #include <string.h>
 
 enum {
-    WORD = 8,
-    RECENT = 24 /* words that are compared with one that may be an address, before anybody is asked */
+    WORD = 8
 };
 
 /* The word at the offset: all but the last, which may be shorter, can be an address. */
@@ -29,17 +28,25 @@ size_t ph__words_of_sparse(size_t args_size)
 }
 
 /* Kernels that follow one another address the same memory, and each of them more than once: the result of one is the operand of the next. */
-static const ph_word *find_recent(const ph__found_words *found, uint64_t value)
+static bool find_recent(ph_word *out, const ph__recent *recent, const ph__found_words *found, uint64_t value)
 {
-    size_t last = found->count > RECENT ? found->count - RECENT : 0;
-    for (size_t i = found->count; i-- > last;)
-        if (found->at[i].value == value)
-            return &found->at[i];
-    return NULL;
+    for (size_t i = 0; i < PH__RECENT; i++)
+        if (recent->value[i] == value) {
+            *out = found->at[recent->place[i]];
+            return true;
+        }
+    return false;
 }
 
-bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__own_memory *own,
-                    const void *args, size_t args_size)
+static void remember(ph__recent *recent, uint64_t value, size_t place)
+{
+    recent->value[recent->next] = value;
+    recent->place[recent->next] = place;
+    recent->next = (recent->next + 1) % PH__RECENT;
+}
+
+bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device,
+                    const ph__own_memory *own, const void *args, size_t args_size)
 {
     for (size_t offset = 0; offset + WORD <= args_size; offset += WORD) {
         uint64_t value;
@@ -47,13 +54,17 @@ bool ph__words_find(ph__found_words *found, const ph_device *device, const ph__o
         if (!ph__word_may_be_known(own, value))
             continue;
         const ph__word_slot slot = slot_at(offset, args_size);
-        const ph_word *recent = find_recent(found, value);
-        ph_word word = recent ? *recent : (ph_word){.offset = 0};
-        if (!recent)
+        ph_word word = {.offset = 0};
+        bool again = find_recent(&word, recent, found, value);
+        if (!again)
             ph__word_read(&word, device, own, &slot, args);
+        if (word.kind == PH_WORD_VALUE)
+            continue;
         word.offset = offset;
         word.name = ph__word_lasting_name(&slot);
-        if (word.kind != PH_WORD_VALUE && !ph__vec_push(found, word))
+        if (!again)
+            remember(recent, value, found->count);
+        if (!ph__vec_push(found, word))
             return false;
     }
     return true;

@@ -163,7 +163,7 @@ bool ph__word_may_be_known(const ph__own_memory *own, uint64_t value)
     const ph__lookups *seen = own ? own->seen : NULL;
     if (value == 0)
         return false;
-    if (seen == NULL || seen->highest == 0 || value - seen->lowest < seen->highest - seen->lowest)
+    if (seen == NULL || ph__hulls_have(&seen->hulls, (uintptr_t)value))
         return true;
     for (const ph__given *given = own->nodes; given; given = given->outer)
         if (given->spans.count > 0)

@@ -140,6 +140,16 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
                        (unsigned long long)(negative ? 0 - by : by));
 }
 
+/* Two words of vendor kernels' parameters, of which most are the same number in both. */
+static bool is_same_number(const proof *p, const ph__record_node *mine, const ph__record_node *theirs,
+                           size_t w)
+{
+    if (mine->info.kind != PH_NODE_KERNEL || mine->kernel || theirs->kernel)
+        return false;
+    uint64_t value = ph__record_untyped_value(mine, w);
+    return value == ph__record_untyped_value(theirs, w) && !is_in_span(p, value);
+}
+
 static bool compare_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
                           ph_status *status)
 {
@@ -151,9 +161,11 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
     ph__words words = {mine->kernel, info->args_size, 0, 0};
     for (size_t w = 0; w < info->word_count; w++) {
         ph_word rooms[2];
-        const ph_word *a = ph__record_word(&rooms[0], mine, w), *b = ph__record_word(&rooms[1], theirs, w);
-        ph__word_slot slot = {.size = sizeof a->value};
+        ph__word_slot slot = {.size = sizeof rooms[0].value};
         bool known = info->kind != PH_NODE_KERNEL || ph__words_next(&words, &slot);
+        if (known && is_same_number(p, mine, theirs, w))
+            continue;
+        const ph_word *a = ph__record_word(&rooms[0], mine, w), *b = ph__record_word(&rooms[1], theirs, w);
         if (!known || a->offset != b->offset)
             return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index, info->name);
         if (slot.size < sizeof a->value && a->value != b->value)

@@ -30,7 +30,7 @@ typedef struct ph__builder {
     ph__drv_node_info *infos;     /* of each of them, read once */
     ph__found_words found;        /* of the sparse nodes, in the record's order; how many each has: */
     size_t *found_counts;
-    const ph_word *next_found;
+    const ph_word *next_found; /* of the next sparse node */
     ph_kernel **kernels;
     size_t count;
     ph__record_layout layout;

@@ -24,11 +24,9 @@ static const char *write_name(ph__builder *b, const ph__word_slot *slot)
 /* Those of this node are the next ones: both walks are in the record's order. */
 static void take_found(ph__builder *b, ph__record_node *node)
 {
-    size_t count = b->found_counts[node->info.index];
-    if (count)
-        memcpy(b->words, b->next_found, count * sizeof *b->words);
-    b->next_found += count;
-    b->words += count;
+    node->kept = b->next_found;
+    node->kept_count = b->found_counts[node->info.index];
+    b->next_found += node->kept_count;
     node->info.word_count = ph__words_of_sparse(node->info.args_size);
 }
 
@@ -145,13 +143,14 @@ static ph_status fill_node(ph__builder *b, size_t i)
     size_t at = b->order[i];
     const ph__drv_node_info *info = &b->infos[at];
     const char *name = ph__build_lasting_name(b, at);
+    const ph_word *words = b->words;
     node->handle = b->created[at];
     node->created = at;
     node->info.index = i;
     node->info.kind = info->kind;
     node->form = info->form;
     node->info.name = name ? name : keep_name(b, info->kernel_name);
-    node->kept = b->words;
+    node->kept = words;
     fill_dependencies(b, node, info, at);
     if (info->kind == PH_NODE_KERNEL)
         PH_TRY(fill_kernel(b, node, info, b->kernels[at]));
@@ -163,9 +162,8 @@ static ph_status fill_node(ph__builder *b, size_t i)
         fill_memory(node, info);
     else if (info->kind == PH_NODE_BATCH_MEM_OP)
         fill_ops(b, info);
-    node->kept_count = (size_t)(b->words - node->kept);
-    if (!node->info.word_count)
-        node->info.word_count = node->kept_count;
+    if (node->kept == words)
+        node->info.word_count = node->kept_count = (size_t)(b->words - words);
     b->record->node_count = i + 1;
     return info->kind == PH_NODE_GRAPH && info->body ? fill_body(b, node, info->body) : PH_OK;
 }
@@ -192,7 +190,7 @@ static void fill_dependents(ph__builder *b)
 
 ph_status ph__build_fill(ph__builder *b)
 {
-    b->next_found = b->found.at;
+    b->next_found = b->record->found;
     for (size_t i = 0; i < b->count; i++)
         PH_TRY(fill_node(b, i));
     fill_dependents(b);

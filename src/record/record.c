@@ -109,7 +109,6 @@ static ph_status find_sparse(ph__builder *b)
             return ph__fail_host_memory(b->call, "the record of the captured graph");
         b->found_counts[i] = b->found.count - before;
     }
-    b->all.words += b->found.count;
     return PH_OK;
 }
 
@@ -117,6 +116,18 @@ uint64_t ph__record_next_id(void)
 {
     static _Atomic uint64_t last;
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+/* The record's from here on, without the room that was not needed. */
+static void take_found(ph__builder *b)
+{
+    size_t bytes = b->found.count * sizeof *b->found.at;
+    if (b->found.count == 0)
+        return;
+    ph_word *smaller = b->found.capacity > b->found.count ? ph__realloc(b->found.at, bytes) : NULL;
+    b->record->found = smaller ? smaller : b->found.at;
+    b->record->bytes += smaller ? bytes : b->found.capacity * sizeof *b->found.at;
+    b->found.at = NULL;
 }
 
 static ph_status make_room(ph__builder *b)
@@ -132,6 +143,7 @@ static ph_status make_room(ph__builder *b)
     b->record = (ph_record *)(void *)block;
     b->record->id = ph__record_next_id();
     b->record->bytes = bytes;
+    take_found(b);
     b->record->nodes = (ph__record_node *)(void *)(block + head);
     b->words = (ph_word *)(void *)(block + head + nodes);
     b->edges = (size_t *)(void *)(block + head + nodes + words);
@@ -215,6 +227,7 @@ void ph__record_free(ph_record *record)
     for (size_t i = 0; !record->made && i < record->node_count; i++)
         ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
     ph__record_drop_annotations(record);
+    ph__free(record->found);
     ph__free(record);
 }
 

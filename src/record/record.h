@@ -22,7 +22,7 @@ typedef struct ph__record_node {
     const char *form;                 /* ph__drv_node_info.form; static, or NULL */
 } ph__record_node;
 
-/* One allocation, bodies apart. */
+/* One allocation, bodies and found apart. */
 struct ph_record {
     uint64_t id; /* unique in the process */
     size_t node_count, edge_count;
@@ -31,6 +31,7 @@ struct ph_record {
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
+    ph_word *found; /* the kept words of sparse nodes; NULL: there are none */
     const ph__layout *layout;     /* what its capture was given; the graph's. NULL: not known */
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
     size_t annotation_count;
@@ -109,8 +110,8 @@ const char *ph__word_lasting_name(const ph__word_slot *slot);
 enum {
     PH__NAMED_OFFSETS = 4096 /* all that are smaller, and whole words, have a name that lasts */
 };
-/* Whether the value may lie in memory that the library knows: cheap, and false for most words that are no address. */
-bool ph__word_may_be_known(const ph__own_memory *own, uint64_t value);
+/* Whether memory nodes give any: it may lie where the library knows of nothing. */
+bool ph__own_has_given(const ph__own_memory *own);
 /* Classifies into a word of zeros; out->name is left NULL. */
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);
@@ -123,6 +124,8 @@ void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memor
  * they are asked for. Who looks for addresses reads kept; who wants each word, in order, asks here. */
 /* Word w of the node, w < info.word_count: where it is not kept, *room. */
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
+/* Its value alone, of a kernel that this library did not load. */
+uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
 typedef PH__VEC(ph_word) ph__found_words;
 /* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
 bool ph__words_are_sparse(bool loaded, size_t args_size);
@@ -135,7 +138,7 @@ typedef struct ph__recent {
     uint64_t value[PH__RECENT];
     size_t place[PH__RECENT], next;
 } ph__recent;
-/* Adds the words of a sparse kernel that are kept. False: no memory. */
+/* Adds the words of a sparse kernel that are kept; own->seen must be there. False: no memory. */
 bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device, const ph__own_memory *own,
                     const void *args, size_t args_size);
 

@@ -28,14 +28,12 @@ size_t ph__words_of_sparse(size_t args_size)
 }
 
 /* Kernels that follow one another address the same memory, and each of them more than once: the result of one is the operand of the next. */
-static bool find_recent(ph_word *out, const ph__recent *recent, const ph__found_words *found, uint64_t value)
+static const ph_word *find_recent(const ph__recent *recent, const ph__found_words *found, uint64_t value)
 {
     for (size_t i = 0; i < PH__RECENT; i++)
-        if (recent->value[i] == value) {
-            *out = found->at[recent->place[i]];
-            return true;
-        }
-    return false;
+        if (recent->value[i] == value)
+            return &found->at[recent->place[i]];
+    return NULL;
 }
 
 static void remember(ph__recent *recent, uint64_t value, size_t place)
@@ -45,26 +43,42 @@ static void remember(ph__recent *recent, uint64_t value, size_t place)
     recent->next = (recent->next + 1) % PH__RECENT;
 }
 
+static bool add(ph__found_words *found, ph__recent *recent, const ph_device *device,
+                const ph__own_memory *own, const ph__word_slot *slot, const void *args)
+{
+    uint64_t value;
+    if (!ph__vec_reserve(found, 1))
+        return false;
+    memcpy(&value, (const char *)args + slot->offset, sizeof value);
+    ph_word *word = &found->at[found->count];
+    const ph_word *before = find_recent(recent, found, value);
+    if (before) {
+        *word = *before;
+        word->offset = slot->offset;
+    } else {
+        memset(word, 0, sizeof *word);
+        ph__word_read(word, device, own, slot, args);
+        if (word->kind == PH_WORD_VALUE)
+            return true;
+        remember(recent, value, found->count);
+    }
+    word->name = ph__word_lasting_name(slot);
+    found->count++;
+    return true;
+}
+
 bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device,
                     const ph__own_memory *own, const void *args, size_t args_size)
 {
+    const ph__hulls hulls = own->seen->hulls;
+    bool given = ph__own_has_given(own);
     for (size_t offset = 0; offset + WORD <= args_size; offset += WORD) {
         uint64_t value;
         memcpy(&value, (const char *)args + offset, sizeof value);
-        if (!ph__word_may_be_known(own, value))
+        if (value == 0 || !(given || ph__hulls_have(&hulls, (uintptr_t)value)))
             continue;
         const ph__word_slot slot = slot_at(offset, args_size);
-        ph_word word = {.offset = 0};
-        bool again = find_recent(&word, recent, found, value);
-        if (!again)
-            ph__word_read(&word, device, own, &slot, args);
-        if (word.kind == PH_WORD_VALUE)
-            continue;
-        word.offset = offset;
-        word.name = ph__word_lasting_name(&slot);
-        if (!again)
-            remember(recent, value, found->count);
-        if (!ph__vec_push(found, word))
+        if (!add(found, recent, device, own, &slot, args))
             return false;
     }
     return true;
@@ -84,6 +98,14 @@ static size_t find(const ph__record_node *node, size_t offset)
     return low;
 }
 
+uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w)
+{
+    uint64_t value = 0;
+    size_t left = node->info.args_size - w * WORD;
+    memcpy(&value, (const char *)node->info.args + w * WORD, left < WORD ? left : WORD);
+    return value;
+}
+
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)
 {
     if (node->kept_count == node->info.word_count)
@@ -92,7 +114,7 @@ const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_
     if (at < node->kept_count && node->kept[at].offset == offset)
         return &node->kept[at];
     const ph__word_slot slot = slot_at(offset, node->info.args_size);
-    *room = (ph_word){.offset = offset, .name = ph__word_lasting_name(&slot)};
-    memcpy(&room->value, (const char *)node->info.args + offset, slot.size);
+    *room = (ph_word){
+        .offset = offset, .name = ph__word_lasting_name(&slot), .value = ph__record_untyped_value(node, w)};
     return room;
 }

@@ -158,17 +158,19 @@ static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_devic
     return true;
 }
 
-bool ph__word_may_be_known(const ph__own_memory *own, uint64_t value)
+bool ph__own_has_given(const ph__own_memory *own)
 {
-    const ph__lookups *seen = own ? own->seen : NULL;
-    if (value == 0)
-        return false;
-    if (seen == NULL || ph__hulls_have(&seen->hulls, (uintptr_t)value))
-        return true;
     for (const ph__given *given = own->nodes; given; given = given->outer)
         if (given->spans.count > 0)
             return true;
     return false;
+}
+
+/* Most words of other libraries' kernels are no addresses at all. */
+static bool may_be_known(const ph__own_memory *own, uintptr_t address)
+{
+    const ph__lookups *seen = own ? own->seen : NULL;
+    return seen == NULL || ph__hulls_have(&seen->hulls, address) || ph__own_has_given(own);
 }
 
 /* True when the value lies in memory that the library knows. */
@@ -176,7 +178,7 @@ static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory 
 {
     ph_allocation found;
     const void *address = (const void *)(uintptr_t)out->value;
-    if (!ph__word_may_be_known(own, out->value))
+    if (out->value == 0 || !may_be_known(own, (uintptr_t)out->value))
         return false;
     out->internal = is_own(own, (uintptr_t)out->value);
     if (!find_allocation(&found, &out->pool, device, own, address))

@@ -21,6 +21,9 @@ typedef enum ph_graph_state {
 typedef struct ph_graph_options {
     bool keep_graph; /* the template stays visible: instantiate, raw handles and debug_dump at any time, edits
                         before instantiate */
+    bool defer_upload; /* the executable is made without being uploaded to the device: many graphs are ready sooner. ph_graph_upload
+                          uploads it, or else the first replay does, which then takes longer than the others and fails where there is
+                          not enough of the device's memory, as capture and instantiate do without this */
     uint64_t reserved[4];
 } ph_graph_options;
 
@@ -68,6 +71,13 @@ PH_API void ph_graph_capture_abort(
 /* keep_graph only: makes (or makes again) the executable of the template. Without it the capture's end did
  * that already. */
 PH_CALL ph_graph_instantiate(ph_graph *graph);
+
+/* For graphs with defer_upload: uploads the executable on a stream of the graph's device, asynchronously, behind what the stream was given
+ * before. Replays come after it, on whatever stream, and cost what they do without defer_upload. What was uploaded already since it was
+ * made, by this call or without defer_upload, is only checked. ENDED: instantiates first. A failure leaves the executable usable: the
+ * first replay uploads it. Errors: CAPTURE: the stream is capturing (900), or the legacy default stream beside a capture with blocking
+ * streams (906); the capture goes on; DEVICE_MEMORY; WRONG_DEVICE. */
+PH_CALL ph_graph_upload(ph_graph *graph, ph_stream *stream);
 
 /* Launches the whole graph on any stream of its device, asynchronously. ENDED: instantiates first. Replays of
  * graphs that share a pool, and of one graph, are ordered, also across streams. On a stream that is
@@ -117,7 +127,8 @@ typedef struct ph_graph_memory {
     size_t pool_allocated; /* of them: blocks in use */
     size_t
         executable; /* of the device: measured around instantiate and upload, so that what other threads or processes took
-                               in that moment may be in it; 0 without an executable */
+                               in that moment may be in it; 0 without an executable. defer_upload: 0 until ph_graph_upload, then
+                               measured around that upload alone, which finds little to do where a replay came before it */
     size_t executable_host; /* of the host, as far as the driver can tell */
     size_t template_host;   /* the template, the record, and the list of the blocks that the capture was given (48 bytes each), of the
                                host, as far as the driver can tell */

@@ -198,7 +198,8 @@ typedef struct ph__drv_node_info {
     size_t dependency_count;
 } ph__drv_node_info;
 
-/* What an executable takes: measured around its making, so that other allocations of that moment may be in it. */
+/* What an executable takes: of the device measured around its making, and around exec_upload, so that other allocations of that moment may
+ * be in it. */
 typedef struct ph__drv_memory {
     uint64_t device_bytes, host_bytes;
 } ph__drv_memory;
@@ -227,7 +228,8 @@ typedef struct ph__drv_update {
 
 enum {
     PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH = 1,
-    PH__INSTANTIATE_USE_NODE_PRIORITY = 8
+    PH__INSTANTIATE_USE_NODE_PRIORITY = 8,
+    PH__INSTANTIATE_DEFER_UPLOAD = 1 << 16 /* no number of CUDA's: exec_upload or the first launch uploads it */
 };
 
 typedef struct ph__driver {
@@ -344,7 +346,9 @@ typedef struct ph__driver {
     int (*node_info)(ph__drv_node_info *out, ph__drv_node *node);
 
     /* ---- executables ---- names nodes by those of the template that it was made of (which must live as long); failed: the node to blame
-     * or NULL. Launches of one executable are serialised. set_* and set_enabled apply to later launches; update: 910 and *out on
+     * or NULL. instantiate uploads it as well, and it is there when that returns, unless flags defer that. upload: behind the stream's work,
+     * asynchronously; a launch on another stream comes after it only where an event orders it so; what it takes of the device is added to
+     * exec_memory. Launches of one executable are serialised. set_* and set_enabled apply to later launches; update: 910 and *out on
      * a mismatch, nothing changed. */
     int (*instantiate)(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed);
     void (*exec_destroy)(ph__drv_exec *exec);

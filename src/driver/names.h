@@ -27,6 +27,7 @@
 #define PH__NAME_GRAPH_LAUNCH                        "cuGraphLaunch"
 #define PH__NAME_GRAPH_NODE_GET_ENABLED              "cuGraphNodeGetEnabled"
 #define PH__NAME_GRAPH_NODE_SET_ENABLED              "cuGraphNodeSetEnabled"
+#define PH__NAME_GRAPH_UPLOAD                        "cuGraphUpload"
 #define PH__NAME_INIT                                "cuInit"
 #define PH__NAME_LAUNCH_HOST_FUNC                    "cuLaunchHostFunc"
 #define PH__NAME_LAUNCH_KERNEL                       "cuLaunchKernel"

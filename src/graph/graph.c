@@ -21,6 +21,7 @@ ph_status ph_graph_create(ph_graph **out, const ph_graph_options *options)
     if (graph == NULL)
         return ph__fail_host_memory(call, "the graph");
     graph->keep = options && options->keep_graph;
+    graph->defer = options && options->defer_upload;
     graph->id = next_id();
     graph->deaths = UINT64_MAX;
     *out = graph;
@@ -41,6 +42,7 @@ void ph__graph_clear(ph_graph *graph)
     const ph__driver *driver = graph->device->driver;
     ph__error_save(&saved);
     ph__graph_unlist_annotations(graph);
+    ph__upload_drop(graph);
     driver->exec_destroy(graph->exec);
     driver->graph_destroy(graph->template);
     graph->exec = NULL;

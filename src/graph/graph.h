@@ -82,6 +82,10 @@ struct ph_graph {
     ph__hook_set hooks;
 
     bool keep;
+    bool defer;        /* executables are made without being uploaded */
+    bool deferred;     /* that of now was, and ph_graph_upload has not uploaded it */
+    ph__drv_event *uploaded; /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
+    uint64_t uploaded_stream, uploaded_epoch; /* the id of its stream; of the last replay before it */
     bool breadcrumbs;  /* each annotated scope of the capture gets crumbs */
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
@@ -195,6 +199,13 @@ void ph__locate_drop(ph_graph *graph);
 /* ---- instantiate.c ---- makes the executable, then runs the hooks. A failing driver changes nothing; a
  * failing hook makes FAILED. */
 ph_status ph__graph_make_exec(ph_graph *graph, const char *call);
+/* The same before the first use of a graph that has none: ENDED. */
+ph_status ph__graph_need_exec(ph_graph *graph, const char *call);
+
+/* ---- upload.c ---- wait: the stream, which is about to replay, comes after what ph_graph_upload submitted to another one. drop: there is
+ * no such executable any more. */
+ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *call);
+void ph__upload_drop(ph_graph *graph);
 
 /* ---- owned.c ---- kernels: retains those of the record and makes node_kernels anew. reserve: makes room for
  * count more. */

@@ -58,9 +58,10 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
     ph_capture_mode mode;
     ph__relaxed_begin(graph->device, &mode);
-    int result =
-        driver->instantiate(&exec, graph->template,
-                            PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY, &failed);
+    int flags = PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY;
+    if (graph->defer)
+        flags |= PH__INSTANTIATE_DEFER_UPLOAD;
+    int result = driver->instantiate(&exec, graph->template, flags, &failed);
     ph__relaxed_end(graph->device, mode);
     if (result != PH__R_OK)
         return fail_instantiate(graph, result, failed, call);
@@ -76,9 +77,11 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
             driver->exec_destroy(exec);
             return status;
         }
+        ph__upload_drop(graph);
         driver->exec_destroy(graph->exec);
     }
     graph->exec = exec;
+    graph->deferred = graph->defer;
     graph->exec_id = next_exec_id();
     ph__cells_renew(graph);
     ph__slots_renew(graph, graph->record);
@@ -86,6 +89,16 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
     graph->state = PH_GRAPH_READY;
     ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
     return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);
+}
+
+ph_status ph__graph_need_exec(ph_graph *graph, const char *call)
+{
+    if (graph->state != PH_GRAPH_ENDED)
+        return PH_OK;
+    ph_status status = ph__graph_make_exec(graph, call);
+    if (graph->state == PH_GRAPH_FAILED)
+        ph__graph_clear(graph);
+    return status;
 }
 
 ph_status ph_graph_instantiate(ph_graph *graph)

@@ -27,15 +27,12 @@ static ph_status check(const ph_graph *graph, const ph_stream *stream, const req
     return PH_OK;
 }
 
-/* What may have to come before a launch and seldom has: the first executable, a stream not seen before. */
+/* What may have to come before a launch and seldom has: the first executable, its upload, a stream not seen before. */
 static ph_status prepare(ph_graph *graph, ph_stream *stream, const char *call)
 {
-    if (graph->state == PH_GRAPH_ENDED) {
-        ph_status status = ph__graph_make_exec(graph, call);
-        if (graph->state == PH_GRAPH_FAILED)
-            ph__graph_clear(graph);
-        PH_TRY(status);
-    }
+    PH_TRY(ph__graph_need_exec(graph, call));
+    if (graph->uploaded)
+        PH_TRY(ph__upload_wait(graph, stream, call));
     return ph__graph_note_stream(graph, stream, call);
 }
 
@@ -115,7 +112,7 @@ static ph_status launch(ph_graph *graph, ph_stream *stream, const char *call)
     end_pools(graph, graph->pools.count, stream, result == PH__R_OK);
     if (result == PH__R_OK)
         return PH_OK;
-    if (result == PH__R_OUT_OF_MEMORY)
+    if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the launch of the graph");
     return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
 }

@@ -198,6 +198,11 @@ static void graphs(void **state)
     assert_error(ph_graph_replay(NULL, s.world.stream), PH_ERROR_ARGUMENT, "ph_graph_replay: graph");
     assert_error(ph_graph_replay(s.graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_replay: stream");
     assert_error(ph_graph_replay(s.graph, s.other.stream), PH_ERROR_WRONG_DEVICE, "ph_graph_replay");
+    assert_error(ph_graph_upload(NULL, s.world.stream), PH_ERROR_ARGUMENT, "ph_graph_upload: graph");
+    assert_error(ph_graph_upload(s.graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_upload: stream");
+    assert_error(ph_graph_upload(s.graph, s.other.stream), PH_ERROR_WRONG_DEVICE, "ph_graph_upload");
+    assert_error(ph_graph_upload(s.kept, s.other.stream), PH_ERROR_WRONG_DEVICE, "ph_graph_upload");
+    assert_int_equal(ph_graph_get_state(s.kept), PH_GRAPH_ENDED);
     assert_error(ph_graph_instantiate(NULL), PH_ERROR_ARGUMENT, "ph_graph_instantiate: graph");
     assert_error(ph_graph_reset(NULL), PH_ERROR_ARGUMENT, "ph_graph_reset: graph");
     assert_error(ph_graph_pool(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_pool: out");

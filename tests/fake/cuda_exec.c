@@ -36,7 +36,7 @@ static int exec_create(ph__cu_exec *out, fake_graph *graph, ph__drv_exec *made)
         exec->functions = ph__calloc(exec->count + 1, sizeof exec->functions[0]);
         exec->device_bytes = EXEC_BYTES + exec->count * NODE_BYTES;
     }
-    if (!exec || !exec->functions || !fake_take(graph->object.context, exec->device_bytes)) {
+    if (!exec || !exec->functions) {
         if (exec)
             ph__free(exec->functions);
         ph__free(exec);
@@ -48,6 +48,15 @@ static int exec_create(ph__cu_exec *out, fake_graph *graph, ph__drv_exec *made)
         return PH__R_OUT_OF_MEMORY;
     *out = exec;
     return 0;
+}
+
+/* Its memory is taken once, by whatever uploads it. */
+static int upload_once(ph__cu_exec exec)
+{
+    if (exec->uploaded)
+        return 0;
+    exec->uploaded = fake_take(exec->object.context, exec->device_bytes);
+    return exec->uploaded ? 0 : PH__R_OUT_OF_MEMORY;
 }
 
 FAKE(GraphInstantiateWithParams, (ph__cu_exec * out, ph__cu_graph graph, ph__cu_instantiate_params *params),
@@ -76,7 +85,8 @@ FAKE(GraphInstantiateWithParams, (ph__cu_exec * out, ph__cu_graph graph, ph__cu_
 void fake_exec_end(ph__cu_exec exec)
 {
     host->exec_destroy(exec->exec);
-    fake_give(exec->object.context, exec->device_bytes);
+    if (exec->uploaded)
+        fake_give(exec->object.context, exec->device_bytes);
     ph__free(exec->functions);
     ph__free(exec);
 }
@@ -129,7 +139,9 @@ FAKE(GraphUpload, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
     fake_target target;
     int result =
         fake_find(FAKE_EXEC, exec) ? fake_target_of(&target, stream, "cuGraphUpload") : PH__R_INVALID_VALUE;
-    return result ? result : host->exec_upload(exec->exec, target.stream);
+    if (!result)
+        result = host->exec_upload(exec->exec, target.stream);
+    return result ? result : upload_once(exec);
 }
 
 FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
@@ -143,6 +155,8 @@ FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
         fake_misuse("cuGraphLaunch: the module of %s was unloaded", exec->functions[i]->entry.name);
         result = PH__R_INVALID_HANDLE;
     }
+    if (!result)
+        result = upload_once(exec);
     if (!result && fake_is_watched())
         return fake_launch_watched(exec, &target);
     return result ? result : fake_submitted(&target, host->exec_launch(exec->exec, target.stream));

@@ -234,6 +234,7 @@ struct CUgraphExec_st {
     size_t count; /* nodes */
     ph__cu_function *functions;
     size_t device_bytes;
+    bool uploaded;
 };
 void fake_exec_end(ph__cu_exec exec);
 void fake_wait_for_launches(ph__cu_exec exec); /* until none of it is in flight */

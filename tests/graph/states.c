@@ -248,6 +248,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_get_memory(&memory, graph);
     case PH__CALL_INSTANTIATE:
         return ph_graph_instantiate(graph);
+    case PH__CALL_UPLOAD:
+        return ph_graph_upload(graph, world.stream);
     case PH__CALL_REPLAY:
         return ph_graph_replay(graph, world.stream);
     case PH__CALL_REPLAY_WITH:
@@ -383,6 +385,7 @@ static ph_graph_state after(ph__graph_call which, ph_graph_state state, bool kee
     case PH__CALL_CAPTURE_ABORT:
         return state == PH_GRAPH_CAPTURING ? PH_GRAPH_NEW : state;
     case PH__CALL_INSTANTIATE:
+    case PH__CALL_UPLOAD:
     case PH__CALL_REPLAY:
     case PH__CALL_REPLAY_WITH:
     case PH__CALL_PROFILE:

@@ -466,6 +466,16 @@ static int exec_upload_other(scene *s)
     return drv->exec_upload(s->exec, s->other);
 }
 
+static int exec_upload_capturing(scene *s)
+{
+    return drv->exec_upload(s->exec, s->stream);
+}
+
+static int exec_upload_legacy(scene *s)
+{
+    return drv->exec_upload(s->exec, s->legacy);
+}
+
 static int exec_update(scene *s)
 {
     ph__drv_update update;
@@ -578,6 +588,8 @@ static const struct {
     [PH__RULE_DEPEND] = {.call = depend},
     [PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING] = {.call = exec_launch_legacy, .blocking = true},
     [PH__RULE_EXEC_UPLOAD_OTHER] = {.call = exec_upload_other},
+    [PH__RULE_EXEC_UPLOAD_CAPTURING] = {.call = exec_upload_capturing},
+    [PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING] = {.call = exec_upload_legacy, .blocking = true},
     [PH__RULE_EXEC_UPDATE] = {.call = exec_update},
     [PH__RULE_EXEC_SET] = {.call = exec_set},
     [PH__RULE_EXEC_DESTROY] = {.call = exec_destroy},

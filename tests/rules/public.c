@@ -19,6 +19,7 @@ typedef struct scene {
     ph_graph *ready, *twin;     /* two graphs of one kernel, READY */
     ph_graph *kept;             /* keep_graph, ENDED */
     ph_graph *second;           /* NEW */
+    ph_graph *deferred;         /* READY, not uploaded */
     ph_event *plain, *timed[2]; /* recorded before the capture, complete */
     ph_event *inside;           /* recorded in the capture */
     ph_event *inside_timed;     /* the same, with timing */
@@ -54,16 +55,18 @@ static void open_scene(scene *s, bool blocking)
     assert_ok(ph_malloc_pinned(&s->pinned, N, sizeof *s->pinned, s->other));
     assert_ok(ph_malloc_pinned(&s->doomed, N, sizeof *s->doomed, s->other));
     memset(s->pinned, 0, N * sizeof *s->pinned);
-    ph_graph_options keep = {.keep_graph = true};
+    ph_graph_options keep = {.keep_graph = true}, defer = {.defer_upload = true};
     assert_ok(ph_graph_create(&s->graph, NULL));
     assert_ok(ph_graph_create(&s->second, NULL));
     assert_ok(ph_graph_create(&s->ready, NULL));
     assert_ok(ph_graph_create(&s->twin, NULL));
     assert_ok(ph_graph_create(&s->kept, &keep));
     assert_ok(ph_graph_create(&s->merge, NULL));
+    assert_ok(ph_graph_create(&s->deferred, &defer));
     assert_ok(ph_graph_capture(s->ready, s->other, NULL, one_kernel, s));
     assert_ok(ph_graph_capture(s->twin, s->other, NULL, one_kernel, s));
     assert_ok(ph_graph_capture(s->kept, s->other, NULL, one_kernel, s));
+    assert_ok(ph_graph_capture(s->deferred, s->other, NULL, one_kernel, s));
     ph_event_options timing = {.timing = true}, external = {.external = true};
     assert_ok(ph_event_create(&s->plain, device, NULL));
     assert_ok(ph_event_create(&s->inside, device, NULL));
@@ -81,7 +84,7 @@ static void open_scene(scene *s, bool blocking)
 
 static void close_scene(scene *s)
 {
-    ph_graph *graphs[] = {s->graph, s->second, s->ready, s->twin, s->kept, s->merge};
+    ph_graph *graphs[] = {s->graph, s->second, s->ready, s->twin, s->kept, s->merge, s->deferred};
     for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
         ph_graph_destroy(graphs[i]);
     ph_event *events[] = {s->plain,    s->inside,   s->inside_timed, s->outside_capture,
@@ -379,6 +382,18 @@ static ph_status replay_legacy(scene *s)
 {
     return ph_graph_replay(s->ready, ph_device_default_stream(s->world.device));
 }
+static ph_status upload_other(scene *s)
+{
+    return ph_graph_upload(s->deferred, s->other);
+}
+static ph_status upload_capturing(scene *s)
+{
+    return ph_graph_upload(s->deferred, s->capturing);
+}
+static ph_status upload_legacy(scene *s)
+{
+    return ph_graph_upload(s->deferred, ph_device_default_stream(s->world.device));
+}
 static ph_status set_enabled(scene *s)
 {
     return ph_graph_node_set_enabled(s->ready, 0, false);
@@ -471,6 +486,9 @@ static const struct row_call {
     {PH__RULE_ROOT, cells_create, false, false, 1},
     {PH__RULE_DEPEND, cells_require, false, false, 1},
     {PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING, replay_legacy, true, false, 0},
+    {PH__RULE_EXEC_UPLOAD_OTHER, upload_other, false, false, 0},
+    {PH__RULE_EXEC_UPLOAD_CAPTURING, upload_capturing, false, false, 0},
+    {PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING, upload_legacy, true, false, 0},
     {PH__RULE_EXEC_UPDATE, update, false, false, 0},
     {PH__RULE_EXEC_ENABLE, set_enabled, false, false, 0},
     {PH__RULE_GRAPH_DESTROY, destroy_graph, false, false, 0},

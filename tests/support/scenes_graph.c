@@ -481,8 +481,30 @@ out:
     return status;
 }
 
+/* Uploaded by the call, and by the first replay. */
+static ph_status deferred_uploads(t_scene *s)
+{
+    ph_status status;
+    ph_graph *graph = NULL;
+    const ph_graph_options defer = {.defer_upload = true};
+    T_GO_OUT(graph, ph_graph_create(&graph, &defer));
+    for (int upload = 0; upload < 2; upload++) {
+        T_GO(ph_graph_capture(graph, s->a, NULL, output_x, s));
+        if (upload)
+            T_GO(ph_graph_upload(graph, s->b));
+        T_GO(ph_graph_replay(graph, s->a));
+        T_GO(ph_stream_synchronize(s->a));
+        T_GO(t_same(s->a, s->x, N, 101));
+        T_GO(ph_graph_reset(graph));
+    }
+out:
+    ph_graph_destroy(graph);
+    return status;
+}
+
 const t_scenario t_scenarios_graph[] = {
     {"graph objects", graph_objects},
+    {"uploads that are deferred", deferred_uploads},
     {"capture by function", capture_by_function},
     {"capture by begin and end", capture_begin_end},
     {"keep_graph", keep_graph},

@@ -65,6 +65,8 @@ static void instantiate_checks_what_it_is_given(void **state)
     assert_null(exec);
     assert_int_equal(drv->instantiate(&exec, graph, PH__INSTANTIATE_USE_NODE_PRIORITY, NULL), 0);
     drv->exec_destroy(exec);
+    assert_int_equal(drv->instantiate(&exec, graph, PH__INSTANTIATE_DEFER_UPLOAD, NULL), 0);
+    drv->exec_destroy(exec);
     assert_int_equal(drv->instantiate(&exec, graph, PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH, NULL), 0);
     drv->exec_destroy(exec);
     drv->exec_destroy(NULL);

@@ -259,6 +259,7 @@ int ph__cuda_decode(ph__drv_node *node);
 struct ph__drv_exec {
     ph__drv_device *device;
     ph__cu_exec handle;
+    bool deferred;        /* not uploaded yet */
     ph__drv_graph *graph; /* its template */
     ph__drv_memory memory;
     ph__drv_kernel **

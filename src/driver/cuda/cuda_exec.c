@@ -32,27 +32,43 @@ static int upload(const ph__drv_exec *exec)
     return result == PH__R_OK ? ph__cu.StreamSynchronize(exec->device->upload) : result;
 }
 
-static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+static int create(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 {
-    size_t before, after, total;
-    ph__cu_instantiate_params params = {.flags = (uint64_t)flags};
-    int result = ph__cu.MemGetInfo(&before, &total);
-    if (result != PH__R_OK)
-        return result;
-    result =
+    ph__cu_instantiate_params params = {.flags = (uint64_t)(flags & ~PH__INSTANTIATE_DEFER_UPLOAD)};
+    int result =
         ph__cuda_tell_memory(ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
     if (result != PH__R_OK) {
         *failed = params.failed;
         set_instantiate_reason(params.result);
-        return result;
     }
+    return result;
+}
+
+/* What the device has less than before is added to what the executable takes. */
+static int add_taken(ph__drv_exec *exec, size_t before)
+{
+    size_t after, total;
+    int result = ph__cu.MemGetInfo(&after, &total);
+    if (result == PH__R_OK && before > after)
+        exec->memory.device_bytes += before - after;
+    return result;
+}
+
+/* Where the upload is deferred, so is the account. */
+static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+{
+    size_t before = 0, total;
+    exec->deferred = flags & PH__INSTANTIATE_DEFER_UPLOAD;
+    int result = exec->deferred ? PH__R_OK : ph__cu.MemGetInfo(&before, &total);
+    if (result == PH__R_OK)
+        result = create(exec, flags, failed);
+    if (result != PH__R_OK || exec->deferred)
+        return result;
     result = ph__cuda_tell_memory(upload(exec));
     if (result == PH__R_OK)
-        result = ph__cu.MemGetInfo(&after, &total);
+        result = add_taken(exec, before);
     if (result != PH__R_OK)
         (void)ph__cu.GraphExecDestroy(exec->handle);
-    else
-        exec->memory.device_bytes = before > after ? before - after : 0;
     return result;
 }
 
@@ -108,32 +124,40 @@ void ph__cuda_exec_memory(ph__drv_memory *out, ph__drv_exec *exec)
 
 int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
 {
+    size_t before, total;
     ph__cuda_scope scope;
-    if (stream->handle)
-        return ph__cu.GraphUpload(exec->handle, stream->handle);
-    int result = ph__cuda_enter(&scope, stream->device);
-    if (result == PH__R_OK) {
-        result = ph__cu.GraphUpload(exec->handle, NULL);
-        ph__cuda_leave(&scope);
-    }
+    int result = ph__cuda_enter(&scope, exec->device);
+    if (result != PH__R_OK)
+        return result;
+    result = ph__cu.MemGetInfo(&before, &total);
+    if (result == PH__R_OK)
+        result = ph__cuda_tell_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
+    if (result == PH__R_OK)
+        result = add_taken(exec, before);
+    if (result == PH__R_OK)
+        exec->deferred = false;
+    ph__cuda_leave(&scope);
     return result;
 }
 
-/* Apart, so that a launch on an explicit stream is a jump into the driver. */
-__attribute__((noinline)) static int launch_legacy(const ph__drv_exec *exec)
+/* Apart, so that a launch on an explicit stream is a jump into the driver. One that uploads may lack the device's memory, and says so. */
+__attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, const ph__drv_stream *stream)
 {
     ph__cuda_scope scope;
     int result = ph__cuda_enter(&scope, exec->device);
     if (result == PH__R_OK) {
-        result = ph__cu.GraphLaunch(exec->handle, NULL);
+        result = ph__cu.GraphLaunch(exec->handle, stream->handle);
         ph__cuda_leave(&scope);
     }
-    return result;
+    if (!exec->deferred)
+        return result;
+    exec->deferred = result != PH__R_OK;
+    return ph__cuda_tell_memory(result);
 }
 
 int ph__cuda_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream)
 {
-    if (stream->handle)
+    if (stream->handle && !exec->deferred)
         return ph__cu.GraphLaunch(exec->handle, stream->handle);
-    return launch_legacy(exec);
+    return launch_apart(exec, stream);
 }

@@ -80,9 +80,9 @@ int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *handle, int flags, p
     ph__host_graph *graph = ph__host_graph_of(handle);
     if (failed)
         *failed = NULL;
-    /* Priorities mean nothing here, and there are no memory nodes whose memory a launch would have to free
-     * first. */
-    const int known = PH__INSTANTIATE_USE_NODE_PRIORITY | PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH;
+    /* Priorities mean nothing here, there are no memory nodes whose memory a launch would have to free first, and nothing is uploaded. */
+    const int known = PH__INSTANTIATE_USE_NODE_PRIORITY | PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH |
+                      PH__INSTANTIATE_DEFER_UPLOAD;
     if (!out || !graph || (flags & ~known))
         return PH__R_INVALID_VALUE;
     if (ph__host_graph_is_capturing(graph)) {
@@ -398,9 +398,10 @@ int ph__host_exec_upload(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
     int result = check_handles(exec, stream);
     if (result)
         return result;
-    if (atomic_load_explicit(&stream->capturing, memory_order_acquire)) {
-        ph__driver_set_reason("an upload cannot be captured, and the stream is capturing");
-        return PH__R_NOT_SUPPORTED;
-    }
-    return ph__host_rule(exec->device, PH__RULE_EXEC_UPLOAD_OTHER);
+    if (stream->is_legacy)
+        return ph__host_rule_legacy(stream->device, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
+    result = ph__host_rule_stream(stream, PH__RULE_EXEC_UPLOAD_CAPTURING, PH__RULE_EXEC_UPLOAD_OTHER);
+    if (result)
+        ph__driver_set_reason("an upload cannot be captured");
+    return result;
 }

@@ -26,7 +26,8 @@ typedef struct ph_tape_options {
     uint64_t reserved[4];
 } ph_tape_options;
 
-/* The stream must outlive the tape. Legal in a capture. */
+/* The stream must outlive the tape. Legal in a capture. A GPU's first one takes 2 MiB, for what products of captures count in; they go with the last
+ * tape, tensor and module. Where they cannot be had, the tape is made all the same. */
 PH_CALL ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options *options);
 /* Clears it; takes NULL. Not inside a hook, a module's forward, a custom operator (its release included) or a checkpointed function of
  * it: there the tape fails (STATE) and stays, to be destroyed when they are done. */

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
-#include "tensor/products.h"
 #include "tensor/tape.h"
 #include <math.h>
 #include <stdio.h>
@@ -138,10 +137,8 @@ ph_status ph_linear_create_with(ph_module **out, ph_device *device, int64_t in, 
                                 const ph_layer_options *options)
 {
     start how = {START_UNIFORM, in > 0 ? 1 / sqrt((double)in) : 0};
-    PH_TRY(make_layer(out, device, "linear", linear_forward, &(layer){.number = 0}, options, PH_SHAPE(n, in),
-                      PH_SHAPE(n), true, how, "ph_linear_create"));
-    ph__products_expect(ph_module_parameter(*out, "weight"));
-    return PH_OK;
+    return make_layer(out, device, "linear", linear_forward, &(layer){.number = 0}, options, PH_SHAPE(n, in),
+                      PH_SHAPE(n), true, how, "ph_linear_create");
 }
 
 ph_status ph_linear_create(ph_module **out, ph_device *device, int64_t in, int64_t n)

@@ -28,6 +28,7 @@ static ph_status make(ph__backend **out, ph_device *device, const char *call)
     backend->cuda = backend->info.kind == PH_DEVICE_CUDA;
     backend->ordinal = (int32_t)backend->info.ordinal;
     pthread_mutex_init(&backend->lock, NULL);
+    ph__workspaces_init(&backend->workspaces, device);
     *out = backend;
     return PH_OK;
 }
@@ -40,6 +41,7 @@ static void destroy(ph__backend *backend)
     for (size_t i = 0; i < PH__KERNEL_SLOTS; i++)
         ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
     ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
+    ph__workspaces_free(&backend->workspaces);
     ph__generator_destroy_default(backend->default_generator);
     for (size_t i = 0; i < backend->idle.count; i++)
         ph_stream_destroy(backend->idle.at[i]);

@@ -3,6 +3,7 @@
 #ifndef PH_TENSOR_BACKEND_H
 #define PH_TENSOR_BACKEND_H
 #include "base/vec.h"
+#include "tensor/products_workspace.h"
 #include <phonograph/phonograph.h>
 #include <phonograph/random.h>
 #include <pthread.h>
@@ -23,7 +24,8 @@ struct ph__backend {
     pthread_mutex_t lock;
     _Atomic(ph_kernel *) kernels[PH__KERNEL_SLOTS]; /* by ph__kernel_def.slot: made at first use, under lock */
     _Atomic(ph__products *) products;               /* made at first use, under lock */
-    atomic_bool multiplies; /* there was a product, or a module that does some: a capture has its workspaces before it begins */
+    ph__workspaces workspaces;                      /* of captured products; none on the host */
+    atomic_bool had_tape;                           /* of a GPU's: without one there are no operators */
     PH__VEC(ph_stream *) idle; /* streams that were lent and came back; under lock */
     ph_generator *default_generator;                /* made with the backend, a part of it (generator.h) */
     ph__backend *next;                              /* in the registry */

@@ -47,19 +47,24 @@ ph__products *ph__products_of(ph__backend *backend)
     return products;
 }
 
+void ph__products_expect(ph__backend *backend)
+{
+    if (!backend->cuda || atomic_exchange_explicit(&backend->had_tape, true, memory_order_relaxed))
+        return;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph_ignore(ph__workspaces_prepare(&backend->workspaces));
+    ph__error_restore(&saved);
+}
+
 void ph__products_prepare(ph__backend *backend)
 {
     ph_error saved;
     ph__error_save(&saved);
-    ph__products *products = ph__products_of(backend);
-    if (products && products->cublas && atomic_load_explicit(&backend->multiplies, memory_order_relaxed))
-        ph_ignore(ph__cublas_prepare(products->cublas));
+    (void)ph__products_of(backend);
+    if (atomic_load_explicit(&backend->had_tape, memory_order_relaxed))
+        ph_ignore(ph__workspaces_prepare(&backend->workspaces));
     ph__error_restore(&saved);
-}
-
-void ph__products_expect(const ph_tensor *x)
-{
-    atomic_store_explicit(&ph__tensor_backend(x)->multiplies, true, memory_order_relaxed);
 }
 
 bool ph__op_product(ph__op *op, const ph__product *product)
@@ -70,8 +75,6 @@ bool ph__op_product(ph__op *op, const ph__product *product)
         return true;
     ph__backend *backend = op->tape->backend;
     ph__products *products = ph__products_of(backend);
-    if (!atomic_load_explicit(&backend->multiplies, memory_order_relaxed))
-        atomic_store_explicit(&backend->multiplies, true, memory_order_relaxed);
     if (!products)
         return ph__op_check(op, ph_error_last()->status);
     return products->cublas ? ph__product_cuda(op, products->cublas, product) : ph__product_host(op, product);

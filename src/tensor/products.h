@@ -26,11 +26,11 @@ ph__products *ph__products_of(ph__backend *backend);
 ph__products *ph__products_create(ph__backend *backend);
 void ph__products_destroy(ph__products *products); /* takes NULL */
 
-/* What products of a capture would make inside it for the first time, made before: library, handle, and, where products are to be expected
- * (backend->multiplies), workspaces. A failure is that of the product that needs it, when there is one. */
+/* There is a tape, and so there may be products: a GPU's first one makes the workspaces of captures. A failure is tried again by prepare. */
+void ph__products_expect(ph__backend *backend);
+/* What products of a capture would make inside it for the first time, made before: library, handle, and workspaces for streams to come where there
+ * was a tape. A failure is that of the product that needs it, when there is one. */
 void ph__products_prepare(ph__backend *backend);
-/* There will be products on x's device. */
-void ph__products_expect(const ph_tensor *x);
 
 /* ---- inside products*.c ---- */
 typedef struct ph__blas ph__blas;     /* products_host.c: of the process */
@@ -44,7 +44,6 @@ struct ph__products {
 bool ph__blas_load(void);
 bool ph__product_host(ph__op *op, const ph__product *product);
 ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors);
-ph_status ph__cublas_prepare(ph__cublas *cublas); /* before a capture: workspaces */
 void ph__cublas_destroy(ph__cublas *cublas, ph_device *device);
 bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *product);
 

@@ -97,7 +97,6 @@ struct ph__cublas {
     uint32_t multiprocessors;
     pthread_mutex_t lock;           /* of making plans */
     _Atomic(plan *) plans[BUCKETS]; /* read without a lock; they stay until the end */
-    ph__workspaces workspaces;      /* of captures */
 };
 
 /* What the library does for the first time may allocate and load: of its own, in nobody's graph. */
@@ -130,7 +129,6 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
         return NULL;
     }
     cublas->multiprocessors = multiprocessors;
-    ph__workspaces_init(&cublas->workspaces, device);
     bool pushed = ph_context_push_cuda(device) == PH_OK;
     if (pushed) {
         ph_capture_mode mode = begin_relaxed();
@@ -141,15 +139,9 @@ ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
             return cublas;
         ph_ignore(fail_lt(result, "cublasLtCreate", "when products were first asked for"));
     }
-    ph__workspaces_free(&cublas->workspaces);
     (void)pthread_mutex_destroy(&cublas->lock);
     ph__free(cublas);
     return NULL;
-}
-
-ph_status ph__cublas_prepare(ph__cublas *cublas)
-{
-    return ph__workspaces_prepare(&cublas->workspaces);
 }
 
 static void free_plan(plan *p)
@@ -184,7 +176,6 @@ void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
     end_relaxed(mode);
     if (pushed)
         ph_context_pop_cuda(device);
-    ph__workspaces_free(&cublas->workspaces);
     (void)pthread_mutex_destroy(&cublas->lock);
     ph__free(cublas);
     ph__error_restore(&saved);
@@ -433,11 +424,11 @@ typedef enum outcome {
 } outcome;
 
 /* A temporary in the order of the stream; in a capture of ours a block that is not the graph's. NULL: the tape has failed. */
-static void *find_workspace(ph__op *op, ph__cublas *cublas, size_t bytes)
+static void *find_workspace(ph__op *op, size_t bytes)
 {
     void *block = NULL;
-    if (ph_stream_is_capturing(op->tape->stream) &&
-        !ph__op_check(op, ph__workspace_of(&block, &cublas->workspaces, op->tape->stream, op->name)))
+    ph_tape *tape = op->tape;
+    if (!ph__op_check(op, ph__workspace_of(&block, &tape->backend->workspaces, tape->stream, op->name)))
         return NULL;
     if (block)
         return block;
@@ -459,7 +450,7 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     plan *how = plan_of(cublas, &k);
     bool possible = how && how->possible, ready = possible;
     if (possible && how->workspace > 0)
-        ready = (workspace = find_workspace(op, cublas, how->workspace)) != NULL;
+        ready = (workspace = find_workspace(op, how->workspace)) != NULL;
     int result = ready ? call_library(cublas, how, p, workspace, stream) : PH__LT_OK;
     ph_context_pop_cuda(device);
     /* An algorithm that refuses when it sees the operands does so before anything is submitted. */

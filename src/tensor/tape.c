@@ -3,6 +3,7 @@
 #include "tensor/tape.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "tensor/products.h"
 #include <string.h>
 
 /* 0 is the device's default stream. */
@@ -32,6 +33,7 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         ph__free(tape);
         return status;
     }
+    ph__products_expect(tape->backend);
     tape->stream = stream;
     if (stream != ph_device_default_stream(device))
         tape->key = atomic_fetch_add_explicit(&last_key, 1, memory_order_relaxed) + 1;

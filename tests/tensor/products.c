@@ -2,11 +2,9 @@
 /* tests/tensor/products.c: matrix products below the operators: every dtype, transposes, batches, bias, sums into what was there, sizes of several
  * tiles, strided rows; the same to the bit in a graph; and the plain product, which stands in where no BLAS is. */
 #include "tensor/products.h"
-#include "fake/fake_cuda.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/products_plain.h"
-#include "tensor/products_workspace.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,176 +314,6 @@ static void captures_leave_memory_flat(void **state)
     t_scene_close(&s);
 }
 
-/* ---- workspaces ---- large products, whose algorithms may count in one. */
-typedef struct large {
-    ph_tape *tape;
-    ph_tensor *a, *b, *out;
-} large;
-
-static ph_status one_product(ph_stream *stream, void *user)
-{
-    const large *p = user;
-    (void)stream;
-    ph_tensor_copy(p->tape, p->out, ph_matmul(p->tape, p->a, p->b));
-    return ph_tape_clear(p->tape);
-}
-
-/* It lies in a pool that both graphs keep, and not in their own: so their replays are ordered, and it lives as long as they do. */
-static void workspaces_of_captures(void **state)
-{
-    (void)state;
-    enum {
-        ROWS = 512,
-        COLUMNS = 512
-    };
-    t_scene s;
-    t_scene_open(&s);
-    large p[2] = {{.tape = s.tape}, {.tape = s.tape}};
-    ph_graph *graphs[2], *seen;
-    ph_pool *pools[2][3];
-    size_t counts[2];
-    ph_stream *other;
-    assert_ok(ph_stream_create(&other, s.device, NULL));
-    for (int i = 0; i < 2; i++) {
-        p[i].a = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, COLUMNS), 0.5 + i));
-        p[i].b = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(COLUMNS, ROWS), 0.25));
-        p[i].out = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS)));
-        assert_ok(ph_tape_clear(s.tape));
-        assert_ok(ph_graph_create(&graphs[i], NULL));
-        assert_ok(ph_graph_capture(graphs[i], s.stream, NULL, one_product, &p[i]));
-        assert_ok(ph_graph_pools(pools[i], 3, &counts[i], graphs[i]));
-    }
-    assert_int_equal(counts[0], counts[1]);
-    if (!t_on_host() && fake_cuda()) {
-        assert_int_equal(counts[0], 2);
-        assert_true(pools[0][0] == pools[1][0] || pools[0][0] == pools[1][1] || pools[0][1] == pools[1][0] ||
-                    pools[0][1] == pools[1][1]);
-    }
-    assert_ok(ph_stream_capturing_graph(&seen, s.stream));
-    assert_null(seen);
-    assert_ok(ph_stream_wait_stream(other, s.stream));
-    assert_ok(ph_graph_replay(graphs[0], s.stream));
-    assert_ok(ph_graph_replay(graphs[1], other));
-    assert_ok(ph_stream_wait_stream(s.stream, other));
-    for (int i = 0; i < 2; i++) {
-        double value;
-        ph_tensor *corner = ph_slice(s.tape, ph_slice(s.tape, p[i].out, 0, ROWS - 1, ROWS), 1, 0, 1);
-        assert_ok(ph_tensor_item(&value, s.tape, ph_reshape(s.tape, corner, PH_SCALAR)));
-        assert_true(value == (0.5 + i) * 0.25 * COLUMNS);
-        ph_graph_destroy(graphs[i]);
-        ph_tensor_release(p[i].a);
-        ph_tensor_release(p[i].b);
-        ph_tensor_release(p[i].out);
-    }
-    ph_stream_destroy(other);
-    t_scene_close(&s);
-}
-
-/* ---- nothing for the first time in a capture ---- */
-typedef struct first {
-    large of;
-    int64_t modules, segments, pinned; /* driver calls that the product made in the capture */
-} first;
-
-/* The operands' memory is there, and that of temporaries: what is counted is the product's own. */
-static ph_status first_product(ph_stream *stream, void *user)
-{
-    first *f = user;
-    const fake_cuda_controls *fake = fake_cuda();
-    (void)stream;
-    ph_tensor_copy(f->of.tape, f->of.out, ph_add(f->of.tape, f->of.a, f->of.b));
-    f->modules = fake->calls_of("cuModuleLoadDataEx");
-    f->segments = fake->calls_of("cuMemCreate");
-    (void)ph_matmul(f->of.tape, f->of.a, f->of.b);
-    f->modules = fake->calls_of("cuModuleLoadDataEx") - f->modules;
-    f->segments = fake->calls_of("cuMemCreate") - f->segments;
-    return ph_tape_clear(f->of.tape);
-}
-
-/* The handle always, workspaces where there was a product before. */
-static void count_first_product(first *f, bool warm_up)
-{
-    enum {
-        ROWS = 512
-    };
-    t_scene s;
-    ph_graph *graph;
-    t_scene_open(&s);
-    f->of = (large){.tape = s.tape};
-    f->of.a = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS), 0.5));
-    f->of.b = ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS), 0.25));
-    f->of.out = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, ROWS)));
-    ph_tensor_copy(s.tape, f->of.out, ph_add(s.tape, f->of.a, f->of.b));
-    if (warm_up)
-        (void)ph_matmul(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2)),
-                        ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2)));
-    assert_ok(ph_tape_clear(s.tape));
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_capture(graph, s.stream, NULL, first_product, f));
-    assert_ok(ph_graph_replay(graph, s.stream));
-    assert_ok(ph_stream_synchronize(s.stream));
-    ph_graph_destroy(graph);
-    ph_tensor_release(f->of.a);
-    ph_tensor_release(f->of.b);
-    ph_tensor_release(f->of.out);
-    t_scene_close(&s);
-}
-
-static void handle_and_workspaces_come_before_the_capture(void **state)
-{
-    (void)state;
-    first f = {.modules = 0};
-    if (t_on_host() || !fake_cuda())
-        return;
-    count_first_product(&f, false);
-    assert_int_equal(f.modules, 0);
-    assert_int_equal(f.segments, 1); /* the workspaces': nothing had said that there would be products */
-    count_first_product(&f, true);
-    assert_int_equal(f.modules, 0);
-    assert_int_equal(f.segments, 0);
-}
-
-/* ---- many streams, some of them at once ---- more than blocks are made at a time */
-static void workspaces_of_many_streams(void **state)
-{
-    (void)state;
-    enum {
-        STREAMS = 2 * PH__WORKSPACES + 3
-    };
-    t_scene s;
-    ph_stream *streams[STREAMS];
-    void *blocks[STREAMS], *again;
-    ph__workspaces workspaces = {0};
-    t_scene_open(&s);
-    ph__workspaces_init(&workspaces, s.device);
-    assert_ok(ph__workspaces_prepare(&workspaces));
-    assert_ok(ph__workspaces_prepare(&workspaces));
-    assert_int_equal(workspaces.made.count, 1);
-    assert_ok(ph__workspace_of(&again, &workspaces, s.stream, "test"));
-    assert_null(again); /* in no capture */
-    ph_graph *graph;
-    assert_ok(ph_graph_create(&graph, NULL));
-    for (int i = 0; i < STREAMS; i++) {
-        assert_ok(ph_stream_create(&streams[i], s.device, NULL));
-        assert_ok(ph_graph_reset(graph));
-        assert_ok(ph_graph_capture_begin(graph, streams[i], NULL));
-        assert_ok(ph__workspace_of(&blocks[i], &workspaces, streams[i], "test"));
-        assert_ok(ph__workspace_of(&again, &workspaces, streams[i], "test"));
-        ph_graph_capture_abort(graph);
-        assert_ptr_equal(again, blocks[i]);
-        for (int k = 0; k < i; k++) {
-            intptr_t apart = (intptr_t)blocks[i] - (intptr_t)blocks[k];
-            assert_true(apart >= PH__WORKSPACE_BYTES || -apart >= PH__WORKSPACE_BYTES);
-        }
-    }
-    assert_int_equal(workspaces.made.count, 3);
-    ph_graph_destroy(graph);
-    for (int i = 0; i < STREAMS; i++)
-        ph_stream_destroy(streams[i]);
-    ph__workspaces_free(&workspaces);
-    t_scene_close(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,9 +321,6 @@ int main(void)
         cmocka_unit_test(large_products),
         cmocka_unit_test(plain_products),
         cmocka_unit_test(captures_leave_memory_flat),
-        cmocka_unit_test(workspaces_of_captures),
-        cmocka_unit_test(handle_and_workspaces_come_before_the_capture),
-        cmocka_unit_test(workspaces_of_many_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/tensor/products_workspace.c: workspaces of captured products by themselves: a block a stream, of many streams and threads. */
+#include "tensor/products_workspace.h"
+#include "support/tensors.h"
+
+/* ---- many streams, some of them at once ---- more than blocks are made at a time */
+static void workspaces_of_many_streams(void **state)
+{
+    (void)state;
+    enum {
+        STREAMS = 2 * PH__WORKSPACES + 3
+    };
+    t_scene s;
+    ph_stream *streams[STREAMS];
+    void *blocks[STREAMS], *again;
+    ph_memory_stats stats;
+    ph__workspaces workspaces = {0};
+    t_scene_open(&s);
+    ph__workspaces_init(&workspaces, s.device);
+    assert_ok(ph__workspaces_prepare(&workspaces));
+    assert_ok(ph__workspaces_prepare(&workspaces));
+    assert_int_equal(workspaces.made.count, 0);
+    assert_ok(ph_pool_stats(&stats, workspaces.pool));
+    assert_true(stats.reserved >= PH__WORKSPACES * PH__WORKSPACE_BYTES);
+    assert_int_equal(stats.allocated, 0);
+    assert_int_equal(stats.segments, 1);
+    assert_ok(ph__workspace_of(&again, &workspaces, s.stream, "test"));
+    assert_null(again); /* in no capture */
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, NULL));
+    for (int i = 0; i < STREAMS; i++) {
+        assert_ok(ph_stream_create(&streams[i], s.device, NULL));
+        assert_ok(ph_graph_reset(graph));
+        assert_ok(ph_graph_capture_begin(graph, streams[i], NULL));
+        assert_ok(ph__workspace_of(&blocks[i], &workspaces, streams[i], "test"));
+        assert_ok(ph__workspace_of(&again, &workspaces, streams[i], "test"));
+        ph_graph_capture_abort(graph);
+        assert_ptr_equal(again, blocks[i]);
+        for (int k = 0; k < i; k++) {
+            intptr_t apart = (intptr_t)blocks[i] - (intptr_t)blocks[k];
+            assert_true(apart >= PH__WORKSPACE_BYTES || -apart >= PH__WORKSPACE_BYTES);
+        }
+    }
+    assert_int_equal(workspaces.made.count, 3);
+    ph_graph_destroy(graph);
+    for (int i = 0; i < STREAMS; i++)
+        ph_stream_destroy(streams[i]);
+    ph__workspaces_free(&workspaces);
+    t_scene_close(&s);
+}
+
+/* ---- threads ---- a pool has one scope at a time, and they all want blocks at once */
+enum {
+    THREADS = 4,
+    ROUNDS = 40
+};
+typedef struct worker {
+    ph__workspaces *workspaces;
+    ph_device *device;
+    pthread_barrier_t *together;
+    ph_status status;
+} worker;
+
+static ph_status take_one(ph__workspaces *workspaces, ph_stream *stream, ph_graph *graph)
+{
+    void *block = NULL;
+    const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL};
+    PH_TRY(ph_graph_capture_begin(graph, stream, &options));
+    ph_status status = ph__workspace_of(&block, workspaces, stream, "test");
+    ph_graph_capture_abort(graph);
+    return status == PH_OK && !block ? PH_ERROR_STATE : status;
+}
+
+static void *take_many(void *user)
+{
+    worker *w = user;
+    for (int i = 0; i < ROUNDS; i++) {
+        ph_stream *stream = NULL;
+        ph_graph *graph = NULL;
+        ph_status status = ph_stream_create(&stream, w->device, NULL);
+        if (status == PH_OK)
+            status = ph_graph_create(&graph, NULL);
+        (void)pthread_barrier_wait(w->together);
+        if (status == PH_OK)
+            status = take_one(w->workspaces, stream, graph);
+        if (w->status == PH_OK)
+            w->status = status;
+        ph_graph_destroy(graph);
+        ph_stream_destroy(stream);
+    }
+    return NULL;
+}
+
+static void threads_take_turns(void **state)
+{
+    (void)state;
+    t_scene s;
+    pthread_t threads[THREADS];
+    worker workers[THREADS];
+    pthread_barrier_t together;
+    t_scene_open(&s);
+    assert_int_equal(pthread_barrier_init(&together, NULL, THREADS), 0);
+    for (int round = 0; round < 20; round++) {
+        ph__workspaces workspaces = {0};
+        ph__workspaces_init(&workspaces, s.device);
+        for (int i = 0; i < THREADS; i++) {
+            workers[i] = (worker){&workspaces, s.device, &together, PH_OK};
+            assert_int_equal(pthread_create(&threads[i], NULL, take_many, &workers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_int_equal(workers[i].status, PH_OK);
+        }
+        ph__workspaces_free(&workspaces);
+    }
+    (void)pthread_barrier_destroy(&together);
+    t_scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(workspaces_of_many_streams),
+        cmocka_unit_test(threads_take_turns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/brief.c: what small eager work costs on an idle stream of the host device, brief kernels beside others; and what the cells of
  * a graph add to its replay. */
-#include <phonograph/phonograph.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
+#include "host/timing.h"
 
 enum {
     MOST_ROUNDS = 1000,
@@ -16,27 +10,6 @@ enum {
 };
 
 static int rounds = 31;
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            (void)fprintf(stderr, "%s: %s\n", #call, ph_error_last()->message);                              \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
 
 /* ---- the work: y += x, over 64 floats ---- */
 typedef struct args {
@@ -165,21 +138,11 @@ typedef struct row {
 
 static void time_row(bench *b, row *r, int round)
 {
-    double start = now_ns();
+    double start = timing_now();
     for (int i = 0; i < REPEATS; i++)
         r->fn(b);
     OK(ph_stream_synchronize(b->stream));
-    r->values[round] = (now_ns() - start) / REPEATS;
-}
-
-static void print_machine(ph_device *device)
-{
-    struct utsname system;
-    ph_device_info info;
-    OK(ph_device_get_info(&info, device));
-    (void)uname(&system);
-    printf("%s, %ld processors; %s %s; compiled by %s\n", info.description, sysconf(_SC_NPROCESSORS_ONLN),
-           system.sysname, system.release, __VERSION__);
+    r->values[round] = (timing_now() - start) / REPEATS;
 }
 
 static void set_up(bench *b)
@@ -235,22 +198,16 @@ int main(int argc, char **argv)
     enum {
         ROWS = sizeof rows / sizeof rows[0]
     };
-    if (argc > 1)
-        rounds = atoi(argv[1]);
-    if (rounds < 1 || rounds > MOST_ROUNDS) {
-        (void)fprintf(stderr, "usage: brief [rounds, 1 to %d]\n", MOST_ROUNDS);
-        return 2;
-    }
+    rounds = timing_rounds("brief", rounds, MOST_ROUNDS, argc, argv);
     set_up(&b);
-    print_machine(b.device);
+    timing_print_machine(b.device);
     for (int round = 0; round < rounds; round++)
         for (size_t i = 0; i < ROWS; i++)
             time_row(&b, &rows[i], round);
     printf("%-42s %8s %8s %8s\n", "y += x over 64 floats, ns each", "median", "lowest", "highest");
     for (size_t i = 0; i < ROWS; i++) {
-        qsort(rows[i].values, (size_t)rounds, sizeof rows[i].values[0], compare);
-        printf("%-42s %8.1f %8.1f %8.1f\n", rows[i].what, rows[i].values[rounds / 2], rows[i].values[0],
-               rows[i].values[rounds - 1]);
+        timing_spread ns = timing_spread_of(rows[i].values, rounds);
+        printf("%-42s %8.1f %8.1f %8.1f\n", rows[i].what, ns.median, ns.low, ns.high);
     }
     tear_down(&b);
     return 0;

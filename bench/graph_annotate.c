@@ -2,43 +2,14 @@
 /* bench/graph_annotate.c: what annotations add to a capture on the host device, from begin to end: 1,000 kernels in scopes of several shapes, beside the
  * same kernels without scopes. */
 #include "annotate.h"
+#include "host/timing.h"
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum {
     MOST_ROUNDS = 10000
 };
 static const double limit = 1.15;
 static int rounds = 301;
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            (void)fprintf(stderr, "%s: %s\n", #call, ph_error_last()->message);                              \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-static double median(double values[])
-{
-    qsort(values, (size_t)rounds, sizeof values[0], compare);
-    return values[rounds / 2];
-}
 
 static void empty(const ph_block_range *range, const void *args)
 {
@@ -62,12 +33,12 @@ static ph_status launch(void *user, int i)
 
 static double time_plain(bench *b)
 {
-    double start = now_ns();
+    double start = timing_now();
     OK(ph_graph_capture_begin(b->graph, b->stream, NULL));
     for (int i = 0; i < ANNOTATE_NODES; i++)
         OK(launch(b, i));
     OK(ph_graph_capture_end(b->graph, PH_OK));
-    double took = now_ns() - start;
+    double took = timing_now() - start;
     OK(ph_graph_reset(b->graph));
     return took;
 }
@@ -75,11 +46,11 @@ static double time_plain(bench *b)
 static double time_annotated(bench *b, annotate_shape shape)
 {
     ph_capture_options options = {.enable_annotations = true};
-    double start = now_ns();
+    double start = timing_now();
     OK(ph_graph_capture_begin(b->graph, b->stream, &options));
     OK(annotate_work(b->stream, shape, launch, b));
     OK(ph_graph_capture_end(b->graph, PH_OK));
-    double took = now_ns() - start;
+    double took = timing_now() - start;
     OK(ph_graph_reset(b->graph));
     return took;
 }
@@ -97,10 +68,10 @@ static int measure(bench *b, bool keep)
         for (int shape = 0; shape < ANNOTATE_SHAPES; shape++)
             annotated[shape][round] = time_annotated(b, (annotate_shape)shape);
     }
-    double without = median(plain);
+    double without = timing_median(plain, rounds);
     printf("%-22s %-14s %10.1f\n", keep ? "begin to end" : "and instantiated", "no scope", without / 1e3);
     for (int shape = 0; shape < ANNOTATE_SHAPES; shape++) {
-        double with = median(annotated[shape]);
+        double with = timing_median(annotated[shape], rounds);
         bool over = with > limit * without;
         missed |= over;
         printf("%-22s %-14s %10.1f %8.3f%s\n", "", annotate_names[shape], with / 1e3, with / without,
@@ -112,12 +83,7 @@ static int measure(bench *b, bool keep)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        rounds = atoi(argv[1]);
-    if (rounds < 1 || rounds > MOST_ROUNDS) {
-        (void)fprintf(stderr, "usage: graph_annotate [rounds, 1 to %d]\n", MOST_ROUNDS);
-        return 2;
-    }
+    rounds = timing_rounds("graph_annotate", rounds, MOST_ROUNDS, argc, argv);
     /* Pages that are given back to the system between two captures, and faulted in again, would be most of what is measured. */
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);

@@ -2,9 +2,8 @@
 /* bench/graph_liveness.c: what check_input_liveness adds to a replay of 1,000 nodes with an input each, on the host device: the same graph
  * with and without it, and after memory has died that only another graph reads; and what it adds to a capture. */
 #include "graph/graph.h"
-#include <stdio.h>
+#include "host/timing.h"
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     NODES = 1000,
@@ -13,33 +12,6 @@ enum {
 };
 static const double limit_ns = 20;
 static int rounds = 2001;
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            (void)fprintf(stderr, "%s: %s\n", #call, ph_error_last()->message);                              \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-static double median(double *values)
-{
-    qsort(values, (size_t)rounds, sizeof values[0], compare);
-    return values[rounds / 2];
-}
 
 typedef struct args {
     const void *x;
@@ -72,12 +44,12 @@ static ph_status work(ph_stream *stream, void *user)
 
 static double time_replays(bench *b)
 {
-    double start = now_ns();
+    double start = timing_now();
     for (int i = 0; i < REPLAYS; i++) {
         OK(ph_graph_replay(b->graph, b->stream));
         OK(ph_stream_synchronize(b->stream));
     }
-    return (now_ns() - start) / REPLAYS;
+    return (timing_now() - start) / REPLAYS;
 }
 
 /* Memory dies that some other graph tracks. */
@@ -98,9 +70,9 @@ static double time_capture(bench *b, bool check)
     const ph_capture_options options = {.check_input_liveness = check};
     ph_graph *graph;
     OK(ph_graph_create(&graph, NULL));
-    double start = now_ns();
+    double start = timing_now();
     OK(ph_graph_capture(graph, b->stream, &options, work, b));
-    double taken = now_ns() - start;
+    double taken = timing_now() - start;
     ph_graph_destroy(graph);
     return taken;
 }
@@ -123,9 +95,11 @@ static void measure(bench *b)
     for (int round = 0; round < rounds; round++)
         for (int side = 0; side < 2; side++)
             captures[side][round] = time_capture(b, side == 1);
-    double without_capture = median(captures[0]), with_capture = median(captures[1]);
+    double without_capture = timing_median(captures[0], rounds),
+           with_capture = timing_median(captures[1], rounds);
     rounds = all;
-    double without = median(samples[0]), with = median(samples[1]), after = median(samples[2]);
+    double without = timing_median(samples[0], rounds), with = timing_median(samples[1], rounds),
+           after = timing_median(samples[2], rounds);
     printf("%d nodes, %d inputs, medians of %d rounds, ns a replay with its end\n", NODES, NODES, rounds);
     printf("%-44s %10.1f\n", "without the check", without);
     printf("%-44s %10.1f %+8.1f\n", "with it", with, with - without);
@@ -142,10 +116,10 @@ static void measure_alone(bench *b)
     };
     ph_graph *volatile graph = b->graph;
     unsigned how, looks = 0;
-    double start = now_ns();
+    double start = timing_now();
     for (int i = 0; i < TIMES; i++)
         looks += graph->liveness && ph__graph_must_look(graph, &how);
-    printf("the check alone: %.2f ns (%u looks)\n", (now_ns() - start) / TIMES, looks);
+    printf("the check alone: %.2f ns (%u looks)\n", (timing_now() - start) / TIMES, looks);
 }
 
 int main(int argc, char **argv)
@@ -153,12 +127,7 @@ int main(int argc, char **argv)
     static bench b;
     ph_kernel_source source = {.name = "empty", .host = empty, .args_size = sizeof(args)};
     const ph_capture_options options = {.check_input_liveness = true};
-    if (argc > 1)
-        rounds = atoi(argv[1]);
-    if (rounds < 1 || rounds > MOST_ROUNDS) {
-        (void)fprintf(stderr, "usage: graph_liveness [rounds, 1 to %d]\n", MOST_ROUNDS);
-        return 2;
-    }
+    rounds = timing_rounds("graph_liveness", rounds, MOST_ROUNDS, argc, argv);
     OK(ph_device_open(&b.device, "host", NULL));
     OK(ph_stream_create(&b.stream, b.device, NULL));
     OK(ph_kernel_create(&b.kernel, b.device, &source));

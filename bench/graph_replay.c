@@ -3,13 +3,7 @@
  * ph_stream_synchronize of captured graphs, beside the same kernels launched eagerly and beside a bare list
  * of function calls; and how often a replay allocates. */
 #include "base/alloc.h"
-#include <phonograph/phonograph.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
+#include "host/timing.h"
 
 enum {
     MOST_ROUNDS = 1000,
@@ -17,33 +11,6 @@ enum {
 };
 
 static int rounds = 21;
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            (void)fprintf(stderr, "%s: %s\n", #call, ph_error_last()->message);                              \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-static double median(double values[])
-{
-    qsort(values, (size_t)rounds, sizeof values[0], compare);
-    return values[rounds / 2];
-}
 
 static void empty(const ph_block_range *range, const void *args)
 {
@@ -88,31 +55,31 @@ static double time_list(int nodes, int repeats)
     static const ph_block_range range = {{1, 1, 1}, {1, 1, 1}, 0, 1, NULL};
     ph_host_kernel_fn volatile fn = empty;
     uint64_t argument = 0;
-    double start = now_ns();
+    double start = timing_now();
     for (int r = 0; r < repeats; r++)
         for (int i = 0; i < nodes; i++)
             fn(&range, &argument);
-    return (now_ns() - start) / repeats;
+    return (timing_now() - start) / repeats;
 }
 
 static double time_eager(bench *b, int repeats)
 {
-    double start = now_ns();
+    double start = timing_now();
     for (int r = 0; r < repeats; r++) {
         OK(work(b->main, b));
         OK(ph_stream_synchronize(b->main));
     }
-    return (now_ns() - start) / repeats;
+    return (timing_now() - start) / repeats;
 }
 
 static double time_replay(bench *b, ph_graph *graph, int repeats)
 {
-    double start = now_ns();
+    double start = timing_now();
     for (int r = 0; r < repeats; r++) {
         OK(ph_graph_replay(graph, b->main));
         OK(ph_stream_synchronize(b->main));
     }
-    return (now_ns() - start) / repeats;
+    return (timing_now() - start) / repeats;
 }
 
 static void measure(bench *b, const char *shape, int nodes, int lanes)
@@ -122,9 +89,9 @@ static void measure(bench *b, const char *shape, int nodes, int lanes)
     b->nodes = nodes;
     b->lanes = lanes;
     OK(ph_graph_create(&graph, NULL));
-    double start = now_ns();
+    double start = timing_now();
     OK(ph_graph_capture(graph, b->main, NULL, work, b));
-    double capture = now_ns() - start;
+    double capture = timing_now() - start;
     int repeats = 20000 / nodes + 1, eager_repeats = 2000 / nodes + 1;
     (void)time_replay(b, graph, 100);
     int64_t allocations = ph__alloc_count();
@@ -135,35 +102,16 @@ static void measure(bench *b, const char *shape, int nodes, int lanes)
         eager[round] = time_eager(b, eager_repeats);
         replay[round] = time_replay(b, graph, repeats);
     }
-    double l = median(list), e = median(eager), r = median(replay);
+    double l = timing_median(list, rounds), e = timing_median(eager, rounds),
+           r = timing_median(replay, rounds);
     printf("%-10s %6d %10.0f %10.1f %12.0f %10.1f %10.1f %9.1fx %10lld\n", shape, nodes, l, capture / 1e3, e,
            r, r / nodes, e / r, (long long)allocations);
     ph_graph_destroy(graph);
 }
 
-static void print_machine(void)
-{
-    struct utsname system;
-    char line[256], model[128] = "unknown processor";
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "model name", 10) == 0)
-            (void)sscanf(line, "model name : %127[^\n]", model);
-    if (file)
-        (void)fclose(file);
-    (void)uname(&system);
-    printf("%s, %ld processors; %s %s\n", model, sysconf(_SC_NPROCESSORS_ONLN), system.sysname,
-           system.release);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        rounds = atoi(argv[1]);
-    if (rounds < 1 || rounds > MOST_ROUNDS) {
-        (void)fprintf(stderr, "usage: graph_replay [rounds, 1 to %d]\n", MOST_ROUNDS);
-        return 2;
-    }
+    rounds = timing_rounds("graph_replay", rounds, MOST_ROUNDS, argc, argv);
     static const int sizes[] = {1, 10, 100, 1000, 10000};
     bench b = {0};
     ph_kernel_source source = {.name = "empty", .host = empty, .args_size = sizeof(uint64_t)};
@@ -172,7 +120,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < LANES; i++)
         OK(ph_stream_create(&b.side[i], b.device, NULL));
     OK(ph_kernel_create(&b.kernel, b.device, &source));
-    print_machine();
+    timing_print_machine(b.device);
     printf("medians of %d rounds, all sides in turn; ns but for capture; empty kernels; eager and replay "
            "each with one synchronize\n",
            rounds);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/tensor_ops.c: element-wise operators and reductions on the host device: what one costs on 64 floats,
  * and the bytes a second of large ones beside memcpy, with 1 thread and 2. */
+#include "host/timing.h"
 #include <phonograph/nn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     MOST_ROUNDS = 100,
@@ -18,21 +15,6 @@ enum {
 };
 
 static int rounds = 11;
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            (void)fprintf(stderr, "%s: %s\n", #call, ph_error_last()->message);                              \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 typedef struct bench {
     ph_device *device;
@@ -98,18 +80,6 @@ static ph_tensor *largest(bench *b)
     return ph_max(b->tape, b->x);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-static double median(double values[])
-{
-    qsort(values, (size_t)rounds, sizeof values[0], compare);
-    return values[rounds / 2];
-}
-
 static void open_bench(bench *b, const char *name, int64_t rows, int64_t columns)
 {
     OK(ph_device_open(&b->device, name, NULL));
@@ -142,7 +112,7 @@ static double time_op(bench *b, ph_tensor *(*fn)(bench *), int repeats)
 {
     double values[MOST_ROUNDS];
     for (int round = -1; round < rounds; round++) {
-        double start = now_ns();
+        double start = timing_now();
         for (int i = 0; i < repeats; i++) {
             (void)fn(b);
             if (i % 16 == 15 || repeats == 1)
@@ -150,10 +120,10 @@ static double time_op(bench *b, ph_tensor *(*fn)(bench *), int repeats)
         }
         OK(ph_stream_synchronize(b->stream));
         if (round >= 0)
-            values[round] = (now_ns() - start) / repeats;
+            values[round] = (timing_now() - start) / repeats;
     }
     OK(ph_tape_clear(b->tape));
-    return median(values);
+    return timing_median(values, rounds);
 }
 
 static void small_ones(void)
@@ -180,14 +150,14 @@ static double time_memcpy(void)
     memset(from, 1, (size_t)LARGE * 4);
     memset(to, 1, (size_t)LARGE * 4);
     for (int round = 0; round < rounds; round++) {
-        double start = now_ns();
+        double start = timing_now();
         memcpy(to, from, (size_t)LARGE * 4);
-        values[round] = now_ns() - start;
+        values[round] = timing_now() - start;
         from[round] = to[round + 1];
     }
     free(from);
     free(to);
-    return median(values);
+    return timing_median(values, rounds);
 }
 
 static void large_ones(void)
@@ -227,21 +197,12 @@ static void large_ones(void)
 
 int main(int argc, char **argv)
 {
-    struct utsname system;
     ph_device *device;
-    ph_device_info info;
-    if (argc > 1)
-        rounds = atoi(argv[1]);
-    if (rounds < 1 || rounds > MOST_ROUNDS) {
-        (void)fprintf(stderr, "usage: tensor_ops [rounds, 1 to %d]\n", MOST_ROUNDS);
-        return 2;
-    }
+    rounds = timing_rounds("tensor_ops", rounds, MOST_ROUNDS, argc, argv);
     OK(ph_device_open(&device, "host", NULL));
-    OK(ph_device_get_info(&info, device));
+    timing_print_machine(device);
+    printf("medians of %d rounds\n", rounds);
     ph_device_release(device);
-    (void)uname(&system);
-    printf("%s, %ld processors; %s %s; compiled by %s; medians of %d rounds\n", info.description,
-           sysconf(_SC_NPROCESSORS_ONLN), system.sysname, system.release, __VERSION__, rounds);
     small_ones();
     large_ones();
     return 0;

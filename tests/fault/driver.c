@@ -5,47 +5,11 @@
 #include "support/scenes.h"
 #include <stdlib.h>
 
-static int64_t before, limit;
-static int answer;
-
-static void arm(int64_t n)
-{
-    before = ph__driver_calls();
-    limit = n;
-    ph__driver_fail_after(n, answer);
-}
-
-static bool disarm(void)
-{
-    ph__driver_fail_after(-1, 0);
-    return ph__driver_calls() - before > limit;
-}
-
-static bool expects(ph_status status)
-{
-    switch (answer) {
-    case PH__R_OUT_OF_MEMORY:
-        return status == PH_ERROR_HOST_MEMORY || status == PH_ERROR_DEVICE_MEMORY;
-    case PH__R_CAPTURE_UNSUPPORTED:
-        return status == PH_ERROR_CAPTURE;
-    default:
-        return status == PH_ERROR_DEVICE;
-    }
-}
-
-static const t_fault fault = {"driver call", NULL, arm, disarm, expects};
-
-static void sweep(const t_scenario *scenarios, int number)
-{
-    answer = number;
-    t_sweep_all(scenarios, &fault, NULL);
-}
-
 #define SWEEP(name, scenarios, number)                                                                       \
     static void name(void **state)                                                                           \
     {                                                                                                        \
         (void)state;                                                                                         \
-        sweep(scenarios, number);                                                                            \
+        t_sweep_all(scenarios, t_driver_fault(number), NULL);                                                \
     }
 SWEEP(device_out_of_memory, t_scenarios_device, PH__R_OUT_OF_MEMORY)
 SWEEP(memory_out_of_memory, t_scenarios_memory, PH__R_OUT_OF_MEMORY)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/annotations_read.c: reading annotations: JSON, DOT, the list of all annotated nodes; refusals, and failures at every step. */
 #include "support/annotations.h"
+#include "support/sweep.h"
 
 #include "base/alloc.h"
 #include "device/device.h"
@@ -339,7 +340,7 @@ static void test_breadcrumbs_need_annotations(void **state)
 /* ---- failures ---- */
 static ph_graph *nested, *graph;
 
-static ph_status everything(ph_stream *stream, void *user)
+static ph_status scopes(ph_stream *stream, void *user)
 {
     (void)user;
     const ph_annotation_pair pair = t_integer("layer", 1);
@@ -356,15 +357,16 @@ static ph_status everything(ph_stream *stream, void *user)
     return ph_mark_end(stream);
 }
 
-static ph_status scenario(void)
+static ph_status everything(void *user)
 {
     ph_capture_options options = {.enable_annotations = true};
     const ph_record *record;
     char *text = NULL;
+    (void)user;
     PH_TRY(ph_graph_create(&nested, NULL));
     PH_TRY(ph_graph_create(&graph, NULL));
     PH_TRY(ph_graph_capture(nested, world.stream, &options, three, "part"));
-    PH_TRY(ph_graph_capture(graph, world.stream, &options, everything, NULL));
+    PH_TRY(ph_graph_capture(graph, world.stream, &options, scopes, NULL));
     PH_TRY(ph_graph_record(&record, graph));
     PH_TRY(ph_record_json(&text, record));
     ph_string_free(text);
@@ -374,22 +376,11 @@ static ph_status scenario(void)
     return ph_stream_synchronize(world.stream);
 }
 
-static void clean_up(void)
-{
-    ph_mark_unwind(0);
-    ph_graph_destroy(graph);
-    ph_graph_destroy(nested);
-    graph = nested = NULL;
-    assert_ok(ph_device_synchronize(world.device));
-    assert_false(ph_stream_is_capturing(world.stream));
-}
-
-static void check_usable(void)
+static void check_annotations(void)
 {
     char text[T_PAIRS_TEXT], want[T_PAIRS_TEXT];
     const ph_record *record;
     uint32_t lane;
-    assert_ok(scenario());
     assert_ok(ph_graph_record(&record, graph));
     assert_ok(ph_stream_lane(&lane, world.stream));
     t_annotations_of(text, record);
@@ -400,50 +391,36 @@ static void check_usable(void)
         "{name=second, layer=1, stream=%u}",
         lane, lane, lane, lane, lane);
     assert_string_equal(text, want);
-    clean_up();
 }
+
+static void reset(ph_status status, void *user)
+{
+    (void)user;
+    if (status == PH_OK)
+        check_annotations();
+    ph_mark_unwind(0);
+    ph_graph_destroy(graph);
+    ph_graph_destroy(nested);
+    graph = nested = NULL;
+    assert_ok(ph_device_synchronize(world.device));
+    assert_false(ph_stream_is_capturing(world.stream));
+}
+
+/* What cannot be asked of the driver leaves the nodes of a nested graph with the annotation of those around it. */
+static const t_swept swept = {.name = "annotations", .run = everything, .reset = reset, .may_do_less = true};
 
 static void test_host_memory_fails_anywhere(void **state)
 {
     (void)state;
-    ph_status status = PH_ERROR_HOST_MEMORY;
-    int64_t n;
-    t_log_start();
-    for (n = 0; status != PH_OK; n++) {
-        ph__alloc_fail_after(n);
-        status = scenario();
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        if (status != PH_OK) {
-            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
-            assert_int_equal(ph_error_last()->status, status);
-        }
-        clean_up();
-        check_usable();
-        assert_true(n < 5000);
-    }
-    assert_true(n > 20);
-    t_log_stop();
+    t_sweep_host_memory(&swept, 20);
 }
 
 static void test_driver_calls_fail_anywhere(void **state)
 {
     (void)state;
-    t_log_start();
-    int64_t before = ph__driver_calls();
-    assert_ok(scenario());
-    int64_t calls = ph__driver_calls() - before;
-    clean_up();
-    assert_true(calls > 20);
-    for (int64_t n = 0; n < calls; n++) {
-        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
-        ph_status status = scenario();
-        ph__driver_fail_after(-1, 0);
-        if (status != PH_OK)
-            assert_int_equal(ph_error_last()->status, status);
-        clean_up();
-        check_usable();
-    }
-    t_log_stop();
+    t_faults faults = t_sweep(&swept, t_driver_fault(PH__R_LAUNCH_FAILED));
+    assert_true(faults.reached > 20);
+    assert_true(faults.failures > faults.reached / 2);
 }
 
 int main(void)

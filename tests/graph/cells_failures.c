@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at every point. */
-#include "base/alloc.h"
 #include "device/device.h"
 #include "support/cells.h"
+#include "support/sweep.h"
 #include <string.h>
 
 /* ---- sources ---- */
@@ -189,14 +189,24 @@ static void test_updates(void **state)
 }
 
 /* ---- failures ---- */
+static int runs; /* in one world */
+
+static int open_world(void **state)
+{
+    runs = 0;
+    return cs_open(state);
+}
+
 static cs_plan scene_of_failures(void)
 {
     return (cs_plan){.sources = 3, .count = 4, .fork = cs.side, .fork_first = true, .create_on_fork = true};
 }
 
-static ph_status scenario(void)
+static ph_status everything(void *user)
 {
     const cs_plan p = scene_of_failures();
+    (void)user;
+    runs++;
     PH_TRY(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
     PH_TRY(ph_graph_replay(cs.graph, cs.world.stream));
     PH_TRY(ph_stream_wait_stream(cs.side, cs.world.stream));
@@ -204,9 +214,12 @@ static ph_status scenario(void)
     return ph_stream_synchronize(cs.side);
 }
 
-static void reset(ph_status status)
+static void reset(ph_status status, void *user)
 {
     const cs_plan p = scene_of_failures();
+    (void)user;
+    for (int i = 0; i < 3; i++)
+        assert_true(cs.sources[i].captured <= runs);
     if (status == PH_OK)
         cs_check(&p, cs.side, 1);
     assert_ok(ph_graph_reset(cs.graph));
@@ -214,59 +227,19 @@ static void reset(ph_status status)
     assert_false(ph_stream_is_capturing(cs.world.stream));
 }
 
+static const t_swept swept = {
+    .name = "cells", .open = open_world, .close = cs_close, .run = everything, .reset = reset};
+
 static void test_without_host_memory(void **state)
 {
     (void)state;
-    ph_status status = PH_ERROR_HOST_MEMORY;
-    int64_t n;
-    t_log_start();
-    t_hold_context();
-    for (n = 0; status != PH_OK; n++) {
-        assert_int_equal(cs_open(NULL), 0);
-        ph__alloc_fail_after(n);
-        status = scenario();
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        if (status != PH_OK)
-            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
-        reset(status);
-        assert_ok(scenario());
-        reset(PH_OK);
-        assert_int_equal(cs_close(NULL), 0);
-        assert_true(n < 2000);
-    }
-    assert_true(n > 10);
-    t_log_stop();
+    t_sweep_host_memory(&swept, 10);
 }
 
 static void test_when_the_driver_fails(void **state)
 {
     (void)state;
-    int64_t failures = 0;
-    t_log_start();
-    t_hold_context();
-    assert_int_equal(cs_open(NULL), 0);
-    int64_t before = ph__driver_calls();
-    assert_ok(scenario());
-    int64_t calls = ph__driver_calls() - before;
-    reset(PH_OK);
-    assert_int_equal(cs_close(NULL), 0);
-    for (int64_t n = 0; n < calls; n++) {
-        assert_int_equal(cs_open(NULL), 0);
-        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
-        ph_status status = scenario();
-        ph__driver_fail_after(-1, 0);
-        failures += status != PH_OK;
-        if (status != PH_OK)
-            assert_true(ph_error_last()->message[0] != 0);
-        for (int i = 0; i < 3; i++)
-            assert_true(cs.sources[i].captured <= 1);
-        reset(status);
-        assert_ok(scenario());
-        reset(PH_OK);
-        assert_int_equal(cs_close(NULL), 0);
-    }
-    assert_true(failures > calls / 2);
-    t_log_stop();
+    t_sweep_driver(&swept);
 }
 
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, cs_open, cs_close)

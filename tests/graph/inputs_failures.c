@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/inputs_failures.c: the check of inputs when host allocations or driver calls fail, and when other threads free what a graph
  * reads while it is replayed. */
-#include "support/support.h"
+#include "support/sweep.h"
 
 #include "base/alloc.h"
 #include "base/sync.h"
@@ -9,7 +9,8 @@
 
 enum {
     N = 256,
-    BYTES = N * sizeof(int32_t)
+    BYTES = N * sizeof(int32_t),
+    ANSWER = 999 /* of driver calls that fail */
 };
 static t_world world;
 static int32_t *x, *y, *other;
@@ -63,7 +64,7 @@ static ph_status nested(ph_stream *stream, void *user)
     return ph_graph_replay(graph, stream);
 }
 
-static ph_status scenario(void)
+static ph_status everything(void *user)
 {
     char *text = NULL;
     size_t count = 0;
@@ -71,6 +72,7 @@ static ph_status scenario(void)
     struct t_add_i32 args = {N, other, y, 5};
     ph_launch_config config = t_config(N);
     ph_input_info info;
+    (void)user;
     PH_TRY(ph_memory_record_sites(8));
     PH_TRY(PH_NEW(&brief, N, world.stream));
     ph_free(brief, world.stream);
@@ -91,8 +93,11 @@ static ph_status scenario(void)
     return ph_stream_synchronize(world.stream);
 }
 
-static void clean_up(void)
+static void reset(ph_status status, void *user)
 {
+    (void)user;
+    if (status == PH_ERROR_DEVICE)
+        assert_native(ANSWER);
     ph_graph_destroy(outer);
     ph_graph_destroy(graph);
     graph = outer = NULL;
@@ -100,46 +105,18 @@ static void clean_up(void)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
+static const t_swept swept = {.name = "inputs", .run = everything, .reset = reset};
+
 static void test_host_allocations(void **state)
 {
     (void)state;
-    bool done = false;
-    assert_ok(scenario());
-    clean_up();
-    for (int64_t n = 0; !done; n++) {
-        int64_t before = ph__alloc_count();
-        ph__alloc_fail_after(n);
-        ph_status status = scenario();
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        done = ph__alloc_count() - before < n;
-        if (status != PH_OK && status != PH_ERROR_HOST_MEMORY)
-            fail_msg("allocation %lld: %s", (long long)n, ph_error_last()->message);
-        assert_true(n < 5000);
-        assert_true(!done || n > 30);
-        clean_up();
-    }
-    assert_ok(scenario());
-    clean_up();
+    assert_true(t_sweep(&swept, &t_host_memory_fault).reached > 30);
 }
 
 static void test_driver_calls(void **state)
 {
     (void)state;
-    bool done = false;
-    for (int64_t n = 0; !done; n++) {
-        int64_t before = ph__driver_calls();
-        ph__driver_fail_after(n, 999);
-        ph_status status = scenario();
-        ph__driver_fail_after(-1, 0);
-        done = ph__driver_calls() - before <= n;
-        if (!done && status != PH_OK)
-            assert_int_equal(ph_error_last()->native_code, 999);
-        if (done)
-            assert_ok(status);
-        assert_true(n < 5000);
-        assert_true(!done || n > 20);
-        clean_up();
-    }
+    assert_true(t_sweep(&swept, t_driver_fault(ANSWER)).reached > 20);
 }
 
 /* ---- threads ---- one frees and allocates, what graphs read and what they do not, while others replay. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/slots_live.c: the memory behind slots: whether it lives, what a graph writes, and each failure of a host allocation or a driver call. */
-#include "support/support.h"
+#include "support/sweep.h"
 
 #include "base/alloc.h"
 #include "driver/driver.h"
@@ -23,39 +23,40 @@ static int32_t *filled(int32_t value)
     return made;
 }
 
-static void start(void)
+static int start(void **state)
 {
+    (void)state;
     t_open(&world, NULL);
     x = filled(1);
     y = filled(0);
     z = filled(5);
     assert_ok(ph_stream_synchronize(world.stream));
+    return 0;
 }
 
-static void stop(void)
+static int stop(void **state)
 {
+    (void)state;
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     ph_free(z, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
+    return 0;
 }
 
 static int open_world(void **state)
 {
-    (void)state;
-    start();
+    (void)start(state);
     assert_ok(ph_graph_create(&graph, NULL));
     return 0;
 }
 
 static int close_world(void **state)
 {
-    (void)state;
     ph_graph_destroy(graph);
     graph = NULL;
-    stop();
-    return 0;
+    return stop(state);
 }
 
 /* y = x + 2, by way of memory of the capture; y's second half = x's */
@@ -215,12 +216,13 @@ static void test_writes(void **state)
 }
 
 /* ---- failures ---- */
-static ph_status scenario(void)
+static ph_status everything(void *user)
 {
     const ph_slot_place value = {1, offsetof(struct t_add_i32, value)};
     size_t slot;
     ph_slot_proof proof;
     const ph_slot_span span = {.base = x, .shifted = z, .bytes = BYTES};
+    (void)user;
     PH_TRY(ph_graph_create(&graph, NULL));
     PH_TRY(ph_graph_create(&shifted, NULL));
     PH_TRY(ph_graph_capture(graph, world.stream, &checked, body, NULL));
@@ -244,66 +246,30 @@ static ph_status scenario(void)
     return ph_stream_synchronize(world.stream);
 }
 
-static void clean_up(void)
+static void reset(ph_status status, void *user)
 {
+    (void)user;
+    if (status == PH_OK)
+        t_all(y, N / 2, 9, world.stream);
     ph_graph_destroy(graph);
     ph_graph_destroy(shifted);
     graph = shifted = NULL;
     assert_ok(ph_device_synchronize(world.device));
 }
 
-static void check_usable(void)
-{
-    assert_ok(scenario());
-    t_all(y, N / 2, 9, world.stream);
-    clean_up();
-}
+static const t_swept swept = {
+    .name = "slots", .open = start, .close = stop, .run = everything, .reset = reset};
 
 static void test_host_allocations(void **state)
 {
     (void)state;
-    ph_status status = PH_ERROR_HOST_MEMORY;
-    int64_t n;
-    t_hold_context();
-    t_log_start();
-    for (n = 0; status != PH_OK; n++) {
-        start();
-        ph__alloc_fail_after(n);
-        status = scenario();
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        if (status != PH_OK)
-            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
-        clean_up();
-        check_usable();
-        stop();
-        assert_true(n < 5000);
-    }
-    assert_true(n > 20);
-    t_log_stop();
+    t_sweep_host_memory(&swept, 20);
 }
 
 static void test_driver_calls(void **state)
 {
     (void)state;
-    t_hold_context();
-    t_log_start();
-    start();
-    int64_t before = ph__driver_calls();
-    assert_ok(scenario());
-    int64_t calls = ph__driver_calls() - before, failures = 0;
-    clean_up();
-    stop();
-    for (int64_t n = 0; n < calls; n++) {
-        start();
-        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
-        failures += scenario() != PH_OK;
-        ph__driver_fail_after(-1, 0);
-        clean_up();
-        check_usable();
-        stop();
-    }
-    assert_true(failures > calls / 2);
-    t_log_stop();
+    t_sweep_driver(&swept);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)

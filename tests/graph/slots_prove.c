@@ -1,75 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/slots_prove.c: slots that two captures prove, and differences that nothing explains, which prove nothing. */
-#include "support/support.h"
+#include "slots_proved.h"
 
-#include "base/alloc.h"
 #include <string.h>
 
-enum {
-    N = 256,
-    BYTES = N * sizeof(int32_t),
-    INPUTS = 4
-};
-static t_world world;
-static ph_kernel *copy_first, *put; /* untyped; typed */
-static ph_graph *graph, *shifted;
-static int32_t *base[INPUTS], *moved[INPUTS], *fresh[INPUTS], *out;
+static ph_kernel *put; /* typed */
 
-static int32_t *filled(int32_t value)
+static int open_with_put(void **state)
 {
-    int32_t *made;
-    assert_ok(PH_NEW(&made, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, made, N, value));
-    return made;
-}
-
-static int open_world(void **state)
-{
-    (void)state;
-    t_open(&world, NULL);
-    assert_ok(ph_kernel_create(&copy_first, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
+    (void)open_world(state);
     assert_ok(ph_kernel_create(&put, world.device, &t_kernel_sources[T_KERNEL_PUT]));
-    /* by sizes that differ, so that no two inputs move by the same distance */
-    for (int i = 0; i < INPUTS; i++)
-        base[i] = filled(i);
-    for (int i = 0; i < INPUTS; i++) {
-        assert_ok(PH_NEW(&moved[i], N + 1000 * (size_t)i, world.stream));
-        assert_ok(t_fill(&world, world.stream, moved[i], N, 0));
-        fresh[i] = filled(100 + i);
-    }
-    out = filled(0);
-    assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_create(&shifted, NULL));
     return 0;
 }
 
-static int close_world(void **state)
+static int close_with_put(void **state)
 {
-    (void)state;
-    ph_graph_destroy(graph);
-    ph_graph_destroy(shifted);
-    for (int i = 0; i < INPUTS; i++) {
-        ph_free(base[i], world.stream);
-        ph_free(moved[i], world.stream);
-        ph_free(fresh[i], world.stream);
-    }
-    ph_free(out, world.stream);
-    ph_kernel_release(copy_first);
     ph_kernel_release(put);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
-
-static void capture(ph_graph *into, ph_capture_fn body, void *user)
-{
-    assert_ok(ph_graph_capture(into, world.stream, NULL, body, user));
-}
-
-static ph_status first(ph_stream *stream, const int32_t *from, int32_t *to)
-{
-    const struct t_copy_first args = {from, to};
-    return ph_launch(stream, copy_first, NULL, &args, sizeof args);
+    return close_world(state);
 }
 
 /* ---- single programs ---- */
@@ -352,7 +299,7 @@ static void test_arguments(void **state)
     assert_int_equal(ph_graph_slot_count(graph), 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_put, close_with_put)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/sweep.c: makes each host allocation and each driver call of the graph's life fail in turn:
  * nothing leaks, nothing sticks. */
-#include "support/support.h"
+#include "support/sweep.h"
 
 #include "base/alloc.h"
-#include "driver/driver.h"
 #include <string.h>
 
 enum {
@@ -43,7 +42,7 @@ static ph_status note(const ph_graph_hook_info *info, void *user)
 }
 
 /* Everything a graph can do, once. */
-static ph_status scenario(void)
+static ph_status everything(void *user)
 {
     int seen = 0;
     char *text = NULL;
@@ -53,9 +52,10 @@ static ph_status scenario(void)
     struct t_add_i32 args = {N, x, y, 5};
     ph_launch_config config = t_config(N);
     ph_capture_options options = {.check_input_liveness = true};
-    ph_graph_options keep = {.keep_graph = true};
+    ph_graph_options keep = {.keep_graph = true}, defer = {.defer_upload = true};
+    (void)user;
     PH_TRY(ph_graph_create(&graph, &keep));
-    PH_TRY(ph_graph_create(&other, NULL));
+    PH_TRY(ph_graph_create(&other, &defer));
     PH_TRY(ph_graph_hook_add(&hook, graph, PH_HOOK_REPLAY_END, note, &seen));
     ph_hook_remove(hook);
     PH_TRY(ph_graph_retain(graph, nothing, &seen, true));
@@ -64,6 +64,7 @@ static ph_status scenario(void)
     PH_TRY(ph_graph_instantiate(graph));
     PH_TRY(ph_graph_replay(graph, world.stream));
     PH_TRY(ph_stream_wait_stream(first, world.stream));
+    PH_TRY(ph_graph_upload(other, world.stream));
     PH_TRY(ph_graph_replay(other, first));
     PH_TRY(ph_stream_wait_stream(world.stream, first));
     PH_TRY(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
@@ -80,8 +81,11 @@ static ph_status scenario(void)
     return ph_stream_synchronize(world.stream);
 }
 
-static void clean_up(void)
+static void reset(ph_status status, void *user)
 {
+    (void)user;
+    if (status == PH_OK)
+        t_all(y, N, 3, world.stream);
     ph_graph_destroy(graph);
     ph_graph_destroy(other);
     /* The failure may have come between two streams that were to be ordered. */
@@ -90,84 +94,40 @@ static void clean_up(void)
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
-static void start(void)
+static int open_world(void **state)
 {
+    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 1));
     assert_ok(ph_stream_synchronize(world.stream));
+    return 0;
 }
 
-static void stop(void)
+static int close_world(void **state)
 {
+    (void)state;
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
+    return 0;
 }
 
-/* After a failure the same things work, in the same world. */
-static void check_usable(void)
-{
-    assert_ok(scenario());
-    t_all(y, N, 3, world.stream);
-    clean_up();
-}
+static const t_swept swept = {
+    .name = "graph", .open = open_world, .close = close_world, .run = everything, .reset = reset};
 
 static void test_host_allocations(void **state)
 {
     (void)state;
-    ph_status status = PH_ERROR_HOST_MEMORY;
-    int64_t n;
-    t_hold_context();
-    t_log_start();
-    for (n = 0; status != PH_OK; n++) {
-        start();
-        ph__alloc_fail_after(n);
-        status = scenario();
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        if (status != PH_OK) {
-            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
-            assert_int_equal(ph_error_last()->status, status);
-        }
-        clean_up();
-        check_usable();
-        stop();
-        assert_true(n < 5000);
-    }
-    assert_true(n > 20);
-    t_log_stop();
+    t_sweep_host_memory(&swept, 20);
 }
 
-/* Some calls are allowed to fail in silence (asking whether a stream is idle, say), so that a success is not
- * the end: each call of a whole run has its turn. */
 static void test_driver_calls(void **state)
 {
     (void)state;
-    t_log_start();
-    start();
-    int64_t before = ph__driver_calls();
-    assert_ok(scenario());
-    int64_t calls = ph__driver_calls() - before, failures = 0;
-    clean_up();
-    stop();
-    for (int64_t n = 0; n < calls; n++) {
-        start();
-        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
-        ph_status status = scenario();
-        ph__driver_fail_after(-1, 0);
-        if (status != PH_OK) {
-            failures++;
-            assert_int_equal(ph_error_last()->status, status);
-            assert_true(ph_error_last()->message[0] != 0);
-        }
-        clean_up();
-        check_usable();
-        stop();
-    }
-    assert_true(failures > calls / 2);
-    t_log_stop();
+    t_sweep_driver(&swept);
 }
 
 int main(void)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/checks.c: checks for NaN and infinity: what they find, and that they do nothing until they are switched on. */
-#include "support/support.h"
+#include "support/sweep.h"
 
 #include "base/alloc.h"
-#include "device/device.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -569,9 +568,10 @@ static void test_threads(void **state)
 }
 
 /* ---- failures ---- */
-static ph_status scenario(void)
+static ph_status everything(void *user)
 {
     const ph_capture_options options = {.enable_annotations = true};
+    (void)user;
     PH_TRY(ph_graph_capture(graph, world.stream, &options, body, NULL));
     PH_TRY(ph_graph_checks_enable(graph, true));
     PH_TRY(ph_graph_replay(graph, world.stream));
@@ -580,8 +580,9 @@ static ph_status scenario(void)
     return ph_stream_synchronize(world.stream);
 }
 
-static void reset(ph_status status)
+static void reset(ph_status status, void *user)
 {
+    (void)user;
     if (status == PH_OK)
         assert_clean(0);
     ph_mark_unwind(0);
@@ -590,57 +591,19 @@ static void reset(ph_status status)
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
+static const t_swept swept = {
+    .name = "checks", .open = open_world, .close = close_world, .run = everything, .reset = reset};
+
 static void test_without_host_memory(void **state)
 {
     (void)state;
-    ph_status status = PH_ERROR_HOST_MEMORY;
-    int64_t n;
-    t_log_start();
-    t_hold_context();
-    for (n = 0; status != PH_OK; n++) {
-        assert_int_equal(open_world(NULL), 0);
-        ph__alloc_fail_after(n);
-        status = scenario();
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        if (status != PH_OK)
-            assert_int_equal(status, PH_ERROR_HOST_MEMORY);
-        reset(status);
-        assert_ok(scenario());
-        reset(PH_OK);
-        assert_int_equal(close_world(NULL), 0);
-        assert_true(n < 2000);
-    }
-    assert_true(n > 10);
-    t_log_stop();
+    t_sweep_host_memory(&swept, 10);
 }
 
 static void test_when_the_driver_fails(void **state)
 {
     (void)state;
-    int64_t failures = 0;
-    t_log_start();
-    t_hold_context();
-    assert_int_equal(open_world(NULL), 0);
-    int64_t before = ph__driver_calls();
-    assert_ok(scenario());
-    int64_t calls = ph__driver_calls() - before;
-    reset(PH_OK);
-    assert_int_equal(close_world(NULL), 0);
-    for (int64_t n = 0; n < calls; n++) {
-        assert_int_equal(open_world(NULL), 0);
-        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
-        ph_status status = scenario();
-        ph__driver_fail_after(-1, 0);
-        failures += status != PH_OK;
-        if (status != PH_OK)
-            assert_true(ph_error_last()->message[0] != 0);
-        reset(PH_ERROR_CALLER);
-        assert_ok(scenario());
-        reset(PH_OK);
-        assert_int_equal(close_world(NULL), 0);
-    }
-    assert_true(failures > calls / 2);
-    t_log_stop();
+    t_sweep_driver(&swept);
 }
 
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)

@@ -3,8 +3,7 @@
 #include "driver/driver.h"
 #include "support/annotated.h"
 
-#define PHASE    "autograd_phase=backward"
-#define BACKWARD PHASE " "
+#define PHASE "autograd_phase=backward"
 
 /* ---- hooks ---- */
 static ph_tensor *triple(ph_tape *tape, ph_tensor *grad, void *user)
@@ -396,51 +395,32 @@ static void all_of_it(t_annotated *a)
     ph_grad(tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
+static void check_all(t_annotated *a)
+{
+    t_expect_annotations(a->graph, {"name=block", 2}, {BACKWARD "name=block", 3});
+}
+
+static t_faults sweep(const t_fault *fault)
+{
+    t_annotated a;
+    t_annotated_open(&a);
+    t_faults faults = t_sweep_annotated(&a, all_of_it, check_all, fault);
+    t_annotated_close(&a);
+    return faults;
+}
+
 static void test_no_host_memory(void **state)
 {
     (void)state;
-    t_annotated a;
-    bool failed = true;
-    t_annotated_open(&a);
-    t_annotate(&a, all_of_it); /* what is made once is there */
-    for (int64_t n = 0; failed; n++) {
-        assert_true(n < 5000);
-        assert_ok(ph_graph_reset(a.graph));
-        ph__alloc_fail_after(n);
-        ph_status status = t_capture_into(a.graph, &a, all_of_it, true, NULL);
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        failed = status != PH_OK;
-        assert_true(!failed || status == PH_ERROR_HOST_MEMORY);
-        assert_int_equal(ph_mark_depth(), 0);
-        ph_ignore(ph_tape_clear(a.tape));
-    }
-    t_expect_annotations(a.graph, {"name=block", 2}, {BACKWARD "name=block", 3});
-    t_annotated_close(&a);
+    assert_true(sweep(&t_host_memory_fault).failures > 10);
 }
 
 /* Each of the driver's calls in turn, those that scopes make in backward among them. */
 static void test_driver_faults(void **state)
 {
     (void)state;
-    t_annotated a;
-    t_annotated_open(&a);
-    t_annotate(&a, all_of_it);
-    int64_t before = ph__driver_calls();
-    t_annotate(&a, all_of_it);
-    int64_t calls = ph__driver_calls() - before;
-    for (int64_t n = 0; n < calls; n++) {
-        assert_ok(ph_graph_reset(a.graph));
-        ph__driver_fail_after(n, PH__R_LAUNCH_FAILED);
-        ph_status status = t_capture_into(a.graph, &a, all_of_it, true, NULL);
-        ph__driver_fail_after(-1, 0);
-        assert_int_equal(ph_mark_depth(), 0);
-        if (status != PH_OK)
-            assert_int_equal(ph_error_last()->status, status);
-        ph_ignore(ph_tape_clear(a.tape));
-    }
-    t_annotate(&a, all_of_it);
-    t_expect_annotations(a.graph, {"name=block", 2}, {BACKWARD "name=block", 3});
-    t_annotated_close(&a);
+    t_faults faults = sweep(t_driver_fault(PH__R_LAUNCH_FAILED));
+    assert_true(faults.failures > faults.reached / 2);
 }
 
 int main(void)

@@ -3,59 +3,8 @@
  * failure leaves a failed make or a failed tape, what there was before, and no more than that. And guard zones around all that they write. */
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
+#include "support/sweep.h"
 #include "tensor/tensor.h"
-
-/* ---- faults ---- the n-th of something fails. */
-typedef struct fault {
-    const char *what;
-    void (*arm)(int64_t n);
-    bool (*disarm)(void); /* whether it came to that */
-    bool (*expects)(ph_status status);
-} fault;
-
-static int64_t before, limit;
-static int answer;
-
-static void arm_memory(int64_t n)
-{
-    before = ph__alloc_count();
-    limit = n;
-    ph__alloc_fail_after(n);
-}
-
-static bool disarm_memory(void)
-{
-    ph__alloc_fail_after(PH__ALLOC_NEVER);
-    return ph__alloc_count() - before >= limit;
-}
-
-static bool expects_memory(ph_status status)
-{
-    return status == PH_ERROR_HOST_MEMORY;
-}
-
-static void arm_driver(int64_t n)
-{
-    before = ph__driver_calls();
-    limit = n;
-    ph__driver_fail_after(n, answer);
-}
-
-static bool disarm_driver(void)
-{
-    ph__driver_fail_after(-1, 0);
-    return ph__driver_calls() - before > limit;
-}
-
-static bool expects_driver(ph_status status)
-{
-    if (answer == PH__R_OUT_OF_MEMORY)
-        return status == PH_ERROR_HOST_MEMORY || status == PH_ERROR_DEVICE_MEMORY;
-    return status == (answer == PH__R_CAPTURE_UNSUPPORTED ? PH_ERROR_CAPTURE : PH_ERROR_DEVICE);
-}
-
-static const fault memory_fault = {"host allocation", arm_memory, disarm_memory, expects_memory};
-static const fault driver_fault = {"driver call", arm_driver, disarm_driver, expects_driver};
 
 /* ---- what is tried ---- */
 typedef struct bench {
@@ -156,7 +105,7 @@ static void expect_held(const bench *b, amounts want, const char *what, int64_t 
                  (long long)(got.pinned - want.pinned));
 }
 
-static void expect_failure(const fault *f, ph_status status, int64_t n)
+static void expect_failure(const t_fault *f, ph_status status, int64_t n)
 {
     if (!f->expects(status) || ph_error_last()->status != status || !ph_error_last()->message[0])
         fail_msg("%s %lld: gave %s: %s", f->what, (long long)n, ph_status_name(status),
@@ -170,7 +119,7 @@ static int64_t stride(int64_t n, int64_t offset)
 }
 
 /* ---- making ---- */
-static int64_t sweep_make(const fault *f, ph_graphed_gradients gradients)
+static int64_t sweep_make(const t_fault *f, ph_graphed_gradients gradients)
 {
     bench b;
     bench_open(&b, gradients);
@@ -206,7 +155,7 @@ static int64_t sweep_make(const fault *f, ph_graphed_gradients gradients)
 static void test_make_memory(void **state)
 {
     (void)state;
-    assert_true(sweep_make(&memory_fault, PH_GRAPHED_COPY) > 50);
+    assert_true(sweep_make(&t_host_memory_fault, PH_GRAPHED_COPY) > 50);
 }
 
 static void test_make_driver(void **state)
@@ -214,13 +163,12 @@ static void test_make_driver(void **state)
     (void)state;
     static const int answers[] = {PH__R_OUT_OF_MEMORY, PH__R_LAUNCH_FAILED, PH__R_CAPTURE_UNSUPPORTED};
     for (int i = 0; i < 3; i++) {
-        answer = answers[i];
-        assert_true(sweep_make(&driver_fault, (ph_graphed_gradients)i) > 10);
+        assert_true(sweep_make(t_driver_fault(answers[i]), (ph_graphed_gradients)i) > 10);
     }
 }
 
 /* ---- calls and backward ---- */
-static void sweep_step(const fault *f, ph_graphed_gradients gradients)
+static void sweep_step(const t_fault *f, ph_graphed_gradients gradients)
 {
     bench b;
     bench_open(&b, gradients);
@@ -252,7 +200,7 @@ static void test_step_memory(void **state)
 {
     (void)state;
     for (int i = PH_GRAPHED_COPY; i <= PH_GRAPHED_BORROW; i++)
-        sweep_step(&memory_fault, (ph_graphed_gradients)i);
+        sweep_step(&t_host_memory_fault, (ph_graphed_gradients)i);
 }
 
 static void test_step_driver(void **state)
@@ -261,8 +209,7 @@ static void test_step_driver(void **state)
     static const int answers[] = {PH__R_OUT_OF_MEMORY, PH__R_LAUNCH_FAILED};
     for (int k = 0; k < 2; k++)
         for (int i = PH_GRAPHED_COPY; i <= PH_GRAPHED_BORROW; i++) {
-            answer = answers[k];
-            sweep_step(&driver_fault, (ph_graphed_gradients)i);
+            sweep_step(t_driver_fault(answers[k]), (ph_graphed_gradients)i);
         }
 }
 

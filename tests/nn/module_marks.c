@@ -3,8 +3,6 @@
 #include "support/annotated.h"
 #include "support/graphed_nets.h"
 
-#define BACKWARD "autograd_phase=backward "
-
 /* A function of one operator. */
 typedef ph_tensor *(*unary)(ph_tape *tape, ph_tensor *x);
 
@@ -75,75 +73,85 @@ static void net_close(net *n)
         ph_module_release(all[i]);
 }
 
-static void open_marked(t_annotated *a)
+/* Captures of the net, on a tape that marks calls of modules, or does not. */
+typedef struct marked {
+    t_annotated a;
+    net n;
+} marked;
+
+static void marked_open(marked *m, bool mark_modules)
 {
+    t_annotated *a = &m->a;
     t_annotated_open(a);
     ph_tape_destroy(a->tape);
-    assert_ok(ph_tape_create(&a->s.tape, a->s.stream, &(ph_tape_options){.mark_modules = true}));
+    assert_ok(ph_tape_create(&a->s.tape, a->s.stream, &(ph_tape_options){.mark_modules = mark_modules}));
     a->tape = a->s.tape;
+    net_open(&m->n, &a->s);
+    a->user = &m->n;
+}
+
+static void marked_close(marked *m)
+{
+    net_close(&m->n);
+    t_annotated_close(&m->a);
 }
 
 static void step(t_annotated *a)
 {
     const net *n = a->user;
-    ph_tensor *grad, *loss = ph_sum(a->tape, ph_call(a->tape, n->all, a->x));
-    ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
+    t_grad_of(a, ph_call(a->tape, n->all, a->x));
 }
 
-#define FORWARD_NODES                                                                                        \
-    {"name=net", 1}, {"name=up", 1}, {"name=layers.0", 1}, {"name=layers.0.act", 1}, {"name=layers.1", 1},   \
+#define LAYERS_NODES                                                                                         \
+    {"name=up", 1}, {"name=layers.0", 1}, {"name=layers.0.act", 1}, {"name=layers.1", 1},                    \
     {                                                                                                        \
         "name=abs", 1                                                                                        \
+    }
+#define FORWARD_NODES {"name=net", 1}, LAYERS_NODES
+/* With so many in "layers.0", and in the "act" of it. */
+#define BACKWARD_NODES(layer, act)                                                                           \
+    {BACKWARD "name=net", AT_LEAST_ONE}, {BACKWARD "name=up", AT_LEAST_ONE},                                 \
+        {BACKWARD "name=layers.0", (layer)}, {BACKWARD "name=layers.0.act", (act)},                          \
+        {BACKWARD "name=layers.1", AT_LEAST_ONE},                                                            \
+    {                                                                                                        \
+        BACKWARD "name=abs", AT_LEAST_ONE                                                                    \
     }
 
 static void test_names(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
-    open_marked(&a);
-    net_open(&n, &a.s);
-    a.user = &n;
-    t_annotate(&a, step);
-    t_expect_annotations(a.graph, FORWARD_NODES, {BACKWARD "name=net", AT_LEAST_ONE},
-                         {BACKWARD "name=up", AT_LEAST_ONE}, {BACKWARD "name=layers.0", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.0.act", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.1", AT_LEAST_ONE}, {BACKWARD "name=abs", AT_LEAST_ONE});
-    net_close(&n);
-    t_annotated_close(&a);
+    marked m;
+    marked_open(&m, true);
+    t_annotate(&m.a, step);
+    t_expect_annotations(m.a.graph, FORWARD_NODES, BACKWARD_NODES(AT_LEAST_ONE, AT_LEAST_ONE));
+    marked_close(&m);
 }
 
 static void test_not_asked_for(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
-    t_annotated_open(&a);
-    net_open(&n, &a.s);
-    a.user = &n;
-    t_annotate(&a, step);
-    t_expect_annotations(a.graph, {"", AT_LEAST_ONE});
-    net_close(&n);
-    t_annotated_close(&a);
+    marked m;
+    marked_open(&m, false);
+    t_annotate(&m.a, step);
+    t_expect_annotations(m.a.graph, {"", AT_LEAST_ONE});
+    marked_close(&m);
 }
 
 /* The second run begins where the first did. */
+static void check_checkpointed(t_annotated *a)
+{
+    t_expect_annotations(a->graph, FORWARD_NODES, BACKWARD_NODES(2, 2));
+}
+
 static void test_checkpoints(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
-    open_marked(&a);
-    net_open(&n, &a.s);
-    n.checkpointed = true;
-    a.user = &n;
-    t_annotate(&a, step);
-    t_expect_annotations(a.graph, FORWARD_NODES, {BACKWARD "name=net", AT_LEAST_ONE},
-                         {BACKWARD "name=up", AT_LEAST_ONE}, {BACKWARD "name=layers.0", 2},
-                         {BACKWARD "name=layers.0.act", 2}, {BACKWARD "name=layers.1", AT_LEAST_ONE},
-                         {BACKWARD "name=abs", AT_LEAST_ONE});
-    net_close(&n);
-    t_annotated_close(&a);
+    marked m;
+    marked_open(&m, true);
+    m.n.checkpointed = true;
+    t_annotate(&m.a, step);
+    check_checkpointed(&m.a);
+    marked_close(&m);
 }
 
 static void in_scopes(t_annotated *a)
@@ -157,15 +165,11 @@ static void in_scopes(t_annotated *a)
 static void test_scopes_around(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
-    open_marked(&a);
-    net_open(&n, &a.s);
-    a.user = &n;
-    t_annotate(&a, in_scopes);
-    t_expect_annotations(a.graph, {"micro=4 name=layer", 1}, {"micro=4 name=act", 1});
-    net_close(&n);
-    t_annotated_close(&a);
+    marked m;
+    marked_open(&m, true);
+    t_annotate(&m.a, in_scopes);
+    t_expect_annotations(m.a.graph, {"micro=4 name=layer", 1}, {"micro=4 name=act", 1});
+    marked_close(&m);
 }
 
 /* ---- hooks ---- run in the module's scope; one that leaves a scope open does not shift the others. */
@@ -181,23 +185,15 @@ static void leave_open(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
 static void test_hooks(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
+    marked m;
     ph_module_hook *hook;
-    open_marked(&a);
-    net_open(&n, &a.s);
-    a.user = &n;
-    assert_ok(ph_module_hook_add(&hook, n.up, PH_MODULE_HOOK_FORWARD_PRE, leave_open, NULL));
-    t_annotate(&a, step);
-    t_expect_annotations(a.graph, {"name=net", 1}, {"name=up", 1}, {"name=hook", 1}, {"name=layers.0", 1},
-                         {"name=layers.0.act", 1}, {"name=layers.1", 1}, {"name=abs", 1},
-                         {BACKWARD "name=net", AT_LEAST_ONE}, {BACKWARD "name=up", AT_LEAST_ONE},
-                         {BACKWARD "name=hook", AT_LEAST_ONE}, {BACKWARD "name=layers.0", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.0.act", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.1", AT_LEAST_ONE}, {BACKWARD "name=abs", AT_LEAST_ONE});
+    marked_open(&m, true);
+    assert_ok(ph_module_hook_add(&hook, m.n.up, PH_MODULE_HOOK_FORWARD_PRE, leave_open, NULL));
+    t_annotate(&m.a, step);
+    t_expect_annotations(m.a.graph, FORWARD_NODES, {"name=hook", 1},
+                         BACKWARD_NODES(AT_LEAST_ONE, AT_LEAST_ONE), {BACKWARD "name=hook", AT_LEAST_ONE});
     ph_module_hook_remove(hook);
-    net_close(&n);
-    t_annotated_close(&a);
+    marked_close(&m);
 }
 
 /* ---- graphed callables ---- */
@@ -213,12 +209,8 @@ static void test_graphed(void **state)
     ph_module *graphed =
         gn_graph_one(n.all, x, &(ph_graphed_options){.enable_annotations = true, .mark_modules = true});
     assert_ok(ph_graphed_callable_graphs(&forward, &backward, graphed));
-    t_expect_annotations(forward, {"name=net", AT_LEAST_ONE}, {"name=up", 1}, {"name=layers.0", 1},
-                         {"name=layers.0.act", 1}, {"name=layers.1", 1}, {"name=abs", 1});
-    t_expect_annotations(backward, {BACKWARD "name=net", AT_LEAST_ONE}, {BACKWARD "name=up", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.0", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.0.act", AT_LEAST_ONE},
-                         {BACKWARD "name=layers.1", AT_LEAST_ONE}, {BACKWARD "name=abs", AT_LEAST_ONE});
+    t_expect_annotations(forward, {"name=net", AT_LEAST_ONE}, LAYERS_NODES);
+    t_expect_annotations(backward, BACKWARD_NODES(AT_LEAST_ONE, AT_LEAST_ONE));
     ph_tensor_release(x);
     ph_module_release(graphed);
     net_close(&n);
@@ -234,46 +226,28 @@ static void call_graphed(t_annotated *a)
 static void test_graphed_in_a_capture(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
-    open_marked(&a);
-    net_open(&n, &a.s);
-    ph_tensor *x = gn_sample(&a.s, PH_SHAPE(8), true);
-    ph_module *graphed = gn_graph_one(n.all, x, NULL);
-    a.user = graphed;
-    t_annotate(&a, call_graphed);
-    t_expect_annotations(a.graph, FORWARD_NODES);
+    marked m;
+    marked_open(&m, true);
+    ph_tensor *x = gn_sample(&m.a.s, PH_SHAPE(8), true);
+    ph_module *graphed = gn_graph_one(m.n.all, x, NULL);
+    m.a.user = graphed;
+    t_annotate(&m.a, call_graphed);
+    t_expect_annotations(m.a.graph, FORWARD_NODES);
     ph_tensor_release(x);
     ph_module_release(graphed);
-    net_close(&n);
-    t_annotated_close(&a);
+    marked_close(&m);
 }
 
 /* ---- shortages ---- */
 static void test_no_host_memory(void **state)
 {
     (void)state;
-    t_annotated a;
-    net n;
-    bool failed = true;
-    open_marked(&a);
-    net_open(&n, &a.s);
-    n.checkpointed = true;
-    a.user = &n;
-    t_annotate(&a, step);
-    for (int64_t k = 0; failed; k++) {
-        assert_true(k < 5000);
-        assert_ok(ph_graph_reset(a.graph));
-        ph__alloc_fail_after(k);
-        ph_status status = t_capture_into(a.graph, &a, step, true, NULL);
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        failed = status != PH_OK;
-        assert_true(!failed || status == PH_ERROR_HOST_MEMORY);
-        assert_int_equal(ph_mark_depth(), 0);
-        ph_ignore(ph_tape_clear(a.tape));
-    }
-    net_close(&n);
-    t_annotated_close(&a);
+    marked m;
+    marked_open(&m, true);
+    m.n.checkpointed = true;
+    t_faults faults = t_sweep_annotated(&m.a, step, check_checkpointed, &t_host_memory_fault);
+    assert_true(faults.failures > 10);
+    marked_close(&m);
 }
 
 int main(void)

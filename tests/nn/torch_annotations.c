@@ -3,19 +3,19 @@
 #include "support/annotated.h"
 #include "support/graphed_nets.h"
 
-#define BACKWARD "autograd_phase=backward "
-
 /* Two kernels forward, and two backward. */
 static ph_tensor *two(ph_tape *tape, ph_tensor *x)
 {
     return ph_tanh(tape, ph_mul_scalar(tape, x, 2));
 }
 
-/* The gradient of y's sum for x, without accumulation. */
-static void grad_of(t_annotated *a, ph_tensor *y)
+/* They, of x, in a scope. */
+static ph_tensor *two_in_scope(t_annotated *a, const char *name)
 {
-    ph_tensor *grad, *loss = ph_sum(a->tape, y);
-    ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
+    t_begin(a->tape, name);
+    ph_tensor *y = two(a->tape, a->x);
+    t_end(a->tape);
+    return y;
 }
 
 static void check(t_annotated_fn body, const t_wanted *wanted, size_t count)
@@ -32,10 +32,7 @@ static void check(t_annotated_fn body, const t_wanted *wanted, size_t count)
 /* ---- one scope ---- */
 static void one_scope(t_annotated *a)
 {
-    t_begin(a->tape, "fwd_scope");
-    ph_tensor *y = two(a->tape, a->x);
-    t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, two_in_scope(a, "fwd_scope"));
 }
 
 static void test_backward_kernels_annotated(void **state)
@@ -46,10 +43,7 @@ static void test_backward_kernels_annotated(void **state)
 
 static void with_backward(t_annotated *a)
 {
-    t_begin(a->tape, "fwd_scope");
-    ph_tensor *y = two(a->tape, a->x);
-    t_end(a->tape);
-    ph_backward(a->tape, ph_sum(a->tape, y));
+    ph_backward(a->tape, ph_sum(a->tape, two_in_scope(a, "fwd_scope")));
 }
 
 /* Also where the gradient is added to one that is there: that addition is in no scope. */
@@ -91,9 +85,7 @@ static void test_backward_accumulate_grad_excluded(void **state)
 
 static void from_outputs(t_annotated *a)
 {
-    t_begin(a->tape, "fwd_scope");
-    ph_tensor *y = two(a->tape, a->x);
-    t_end(a->tape);
+    ph_tensor *y = two_in_scope(a, "fwd_scope");
     ph_tensor *grad = ph_full(a->tape, PH_DTYPE_F32, PH_SHAPE(8), 1);
     ph_backward_from(a->tape, &y, &grad, 1, NULL);
 }
@@ -128,7 +120,7 @@ static void forward_only(t_annotated *a)
     t_begin_pairs(a->tape, "fwd_only", NULL, 0, true);
     ph_tensor *y = two(a->tape, a->x);
     t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_false_annotates_forward_only(void **state)
@@ -141,11 +133,9 @@ static void outer_forward_only(t_annotated *a)
 {
     const ph_annotation_pair phase[] = {T_TEXT("phase", "P")};
     t_begin_pairs(a->tape, "outer", phase, 1, true);
-    t_begin(a->tape, "inner");
-    ph_tensor *y = two(a->tape, a->x);
+    ph_tensor *y = two_in_scope(a, "inner");
     t_end(a->tape);
-    t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_false_outer_keys_inherited_via_inner_scope(void **state)
@@ -157,11 +147,9 @@ static void test_backward_false_outer_keys_inherited_via_inner_scope(void **stat
 static void nested(t_annotated *a)
 {
     t_begin_with(a->tape, "outer", T_TEXT("tag", "O"));
-    t_begin(a->tape, "inner");
-    ph_tensor *y = two(a->tape, a->x);
+    ph_tensor *y = two_in_scope(a, "inner");
     t_end(a->tape);
-    t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_nested_scopes_inner_wins(void **state)
@@ -177,7 +165,7 @@ static void nested_without_names(t_annotated *a)
     ph_tensor *y = two(a->tape, a->x);
     t_end(a->tape);
     t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_nested_dict_annotations_without_name(void **state)
@@ -195,7 +183,7 @@ static void after_inner(t_annotated *a)
     t_end(a->tape);
     y = ph_exp(a->tape, y);
     t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_node_after_inner_scope_exit(void **state)
@@ -214,7 +202,7 @@ static void with_unmarked(t_annotated *a)
     t_begin(a->tape, "marked");
     y = ph_tanh(a->tape, y);
     t_end(a->tape);
-    grad_of(a, a->user ? ph_square(a->tape, y) : y);
+    t_grad_of(a, a->user ? ph_square(a->tape, y) : y);
 }
 
 static void test_backward_unmarked_nodes_not_tagged(void **state)
@@ -235,16 +223,14 @@ static void test_backward_unmarked_nodes_not_tagged(void **state)
 
 static void shared_value(t_annotated *a)
 {
-    t_begin(a->tape, "region_a");
-    ph_tensor *h = two(a->tape, a->x);
-    t_end(a->tape);
+    ph_tensor *h = two_in_scope(a, "region_a");
     t_begin(a->tape, "region_b");
     ph_tensor *y = ph_exp(a->tape, h);
     y = ph_square(a->tape, y);
     t_end(a->tape);
     if (a->user)
         y = ph_add(a->tape, y, ph_exp(a->tape, h));
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_shared_nonleaf_multi_consumer(void **state)
@@ -325,34 +311,30 @@ static void with_custom(t_annotated *a)
     t_begin_with(a->tape, "fwd", T_INTEGER("layer", 3));
     ph_custom_call(a->tape, &op, &y, 1, &a->x, 1);
     t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
+}
+
+static void check_custom(custom_kind kind, t_wanted in_backward)
+{
+    t_annotated a;
+    t_annotated_open(&a);
+    a.user = &kind;
+    t_annotate(&a, with_custom);
+    t_expect_annotations(a.graph, {"layer=3 name=fwd", 1}, {BACKWARD "layer=3 name=fwd", 1}, in_backward);
+    t_annotated_close(&a);
 }
 
 static void test_backward_scope_inside_custom_backward_wins(void **state)
 {
     (void)state;
-    t_annotated a;
-    custom_kind kind = INNER_SCOPE;
-    t_annotated_open(&a);
-    a.user = &kind;
-    t_annotate(&a, with_custom);
-    t_expect_annotations(a.graph, {"layer=3 name=fwd", 1}, {BACKWARD "layer=3 name=fwd", 1},
-                         {BACKWARD "layer=3 name=inner", 1});
-    t_annotated_close(&a);
+    check_custom(INNER_SCOPE, (t_wanted){BACKWARD "layer=3 name=inner", 1});
 }
 
 static void test_backward_nested_backward_inside_custom_backward(void **state)
 {
     (void)state;
-    t_annotated a;
-    custom_kind kind = NESTED_PASS;
-    t_annotated_open(&a);
-    a.user = &kind;
-    t_annotate(&a, with_custom);
     /* The inner forward, and its backward. */
-    t_expect_annotations(a.graph, {"layer=3 name=fwd", 1}, {BACKWARD "layer=3 name=fwd", 1},
-                         {BACKWARD "layer=3 name=inner_bwd", 2});
-    t_annotated_close(&a);
+    check_custom(NESTED_PASS, (t_wanted){BACKWARD "layer=3 name=inner_bwd", 2});
 }
 
 /* ---- lanes ---- */
@@ -361,7 +343,7 @@ static void in_lane(t_annotated *a)
     assert_ok(ph_mark_begin(a->s.stream, "lane", &(ph_mark_options){.lane = true}));
     ph_tensor *y = two(a->tape, a->x);
     t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_mark_stream_differentiable(void **state)
@@ -392,7 +374,7 @@ static void with_checkpoint(t_annotated *a)
     t_begin(a->tape, "block");
     ph_checkpoint(a->tape, checkpointed, NULL, &y, 1, &a->x, 1);
     t_end(a->tape);
-    grad_of(a, y);
+    t_grad_of(a, y);
 }
 
 static void test_backward_checkpoint_recompute_attributed(void **state)
@@ -423,6 +405,17 @@ static void backward_alone(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &s->loss, NULL, 1, &(ph_grad_options){.retain_graph = s->retain});
 }
 
+/* Forward is captured, and its history kept. */
+static void open_separate(t_annotated *a, separate *s)
+{
+    t_annotated_open(a);
+    *s = (separate){.retain = true};
+    a->user = s;
+    a->keep_history = true;
+    t_annotate(a, forward_alone);
+}
+
+/* In a graph of its own, with the pool of forward's. */
 static ph_graph *capture_backward(t_annotated *a)
 {
     ph_graph *graph;
@@ -433,39 +426,36 @@ static ph_graph *capture_backward(t_annotated *a)
     return graph;
 }
 
+static void close_separate(t_annotated *a, ph_graph *backward)
+{
+    assert_ok(ph_tape_clear(a->tape));
+    ph_graph_destroy(backward);
+    t_annotated_close(a);
+}
+
 static void test_backward_captured_in_separate_graph(void **state)
 {
     (void)state;
     t_annotated a;
-    separate s = {.retain = true};
-    t_annotated_open(&a);
-    a.user = &s;
-    a.keep_history = true;
-    t_annotate(&a, forward_alone);
+    separate s;
+    open_separate(&a, &s);
     t_expect_annotations(a.graph, {"name=fwd_scope", AT_LEAST_ONE});
     ph_graph *backward = capture_backward(&a);
     t_expect_annotations(backward, {BACKWARD "name=fwd_scope", AT_LEAST_ONE});
-    assert_ok(ph_tape_clear(a.tape));
-    ph_graph_destroy(backward);
-    t_annotated_close(&a);
+    close_separate(&a, backward);
 }
 
 static void test_backward_clear_then_retained_backward(void **state)
 {
     (void)state;
     t_annotated a;
-    separate s = {.retain = true};
-    t_annotated_open(&a);
-    a.user = &s;
-    a.keep_history = true;
-    t_annotate(&a, forward_alone);
+    separate s;
+    open_separate(&a, &s);
     ph_clear_kernel_annotations();
     ph_graph *backward = capture_backward(&a);
     t_expect_annotations(backward, {"", AT_LEAST_ONE});
     assert_int_equal(t_all_annotations(), 0);
-    assert_ok(ph_tape_clear(a.tape));
-    ph_graph_destroy(backward);
-    t_annotated_close(&a);
+    close_separate(&a, backward);
 }
 
 static void test_backward_scope_after_clear_records(void **state)
@@ -484,11 +474,8 @@ static void test_backward_outside_capture_is_noop(void **state)
 {
     (void)state;
     t_annotated a;
-    separate s = {.retain = true};
-    t_annotated_open(&a);
-    a.user = &s;
-    a.keep_history = true;
-    t_annotate(&a, forward_alone);
+    separate s;
+    open_separate(&a, &s);
     size_t before = t_all_annotations();
     assert_in_range(before, 1, 64);
     assert_ok(ph_graph_replay(a.graph, a.s.stream));

@@ -3,6 +3,7 @@
 #ifndef PH_TESTS_ANNOTATED_H
 #define PH_TESTS_ANNOTATED_H
 #include "support/grads.h"
+#include "support/sweep.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -85,6 +86,9 @@ static inline size_t t_annotated_nodes(ph_graph *graph, const char *text)
     return found;
 }
 
+/* What the nodes of backward have in front of the pairs of their scope, in the order above. */
+#define BACKWARD "autograd_phase=backward "
+
 /* Exactly these annotations are there, each on so many nodes; AT_LEAST_ONE: on one or more. "" only where it is asked for. */
 enum {
     AT_LEAST_ONE = -1
@@ -140,7 +144,8 @@ struct t_annotated {
     ph_tensor *x;  /* a leaf of 8 elements that requires a gradient */
     ph_graph *graph;
     t_annotated_fn body;
-    bool keep_history; /* after the capture: the test clears the tape */
+    t_annotated_fn check; /* of a sweep */
+    bool keep_history;    /* after the capture: the test clears the tape */
     void *user;
 };
 
@@ -178,6 +183,13 @@ static inline ph_status t_capture_into(ph_graph *graph, t_annotated *a, t_annota
                             t_annotated_body, a);
 }
 
+/* For bodies: the gradient of y's sum for x, without accumulation. */
+static inline void t_grad_of(t_annotated *a, ph_tensor *y)
+{
+    ph_tensor *grad, *loss = ph_sum(a->tape, y);
+    ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
+}
+
 /* Into a->graph, which replaces the one before. */
 static inline void t_annotate(t_annotated *a, t_annotated_fn body)
 {
@@ -185,5 +197,34 @@ static inline void t_annotate(t_annotated *a, t_annotated_fn body)
     assert_ok(ph_graph_create(&a->graph, NULL));
     assert_ok(t_capture_into(a->graph, a, body, true, NULL));
     assert_int_equal(ph_mark_depth(), 0);
+}
+
+/* ---- sweeps ---- of captures of one body into a->graph, when what is made once is there. A capture that succeeds is given to `check`, and
+ * none, failed or not, leaves a scope open. */
+static inline ph_status t_annotated_run(void *user)
+{
+    t_annotated *a = user;
+    return t_capture_into(a->graph, a, a->body, true, NULL);
+}
+
+static inline void t_annotated_reset(ph_status status, void *user)
+{
+    t_annotated *a = user;
+    assert_int_equal(ph_mark_depth(), 0);
+    if (status == PH_OK)
+        a->check(a);
+    ph_ignore(ph_tape_clear(a->tape));
+    assert_ok(ph_graph_reset(a->graph));
+}
+
+static inline t_faults t_sweep_annotated(t_annotated *a, t_annotated_fn body, t_annotated_fn check,
+                                         const t_fault *fault)
+{
+    const t_swept swept = {
+        .name = "annotations", .run = t_annotated_run, .reset = t_annotated_reset, .user = a};
+    t_annotate(a, body);
+    a->check = check;
+    t_annotated_reset(PH_OK, a);
+    return t_sweep(&swept, fault);
 }
 #endif

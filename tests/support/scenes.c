@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/scenes.c: the scene of the failure sweeps, and the sweep over one scenario. */
+/* tests/support/scenes.c: the scene of the failure sweeps, and the sweep over scenarios. */
 #include "support/scenes.h"
-#include "base/alloc.h"
 #include <string.h>
 
 void t_scene_open(t_scene *scene, const char *name, void (*prepare)(ph_device *device))
@@ -64,66 +63,57 @@ ph_status t_same(ph_stream *stream, const int32_t *y, size_t n, int32_t value)
     return PH_OK;
 }
 
-/* One run with the fault at n; whether it was reached. */
-static bool run_with_fault(t_scene *scene, const t_scenario *scenario, const t_fault *fault, int64_t n)
+/* ---- the sweep ---- what is swept now */
+static t_scene swept_scene;
+static const t_fault *swept_fault;
+static const char *swept_device;
+
+static int open_scene(void **state)
 {
-    fault->arm(n);
-    ph_status status = scenario->run(scene);
-    ph_error error = *ph_error_last();
-    bool hit = fault->disarm();
-    if (status == PH_OK)
-        return hit;
-    if (!hit)
-        fail_msg("%s: failed though no %s had failed: %s: %s", scenario->name, fault->what,
-                 ph_status_name(status), error.message);
-    if (!fault->expects(status))
-        fail_msg("%s: failing %s %lld gave %s: %s", scenario->name, fault->what, (long long)n,
-                 ph_status_name(status), error.message);
-    if (error.status != status)
-        fail_msg("%s: failing %s %lld gave %s, but the record says %s: %s", scenario->name, fault->what,
-                 (long long)n, ph_status_name(status), ph_status_name(error.status), error.message);
-    if (strlen(error.message) < 15)
-        fail_msg("%s: failing %s %lld: the message says nothing: \"%s\"", scenario->name, fault->what,
-                 (long long)n, error.message);
-    return true;
+    (void)state;
+    t_scene_open(&swept_scene, swept_device, swept_fault->prepare);
+    return 0;
 }
 
-int64_t t_sweep(const t_scenario *scenario, const t_fault *fault, const char *device)
+static int close_scene(void **state)
 {
-    static t_scene scene;
-    running = scenario->name;
-    for (int64_t n = 0; n < 20000; n++) {
-        int64_t live = ph__alloc_live();
-        t_scene_open(&scene, device, fault->prepare);
-        bool hit = run_with_fault(&scene, scenario, fault, n);
-        if (ph_stream_is_capturing(scene.a) || ph_stream_is_capturing(scene.b))
-            fail_msg("%s: a stream is still capturing after %s %lld failed", scenario->name, fault->what,
-                     (long long)n);
-        ph_status status = ph_device_synchronize(scene.world.device);
-        if (status == PH_OK)
-            status = scenario->run(&scene);
-        if (status != PH_OK)
-            fail_msg("%s: does not work any more after %s %lld failed: %s: %s", scenario->name, fault->what,
-                     (long long)n, ph_status_name(status), ph_error_last()->message);
-        t_scene_close(&scene);
-        if (ph__alloc_live() != live)
-            fail_msg("%s: %lld allocations leaked after %s %lld failed", scenario->name,
-                     (long long)(ph__alloc_live() - live), fault->what, (long long)n);
-        if (!hit)
-            return n;
-    }
-    fail_msg("%s: no end of %s", scenario->name, fault->what);
+    (void)state;
+    t_scene_close(&swept_scene);
     return 0;
+}
+
+static ph_status run_scenario(void *scenario)
+{
+    return ((const t_scenario *)scenario)->run(&swept_scene);
+}
+
+static void reset_scene(ph_status status, void *scenario)
+{
+    (void)status;
+    (void)scenario;
+    if (ph_stream_is_capturing(swept_scene.a) || ph_stream_is_capturing(swept_scene.b))
+        fail_msg("%s: a stream is still capturing after %s failed", running, t_sweep_place());
+    status = ph_device_synchronize(swept_scene.world.device);
+    if (status != PH_OK)
+        fail_msg("%s: does not work any more after %s failed: %s: %s", running, t_sweep_place(),
+                 ph_status_name(status), ph_error_last()->message);
 }
 
 void t_sweep_all(const t_scenario *scenarios, const t_fault *fault, const char *device)
 {
     int64_t faults = 0;
-    t_hold_context();
-    t_log_start();
-    for (; scenarios->name; scenarios++)
-        faults += t_sweep(scenarios, fault, device);
-    t_log_stop();
+    swept_fault = fault;
+    swept_device = device;
+    for (; scenarios->name; scenarios++) {
+        running = scenarios->name;
+        const t_swept swept = {.name = running,
+                               .open = open_scene,
+                               .close = close_scene,
+                               .run = run_scenario,
+                               .reset = reset_scene,
+                               .user = (void *)(uintptr_t)scenarios};
+        faults += t_sweep(&swept, fault).reached;
+    }
     print_message("%lld times a %s failed\n", (long long)faults, fault->what);
     assert_true(faults > 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/support/scenes.h: what failure sweeps walk: short scenarios that together make nearly every public
- * call, and the sweep itself. */
+ * call. */
 #ifndef PH_TESTS_SCENES_H
 #define PH_TESTS_SCENES_H
-#include "support/support.h"
+#include "support/sweep.h"
 
 enum {
     T_SCENE_N = 600 /* elements of the scene's buffers */
@@ -38,19 +38,8 @@ typedef struct t_scenario {
 extern const t_scenario t_scenarios_device[], t_scenarios_memory[],
     t_scenarios_graph[]; /* each ends with a NULL name */
 
-/* Makes the n-th of something fail. hit, asked after a run: whether it came to that. */
-typedef struct t_fault {
-    const char *what;
-    void (*prepare)(ph_device *device); /* see t_scene_open */
-    void (*arm)(int64_t n);
-    bool (*disarm)(void);
-    bool (*expects)(ph_status status); /* the statuses that such a failure may show as */
-} t_fault;
-
-/* For n = 0, 1, 2, ... until the fault is not reached: the scenario fails with an expected status and a
- * message, or succeeds in spite of the fault with right results; then it succeeds on the same objects; then
- * nothing is left of all that. Returns the number of faults. */
-int64_t t_sweep(const t_scenario *scenario, const t_fault *fault, const char *device);
+/* Sweeps each of them, on a scene of its own for each fault: its streams capture no more after a failure, and it then succeeds on the same
+ * objects. device: see t_scene_open. */
 void t_sweep_all(const t_scenario *scenarios, const t_fault *fault, const char *device);
 
 /* ---- for scenarios ---- a failure goes to the label `out`; a failed call must have cleared its output. */

@@ -220,18 +220,21 @@ static void a_disabled_node_does_nothing(void **state)
     drv->graph_destroy(graph);
 }
 
-static void a_launch_cannot_be_captured(void **state)
+static void a_launch_and_an_upload_cannot_be_captured(void **state)
 {
     world *w = *state;
     ph__drv_graph *graph = capture_mixed(w);
     ph__drv_exec *exec = instantiate(graph);
+    ph__drv_graph *none = NULL;
     begin(w->b);
-    assert_int_equal(drv->exec_upload(exec, w->b), 801);
+    assert_int_equal(drv->exec_upload(exec, w->b), 900);
+    assert_int_equal(status_of(w->b), PH_CAPTURE_INVALIDATED);
+    assert_int_equal(drv->capture_end(&none, w->b), 901);
+    begin(w->b);
     launch(exec, w->a);
     assert_int_equal(status_of(w->b), PH_CAPTURE_ACTIVE);
     assert_int_equal(drv->exec_launch(exec, w->b), 900);
     assert_int_equal(status_of(w->b), PH_CAPTURE_INVALIDATED);
-    ph__drv_graph *none = NULL;
     assert_int_equal(drv->capture_end(&none, w->b), 901);
     wait_for(w->a);
     assert_int_equal(w->words[0], 3);
@@ -604,7 +607,7 @@ int main(void)
         TEST(changes_apply_to_later_launches_alone),
         TEST(set_refuses_what_does_not_fit),
         TEST(a_disabled_node_does_nothing),
-        TEST(a_launch_cannot_be_captured),
+        TEST(a_launch_and_an_upload_cannot_be_captured),
         TEST(an_executable_may_go_while_it_runs),
         TEST(event_nodes_meet_the_world_outside),
         TEST(an_event_node_takes_the_time),

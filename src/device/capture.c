@@ -19,8 +19,10 @@ static bool register_capture(ph_device *device, ph__capture *capture)
 {
     pthread_mutex_lock(&device->capture_lock);
     bool pushed = ph__vec_push(&device->captures, capture);
-    if (pushed)
+    if (pushed) {
         atomic_fetch_add(&device->open_captures, 1);
+        atomic_fetch_add(&device->open_checks, capture->checks);
+    }
     pthread_mutex_unlock(&device->capture_lock);
     return pushed;
 }
@@ -33,6 +35,7 @@ static void unregister_capture(ph_device *device, ph__capture *capture)
     for (size_t i = 0; i < device->captures.count; i++)
         if (device->captures.at[i] == capture)
             device->captures.at[i] = device->captures.at[--device->captures.count];
+    atomic_fetch_sub(&device->open_checks, capture->checks);
     if (atomic_fetch_sub(&device->open_captures, 1) == 1) {
         due = device->deferred_first;
         device->deferred_first = device->deferred_last = NULL;

@@ -64,6 +64,7 @@ struct ph_device {
     const ph__driver *driver; /* through ph__driver_faulty */
     ph__drv_device *handle;
     atomic_uint open_captures; /* their number, readable without the lock */
+    atomic_uint open_checks;   /* of them, those whose graphs are told what memory they use */
     atomic_bool
         foreign; /* captures that this library did not begin are possible: the driver is always asked */
     atomic_int references;
@@ -202,7 +203,8 @@ struct ph__capture {
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
     ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
     PH__VEC(ph__fork) forks; /* under the device's capture_lock */
-    bool annotated;          /* set by the layer above before begin, as scope is */
+    bool annotated;          /* set by the layer above before begin, as checks and scope are */
+    bool checks;             /* its graph is told what memory it uses: counted in ph_device.open_checks */
     ph__marks *marks;        /* NULL: it is not annotated */
     /* A scope with this annotation has begun, or is about to end, on a stream that is in the capture. What the function submits to the stream lies in
      * the scope. No lock. May be NULL. */

@@ -87,6 +87,7 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
     graph->capture.scope = options->breadcrumbs ? ph__locate_scope : NULL;
     graph->breadcrumbs = options->breadcrumbs;
     graph->capture.annotated = options->enable_annotations;
+    graph->capture.checks = graph->liveness;
     PH_TRY(open_pool(graph, options->pool, call));
     ph_status status = ph__capture_begin(&graph->capture, stream, options->mode, call);
     if (status != PH_OK)

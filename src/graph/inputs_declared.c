@@ -90,15 +90,11 @@ static bool checks(ph_device *device, uint64_t capture_id, ph_pool_id *own)
     return checking;
 }
 
-ph_status ph_stream_uses(ph_stream *stream, const void *address, const char *name)
+static ph_status declare(ph_stream *stream, const void *address, const char *name, const char *call)
 {
-    static const char call[] = "ph_stream_uses";
+    ph_device *device = stream->device;
     ph__declared declared = {0};
     ph_pool_id own = {0, 0};
-    PH_TRY(ph__stream_check(stream, call));
-    ph_device *device = stream->device;
-    if (address == NULL || atomic_load_explicit(&device->open_captures, memory_order_relaxed) == 0)
-        return PH_OK;
     uint64_t id = ph__stream_capture_id(stream);
     if (id == 0 || !checks(device, id, &own))
         return PH_OK;
@@ -111,6 +107,16 @@ ph_status ph_stream_uses(ph_stream *stream, const void *address, const char *nam
     bool added = !graph || add(&graph->declared, &declared);
     pthread_mutex_unlock(&device->capture_lock);
     return added ? PH_OK : ph__fail_host_memory(call, "the use");
+}
+
+/* While no capture of the device checks, the driver is not asked: operators call this for each operand. */
+ph_status ph_stream_uses(ph_stream *stream, const void *address, const char *name)
+{
+    static const char call[] = "ph_stream_uses";
+    PH_TRY(ph__stream_check(stream, call));
+    if (address == NULL || atomic_load_explicit(&stream->device->open_checks, memory_order_relaxed) == 0)
+        return PH_OK;
+    return declare(stream, address, name, call);
 }
 
 ph_status ph__declarations_pass(ph_graph *graph, uint64_t capture_id, const char *call)

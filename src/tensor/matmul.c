@@ -296,11 +296,23 @@ static ph_tensor *contiguous_bias(ph__op *op, ph_tensor *bias)
     return bias;
 }
 
+/* The weight as the product takes it. A matrix is only read by product_into: *view, which is no handle, is enough for it. */
+static ph_tensor *turned_weight(ph__op *op, ph_tensor *view, ph_tensor *weight)
+{
+    matrix unused;
+    *view = (ph_tensor){.dtype = weight->dtype,
+                        .shape = {2, {weight->shape.dim[1], weight->shape.dim[0]}},
+                        .stride = {weight->stride[1], weight->stride[0]},
+                        .count = weight->count,
+                        .data = weight->data};
+    return matrix_of(&unused, view) ? view : ph__op_view(op, weight, &view->shape, view->stride, 0);
+}
+
 static bool linear_into(ph__op *op, ph_tensor *out, ph_tensor *x, ph_tensor *weight, ph_tensor *bias)
 {
-    ph_shape turned = {2, {weight->shape.dim[1], weight->shape.dim[0]}}, full = out->shape;
-    int64_t strides[PH_MAX_RANK] = {weight->stride[1], weight->stride[0]}, full_strides[PH_MAX_RANK];
-    ph_tensor *b = ph__op_view(op, weight, &turned, strides, 0), *a = b ? with_matrix(op, x, true) : NULL;
+    ph_shape full = out->shape;
+    int64_t full_strides[PH_MAX_RANK];
+    ph_tensor view, *b = turned_weight(op, &view, weight), *a = b ? with_matrix(op, x, true) : NULL;
     if (!a || (bias && !(bias = contiguous_bias(op, bias))))
         return false;
     if (x->shape.rank == 1) {

@@ -48,7 +48,9 @@ typedef struct ph_mark_options {
  * So does one that succeeds; where the function of ph_graph_capture has left some, a warning names them. */
 PH_CALL ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_options *options);
 PH_CALL ph_mark_end(ph_stream *stream);
-/* How many scopes of the calling thread are open. unwind ends them until `depth` are: for code that leaves several at once after an error. */
+/* How many scopes of the calling thread are open. unwind ends them until `depth` are: for code that leaves several at once after an error. It names
+ * no stream, and leaves no breadcrumb: the streams on which the scopes began may be gone by then, or joined, and work that comes behind a join would
+ * make the capture fail. Where a replay is to tell that a scope ended, ph_mark_end ends it. */
 PH_API size_t ph_mark_depth(void);
 PH_API void ph_mark_unwind(size_t depth);
 

@@ -22,8 +22,8 @@ typedef struct ph_progress {
     size_t passed, count; /* crumbs of the replay that were passed, of those at scopes: the one before all of them is not counted */
     /* The scopes that have begun and not ended, those that began last first, as paths: "layer 3/attention" for one that was opened in
      * another; a scope without a name of its own is called by the pairs that it adds, "layer=3". Borrowed until the graph's next call.
-     * NULL, count 0: before the first scope, between two, or complete. A scope that was not ended on a stream of the capture counts as begun
-     * until all crumbs are passed. */
+     * NULL, count 0: before the first scope, between two, or complete. A scope that was not ended on a stream of the capture, or was
+     * unwound (ph_mark_unwind names no stream), counts as begun until all crumbs are passed. */
     const char *const *open;
     size_t open_count;
     const char *last;  /* the scope whose beginning or end was passed last; NULL: none. As open */

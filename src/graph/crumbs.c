@@ -4,49 +4,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/locate.h"
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- paths ---- */
-static bool same_pair(const ph_annotation_pair *a, const ph_annotation_pair *b)
-{
-    if (a->type != b->type || strcmp(a->key, b->key) != 0)
-        return false;
-    switch (a->type) {
-    case PH_ANNOTATION_TEXT:
-        return strcmp(a->text, b->text) == 0;
-    case PH_ANNOTATION_INTEGER:
-        return a->integer == b->integer;
-    case PH_ANNOTATION_REAL:
-        return memcmp(&a->real, &b->real, sizeof a->real) == 0;
-    default:
-        return a->boolean == b->boolean;
-    }
-}
-
 static bool has_pair(const ph__annotation *annotation, const ph_annotation_pair *pair)
 {
     for (size_t i = 0; annotation && i < annotation->count; i++)
-        if (same_pair(&annotation->pairs[i], pair))
+        if (ph__pair_same(&annotation->pairs[i], pair))
             return true;
     return false;
-}
-
-static void add_value(ph__text *text, const ph_annotation_pair *pair)
-{
-    switch (pair->type) {
-    case PH_ANNOTATION_TEXT:
-        ph__text_add(text, pair->text);
-        break;
-    case PH_ANNOTATION_INTEGER:
-        ph__text_format(text, "%" PRId64, pair->integer);
-        break;
-    case PH_ANNOTATION_REAL:
-        ph__text_format(text, "%g", pair->real);
-        break;
-    default:
-        ph__text_add(text, pair->boolean ? "true" : "false");
-    }
 }
 
 /* The scope's own part of its path: its name, or, where it has none of its own, the pairs that it adds. */
@@ -62,8 +28,8 @@ static void add_own(ph__text *text, const ph__annotation *annotation, const ph__
         const ph_annotation_pair *pair = &annotation->pairs[i];
         if (has_pair(outer, pair) || strcmp(pair->key, "name") == 0)
             continue;
-        ph__text_format(text, "%s%s=", first ? "" : " ", pair->key);
-        add_value(text, pair);
+        ph__text_add(text, first ? "" : " ");
+        ph__pair_to_text(text, pair);
         first = false;
     }
     if (first)

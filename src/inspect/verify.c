@@ -149,6 +149,8 @@ static ph_status set_up(ph__verify *verify)
     PH_TRY(ph__verify_collect(verify, graph, true));
     PH_TRY(check_outputs(verify));
     PH_TRY(ph__verify_keep(verify));
+    if (!ph__block_index_make(&verify->blocks, ph__verify_layout(graph)))
+        return ph__fail_host_memory(call, "the blocks of the capture");
     PH_TRY(ph_pool_create(&verify->pool, graph->device, NULL));
     bool updated = graph->updated_pool != NULL;
     return ph__script_begin(&verify->script, verify->pool, updated ? graph->updated_pool : graph->own->pool,
@@ -191,6 +193,7 @@ static bool clean_up(ph__verify *verify)
     ph__free(verify->other.bytes);
     ph__free(verify->chunk);
     ph__free(verify->lasts);
+    ph__block_index_free(&verify->blocks);
     ph__vec_free(&verify->kept);
     ph__ranges_free(&verify->places);
     return settled;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c keeps, poisons and compares, verify_run.c runs
- * body and replays, all or in parts, verify_find.c looks for the node, verify_race.c for nodes that share memory without an order, verify_say.c has
- * the words. */
+ * body and replays, all or in parts, verify_find.c looks for the node, verify_race.c for nodes that share memory without an order,
+ * verify_blocks.c tells which block an address is in, verify_say.c has the words. */
 #ifndef PH_INSPECT_VERIFY_H
 #define PH_INSPECT_VERIFY_H
 #include "graph/graph.h"
@@ -47,6 +47,13 @@ typedef struct ph__switches {
     bool touched; /* something may be off */
 } ph__switches;
 
+/* Of the blocks of a layout, which may lie over one another: disjoint parts by ascending address, each up to the next. */
+typedef struct ph__block_index {
+    uintptr_t *from;
+    const ph__placing **block; /* the last one there; NULL: none is */
+    size_t count;
+} ph__block_index;
+
 typedef struct ph__verify {
     ph_graph *graph, *second; /* second: the capture of body that was made now */
     ph_stream *stream;
@@ -59,6 +66,7 @@ typedef struct ph__verify {
     PH__VEC(ph__kept) kept;
     ph__ranges places;         /* of them, by address -> index + 1 */
     size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
+    ph__block_index blocks;    /* of the layout */
     ph__image start, eager, replay, other;
     unsigned char *chunk; /* for poison on its way */
     ph_pool *pool;        /* of the second capture, and of what body allocates beyond the layout */
@@ -87,6 +95,13 @@ ph_status ph__verify_read(ph__verify *verify, ph__image *to);
 /* `start`, with poison over what is poisoned; waits. */
 ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison);
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
+
+/* ---- verify_blocks.c ---- the last block there that the capture was given, or what is allocated there. */
+bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address);
+/* find: the last block of the layout that the address is in, or NULL. false: no host memory. The layout stays as it is meanwhile. */
+bool ph__block_index_make(ph__block_index *out, const ph__layout *layout);
+const ph__placing *ph__block_index_find(const ph__block_index *index, uintptr_t address);
+void ph__block_index_free(ph__block_index *index);
 
 /* ---- verify_compare.c ---- bytes: all of them, whatever the outputs. poisons: a began with PH__POISON_NAN, b with PH__POISON_NUMBER: bytes that still have them
  * are alike. */
@@ -148,8 +163,6 @@ void ph__verify_add_change(const ph__verify *verify, size_t node);
 void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, const ph__difference *difference,
                              const ph__verify_words *words);
 void ph__verify_add_race(const ph__verify *verify, const ph__race *race);
-/* The last block there that the capture was given, or what is allocated there. */
-bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address);
 void ph__verify_add_hints(const ph__verify *verify);
 void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__difference *difference);
 #endif

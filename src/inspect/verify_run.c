@@ -237,18 +237,46 @@ static ph_status launch(ph__verify *verify, ph__switches *switches)
     return ph_graph_replay(switches->graph, verify->stream);
 }
 
-/* Replays of one executable come one after another. */
-static ph_status one_by_one(ph__verify *verify, ph__switches *switches, size_t first)
+/* ---- one after another ---- order NULL: that of the record. */
+static size_t node_at(const size_t *order, size_t i)
 {
-    if (first < switches->count)
-        PH_TRY(select_nodes(switches, first, first + 1, verify->call));
-    for (size_t i = first; i < switches->count; i++) {
-        if (i > first) {
-            PH_TRY(set(switches, i - 1, false, verify->call));
-            PH_TRY(set(switches, i, switches->on[i], verify->call));
+    return order ? order[i] : i;
+}
+
+/* Whether a node begins after another one has ended, also where one launch runs both. Behind an edge that is programmatic it may not. */
+static bool follows(const ph__switches *switches, size_t node, size_t before)
+{
+    const ph__record_node *at = &switches->graph->record->nodes[node];
+    for (size_t d = at->info.dependency_count; d-- > 0;)
+        if (at->dependencies[d] == before)
+            return at->dependency_kinds[d] == PH_EDGE_FULL;
+    return false;
+}
+
+/* Nodes that edges chain in this order run one after another in a single launch, so that those of one stream need no more. */
+static size_t end_of_chain(const ph__switches *switches, const size_t *order, size_t first)
+{
+    size_t end = first + 1;
+    while (end < switches->count && follows(switches, node_at(order, end), node_at(order, end - 1)))
+        end++;
+    return end;
+}
+
+/* From the first on, all nodes being off. Replays of one executable come one after another. What cannot be switched runs with each launch. */
+static ph_status one_by_one(ph__verify *verify, ph__switches *switches, const size_t *order, size_t first)
+{
+    for (size_t end; first < switches->count; first = end) {
+        bool any = false;
+        end = end_of_chain(switches, order, first);
+        for (size_t i = first; i < end; i++) {
+            size_t node = node_at(order, i);
+            any = any || (switches->on[node] && can_switch(switches, node));
+            PH_TRY(set(switches, node, switches->on[node], verify->call));
         }
-        if (switches->on[i] && can_switch(switches, i))
+        if (any)
             PH_TRY(launch(verify, switches));
+        for (size_t i = first; i < end; i++)
+            PH_TRY(set(switches, node_at(order, i), false, verify->call));
     }
     return PH_OK;
 }
@@ -261,8 +289,10 @@ ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t cou
         PH_TRY(select_nodes(switches, 0, count, verify->call));
         PH_TRY(launch(verify, switches));
     }
-    if (then_rest)
-        PH_TRY(one_by_one(verify, switches, count));
+    if (then_rest && count < switches->count) {
+        PH_TRY(select_nodes(switches, 0, 0, verify->call));
+        PH_TRY(one_by_one(verify, switches, NULL, count));
+    }
     PH_TRY(ph_stream_synchronize(verify->stream));
     return ph__verify_read(verify, to);
 }
@@ -271,13 +301,7 @@ ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const 
 {
     PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
     PH_TRY(select_nodes(switches, 0, 0, verify->call));
-    for (size_t i = 0; i < switches->count; i++) {
-        if (i > 0)
-            PH_TRY(set(switches, order[i - 1], false, verify->call));
-        PH_TRY(set(switches, order[i], switches->on[order[i]], verify->call));
-        if (switches->on[order[i]] && can_switch(switches, order[i]))
-            PH_TRY(launch(verify, switches));
-    }
+    PH_TRY(one_by_one(verify, switches, order, 0));
     PH_TRY(ph_stream_synchronize(verify->stream));
     return ph__verify_read(verify, to);
 }

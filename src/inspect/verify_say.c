@@ -71,18 +71,6 @@ static const ph_word *word_of(const ph__verify *verify, size_t node, const ph__d
     return best;
 }
 
-bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address)
-{
-    const ph__layout *layout = ph__verify_layout(verify->graph);
-    for (size_t i = layout->list.count; i-- > 0;)
-        if (address - layout->list.at[i].address < layout->list.at[i].size) {
-            out->base = (void *)layout->list.at[i].address;
-            out->requested = layout->list.at[i].requested;
-            return true;
-        }
-    return ph__memory_find(out, verify->graph->device, (const void *)address);
-}
-
 static void add_place(const ph__verify *verify, size_t node, const ph__difference *difference)
 {
     ph_allocation block = {.base = NULL};

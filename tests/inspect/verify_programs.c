@@ -322,6 +322,61 @@ static void test_cells(void **state)
     expect(PH_VERIFY_EQUAL, "");
 }
 
+/* ---- launches ---- prepare is called before each. */
+enum {
+    CHAIN = 200
+};
+static size_t launches;
+
+static ph_status count_launch(ph_stream *stream, void *user)
+{
+    (void)stream;
+    (void)user;
+    launches++;
+    return PH_OK;
+}
+
+/* Reads what nothing has written; user: on two streams by turns. */
+static ph_status long_chain(ph_stream *stream, void *user)
+{
+    int32_t *made = NULL, *fresh = NULL;
+    PH_TRY(PH_NEW(&made, N, stream));
+    PH_TRY(PH_NEW(&fresh, N, stream));
+    PH_TRY(t_fill(&world, stream, made, N, 1));
+    for (int i = 0; i < CHAIN; i++)
+        PH_TRY(t_add(&world, stream, i == CHAIN - 3 ? fresh : made, made, N, 1));
+    if (user) {
+        PH_TRY(ph_stream_wait_stream(side, stream));
+        PH_TRY(ph_record_stream(made, side));
+        PH_TRY(t_add(&world, side, x, fresh, 10, 1));
+        PH_TRY(t_add(&world, stream, x, made, 10, 1));
+        PH_TRY(t_add(&world, side, x, fresh, 10, 1));
+        PH_TRY(ph_stream_wait_stream(stream, side));
+    }
+    PH_TRY(t_add(&world, stream, made, y, N, 1));
+    ph_free(fresh, stream);
+    ph_free(made, stream);
+    return PH_OK;
+}
+
+/* The search for the node takes as many launches as it has steps, not as the graph has nodes: a chain is one. */
+static void test_a_long_chain(void **state)
+{
+    (void)state;
+    static bool forks = true;
+    for (int i = 0; i < 2; i++) {
+        ph_capture_fn body = long_chain;
+        void *user = i ? &forks : NULL;
+        launches = 0;
+        capture(body, user);
+        verify(body, user, &(ph_verify_options){.prepare = count_launch});
+        expect(PH_VERIFY_POISON, "reads memory of the capture that nothing has written before");
+        assert_int_equal(result.node, CHAIN - 2);
+        assert_in_range(launches, 10, 40);
+        assert_ok(ph_graph_reset(graph));
+    }
+}
+
 /* ---- graphs that share a pool ---- one reads what the other has left, whose allocation stays the one that it is */
 static ph_status reading(ph_stream *stream, void *user)
 {
@@ -540,6 +595,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pinned_memory_and_host_functions, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_host_functions_are_put_back, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_cells, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_long_chain, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_a_shared_pool, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_beside_other_threads, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_an_update, open_test, close_test),

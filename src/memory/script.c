@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/script.c: the order in which a capture was given its blocks, and giving the same ones again to another run of the same work. */
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "memory/state.h"
 #include <string.h>
 
@@ -8,6 +9,7 @@
  * again, or goes at the end. */
 typedef struct part {
     const ph__placing *placing;
+    struct part *next; /* of its line */
     bool used, held, owed;
     uint64_t generation;
 } part;
@@ -20,11 +22,14 @@ struct ph__script {
     uint64_t from, to; /* streams: the layout's `from` is the run's `to` */
     uint64_t thread;
     part *parts;
+    /* Of what is alike to requests, so that they need not look at all else: key -> one of heads, from which the parts come in the order of the
+     * layout, until they are used. */
+    ph__map lines;
+    part **heads;
     ph__ranges live; /* what the run was given and has not freed -> part; room for all */
     ph__map at;      /* address -> one of the parts that begin there */
     bool skip_held;
-    size_t first; /* all before are used */
-    size_t missed, missed_bytes;
+    size_t missed, missed_bytes, looked;
 };
 
 /* ---- what captures are given ---- lock held. A request may outlive the capture that it was made in: that one's list is gone then. */
@@ -97,22 +102,56 @@ static void script_free(ph__script *script)
         return;
     ph__ranges_free(&script->live);
     ph__map_free(&script->at);
+    ph__map_free(&script->lines);
+    ph__free(script->heads);
     ph__free(script->parts);
     ph__free(script);
+}
+
+static uint64_t key_of(size_t requested, uint64_t stream, bool pinned)
+{
+    ph__rng rng = {2 * requested + pinned};
+    uint64_t key = ph__rng_next(&rng) ^ stream;
+    return key ? key : 1;
+}
+
+static part **head_of(const ph__script *script, const ph__placing *placing)
+{
+    return ph__map_get(&script->lines, key_of(placing->requested, placing->stream, placing->pinned));
+}
+
+/* All parts that a run may be given are in their lines again. */
+static void line_up(ph__script *script)
+{
+    size_t count = script->layout->list.count;
+    memset(script->heads, 0, count * sizeof(part *));
+    for (size_t i = count; i-- > 0;) {
+        part **head = head_of(script, script->parts[i].placing);
+        if (script->skip_held && script->parts[i].held)
+            continue;
+        script->parts[i].next = *head;
+        *head = &script->parts[i];
+    }
 }
 
 /* All that requests and frees need, which have the lock. */
 static bool make_parts(ph__script *script, const ph__layout *layout)
 {
     size_t count = layout->list.count;
+    script->layout = layout;
     script->parts = ph__calloc(count + 1, sizeof *script->parts);
-    if (script->parts == NULL || !ph__vec_reserve(&script->live, count))
+    script->heads = ph__calloc(count + 1, sizeof(part *));
+    if (script->parts == NULL || script->heads == NULL || !ph__vec_reserve(&script->live, count))
         return false;
     for (size_t i = 0; i < count; i++) {
-        script->parts[i].placing = &layout->list.at[i];
-        if (!ph__map_put(&script->at, layout->list.at[i].address, &script->parts[i]))
+        const ph__placing *placing = &layout->list.at[i];
+        script->parts[i].placing = placing;
+        if (!ph__map_put(&script->at, placing->address, &script->parts[i]) ||
+            !ph__map_put(&script->lines, key_of(placing->requested, placing->stream, placing->pinned),
+                         &script->heads[i]))
             return false;
     }
+    line_up(script);
     return true;
 }
 
@@ -129,7 +168,6 @@ ph_status ph__script_begin(ph__script **out, ph_pool *pool, ph_pool *home, const
     script->memory = memory;
     script->pool = ph_pool_retain(pool);
     script->home = ph_pool_retain(home);
-    script->layout = layout;
     script->from = from;
     script->to = to;
     script->thread = ph__thread_id();
@@ -163,8 +201,9 @@ void ph__script_rewind(ph__script *script, bool skip_held)
         one->used = false;
         one->held = is_held(script->memory, &script->layout->list.at[i]);
     }
+    line_up(script);
     script->live.count = 0;
-    script->first = script->missed = script->missed_bytes = 0;
+    script->missed = script->missed_bytes = script->looked = 0;
     ph__spin_unlock(&script->memory->lock);
 }
 
@@ -172,6 +211,11 @@ size_t ph__script_missed(size_t *bytes, const ph__script *script)
 {
     *bytes = script->missed_bytes;
     return script->missed;
+}
+
+size_t ph__script_looked(const ph__script *script)
+{
+    return script->looked;
 }
 
 size_t ph__script_unused(const ph__script *script)
@@ -189,20 +233,27 @@ static bool make_live(ph__script *script, part *one)
     return ph__ranges_add(&script->live, one->placing->address, one->placing->size, one);
 }
 
+static bool fits(const ph__script *script, const part *one, const ph__placing *asked)
+{
+    const ph__placing *placing = one->placing;
+    return placing->requested == asked->requested && placing->stream == asked->stream &&
+           placing->pinned == asked->pinned && (asked->address == 0 || asked->address == placing->address) &&
+           is_there(script->memory, placing);
+}
+
 /* It is live from then on. */
 static part *take_part(ph__script *script, const ph__request *request, uintptr_t address, bool pinned)
 {
-    const ph__layout *layout = script->layout;
     uint64_t stream = request->stream->id == script->to ? script->from : request->stream->id;
-    while (script->first < layout->list.count && script->parts[script->first].used)
-        script->first++;
-    for (size_t i = script->first; i < layout->list.count; i++) {
-        const ph__placing *placing = &layout->list.at[i];
-        if (!script->parts[i].used && !(script->skip_held && script->parts[i].held) &&
-            placing->requested == request->bytes && placing->stream == stream && placing->pinned == pinned &&
-            (address == 0 || address == placing->address) && is_there(script->memory, placing) &&
-            make_live(script, &script->parts[i]))
-            return &script->parts[i];
+    const ph__placing asked = {
+        .stream = stream, .address = address, .requested = request->bytes, .pinned = pinned};
+    for (part **link = head_of(script, &asked); link && *link; link = &(*link)->next) {
+        part *one = *link;
+        script->looked++;
+        if (fits(script, one, &asked) && make_live(script, one)) {
+            *link = one->next;
+            return one;
+        }
     }
     return NULL;
 }

@@ -73,10 +73,11 @@ PH_CALL ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *shift
 /* ---- setting ---- value: of an address slot the address itself, of a scalar slot where its bytes are (read during the call).
  *
  * ph_graph_replay_with: sets, then replays: one call, so that no other work of the graph falls between. A value stays until it is set
- * again; one that is as it was costs a compare. Replays in flight keep what they had. Checks, before anything is changed: an address must be
- * a multiple of the slot's alignment and have the span's bytes behind it, in one allocation of the graph's device, pinned memory of
- * it, or, for memory that the library did not allocate, memory that the driver says the device can reach (ARGUMENT; WRONG_DEVICE);
- * where a memcpy has a place of the slot, pinned memory if the captured span was, and only then (ARGUMENT).
+ * again; one that is as it was costs a compare. Naming a slot twice is refused, whatever the values (ARGUMENT). Replays in flight keep
+ * what they had. Checks, before anything is changed: an address must be a multiple of the slot's alignment and have the span's bytes
+ * behind it, in one allocation of the graph's device, pinned memory of it, or, for memory that the library did not allocate, memory that
+ * the driver says the device can reach (ARGUMENT; WRONG_DEVICE); where a memcpy has a place of the slot, pinned memory if the captured
+ * span was, and only then (ARGUMENT).
  * Whether two slots may overlap, or overlap what the graph writes (ph_graph_writes), is for the caller to know. After a failure of the
  * driver half-way slots may have the new values, and the next replay sets them all. Errors otherwise as ph_graph_replay; STATE on a
  * capturing stream. */

@@ -46,6 +46,7 @@ typedef struct ph__slot {
     ph_allocation where;  /* once set; base NULL: memory that the library did not allocate */
     bool tracked, told;   /* told: that it is dead */
     uint64_t deaths;      /* the device's count when the allocation lived */
+    uint64_t named;       /* the call that named it last, as ph__slots.calls counts */
     PH__VEC(ph__slot_use) uses;
 } ph__slot;
 
@@ -64,6 +65,7 @@ struct ph__slots {
     PH__VEC(ph__slot_node *) due;    /* room for all that have places */
     size_t used;                     /* nodes that have places */
     PH__VEC(ph__slot_staged) staged; /* room for all slots */
+    uint64_t calls;                  /* that have named values */
 };
 
 /* A slot under construction: zero but for what is known of it. start: looks at the graph's state, and that no executable has other

@@ -95,8 +95,9 @@ static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t dea
         return ph_fail(PH_ERROR_NOT_FOUND, "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
                        call, value->slot, slots ? slots->list.count : 0);
     ph__slot *slot = slots->list.at[value->slot];
-    if (slot->staged)
+    if (slot->named == slots->calls)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: slot %zu (%s) is named twice", call, value->slot, slot->name);
+    slot->named = slots->calls;
     if (value->value == NULL)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: the value of slot %zu (%s) is NULL", call, value->slot,
                        slot->name);
@@ -126,6 +127,8 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     uint64_t deaths = ph__memory_deaths(graph->device);
     if (values == NULL && count)
         return ph__fail_null(call, "values");
+    if (graph->slots)
+        graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
         status = stage(graph, &values[i], deaths, call);
     if (status != PH_OK)

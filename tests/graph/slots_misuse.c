@@ -198,6 +198,12 @@ static void test_values(void **state)
     assert_error(with(0, pinned), PH_ERROR_ARGUMENT, "captured with memory of the device");
     assert_error(ph_graph_replay_with(graph, world.stream, NULL, 1), PH_ERROR_ARGUMENT, "values is NULL");
     assert_error(ph_graph_replay_with(graph, world.stream, twice, 2), PH_ERROR_ARGUMENT, "named twice");
+    /* Also where the first value is what the slot has. */
+    const ph_slot_value as_it_is[] = {{0, x}, {0, larger}}, same[] = {{0, x}, {0, x}};
+    assert_ok(ph_graph_replay_with(graph, world.stream, same, 1));
+    assert_error(ph_graph_replay_with(graph, world.stream, as_it_is, 2), PH_ERROR_ARGUMENT,
+                 "slot 0 (s) is named twice");
+    assert_error(ph_graph_replay_with(graph, world.stream, same, 2), PH_ERROR_ARGUMENT, "named twice");
     assert_error(ph_graph_replay_with(graph, world.stream, half, 2), PH_ERROR_NOT_FOUND, "slot 1");
     assert_error(ph_graph_replay_with(graph, NULL, twice, 1), PH_ERROR_ARGUMENT, "stream");
     assert_error(ph_graph_replay_with(NULL, world.stream, twice, 1), PH_ERROR_ARGUMENT, "graph is NULL");

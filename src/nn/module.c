@@ -102,6 +102,7 @@ static void drop(ph_module *module)
     ph__vec_free(&module->parameters);
     ph__vec_free(&module->buffers);
     ph__vec_free(&module->children);
+    ph__module_names_free(atomic_load(&module->names));
     ph__module_hooks_drop(module);
     ph_module_release(module->original);
     ph__free(module->name);

@@ -17,6 +17,7 @@ typedef struct ph__named_module {
     ph_module *module; /* retained */
 } ph__named_module;
 
+typedef struct ph__module_names ph__module_names;
 struct ph_module {
     atomic_int references;
     ph_device *device; /* retained */
@@ -32,6 +33,7 @@ struct ph_module {
     ph_module *original;   /* retained: its training mode follows; NULL: none */
     ph_module_hook *hooks; /* in order of adding */
     unsigned hooks_running;
+    _Atomic(ph__module_names *) names; /* module_names.c; NULL: nobody has asked */
 };
 
 /* ---- traverse.c ---- everything below a module, by dotted names; false from visit stops. Also false: no host memory. */
@@ -59,6 +61,12 @@ typedef struct ph__module_mark {
 } ph__module_mark;
 bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *module);
 void ph__module_mark_end(ph__module_mark *mark, ph_tape *tape);
+
+/* ---- module_names.c ---- adds the dotted name that a module, or the one that it was graphed from, has in another: of several the first, where children come
+ * before what is below them. false: it is not below it. count: ways that were looked through, 0 while none was asked for that is no near child. */
+bool ph__module_add_name(ph__text *text, ph_module *in, const ph_module *module);
+size_t ph__module_names_count(const ph_module *module);
+void ph__module_names_free(ph__module_names *names); /* takes NULL */
 
 /* ---- layers.c ---- a parameter of a layer: an uninitialised leaf. */
 ph_status ph__layer_tensor(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);

@@ -18,30 +18,6 @@ static void destroy(ph__place *base)
     ph__free(at);
 }
 
-static bool is_it(const ph_module *child, const ph_module *module)
-{
-    return child == module || child == module->original;
-}
-
-/* Adds the name of module as `in` has it; near ones first. */
-static bool find(ph__text *name, const ph_module *in, const ph_module *module)
-{
-    for (size_t i = 0; i < in->children.count; i++)
-        if (is_it(in->children.at[i].module, module)) {
-            ph__text_add(name, in->children.at[i].name);
-            return true;
-        }
-    for (size_t i = 0; i < in->children.count; i++) {
-        size_t length = name->length;
-        ph__text_add(name, in->children.at[i].name);
-        ph__text_add(name, ".");
-        if (find(name, in->children.at[i].module, module))
-            return true;
-        name->length = length;
-    }
-    return false;
-}
-
 /* NULL: no host memory. */
 static char *name_of(const place *outer, const ph_module *module)
 {
@@ -50,7 +26,7 @@ static char *name_of(const place *outer, const ph_module *module)
         ph__text_add(&name, outer->name);
         ph__text_add(&name, ".");
     }
-    if (!outer || !find(&name, outer->module, module))
+    if (!outer || !ph__module_add_name(&name, outer->module, module))
         name.length = 0;
     return ph__text_take(&name);
 }

@@ -102,22 +102,34 @@ static void fill_ops(ph__builder *b, const ph__drv_node_info *info)
                          info->op_addresses[i]);
 }
 
+/* Ascending. Two edges between the same nodes, one of them programmatic, say no more than the one that is full. */
+static void add_dependency(ph__builder *b, size_t *count, size_t on, ph_edge_kind kind)
+{
+    size_t at = *count;
+    while (at > 0 && b->edges[at - 1] > on)
+        at--;
+    if (at > 0 && b->edges[at - 1] == on) {
+        b->kinds[at - 1] = kind == PH_EDGE_FULL ? kind : b->kinds[at - 1];
+        return;
+    }
+    memmove(b->edges + at + 1, b->edges + at, (*count - at) * sizeof *b->edges);
+    memmove(b->kinds + at + 1, b->kinds + at, (*count - at) * sizeof *b->kinds);
+    b->edges[at] = on;
+    b->kinds[at] = kind;
+    ++*count;
+}
+
 static void fill_dependencies(ph__builder *b, ph__record_node *node, const ph__drv_node_info *info,
                               size_t created_at)
 {
-    size_t count = info->dependency_count;
+    size_t count = 0;
     node->dependencies = b->edges;
     node->dependency_kinds = b->kinds;
+    for (size_t d = 0; d < info->dependency_count; d++)
+        add_dependency(b, &count, b->index[ph__build_place_of(b, created_at, info->dependencies[d])],
+                       info->dependency_kinds ? info->dependency_kinds[d] : PH_EDGE_FULL);
     node->info.dependency_count = count;
-    for (size_t d = 0; d < count; d++) {
-        size_t value = b->index[ph__build_place_of(b, created_at, info->dependencies[d])], at = d;
-        for (; at > 0 && b->edges[at - 1] > value; at--) {
-            b->edges[at] = b->edges[at - 1];
-            b->kinds[at] = b->kinds[at - 1];
-        }
-        b->edges[at] = value;
-        b->kinds[at] = info->dependency_kinds ? info->dependency_kinds[d] : PH_EDGE_FULL;
-    }
+    b->record->edge_count += count;
     b->edges += count;
     b->kinds += count;
 }
@@ -185,7 +197,6 @@ static void fill_dependents(ph__builder *b)
             ph__record_node *from = &record->nodes[record->nodes[i].dependencies[d]];
             ((size_t *)(uintptr_t)from->dependents)[from->info.dependent_count++] = i;
         }
-    record->edge_count = b->all.edges;
 }
 
 ph_status ph__build_fill(ph__builder *b)

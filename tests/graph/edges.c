@@ -180,6 +180,58 @@ static void test_kinds_go_with_their_edges(void **state)
     ph_stream_destroy(side);
 }
 
+/* A table in front of the driver's, too, gives a host function two edges from the node before it. */
+static int node_info_twice(ph__drv_node_info *out, ph__drv_node *node)
+{
+    static ph__drv_node *from[2];
+    int result = real->node_info(out, node);
+    if (result != 0 || out->dependency_count != 1)
+        return result;
+    from[0] = from[1] = out->dependencies[0];
+    out->dependencies = from;
+    out->dependency_kinds = kinds;
+    out->dependency_count = 2;
+    return result;
+}
+
+static ph_status kernel_and_host(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(launch(stream, false));
+    return ph_launch_host(stream, nothing, NULL);
+}
+
+/* They are one, as files and ph_record_create have it, and full where one of them is. */
+static void test_two_edges_between_the_same_nodes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        ph_graph *kept;
+        ph_node_info node;
+        char *json;
+        kinds[0] = i & 1 ? PH_EDGE_PROGRAMMATIC : PH_EDGE_FULL;
+        kinds[1] = i & 2 ? PH_EDGE_PROGRAMMATIC : PH_EDGE_FULL;
+        assert_ok(ph_graph_create(&kept, &(ph_graph_options){.keep_graph = true}));
+        world.device->driver = &table;
+        table.node_info = node_info_twice;
+        assert_ok(ph_graph_capture(kept, world.stream, NULL, kernel_and_host, NULL));
+        world.device->driver = real;
+        const ph_record *record = record_of(kept);
+        assert_ok(ph_record_node(&node, record, 1));
+        assert_int_equal(node.dependency_count, 1);
+        assert_int_equal(edge(record, 1, 0), i == 3 ? PH_EDGE_PROGRAMMATIC : PH_EDGE_FULL);
+        assert_ok(ph_record_node(&node, record, 0));
+        assert_int_equal(node.dependent_count, 1);
+        assert_int_equal(ph_record_edge_count(record), 1);
+        assert_ok(ph_record_json(&json, record));
+        assert_non_null(strstr(json, "\"edge_count\":1"));
+        assert_non_null(strstr(json, "\"dependencies\":[0]"));
+        assert_non_null(strstr(json, "\"dependents\":[1]"));
+        ph_string_free(json);
+        ph_graph_destroy(kept);
+    }
+}
+
 static void test_memory_nodes(void **state)
 {
     (void)state;
@@ -310,8 +362,13 @@ static void test_programmatic_chain_is_linear(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_programmatic_launch), TEST(test_arguments),      TEST(test_kinds_go_with_their_edges),
-        TEST(test_memory_nodes),        TEST(test_names_of_kinds), TEST(test_mixed_edges),
+        TEST(test_programmatic_launch),
+        TEST(test_arguments),
+        TEST(test_kinds_go_with_their_edges),
+        TEST(test_two_edges_between_the_same_nodes),
+        TEST(test_memory_nodes),
+        TEST(test_names_of_kinds),
+        TEST(test_mixed_edges),
         TEST(test_programmatic_chain_is_linear),
     };
     return cmocka_run_group_tests_name("graph.edges", tests, NULL, NULL);

@@ -291,6 +291,40 @@ static void names_and_nothing(void **state)
     ph_record_destroy(record);
 }
 
+/* In no text for people does a name steer a terminal, or turn the line around. */
+static void names_in_texts(void **state)
+{
+    static const char name[] = "k\x1b[2J\xc2\x9b"
+                               "2J\x7f\xe2\x80\xaelenrek\xff",
+                      shown[] = "k [2J 2J  lenrek?";
+    ph_record_source_node node = {.info = {.name = name, .grid = {1, 1, 1}, .block = {1, 1, 1}}};
+    const ph_annotation_pair pair = {.key = name, .text = name};
+    ph_record *one, *other;
+    ph_diff *diff;
+    char *text;
+    (void)state;
+    assert_ok(ph_record_create(&one, &node, 1));
+    node.annotation = &pair;
+    node.annotation_count = 1;
+    assert_ok(ph_record_create(&other, &node, 1));
+    assert_ok(ph_record_dot(&text, other, false));
+    assert_non_null(strstr(text, "label=\"0: k [2J 2J  lenrek?\""));
+    assert_non_null(strstr(text, "label=\"k [2J 2J  lenrek?=k [2J 2J  lenrek?\""));
+    ph_string_free(text);
+    assert_ok(ph_record_diff(&diff, one, other));
+    assert_ok(ph_diff_text(&text, diff));
+    assert_non_null(strstr(text, shown));
+    assert_null(strstr(text, "\xc2\x9b"));
+    assert_null(strpbrk(text, "\x1b\x7f\xff"));
+    ph_string_free(text);
+    ph_diff_destroy(diff);
+    assert_ok(ph_record_json(&text, other));
+    assert_non_null(strstr(text, "\"k\\u001b[2J\\u009b2J\\u007f\\u202elenrek\\ufffd\""));
+    ph_string_free(text);
+    ph_record_destroy(one);
+    ph_record_destroy(other);
+}
+
 static void each_allocation_fails(void **state)
 {
     (void)state;
@@ -321,6 +355,7 @@ int main(void)
         cmocka_unit_test(bodies_are_limited),
         cmocka_unit_test(bodies_are_counted_wherever_they_are),
         cmocka_unit_test(names_and_nothing),
+        cmocka_unit_test(names_in_texts),
         cmocka_unit_test(each_allocation_fails),
     };
     return cmocka_run_group_tests_name("unit.record_create", tests, NULL, NULL);

@@ -19,7 +19,9 @@ static ph_status show_device(const char *name)
     ph_status st = ph_device_get_info(&info, device);
     ph_device_release(device);
     PH_TRY(st);
-    (void)printf("  %s\n    %-12s ", name, "opens as");
+    (void)fputs("  ", stdout);
+    cli_put_text(stdout, name);
+    (void)printf("\n    %-12s ", "opens as");
     cli_put_text(stdout, info.name);
     (void)printf("\n    %-12s %s\n    %-12s ", "driver", info.driver, "is");
     cli_put_text(stdout, info.description);

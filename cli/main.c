@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cli/main.c: the command `phonograph`: finds the command that is meant, and says what goes wrong. */
+#include "../src/base/characters.h"
 #include "cli.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -38,12 +39,14 @@ static void usage(FILE *out)
 
 int cli_usage_error(const char *format, ...)
 {
+    char text[1024];
     va_list args;
     va_start(args, format);
-    (void)fputs("phonograph: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    (void)fputs("\nphonograph --help tells the usage\n", stderr);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    (void)fputs("phonograph: ", stderr);
+    cli_put_text(stderr, text);
+    (void)fputs("\nphonograph --help tells the usage\n", stderr);
     return EXIT_USAGE;
 }
 
@@ -55,15 +58,23 @@ int cli_failed(void)
     return EXIT_FAILURE;
 }
 
+const char *cli_show_character(char room[SHOWN_CHARACTER], size_t *bytes, const char *text)
+{
+    ph__character c = ph__character_at(text);
+    *bytes = c.bytes;
+    if (!c.hidden) {
+        memcpy(room, text, c.bytes);
+        room[c.bytes] = '\0';
+    } else
+        (void)snprintf(room, SHOWN_CHARACTER, c.bytes == 1 ? "\\x%02x" : "\\u%04x", (unsigned)c.code);
+    return room;
+}
+
 void cli_put_text(FILE *out, const char *text)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < ' ' || c == 0x7f)
-            (void)fprintf(out, "\\x%02x", c);
-        else
-            (void)fputc(c, out);
-    }
+    char room[SHOWN_CHARACTER];
+    for (size_t bytes; *text; text += bytes)
+        (void)fputs(cli_show_character(room, &bytes, text), out);
 }
 
 /* Wherever it stands: nobody who asks for help is told what else is wrong. */
@@ -92,7 +103,9 @@ static int run(int argc, char **argv)
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    (void)fprintf(stderr, "phonograph: there is no command '%s'\n\n", argv[1]);
+    (void)fputs("phonograph: there is no command '", stderr);
+    cli_put_text(stderr, argv[1]);
+    (void)fputs("'\n\n", stderr);
     usage(stderr);
     return EXIT_USAGE;
 }

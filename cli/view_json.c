@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cli/view_json.c: the page's data, column by column, each name and allocation once. */
+#include "cli.h"
 #include "view.h"
 #include <inttypes.h>
 #include <phonograph/version.h>
@@ -12,18 +13,18 @@ enum {
 
 /* ---- text ---- */
 
-/* Nothing that HTML or a script of old could take for its own end: < > & and the two line ends that JSON allows. */
+/* What would not be seen is shown as cli_put_text shows it. Nothing is left that HTML could take for its own end. */
 void view_put_string(FILE *out, const char *text)
 {
+    char room[SHOWN_CHARACTER];
     (void)fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (c[0] == 0xe2 && c[1] == 0x80 && (c[2] == 0xa8 || c[2] == 0xa9)) {
-            (void)fprintf(out, "\\u20%x", c[2] - 0x80);
-            c += 2;
-        } else if (*c < ' ' || *c == 0x7f || strchr("<>&\"\\", *c))
-            (void)fprintf(out, "\\u%04x", *c);
-        else
-            (void)fputc(*c, out);
+    for (size_t bytes; *text; text += bytes) {
+        const char *shown = cli_show_character(room, &bytes, text);
+        for (; *shown; shown++)
+            if (strchr("<>&\"\\", *shown))
+                (void)fprintf(out, "\\u%04x", (unsigned)*shown);
+            else
+                (void)fputc(*shown, out);
     }
     (void)fputc('"', out);
 }

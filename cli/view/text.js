@@ -30,8 +30,7 @@ function shortName(name) {
   const bare = name.replace(/^void\s+/, "");
   const end = bare.search(/[<(]/);
   const head = end > 0 ? bare.slice(0, end) : bare;
-  const short = head.slice(head.lastIndexOf("::") < 0 ? 0 : head.lastIndexOf("::") + 2);
-  return Array.from(short || name).map(c => (c < " " || c === "\u007f" ? "·" : c)).join("");
+  return head.slice(head.lastIndexOf("::") < 0 ? 0 : head.lastIndexOf("::") + 2) || name;
 }
 
 /* Cut so that it fits: in the middle, or at the end. */

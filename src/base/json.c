@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* base/json.c: the JSON writer. */
+#include "base/characters.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <math.h>
@@ -10,57 +11,36 @@ enum {
     DEPTH_LIMIT = sizeof((ph__json *)0)->first / sizeof((ph__json *)0)->first[0]
 };
 
-/* Bytes of the well-formed UTF-8 character at p (no overlong form, no surrogate, nothing past U+10FFFF); 0
- * when there is none. */
-static size_t utf8_length(const unsigned char *p)
-{
-    unsigned char lowest = 0x80, highest = 0xbf;
-    size_t length;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] < 0xc2 || p[0] > 0xf4)
-        return 0;
-    length = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (p[0] == 0xe0)
-        lowest = 0xa0;
-    else if (p[0] == 0xed)
-        highest = 0x9f;
-    else if (p[0] == 0xf0)
-        lowest = 0x90;
-    else if (p[0] == 0xf4)
-        highest = 0x8f;
-    if (p[1] < lowest || p[1] > highest)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
-static void add_escape(ph__text *text, unsigned char c)
+static void add_escape(ph__text *text, const ph__character *c)
 {
     static const char special[] = "\"\\\n\r\t\b\f", letters[] = "\"\\nrtbf";
-    const char *found = strchr(special, c);
-    if (found)
-        ph__text_format(text, "\\%c", letters[found - special]);
-    else if (c < 0x80)
-        ph__text_format(text, "\\u%04x", (unsigned)c);
-    else
+    const char *found = c->code < 0x80 ? strchr(special, (int)c->code) : NULL;
+    if (c->broken)
         ph__text_add(text, "\\ufffd");
+    else if (found)
+        ph__text_format(text, "\\%c", letters[found - special]);
+    else
+        ph__text_format(text, "\\u%04x", (unsigned)c->code);
+}
+
+static bool stands_as_it_is(const ph__character *c)
+{
+    return !c->hidden && c->code != '"' && c->code != '\\';
 }
 
 static void add_quoted(ph__text *text, const char *value)
 {
-    const unsigned char *p = (const unsigned char *)value;
     ph__text_add(text, "\"");
-    while (*p) {
-        const unsigned char *clean = p;
-        size_t length;
-        while (*p >= 0x20 && *p != '"' && *p != '\\' && *p != 0x7f && (length = utf8_length(p)) > 0)
-            p += length;
-        ph__text_add_bytes(text, (const char *)clean, (size_t)(p - clean));
-        if (*p && p == clean)
-            add_escape(text, *p++);
+    while (*value) {
+        const char *clean = value;
+        ph__character c = ph__character_at(value);
+        for (; stands_as_it_is(&c); c = ph__character_at(value))
+            value += c.bytes;
+        ph__text_add_bytes(text, clean, (size_t)(value - clean));
+        if (*value) {
+            add_escape(text, &c);
+            value += c.bytes;
+        }
     }
     ph__text_add(text, "\"");
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* base/line.c: one-line messages in buffers of fixed size. */
 #include "base/line.h"
+#include "base/characters.h"
 #include <stdio.h>
 #include <string.h>
 
 static bool is_continuation(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-static bool is_control(char c)
-{
-    return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
 /* out holds size - 1 bytes of a longer text. Bytes that are no UTF-8 are cut where they are. */
@@ -25,6 +21,24 @@ static void cut_with_dots(char *out, size_t size)
     memcpy(out + end, "...", sizeof "...");
 }
 
+/* In place: what is put for a character is never longer than it. */
+static void make_one_line(char *out)
+{
+    size_t length = 0, end = 0; /* end: behind the last character that is not hidden */
+    for (const char *at = out; *at;) {
+        ph__character c = ph__character_at(at);
+        if (c.hidden)
+            out[length++] = c.broken ? '?' : ' ';
+        else
+            for (size_t i = 0; i < c.bytes; i++)
+                out[length++] = at[i];
+        at += c.bytes;
+        if (!c.hidden || c.broken)
+            end = length;
+    }
+    out[end] = '\0';
+}
+
 void ph__line_vformat(char *out, size_t size, const char *format, va_list args)
 {
     int needed = vsnprintf(out, size, format, args);
@@ -32,12 +46,7 @@ void ph__line_vformat(char *out, size_t size, const char *format, va_list args)
         (void)snprintf(out, size, "%s", "(a message that cannot be formatted)");
     else if ((size_t)needed >= size)
         cut_with_dots(out, size);
-    size_t length = strlen(out);
-    while (length > 0 && is_control(out[length - 1]))
-        out[--length] = '\0';
-    for (size_t i = 0; i < length; i++)
-        if (is_control(out[i]))
-            out[i] = ' ';
+    make_one_line(out);
 }
 
 void ph__line_format(char *out, size_t size, const char *format, ...)

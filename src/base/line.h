@@ -5,9 +5,9 @@
 #include <phonograph/export.h>
 #include <stdarg.h>
 
-/* Newlines and other control characters become spaces, except that those at the end are dropped. What does
- * not fit is cut between UTF-8 characters and ends in "...". size >= 4. The arguments must not point into
- * out. */
+/* One line of UTF-8: newlines, other control characters and what else is hidden (characters.h) become spaces, except that those at the end are
+ * dropped, and a byte that is no UTF-8 becomes "?". What does not fit is cut between UTF-8 characters and ends in "...". size >= 4. The arguments
+ * must not point into out. */
 void ph__line_format(char *out, size_t size, const char *format, ...) PH_PRINTF(3, 4);
 void ph__line_vformat(char *out, size_t size, const char *format, va_list args) PH_PRINTF(3, 0);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* base/text.c: the growing text buffer. */
 #include "base/text.h"
+#include "base/characters.h"
 #include "base/vec.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +28,20 @@ void ph__text_add_bytes(ph__text *text, const char *bytes, size_t length)
 void ph__text_add(ph__text *text, const char *string)
 {
     ph__text_add_bytes(text, string, strlen(string));
+}
+
+void ph__text_add_shown(ph__text *text, const char *string, size_t length)
+{
+    const char *end = string + length, *clean = string;
+    for (ph__character c; string < end && *string; string += c.bytes) {
+        c = ph__character_at(string);
+        if (!c.hidden)
+            continue;
+        ph__text_add_bytes(text, clean, (size_t)(string - clean));
+        ph__text_add(text, c.broken ? "?" : " ");
+        clean = string + c.bytes;
+    }
+    ph__text_add_bytes(text, clean, (size_t)(string - clean));
 }
 
 /* A first try into the room that is there; a second when it was too small. */

@@ -14,6 +14,9 @@ typedef struct ph__text {
 void ph__text_add(ph__text *text, const char *string);
 void ph__text_add_bytes(ph__text *text, const char *bytes, size_t length);
 void ph__text_format(ph__text *text, const char *format, ...) PH_PRINTF(2, 3);
+/* A text that comes from elsewhere, for people to read: as ph__line_format (line.h) has it, spaces at the end included. Reads at most `length`
+ * bytes, and a character that begins in them to its end. */
+void ph__text_add_shown(ph__text *text, const char *string, size_t length);
 char *ph__text_take(ph__text *text); /* the NUL-terminated string, freed with ph__free; NULL when failed. text
                                         is empty then */
 void ph__text_free(ph__text *text);

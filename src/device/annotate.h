@@ -2,6 +2,7 @@
 /* device/annotate.h: the scopes of threads, and the marks that annotated captures keep of them. */
 #ifndef PH_DEVICE_ANNOTATE_H
 #define PH_DEVICE_ANNOTATE_H
+#include "base/text.h"
 #include "device/device.h"
 #include <phonograph/annotation.h>
 
@@ -19,6 +20,13 @@ ph_status ph__annotation_merge(ph__annotation **out, ph__annotation *outer, ph__
                                const char *call);
 /* The value of the key "name", where that is a text; else "". */
 const char *ph__annotation_name(const ph__annotation *annotation);
+
+/* ---- pairs.c ---- same: key, type and value, reals to the bit. JSON: a member of the object that is open; of all of them, a member "annotation".
+ * Text: "key=value", as it is. */
+bool ph__pair_same(const ph_annotation_pair *a, const ph_annotation_pair *b);
+void ph__pair_to_json(ph__json *json, const ph_annotation_pair *pair);
+void ph__pairs_to_json(ph__json *json, const ph_annotation_pair *pairs, size_t count);
+void ph__pair_to_text(ph__text *text, const ph_annotation_pair *pair);
 
 /* ---- marks ---- from the node of that number on (in order of creation) the nodes of a capture have this annotation. */
 typedef struct ph__mark_at {

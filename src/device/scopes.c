@@ -63,7 +63,29 @@ static void make_leftovers(void)
     (void)pthread_key_create(&leftovers, on_thread_end);
 }
 
-static void push(ph__scope *scope)
+/* What a tool shows of a scope: the last name among what it was given, or else its pairs; one that was given nothing has no range. */
+static bool start_range(const ph__pairs *given, size_t count)
+{
+    const char *name = NULL;
+    ph__text text = {0};
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < given[s].count; i++) {
+            const ph_annotation_pair *pair = &given[s].at[i];
+            if (pair->type == PH_ANNOTATION_TEXT && strcmp(pair->key, "name") == 0)
+                name = pair->text;
+            ph__text_add(&text, text.length ? " " : "");
+            ph__pair_to_text(&text, pair);
+        }
+    bool any = name || text.length > 0 || text.failed;
+    char *pairs = name ? NULL : ph__text_take(&text);
+    if (any)
+        ph__nvtx_push(name ? name : pairs ? pairs : "(no memory for the name)");
+    ph__free(pairs);
+    ph__text_free(&text);
+    return any;
+}
+
+static void push(ph__scope *scope, const ph__pairs *given, size_t count)
 {
     static _Atomic uint64_t last_serial;
     ph__ambient *ambient = &ph__thread_ambient;
@@ -76,9 +98,7 @@ static void push(ph__scope *scope)
     ambient->top = scope;
     ambient->serial = scope->serial;
     ambient->depth++;
-    scope->ranged = ph__nvtx_on();
-    if (scope->ranged)
-        ph__nvtx_push(ph__annotation_name(scope->annotation));
+    scope->ranged = ph__nvtx_on() && start_range(given, count);
 }
 
 ph__annotation *ph__scope_annotation(void)
@@ -108,9 +128,9 @@ static ph_status tell(ph_stream *stream, bool begins, const char *call)
                                                    : PH_OK;
 }
 
-/* Takes the annotation over. */
-static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, bool forward_only,
-                            const char *call)
+/* Takes the annotation over; given: what it has that the outer ones need not give. */
+static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, const ph__pairs *given,
+                            size_t count, bool forward_only, const char *call)
 {
     ph__scope *scope = new_scope();
     if (scope == NULL) {
@@ -118,7 +138,7 @@ static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, bool 
         return ph__fail_host_memory(call, "the scope");
     }
     *scope = (ph__scope){.annotation = annotation, .forward_only = forward_only};
-    push(scope);
+    push(scope, given, count);
     ph_status status = ph__marks_change(stream, call);
     if (status == PH_OK)
         status = tell(stream, true, call);
@@ -198,7 +218,7 @@ ph_status ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_optio
                                  {options->pairs, options->count},
                                  {own + 1, lane}};
     PH_TRY(ph__annotation_make(&annotation, sources, 4, call));
-    return open_scope(stream, annotation, options->forward_only, call);
+    return open_scope(stream, annotation, sources + 1, 3, options->forward_only, call);
 }
 
 ph_status ph_mark_end(ph_stream *stream)
@@ -269,12 +289,12 @@ ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_p
     ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
     bool is_void = mark && mark->era != ph__annotations_era();
     if (is_void || (mark == NULL && count == 0)) /* looked through, by who takes along what is open too */
-        return open_scope(stream, ph__annotation_retain(outer), true, call);
+        return open_scope(stream, ph__annotation_retain(outer), NULL, 0, true, call);
     const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0},
                                  {mark ? mark->pairs : NULL, mark ? mark->count : 0},
                                  {pairs, count}};
     PH_TRY(ph__annotation_make(&annotation, sources, 3, call));
-    return open_scope(stream, annotation, false, call);
+    return open_scope(stream, annotation, sources + 1, 2, false, call);
 }
 
 /* ---- lanes ---- */

@@ -138,9 +138,16 @@ typedef struct unseen {
     bool others;               /* so have other ones */
 } unseen;
 
+static void add_name(unseen *to, const char *name)
+{
+    ph__text_add_shown(&to->text, name, strlen(name));
+}
+
 static void say_node(unseen *to, const char *prefix, size_t node, const ph__record_node *at, const char *what)
 {
-    ph__text_format(&to->text, "node %zu (%s%s): %s\n", node, prefix, at->info.name, what);
+    ph__text_format(&to->text, "node %zu (%s", node, prefix);
+    add_name(to, at->info.name);
+    ph__text_format(&to->text, "): %s\n", what);
 }
 
 static void look_at_input(unseen *to, const ph_graph *graph, const ph__input *input)
@@ -195,20 +202,23 @@ static void say_inputs(unseen *to, const ph_graph *graph)
             to->kernels, to->kernels == 1 ? "" : "s");
     for (size_t i = 0; i < graph->inputs.count; i++)
         look_at_input(to, graph, &graph->inputs.at[i]);
-    if (to->suspected)
+    if (to->suspected) {
+        ph__text_format(&to->text, "%zu word%s of ", to->suspected, to->suspected == 1 ? "" : "s");
+        add_name(to, to->example);
         ph__text_format(&to->text,
-                        "%zu word%s of %s%s: nothing proves that they are addresses, so that a dead one "
-                        "warns and refuses nothing; ph_stream_uses, or typed parameters, prove them\n",
-                        to->suspected, to->suspected == 1 ? "" : "s", to->example,
+                        "%s: nothing proves that they are addresses, so that a dead one warns and refuses "
+                        "nothing; ph_stream_uses, or typed parameters, prove them\n",
                         to->others ? " and other nodes" : "");
+    }
     for (size_t i = 0; i < graph->inputs.count; i++) {
         const ph__input *input = &graph->inputs.at[i];
         if (input->base || input->foreign)
             continue;
-        if (input->node == SIZE_MAX)
-            ph__text_format(&to->text, "%s: %s", input->node_name, input->word_name);
-        else
-            ph__text_format(&to->text, "node %zu (%s) %s", input->node, input->node_name, input->word_name);
+        if (input->node != SIZE_MAX)
+            ph__text_format(&to->text, "node %zu (", input->node);
+        add_name(to, input->node_name);
+        ph__text_add(&to->text, input->node == SIZE_MAX ? ": " : ") ");
+        add_name(to, input->word_name);
         ph__text_format(&to->text, " = 0x%llx: memory that neither this library nor the driver knows\n",
                         (unsigned long long)input->value);
     }

@@ -60,15 +60,11 @@ bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times)
 bool ph__profile_find_critical(ph_profile *profile);
 bool ph__profile_find_lanes(ph_profile *profile); /* and idle times, in one walk */
 
-/* ---- profile_scopes.c ---- collect: which scope each node is of; sum: what they took; false: no host memory. same: equal key, type and value. */
+/* ---- profile_scopes.c ---- collect: which scope each node is of; sum: what they took; false: no host memory. */
 bool ph__profile_collect_scopes(ph_profile *profile, const ph_record *record);
 bool ph__profile_sum_scopes(ph_profile *profile);
 void ph__profile_free_scopes(ph_profile *profile);
-bool ph__profile_same_pair(const ph_annotation_pair *a, const ph_annotation_pair *b);
 
 /* ---- profile_read.c ---- "cupti" and so on; static storage. */
 const char *ph__profile_source_name(ph_profile_source source);
-
-/* ---- profile_trace.c ---- an annotation's value. */
-void ph__profile_put_pair(ph__json *json, const ph_annotation_pair *pair);
 #endif

@@ -4,34 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-bool ph__profile_same_pair(const ph_annotation_pair *a, const ph_annotation_pair *b)
-{
-    if (!same_text(a->key, b->key) || a->type != b->type)
-        return false;
-    switch (a->type) {
-    case PH_ANNOTATION_TEXT:
-        return same_text(a->text, b->text);
-    case PH_ANNOTATION_INTEGER:
-        return a->integer == b->integer;
-    case PH_ANNOTATION_REAL:
-        return memcmp(&a->real, &b->real, sizeof a->real) == 0; /* a NaN is the same NaN */
-    case PH_ANNOTATION_BOOL:
-        return a->boolean == b->boolean;
-    }
-    return false;
-}
-
 static bool same_pairs(const ph_profile_scope *scope, const ph_annotation_pair *pairs, size_t count)
 {
     if (scope->pair_count != count)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!ph__profile_same_pair(&scope->pairs[i], &pairs[i]))
+        if (!ph__pair_same(&scope->pairs[i], &pairs[i]))
             return false;
     return true;
 }

@@ -30,25 +30,6 @@ static void put_us(ph__json *json, const char *key, uint64_t ns)
     ph__json_us(json, ns);
 }
 
-void ph__profile_put_pair(ph__json *json, const ph_annotation_pair *pair)
-{
-    ph__json_key(json, pair->key);
-    switch (pair->type) {
-    case PH_ANNOTATION_TEXT:
-        ph__json_string(json, pair->text);
-        break;
-    case PH_ANNOTATION_INTEGER:
-        ph__json_i64(json, pair->integer);
-        break;
-    case PH_ANNOTATION_REAL:
-        ph__json_f64(json, pair->real);
-        break;
-    case PH_ANNOTATION_BOOL:
-        ph__json_bool(json, pair->boolean);
-        break;
-    }
-}
-
 typedef struct slice {
     const ph_annotation_pair *pair;
     uint64_t start_ns;
@@ -203,13 +184,8 @@ static void put_node(ph__json *json, const ph_profile *profile, const rows *r, s
     put_us(json, "slack_us", node->info.slack_ns);
     ph__json_key(json, "critical");
     ph__json_bool(json, node->info.critical);
-    if (scope->pair_count > 0) {
-        ph__json_key(json, "annotation");
-        ph__json_open(json, '{');
-        for (size_t p = 0; p < scope->pair_count; p++)
-            ph__profile_put_pair(json, &scope->pairs[p]);
-        ph__json_close(json, '}');
-    }
+    if (scope->pair_count > 0)
+        ph__pairs_to_json(json, scope->pairs, scope->pair_count);
     ph__json_close(json, '}');
     ph__json_close(json, '}');
 }
@@ -250,7 +226,7 @@ static void close_slices(ph__json *json, row *one, size_t at, size_t keep)
         put_us(json, "dur", one->end_ns - last->start_ns);
         ph__json_key(json, "args");
         ph__json_open(json, '{');
-        ph__profile_put_pair(json, last->pair);
+        ph__pair_to_json(json, last->pair);
         ph__json_close(json, '}');
         ph__json_close(json, '}');
     }
@@ -262,8 +238,7 @@ static void put_slices(ph__json *json, const ph_profile *profile, rows *r, size_
     const ph_profile_scope *scope = &profile->scopes.at[node->scope].info;
     size_t depth = scope->pair_count < MOST_DEPTH ? scope->pair_count : MOST_DEPTH, same = 0;
     row *one = &r->list.at[r->of[n]];
-    while (same < depth && same < one->depth &&
-           ph__profile_same_pair(one->open[same].pair, &scope->pairs[same]))
+    while (same < depth && same < one->depth && ph__pair_same(one->open[same].pair, &scope->pairs[same]))
         same++;
     close_slices(json, one, r->of[n], same);
     for (; one->depth < depth; one->depth++)

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "nn/graphed.h"
+#include <string.h>
 
 bool ph_module_is_graphed(const ph_module *module)
 {
@@ -127,8 +128,9 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
     PH_TRY(find(&callable, module, call));
     PH_TRY(ph_graphed_callable_info(&info, module));
     ph__text text = {0};
-    ph__text_format(&text, "graphed callable '%s' (%s)\n", module->name,
-                    callable->modes[0].training ? "training" : "evaluation");
+    ph__text_add(&text, "graphed callable '");
+    ph__text_add_shown(&text, module->name, strlen(module->name));
+    ph__text_format(&text, "' (%s)\n", callable->modes[0].training ? "training" : "evaluation");
     ph__text_format(&text, "  forward: %zu nodes, replayed %llu times\n", info.forward_nodes,
                     (unsigned long long)info.forward_calls);
     if (callable->backward.graph)

@@ -238,8 +238,7 @@ static bool has_pairs(const ph__annotation *annotation, const ph_record_source_n
 {
     bool same = annotation && annotation->count == node->annotation_count;
     for (size_t i = 0; same && i < node->annotation_count; i++)
-        same = strcmp(annotation->pairs[i].key, node->annotation[i].key) == 0 &&
-               ph__same_pair(&annotation->pairs[i], &node->annotation[i]);
+        same = ph__pair_same(&annotation->pairs[i], &node->annotation[i]);
     return same;
 }
 

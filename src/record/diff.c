@@ -18,15 +18,7 @@ void ph__put_name(ph__text *text, const char *name, size_t most)
     size_t length = strnlen(name, most + 1), end = length > most ? most : length;
     while (length > most && end > 0 && ((unsigned char)name[end] & 0xc0) == 0x80)
         end--; /* between characters */
-    for (size_t i = 0, run = 0; i <= end; i++) {
-        bool control = i < end && ((unsigned char)name[i] < ' ' || name[i] == 0x7f);
-        if (i < end && !control)
-            continue;
-        ph__text_add_bytes(text, name + run, i - run);
-        if (control)
-            ph__text_add(text, " ");
-        run = i + 1;
-    }
+    ph__text_add_shown(text, name, end);
     if (length > most)
         ph__text_add(text, "...");
 }

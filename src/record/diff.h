@@ -73,9 +73,6 @@ void ph__put_name(ph__text *text, const char *name, size_t most);
 /* What a node of one record alone is there for, where the library put it there for a capture's options; NULL: none. */
 void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
 
-bool ph__same_pair(const ph_annotation_pair *a,
-                   const ph_annotation_pair *b); /* values; keys apart. diff_node.c */
-
 /* ---- diff_words.c ---- the words of two nodes that are of one kind, and one kernel's. */
 void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t j);
 /* ---- diff_edges.c ---- the dependencies of two nodes. */

@@ -159,27 +159,6 @@ static void compare_parameters(ph__differ *d, const ph__diff_level *level, size_
 
 /* ---- annotations ---- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-bool ph__same_pair(const ph_annotation_pair *a, const ph_annotation_pair *b)
-{
-    if (a->type != b->type)
-        return false;
-    switch (a->type) {
-    case PH_ANNOTATION_TEXT:
-        return same_text(a->text, b->text);
-    case PH_ANNOTATION_INTEGER:
-        return a->integer == b->integer;
-    case PH_ANNOTATION_REAL:
-        return memcmp(&a->real, &b->real, sizeof a->real) == 0;
-    default:
-        return a->boolean == b->boolean;
-    }
-}
-
 static const ph_annotation_pair *find_key(const ph_annotation_pair *pairs, size_t count, const char *key)
 {
     for (size_t i = 0; i < count; i++)
@@ -194,7 +173,7 @@ static bool same_pairs(const ph_annotation_pair *a, size_t a_count, const ph_ann
     bool same = a_count == b_count;
     for (size_t i = 0; i < a_count && same; i++) {
         const ph_annotation_pair *other = find_key(b, b_count, a[i].key);
-        same = other && ph__same_pair(&a[i], other);
+        same = other && ph__pair_same(&a[i], other);
     }
     return same;
 }
@@ -225,7 +204,7 @@ static void put_others(ph__text *text, const ph_annotation_pair *pairs, size_t c
     const char *comma = "{";
     for (size_t i = 0; i < count; i++) {
         const ph_annotation_pair *other = find_key(others, other_count, pairs[i].key);
-        if (other && ph__same_pair(&pairs[i], other))
+        if (other && ph__pair_same(&pairs[i], other))
             continue;
         ph__text_add(text, comma);
         ph__put_name(text, pairs[i].key, 64);

@@ -2,17 +2,19 @@
 /* record/dot.c: the record as Graphviz DOT. */
 #include "record/record.h"
 #include <inttypes.h>
+#include <string.h>
 
-/* Names come from users: quotes and backslashes would end the label, controls would break the line. */
+/* Names come from users: quotes and backslashes would end the label. */
 static void put_escaped(ph__text *text, const char *name)
 {
-    for (; *name; name++) {
-        unsigned char c = (unsigned char)*name;
-        char escaped[2] = {'\\', *name};
-        if (c == '"' || c == '\\')
-            ph__text_add_bytes(text, escaped, 2);
-        else
-            ph__text_add_bytes(text, c < ' ' ? " " : name, 1);
+    while (*name) {
+        size_t plain = strcspn(name, "\"\\");
+        ph__text_add_shown(text, name, plain);
+        name += plain;
+        if (*name) {
+            ph__text_add(text, "\\");
+            ph__text_add_bytes(text, name++, 1);
+        }
     }
 }
 

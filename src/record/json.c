@@ -129,32 +129,6 @@ static void put_kernel(ph__json *json, const ph__record_node *node)
     put_args(json, node);
 }
 
-/* As JSON has them: texts, integers, numbers, booleans. */
-static void put_annotation(ph__json *json, const ph__annotation *annotation)
-{
-    ph__json_key(json, "annotation");
-    ph__json_open(json, '{');
-    for (size_t i = 0; i < annotation->count; i++) {
-        const ph_annotation_pair *pair = &annotation->pairs[i];
-        ph__json_key(json, pair->key);
-        switch (pair->type) {
-        case PH_ANNOTATION_TEXT:
-            ph__json_string(json, pair->text);
-            break;
-        case PH_ANNOTATION_INTEGER:
-            ph__json_i64(json, pair->integer);
-            break;
-        case PH_ANNOTATION_REAL:
-            ph__json_f64(json, pair->real);
-            break;
-        case PH_ANNOTATION_BOOL:
-            ph__json_bool(json, pair->boolean);
-            break;
-        }
-    }
-    ph__json_close(json, '}');
-}
-
 static void put_node(ph__json *json, const ph__record_node *node, const ph__record_more *more)
 {
     const ph_node_info *info = &node->info;
@@ -163,7 +137,7 @@ static void put_node(ph__json *json, const ph__record_node *node, const ph__reco
     put_string(json, "kind", ph_node_kind_name(info->kind));
     put_string(json, "name", info->name);
     if (node->annotation)
-        put_annotation(json, node->annotation);
+        ph__pairs_to_json(json, node->annotation->pairs, node->annotation->count);
     if (info->kind == PH_NODE_KERNEL)
         put_kernel(json, node);
     bool memory = info->kind == PH_NODE_MEM_ALLOC || info->kind == PH_NODE_MEM_FREE;

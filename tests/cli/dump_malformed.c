@@ -144,6 +144,24 @@ static void test_hostile_names(void **state)
     free(text);
 }
 
+/* Not those that only some terminals obey, nor what turns the direction of the line; and DEL, of which DOT's readers know as little. */
+static void test_names_that_would_not_be_seen(void **state)
+{
+    (void)state;
+    const char *path = t_path("record.json");
+    char *text = changed("\"first\"", 1, "\"a\\u009b2J\\u007f\\u202eb\\u2028\\u00e9\"");
+    expect_text(text, 0, "kernel a\\u009b2J\\x7f\\u202eb\\u2028\xc3\xa9  grid", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "label=\"0: a 2J  b \xc3\xa9\"",
+             NULL);
+    free(text);
+    text = changed("\"kind\":\"kernel\"", 1, "\"kind\":\"\\u009b\\u202e\"");
+    expect_text(text, 1, NULL, "nodes[0].kind: is \"  \", which is no kind of node\n");
+    free(text);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "\x1b[2J\xc2\x9b\xff"}}, 2, NULL,
+             "there is '\\x1b[2J\\u009b\\xff' too\n");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "\x1b[2J"}}, 2, NULL, "there is no command '\\x1b[2J'\n");
+}
+
 static char *nested(size_t depth)
 {
     static const char before[] =
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_good_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changed_fields, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nested_bodies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_commands_read_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_json, setup, teardown),

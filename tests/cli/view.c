@@ -129,6 +129,25 @@ static void test_the_page(void **state)
     free(page);
 }
 
+/* Names are told as the other commands tell them: what would not be seen is written out. */
+static void test_names_that_would_not_be_seen(void **state)
+{
+    (void)state;
+    if (!can_view())
+        return;
+    const char *record = write_changed("outer", 1, "\\u001b\\u009b\\u202egnp.exe\\u2029\\u00e9");
+    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "-"}});
+    assert_int_equal(r.status, 0);
+    char *data = data_of(r.out);
+    assert_non_null(strstr(data, "\\u005cx1b\\u005cu009b\\u005cu202egnp.exe\\u005cu2029\xc3\xa9"));
+    for (const char *at = data; *at; at++)
+        assert_true(*at == '\n' || ((unsigned char)*at >= ' ' && *at != 0x7f));
+    assert_null(strstr(data, "\xc2\x9b"));
+    assert_null(strstr(data, "\xe2\x80"));
+    free(data);
+    t_result_free(&r);
+}
+
 static void test_where_it_goes(void **state)
 {
     (void)state;
@@ -385,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments),
         cmocka_unit_test_setup_teardown(test_the_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_it_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_or_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_record_is_not_overwritten, setup, teardown),

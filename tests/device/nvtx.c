@@ -84,8 +84,70 @@ static void test_ranges_of_scopes(void **state)
     assert_ok(ph_mark_begin(world.stream, NULL, &options)); /* without a name */
     assert_ok(ph_mark_begin(world.stream, "deep", NULL));
     ph_mark_unwind(0);
-    assert_string_equal(heard(), "+outer+layer--++deep--");
+    assert_string_equal(heard(), "+outer+layer--+k=0+deep--");
     assert_ok(ph_stream_synchronize(world.stream));
+}
+
+/* A scope without a name is called by its own pairs, and not by the name of the scope around it. */
+static void test_ranges_of_nameless_scopes(void **state)
+{
+    (void)state;
+    const ph_annotation_pair pairs[] = {{.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = 3},
+                                        {.key = "part", .text = "head"},
+                                        {.key = "rate", .type = PH_ANNOTATION_REAL, .real = 0.5},
+                                        {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true}};
+    const ph_annotation_pair named = {.key = "name", .text = "by a pair"};
+    char want[64];
+    uint32_t lane;
+    forget();
+    assert_ok(ph_mark_begin(world.stream, "outer", NULL));
+    assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = pairs, .count = 4}));
+    ph_mark *mark = ph_mark_current();
+    assert_ok(ph_mark_end(world.stream));
+    assert_string_equal(heard(), "+outer+layer=3 part=head rate=0.5 last=true-");
+    forget();
+    assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = &named, .count = 1}));
+    assert_ok(ph_mark_begin(world.stream, "outer", &(ph_mark_options){.pairs = pairs, .count = 1}));
+    ph_mark_unwind(1);
+    assert_string_equal(heard(), "+by a pair+outer--");
+    assert_ok(ph_stream_lane(&lane, world.stream));
+    (void)snprintf(want, sizeof want, "+stream=%u-", (unsigned)lane);
+    forget();
+    assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.lane = true}));
+    assert_ok(ph_mark_end(world.stream));
+    assert_string_equal(heard(), want);
+    /* What is taken along has the names of all scopes that were open; where nothing is, and nothing added, there is no range to end. */
+    forget();
+    assert_ok(ph_mark_resume(world.stream, mark, NULL, 0));
+    assert_ok(ph_mark_resume(world.stream, NULL, &pairs[0], 1));
+    assert_ok(ph_mark_resume(world.stream, NULL, NULL, 0));
+    ph_mark_unwind(0);
+    assert_string_equal(heard(), "+outer+layer=3---");
+    ph_mark_release(mark);
+}
+
+/* Without host memory for the words the range is there all the same. */
+static void test_ranges_without_host_memory(void **state)
+{
+    (void)state;
+    const ph_annotation_pair pair = {.key = "k", .type = PH_ANNOTATION_INTEGER};
+    size_t lost = 0, told = 0;
+    for (int64_t n = 0; n < 8 && !told; n++) {
+        forget();
+        ph__alloc_fail_after(n);
+        ph_status status = ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = &pair, .count = 1});
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        if (status != PH_OK) {
+            assert_string_equal(heard(), "");
+            continue;
+        }
+        assert_ok(ph_mark_end(world.stream));
+        lost += strcmp(heard(), "+(no memory for the name)-") == 0;
+        told += strcmp(heard(), "+k=0-") == 0;
+        assert_int_equal(lost + told > 0, 1);
+    }
+    assert_true(lost > 0);
+    assert_int_equal(told, 1);
 }
 
 /* A replay into a capture launches nothing, so that no range is told of it. */
@@ -149,6 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges_of_replays),
         cmocka_unit_test(test_ranges_of_scopes),
+        cmocka_unit_test(test_ranges_of_nameless_scopes),
+        cmocka_unit_test(test_ranges_without_host_memory),
         cmocka_unit_test(test_no_range_of_a_nested_graph),
         cmocka_unit_test(test_a_tool_that_cannot_be_loaded),
     };

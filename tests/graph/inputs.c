@@ -1,67 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/inputs.c: what a graph's inputs are, declared uses, what is told of each, where it was freed, and what cannot be seen. */
-#include "support/support.h"
+#include "inputs.h"
 
-#include "base/alloc.h"
-#include "device/device.h"
 #include <string.h>
-
-enum {
-    N = 256,
-    BYTES = N * sizeof(int32_t)
-};
-static t_world world;
-static ph_graph *graph;
-static int32_t *x, *y;
-static const ph_capture_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
-
-static int open_world(void **state)
-{
-    (void)state;
-    t_open(&world, NULL);
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(PH_NEW(&y, N, world.stream));
-    assert_ok(t_fill(&world, world.stream, x, N, 1));
-    assert_ok(t_fill(&world, world.stream, y, N, 0));
-    assert_ok(ph_stream_synchronize(world.stream));
-    assert_ok(ph_graph_create(&graph, NULL));
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    ph_graph_destroy(graph);
-    ph_free(x, world.stream);
-    ph_free(y, world.stream);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
-
-static size_t count(void)
-{
-    size_t inputs = SIZE_MAX;
-    assert_ok(ph_graph_input_count(&inputs, graph));
-    return inputs;
-}
-
-static ph_input_info input(size_t index)
-{
-    ph_input_info info;
-    assert_ok(ph_graph_input(&info, graph, index));
-    return info;
-}
-
-static void begin(const ph_capture_options *options)
-{
-    assert_ok(ph_graph_capture_begin(graph, world.stream, options));
-}
-
-static void end(void)
-{
-    assert_ok(ph_graph_capture_end(graph, PH_OK));
-}
 
 /* ---- reading ---- */
 static void test_told(void **state)
@@ -329,14 +270,13 @@ static void test_slot_proves_words(void **state)
     ph_free(z, world.stream);
     assert_int_equal(input(0).state, PH_INPUT_FREED);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "slot in = 0x");
-    void *other = NULL;
-    assert_int_equal(world.device->driver->plain_alloc(&other, world.device->handle, BYTES), 0);
+    int32_t *other = other_new();
     assert_ok(ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, other}, 1));
     assert_true(input(0).foreign);
     assert_ptr_equal(input(0).base, other);
     assert_int_equal(input(0).state, PH_INPUT_LIVE);
     assert_ok(ph_stream_synchronize(world.stream));
-    assert_int_equal(world.device->driver->plain_free(world.device->handle, other), 0);
+    other_free(other);
     assert_int_equal(input(0).state, PH_INPUT_UNKNOWN);
     ph_kernel_release(kernel);
 }
@@ -422,6 +362,28 @@ static void test_unseen(void **state)
     assert_non_null(strstr(text, "1 kernel: addresses that a kernel finds in memory"));
     assert_non_null(strstr(text, "2 words of copy_first: nothing proves"));
     assert_non_null(strstr(text, "node 1 (host): what the host's function reads"));
+    ph_string_free(text);
+    ph_kernel_release(kernel);
+}
+
+/* A name cannot steer the terminal that the text is read on. */
+static void test_unseen_of_a_hostile_name(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    ph_kernel *kernel;
+    ph_kernel_source source = t_kernel_sources[T_KERNEL_COPY_FIRST];
+    if (!t_on_host())
+        skip(); /* the name is the module's there */
+    source.name = "c\x1b[2J\xc2\x9b"
+                  "2J\xe2\x80\xaetsrif\xff";
+    assert_ok(ph_kernel_create(&kernel, world.device, &source));
+    struct t_copy_first pair = {x, y};
+    begin(&checked);
+    assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
+    end();
+    assert_ok(ph_graph_unseen(&text, graph));
+    assert_non_null(strstr(text, "2 words of c [2J 2J tsrif?: nothing proves"));
     ph_string_free(text);
     ph_kernel_release(kernel);
 }
@@ -643,6 +605,7 @@ int main(void)
         TEST(test_declared_and_freed_in_the_capture),
         TEST(test_declared_again_by_update),
         TEST(test_unseen),
+        TEST(test_unseen_of_a_hostile_name),
         TEST(test_unseen_words_that_were_proved),
         TEST(test_unknown_memory),
         TEST(test_unknown_memory_declared),

@@ -562,7 +562,7 @@ def check_hostile_names(page, view):
         choose(page, "#grouping", str(grouping))
     for i in range(len(records.PAYLOADS)):
         page.value(f"document.querySelector(\"tr[data-node='{i}'] button\").click()")
-        equal(text(page, "#details-title"), f"{i}: {records.PAYLOADS[i]}")
+        equal(text(page, "#details-title"), f"{i}: {records.shown(records.PAYLOADS[i])}")
     page.value("document.getElementById('search').focus()")
     page.type("<img src=x onerror=window.harmed=1>")
     page.key("Enter")

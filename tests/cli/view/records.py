@@ -64,9 +64,15 @@ def network(count, annotated=True, timed=True):
 
 PAYLOADS = [
     "<img src=x onerror=window.harmed=1>", "</script><script>window.harmed=1</script>", "<!--<script>", "]]>", "\u2028window.harmed=1//\u2029",
-    "\"><svg onload=window.harmed=1>", "javascript:window.harmed=1", "${window.harmed=1}", "__proto__", "constructor", "\u202egnp.exe", "\x1b[2J", "'-alert(1)-'", "\U0001F600" * 50,
+    "\"><svg onload=window.harmed=1>", "javascript:window.harmed=1", "${window.harmed=1}", "__proto__", "constructor", "\u202egnp.exe", "\x1b[2J", "\x9b2J", "'-alert(1)-'", "\U0001F600" * 50,
     "&lt;script&gt;", "\\u003cscript\\u003e", "a" * 5000, "",
 ]
+
+
+def shown(text):
+    """As the page has it: what would not be seen is written out (cli/main.c)."""
+    hidden = lambda code: code < 0x20 or 0x7F <= code <= 0x9F or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069
+    return "".join((f"\\x{ord(c):02x}" if ord(c) < 0x80 else f"\\u{ord(c):04x}") if hidden(ord(c)) else c for c in text)
 
 
 def hostile():

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* device/pairs.c: single pairs of annotations: whether two are the same, and how they are written. */
+#include "base/text.h"
+#include "device/annotate.h"
+#include <inttypes.h>
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool ph__pair_same(const ph_annotation_pair *a, const ph_annotation_pair *b)
+{
+    if (a->type != b->type || strcmp(a->key, b->key) != 0)
+        return false;
+    switch (a->type) {
+    case PH_ANNOTATION_TEXT:
+        return same_text(a->text, b->text);
+    case PH_ANNOTATION_INTEGER:
+        return a->integer == b->integer;
+    case PH_ANNOTATION_REAL:
+        return memcmp(&a->real, &b->real, sizeof a->real) == 0;
+    case PH_ANNOTATION_BOOL:
+        return a->boolean == b->boolean;
+    }
+    return false;
+}
+
+void ph__pair_to_json(ph__json *json, const ph_annotation_pair *pair)
+{
+    ph__json_key(json, pair->key);
+    switch (pair->type) {
+    case PH_ANNOTATION_TEXT:
+        ph__json_string(json, pair->text);
+        break;
+    case PH_ANNOTATION_INTEGER:
+        ph__json_i64(json, pair->integer);
+        break;
+    case PH_ANNOTATION_REAL:
+        ph__json_f64(json, pair->real);
+        break;
+    case PH_ANNOTATION_BOOL:
+        ph__json_bool(json, pair->boolean);
+        break;
+    }
+}
+
+void ph__pairs_to_json(ph__json *json, const ph_annotation_pair *pairs, size_t count)
+{
+    ph__json_key(json, "annotation");
+    ph__json_open(json, '{');
+    for (size_t i = 0; i < count; i++)
+        ph__pair_to_json(json, &pairs[i]);
+    ph__json_close(json, '}');
+}
+
+void ph__pair_to_text(ph__text *text, const ph_annotation_pair *pair)
+{
+    ph__text_format(text, "%s=", pair->key);
+    switch (pair->type) {
+    case PH_ANNOTATION_TEXT:
+        ph__text_add(text, pair->text);
+        break;
+    case PH_ANNOTATION_INTEGER:
+        ph__text_format(text, "%" PRId64, pair->integer);
+        break;
+    case PH_ANNOTATION_REAL:
+        ph__text_format(text, "%g", pair->real);
+        break;
+    case PH_ANNOTATION_BOOL:
+        ph__text_add(text, pair->boolean ? "true" : "false");
+        break;
+    }
+}

@@ -38,14 +38,15 @@ static ph_status fill_kernel(ph__builder *b, ph__record_node *node, const ph__dr
     memcpy(node->info.block, info->launch.block, sizeof node->info.block);
     node->info.shared_bytes = info->launch.shared_bytes;
     node->info.args_size = info->args_size;
+    if (ph__words_are_sparse(kernel != NULL, info->args_size)) {
+        node->info.args = info->launch.args;
+        take_found(b, node);
+        return PH_OK;
+    }
     if (info->args_size) {
         node->info.args = b->args;
         memcpy(b->args, info->launch.args, info->args_size);
         b->args += ph__args_room(info->args_size);
-    }
-    if (ph__words_are_sparse(kernel != NULL, info->args_size)) {
-        take_found(b, node);
-        return PH_OK;
     }
     PH_TRY(ph__build_lay_out(b, kernel, info->args_size));
     for (size_t i = 0; i < b->layout.slots.count; i++) {

@@ -83,9 +83,9 @@ static ph_status count_node(ph__builder *b, size_t at)
     }
     if (info->kind != PH_NODE_KERNEL)
         return PH_OK;
-    b->all.args += ph__args_room(info->args_size);
     if (ph__words_are_sparse(b->kernels[at] != NULL, info->args_size))
         return PH_OK;
+    b->all.args += ph__args_room(info->args_size);
     PH_TRY(ph__build_lay_out(b, b->kernels[at], info->args_size));
     b->all.words += b->layout.slots.count;
     b->all.names += b->layout.names;

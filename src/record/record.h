@@ -63,7 +63,8 @@ typedef struct ph__own_memory {
     ph__lookups *seen;         /* likewise */
 } ph__own_memory;
 
-/* Reads the driver's graph. Borrows nothing from the graph but the node handles. free takes NULL. */
+/* Reads the driver's graph. Borrows of it the node handles, and the parameters of kernels that this library did not load: so no word is read when the
+ * graph has gone. free takes NULL. */
 ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
                            const ph__own_memory *own, const char *call);
 /* Gives the nodes the annotations that the marks of their capture say (NULL: none), and outer (NULL: none) to all; to those of bodies what the node has that

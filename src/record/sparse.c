@@ -67,17 +67,41 @@ static bool add(ph__found_words *found, ph__recent *recent, const ph_device *dev
     return true;
 }
 
+/* Where a word has to lie to be looked up. */
+typedef struct window {
+    uintptr_t device, device_bytes, pinned, pinned_bytes;
+} window;
+
+/* What memory nodes give may lie anywhere. */
+static window window_of(const ph__own_memory *own)
+{
+    const ph__hulls *hulls = &own->seen->hulls;
+    if (ph__own_has_given(own))
+        return (window){1, UINTPTR_MAX, 0, 0}; /* all but NULL */
+    return (window){hulls->device.lowest, hulls->device.highest - hulls->device.lowest, hulls->pinned.lowest,
+                    hulls->pinned.highest - hulls->pinned.lowest};
+}
+
+/* The first word at the offset or behind it that may be an address; args_size or more: there is none. Apart, as most of the time of reading
+ * vendor kernels is spent here. */
+static size_t next_in(window in, const char *args, size_t offset, size_t args_size)
+{
+    for (; offset + WORD <= args_size; offset += WORD) {
+        uint64_t value;
+        memcpy(&value, args + offset, sizeof value);
+        if (value - in.device < in.device_bytes || value - in.pinned < in.pinned_bytes)
+            return offset;
+    }
+    return args_size;
+}
+
 bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device,
                     const ph__own_memory *own, const void *args, size_t args_size)
 {
-    const ph__hulls hulls = own->seen->hulls;
-    bool given = ph__own_has_given(own);
-    for (size_t offset = 0; offset + WORD <= args_size; offset += WORD) {
-        uint64_t value;
-        memcpy(&value, (const char *)args + offset, sizeof value);
-        if (value == 0 || !(given || ph__hulls_have(&hulls, (uintptr_t)value)))
-            continue;
-        const ph__word_slot slot = slot_at(offset, args_size);
+    const window in = window_of(own);
+    for (size_t at = next_in(in, args, 0, args_size); at < args_size;
+         at = next_in(in, args, at + WORD, args_size)) {
+        const ph__word_slot slot = slot_at(at, args_size);
         if (!add(found, recent, device, own, &slot, args))
             return false;
     }

@@ -109,6 +109,15 @@ static void parse_extra(const void **buffer, size_t *bytes, void *const *extra)
     }
 }
 
+/* No padding between the parameters, or behind them: mostly it is one struct. */
+static bool is_whole(const ph__cuda_layout *layout, size_t bytes)
+{
+    size_t covered = 0;
+    for (size_t i = 0; i < layout->count; i++)
+        covered += layout->at[i].bytes;
+    return covered == bytes;
+}
+
 /* All parameters, each at its offset, in a buffer of the kernel's size: the struct's padding at the end is
  * zeros. */
 static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_kernel_params *params,
@@ -126,7 +135,8 @@ static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_ke
     unsigned char *args = ph__cuda_graph_room(graph, info->args_size);
     if (!args)
         return PH__R_OUT_OF_MEMORY;
-    memset(args, 0, info->args_size);
+    if (buffer || !params->params || !is_whole(layout, info->args_size))
+        memset(args, 0, info->args_size);
     if (buffer)
         memcpy(args, buffer, bytes < info->args_size ? bytes : info->args_size);
     for (size_t i = 0; !buffer && params->params && i < layout->count; i++)

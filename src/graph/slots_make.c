@@ -26,11 +26,13 @@ static ph_status check_body(const ph_node_info *outer, const ph_record *body, co
 {
     for (size_t n = 0; n < body->node_count; n++) {
         const ph__record_node *node = &body->nodes[n];
-        for (size_t w = 0; w < node->kept_count; w++)
-            if (node->kept[w].kind != PH_WORD_VALUE &&
-                touches(s, node->kept[w].value, node->info.kind == PH_NODE_KERNEL ? 1 : node->info.bytes))
-                return refuse_word(outer, &node->kept[w], "it is a nested graph's, which cannot be set",
-                                   call);
+        for (size_t w = 0; w < node->kept_count; w++) {
+            ph_word room;
+            const ph_word *word = ph__record_kept(&room, node, w);
+            if (word->kind != PH_WORD_VALUE &&
+                touches(s, word->value, node->info.kind == PH_NODE_KERNEL ? 1 : node->info.bytes))
+                return refuse_word(outer, word, "it is a nested graph's, which cannot be set", call);
+        }
         if (node->info.body)
             PH_TRY(check_body(outer, node->info.body, s, call));
     }
@@ -43,7 +45,8 @@ static ph_status find_in_node(ph__slot_draft *draft, ph_graph *graph, size_t ind
     const ph__record_node *node = &graph->record->nodes[index];
     bool field = node->info.kind == PH_NODE_MEMCPY || node->info.kind == PH_NODE_MEMSET;
     for (size_t w = 0; w < node->kept_count; w++) {
-        const ph_word *word = &node->kept[w];
+        ph_word room;
+        const ph_word *word = ph__record_kept(&room, node, w);
         if (word->kind == PH_WORD_VALUE || !touches(s, word->value, field ? node->info.bytes : 1))
             continue;
         if (word->kind == PH_WORD_SUSPECTED)

@@ -142,7 +142,7 @@ bool ph__verify_is_changed(const ph__verify *verify, size_t node);
 /* ---- verify_race.c ---- two nodes without a path between them that address one allocation, which at least one of them writes as far as can be seen. */
 typedef struct ph__race {
     size_t one, two;               /* one < two; SIZE_MAX: none was found */
-    const ph_word *first, *second; /* the word of each */
+    const char *first, *second; /* the name of the word of each */
     ph_allocation block;
     bool proved; /* the other order of the two gives another result */
 } ph__race;

@@ -60,7 +60,8 @@ static bool collect(search *s)
 {
     for (size_t n = 0; n < s->record->node_count; n++)
         for (size_t w = 0; w < s->record->nodes[n].kept_count; w++) {
-            const ph_word *word = &s->record->nodes[n].kept[w];
+            ph_word room;
+            const ph_word *word = ph__record_kept(&room, &s->record->nodes[n], w);
             ph_allocation block;
             if (s->touches.count == MOST_TOUCHES)
                 return true;
@@ -226,8 +227,9 @@ static ph_status look_at_pair(bool *races, ph__race *out, search *s, const pair 
         return PH_OK;
     out->one = at->one->node;
     out->two = at->two->node;
-    out->first = &s->record->nodes[out->one].kept[at->one->word];
-    out->second = &s->record->nodes[out->two].kept[at->two->word];
+    ph_word room;
+    out->first = ph__record_kept(&room, &s->record->nodes[out->one], at->one->word)->name;
+    out->second = ph__record_kept(&room, &s->record->nodes[out->two], at->two->word)->name;
     (void)ph__verify_find_block(&out->block, s->verify, at->one->base);
     return PH_OK;
 }

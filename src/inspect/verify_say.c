@@ -56,17 +56,21 @@ static void add_node(const ph__verify *verify, size_t node)
 
 /* ---- a place ---- */
 /* The node's parameter that the address is behind. */
-static const ph_word *word_of(const ph__verify *verify, size_t node, const ph__difference *difference)
+static const char *parameter_of(const ph__verify *verify, size_t node, const ph__difference *difference)
 {
-    const ph_word *best = NULL;
+    const char *best = NULL;
+    uint64_t highest = 0;
     if (node == SIZE_MAX)
         return NULL;
     const ph__record_node *at = &verify->graph->record->nodes[node];
     for (size_t i = 0; i < at->kept_count; i++) {
-        const ph_word *word = &at->kept[i];
+        ph_word room;
+        const ph_word *word = ph__record_kept(&room, at, i);
         if (word->kind != PH_WORD_VALUE && word->value <= difference->address &&
-            word->value >= difference->kept->base && (best == NULL || word->value > best->value))
-            best = word;
+            word->value >= difference->kept->base && (best == NULL || word->value > highest)) {
+            best = word->name;
+            highest = word->value;
+        }
     }
     return best;
 }
@@ -74,9 +78,9 @@ static const ph_word *word_of(const ph__verify *verify, size_t node, const ph__d
 static void add_place(const ph__verify *verify, size_t node, const ph__difference *difference)
 {
     ph_allocation block = {.base = NULL};
-    const ph_word *word = word_of(verify, node, difference);
-    if (word && word->name)
-        add(verify, "parameter %s, ", word->name);
+    const char *parameter = parameter_of(verify, node, difference);
+    if (parameter)
+        add(verify, "parameter %s, ", parameter);
     if (ph__verify_find_block(&block, verify, difference->address))
         add(verify, "byte %zu of the %zu %s at %p", (size_t)(difference->address - (uintptr_t)block.base),
             block.requested, difference->kept->own ? "that the capture was given" : "allocated", block.base);
@@ -152,8 +156,8 @@ void ph__verify_add_race(const ph__verify *verify, const ph__race *race)
     add(verify,
         "; node %zu (%s) %s and node %zu (%s) %s both address the %zu bytes at %p, with no "
         "path between them in the record",
-        race->one, nodes[race->one].info.name, race->first->name, race->two, nodes[race->two].info.name,
-        race->second->name, race->block.requested, race->block.base);
+        race->one, nodes[race->one].info.name, race->first, race->two, nodes[race->two].info.name,
+        race->second, race->block.requested, race->block.base);
     if (race->proved)
         add(verify, "; one after another, which of the two is first decides the result");
 }
@@ -340,11 +344,11 @@ static void add_other_address(const ph__verify *verify)
         const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
         for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
             ph_word rooms[2];
-            const ph_word *mine = ph__record_word(&rooms[0], a, i), *theirs = ph__record_word(&rooms[1], b, i);
+            const ph_word *mine = ph__record_word(&rooms[0], a, i),
+                          *theirs = ph__record_word(&rooms[1], b, i);
             if (!is_elsewhere(verify, mine, theirs))
                 continue;
-            add(verify, "; node %zu (%s) %s differs in a capture made now (", n, a->info.name,
-                mine->name);
+            add(verify, "; node %zu (%s) %s differs in a capture made now (", n, a->info.name, mine->name);
             add_address(verify, mine->value);
             add(verify, " in the graph, ");
             add_address(verify, theirs->value);

@@ -28,9 +28,8 @@ typedef struct ph__builder {
     const char *call;
     ph__drv_node *const *created; /* the driver's nodes in order of creation */
     ph__drv_node_info *infos;     /* of each of them, read once */
-    ph__found_words found;        /* of the sparse nodes, in the record's order; how many each has: */
+    ph__found found;              /* of the sparse nodes, in the record's order; how many each has: */
     size_t *found_counts;
-    const ph_word *next_found; /* of the next sparse node */
     ph_kernel **kernels;
     size_t count;
     ph__record_layout layout;
@@ -38,7 +37,9 @@ typedef struct ph__builder {
     size_t *order, *index; /* order[i]: place in `created` of node i; index: the inverse */
     ph__record_totals all;
     ph_record *record;
-    ph_word *words; /* where the next word, argument and name go */
+    ph_word *words; /* where the next word, place, argument and name go */
+    ph__place *places;
+    const ph_word *sparse_words; /* of all sparse nodes */
     size_t *edges;
     ph_edge_kind *kinds; /* of dependencies alone */
     char *args, *names;

@@ -24,9 +24,10 @@ static const char *write_name(ph__builder *b, const ph__word_slot *slot)
 /* Those of this node are the next ones: both walks are in the record's order. */
 static void take_found(ph__builder *b, ph__record_node *node)
 {
-    node->kept = b->next_found;
+    node->kept = b->sparse_words;
+    node->places = b->places;
     node->kept_count = b->found_counts[node->info.index];
-    b->next_found += node->kept_count;
+    b->places += node->kept_count;
     node->info.word_count = ph__words_of_sparse(node->info.args_size);
 }
 
@@ -175,7 +176,7 @@ static ph_status fill_node(ph__builder *b, size_t i)
         fill_memory(node, info);
     else if (info->kind == PH_NODE_BATCH_MEM_OP)
         fill_ops(b, info);
-    if (node->kept == words)
+    if (!node->places)
         node->info.word_count = node->kept_count = (size_t)(b->words - words);
     b->record->node_count = i + 1;
     return info->kind == PH_NODE_GRAPH && info->body ? fill_body(b, node, info->body) : PH_OK;
@@ -202,7 +203,13 @@ static void fill_dependents(ph__builder *b)
 
 ph_status ph__build_fill(ph__builder *b)
 {
-    b->next_found = b->record->found;
+    const ph__found *found = &b->found;
+    b->sparse_words = b->words;
+    if (found->words.count)
+        memcpy(b->words, found->words.at, found->words.count * sizeof *b->words);
+    if (found->places.count)
+        memcpy(b->places, found->places.at, found->places.count * sizeof *b->places);
+    b->words += found->words.count;
     for (size_t i = 0; i < b->count; i++)
         PH_TRY(fill_node(b, i));
     fill_dependents(b);

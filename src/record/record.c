@@ -95,19 +95,18 @@ static ph_status count_node(ph__builder *b, size_t at)
 /* When all memory nodes have been met: what they give is the capture's own. */
 static ph_status find_sparse(ph__builder *b)
 {
-    ph__recent recent = {{0}, {0}, 0};
     size_t sparse = 0;
     for (size_t i = 0; i < b->count; i++)
         sparse += b->infos[i].kind == PH_NODE_KERNEL && b->kernels[i] == NULL;
-    if (!ph__vec_reserve(&b->found, sparse * 18)) /* as many as products have */
+    if (!ph__vec_reserve(&b->found.places, sparse * 18)) /* as many as products have */
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     for (size_t i = 0; i < b->count; i++) {
-        size_t at = b->order[i], before = b->found.count;
+        size_t at = b->order[i], before = b->found.places.count;
         const ph__drv_node_info *info = &b->infos[at];
         if (info->kind == PH_NODE_KERNEL && ph__words_are_sparse(b->kernels[at] != NULL, info->args_size) &&
-            !ph__words_find(&b->found, &recent, b->device, &b->own, info->launch.args, info->args_size))
+            !ph__words_find(&b->found, b->device, &b->own, info->launch.args, info->args_size))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
-        b->found_counts[i] = b->found.count - before;
+        b->found_counts[i] = b->found.places.count - before;
     }
     return PH_OK;
 }
@@ -118,37 +117,26 @@ uint64_t ph__record_next_id(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-/* The record's from here on, without the room that was not needed. */
-static void take_found(ph__builder *b)
-{
-    size_t bytes = b->found.count * sizeof *b->found.at;
-    if (b->found.count == 0)
-        return;
-    ph_word *smaller = b->found.capacity > b->found.count ? ph__realloc(b->found.at, bytes) : NULL;
-    b->record->found = smaller ? smaller : b->found.at;
-    b->record->bytes += smaller ? bytes : b->found.capacity * sizeof *b->found.at;
-    b->found.at = NULL;
-}
-
 static ph_status make_room(ph__builder *b)
 {
     size_t head = ph__args_room(sizeof(ph_record)), nodes = ph__args_room(b->count * sizeof(ph__record_node));
-    size_t words = ph__args_room(b->all.words * sizeof(ph_word)),
+    size_t words = ph__args_room((b->all.words + b->found.words.count) * sizeof(ph_word)),
            edges = ph__args_room(2 * b->all.edges * sizeof(size_t)),
            kinds = ph__args_room(b->all.edges * sizeof(ph_edge_kind));
-    size_t bytes = head + nodes + words + edges + kinds + b->all.args + b->all.names;
+    size_t places = ph__args_room(b->found.places.count * sizeof(ph__place));
+    size_t bytes = head + nodes + words + places + edges + kinds + b->all.args + b->all.names;
     char *block = ph__calloc(1, bytes);
     if (block == NULL)
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     b->record = (ph_record *)(void *)block;
     b->record->id = ph__record_next_id();
     b->record->bytes = bytes;
-    take_found(b);
     b->record->nodes = (ph__record_node *)(void *)(block + head);
     b->words = (ph_word *)(void *)(block + head + nodes);
-    b->edges = (size_t *)(void *)(block + head + nodes + words);
-    b->kinds = (ph_edge_kind *)(void *)(block + head + nodes + words + edges);
-    b->args = block + head + nodes + words + edges + kinds;
+    b->places = (ph__place *)(void *)(block + head + nodes + words);
+    b->edges = (size_t *)(void *)(block + head + nodes + words + places);
+    b->kinds = (ph_edge_kind *)(void *)(block + head + nodes + words + places + edges);
+    b->args = block + head + nodes + words + places + edges + kinds;
     b->names = b->args + b->all.args;
     return PH_OK;
 }
@@ -189,7 +177,8 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     ph_status status = build(&b);
     ph__map_free(&b.position);
     ph__vec_free(&b.given.spans);
-    ph__vec_free(&b.found);
+    ph__vec_free(&b.found.places);
+    ph__vec_free(&b.found.words);
     ph__free(b.found_counts);
     ph__free(b.order);
     ph__free(b.index);
@@ -227,7 +216,6 @@ void ph__record_free(ph_record *record)
     for (size_t i = 0; !record->made && i < record->node_count; i++)
         ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
     ph__record_drop_annotations(record);
-    ph__free(record->found);
     ph__free(record);
 }
 

@@ -15,14 +15,17 @@ typedef struct ph__record_node {
     size_t count;         /* memset: elements */
     const size_t *dependencies, *dependents;
     const ph_edge_kind *dependency_kinds; /* one for each dependency */
-    const ph_word *kept; /* by ascending offset: all words, or those of a sparse node that may be addresses */
-    size_t kept_count;
+    /* Words by ascending offset. places NULL: all of them, in kept. Else a sparse node's (below), which may be addresses: kept has their values,
+     * each as often as it has to be. */
+    const ph_word *kept;
+    const struct ph__place *places;
+    size_t kept_count; /* of words */
     size_t created;                   /* its place in the order in which the nodes were created */
     const ph__annotation *annotation; /* of the scopes that it was captured in; the record's. NULL: none */
     const char *form;                 /* ph__drv_node_info.form; static, or NULL */
 } ph__record_node;
 
-/* One allocation, bodies and found apart. */
+/* One allocation, bodies apart. */
 struct ph_record {
     uint64_t id; /* unique in the process */
     size_t node_count, edge_count;
@@ -31,7 +34,6 @@ struct ph_record {
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
-    ph_word *found; /* the kept words of sparse nodes; NULL: there are none */
     const ph__layout *layout;     /* what its capture was given; the graph's. NULL: not known */
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
     size_t annotation_count;
@@ -120,28 +122,37 @@ void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *
 void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own, const char *name,
                       size_t offset, const void *address);
 
-/* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of which few are addresses. So of a kernel that this
- * library did not load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the others are made of the parameters when
- * they are asked for. Who looks for addresses reads kept; who wants each word, in order, asks here. */
-/* Word w of the node, w < info.word_count: where it is not kept, *room. */
+/* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of which few are addresses, and those of few values. So of
+ * a kernel that this library did not load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the others are made of
+ * the parameters when they are asked for. */
+typedef struct ph__place {
+    uint32_t offset, word; /* which of the kept words stands there, but for its offset and name */
+} ph__place;
+/* Word w of the node, w < info.word_count; word i of those that are kept, i < kept_count: for who looks for addresses. In *room where none is kept as
+ * it is; borrowed for as long as both. */
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
+const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
 /* Its value alone, of a kernel that this library did not load. */
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
-typedef PH__VEC(ph_word) ph__found_words;
-/* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
-bool ph__words_are_sparse(bool loaded, size_t args_size);
-size_t ph__words_of_sparse(size_t args_size);
-/* The last values that were addresses, and where in the found words: all zeros in the beginning. */
+
+/* ---- sparse nodes, while a record is built ---- */
 enum {
     PH__RECENT = 16
 };
-typedef struct ph__recent {
-    uint64_t value[PH__RECENT];
-    size_t place[PH__RECENT], next;
-} ph__recent;
+typedef struct ph__found {
+    PH__VEC(ph__place) places; /* of all nodes, one after another */
+    PH__VEC(ph_word) words;
+    /* The last values that were addresses, and which words they are. */
+    uint64_t recent[PH__RECENT];
+    uint32_t recent_word[PH__RECENT];
+    size_t next;
+} ph__found;
+/* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
+bool ph__words_are_sparse(bool loaded, size_t args_size);
+size_t ph__words_of_sparse(size_t args_size);
 /* Adds the words of a sparse kernel that are kept; own->seen must be there. False: no memory. */
-bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device, const ph__own_memory *own,
-                    const void *args, size_t args_size);
+bool ph__words_find(ph__found *found, const ph_device *device, const ph__own_memory *own, const void *args,
+                    size_t args_size);
 
 /* ---- readers ---- into a text whose failure the caller checks. */
 void ph__record_to_json(ph__json *json, const ph_record *record);

@@ -28,43 +28,48 @@ size_t ph__words_of_sparse(size_t args_size)
 }
 
 /* Kernels that follow one another address the same memory, and each of them more than once: the result of one is the operand of the next. */
-static const ph_word *find_recent(const ph__recent *recent, const ph__found_words *found, uint64_t value)
+static bool find_recent(uint32_t *out, const ph__found *found, uint64_t value)
 {
     for (size_t i = 0; i < PH__RECENT; i++)
-        if (recent->value[i] == value)
-            return &found->at[recent->place[i]];
-    return NULL;
+        if (found->recent[i] == value) {
+            *out = found->recent_word[i];
+            return true;
+        }
+    return false;
 }
 
-static void remember(ph__recent *recent, uint64_t value, size_t place)
+static void remember(ph__found *found, uint64_t value, uint32_t word)
 {
-    recent->value[recent->next] = value;
-    recent->place[recent->next] = place;
-    recent->next = (recent->next + 1) % PH__RECENT;
+    found->recent[found->next] = value;
+    found->recent_word[found->next] = word;
+    found->next = (found->next + 1) % PH__RECENT;
 }
 
-static bool add(ph__found_words *found, ph__recent *recent, const ph_device *device,
-                const ph__own_memory *own, const ph__word_slot *slot, const void *args)
+/* *may_be: not where it turns out to be a number. False: no memory. */
+static bool add_word(uint32_t *out, bool *may_be, ph__found *found, const ph_device *device,
+                     const ph__own_memory *own, const ph__word_slot *slot, const void *args)
+{
+    ph_word word = {.offset = 0};
+    ph__word_read(&word, device, own, slot, args);
+    *out = (uint32_t)found->words.count;
+    *may_be = word.kind != PH_WORD_VALUE;
+    if (!*may_be)
+        return true;
+    remember(found, word.value, *out);
+    return ph__vec_push(&found->words, word);
+}
+
+static bool add(ph__found *found, const ph_device *device, const ph__own_memory *own,
+                const ph__word_slot *slot, const void *args)
 {
     uint64_t value;
-    if (!ph__vec_reserve(found, 1))
-        return false;
+    ph__place place = {.offset = (uint32_t)slot->offset};
+    bool may_be = true;
     memcpy(&value, (const char *)args + slot->offset, sizeof value);
-    ph_word *word = &found->at[found->count];
-    const ph_word *before = find_recent(recent, found, value);
-    if (before) {
-        *word = *before;
-        word->offset = slot->offset;
-    } else {
-        memset(word, 0, sizeof *word);
-        ph__word_read(word, device, own, slot, args);
-        if (word->kind == PH_WORD_VALUE)
-            return true;
-        remember(recent, value, found->count);
-    }
-    word->name = ph__word_lasting_name(slot);
-    found->count++;
-    return true;
+    if (!find_recent(&place.word, found, value) &&
+        !add_word(&place.word, &may_be, found, device, own, slot, args))
+        return false;
+    return !may_be || ph__vec_push(&found->places, place);
 }
 
 /* Where a word has to lie to be looked up. */
@@ -95,31 +100,17 @@ static size_t next_in(window in, const char *args, size_t offset, size_t args_si
     return args_size;
 }
 
-bool ph__words_find(ph__found_words *found, ph__recent *recent, const ph_device *device,
-                    const ph__own_memory *own, const void *args, size_t args_size)
+bool ph__words_find(ph__found *found, const ph_device *device, const ph__own_memory *own, const void *args,
+                    size_t args_size)
 {
     const window in = window_of(own);
     for (size_t at = next_in(in, args, 0, args_size); at < args_size;
          at = next_in(in, args, at + WORD, args_size)) {
         const ph__word_slot slot = slot_at(at, args_size);
-        if (!add(found, recent, device, own, &slot, args))
+        if (!add(found, device, own, &slot, args))
             return false;
     }
     return true;
-}
-
-/* The first kept word at the offset or behind it. */
-static size_t find(const ph__record_node *node, size_t offset)
-{
-    size_t low = 0, high = node->kept_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (node->kept[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w)
@@ -130,15 +121,42 @@ uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w)
     return value;
 }
 
+static const ph_word *put(ph_word *room, const ph__record_node *node, const ph_word *word, size_t offset)
+{
+    const ph__word_slot slot = slot_at(offset, node->info.args_size);
+    *room = word ? *word : (ph_word){.value = ph__record_untyped_value(node, offset / WORD)};
+    room->offset = offset;
+    room->name = ph__word_lasting_name(&slot);
+    return room;
+}
+
+const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i)
+{
+    if (!node->places)
+        return &node->kept[i];
+    return put(room, node, &node->kept[node->places[i].word], node->places[i].offset);
+}
+
+/* The first place at the offset or behind it. */
+static size_t find(const ph__record_node *node, size_t offset)
+{
+    size_t low = 0, high = node->kept_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (node->places[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w)
 {
-    if (node->kept_count == node->info.word_count)
+    if (!node->places)
         return &node->kept[w];
-    size_t offset = w * WORD, at = find(node, offset);
-    if (at < node->kept_count && node->kept[at].offset == offset)
-        return &node->kept[at];
-    const ph__word_slot slot = slot_at(offset, node->info.args_size);
-    *room = (ph_word){
-        .offset = offset, .name = ph__word_lasting_name(&slot), .value = ph__record_untyped_value(node, w)};
-    return room;
+    size_t offset = w * WORD, i = find(node, offset);
+    if (i < node->kept_count && node->places[i].offset == offset)
+        return ph__record_kept(room, node, i);
+    return put(room, node, NULL, offset);
 }

@@ -8,7 +8,7 @@
 
 enum {
     LAYERS = 16,
-    MAKINGS = 5,
+    MAKINGS = 15,
     BUCKETS = 35, /* 1, 2, 4, then 8, 16, 24, ... 256 */
     LARGEST = 256
 };

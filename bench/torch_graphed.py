@@ -15,7 +15,7 @@ from unittest import mock
 NO_GPU = 77
 LAYERS, BATCH, WIDTH = 8, 32, 256
 BUFFERS = 64  # that inputs are taken from in turn
-MAKINGS = 5
+MAKINGS = 15
 SERVED_LAYERS, SERVED_WIDTH = 16, 2048
 SIZES = sorted([1, 2, 4] + list(range(8, 257, 8)), reverse=True)
 
@@ -159,11 +159,12 @@ def make_callables(torch, t, net, rows):
     return torch.cuda.make_graphed_callables(functions, samples, pool=torch.cuda.graph_pool_handle())
 
 
-def make_graphs(torch, t, net, rows):
-    """By hand: each size runs once, and is captured; outputs are let go, so that the graphs share all of the pool."""
+def make_graphs(torch, t, net, rows, warm_up=True):
+    """By hand: each size runs once, as PyTorch's documentation asks, and is captured; outputs are let go, so that the graphs share all of the pool."""
     pool, graphs = torch.cuda.graph_pool_handle(), []
     for size in SIZES:
-        net(rows[:size])
+        if warm_up:
+            net(rows[:size])
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool, stream=t.stream):
             net(rows[:size])
@@ -171,12 +172,21 @@ def make_graphs(torch, t, net, rows):
     return graphs
 
 
-def make_graphs_fast(torch, t, net, rows):
-    """The same with the collections that every capture begins with left out, as inference servers do."""
+def make_graphs_at_once(torch, t, net, rows):
+    """Without that run: each size has run in this program, so nothing is done for the first time in a capture."""
+    return make_graphs(torch, t, net, rows, warm_up=False)
+
+
+def make_graphs_fast(torch, t, net, rows, warm_up=True):
+    """With the collections that every capture begins with left out, as inference servers do."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch("gc.collect", lambda: None))
         stack.enter_context(mock.patch("torch.cuda.empty_cache", lambda: None))
-        return make_graphs(torch, t, net, rows)
+        return make_graphs(torch, t, net, rows, warm_up)
+
+
+def make_graphs_fast_at_once(torch, t, net, rows):
+    return make_graphs_fast(torch, t, net, rows, warm_up=False)
 
 
 def settle(torch):
@@ -214,6 +224,8 @@ def measure_servers(torch, t):
     with torch.no_grad():
         measure_server(torch, t, net, rows, "by hand", make_graphs)
         measure_server(torch, t, net, rows, "by hand, no gc", make_graphs_fast)
+        measure_server(torch, t, net, rows, "by hand, no eager run", make_graphs_at_once)
+        measure_server(torch, t, net, rows, "by hand, no eager run, no gc", make_graphs_fast_at_once)
 
 
 def main():

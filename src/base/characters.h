@@ -45,8 +45,8 @@ static inline size_t ph__utf8_length(const unsigned char *p)
 
 static inline bool ph__hidden_code(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0x2028 && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069);
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e ||
+           code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 /* The character at the beginning of a text that ends with a NUL, which counts as one. */

@@ -27,15 +27,6 @@ static ph_status check(const ph_graph *graph, const ph_stream *stream, const req
     return PH_OK;
 }
 
-/* What may have to come before a launch and seldom has: the first executable, its upload, a stream not seen before. */
-static ph_status prepare(ph_graph *graph, ph_stream *stream, const char *call)
-{
-    PH_TRY(ph__graph_need_exec(graph, call));
-    if (graph->uploaded)
-        PH_TRY(ph__upload_wait(graph, stream, call));
-    return ph__graph_note_stream(graph, stream, call);
-}
-
 static bool may_capture(const ph_device *device)
 {
     return atomic_load_explicit(&device->open_captures, memory_order_relaxed) ||
@@ -51,6 +42,21 @@ static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const c
         return PH_OK;
     PH_TRY(ph__legacy_check(stream, PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING));
     return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
+}
+
+/* What may have to come before a launch and seldom has: the first executable, whose hooks may have begun a capture, its upload, a stream not
+ * seen before. */
+static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+{
+    bool ended = graph->state == PH_GRAPH_ENDED;
+    PH_TRY(ph__graph_need_exec(graph, call));
+    if (ended && may_capture(graph->device))
+        PH_TRY(check_captures(capture_id, stream, call));
+    if (*capture_id)
+        return PH_OK;
+    if (graph->uploaded)
+        PH_TRY(ph__upload_wait(graph, stream, call));
+    return ph__graph_note_stream(graph, stream, call);
 }
 
 static inline ph_status check_live(ph_graph *graph, const char *call)
@@ -182,11 +188,13 @@ static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request
     if (capture_id)
         return into_capture(graph, stream, capture_id, r);
     if (!usual) {
-        ph_status status = prepare(graph, stream, r->call);
+        ph_status status = prepare(&capture_id, graph, stream, r->call);
         if (status != PH_OK) {
             ph__graph_leave(graph);
             return status;
         }
+        if (capture_id)
+            return into_capture(graph, stream, capture_id, r);
     }
     if (r->which == PH__CALL_REPLAY_WITH)
         PH_TRY(ph__slots_stage(graph, r->values, r->count, r->call));

@@ -27,17 +27,31 @@ ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *
                                                 "%s: ordering it behind the upload of the executable", call);
 }
 
-static ph_status check(const ph_graph *graph, const ph_stream *stream, const char *call)
+static ph_status check_captures(ph_stream *stream, const char *call)
 {
     uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    if (capture_id)
+        return ph__rule_refuse(stream->device, PH__RULE_EXEC_UPLOAD_CAPTURING, capture_id);
+    PH_TRY(ph__rule_check(stream->device, PH__RULE_EXEC_UPLOAD_OTHER));
+    return ph__legacy_check(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
+}
+
+static ph_status check(const ph_graph *graph, ph_stream *stream, const char *call)
+{
     PH_TRY(ph__graph_check(graph, PH__CALL_UPLOAD));
     PH_TRY(ph__stream_check(stream, call));
     if (stream->device != graph->device)
         return ph__fail_devices(call, "the graph", graph->device, "the stream", stream->device);
-    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
-    if (capture_id)
-        return ph__rule_refuse(stream->device, PH__RULE_EXEC_UPLOAD_CAPTURING, capture_id);
-    return ph__rule_check(stream->device, PH__RULE_EXEC_UPLOAD_OTHER);
+    return check_captures(stream, call);
+}
+
+/* A hook of a new executable may have begun a capture. */
+static ph_status need_exec(ph_graph *graph, ph_stream *stream, const char *call)
+{
+    bool ended = graph->state == PH_GRAPH_ENDED;
+    PH_TRY(ph__graph_need_exec(graph, call));
+    return ended ? check_captures(stream, call) : PH_OK;
 }
 
 static ph_status submit(const ph_graph *graph, const ph_stream *stream, ph__drv_event *behind,
@@ -87,8 +101,7 @@ ph_status ph_graph_upload(ph_graph *graph, ph_stream *stream)
 {
     static const char call[] = "ph_graph_upload";
     PH_TRY(check(graph, stream, call));
-    PH_TRY(ph__legacy_check(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING));
-    ph_status status = ph__graph_need_exec(graph, call);
+    ph_status status = need_exec(graph, stream, call);
     if (status == PH_OK && graph->deferred)
         status = upload(graph, stream, call);
     ph__graph_leave(graph);

@@ -99,8 +99,9 @@ static void describe_port(ph__text *text, const ph__callable *callable, const ph
     char path[96], type[PH__DESCRIBE];
     const ph_tensor like = {.dtype = port->dtype, .shape = port->shape};
     (void)ph_structure_path(path, sizeof path, incoming ? NULL : callable->structure, i);
-    ph__text_format(text, "  %s %s %s: ", incoming ? "gradient of output" : "input", path,
-                    ph__describe(type, &like));
+    ph__text_add(text, incoming ? "  gradient of output " : "  input ");
+    ph__text_add_shown(text, path, strlen(path));
+    ph__text_format(text, " %s: ", ph__describe(type, &like));
     if (!port->used)
         ph__text_format(text, "none\n");
     else if (!port->rebound)

@@ -251,6 +251,31 @@ static void test_replays_come_after_it(void **state)
     ph_graph_destroy(graph);
 }
 
+/* Changes of an executable whose upload waits apply to the replays that follow; and it may go meanwhile. */
+static void test_changes_while_the_upload_waits(void **state)
+{
+    (void)state;
+    const struct t_fill_i32 args = {N, x, 7};
+    const ph_launch_config config = t_config(N);
+    for (int goes = 0; goes < 2; goes++) {
+        t_gate gate = {.behind = true};
+        ph_graph *graph = captured(&defer);
+        assert_ok(t_gate_wait_guarded(&gate, other));
+        assert_ok(ph_graph_upload(graph, other));
+        assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
+        if (!goes)
+            assert_ok(ph_graph_replay(graph, world.stream));
+        else
+            ph_graph_destroy(graph);
+        t_gate_open(&gate);
+        assert_ok(ph_stream_synchronize(other));
+        if (goes)
+            continue;
+        t_all(x, N, 7, world.stream);
+        ph_graph_destroy(graph);
+    }
+}
+
 /* Nothing was launched since, though one stream was told to wait: so another one must wait as well. */
 static ph_status refuse(const ph_graph_hook_info *info, void *user)
 {
@@ -378,6 +403,39 @@ static void test_inside_its_own_hooks(void **state)
     ph_hook_remove(hook);
 }
 
+/* A capture that the hook of the new executable begins is as one that was there before. */
+static ph_status capture_inside(const ph_graph_hook_info *info, void *user)
+{
+    (void)info;
+    return ph_graph_capture_begin(user, other, NULL);
+}
+
+static void test_a_hook_that_captures(void **state)
+{
+    (void)state;
+    for (int replay = 0; replay < 2; replay++) {
+        ph_hook *hook;
+        ph_graph *outer, *graph = captured(&keep_defer);
+        assert_ok(ph_graph_create(&outer, NULL));
+        assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_INSTANTIATE, capture_inside, outer));
+        if (replay) {
+            assert_ok(ph_graph_replay(graph, other)); /* a child graph */
+        } else {
+            assert_error(ph_graph_upload(graph, other), PH_ERROR_CAPTURE, "ph_graph_upload");
+            assert_native(900);
+            assert_ok(t_fill(&world, other, x, N, 1));
+        }
+        ph_hook_remove(hook);
+        assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_READY);
+        assert_ok(ph_graph_capture_end(outer, PH_OK));
+        assert_replays(outer, other, 1);
+        assert_ok(ph_graph_upload(graph, other));
+        assert_replays(graph, world.stream, 1);
+        ph_graph_destroy(outer);
+        ph_graph_destroy(graph);
+    }
+}
+
 static void test_a_hook_that_fails(void **state)
 {
     (void)state;
@@ -401,11 +459,13 @@ int main(void)
         TEST(test_what_has_no_executable_gets_one),
         TEST(test_changes_before_the_upload),
         TEST(test_replays_come_after_it),
+        TEST(test_changes_while_the_upload_waits),
         TEST(test_a_replay_that_was_refused),
         TEST(test_what_goes_behind_it),
         TEST(test_beside_captures),
         TEST(test_the_default_stream),
         TEST(test_inside_its_own_hooks),
+        TEST(test_a_hook_that_captures),
         TEST(test_a_hook_that_fails),
     };
     return cmocka_run_group_tests_name("graph.upload", tests, NULL, NULL);

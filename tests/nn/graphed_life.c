@@ -368,6 +368,36 @@ static void test_info(void **state)
     t_scene_close(&s);
 }
 
+/* Names of modules and of inputs cannot steer the terminal that the text is read on. */
+static void pass_on(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_neg(tape, in[0]);
+}
+
+static void test_hostile_names(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"k\x1b[2J\xe2\x80\xaey\xff"};
+    static const ph_structure structure = {PH_STRUCTURE_DICT, 1, keys, NULL};
+    t_scene s;
+    ph_module *graphed = NULL;
+    char *text;
+    t_scene_open(&s);
+    ph_module *plain = gn_function(&s, "m\x1b[2J\xc2\x9bn", pass_on, NULL, 1, 1);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    assert_ok(ph_make_graphed_callables(
+        &graphed, &plain, &(ph_sample){.tensors = &x, .count = 1, .structure = &structure}, 1, NULL));
+    assert_ok(ph_graphed_callable_describe(&text, graphed));
+    assert_non_null(strstr(text, "graphed callable 'm [2J n'"));
+    assert_non_null(strstr(text, "  input k [2J y? "));
+    ph_string_free(text);
+    ph_tensor_release(x);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
 /* Without anything differentiable there is no backward. */
 static void test_info_of_forward_alone(void **state)
 {
@@ -392,11 +422,12 @@ static void test_info_of_forward_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interleaved), cmocka_unit_test(test_shared_pool),
-        cmocka_unit_test(test_many_calls),  cmocka_unit_test(test_releases),
-        cmocka_unit_test(test_made_twice),  cmocka_unit_test(test_release_of_several),
-        cmocka_unit_test(test_info),        cmocka_unit_test(test_info_of_forward_alone),
-        cmocka_unit_test(test_checkpoint),  cmocka_unit_test(test_made_often),
+        cmocka_unit_test(test_interleaved),   cmocka_unit_test(test_shared_pool),
+        cmocka_unit_test(test_many_calls),    cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_made_twice),    cmocka_unit_test(test_release_of_several),
+        cmocka_unit_test(test_info),          cmocka_unit_test(test_info_of_forward_alone),
+        cmocka_unit_test(test_checkpoint),    cmocka_unit_test(test_made_often),
+        cmocka_unit_test(test_hostile_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/module.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,53 @@ static void test_near_children(void **state)
     ph_module_release(top);
 }
 
+/* Threads that ask first at the same moment: all find the name, and what only one of them could leave goes with the module. */
+typedef struct asker {
+    pthread_barrier_t *start;
+    ph_module *in;
+    const ph_module *module;
+    bool found;
+} asker;
+
+static void *ask(void *user)
+{
+    asker *a = user;
+    ph__text name = {0};
+    (void)pthread_barrier_wait(a->start);
+    a->found =
+        ph__module_add_name(&name, a->in, a->module) && name.length == 5 && memcmp(name.at, "c0.c0", 5) == 0;
+    ph__text_free(&name);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    enum {
+        THREADS = 4
+    };
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        ph_module *leaf = make(NULL, 0), *child = make(&leaf, 1), *top = make(&child, 1);
+        pthread_barrier_t start;
+        pthread_t threads[THREADS];
+        asker askers[THREADS];
+        assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+        for (int i = 0; i < THREADS; i++) {
+            askers[i] = (asker){&start, top, leaf, false};
+            assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        for (int i = 0; i < THREADS; i++)
+            assert_true(askers[i].found);
+        assert_int_equal(ph__module_names_count(top), 2);
+        (void)pthread_barrier_destroy(&start);
+        ph_module_release(leaf);
+        ph_module_release(child);
+        ph_module_release(top);
+    }
+}
+
 static void test_no_host_memory(void **state)
 {
     ph_module *leaf = make(NULL, 0), *child = make(&leaf, 1), *top = make(&child, 1);
@@ -189,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_children, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_many_ways, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_near_children, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_threads, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_no_host_memory, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    MOST = 20000, /* faults of one sweep */
-    LEAST_WORDS = 15
+    MOST = 20000,      /* faults of one sweep */
+    LEAST_MESSAGE = 15 /* bytes */
 };
 
 /* ---- faults ---- */
@@ -88,7 +88,7 @@ static void check_failure(const t_swept *swept, const t_fault *fault, ph_status 
     if (error->status != status)
         fail_msg("%s: failing %s gave %s, but the record says %s: %s", swept->name, place,
                  ph_status_name(status), ph_status_name(error->status), error->message);
-    if (strlen(error->message) < LEAST_WORDS)
+    if (strlen(error->message) < LEAST_MESSAGE)
         fail_msg("%s: failing %s: the message says nothing: \"%s\"", swept->name, place, error->message);
 }
 

@@ -71,7 +71,7 @@ PAYLOADS = [
 
 def shown(text):
     """As the page has it: what would not be seen is written out (cli/main.c)."""
-    hidden = lambda code: code < 0x20 or 0x7F <= code <= 0x9F or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069
+    hidden = lambda code: code < 0x20 or 0x7F <= code <= 0x9F or code in (0x061C, 0x200E, 0x200F) or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069
     return "".join((f"\\x{ord(c):02x}" if ord(c) < 0x80 else f"\\u{ord(c):04x}") if hidden(ord(c)) else c for c in text)
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_buckets.c: 35 inference graphs of one network, for batches of 1 to 256, in one pool: the time of making them, and the memory that they take.
  * 16 x Linear(2048) in f16 on a GPU, 16 x Linear(64) in f32 on the host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
+#include "nn/raw_buckets.h"
 #include "nn/timing.h"
 #include <phonograph/graphed.h>
 #include <stdlib.h>
@@ -60,10 +61,21 @@ static void enter(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *se
     out[0] = ph_call(tape, bucket->server->net, in[0]);
 }
 
+static int width_of(const timing *t)
+{
+    return t->gpu ? 2048 : 64;
+}
+
+static int rows_of(int bucket)
+{
+    int size = BUCKETS - 1 - bucket;
+    return size < 3 ? 1 << size : 8 * (size - 2);
+}
+
 static void create_net(server *s)
 {
     const ph_layer_options options = {.dtype = s->t->gpu ? PH_DTYPE_F16 : PH_DTYPE_F32};
-    const int64_t width = s->t->gpu ? 2048 : 64;
+    const int64_t width = width_of(s->t);
     ph_module *layer[LAYERS];
     for (int i = 0; i < LAYERS; i++)
         OK(ph_linear_create_with(&layer[i], s->t->device, width, width, &options));
@@ -81,12 +93,11 @@ static void create_server(server *s, timing *t)
     create_net(s);
     for (int i = 0; i < BUCKETS; i++) {
         struct bucket *b = &s->bucket[i];
-        int size = BUCKETS - 1 - i;
         ph_child child = {"net", s->net};
         ph_module_desc desc = {
             .name = "bucket", .forward = enter, .self = b, .children = &child, .child_count = 1};
         b->server = s;
-        b->x = ph_tensor_retain(ph_slice(t->tape, s->in, 0, 0, size < 3 ? 1 << size : 8 * (size - 2)));
+        b->x = ph_tensor_retain(ph_slice(t->tape, s->in, 0, 0, rows_of(i)));
         OK(ph_tape_clear(t->tape));
         OK(ph_module_create(&b->entry, t->device, &desc));
     }
@@ -230,6 +241,24 @@ static void measure_server(server *s, const char *side, void (*make)(server *s))
     ph_tape_set_grad_enabled(s->t->tape, before);
 }
 
+/* What nobody who makes these graphs through cuBLASLt can be faster than. */
+static void measure_raw(timing *t)
+{
+    int rows[BUCKETS];
+    double times[MAKINGS];
+    for (int i = 0; i < BUCKETS; i++)
+        rows[i] = rows_of(i);
+    raw_buckets *raw = raw_buckets_open(t->device, t->stream, LAYERS, width_of(t), rows, BUCKETS);
+    for (int i = 0; i < MAKINGS; i++) {
+        double start = now();
+        raw_buckets_make(raw);
+        times[i] = now() - start;
+        raw_buckets_drop(raw);
+    }
+    timing_line(t, "35 inference graphs", "cuBLASLt and the driver alone", middle(times, MAKINGS));
+    raw_buckets_close(raw);
+}
+
 /* Processors and GPUs that were idle begin slowly, for a second or two on some machines; PyTorch's program has run for longer when it comes to this. */
 static void warm_up(server *s)
 {
@@ -251,6 +280,8 @@ int main(int argc, char **argv)
     measure_server(&s, "by hand", make_graphs);
     measure_server(&s, "by hand, no eager run", make_graphs_at_once);
     measure_server(&s, "by hand, no eager run, upload deferred", make_graphs_without_upload);
+    if (t.gpu)
+        measure_raw(&t);
     destroy_server(&s);
     return timing_close(&t);
 }

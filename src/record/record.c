@@ -196,7 +196,7 @@ void ph__record_put_args(ph_record *record, size_t node, const ph_device *device
                          const void *args)
 {
     ph__record_node *to = node < record->node_count ? &record->nodes[node] : NULL;
-    if (to == NULL || to->info.args == NULL)
+    if (to == NULL || to->info.args == NULL || to->places)
         return;
     memcpy((void *)(uintptr_t)to->info.args, args, to->info.args_size);
     ph__words words = {to->kernel, to->info.args_size, 0, 0};

@@ -9,7 +9,7 @@
 #include "memory/memory.h"
 
 typedef struct ph__record_node {
-    ph_node_info info;    /* its pointers lead into the record */
+    ph_node_info info;    /* its pointers lead into the record, but args of a sparse node: the driver's */
     ph__drv_node *handle; /* in the template that the record was read from */
     ph_kernel *kernel;    /* kernels that this library loaded; borrowed, NULL for others */
     size_t count;         /* memset: elements */
@@ -19,7 +19,7 @@ typedef struct ph__record_node {
      * each as often as it has to be. */
     const ph_word *kept;
     const struct ph__place *places;
-    size_t kept_count; /* of words */
+    size_t kept_count;                /* of words */
     size_t created;                   /* its place in the order in which the nodes were created */
     const ph__annotation *annotation; /* of the scopes that it was captured in; the record's. NULL: none */
     const char *form;                 /* ph__drv_node_info.form; static, or NULL */

@@ -49,7 +49,8 @@ ph__products *ph__products_of(ph__backend *backend)
 
 void ph__products_expect(ph__backend *backend)
 {
-    if (!backend->cuda || atomic_exchange_explicit(&backend->had_tape, true, memory_order_relaxed))
+    if (!backend->cuda || atomic_load_explicit(&backend->had_tape, memory_order_relaxed) ||
+        atomic_exchange_explicit(&backend->had_tape, true, memory_order_relaxed))
         return;
     ph_error saved;
     ph__error_save(&saved);
@@ -69,7 +70,7 @@ void ph__products_prepare(ph__backend *backend)
 
 bool ph__op_product(ph__op *op, const ph__product *product)
 {
-    if (ph_tape_status(op->tape) != PH_OK)
+    if (ph__tape_failed(op->tape))
         return false;
     if (product->m == 0 || product->n == 0 || product->batch == 0)
         return true;

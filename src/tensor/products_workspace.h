@@ -6,18 +6,24 @@
 #include <phonograph/graph.h>
 #include <pthread.h>
 
-/* One block for each stream that captures products which need one, in a pool of the device's. A graph that has such products keeps that pool, so that
- * replays of two of them are ordered: they may have a block in common. Blocks are taken many at once, from memory that the pool has had since before
- * the capture: inside one the driver is asked for some only where it brings more streams that had none than the pool has room for (of PH__WORKSPACES
- * there always is, and ordinarily of hundreds), or where the device's first tape is made there. Nothing counts as allocated until then. */
+/* One block for each stream that captures products which need one, in pools of the device's: one, but for threads that allocate at the same moment. A
+ * graph that has such products keeps the pool of its block, so that replays of two of them are ordered: they may have a block in common. Blocks are
+ * taken many at once, from memory that a pool has had since before the capture: inside one the driver is asked for some only where it brings more
+ * streams that had none than there is room for (of PH__WORKSPACES there always is, and ordinarily of hundreds), where another thread is allocating
+ * just then, or where the device's first tape is made there. Nothing counts as allocated until then. */
+typedef struct ph__made_workspaces {
+    void *blocks;  /* PH__WORKSPACES of them */
+    ph_pool *pool; /* retained */
+} ph__made_workspaces;
+
 typedef struct ph__workspaces {
-    /* Of allocating: a pool has one scope at a time. Recursive: code of the program's that an allocation runs when memory is short may come back
-     * here, and finds the pool busy. Taken before lock. */
-    pthread_mutex_t turn;
-    pthread_mutex_t lock; /* of made and streams; held over no call out of the file but to vec.h */
+    pthread_mutex_t lock; /* held over no call out of the file but to vec.h and ph_pool_stats */
     ph_device *device;    /* borrowed: the owner's */
-    ph_pool *pool;        /* NULL: nobody asked yet; stays. Under turn; whoever has a block may read it */
-    PH__VEC(void *) made; /* PH__WORKSPACES blocks in each */
+    /* A pool has one scope at a time, and what allocates runs code of the program's, for which nobody may wait: the free functions of its pools. So who
+     * allocates takes a pool from here, or makes one, and puts it here afterwards. */
+    PH__VEC(ph_pool *) idle;
+    size_t allocating; /* who has taken one */
+    PH__VEC(ph__made_workspaces) made;
     PH__VEC(const ph_stream *) streams; /* by the number of their block: identities, never followed */
 } ph__workspaces;
 
@@ -27,7 +33,7 @@ enum {
 };
 void ph__workspaces_init(ph__workspaces *workspaces, ph_device *device);
 void ph__workspaces_free(ph__workspaces *workspaces);
-/* Memory for PH__WORKSPACES streams to come, where the pool has none: with the first tape, and before each capture. */
+/* Memory for PH__WORKSPACES streams to come, where no pool has any and no thread is making some: with the first tape, and before each capture. */
 ph_status ph__workspaces_prepare(ph__workspaces *workspaces);
 /* Of a stream that is capturing its block, which the graph of the capture keeps. *out NULL: it is in no capture of this library's. */
 ph_status ph__workspace_of(void **out, ph__workspaces *workspaces, ph_stream *stream, const char *call);

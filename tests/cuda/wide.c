@@ -2,6 +2,7 @@
 /* tests/cuda/wide.c: kernels as vendor libraries launch them: some hundred words of parameters, of which few are addresses. The record keeps those,
  * and makes the others when it is asked for them. */
 #include "program.h"
+#include "support/sweep.h"
 #include <phonograph/cuda.h>
 #include <phonograph/diff.h>
 
@@ -11,7 +12,8 @@ enum {
     PARAM_BYTES = 215 * 8 + 4, /* one parameter, as a struct */
     NODES = 8,
     FIRST = 7, /* the words that are addresses */
-    SECOND = 180
+    SECOND = 180,
+    PINNED = 90 /* this one of pinned memory */
 };
 
 static const char ptx[] =
@@ -28,7 +30,7 @@ static t_world world;
 static ph__cu_context own;
 static ph__cu_module module;
 static ph__cu_function wide;
-static char *x, *y;
+static char *x, *y, *pinned;
 
 static int open_world(void **state)
 {
@@ -43,6 +45,7 @@ static int open_world(void **state)
     pop(own);
     assert_ok(PH_NEW(&x, BLOCK_BYTES, world.stream));
     assert_ok(PH_NEW(&y, BLOCK_BYTES, world.stream));
+    assert_ok(ph_malloc_pinned(&pinned, 1, BLOCK_BYTES, world.stream));
     return 0;
 }
 
@@ -51,6 +54,7 @@ static int close_world(void **state)
     (void)state;
     ph_free(x, NULL);
     ph_free(y, NULL);
+    ph_free_pinned(pinned, NULL);
     cu(CtxPushCurrent(own));
     cu(ModuleUnload(module));
     pop(own);
@@ -72,6 +76,7 @@ static params make_params(size_t node)
         p.words[w] = w % 3 ? node * 1000 + w : 0;
     p.words[FIRST] = (uint64_t)(uintptr_t)x + 16 * node;
     p.words[SECOND] = (uint64_t)(uintptr_t)y;
+    p.words[PINNED] = (uint64_t)(uintptr_t)pinned + BLOCK_BYTES - 1 - node;
     p.words[WORDS - 1] = 0xabcd1234;
     return p;
 }
@@ -108,8 +113,10 @@ static void check_word(const ph_record *record, size_t node, size_t w)
     assert_string_equal(word.name, name);
     assert_int_equal(word.offset, 8 * w);
     assert_int_equal(word.value, p.words[w]);
-    assert_int_equal(word.kind, w == FIRST || w == SECOND ? PH_WORD_SUSPECTED : PH_WORD_VALUE);
-    assert_ptr_equal(word.base, w == FIRST ? x : w == SECOND ? y : NULL);
+    const char *base = w == FIRST ? x : w == SECOND ? y : w == PINNED ? pinned : NULL;
+    assert_int_equal(word.kind, base ? PH_WORD_SUSPECTED : PH_WORD_VALUE);
+    assert_ptr_equal(word.base, base);
+    assert_int_equal(word.pinned, w == PINNED);
     assert_false(word.internal);
 }
 
@@ -178,11 +185,96 @@ static void a_changed_value_is_found(void **state)
     ph_graph_destroy(other);
 }
 
+/* ---- lifetimes ---- what is not kept is read where the driver's picture of the very graph has it */
+static void check_record(const ph_record *record)
+{
+    assert_int_equal(ph_record_node_count(record), NODES);
+    for (size_t n = 0; n < NODES; n++)
+        for (size_t w = 0; w < WORDS; w++)
+            check_word(record, n, w);
+}
+
+static ph_status replay_inside(ph_stream *stream, void *inner)
+{
+    return ph_graph_replay(inner, stream);
+}
+
+/* A body's words are its own: the graph that it was made of may go. */
+static void words_of_bodies(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    ph_node_info node;
+    ph_graph *outer, *inner = captured(0);
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_capture(outer, world.stream, NULL, replay_inside, inner));
+    ph_graph_destroy(inner);
+    assert_ok(ph_graph_record(&record, outer));
+    assert_int_equal(ph_record_node_count(record), 1);
+    assert_ok(ph_record_node(&node, record, 0));
+    assert_non_null(node.body);
+    check_record(node.body);
+    ph_graph_destroy(outer);
+}
+
+/* The record is the capture's, whatever the executable was made again or given. */
+static void words_stay_as_captured(void **state)
+{
+    (void)state;
+    const ph_record *record;
+    const ph_graph_options keep = {.keep_graph = true};
+    ph_graph *graph, *other = captured(5);
+    assert_ok(ph_graph_create(&graph, &keep));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_graph_instantiate(graph));
+    assert_ok(ph_graph_update(graph, other, NULL));
+    ph_graph_destroy(other);
+    check_record(record);
+    assert_ok(ph_graph_instantiate(graph));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    check_record(record);
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    assert_ok(ph_graph_record(&record, graph));
+    check_record(record);
+    ph_graph_destroy(graph);
+}
+
+static ph_graph *swept;
+
+static ph_status capture_swept(void *user)
+{
+    (void)user;
+    return ph_graph_capture(swept, world.stream, NULL, body, NULL);
+}
+
+static void check_swept(ph_status status, void *user)
+{
+    const ph_record *record;
+    (void)user;
+    if (status == PH_OK) {
+        assert_ok(ph_graph_record(&record, swept));
+        check_record(record);
+    }
+    assert_ok(ph_graph_reset(swept));
+}
+
+static void without_host_memory(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_create(&swept, NULL));
+    t_sweep_host_memory(&(t_swept){.name = "capture", .run = capture_swept, .reset = check_swept}, 10);
+    ph_graph_destroy(swept);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(every_word_is_there), TEST(values_take_no_room),
-                                       TEST(all_words_are_written), TEST(a_changed_value_is_found)};
+    const struct CMUnitTest tests[] = {TEST(every_word_is_there),   TEST(values_take_no_room),
+                                       TEST(all_words_are_written), TEST(a_changed_value_is_found),
+                                       TEST(words_of_bodies),       TEST(words_stay_as_captured),
+                                       TEST(without_host_memory)};
     return cmocka_run_group_tests_name("cuda.wide", tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ static void workspaces_of_many_streams(void **state)
     assert_ok(ph__workspaces_prepare(&workspaces));
     assert_ok(ph__workspaces_prepare(&workspaces));
     assert_int_equal(workspaces.made.count, 0);
-    assert_ok(ph_pool_stats(&stats, workspaces.pool));
+    assert_int_equal(workspaces.idle.count, 1);
+    assert_ok(ph_pool_stats(&stats, workspaces.idle.at[0]));
     assert_true(stats.reserved >= PH__WORKSPACES * PH__WORKSPACE_BYTES);
     assert_int_equal(stats.allocated, 0);
     assert_int_equal(stats.segments, 1);
@@ -91,7 +92,7 @@ static void *take_many(void *user)
     return NULL;
 }
 
-static void threads_take_turns(void **state)
+static void threads_at_once(void **state)
 {
     (void)state;
     t_scene s;
@@ -117,11 +118,107 @@ static void threads_take_turns(void **state)
     t_scene_close(&s);
 }
 
+/* ---- user code ---- the free function of a program's pool runs late, on any thread, "with no lock held": so also where a workspace is made */
+typedef struct late {
+    ph__workspaces *workspaces;
+    ph_device *device;
+    bool came, done;
+    ph_status status;
+} late;
+
+static ph_status from_the_host(void **out, size_t bytes, ph_stream *stream, void *user)
+{
+    (void)stream;
+    (void)user;
+    *out = aligned_alloc(4096, bytes);
+    return *out ? PH_OK : ph_fail(PH_ERROR_DEVICE_MEMORY, "no memory for the test");
+}
+
+static ph_status prepare_and_take(ph__workspaces *workspaces, ph_device *device)
+{
+    ph_stream *stream;
+    ph_graph *graph;
+    PH_TRY(ph__workspaces_prepare(workspaces));
+    PH_TRY(ph_stream_create(&stream, device, NULL));
+    ph_status status = ph_graph_create(&graph, NULL);
+    if (status == PH_OK)
+        status = take_one(workspaces, stream, graph);
+    ph_graph_destroy(graph);
+    ph_stream_destroy(stream);
+    return status;
+}
+
+static void *elsewhere(void *user)
+{
+    late *l = user;
+    l->status = prepare_and_take(l->workspaces, l->device);
+    return NULL;
+}
+
+/* Waits for a thread that captures, and captures itself. */
+static void give_back_late(void *pointer, size_t bytes, void *user)
+{
+    late *l = user;
+    pthread_t other;
+    (void)bytes;
+    free(pointer);
+    l->came = true;
+    if (l->workspaces == NULL || l->done)
+        return;
+    l->done = true;
+    assert_int_equal(pthread_create(&other, NULL, elsewhere, l), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(l->status, PH_OK);
+    assert_ok(prepare_and_take(l->workspaces, l->device));
+}
+
+/* Memory of it that goes back to its source with the next request: a stream has used it until a moment ago. */
+static void leave_a_late_free(const t_scene *s, late *l)
+{
+    ph_pool *pool;
+    ph_stream *user;
+    void *block;
+    t_gate gate = {0};
+    const ph_pool_options options = {.alloc = from_the_host, .free = give_back_late, .user = l};
+    assert_ok(ph_stream_create(&user, s->device, NULL));
+    assert_ok(ph_pool_create(&pool, s->device, &options));
+    assert_ok(ph_pool_begin(pool));
+    assert_ok(ph_malloc(&block, 1, 4096, s->stream));
+    assert_ok(ph_pool_end(pool));
+    assert_ok(t_gate_wait(&gate, user));
+    assert_ok(ph_record_stream(block, user));
+    ph_free(block, s->stream);
+    ph_pool_release(pool);
+    assert_false(l->came);
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(user));
+    assert_false(l->came);
+    ph_stream_destroy(user);
+}
+
+static void sources_of_the_program_may_capture(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph__workspaces workspaces = {0};
+    late l = {0};
+    t_scene_open(&s);
+    ph__workspaces_init(&workspaces, s.device);
+    leave_a_late_free(&s, &l);
+    l.workspaces = &workspaces;
+    l.device = s.device;
+    assert_ok(ph__workspaces_prepare(&workspaces));
+    assert_true(l.done);
+    ph__workspaces_free(&workspaces);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workspaces_of_many_streams),
-        cmocka_unit_test(threads_take_turns),
+        cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(sources_of_the_program_may_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ typedef struct ph_graph_options {
 /* A graph is externally synchronised: one thread at a time, except where a call says otherwise. Its device is
  * its capture stream's. */
 PH_CALL ph_graph_create(ph_graph **out, const ph_graph_options *options);
-/* Resets it first; a capture left open is aborted. Legal while replays are in flight, for which a GPU's driver may wait: see
+/* Resets it first; a capture left open is aborted, with a warning to the log. Legal while replays are in flight, for which a GPU's driver may wait: see
  * ph_graph_reset. Takes NULL. */
 PH_API void ph_graph_destroy(ph_graph *graph);
 PH_API ph_graph_state ph_graph_get_state(const ph_graph *graph);
@@ -61,8 +61,9 @@ PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_op
                          ph_capture_fn body, void *user);
 
 /* The open form. end: body not PH_OK aborts, and returns body with the record untouched. In modes other than
- * relaxed, end belongs to the thread of begin: another one gets CAPTURE, 908, the graph is FAILED, and the
- * capture is completed when its owner ends it. */
+ * relaxed, end belongs to the thread of begin: another one gets CAPTURE, 908, the graph is FAILED, and the work
+ * that was captured is lost; the stream stays in the capture until its owner ends it, or anybody aborts, resets or
+ * destroys the graph. */
 PH_CALL ph_graph_capture_begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options);
 PH_CALL ph_graph_capture_end(ph_graph *graph, ph_status body);
 PH_API void ph_graph_capture_abort(
@@ -73,10 +74,12 @@ PH_API void ph_graph_capture_abort(
 PH_CALL ph_graph_instantiate(ph_graph *graph);
 
 /* For graphs with defer_upload: uploads the executable on a stream of the graph's device, asynchronously, behind what the stream was given
- * before. Replays come after it, on whatever stream, and cost what they do without defer_upload. What was uploaded already since it was
- * made, by this call or without defer_upload, is only checked. ENDED: instantiates first. A failure leaves the executable usable: the
- * first replay uploads it. Errors: CAPTURE: the stream is capturing (900), or the legacy default stream beside a capture with blocking
- * streams (906); the capture goes on; DEVICE_MEMORY; WRONG_DEVICE. */
+ * before. Replays come after it, on whatever stream, and cost what they do without defer_upload. Where it was uploaded already since it was
+ * made, by this call or without defer_upload, nothing is submitted: the call looks for the errors below, and gives OK where there is none. The
+ * host device has nothing to upload. ENDED: instantiates first. A failure leaves the executable usable: the first replay uploads it. Errors:
+ * ARGUMENT: NULL, a destroyed stream; STATE: nothing was captured, or the capture is open (see the table); FAILED: the capture's own status and
+ * message; CAPTURE: the stream is capturing (900), or the legacy default stream beside a capture with blocking streams (906); the capture goes
+ * on; DEVICE_MEMORY; WRONG_DEVICE. */
 PH_CALL ph_graph_upload(ph_graph *graph, ph_stream *stream);
 
 /* Launches the whole graph on any stream of its device, asynchronously. ENDED: instantiates first. Replays of
@@ -128,7 +131,7 @@ typedef struct ph_graph_memory {
     size_t
         executable; /* of the device: measured around instantiate and upload, so that what other threads or processes took
                                in that moment may be in it; 0 without an executable. defer_upload: 0 until ph_graph_upload, then
-                               measured around that upload alone, which finds little to do where a replay came before it */
+                               measured around that upload alone, which finds little to do where a replay came before it. The host device: 0 */
     size_t executable_host; /* of the host, as far as the driver can tell */
     size_t template_host;   /* the template, the record, and the list of the blocks that the capture was given (48 bytes each), of the
                                host, as far as the driver can tell */

@@ -102,11 +102,12 @@ PH_CALL ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *
  * looked up. A pageable source is read before the call returns; with a pageable destination the call waits
  * for the copy (it may block then). 0 bytes: nothing. In a capture: recorded; UNPINNED, with the capture
  * intact, where one side is pageable. Overlapping ranges: ARGUMENT. SIZE: a range that leaves the allocation
- * it starts in. */
+ * it starts in. The memory of a host device is pageable host memory to every other device, and each ph_device_open
+ * makes one: nothing orders the copy behind the work of the device whose memory it is. */
 PH_CALL ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream);
 
 /* Fills bytes, or 32-bit words (dst 4-byte aligned), of device or pinned memory; asynchronous, recorded in a
- * capture. */
+ * capture. ARGUMENT: other memory, also another device's that this one cannot write. */
 PH_CALL ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream);
 PH_CALL ph_memset_u32(void *dst, uint32_t value, size_t count, ph_stream *stream);
 

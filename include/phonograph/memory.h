@@ -30,7 +30,7 @@ PH_CALL ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *
 
 /* Gives the block back in the order of `stream`; takes NULL. stream NULL: the stream it was allocated on.
  * Another stream than that one: as ph_record_stream(pointer, stream) first. An address that is not a live
- * allocation is reported to the log, once, and nothing else happens. Also legal for blocks that a captured
+ * allocation is reported to the log, once, as is one inside of a block, and nothing else happens. Also legal for blocks that a captured
  * graph uses: the graph tracks them, it does not hold them. */
 PH_API void ph_free(void *pointer, ph_stream *stream);
 

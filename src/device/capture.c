@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* device/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
 #include "base/alloc.h"
+#include "base/line.h"
+#include "base/sync.h"
 #include "device/annotate.h"
 #include "device/stream.h"
 #include "driver/suspects.h"
@@ -70,17 +72,42 @@ static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const 
     return PH_OK;
 }
 
+/* "a global capture, id 7, begun by this thread". */
+static void describe_open(char *out, size_t size, const ph_stream *stream, uint64_t id)
+{
+    const char *mode = NULL, *thread = "another";
+    ph_device *device = stream->device;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count && !mode; i++) {
+        const ph__capture *capture = device->captures.at[i];
+        if (capture->id != id)
+            continue;
+        mode = ph__capture_mode_name(capture->mode);
+        thread = capture->owner_thread == ph__thread_id() ? "this" : "another";
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    if (mode)
+        ph__line_format(out, size, "a %s capture, id %llu, begun by %s thread", mode, (unsigned long long)id,
+                        thread);
+    else
+        ph__line_format(out, size, "a capture%s, id %llu",
+                        ph__capture_is_foreign(stream, id) ? " that this library did not begin" : "",
+                        (unsigned long long)id);
+}
+
 ph_status ph__capture_check_free(const ph_stream *stream, const char *call)
 {
     uint64_t open_id;
+    char which[96];
     PH_TRY(ph__stream_find_capture(&open_id, stream, call));
     if (open_id == 0)
         return PH_OK;
+    describe_open(which, sizeof which, stream, open_id);
     return ph__fail_native(
         PH_ERROR_CAPTURE, PH__R_ILLEGAL_STATE, PH__NAME_STREAM_BEGIN_CAPTURE,
-        "%s: the stream is capturing already%s (that capture goes on); end it first or use another stream",
-        call,
-        ph__capture_is_foreign(stream, open_id) ? ", in a capture that this library did not begin" : "");
+        "%s: the stream is capturing already (%s); the call did not touch that capture: end it "
+        "first or use another stream",
+        call, which);
 }
 
 /* Registered before it begins, so that no other thread's call slips to the driver in between. */
@@ -191,11 +218,12 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     ph_status status = PH_OK;
     *graph = NULL;
     if (!drop && capture->mode != PH_CAPTURE_RELAXED && capture->owner_thread != ph__thread_id())
-        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, PH__NAME_STREAM_END_CAPTURE,
-                               "%s: a capture that is not relaxed must end on the thread that began it; it "
-                               "stays open until that "
-                               "thread ends or aborts it",
-                               call);
+        return ph__fail_native(
+            PH_ERROR_CAPTURE, PH__R_CAPTURE_WRONG_THREAD, PH__NAME_STREAM_END_CAPTURE,
+            "%s: ended by another thread than the one that began the capture, which is not "
+            "relaxed: its work is lost; call ph_graph_reset, capture again, and end on the "
+            "thread of the begin (or use PH_CAPTURE_RELAXED)",
+            call);
     ph__marks_close(capture);
     if (drop)
         drop_at_driver(capture);

@@ -228,6 +228,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
  * CAPTURE with the number and a message that names the call, the capture and the remedy. The captures
  * survive. */
 ph_status ph__rule_check(ph_device *device, ph__rule rule);
+const char *ph__capture_mode_name(ph_capture_mode mode); /* as the docs write it */
 /* The refusal of the row for one capture (by id), for calls that know which capture they would disturb. */
 ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id);
 /* True while the capture is open. */

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-static const char *mode_name(ph_capture_mode mode)
+const char *ph__capture_mode_name(ph_capture_mode mode)
 {
     static const char *const names[] = {"global", "thread_local", "relaxed"};
     return names[mode];
@@ -43,10 +43,10 @@ static ph_status refuse(ph__rule rule, int number, const ph__capture *capture, b
     const ph__rule_row *row = &ph__rules[rule];
     return ph__fail_native(PH_ERROR_CAPTURE, number, row->driver_call,
                            "%s%s%s%s: not permitted while a %s capture (id %llu, begun by %s thread) is "
-                           "open: %d, %s; the capture "
-                           "goes on; %s",
+                           "open: %d, %s; refused before it could harm the capture; "
+                           "%s",
                            row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
-                           mode_name(capture->mode), (unsigned long long)capture->id,
+                           ph__capture_mode_name(capture->mode), (unsigned long long)capture->id,
                            same_thread ? "this" : "another", number, ph__result_name(number),
                            remedy(rule, number));
 }
@@ -57,7 +57,7 @@ static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
     return ph__fail_native(
         PH_ERROR_CAPTURE, number, row->driver_call,
         "%s%s%s%s: not permitted in a capture that this library did not begin (id %llu): %d, "
-        "%s; the capture goes on; %s",
+        "%s; refused before it could harm the capture; %s",
         row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
         (unsigned long long)capture_id, number, ph__result_name(number), remedy(rule, number));
 }

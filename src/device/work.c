@@ -41,6 +41,20 @@ static ph_status check_range(const place *where, const void *address, size_t byt
         bytes, side, address, where->room);
 }
 
+static ph_status fail_pageable(const ph_device *device, const char *side, const void *address,
+                               const char *call)
+{
+    return ph__fail_native(
+        PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
+        "%s: cannot copy between %s (%s %p) and a device in a capture, as replays would read whatever is "
+        "there then; refused before it could harm the capture; use memory from ph_malloc_pinned, or copy "
+        "outside it",
+        call,
+        ph__device_others_have(device, address) ? "memory of another device, which is pageable here,"
+                                                : "pageable host memory",
+        side, address);
+}
+
 ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_capture, const char *call)
 {
     place dst, src;
@@ -61,13 +75,8 @@ ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_
                                "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst, copy->src,
                                copy->bytes);
     if (in_capture && (dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE))
-        return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
-                               "%s: cannot copy between pageable host memory (%s %p) and a device in a "
-                               "capture, as replays would read "
-                               "whatever is there then; the capture goes on; use memory from "
-                               "ph_malloc_pinned, or copy outside it",
-                               call, dst.kind == PH__MEMORY_PAGEABLE ? "dst" : "src",
-                               dst.kind == PH__MEMORY_PAGEABLE ? copy->dst : copy->src);
+        return dst.kind == PH__MEMORY_PAGEABLE ? fail_pageable(device, "dst", copy->dst, call)
+                                               : fail_pageable(device, "src", copy->src, call);
     return PH_OK;
 }
 
@@ -121,6 +130,18 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
     return PH_OK;
 }
 
+static ph_status fail_fill_pageable(const ph_device *device, const void *dst, const char *call)
+{
+    if (ph__device_others_have(device, dst))
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
+                               "%s: dst %p is memory of another device than the stream's (%s); every "
+                               "ph_device_open makes a device of its own: use memory of this one",
+                               call, dst, device->name);
+    return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
+                           "%s: dst %p is neither device nor pinned memory of the stream's device (%s)", call,
+                           dst, device->name);
+}
+
 ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const char *call)
 {
     place where;
@@ -137,9 +158,7 @@ ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const ch
                                (unsigned)fill->value_size);
     PH_TRY(look_up(&where, device, fill->dst, call));
     if (where.kind == PH__MEMORY_PAGEABLE)
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
-                               "%s: dst %p is neither device nor pinned memory of %s", call, fill->dst,
-                               device->name);
+        return fail_fill_pageable(device, fill->dst, call);
     return check_range(&where, fill->dst, bytes, "dst", PH__NAME_MEMSET_ASYNC, call);
 }
 

@@ -50,7 +50,7 @@ static ph_status find_capture(uint64_t *id, const ph_stream *stream, const char 
         return ph__fail_native(
             PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_GRAPH_ADD_KERNEL_NODE,
             "%s: the stream is in a capture that this library did not begin (id %llu), and whose "
-            "replays it does not see; that capture goes on; capture with ph_graph_capture",
+            "replays it does not see; the call did not touch that capture; capture with ph_graph_capture",
             call, (unsigned long long)*id);
     return PH_OK;
 }

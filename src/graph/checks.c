@@ -119,7 +119,7 @@ ph_status ph_check_finite(ph_stream *stream, const void *address, ph_number_type
         return ph__fail_native(
             PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_LAUNCH_KERNEL,
             "%s: the stream is in a capture that this library did not begin (id %llu), whose "
-            "nodes it cannot switch on; that capture goes on; capture with ph_graph_capture",
+            "nodes it cannot switch on; the call did not touch that capture; capture with ph_graph_capture",
             call, (unsigned long long)capture_id);
     const ph__drv_finite what = {.address = address, .count = count, .type = (uint32_t)type};
     return capture_check(stream, capture_id, &what, name, call);

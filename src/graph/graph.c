@@ -2,6 +2,7 @@
 /* graph/graph.c: the graph object's life: create, destroy, reset, its pools and its record. */
 #include "graph/graph.h"
 #include "base/alloc.h"
+#include "base/log.h"
 
 static uint64_t next_id(void)
 {
@@ -117,6 +118,9 @@ void ph_graph_destroy(ph_graph *graph)
     graph->doomed = true;
     if (graph->busy || graph->bodies)
         return;
+    if (graph->state == PH_GRAPH_CAPTURING)
+        ph__log(PH_LOG_WARNING, "ph_graph_destroy: the graph's capture was still open, and is dropped; was "
+                                "ph_graph_capture_end forgotten?");
     ph_error saved;
     ph__error_save(&saved);
     ph__batch *batch = let_go(graph);
@@ -170,8 +174,7 @@ ph_status ph_graph_retain_pool(ph_graph *graph, ph_pool *pool)
     if (pool == NULL)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: pool is NULL, the default pool, which needs no keeping", call);
     if (ph__pool_device(pool) != graph->device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE,
-                       "%s: the pool belongs to another device than the graph's capture", call);
+        return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph", graph->device);
     if (ph__graph_find_pool(graph, pool))
         return PH_OK;
     ph__pool_graph_retain(pool);

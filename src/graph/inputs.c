@@ -130,6 +130,14 @@ static ph_status note_used(gather *g, const ph__declared *declared)
     return ph__map_put(&g->used, key, g) ? PH_OK : ph__fail_host_memory(g->call, "the inputs of the graph");
 }
 
+/* The record has the size of the block alone. 0: it was freed since. */
+static size_t requested_of(const ph_device *device, const ph_word *word)
+{
+    ph_allocation now;
+    return ph__memory_find(&now, device, word->base) && now.generation == word->generation ? now.requested
+                                                                                           : 0;
+}
+
 /* Memory of this library's, as it was when the word was read. */
 static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
 {
@@ -142,6 +150,7 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
         return PH_OK;
     input->base = word->base;
     input->bytes = word->allocation_bytes;
+    input->requested = requested_of(g->graph->device, word);
     input->generation = word->generation;
     input->pinned = word->pinned;
     return add(g, input);
@@ -161,6 +170,7 @@ static ph_status add_freed(gather *g, ph__input *input)
         input->proved = true;
         input->base = declared->base;
         input->bytes = declared->bytes;
+        input->requested = declared->requested;
         input->generation = declared->generation;
         input->pinned = declared->pinned;
         return add(g, input);
@@ -172,6 +182,7 @@ static ph_status add_freed(gather *g, ph__input *input)
             return PH_OK;
         input->base = before.base;
         input->bytes = before.size;
+        input->requested = before.requested;
         input->generation = before.generation;
         input->pinned = before.pinned;
     } else {
@@ -255,6 +266,7 @@ static ph_status add_declared(gather *g)
         g->word_name = declared->name;
         input.base = declared->base;
         input.bytes = declared->bytes;
+        input.requested = declared->requested;
         input.generation = declared->generation;
         input.pinned = declared->pinned;
         if (declared->base && !declared->generation) {

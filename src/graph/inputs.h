@@ -24,6 +24,7 @@ typedef struct ph__input {
     uint64_t value;   /* the address as the node has it */
     const void *base; /* NULL: nobody knows what is there */
     size_t bytes;
+    size_t requested;     /* of them: what was asked for; 0: not known */
     uint64_t generation;  /* of the library's own memory; 0: it was gone before the capture had ended */
     ph__foreign *foreign; /* memory of other code's; NULL: the library's own, or nobody knows */
     bool proved, pinned, tracked, warned, nested;
@@ -35,7 +36,7 @@ typedef PH__VEC(ph__input) ph__inputs;
 typedef struct ph__declared {
     uint64_t address, generation; /* 0: not the library's */
     const void *base;             /* NULL: nobody knew it */
-    size_t bytes;
+    size_t bytes, requested;
     ph_pool_id pool;
     uint64_t buffer_id;
     bool pinned;

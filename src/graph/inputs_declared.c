@@ -59,6 +59,7 @@ static ph_status look(ph__declared *out, ph_device *device, const void *address,
     if (ph__memory_find(&found, device, address)) {
         out->base = found.base;
         out->bytes = found.size;
+        out->requested = found.requested;
         out->generation = found.generation;
         out->pool = ph_pool_get_id(found.pool);
         out->pinned = found.pinned;

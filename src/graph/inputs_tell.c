@@ -55,10 +55,11 @@ static void say_input(words *to, const ph_graph *graph, const ph__input *input)
         say(to, "node %zu (%s) %s", input->node, input->node_name, input->word_name);
     say(to, " = 0x%llx", (unsigned long long)input->value);
     uint64_t offset = input->value - (uintptr_t)input->base;
-    if (input->bytes && offset)
-        say(to, ", +%llu in %zu bytes", (unsigned long long)offset, input->bytes);
-    else if (input->bytes)
-        say(to, ", %zu bytes", input->bytes);
+    size_t bytes = input->requested && offset <= input->requested ? input->requested : input->bytes;
+    if (bytes && offset)
+        say(to, ", +%llu in %zu bytes", (unsigned long long)offset, bytes);
+    else if (bytes)
+        say(to, ", %zu bytes", bytes);
     if (input->foreign)
         say(to, " of other code's, %s", input->foreign->state == PH_INPUT_REPLACED ? "replaced" : "freed");
     else if (input->generation == 0)

@@ -19,11 +19,7 @@ static ph_status check(const ph_graph *graph, const ph_stream *stream, const req
     PH_TRY(ph__graph_check(graph, r->which));
     PH_TRY(ph__stream_check(stream, call));
     if (stream->device != graph->device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE,
-                       "%s: the stream belongs to another device than the capture; replay on a stream of the "
-                       "device that "
-                       "it was captured on",
-                       call);
+        return ph__fail_devices(call, "the graph", graph->device, "the stream", stream->device);
     return PH_OK;
 }
 

@@ -109,6 +109,7 @@ void ph__slots_move(const ph_graph *graph, ph__input *input)
         input->value = slot->current + use->distance;
         input->base = slot->where.base;
         input->bytes = slot->where.size;
+        input->requested = slot->where.requested;
         input->generation = slot->where.generation;
         input->pinned = slot->where.pinned;
         input->foreign = NULL;

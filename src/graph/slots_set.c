@@ -40,7 +40,9 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
     if (ph__memory_is_taken(device, value))
         return fail_memory(slot, number, value, "nothing is allocated there", call);
     if (ph__device_others_have(device, value))
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: %p for slot %zu (%s) is memory of another device than %s",
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: %p for slot %zu (%s) is memory of another device than %s; every "
+                       "ph_device_open makes a device of its own",
                        call, value, number, slot->name, device->name);
     int result = device->driver->pointer_info(&where, device->handle, value);
     if (result != PH__R_OK)
@@ -259,6 +261,7 @@ void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user)
                            .value = slot->current,
                            .base = slot->where.base,
                            .bytes = slot->where.size,
+                           .requested = slot->where.requested,
                            .generation = slot->where.generation,
                            .warned = slot->told,
                            .proved = true};

@@ -13,6 +13,7 @@ enum {
 #define OWNS    PH__ANSWER_OWNS
 #define SPENT   PH__ANSWER_SPENT
 #define IDLE    PH__ANSWER_IDLE
+#define OVER    PH__ANSWER_OVER
 #define BARE    PH__ANSWER_BARE
 #define KEEP    PH__ANSWER_KEEP
 #define VISIBLE PH__ANSWER_VISIBLE

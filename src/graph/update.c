@@ -132,7 +132,7 @@ static ph_status check_pair(ph_graph *graph, const ph_graph *from, const char *c
         return ph__fail_null(call, "from");
     PH_TRY(ph__graph_check(from, PH__CALL_UPDATE_FROM));
     if (graph->device != from->device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the two graphs were captured on different devices", call);
+        return ph__fail_devices(call, "the graph", graph->device, "from", from->device);
     return ph__rule_check(graph->device, PH__RULE_EXEC_UPDATE);
 }
 

@@ -255,12 +255,20 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
     return PH_OK;
 }
 
-static void bad_free(const void *pointer)
+/* device NULL: no device has the address. */
+__attribute__((noinline)) static void bad_free(const ph_device *device, const void *pointer)
 {
-    PH__LOG_ONCE(PH_LOG_WARNING,
-                 "ph_free: %p is no live allocation of the stream's device (freed twice, or not "
-                 "from ph_malloc); nothing was done; said once",
-                 pointer);
+    ph_allocation around;
+    if (device && ph__memory_find(&around, device, pointer) && around.base != pointer && !around.pinned)
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "ph_free: %p lies %zu bytes inside the live block %p; free that address; nothing was "
+                     "done; said once",
+                     pointer, (size_t)((uintptr_t)pointer - (uintptr_t)around.base), around.base);
+    else
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "ph_free: %p is no live allocation of the stream's device (freed twice, or not "
+                     "from ph_malloc); nothing was done; said once",
+                     pointer);
 }
 
 /* The short way back: a block of its own stream that nobody else uses. */
@@ -290,7 +298,7 @@ SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
         done = free_at_once(memory, block, stream);
     ph__spin_unlock(&memory->lock);
     if (!found || (!done && !ph__free_slow(memory, pointer, stream)))
-        bad_free(pointer);
+        bad_free(memory->device, pointer);
 }
 
 void ph_free(void *pointer, ph_stream *stream)
@@ -302,12 +310,12 @@ void ph_free(void *pointer, ph_stream *stream)
         if (memory)
             free_in(memory, pointer, stream);
         else
-            bad_free(pointer);
+            bad_free(NULL, pointer);
         return;
     }
     ph__memory *memory = ph__memory_of_address((uintptr_t)pointer);
     if (!memory) {
-        bad_free(pointer);
+        bad_free(NULL, pointer);
         return;
     }
     ph_device *device = memory->device;

@@ -26,7 +26,7 @@ static ph_status mark_last(ph_pool *pool, const char *call)
             PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_EVENT_RECORD,
             "%s: the last replay from the same pool ran on a stream that is now in a capture "
             "which this library did not begin, so that nothing can be ordered behind it; that "
-            "capture goes on; do it after its end, or replay on the same stream",
+            "capture was not touched; do it after its end, or replay on the same stream",
             call);
     int result = PH__R_OK;
     if (!pool->replayed && !(pool->replayed = ph__mark_take(memory, &result)))

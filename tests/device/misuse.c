@@ -385,7 +385,8 @@ static void copies(void **state)
     assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset(a, 0, where.size + 1, world.stream), PH_ERROR_SIZE, "ph_memset");
     assert_native_of(1, "cuMemsetAsync");
-    assert_error(ph_memset(host, 1, bytes, world.stream), PH_ERROR_ARGUMENT, "ph_memset");
+    assert_error(ph_memset(host, 1, bytes, world.stream), PH_ERROR_ARGUMENT,
+                 "is neither device nor pinned memory of the stream's device (");
     assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset_u32(NULL, 0, N, world.stream), PH_ERROR_ARGUMENT, "ph_memset_u32: dst");
     assert_error(ph_memset_u32(a, 0, N, NULL), PH_ERROR_ARGUMENT, "ph_memset_u32: stream");
@@ -395,7 +396,8 @@ static void copies(void **state)
     assert_native_of(1, "cuMemsetAsync");
     /* Memory of another device of the host is not this device's memory; devices of one GPU share its addresses. */
     if (t_on_host()) {
-        assert_error(ph_memset(a, 1, bytes, other.stream), PH_ERROR_ARGUMENT, "ph_memset");
+        assert_error(ph_memset(a, 1, bytes, other.stream), PH_ERROR_ARGUMENT,
+                     "every ph_device_open makes a device of its own: use memory of this one");
         assert_native_of(1, "cuMemsetAsync");
     }
     assert_ok(ph_memcpy(NULL, NULL, 0, world.stream));

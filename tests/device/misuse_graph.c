@@ -172,6 +172,9 @@ static void another_device_in_a_capture(void **state)
     assert_status(t_fill(&s.other, s.world.stream, s.x, N, 1), PH_ERROR_WRONG_DEVICE);
     assert_error(ph_graph_retain_pool(graph, s.foreign), PH_ERROR_WRONG_DEVICE, "ph_graph_retain_pool");
     assert_error(ph_graph_retain_pool(graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_retain_pool");
+    if (t_on_host()) /* devices of one GPU share its addresses */
+        assert_error(ph_memcpy(s.x, foreign, sizeof *foreign, s.world.stream), PH_ERROR_UNPINNED,
+                     "memory of another device, which is pageable here, (src 0x");
     /* The other device is not in a capture: its work goes on. */
     assert_ok(t_fill(&s.other, s.other.stream, foreign, N, 5));
     if (t_on_host()) /* two devices of one GPU share the context that is in a capture */

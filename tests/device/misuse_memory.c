@@ -3,6 +3,7 @@
  * message that names the call, cleared outputs, and nothing changed. */
 #include "support/support.h"
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define POISON(pointer) memset(&(pointer), 0xAB, sizeof(pointer))
@@ -66,12 +67,12 @@ static void pinned_memory(void **state)
     t_close(&world);
 }
 
-/* What is no live allocation goes to the log, once in the process, and nothing else happens. */
+/* What is no live allocation, or lies inside of one, goes to the log, each once in the process, and nothing else happens. */
 static void wrong_frees(void **state)
 {
     (void)state;
     t_world world;
-    char *block, *neighbour, here;
+    char *block, *neighbour, here, inside[128];
     ph_memory_stats stats;
     t_open(&world, NULL);
     assert_ok(ph_malloc(&block, 1, 4096, world.stream));
@@ -79,12 +80,18 @@ static void wrong_frees(void **state)
     t_log_start();
     ph_free(&here, NULL);
     assert_int_equal(t_log_count("ph_free"), 1);
-    ph_free(block + 512, NULL); /* inside of one */
+    (void)snprintf(inside, sizeof inside,
+                   "ph_free: %p lies 512 bytes inside the live block %p; free that address",
+                   (void *)(block + 512), (void *)block);
+    ph_free(block + 512, NULL);
+    ph_free(block + 4, world.stream);
+    assert_int_equal(t_log_count(inside), 1);
+    assert_int_equal(t_log_count("bytes inside the live block"), 1);
     ph_free(block, NULL);
     ph_free(block, NULL); /* twice */
     ph_free(NULL, NULL);
     ph_free(NULL, world.stream);
-    assert_int_equal(t_log_count("ph_free: "), 1);
+    assert_int_equal(t_log_count("ph_free: "), 2);
     ph_free_pinned(neighbour, NULL); /* not pinned */
     assert_int_equal(t_log_count("ph_free_pinned: "), 1);
     ph_free_pinned(NULL, NULL);

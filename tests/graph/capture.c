@@ -196,9 +196,19 @@ static void test_destroy_while_capturing(void **state)
 {
     (void)state;
     ph_graph *other;
+    t_log_start();
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture_begin(other, world.stream, NULL));
+    assert_ok(ph_graph_reset(other)); /* aborts, which is meant */
+    assert_ok(ph_graph_capture_begin(other, world.stream, NULL));
+    ph_graph_capture_abort(other);
+    assert_int_equal(t_log_count("ph_graph_destroy"), 0);
+    assert_ok(ph_graph_capture_begin(other, world.stream, NULL));
     ph_graph_destroy(other);
+    assert_int_equal(t_log_count("ph_graph_destroy: the graph's capture was still open, and is dropped; was "
+                                 "ph_graph_capture_end forgotten?"),
+                     1);
+    t_log_stop();
     assert_usable();
 }
 
@@ -209,8 +219,10 @@ static void test_begin_on_a_capturing_stream(void **state)
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_error(ph_graph_capture_begin(other, world.stream, NULL), PH_ERROR_CAPTURE,
-                 "ph_graph_capture_begin");
+                 "ph_graph_capture_begin: the stream is capturing already (a global capture, id ");
     assert_native(401);
+    assert_non_null(
+        strstr(ph_error_last()->message, ", begun by this thread); the call did not touch that capture"));
     assert_int_equal(ph_graph_get_state(other), PH_GRAPH_NEW);
     assert_ok(add_one(world.stream, NULL));
     assert_ok(ph_graph_capture_end(graph, PH_OK)); /* that capture went on */
@@ -271,6 +283,25 @@ static void test_unjoined_forks_are_told_apart(void **state)
     ph_stream_destroy(open);
 }
 
+/* What the refusal said stays true when its status has ended the capture. */
+static ph_status wait_inside(ph_stream *stream, void *user)
+{
+    (void)user;
+    return ph_stream_synchronize(stream);
+}
+
+static void test_a_refusal_that_ends_the_capture(void **state)
+{
+    (void)state;
+    assert_error(ph_graph_capture(graph, world.stream, NULL, wait_inside, NULL), PH_ERROR_CAPTURE,
+                 "refused before it could harm the capture");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE, "on a FAILED graph: ");
+    assert_native(900);
+    assert_non_null(strstr(ph_error_last()->message, "refused before it could harm the capture"));
+    assert_null(strstr(ph_error_last()->message, "goes on"));
+    assert_usable();
+}
+
 /* ---- the thread of begin ---- */
 struct other_thread {
     ph_status status;
@@ -303,9 +334,12 @@ static void test_end_on_the_wrong_thread(void **state)
     assert_int_equal(other.native, 908);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
     assert_true(ph_stream_is_capturing(world.stream)); /* until its owner ends it */
-    assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE,
+                 "ended by another thread than the one that began the capture");
     assert_native(908);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE, "its work is lost");
+    assert_null(strstr(ph_error_last()->message, "stays open"));
     assert_usable();
 }
 
@@ -314,6 +348,8 @@ static void test_wrong_thread_then_reset(void **state)
     (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_int_equal(end_on_another_thread().native, 908);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE,
+                 "its work is lost; call ph_graph_reset");
     assert_ok(ph_graph_reset(graph));
     assert_usable();
     assert_ok(ph_graph_reset(graph));
@@ -429,7 +465,8 @@ static void test_two_devices(void **state)
     assert_status(ph_graph_retain_pool(graph, pool), PH_ERROR_WRONG_DEVICE);
     assert_ok(add_one(world.stream, NULL));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
-    assert_error(ph_graph_replay(graph, other.stream), PH_ERROR_WRONG_DEVICE, "another device");
+    assert_error(ph_graph_replay(graph, other.stream), PH_ERROR_WRONG_DEVICE,
+                 "every ph_device_open makes a device of its own");
     ph_pool_release(pool);
     t_close(&other);
     assert_usable();
@@ -495,6 +532,7 @@ int main(void)
         TEST(test_abort),
         TEST(test_destroy_while_capturing),
         TEST(test_begin_on_a_capturing_stream),
+        TEST(test_a_refusal_that_ends_the_capture),
         TEST(test_unjoined_fork),
         TEST(test_unjoined_forks_are_told_apart),
         TEST(test_end_on_the_wrong_thread),

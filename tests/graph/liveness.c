@@ -62,6 +62,23 @@ static void test_freed_input(void **state)
     assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
 }
 
+/* In the caller's numbers: blocks are rounded up. */
+static void test_sizes_as_asked_for(void **state)
+{
+    (void)state;
+    int32_t *small, *behind;
+    assert_ok(PH_NEW(&small, 64, world.stream));
+    assert_ok(PH_NEW(&behind, 64, world.stream));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &checked));
+    assert_ok(t_add(&world, world.stream, small, y, 64, 1));
+    assert_ok(t_add(&world, world.stream, behind + 16, y, 48, 1));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    ph_free(small, world.stream);
+    ph_free(behind, world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, ", 256 bytes; ");
+    assert_non_null(strstr(ph_error_last()->message, ", +64 in 256 bytes"));
+}
+
 static void test_unrelated_frees(void **state)
 {
     (void)state;
@@ -205,10 +222,15 @@ static void test_untyped_kernel_warns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_freed_input),          TEST(test_unrelated_frees),
-        TEST(test_shared_input),         TEST(test_off_by_default_but_asked),
-        TEST(test_five_are_listed),      TEST(test_rebound_node),
-        TEST(test_updated_graph),        TEST(test_pinned_source),
+        TEST(test_freed_input),
+        TEST(test_sizes_as_asked_for),
+        TEST(test_unrelated_frees),
+        TEST(test_shared_input),
+        TEST(test_off_by_default_but_asked),
+        TEST(test_five_are_listed),
+        TEST(test_rebound_node),
+        TEST(test_updated_graph),
+        TEST(test_pinned_source),
         TEST(test_untyped_kernel_warns),
     };
     return cmocka_run_group_tests_name("graph.liveness", tests, NULL, NULL);

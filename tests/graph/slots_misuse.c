@@ -226,7 +226,7 @@ static void test_another_device(void **state)
     assert_ok(ph_stream_create(&theirs, second, NULL));
     assert_ok(PH_NEW(&memory, N, theirs));
     assert_ok(find(x, BYTES));
-    assert_error(with(0, memory), PH_ERROR_WRONG_DEVICE, "memory of another device");
+    assert_error(with(0, memory), PH_ERROR_WRONG_DEVICE, "makes a device of its own");
     assert_error(ph_graph_replay_with(graph, theirs, &(ph_slot_value){0, y}, 1), PH_ERROR_WRONG_DEVICE,
                  "stream");
     ph_free(memory, theirs);

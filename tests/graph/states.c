@@ -472,8 +472,27 @@ static void test_words_of_refusals(void **state)
                  "is meant to be called only when keep_graph is set");
     assert_error(ph_graph_replay(fresh, world.stream), PH_ERROR_STATE,
                  "without a preceding successful capture");
+    assert_error(ph_graph_capture_end(fresh, PH_OK), PH_ERROR_STATE,
+                 "it may only be called while the graph is capturing (NEW); call ph_graph_capture_begin first");
+    assert_error(ph_graph_capture_end(ready, PH_OK), PH_ERROR_STATE,
+                 "ph_graph_capture_end: the graph is not capturing, as its capture has ended (READY); replay "
+                 "it, or call ph_graph_reset to capture again");
     ph_graph_destroy(ready);
     ph_graph_destroy(fresh);
+}
+
+/* A second capture begins in another graph, or after a reset, and not where the first has just ended. */
+static void test_advice_leads_on(void **state)
+{
+    (void)state;
+    ph_graph *graph = graph_in(PH_GRAPH_CAPTURING, false);
+    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_STATE,
+                 "capture into another graph, or drop that capture with ph_graph_reset");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STATE,
+                 "or by returning from the function of ph_graph_capture");
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    ph_graph_destroy(graph);
 }
 
 int main(void)
@@ -482,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_every_call_in_every_state),
         cmocka_unit_test(test_null_graph),
         cmocka_unit_test(test_words_of_refusals),
+        cmocka_unit_test(test_advice_leads_on),
     };
     return cmocka_run_group_tests_name("graph.states", tests, open_world, close_world);
 }

@@ -204,9 +204,9 @@ static int check_idle(ph__cu_stream stream)
     int result = ph__cu.StreamIsCapturing(stream, &status);
     if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
         return result;
-    ph__driver_set_reason(
-        "the stream is capturing, and its context cannot be read then; that capture goes on; wrap "
-        "the stream before it begins");
+    ph__driver_set_reason("the stream is capturing, and its context cannot be read then; the call did not "
+                          "touch that capture; wrap "
+                          "the stream before it begins");
     return PH__R_CAPTURE_UNSUPPORTED;
 }
 

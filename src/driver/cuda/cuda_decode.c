@@ -16,14 +16,23 @@ static int parameter(const ph__cu_kernel_params *params, size_t index, size_t *o
                             : ph__cu.KernelGetParamInfo(params->kernel, index, offset, bytes);
 }
 
-static int count_parameters(const ph__cu_kernel_params *params, size_t *count)
+/* Those of most kernels fit in here, so that the driver is asked once for each. */
+enum {
+    FEW_PARAMETERS = 16
+};
+
+/* The first of them go to `few`. */
+static int count_parameters(const ph__cu_kernel_params *params, size_t *count,
+                            struct ph__cuda_param few[FEW_PARAMETERS])
 {
-    size_t offset, bytes;
     for (size_t i = 0; i < MOST_PARAMETERS; i++) {
-        int result = parameter(params, i, &offset, &bytes);
+        struct ph__cuda_param at = {0};
+        int result = parameter(params, i, &at.offset, &at.bytes);
         *count = i;
         if (result != PH__R_OK)
             return result == PH__R_INVALID_VALUE ? PH__R_OK : result;
+        if (i < FEW_PARAMETERS)
+            few[i] = at;
     }
     return PH__R_INVALID_VALUE;
 }
@@ -47,7 +56,8 @@ static int copy_name(const char **out, ph__drv_graph *graph, const ph__cu_kernel
 static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
 {
     size_t count = 0;
-    int result = count_parameters(params, &count);
+    struct ph__cuda_param few[FEW_PARAMETERS];
+    int result = count_parameters(params, &count, few);
     if (result != PH__R_OK)
         return result;
     ph__cuda_layout *layout = ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
@@ -59,8 +69,9 @@ static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu
     layout->count = count;
     layout->bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        result = parameter(params, i, &layout->at[i].offset, &layout->at[i].bytes);
-        if (result != PH__R_OK)
+        if (i < FEW_PARAMETERS)
+            layout->at[i] = few[i];
+        else if ((result = parameter(params, i, &layout->at[i].offset, &layout->at[i].bytes)) != PH__R_OK)
             return result;
         if (layout->at[i].offset + layout->at[i].bytes > layout->bytes)
             layout->bytes = layout->at[i].offset + layout->at[i].bytes;
@@ -349,21 +360,31 @@ static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links 
     return result;
 }
 
-int ph__cuda_decode(ph__drv_node *node)
+static int decode(ph__drv_node *node)
 {
     ph__drv_node read = {.handle = node->handle};
     ph__cuda_links links;
-    ph__cuda_scope scope;
-    int result = ph__cuda_enter(&scope, node->graph->device);
-    if (result != PH__R_OK)
-        return result;
-    result = decode_kind(&read, node->graph);
+    int result = decode_kind(&read, node->graph);
     if (result == PH__R_OK)
         result = ph__cuda_links_read(&links, node->handle);
+    if (result != PH__R_OK)
+        return result;
+    result = publish(node, &read, &links);
+    ph__cuda_links_free(&links);
+    return result;
+}
+
+/* What is asked here needs no context, by NVIDIA's lists of what each call may answer; a driver that thinks otherwise gets one. */
+int ph__cuda_decode(ph__drv_node *node)
+{
+    ph__cuda_scope scope;
+    int result = decode(node);
+    if (result != PH__R_INVALID_CONTEXT)
+        return result;
+    result = ph__cuda_enter(&scope, node->graph->device);
     if (result == PH__R_OK) {
-        result = publish(node, &read, &links);
-        ph__cuda_links_free(&links);
+        result = decode(node);
+        ph__cuda_leave(&scope);
     }
-    ph__cuda_leave(&scope);
     return result;
 }

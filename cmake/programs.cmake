@@ -35,6 +35,7 @@ add_custom_target(installable DEPENDS ${installable_targets})
 # folder common/ holds.
 set(example_libraries_digits PkgConfig::ZLIB phonograph::nn)
 set(example_libraries_gpt phonograph::nn)
+set(example_libraries_linear phonograph::nn)
 set(example_libraries_locate Threads::Threads)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.c)
 file(GLOB graphed_sources CONFIGURE_DEPENDS examples/graphed/*.c)

@@ -69,7 +69,8 @@ static ph_status forward(ph_stream *stream, void *user)
     return st;
 }
 
-/* Largest first: the smaller ones then fit into what the pool has already. */
+/* Largest first: the smaller ones then fit into what the pool has already. Not all are needed at once: the
+ * first replay of each uploads it. */
 static ph_status capture_all(struct server *s)
 {
     ph_memory_stats stats;
@@ -77,7 +78,7 @@ static ph_status capture_all(struct server *s)
     for (size_t i = GRAPHS; i-- > 0;) {
         struct bucket *b = &s->buckets[i];
         *b = (struct bucket){.server = s, .rows = LARGEST * (i + 1) / GRAPHS};
-        PH_TRY(ph_graph_create(&b->graph, NULL));
+        PH_TRY(ph_graph_create(&b->graph, &(ph_graph_options){.defer_upload = true}));
         PH_TRY(ph_graph_capture(b->graph, s->stream, &(ph_capture_options){.pool = s->pool}, forward, b));
         PH_TRY(ph_pool_stats(&stats, s->pool));
         if (i == 0 || i == GRAPHS - 1)

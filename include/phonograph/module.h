@@ -85,7 +85,7 @@ PH_CALL ph_module_save(ph_module *module, const char *path);
 PH_CALL ph_module_load(ph_module *module, const char *path, bool strict);
 
 /* ---- layers ---- f32, initialised as PyTorch does, from the device's default generator on the device's default stream; create waits for
- * it (so: not in a capture, CAPTURE 900). options NULL: defaults. */
+ * it, which only relaxed captures allow (else CAPTURE, 900). options NULL: defaults. */
 typedef struct ph_layer_options {
     ph_dtype dtype; /* 0: f32 */
     bool no_bias;

@@ -11,7 +11,7 @@ typedef struct ph_optimizer ph_optimizer;
 /* torch.optim's meanings and formulas: 0 is the default of members that a comment gives one. Parameters are those of the module that require a
  * gradient at creation, each once; retained; f32 or f64, contiguous (ARGUMENT). A parameter without a gradient is passed over, and counts no
  * step; its momenta are made by the first eager step in which it has one, outside of any graph's pool. create waits for the device's default
- * stream (so: not in a capture, CAPTURE 900). Externally synchronised. */
+ * stream, which only relaxed captures allow (else CAPTURE, 900). Externally synchronised. */
 typedef struct ph_sgd_options {
     double lr;
     double momentum, dampening, weight_decay;

@@ -10,7 +10,12 @@ typedef struct ph_generator ph_generator; /* random.h */
 
 /* An operator takes a tape and gives a tensor that the tape owns, or NULL when the tape has failed. The first failure sticks: later
  * operators do nothing and give NULL, so that a whole step can be written without a check and ph_tape_clear answers for all of it. A NULL
- * where an operand is required is itself a failure. The message has the operator's name and the dtypes and shapes that it got.
+ * where an operand is required is itself a failure. The message has the operator's name and the dtypes and shapes that it got, and the module that it was
+ * called in.
+ *
+ * In a capture of the tape's stream a failure has left work out, whether it came there or before. Unless somebody has been told of it by the capture's end
+ * (by ph_tape_clear, ph_tape_status, or another call that gave it back as its status), the end fails with it, also where the tape is gone by then, and the
+ * graph is FAILED: end the body with `return ph_tape_clear(tape)`.
  *
  * A tape is externally synchronised. Operators submit work to its stream and never wait for it; they are legal in a capture of that
  * stream, unless their comment says otherwise. */

@@ -231,15 +231,16 @@ ph_status ph__graph_complete(ph_graph *graph, const char *call)
 /* From the driver's graph to what the user sees. */
 static ph_status finish(ph_graph *graph, const char *call)
 {
-    if (graph->record->node_count == (graph->breadcrumbs ? 1 : 0)) /* the crumb before all others */
-        ph__log(PH_LOG_WARNING,
-                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
-                "device?",
-                call);
+    bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0); /* the crumb before all others */
     ph__graph_list_annotations(graph);
     ph_status status = ph__graph_complete(graph, call);
     if (status != PH_OK)
         return fail_capture(graph, status);
+    if (empty)
+        ph__log(PH_LOG_WARNING,
+                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
+                "device?",
+                call);
     ph__stream_release(graph->stream);
     graph->stream = NULL;
     return PH_OK;

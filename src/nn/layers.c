@@ -18,7 +18,14 @@ ph_status ph__layer_begin(ph_tape **tape, ph_device *device, ph_generator *gener
     return ph_tape_create(tape, ph_device_default_stream(device), &options);
 }
 
-ph_status ph__layer_finish(ph_tape *tape, ph_status status)
+ph_status ph__layer_waited(ph_status status, const char *call)
+{
+    if (status != PH_OK)
+        ph__error_prefix("%s: waits for the device", call);
+    return status;
+}
+
+ph_status ph__layer_finish(ph_tape *tape, ph_status status, const char *call)
 {
     ph_error first;
     ph_stream *stream = ph_tape_stream(tape);
@@ -26,7 +33,7 @@ ph_status ph__layer_finish(ph_tape *tape, ph_status status)
         first = *ph_error_last();
     ph_status cleared = ph_tape_clear(tape);
     if (status == PH_OK && cleared == PH_OK)
-        status = ph_stream_synchronize(stream);
+        status = ph__layer_waited(ph_stream_synchronize(stream), call);
     else if (status != PH_OK)
         status = ph_error_set(&first);
     else
@@ -78,6 +85,7 @@ static ph_status make_layer(ph_module **out, ph_device *device, const char *name
                             ph_shape bias, bool has_bias, start how, const char *call)
 {
     static const ph_layer_options defaults = {.no_bias = false};
+    char text[PH__DESCRIBE];
     ph_tape *tape;
     if (!out)
         return ph__fail_null(call, "out");
@@ -92,8 +100,11 @@ static ph_status make_layer(ph_module **out, ph_device *device, const char *name
         return ph_fail(PH_ERROR_ARGUMENT, "%s: parameters are of a floating dtype, not %s", call,
                        ph_dtype_name(options->dtype));
     if (ph_shape_count(&weight) < 0)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: a size of the layer is negative, or all of them together too large", call);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: a size of the layer is negative, or all of them together too large (its weight would "
+            "be of %s)",
+            call, ph__describe_shape(text, options->dtype ? options->dtype : PH_DTYPE_F32, &weight));
     layer *l = ph__alloc(sizeof *l);
     if (!l)
         return ph__fail_host_memory(call, "a layer");
@@ -114,7 +125,7 @@ static ph_status make_layer(ph_module **out, ph_device *device, const char *name
             ph_tensor_uniform(tape, l->bias, -how.bound, how.bound);
         else if (l->bias)
             ph_tensor_fill(tape, l->bias, 0);
-        status = ph__layer_finish(tape, PH_OK);
+        status = ph__layer_finish(tape, PH_OK, call);
     }
     ph_tensor *made[] = {l->weight, l->bias};
     if (status == PH_OK)

@@ -251,10 +251,14 @@ ph_device *ph_module_device(const ph_module *module)
 static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const *out, size_t out_count,
                        ph_tensor *const *in, size_t in_count)
 {
-    if (!tape || ph_tape_status(tape) != PH_OK)
+    if (!tape)
         return false;
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
+        return false;
+    }
     if (!module)
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "a call of a module: the module is NULL");
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "ph_call: the module is NULL, and must not be");
     else if (!out || !in)
         ph_tape_fail(tape, PH_ERROR_ARGUMENT, "module %s: %s is NULL, and must not be", module->name,
                      out ? "in" : "out");
@@ -273,7 +277,7 @@ static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const 
 static void run_forward(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
 {
     module->forward(tape, out, in, module->self);
-    if (ph_tape_status(tape) != PH_OK)
+    if (ph__tape_failed(tape))
         return;
     for (size_t i = 0; i < module->out_count; i++)
         if (!out[i]) {
@@ -295,7 +299,7 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
     ph__module_hooks_run(tape, module, PH_MODULE_HOOK_FORWARD_PRE, changed, module->in_count);
     run_forward(tape, module, out, changed);
     ph__free(changed);
-    if (ph_tape_status(tape) != PH_OK)
+    if (ph__tape_failed(tape))
         return;
     ph__module_hooks_run(tape, module, PH_MODULE_HOOK_FORWARD, out, module->out_count);
     if (ph__module_has_hook(module, PH_MODULE_HOOK_BACKWARD))
@@ -329,15 +333,20 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     if (!check_call(tape, module, out, out_count, in, in_count))
         return;
     size_t mark = ph_tape_scope_begin(tape), depth = ph_mark_depth();
+    const ph__called called = {tape->called, module};
+    tape->called = &called;
     tape->callbacks++; /* in and out are the tape's */
     if (tape->mark_modules)
         call_marked(tape, module, out, in);
     else
         call(tape, module, out, in);
     tape->callbacks--;
+    if (ph__tape_failed(tape))
+        ph__called_failed(tape);
+    tape->called = called.outer;
     ph__tape_unwind_marks(tape, depth);
     ph_tape_scope_end(tape, mark, out, out_count);
-    for (size_t i = 0; i < out_count && ph_tape_status(tape) != PH_OK; i++)
+    for (size_t i = 0; i < out_count && ph__tape_failed(tape); i++)
         out[i] = NULL;
 }
 

@@ -54,6 +54,14 @@ bool ph__module_has_hook(const ph_module *module, ph_module_hook_point point);
 void ph__module_hooks_attach(ph_tape *tape, ph_module *module, ph_tensor **out, size_t count);
 void ph__module_hooks_drop(ph_module *module);
 
+/* ---- module_called.c ---- a call of a module that is under way, on the stack of who makes it. failed: the tape has failed in tape->called: the message says
+ * where that is, unless a call inside it has said so. */
+struct ph__called {
+    const struct ph__called *outer;
+    ph_module *module;
+};
+void ph__called_failed(ph_tape *tape);
+
 /* ---- module_marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the tape has failed; end is called in any case. */
 typedef struct ph__module_mark {
     struct ph__place *place, *outer;
@@ -72,7 +80,9 @@ void ph__module_names_free(ph__module_names *names); /* takes NULL */
 ph_status ph__layer_tensor(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
 /* A tape on the device's default stream, for what a layer starts from; finish waits for it, whatever status is, and gives the first failure. */
 ph_status ph__layer_begin(ph_tape **tape, ph_device *device, ph_generator *generator);
-ph_status ph__layer_finish(ph_tape *tape, ph_status status);
+ph_status ph__layer_finish(ph_tape *tape, ph_status status, const char *call);
+/* Of a wait for the device, which captures refuse: a failure says which call waits. Gives status. */
+ph_status ph__layer_waited(ph_status status, const char *call);
 
 /* ---- state.c ---- what a file must hold. may_be_empty: or a tensor of that dtype and shape [0]. */
 typedef struct ph__wanted {
@@ -86,5 +96,5 @@ ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safet
                           const char *path, bool strict, const char *call);
 bool ph__state_find(const ph_safetensors *file, const char *name, ph_dtype *dtype, ph_shape *shape);
 /* As ph__layer_begin, behind all work on the device; ph__layer_finish ends it. */
-ph_status ph__state_begin(ph_tape **tape, ph_device *device);
+ph_status ph__state_begin(ph_tape **tape, ph_device *device, const char *call);
 #endif

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
+#include "tensor/tape.h"
 
 struct ph_module_hook {
     ph_module_hook *next;
@@ -107,7 +108,7 @@ void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point
         last = last->next;
     ph_module_retain(module);
     module->hooks_running++;
-    for (ph_module_hook *hook = module->hooks; hook && ph_tape_status(tape) == PH_OK; hook = hook->next) {
+    for (ph_module_hook *hook = module->hooks; hook && !ph__tape_failed(tape); hook = hook->next) {
         if (hook->point == point && !hook->removed)
             hook->fn(tape, module, tensors, count, hook->user);
         if (hook == last)

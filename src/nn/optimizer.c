@@ -78,7 +78,7 @@ static ph_status gather_params(ph_optimizer *optimizer, const ph_module *module,
 }
 
 /* Those are there from the beginning, so that a step without other state can be captured at once. */
-static ph_status make_counters(ph_optimizer *optimizer)
+static ph_status make_counters(ph_optimizer *optimizer, const char *call)
 {
     ph_tape *tape;
     ph_device *device = optimizer->device;
@@ -91,7 +91,7 @@ static ph_status make_counters(ph_optimizer *optimizer)
     ph_tensor_fill(tape, optimizer->steps, 0);
     if (optimizer->counters)
         ph_tensor_fill(tape, optimizer->counters, 0);
-    return ph__layer_finish(tape, PH_OK);
+    return ph__layer_finish(tape, PH_OK, call);
 }
 
 /* Takes what the kind has put into from; the rest is made here. */
@@ -107,7 +107,7 @@ static ph_status create(ph_optimizer **out, ph_module *module, const ph_optimize
     optimizer->device = ph_device_retain(ph_module_device(module));
     ph_status status = gather_params(optimizer, module, call);
     if (status == PH_OK)
-        status = make_counters(optimizer);
+        status = make_counters(optimizer, call);
     if (status != PH_OK) {
         ph_optimizer_destroy(optimizer);
         return status;

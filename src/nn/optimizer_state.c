@@ -129,9 +129,9 @@ ph_status ph_optimizer_save(ph_optimizer *optimizer, const char *path)
     ph_tape *tape;
     PH_TRY(check_call(optimizer, path, call));
     PH_TRY(names_of(&n, optimizer, call));
-    ph_status status = ph__state_begin(&tape, optimizer->device);
+    ph_status status = ph__state_begin(&tape, optimizer->device, call);
     if (status == PH_OK)
-        status = ph__layer_finish(tape, save(tape, optimizer, &n, path));
+        status = ph__layer_finish(tape, save(tape, optimizer, &n, path), call);
     names_free(&n);
     return status;
 }
@@ -248,9 +248,9 @@ static ph_status open_and_load(load *l)
     ph_status status =
         l->steps && l->started ? check_names(l) : ph__fail_host_memory(l->call, "what a file holds");
     if (status == PH_OK)
-        status = ph__state_begin(&l->tape, l->optimizer->device);
+        status = ph__state_begin(&l->tape, l->optimizer->device, l->call);
     if (status == PH_OK)
-        status = ph__layer_finish(l->tape, load_all(l));
+        status = ph__layer_finish(l->tape, load_all(l), l->call);
     ph__free(l->steps);
     ph__free(l->started);
     ph_safetensors_close(file);

@@ -2,6 +2,7 @@
 /* nn/optimizer_step.c: one step: all parameters that have a gradient, as few launches as they fit in. */
 #include "base/status.h"
 #include "nn/optimizer.h"
+#include "tensor/tape.h"
 #include <math.h>
 #include <string.h>
 
@@ -241,8 +242,12 @@ static bool prepare(step *s)
 
 void ph_optimizer_step(ph_tape *tape, ph_optimizer *optimizer)
 {
-    if (!tape || ph_tape_status(tape) != PH_OK)
+    if (!tape)
         return;
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
+        return;
+    }
     if (!optimizer) {
         ph_tape_fail(tape, PH_ERROR_ARGUMENT, "ph_optimizer_step: optimizer is NULL, and must not be");
         return;

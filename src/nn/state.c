@@ -46,12 +46,14 @@ static ph_status state_of(state *s, const ph_module *module, const char *path, c
 
 ph_status ph_module_save(ph_module *module, const char *path)
 {
+    static const char call[] = "ph_module_save";
     state s;
     ph_tape *tape;
-    PH_TRY(state_of(&s, module, path, "ph_module_save"));
-    ph_status status = ph__state_begin(&tape, module->device);
+    PH_TRY(state_of(&s, module, path, call));
+    ph_status status = ph__state_begin(&tape, module->device, call);
     if (status == PH_OK)
-        status = ph__layer_finish(tape, ph_safetensors_write(tape, path, s.tensors.at, s.tensors.count));
+        status =
+            ph__layer_finish(tape, ph_safetensors_write(tape, path, s.tensors.at, s.tensors.count), call);
     state_free(&s);
     return status;
 }
@@ -134,9 +136,9 @@ ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safet
     return status;
 }
 
-ph_status ph__state_begin(ph_tape **tape, ph_device *device)
+ph_status ph__state_begin(ph_tape **tape, ph_device *device, const char *call)
 {
-    PH_TRY(ph_device_synchronize(device));
+    PH_TRY(ph__layer_waited(ph_device_synchronize(device), call));
     return ph__layer_begin(tape, device, NULL);
 }
 
@@ -201,9 +203,9 @@ ph_status ph_module_load(ph_module *module, const char *path, bool strict)
     if (status == PH_OK)
         status = check(&s, file, path, strict, call);
     if (status == PH_OK)
-        status = ph__state_begin(&tape, module->device);
+        status = ph__state_begin(&tape, module->device, call);
     if (status == PH_OK)
-        status = ph__layer_finish(tape, load_all(tape, &s, file, call));
+        status = ph__layer_finish(tape, load_all(tape, &s, file, call), call);
     ph_safetensors_close(file);
     state_free(&s);
     return status;

@@ -300,8 +300,10 @@ static bool check_output(const ph__pass *pass, size_t i)
 static bool check(const ph__pass *pass, bool reserved_ok, const char *options)
 {
     ph_tape *tape = pass->tape;
-    if (ph__tape_failed(tape))
+    if (ph__tape_failed(tape)) {
+        ph__tape_skip(tape);
         return false;
+    }
     if (tape->region) {
         ph_tape_fail(tape, PH_ERROR_STATE, "%s: called from inside a checkpointed function; call it outside",
                      pass->call);

@@ -2,6 +2,7 @@
 /* tensor/concat.c: concat, stack and split: copies into one tensor, and views of one. */
 #include "base/alloc.h"
 #include "tensor/rows.h"
+#include "tensor/tape.h"
 
 /* ---- concat ---- its gradient: views of the result's. */
 typedef struct concat_state {
@@ -67,7 +68,7 @@ static bool copy_in(ph__op *op, ph_tensor *out, int axis)
         at += shape.dim[axis];
     }
     ph_tape_set_grad_enabled(op->tape, enabled);
-    return ph_tape_status(op->tape) == PH_OK;
+    return !ph__tape_failed(op->tape);
 }
 
 static bool track(ph__op *op, int axis)
@@ -127,7 +128,7 @@ ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int 
         return ph__op_fail(&op, PH_ERROR_HOST_MEMORY, "no host memory for a list of %zu tensors", count);
     for (size_t i = 0; i < count; i++)
         views[i] = ph_unsqueeze(tape, tensors[i], at);
-    ph_tensor *out = ph_tape_status(tape) == PH_OK ? concat(tape, "stack", views, count, at) : NULL;
+    ph_tensor *out = !ph__tape_failed(tape) ? concat(tape, "stack", views, count, at) : NULL;
     ph__free(views);
     return out;
 }
@@ -162,7 +163,7 @@ static void split_backward(ph__grad_call *call)
         shape.dim[state->axis] = state->sizes[i];
         grads[i] = call->out_grads[i] ? call->out_grads[i] : ph_zeros(tape, state->dtype, shape);
     }
-    if (ph_tape_status(tape) == PH_OK)
+    if (!ph__tape_failed(tape))
         call->in_grads[0] = concat(tape, "split backward", grads, call->out_count, state->axis);
     ph__free(grads);
 }

@@ -83,7 +83,7 @@ static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consum
     char text[PH__DESCRIBE];
     if (!tape)
         return ph__fail_null(call, "tape");
-    PH_TRY(ph_tape_status(tape));
+    PH_TRY(ph__tape_refuse(tape, call));
     if (!x)
         return ph__fail_null(call, "x");
     if (x->storage->backend != tape->backend)
@@ -211,7 +211,7 @@ static ph_status check_call(ph_tensor **out, const ph_tape *tape, const void *ma
         return ph__fail_null(call, "tape");
     if (!managed)
         return ph__fail_null(call, "managed");
-    return ph_tape_status(tape);
+    return ph__tape_refuse(tape, call);
 }
 
 static void give_back_plain(void *managed_)

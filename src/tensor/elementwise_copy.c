@@ -111,9 +111,11 @@ static ph_tensor *apart(ph__op *op, const ph_tensor *dst, ph_tensor *src)
 static bool check_fits(ph__op *op, const ph_tensor *dst, const ph_tensor *src)
 {
     ph_shape shape;
+    char from[PH__DESCRIBE], to[PH__DESCRIBE];
     if (ph__shape_broadcast(&shape, &dst->shape, &src->shape) && ph_shape_equal(&shape, &dst->shape))
         return true;
-    return ph__op_fail(op, PH_ERROR_ARGUMENT, "the source does not broadcast to what changes");
+    return ph__op_fail(op, PH_ERROR_ARGUMENT, "the source does not broadcast to what changes: from %s to %s",
+                       ph__describe(from, src), ph__describe(to, dst));
 }
 
 void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value)

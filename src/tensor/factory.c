@@ -2,7 +2,7 @@
 /* tensor/factory.c: tensors from nothing: empty, zeros, full, arange, and from host memory. */
 #include "base/status.h"
 #include "tensor/half.h"
-#include "tensor/op.h"
+#include "tensor/tape.h"
 #include <math.h>
 
 /* The tensor, before done. NULL: the tape has failed. */
@@ -12,7 +12,7 @@ static ph_tensor *begin(ph__op *op, ph_tape *tape, const char *name, ph_dtype dt
     if (!ph__op_begin(op, tape, name, NULL, 0, 0))
         return NULL;
     ph_tape_check(tape, ph__shape_check(&bytes, dtype, shape, name)); /* its message begins with the name */
-    if (ph_tape_status(tape) != PH_OK)
+    if (ph__tape_failed(tape))
         return NULL;
     return ph__op_output(op, dtype, shape);
 }
@@ -50,7 +50,7 @@ ph_tensor *ph_from_memory(ph_tape *tape, ph_dtype dtype, ph_shape shape, const v
     ph_tensor *y = begin(&op, tape, "from_memory", dtype, &shape);
     if (!y)
         return NULL;
-    ph_ignore(ph_tensor_write(tape, y, data, ph_tensor_bytes(y)));
+    ph_ignore(ph__tensor_write(tape, y, data, ph_tensor_bytes(y), "ph_from_memory"));
     return ph__op_done(&op, y);
 }
 

@@ -72,7 +72,7 @@ ph_status ph__file_begin(ph_tape *tape, const char *path, const char *call)
         return ph__fail_null(call, "tape");
     if (!path)
         return ph__fail_null(call, "path");
-    PH_TRY(ph_tape_status(tape));
+    PH_TRY(ph__tape_refuse(tape, call));
     return ph__refuse_in_capture(tape, call);
 }
 

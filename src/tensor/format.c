@@ -245,7 +245,7 @@ ph_status ph_tensor_format(char **out, ph_tape *tape, const ph_tensor *x)
     *out = NULL;
     if (!tape)
         return ph__fail_null(call, "tape");
-    PH_TRY(ph_tape_status(tape));
+    PH_TRY(ph__tape_refuse(tape, call));
     ph_status status = x ? ph__refuse_in_capture(tape, call) : ph__fail_null(call, "x");
     if (status == PH_OK && x->storage->backend != tape->backend)
         status = ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the tensor is of another device than the tape", call);
@@ -261,5 +261,5 @@ ph_status ph_tensor_format(char **out, ph_tape *tape, const ph_tensor *x)
     }
     ph__free(data);
     ph_tape_check(tape, status);
-    return status;
+    return ph__tape_tell(tape, status);
 }

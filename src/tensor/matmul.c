@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/matmul.c: matrix products of tensors, and how leading dimensions, vectors and strides become batches of matrices. */
 #include "tensor/products.h"
+#include "tensor/tape.h"
 #include <string.h>
 
 static atomic_bool tf32_allowed;
@@ -131,7 +132,7 @@ static bool empty_product(ph__op *op, ph_tensor *out, ph_tensor *bias)
     else
         ph_tensor_fill(op->tape, out, 0);
     (void)ph_tape_set_grad_enabled(op->tape, before);
-    return ph_tape_status(op->tape) == PH_OK;
+    return !ph__tape_failed(op->tape);
 }
 
 /* out = a * b (+ bias) for operands of at least two dimensions; out is contiguous, with leading dimensions `lead`, and so is bias, or NULL. */

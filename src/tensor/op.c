@@ -101,6 +101,8 @@ static COLD bool begin_slow(const char *name, const ph_tape *tape)
 {
     if (!tape)
         ph_ignore(ph__fail_null(name, "tape"));
+    else
+        ph__tape_skip(tape);
     return false;
 }
 

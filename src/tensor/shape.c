@@ -84,6 +84,12 @@ const char *ph__describe(char text[PH__DESCRIBE], const ph_tensor *x)
     return text;
 }
 
+const char *ph__describe_shape(char text[PH__DESCRIBE], ph_dtype dtype, const ph_shape *shape)
+{
+    describe(text, PH__DESCRIBE, ph_dtype_name(dtype), shape);
+    return text;
+}
+
 ph_status ph__shape_check(size_t *bytes, ph_dtype dtype, const ph_shape *shape, const char *call)
 {
     if (!is_dtype(dtype))

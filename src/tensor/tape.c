@@ -77,6 +77,7 @@ void ph_tape_destroy(ph_tape *tape)
     ph_generator_release(tape->generator);
     ph_generator_release(tape->default_one);
     ph__backend_release(tape->backend);
+    ph__unasked_release(tape->unasked);
     ph__free(tape);
 }
 
@@ -95,7 +96,7 @@ ph_status ph_tape_status(const ph_tape *tape)
 {
     if (!tape)
         return ph__fail_null("ph_tape_status", "tape");
-    return ph__tape_failed(tape) ? ph_error_set(&tape->error) : PH_OK;
+    return ph__tape_failed(tape) ? ph__tape_tell(tape, ph_error_set(&tape->error)) : PH_OK;
 }
 
 ph_status ph_tape_clear(ph_tape *tape)
@@ -110,13 +111,53 @@ ph_status ph_tape_clear(ph_tape *tape)
         return PH_OK;
     ph_error first = tape->error;
     tape->error = (ph_error){0};
+    tape->placed = false;
+    ph__unasked_tell(tape->unasked);
+    ph__unasked_release(tape->unasked);
+    tape->unasked = NULL;
     return ph_error_set(&first);
+}
+
+ph_status ph__tape_refuse(const ph_tape *tape, const char *call)
+{
+    if (!ph__tape_failed(tape))
+        return PH_OK;
+    ph__error_restore(&tape->error);
+    ph__error_prefix("%s: the tape failed before this call", call);
+    ph__error_suffix("; ph_tape_clear starts anew");
+    return ph__tape_tell(tape, tape->error.status);
+}
+
+ph_status ph__tape_tell(const ph_tape *tape, ph_status status)
+{
+    if (status != PH_OK)
+        ph__unasked_tell(tape->unasked);
+    return status;
+}
+
+void ph__tape_add_to_error(ph_tape *tape, const char *text)
+{
+    ph_error before;
+    ph__error_save(&before);
+    ph__error_restore(&tape->error);
+    ph__error_suffix(text);
+    ph__error_save(&tape->error);
+    ph__error_restore(&before);
+    ph__unasked_note(tape->unasked, &tape->error);
+}
+
+void ph__tape_skip(const ph_tape *tape)
+{
+    ph__unasked_meet(tape->unasked, tape->stream, true);
 }
 
 void ph__tape_take_error(ph_tape *tape)
 {
-    if (!ph__tape_failed(tape))
-        ph__error_save(&tape->error);
+    if (ph__tape_failed(tape))
+        return;
+    ph__error_save(&tape->error);
+    tape->unasked = ph__unasked_make(&tape->error);
+    ph__unasked_meet(tape->unasked, tape->stream, false);
 }
 
 void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what_for)

@@ -4,8 +4,10 @@
 #define PH_TENSOR_TAPE_H
 #include "base/vec.h"
 #include "tensor/op.h"
+#include "tensor/unasked.h"
 
 typedef struct ph__region ph__region; /* checkpoint.c */
+typedef struct ph__called ph__called; /* nn/module.c: a call of a module that is under way */
 
 /* The module that is being called, with its name: for those that it calls. Made by who knows modules. */
 typedef struct ph__place {
@@ -78,12 +80,15 @@ struct ph_tape {
     ph_generator *default_one; /* retained once it has been asked for */
     bool grad_enabled, refuse_other_streams, mark_modules;
     ph__place *place; /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
+    const ph__called *called; /* the innermost; NULL: none */
+    bool placed;        /* the failure's message says in which module it was */
     bool hollow;        /* nodes get no saved values: the first run of a checkpointed function */
     unsigned callbacks; /* of the user's, under way: clear is refused */
     size_t floor;       /* nodes below it belong to a pass of backward that is under way */
     unsigned passes;    /* under way, one inside the other */
     ph__region *region; /* innermost that is under way */
     ph_error error;     /* the first failure; status PH_OK: none */
+    ph__unasked *unasked; /* of it; NULL: there is none, or no host memory for it */
     ph_tensor **owned;  /* a reference each; owned_inline until there are more */
     size_t owned_count, owned_capacity;
     PH__VEC(ph__node *) nodes; /* retained, in order of creation, which is a topological one */
@@ -111,6 +116,14 @@ void ph__tape_drop(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t co
 void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what_for);
 /* The tape has failed with what this thread's record says. */
 void ph__tape_take_error(ph_tape *tape);
+/* Puts text behind the message of the tape's failure, where there is room for all of it. */
+void ph__tape_add_to_error(ph_tape *tape, const char *text);
+/* An operator of a tape that has failed does nothing: see unasked.h. */
+void ph__tape_skip(const ph_tape *tape);
+/* For calls that give the tape's failure back as their status, and so tell it. refuse: PH_OK, or the failure that the tape had before the call, whose
+ * message says so. tell: `status` is what the call itself has come to. */
+ph_status ph__tape_refuse(const ph_tape *tape, const char *call);
+ph_status ph__tape_tell(const ph_tape *tape, ph_status status);
 
 /* ---- marks.c ---- the scopes of annotation.h in backward, and what callbacks leave of theirs */
 /* Opens the scope of mark (NULL: none, there is the phase alone) for backward's work. False: the tape has failed, and nothing is open. */

@@ -99,6 +99,8 @@ ph_status ph__tensor_check_grad(const ph_tensor *x, const ph_tensor *grad, const
 
 /* ---- transfer.c ---- dst, contiguous, of the tape, takes what src, contiguous, of another device or pinned, has: of the same dtype and count. */
 ph_status ph__tensor_take(ph_tape *tape, ph_tensor *dst, const ph_tensor *src, const char *call);
+/* ph_tensor_write in the name of call; x is the tape's to use. A failure is the tape's, and nobody has been told of it. */
+ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes, const char *call);
 /* CAPTURE, 900, when the tape's stream is in a capture: for calls that wait for it. */
 ph_status ph__refuse_in_capture(const ph_tape *tape, const char *call);
 
@@ -117,6 +119,7 @@ enum {
     PH__DESCRIBE = 256
 };
 const char *ph__describe(char text[PH__DESCRIBE], const ph_tensor *x);
+const char *ph__describe_shape(char text[PH__DESCRIBE], ph_dtype dtype, const ph_shape *shape); /* of at most PH_MAX_RANK dimensions */
 /* Whether the bytes from the first to the last element of the two overlap; false when one is empty. */
 bool ph__tensors_overlap(const ph_tensor *a, const ph_tensor *b);
 /* Merges neighbouring dimensions that all operands step through alike, and drops those of 1: fewer, larger loops. strides[o][axis] in elements (stride 0:

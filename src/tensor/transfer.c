@@ -19,7 +19,7 @@ ph_status ph__refuse_in_capture(const ph_tape *tape, const char *call)
         PH_ERROR_CAPTURE, CAPTURE_UNSUPPORTED, NULL,
         "%s: waits for the device, which a stream in a capture cannot; the capture goes on; "
         "ph_tensor_copy into a pinned tensor (ph_tensor_create_pinned) in the capture, and look "
-        "at that one after a replay",
+        "at that one after a replay, or end the capture and replay first",
         call);
 }
 
@@ -35,6 +35,7 @@ static ph_status begin(ph__op *op, ph_tape *tape, const char *call, ph_tensor *c
 {
     if (!tape)
         return ph__fail_null(call, "tape");
+    PH_TRY(ph__tape_refuse(tape, call));
     return ph__op_begin(op, tape, call, in, 1, 1) ? PH_OK : ph_tape_status(tape);
 }
 
@@ -48,26 +49,34 @@ static ph_status check_bytes(const ph_tensor *x, const void *data, size_t bytes,
 }
 
 /* ---- write ---- */
+static ph_status copy_from_host(const ph_tape *tape, void *to, const void *data, size_t bytes,
+                                const char *call)
+{
+    ph_status status = ph_memcpy(to, data, bytes, tape->stream);
+    if (status != PH_OK)
+        ph__error_prefix("%s", call);
+    if (status == PH_ERROR_UNPINNED)
+        ph__error_suffix("; write before the capture, or ph_tensor_copy from a pinned tensor "
+                         "(ph_tensor_create_pinned) in it");
+    return status;
+}
+
 /* By way of a contiguous tensor: x's own elements may lie anywhere. */
-static ph_status write_spread(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes)
+static ph_status write_spread(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes, const char *call)
 {
     bool grad = ph_tape_set_grad_enabled(tape, false);
     size_t mark = ph_tape_scope_begin(tape);
     ph_tensor *aside = ph_empty(tape, x->dtype, x->shape);
     if (aside)
-        ph_tape_check(tape, ph_memcpy(aside->data, data, bytes, tape->stream));
+        ph_tape_check(tape, copy_from_host(tape, aside->data, data, bytes, call));
     ph_tensor_copy(tape, x, aside);
     ph_tape_scope_end(tape, mark, NULL, 0);
     (void)ph_tape_set_grad_enabled(tape, grad);
     return ph_tape_status(tape);
 }
 
-ph_status ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes)
+ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes, const char *call)
 {
-    static const char call[] = "ph_tensor_write";
-    ph_tensor *in[] = {x};
-    ph__op op;
-    PH_TRY(begin(&op, tape, call, in));
     ph_status status = check_bytes(x, data, bytes, call);
     if (status != PH_OK)
         return failed(tape, status);
@@ -81,11 +90,20 @@ ph_status ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t 
     if (bytes == 0)
         return PH_OK;
     if (!x->contiguous)
-        return write_spread(tape, x, data, bytes);
-    status = ph_memcpy(x->data, data, bytes, tape->stream);
+        return write_spread(tape, x, data, bytes, call);
+    status = copy_from_host(tape, x->data, data, bytes, call);
     if (status == PH_OK)
         atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
     return failed(tape, status);
+}
+
+ph_status ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes)
+{
+    static const char call[] = "ph_tensor_write";
+    ph_tensor *in[] = {x};
+    ph__op op;
+    PH_TRY(begin(&op, tape, call, in));
+    return ph__tape_tell(tape, ph__tensor_write(tape, x, data, bytes, call));
 }
 
 /* ---- read ---- */
@@ -120,7 +138,8 @@ ph_status ph_tensor_read(void *data, size_t bytes, ph_tape *tape, const ph_tenso
     ph_status status = ph__refuse_in_capture(tape, call);
     if (status == PH_OK)
         status = check_bytes(x, data, bytes, call);
-    return status == PH_OK ? read_elements(data, bytes, tape, in[0]) : failed(tape, status);
+    status = status == PH_OK ? read_elements(data, bytes, tape, in[0]) : failed(tape, status);
+    return ph__tape_tell(tape, status);
 }
 
 static double number(const void *data, ph_dtype dtype)
@@ -166,12 +185,12 @@ ph_status ph_tensor_item(double *out, ph_tape *tape, const ph_tensor *x)
     if (status == PH_OK && !out)
         status = ph__fail_null(call, "out");
     if (status != PH_OK)
-        return failed(tape, status);
+        return ph__tape_tell(tape, failed(tape, status));
     if (x->count != 1) {
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "the tensor must have one element");
         return ph_tape_status(tape);
     }
-    PH_TRY(read_elements(&element, ph_tensor_bytes(x), tape, in[0]));
+    PH_TRY(ph__tape_tell(tape, read_elements(&element, ph_tensor_bytes(x), tape, in[0])));
     *out = number(&element, x->dtype);
     return PH_OK;
 }

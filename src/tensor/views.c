@@ -2,6 +2,7 @@
 /* tensor/views.c: other shapes and strides over the same memory, and their gradients. */
 #include "tensor/op.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 /* What the gradients of views need of the call; each uses its part. */
 typedef struct view_state {
@@ -266,15 +267,28 @@ static const char *complete(ph_shape *shape, int64_t count)
     return NULL;
 }
 
+static void *fail_reshape(ph__op *op, const char *wrong, const ph_shape *wanted, const ph_tensor *x)
+{
+    char text[PH__DESCRIBE], count[48] = "";
+    if (wanted->rank > PH_MAX_RANK)
+        return ph__op_fail(op, PH_ERROR_ARGUMENT, "%s (%zu)", wrong, wanted->rank);
+    int64_t elements = ph_shape_count(wanted);
+    if (elements >= 0)
+        (void)snprintf(count, sizeof count, " with %lld", (long long)elements);
+    return ph__op_fail(op, PH_ERROR_ARGUMENT, "%s: to %s%s, from a tensor with %lld", wrong,
+                       ph__describe_shape(text, x->dtype, wanted), count, (long long)x->count);
+}
+
 ph_tensor *ph_reshape(ph_tape *tape, ph_tensor *x, ph_shape shape)
 {
     ph_tensor *in[] = {x};
     ph__op op;
     if (!ph__op_begin(&op, tape, "reshape", in, 1, 1))
         return NULL;
+    const ph_shape wanted = shape;
     const char *wrong = complete(&shape, x->count);
     if (wrong)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%s", wrong);
+        return fail_reshape(&op, wrong, &wanted, x);
     return reshaped(tape, x, &shape, "reshape");
 }
 

@@ -19,6 +19,13 @@ static void test_block(void **state)
     t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "y = 15\n", NULL);
 }
 
+static void test_linear(void **state)
+{
+    (void)state;
+    t_expect(&(t_command){.argv = {T_PROGRAM("linear"), t_device_name()}}, 0,
+             "x = 1 2 3: y = 7 7\nx = 10 20 30: y = 61 61\n", NULL);
+}
+
 /* 35 graphs hold what one holds. */
 static void test_pools(void **state)
 {
@@ -160,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_slots),    cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_profile),  cmocka_unit_test(test_existing_cuda),
         cmocka_unit_test(test_liveness), cmocka_unit_test(test_locate),
+        cmocka_unit_test(test_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,6 +246,8 @@ static void test_refusals(void **state)
     assert_error(ph_linear_create(NULL, s.device, 2, 2), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_linear_create(&module, NULL, 2, 2), PH_ERROR_ARGUMENT, "device");
     assert_error(ph_linear_create(&module, s.device, -1, 2), PH_ERROR_ARGUMENT, "negative");
+    assert_error(ph_linear_create(&module, s.device, 3, -4), PH_ERROR_ARGUMENT,
+                 "(its weight would be of f32[-4, 3])");
     assert_error(ph_linear_create(&module, s.device, INT64_MAX, INT64_MAX), PH_ERROR_ARGUMENT, "too large");
     assert_error(ph_linear_create_with(&module, s.device, 2, 2, &reserved), PH_ERROR_ARGUMENT, "reserved");
     assert_error(ph_linear_create_with(&module, s.device, 2, 2, &integers), PH_ERROR_ARGUMENT, "not i32");
@@ -280,9 +282,20 @@ static ph_status create_body(ph_stream *stream, void *user)
     const t_scene *s = user;
     ph_module *module;
     (void)stream;
-    assert_error(ph_linear_create(&module, s->device, 2, 2), PH_ERROR_CAPTURE, "");
+    assert_error(ph_linear_create(&module, s->device, 2, 2), PH_ERROR_CAPTURE,
+                 "ph_linear_create: waits for the device: ph_stream_synchronize");
     assert_native(900);
     assert_null(module);
+    return PH_OK;
+}
+
+static ph_status create_relaxed(ph_stream *stream, void *user)
+{
+    const t_scene *s = user;
+    ph_module *module;
+    (void)stream;
+    assert_ok(ph_linear_create(&module, s->device, 2, 2));
+    ph_module_release(module);
     return PH_OK;
 }
 
@@ -295,6 +308,10 @@ static void test_in_capture(void **state)
     t_log_start();
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, s.stream, NULL, create_body, &s));
+    ph_graph_destroy(graph);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED},
+                               create_relaxed, &s));
     ph_graph_destroy(graph);
     t_log_stop();
     t_scene_close(&s);

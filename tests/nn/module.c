@@ -194,7 +194,7 @@ static void test_counts(void **state)
     assert_null(out[0]);
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "left output 1 NULL");
     assert_null(ph_call(s.tape, NULL, NULL));
-    t_expect_failure(&s, PH_ERROR_ARGUMENT, "the module is NULL");
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "ph_call: the module is NULL");
     ph_module_release(module);
     ph_module_release(careless);
     t_scene_close(&s);
@@ -434,15 +434,61 @@ static void test_sweep(void **state)
     close_tree(&t);
 }
 
+/* ---- where a failure was ---- */
+static ph_tensor *broken(ph_tape *tape, ph_tensor *x)
+{
+    return ph_add(tape, x, ph_zeros(tape, PH_DTYPE_F32, PH_SHAPE(3)));
+}
+
+static void expect_where(const t_scene *s, ph_module *module, const char *where)
+{
+    assert_null(ph_call(s->tape, module, t_input(s, 1, 2)));
+    assert_error(ph_tape_status(s->tape), PH_ERROR_ARGUMENT,
+                 "add: the shapes do not broadcast (got f32[2], f32[3])");
+    assert_string_equal(strstr(ph_error_last()->message, "; in "), where);
+    assert_error(ph_tape_clear(s->tape), PH_ERROR_ARGUMENT, where);
+}
+
+/* The innermost module, by its name in the outermost one; another failure of the tape has its own. */
+static void test_where_it_failed(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_module *relu, *fails, *inner, *net;
+    t_scene_open(&s);
+    assert_ok(ph_activation_create(&relu, s.device, "relu", ph_relu));
+    assert_ok(ph_activation_create(&fails, s.device, "broken", broken));
+    assert_ok(ph_sequential_create(&inner, (ph_module *[]){relu, relu, fails}, 3));
+    assert_ok(ph_sequential_create(&net, (ph_module *[]){relu, inner}, 2));
+    expect_where(&s, net, "; in 1.2 of module sequential");
+    expect_where(&s, inner, "; in 2 of module sequential");
+    expect_where(&s, fails, "; in module broken");
+    assert_null(broken(s.tape, t_input(&s, 1, 2)));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "add: ");
+    assert_null(strstr(ph_error_last()->message, "; in "));
+    ph_module_release(net);
+    ph_module_release(inner);
+    ph_module_release(fails);
+    ph_module_release(relu);
+    t_scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),      cmocka_unit_test(test_null),
-        cmocka_unit_test(test_null_arrays), cmocka_unit_test(test_descriptions),
-        cmocka_unit_test(test_counts),      cmocka_unit_test(test_wrong_device),
-        cmocka_unit_test(test_scope),       cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_walk),        cmocka_unit_test(test_train),
-        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_where_it_failed),
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_null),
+        cmocka_unit_test(test_null_arrays),
+        cmocka_unit_test(test_descriptions),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_wrong_device),
+        cmocka_unit_test(test_scope),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_train),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

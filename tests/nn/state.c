@@ -178,9 +178,10 @@ static ph_status save_and_load(ph_stream *stream, void *user)
 {
     const pair *p = user;
     (void)stream;
-    assert_error(ph_module_save(p->module, path), PH_ERROR_CAPTURE, "");
+    assert_error(ph_module_save(p->module, path), PH_ERROR_CAPTURE, "ph_module_save: waits for the device: ");
     assert_native(900);
-    assert_error(ph_module_load(p->module, path, true), PH_ERROR_CAPTURE, "");
+    assert_error(ph_module_load(p->module, path, true), PH_ERROR_CAPTURE,
+                 "ph_module_load: waits for the device: ");
     assert_native(900);
     return PH_OK;
 }

@@ -329,7 +329,8 @@ static void refusals(void **state)
 #define I32(...) ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(__VA_ARGS__))
     REFUSED(PH_ERROR_ARGUMENT, "tensor_fill: it is expanded",
             ph_tensor_fill(s.tape, ph_expand(s.tape, F32(1), PH_SHAPE(4)), 1));
-    REFUSED(PH_ERROR_ARGUMENT, "tensor_copy: the source does not broadcast",
+    REFUSED(PH_ERROR_ARGUMENT,
+            "tensor_copy: the source does not broadcast to what changes: from f32[3] to f32[1]",
             ph_tensor_copy(s.tape, F32(1), F32(3)));
     REFUSED(PH_ERROR_ARGUMENT, "tensor_add: both must be of one dtype",
             ph_tensor_add(s.tape, F32(3), I32(3), 1));

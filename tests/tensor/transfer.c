@@ -137,7 +137,11 @@ static void test_misuse(void **state)
     ph_tape_fail(s.tape, PH_ERROR_CALLER, "the first one");
     assert_error(ph_tensor_write(s.tape, x, memory, 24), PH_ERROR_CALLER, "the first one");
     assert_error(ph_tensor_read(memory, 24, s.tape, x), PH_ERROR_CALLER, "the first one");
-    assert_error(ph_tensor_item(&out, s.tape, x), PH_ERROR_CALLER, "the first one");
+    assert_error(
+        ph_tensor_item(&out, s.tape, x), PH_ERROR_CALLER,
+        "ph_tensor_item: the tape failed before this call: the first one; ph_tape_clear starts anew");
+    assert_error(ph_tape_status(s.tape), PH_ERROR_CALLER, "the first one");
+    assert_ptr_equal(strstr(ph_error_last()->message, "the first one"), ph_error_last()->message);
     assert_error(ph_tensor_format(&text, s.tape, x), PH_ERROR_CALLER, "the first one");
     assert_error(ph_tape_clear(s.tape), PH_ERROR_CALLER, "the first one");
     assert_int_equal(ph_tensor_version(x), 0);
@@ -162,7 +166,13 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
     (void)stream;
     expect_failed(b->s, ph_tensor_write(tape, b->x, memory, sizeof memory), PH_ERROR_UNPINNED,
                   "ph_malloc_pinned");
+    expect_failed(b->s, ph_tensor_write(tape, b->x, memory, sizeof memory), PH_ERROR_UNPINNED,
+                  "ph_tensor_write: ph_memcpy: ");
+    expect_failed(b->s, ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), memory, sizeof memory),
+                  PH_ERROR_UNPINNED, "(ph_tensor_create_pinned)");
     expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE, "pinned tensor");
+    expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE,
+                  "or end the capture and replay first");
     assert_native(900);
     expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, ph_transpose(tape, b->spread, 0, 1)),
                   PH_ERROR_CAPTURE, "waits for the device");
@@ -171,7 +181,8 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
     assert_native(900);
     expect_failed(b->s, ph_tensor_format(&text, tape, b->x), PH_ERROR_CAPTURE, "ph_tensor_format: waits");
     assert_null(ph_from_memory(tape, PH_DTYPE_F32, PH_SHAPE(4), memory));
-    assert_error(ph_tape_clear(tape), PH_ERROR_UNPINNED, "the capture goes on");
+    assert_error(ph_tape_status(tape), PH_ERROR_UNPINNED, "ph_from_memory: ph_memcpy: ");
+    assert_error(ph_tape_clear(tape), PH_ERROR_UNPINNED, "refused before it could harm the capture");
     /* What it takes. */
     assert_ok(ph_tensor_write(tape, b->x, ph_tensor_data(b->pinned), 16));
     assert_ok(ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), ph_tensor_data(b->pinned), 16));

@@ -116,12 +116,15 @@ static void test_misuse(void **state)
     expect_refused(&s, ph_permute(s.tape, x, NULL, 2), "axes is NULL");
     expect_refused(&s, ph_permute(s.tape, x, (int[]){0, -2}, 2), "axis -2 is named twice");
     expect_refused(&s, ph_permute(s.tape, x, (int[]){0, 2}, 2), "no axis 2");
-    expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(4)), "reshape: the new shape has another number");
+    expect_refused(
+        &s, ph_reshape(s.tape, x, PH_SHAPE(4)),
+        "reshape: the new shape has another number of elements: to f32[4] with 4, from a tensor with 6");
     expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-1, -1)), "more than one dimension");
-    expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-1, 4)), "no multiple");
+    expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-1, 4)),
+                   "of the new shape: to f32[-1, 4], from a tensor with 6");
     expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-1, 0)), "could be anything");
     expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-2, -3)), "negative");
-    expect_refused(&s, ph_reshape(s.tape, x, (ph_shape){.rank = 9}), "more than 8");
+    expect_refused(&s, ph_reshape(s.tape, x, (ph_shape){.rank = 9}), "more than 8 dimensions (9)");
     expect_refused(&s, ph_flatten(s.tape, x, 1, 0), "flatten: axis 1 comes behind axis 0");
     expect_refused(&s, ph_flatten(s.tape, x, 0, 2), "no axis 2");
     expect_refused(&s, ph_squeeze(s.tape, x, 2), "no axis 2");

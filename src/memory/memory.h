@@ -77,6 +77,12 @@ uint64_t ph__pool_epoch(const ph_pool *pool);
 
 /* ---- tracking ---- the live allocation (device or pinned) around an address. internal: in one of the ranges of record_ranges. */
 bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address);
+/* The same for up to PH__FIND_MOST addresses at once, which takes less than one after another: what has to be read for them lies far apart. base NULL:
+ * there is none. */
+enum {
+    PH__FIND_MOST = 32
+};
+void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uintptr_t *addresses, size_t count);
 /* Where all lies that the allocator took from the driver, of the device and of pinned memory, which are far apart on a GPU: for looking at many
  * addresses. From lowest up to, without, highest; both 0: there is none. */
 typedef struct ph__hulls {

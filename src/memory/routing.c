@@ -249,10 +249,11 @@ void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block)
                                  .generation = block->generation};
     ph__mseg_of(block)->captured = true;
     ph__layout_note(pool, capture_id, &placing);
+    /* Work that goes from one buffer to another is given the same two in turn. */
     size_t count = pool->given.count;
-    if (count > 0 && pool->given.at[count - 1].base == block->address &&
-        pool->given.at[count - 1].size == block->size)
-        return;
+    for (size_t i = count; i > 0 && i + 2 > count; i--)
+        if (pool->given.at[i - 1].base == block->address && pool->given.at[i - 1].size == block->size)
+            return;
     pool->given.at[pool->given.count++] = (ph__span){block->address, block->size};
 }
 

@@ -3,39 +3,69 @@
 #include "memory/state.h"
 #include <string.h>
 
-bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address)
+static void tell_block(ph_allocation *out, const ph__block *block)
+{
+    ph_pool *pool = ph__mseg_of(block)->pool;
+    *out = (ph_allocation){.base = (void *)block->address,
+                           .requested = block->requested,
+                           .size = block->size,
+                           .generation = block->generation,
+                           .pool = ph__pool_is_default(pool) ? NULL : pool};
+}
+
+static void tell_pinned(ph_allocation *out, const ph__pinned *pinned)
+{
+    *out = (ph_allocation){.base = (void *)pinned->address,
+                           .requested = pinned->requested,
+                           .size = pinned->size,
+                           .generation = pinned->generation,
+                           .pool = ph__pool_is_default(pinned->pool) ? NULL : pinned->pool,
+                           .pinned = true};
+}
+
+/* Step by step for all, so that what is slow to come for one address is waited for together with that of the others. Lock held. */
+static void find_blocks(ph_allocation *out, const ph__memory *memory, const uintptr_t *addresses,
+                        size_t count)
+{
+    const ph__block *blocks[PH__FIND_MOST];
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = ph__memory_may_have(memory, addresses[i]) ? ph__memory_block(memory, addresses[i]) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        const ph__pinned *pinned = blocks[i] ? NULL : ph__pinned_find(memory, addresses[i]);
+        out[i] = (ph_allocation){.base = NULL};
+        if (blocks[i] && ph__block_is_live(blocks[i]))
+            tell_block(&out[i], blocks[i]);
+        else if (pinned)
+            tell_pinned(&out[i], pinned);
+    }
+}
+
+void ph__memory_find_all(ph_allocation *out, const ph_device *device, const uintptr_t *addresses,
+                         size_t count)
 {
     ph__memory *memory = ph__memory_of(device);
-    bool found = false;
-    memset(out, 0, sizeof *out);
-    if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
-        return false;
+    memset(out, 0, count * sizeof *out);
+    if (!memory)
+        return;
     ph__spin_lock(&memory->lock);
-    if (memory->scripts && ph__script_find(out, memory, (uintptr_t)address)) {
-        ph__spin_unlock(&memory->lock);
-        return true;
-    }
-    const ph__block *block = ph__memory_block(memory, (uintptr_t)address);
-    const ph__pinned *pinned = block ? NULL : ph__pinned_find(memory, (uintptr_t)address);
-    if (block && ph__block_is_live(block)) {
-        ph_pool *pool = ph__mseg_of(block)->pool;
-        out->base = (void *)block->address;
-        out->requested = block->requested;
-        out->size = block->size;
-        out->generation = block->generation;
-        out->pool = ph__pool_is_default(pool) ? NULL : pool;
-        found = true;
-    } else if (pinned) {
-        out->base = (void *)pinned->address;
-        out->requested = pinned->requested;
-        out->size = pinned->size;
-        out->generation = pinned->generation;
-        out->pool = ph__pool_is_default(pinned->pool) ? NULL : pinned->pool;
-        out->pinned = true;
-        found = true;
+    find_blocks(out, memory, addresses, count);
+    for (size_t i = 0; memory->scripts && i < count; i++) {
+        ph_allocation scripted;
+        if (ph__script_find(&scripted, memory, addresses[i]))
+            out[i] = scripted;
     }
     ph__spin_unlock(&memory->lock);
-    return found;
+}
+
+bool ph__memory_find(ph_allocation *out, const ph_device *device, const void *address)
+{
+    const ph__memory *memory = ph__memory_of(device);
+    const uintptr_t at = (uintptr_t)address;
+    memset(out, 0, sizeof *out);
+    if (!memory || !ph__memory_may_have(memory, at))
+        return false;
+    ph__memory_find_all(out, device, &at, 1);
+    return out->base != NULL;
 }
 
 bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *address)

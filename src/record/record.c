@@ -92,22 +92,51 @@ static ph_status count_node(ph__builder *b, size_t at)
     return PH_OK;
 }
 
+static bool is_sparse(const ph__builder *b, size_t at)
+{
+    return b->infos[at].kind == PH_NODE_KERNEL &&
+           ph__words_are_sparse(b->kernels[at] != NULL, b->infos[at].args_size);
+}
+
+/* What turned out to be numbers goes, node by node. */
+static void drop_numbers(ph__builder *b)
+{
+    size_t from = 0, to = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        size_t count = b->found_counts[i];
+        memmove(&b->found.places.at[to], &b->found.places.at[from], count * sizeof(ph__place));
+        b->found_counts[i] = ph__places_keep(&b->found.places.at[to], count, &b->found);
+        from += count;
+        to += b->found_counts[i];
+    }
+    b->found.places.count = to;
+}
+
 /* When all memory nodes have been met: what they give is the capture's own. */
 static ph_status find_sparse(ph__builder *b)
 {
+    enum {
+        PLACES = 18, /* of a product of cuBLASLt, and of values that only it has */
+        VALUES = 3
+    };
     size_t sparse = 0;
     for (size_t i = 0; i < b->count; i++)
-        sparse += b->infos[i].kind == PH_NODE_KERNEL && b->kernels[i] == NULL;
-    if (!ph__vec_reserve(&b->found.places, sparse * 18)) /* as many as products have */
+        sparse += is_sparse(b, i);
+    if (sparse == 0)
+        return PH_OK;
+    if (!ph__vec_reserve(&b->found.places, sparse * PLACES) ||
+        !ph__vec_reserve(&b->found.words, sparse * VALUES))
         return ph__fail_host_memory(b->call, "the record of the captured graph");
     for (size_t i = 0; i < b->count; i++) {
         size_t at = b->order[i], before = b->found.places.count;
         const ph__drv_node_info *info = &b->infos[at];
-        if (info->kind == PH_NODE_KERNEL && ph__words_are_sparse(b->kernels[at] != NULL, info->args_size) &&
-            !ph__words_find(&b->found, b->device, &b->own, info->launch.args, info->args_size))
+        if (is_sparse(b, at) && !ph__words_find(&b->found, &b->own, info->launch.args, info->args_size))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
         b->found_counts[i] = b->found.places.count - before;
     }
+    ph__words_look_up(&b->found, b->device, &b->own);
+    if (b->found.numbers)
+        drop_numbers(b);
     return PH_OK;
 }
 

@@ -115,6 +115,8 @@ enum {
 };
 /* Whether memory nodes give any: it may lie where the library knows of nothing. */
 bool ph__own_has_given(const ph__own_memory *own);
+bool ph__own_has(const ph__own_memory *own, uintptr_t address);
+void ph__word_lies_in(ph_word *word, const ph_allocation *allocation); /* but for its pool */
 /* Classifies into a word of zeros; out->name is left NULL. */
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);
@@ -142,7 +144,8 @@ enum {
 typedef struct ph__found {
     PH__VEC(ph__place) places; /* of all nodes, one after another */
     PH__VEC(ph_word) words;
-    /* The last values that were addresses, and which words they are. */
+    bool numbers; /* some of the words turned out to be no addresses */
+    /* The last values that may be addresses, and which words they are. */
     uint64_t recent[PH__RECENT];
     uint32_t recent_word[PH__RECENT];
     size_t next;
@@ -150,9 +153,12 @@ typedef struct ph__found {
 /* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
 bool ph__words_are_sparse(bool loaded, size_t args_size);
 size_t ph__words_of_sparse(size_t args_size);
-/* Adds the words of a sparse kernel that are kept; own->seen must be there. False: no memory. */
-bool ph__words_find(ph__found *found, const ph_device *device, const ph__own_memory *own, const void *args,
-                    size_t args_size);
+/* Adds what may be addresses among the words of a sparse kernel; own->seen must be there. False: no memory. */
+bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *args, size_t args_size);
+/* When all have been added: what memory they address. Those that address none stay PH_WORD_VALUE. */
+void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_memory *own);
+/* Leaves out of `count` places those of such words; how many stay. */
+size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found);
 
 /* ---- readers ---- into a text whose failure the caller checks. */
 void ph__record_to_json(ph__json *json, const ph_record *record);

@@ -45,31 +45,52 @@ static void remember(ph__found *found, uint64_t value, uint32_t word)
     found->next = (found->next + 1) % PH__RECENT;
 }
 
-/* *may_be: not where it turns out to be a number. False: no memory. */
-static bool add_word(uint32_t *out, bool *may_be, ph__found *found, const ph_device *device,
-                     const ph__own_memory *own, const ph__word_slot *slot, const void *args)
+static bool add(ph__found *found, size_t offset, uint64_t value)
 {
-    ph_word word = {.offset = 0};
-    ph__word_read(&word, device, own, slot, args);
-    *out = (uint32_t)found->words.count;
-    *may_be = word.kind != PH_WORD_VALUE;
-    if (!*may_be)
-        return true;
-    remember(found, word.value, *out);
-    return ph__vec_push(&found->words, word);
+    ph__place place = {.offset = (uint32_t)offset};
+    if (!find_recent(&place.word, found, value)) {
+        place.word = (uint32_t)found->words.count;
+        if (!ph__vec_push(&found->words, (ph_word){.value = value}))
+            return false;
+        remember(found, value, place.word);
+    }
+    return ph__vec_push(&found->places, place);
 }
 
-static bool add(ph__found *found, const ph_device *device, const ph__own_memory *own,
-                const ph__word_slot *slot, const void *args)
+static void look_up(ph__found *found, ph_word *words, size_t count, const ph_device *device,
+                    const ph__own_memory *own)
 {
-    uint64_t value;
-    ph__place place = {.offset = (uint32_t)slot->offset};
-    bool may_be = true;
-    memcpy(&value, (const char *)args + slot->offset, sizeof value);
-    if (!find_recent(&place.word, found, value) &&
-        !add_word(&place.word, &may_be, found, device, own, slot, args))
-        return false;
-    return !may_be || ph__vec_push(&found->places, place);
+    uintptr_t addresses[PH__FIND_MOST] = {0};
+    ph_allocation at[PH__FIND_MOST];
+    for (size_t i = 0; i < count; i++)
+        addresses[i] = (uintptr_t)words[i].value;
+    ph__memory_find_all(at, device, addresses, count);
+    for (size_t i = 0; i < count; i++) {
+        words[i].internal = ph__own_has(own, addresses[i]);
+        if (at[i].base) {
+            ph__word_lies_in(&words[i], &at[i]);
+            words[i].pool = ph_pool_get_id(at[i].pool);
+        }
+        words[i].kind = at[i].base || words[i].internal ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
+        found->numbers = found->numbers || words[i].kind == PH_WORD_VALUE;
+    }
+}
+
+void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_memory *own)
+{
+    for (size_t i = 0; i < found->words.count; i += PH__FIND_MOST) {
+        size_t left = found->words.count - i;
+        look_up(found, &found->words.at[i], left < PH__FIND_MOST ? left : PH__FIND_MOST, device, own);
+    }
+}
+
+size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (found->words.at[places[i].word].kind != PH_WORD_VALUE)
+            places[kept++] = places[i];
+    return kept;
 }
 
 /* Where a word has to lie to be looked up. */
@@ -100,14 +121,14 @@ static size_t next_in(window in, const char *args, size_t offset, size_t args_si
     return args_size;
 }
 
-bool ph__words_find(ph__found *found, const ph_device *device, const ph__own_memory *own, const void *args,
-                    size_t args_size)
+bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *args, size_t args_size)
 {
     const window in = window_of(own);
     for (size_t at = next_in(in, args, 0, args_size); at < args_size;
          at = next_in(in, args, at + WORD, args_size)) {
-        const ph__word_slot slot = slot_at(at, args_size);
-        if (!add(found, device, own, &slot, args))
+        uint64_t value;
+        memcpy(&value, (const char *)args + at, sizeof value);
+        if (!add(found, at, value))
             return false;
     }
     return true;

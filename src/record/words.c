@@ -108,7 +108,7 @@ size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot)
     return used;
 }
 
-static bool is_own(const ph__own_memory *own, uintptr_t address)
+bool ph__own_has(const ph__own_memory *own, uintptr_t address)
 {
     if (own == NULL)
         return false;
@@ -173,6 +173,14 @@ static bool may_be_known(const ph__own_memory *own, uintptr_t address)
     return seen == NULL || ph__hulls_have(&seen->hulls, address) || ph__own_has_given(own);
 }
 
+void ph__word_lies_in(ph_word *word, const ph_allocation *allocation)
+{
+    word->base = allocation->base;
+    word->allocation_bytes = allocation->size;
+    word->generation = allocation->generation;
+    word->pinned = allocation->pinned;
+}
+
 /* True when the value lies in memory that the library knows. */
 static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory *own)
 {
@@ -180,13 +188,10 @@ static bool look_up(ph_word *out, const ph_device *device, const ph__own_memory 
     const void *address = (const void *)(uintptr_t)out->value;
     if (out->value == 0 || !may_be_known(own, (uintptr_t)out->value))
         return false;
-    out->internal = is_own(own, (uintptr_t)out->value);
+    out->internal = ph__own_has(own, (uintptr_t)out->value);
     if (!find_allocation(&found, &out->pool, device, own, address))
         return out->internal;
-    out->base = found.base;
-    out->allocation_bytes = found.size;
-    out->generation = found.generation;
-    out->pinned = found.pinned;
+    ph__word_lies_in(out, &found);
     return true;
 }
 

@@ -13,7 +13,9 @@ enum {
     NODES = 8,
     FIRST = 7, /* the words that are addresses */
     SECOND = 180,
-    PINNED = 90 /* this one of pinned memory */
+    PINNED = 90,   /* this one of pinned memory */
+    SEVERAL = 120, /* five more, each of another value */
+    NOBODYS = 150  /* in the segment of x, where nothing is */
 };
 
 static const char ptx[] =
@@ -77,6 +79,9 @@ static params make_params(size_t node)
     p.words[FIRST] = (uint64_t)(uintptr_t)x + 16 * node;
     p.words[SECOND] = (uint64_t)(uintptr_t)y;
     p.words[PINNED] = (uint64_t)(uintptr_t)pinned + BLOCK_BYTES - 1 - node;
+    for (size_t i = 0; i < 5; i++)
+        p.words[SEVERAL + i] = (uint64_t)(uintptr_t)y + 8 * (1 + i + 5 * node);
+    p.words[NOBODYS] = (uint64_t)(uintptr_t)x + (1U << 20) + node;
     p.words[WORDS - 1] = 0xabcd1234;
     return p;
 }
@@ -113,7 +118,8 @@ static void check_word(const ph_record *record, size_t node, size_t w)
     assert_string_equal(word.name, name);
     assert_int_equal(word.offset, 8 * w);
     assert_int_equal(word.value, p.words[w]);
-    const char *base = w == FIRST ? x : w == SECOND ? y : w == PINNED ? pinned : NULL;
+    bool in_y = w == SECOND || (w >= SEVERAL && w < SEVERAL + 5);
+    const char *base = w == FIRST ? x : in_y ? y : w == PINNED ? pinned : NULL;
     assert_int_equal(word.kind, base ? PH_WORD_SUSPECTED : PH_WORD_VALUE);
     assert_ptr_equal(word.base, base);
     assert_int_equal(word.pinned, w == PINNED);

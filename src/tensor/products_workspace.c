@@ -64,16 +64,29 @@ static ph_status allocate(void **out, const ph__workspaces *workspaces, ph_pool 
 }
 
 /* ---- before captures ---- */
+/* The i-th idle pool, retained; NULL: there are not so many. */
+static ph_pool *idle_pool(bool *busy, ph__workspaces *workspaces, size_t i)
+{
+    pthread_mutex_lock(&workspaces->lock);
+    *busy = workspaces->allocating > 0;
+    ph_pool *pool = i < workspaces->idle.count ? ph_pool_retain(workspaces->idle.at[i]) : NULL;
+    pthread_mutex_unlock(&workspaces->lock);
+    return pool;
+}
+
+/* Statistics settle what was freed, and with it free functions of the program may run: so no lock is held. */
 static bool has_room(ph__workspaces *workspaces)
 {
-    ph_memory_stats stats;
-    pthread_mutex_lock(&workspaces->lock);
-    bool room = workspaces->allocating > 0;
-    for (size_t i = 0; i < workspaces->idle.count && !room; i++)
-        room = ph_pool_stats(&stats, workspaces->idle.at[i]) == PH_OK &&
-               stats.reserved - stats.allocated >= MADE_BYTES;
-    pthread_mutex_unlock(&workspaces->lock);
-    return room;
+    bool room = false, busy = false;
+    for (size_t i = 0; !room && !busy; i++) {
+        ph_memory_stats stats;
+        ph_pool *pool = idle_pool(&busy, workspaces, i);
+        if (!pool)
+            break;
+        room = ph_pool_stats(&stats, pool) == PH_OK && stats.reserved - stats.allocated >= MADE_BYTES;
+        ph_pool_release(pool);
+    }
+    return room || busy;
 }
 
 /* A block that is given back at once leaves its segment, of 2 MiB, with the pool: the next request has it without a call of the driver. The least

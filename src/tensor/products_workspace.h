@@ -17,7 +17,7 @@ typedef struct ph__made_workspaces {
 } ph__made_workspaces;
 
 typedef struct ph__workspaces {
-    pthread_mutex_t lock; /* held over no call out of the file but to vec.h and ph_pool_stats */
+    pthread_mutex_t lock; /* held over no call out of the file but to vec.h and ph_pool_retain */
     ph_device *device;    /* borrowed: the owner's */
     /* A pool has one scope at a time, and what allocates runs code of the program's, for which nobody may wait: the free functions of its pools. So who
      * allocates takes a pool from here, or makes one, and puts it here afterwards. */

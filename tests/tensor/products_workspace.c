@@ -196,14 +196,16 @@ static void leave_a_late_free(const t_scene *s, late *l)
     ph_stream_destroy(user);
 }
 
-static void sources_of_the_program_may_capture(void **state)
+/* prepared: whether there is memory, so that the next look at it is all that runs the function. */
+static void with_a_late_free(bool prepared)
 {
-    (void)state;
     t_scene s;
     ph__workspaces workspaces = {0};
     late l = {0};
     t_scene_open(&s);
     ph__workspaces_init(&workspaces, s.device);
+    if (prepared)
+        assert_ok(ph__workspaces_prepare(&workspaces));
     leave_a_late_free(&s, &l);
     l.workspaces = &workspaces;
     l.device = s.device;
@@ -213,12 +215,25 @@ static void sources_of_the_program_may_capture(void **state)
     t_scene_close(&s);
 }
 
+static void sources_of_the_program_may_capture(void **state)
+{
+    (void)state;
+    with_a_late_free(false);
+}
+
+static void they_may_where_there_is_memory(void **state)
+{
+    (void)state;
+    with_a_late_free(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workspaces_of_many_streams),
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(sources_of_the_program_may_capture),
+        cmocka_unit_test(they_may_where_there_is_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -360,6 +360,35 @@ static void test_every_failure(void **state)
     assert_int_equal(modules(), before - counted(1)); /* the library's own */
 }
 
+/* Code that was loaded in a capture for a kernel that then could not be made stays until no capture is open: unloading it would
+ * invalidate the capture where a tool such as memcheck watches. */
+static void test_failures_in_a_capture(void **state)
+{
+    ph_graph *graph;
+    int64_t *y, before;
+    size_t failed = 0, loaded = 0;
+    (void)state;
+    assert_ok(PH_NEW(&y, 1, world.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    before = modules();
+    for (ph_status status = PH_ERROR_HOST_MEMORY; status != PH_OK && failed < 100; failed++) {
+        ph__alloc_fail_after((int64_t)failed);
+        status = create(three);
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        assert_true(status == PH_OK || status == PH_ERROR_HOST_MEMORY);
+        loaded = (size_t)(modules() - before);
+    }
+    assert_in_range(failed, 2, 99);
+    assert_true(loaded > 1 || !fake_cuda());
+    assert_ok(ph_memset(y, 1, sizeof *y, world.stream));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_device_synchronize(world.device));
+    assert_int_equal(modules(), before);
+    ph_graph_destroy(graph);
+    ph_free(y, world.stream);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -375,6 +404,7 @@ int main(void)
         TEST(test_unloaded_when_idle),
         TEST(test_released_before_it_runs),
         TEST(test_every_failure),
+        TEST(test_failures_in_a_capture),
     };
     return cmocka_run_group_tests_name("cuda_kernels", tests, NULL, NULL);
 }

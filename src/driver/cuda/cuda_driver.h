@@ -145,7 +145,10 @@ struct ph__drv_kernel {
 /* Makes room for a launch with that much dynamic shared memory; before every launch. Legal in a capture. 1: more than the GPU has. */
 int ph__cuda_kernel_prepare(ph__drv_kernel *kernel, size_t shared_bytes);
 int ph__cuda_kernel_register(ph__drv_kernel *kernel); /* for kernel_of; 2 */
-void ph__cuda_kernel_free(ph__drv_kernel *kernel);    /* of one that is not registered */
+void ph__cuda_kernel_free(ph__drv_kernel *kernel);    /* of one that is not registered and has no code */
+/* Of one that is not registered, so nothing ever ran it: its code goes at once, or with that of destroyed ones while a capture is open,
+ * as tools that watch unloading (memcheck) do then what invalidates a capture. Under the device's context, in relaxed mode. */
+void ph__cuda_kernel_discard(ph__drv_kernel *kernel);
 /* The kernel behind a function (the newest, where it was wrapped twice), or NULL. */
 ph__drv_kernel *ph__cuda_kernel_of(ph__drv_device *device, ph__cu_function function);
 /* Waits for all work of the context, as cuCtxSynchronize, and then unloads the kernels that had been destroyed before and are not kept. */

@@ -166,7 +166,7 @@ static int describe(ph__drv_kernel *kernel, const ph_kernel_source *source)
     return result;
 }
 
-/* Under the device's context. Nothing is launched before it is registered, so a failure unloads at once. */
+/* Under the device's context. */
 static int load(ph__drv_kernel *kernel, const ph__cuda_image *image, const ph_kernel_source *source)
 {
     int result = load_module(&kernel->module, image);
@@ -177,8 +177,6 @@ static int load(ph__drv_kernel *kernel, const ph__cuda_image *image, const ph_ke
         result = describe(kernel, source);
     if (result == PH__R_OK)
         result = ph__cuda_kernel_register(kernel);
-    if (result != PH__R_OK)
-        (void)ph__cu.ModuleUnload(kernel->module);
     return result;
 }
 
@@ -195,14 +193,16 @@ int ph__cuda_kernel_create(ph__drv_kernel **out, ph__drv_device *device, const p
     result = kernel ? ph__cuda_enter(&scope, device) : PH__R_OUT_OF_MEMORY;
     if (result == PH__R_OK) {
         result = load(kernel, &image, source);
+        if (result != PH__R_OK)
+            ph__cuda_kernel_discard(kernel);
         ph__cuda_leave(&scope);
+    } else {
+        ph__cuda_kernel_free(kernel);
     }
     ph__cuda_unrelax(mode);
     ph__free(image.at);
     if (result == PH__R_OK)
         *out = kernel;
-    else
-        ph__cuda_kernel_free(kernel);
     return result;
 }
 

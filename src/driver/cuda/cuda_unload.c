@@ -54,6 +54,26 @@ static void unregister_kernel(const ph__drv_kernel *kernel)
             at->next = kernel->next;
 }
 
+/* Under the device's lock. */
+static void retire(ph__drv_kernel *kernel)
+{
+    kernel->next = kernel->device->retired;
+    kernel->device->retired = kernel;
+}
+
+void ph__cuda_kernel_discard(ph__drv_kernel *kernel)
+{
+    if (kernel->module && atomic_load(&kernel->device->open_captures) > 0) {
+        pthread_mutex_lock(&kernel->device->lock);
+        retire(kernel);
+        pthread_mutex_unlock(&kernel->device->lock);
+        return;
+    }
+    if (kernel->module)
+        (void)ph__cu.ModuleUnload(kernel->module);
+    ph__cuda_kernel_free(kernel);
+}
+
 void ph__cuda_kernel_destroy(ph__drv_kernel *kernel)
 {
     if (!kernel)
@@ -61,8 +81,7 @@ void ph__cuda_kernel_destroy(ph__drv_kernel *kernel)
     ph__drv_device *device = kernel->device;
     pthread_mutex_lock(&device->lock);
     unregister_kernel(kernel);
-    kernel->next = device->retired;
-    device->retired = kernel;
+    retire(kernel);
     pthread_mutex_unlock(&device->lock);
 }
 

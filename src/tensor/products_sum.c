@@ -25,7 +25,7 @@ enum {
             int64_t end = p->n - first < COLUMNS ? p->n : first + COLUMNS, matrix = row / p->rows_each;      \
             T *out = (T *)p->c + matrix * p->stride_c + (row - matrix * p->rows_each) * p->ldc;              \
             for (int64_t j = first; j < end; j++) {                                                          \
-                const C *from = (const C *)p->part + (p->parts ? row * p->n + j : 0);                        \
+                const C *from = p->parts ? (const C *)p->part + row * p->n + j : NULL;                       \
                 C sum = p->bias ? get(((const T *)p->bias)[j]) : (C)0;                                       \
                 for (uint32_t i = 0; i < p->parts; i++)                                                      \
                     sum += from[(int64_t)i * p->rows * p->n];                                                \

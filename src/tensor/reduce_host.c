@@ -128,8 +128,9 @@ void ph__reduce_host_rows(const ph_block_range *range, const void *args_, const 
         const int64_t first = (int64_t)(block / args->splits) * args->width, begin = split * args->segment;
         const int64_t stop = least(first + args->width, args->outputs);
         for (int64_t o = first; o < stop; o++) {
-            const char *x = args->x;
-            x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j.size;
+            const char *x = args->x; /* NULL where there is nothing to reduce */
+            if (x)
+                x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j.size;
             j.cores->start(accumulator, NULL, 1, 0, args->a);
             add_row(&j, accumulator, x, begin, least(begin + args->segment, args->length));
             put_result(&j, info, o, split, accumulator);
@@ -144,7 +145,8 @@ static void add_columns(const job *j, void *accumulators, int64_t output, int64_
     const int64_t begin = split * args->segment, end = least(begin + args->segment, args->length);
     const char *x = args->x;
     buffer wide;
-    x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j->size;
+    if (x)
+        x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j->size;
     j->cores->start(accumulators, NULL, n, 0, args->a);
     int64_t r = begin;
     if (args->gone_rank == 1 && !j->half && j->cores->columns4)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/brief.c: what small eager work costs on an idle stream of the host device, brief kernels beside others; and what the cells of
  * a graph add to its replay. */
+#include "clock.h"
 #include "host/timing.h"
 
 enum {
@@ -138,11 +139,11 @@ typedef struct row {
 
 static void time_row(bench *b, row *r, int round)
 {
-    double start = timing_now();
+    double start = clock_now();
     for (int i = 0; i < REPEATS; i++)
         r->fn(b);
     OK(ph_stream_synchronize(b->stream));
-    r->values[round] = (timing_now() - start) / REPEATS;
+    r->values[round] = (clock_now() - start) / REPEATS;
 }
 
 static void set_up(bench *b)

@@ -2,6 +2,7 @@
 /* bench/cuda_cycles.c: captures, instantiates, replays and resets again and again, and looks at what the process holds after a tenth of
  * the cycles and at their end: nothing may have grown. The same through the driver alone stands beside, as drivers keep things too. */
 #include "base/alloc.h"
+#include "clock.h"
 #include "cuda/bench.h"
 #include <dirent.h>
 #include <malloc.h>
@@ -143,14 +144,14 @@ static bool run(const bench *b, const char *side, void (*one)(const bench *b, ph
     picture early = {{0}};
     ph_graph *graph;
     OK(ph_graph_create(&graph, NULL));
-    double start = bench_now();
+    double start = clock_now();
     for (int i = 0; i < b->rounds; i++) {
         if (i == early_cycles)
             early = look(b);
         one(b, graph);
     }
     picture late = look(b);
-    double us = (bench_now() - start) / b->rounds / 1e3;
+    double us = (clock_now() - start) / b->rounds / 1e3;
     bool flat = compare(b, side, early_cycles, &early, &late);
     printf("%-12s %.1f us a cycle\n", "", us);
     ph_graph_destroy(graph);

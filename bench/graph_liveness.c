@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/graph_liveness.c: what check_input_liveness adds to a replay of 1,000 nodes with an input each, on the host device: the same graph
  * with and without it, and after memory has died that only another graph reads; and what it adds to a capture. */
+#include "clock.h"
 #include "graph/graph.h"
 #include "host/timing.h"
 #include <stdlib.h>
@@ -44,12 +45,12 @@ static ph_status work(ph_stream *stream, void *user)
 
 static double time_replays(bench *b)
 {
-    double start = timing_now();
+    double start = clock_now();
     for (int i = 0; i < REPLAYS; i++) {
         OK(ph_graph_replay(b->graph, b->stream));
         OK(ph_stream_synchronize(b->stream));
     }
-    return (timing_now() - start) / REPLAYS;
+    return (clock_now() - start) / REPLAYS;
 }
 
 /* Memory dies that some other graph tracks. */
@@ -70,9 +71,9 @@ static double time_capture(bench *b, bool check)
     const ph_capture_options options = {.check_input_liveness = check};
     ph_graph *graph;
     OK(ph_graph_create(&graph, NULL));
-    double start = timing_now();
+    double start = clock_now();
     OK(ph_graph_capture(graph, b->stream, &options, work, b));
-    double taken = timing_now() - start;
+    double taken = clock_now() - start;
     ph_graph_destroy(graph);
     return taken;
 }
@@ -116,10 +117,10 @@ static void measure_alone(bench *b)
     };
     ph_graph *volatile graph = b->graph;
     unsigned how, looks = 0;
-    double start = timing_now();
+    double start = clock_now();
     for (int i = 0; i < TIMES; i++)
         looks += graph->liveness && ph__graph_must_look(graph, &how);
-    printf("the check alone: %.2f ns (%u looks)\n", (timing_now() - start) / TIMES, looks);
+    printf("the check alone: %.2f ns (%u looks)\n", (clock_now() - start) / TIMES, looks);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
  * ph_stream_synchronize of captured graphs, beside the same kernels launched eagerly and beside a bare list
  * of function calls; and how often a replay allocates. */
 #include "base/alloc.h"
+#include "clock.h"
 #include "host/timing.h"
 
 enum {
@@ -55,31 +56,31 @@ static double time_list(int nodes, int repeats)
     static const ph_block_range range = {{1, 1, 1}, {1, 1, 1}, 0, 1, NULL};
     ph_host_kernel_fn volatile fn = empty;
     uint64_t argument = 0;
-    double start = timing_now();
+    double start = clock_now();
     for (int r = 0; r < repeats; r++)
         for (int i = 0; i < nodes; i++)
             fn(&range, &argument);
-    return (timing_now() - start) / repeats;
+    return (clock_now() - start) / repeats;
 }
 
 static double time_eager(bench *b, int repeats)
 {
-    double start = timing_now();
+    double start = clock_now();
     for (int r = 0; r < repeats; r++) {
         OK(work(b->main, b));
         OK(ph_stream_synchronize(b->main));
     }
-    return (timing_now() - start) / repeats;
+    return (clock_now() - start) / repeats;
 }
 
 static double time_replay(bench *b, ph_graph *graph, int repeats)
 {
-    double start = timing_now();
+    double start = clock_now();
     for (int r = 0; r < repeats; r++) {
         OK(ph_graph_replay(graph, b->main));
         OK(ph_stream_synchronize(b->main));
     }
-    return (timing_now() - start) / repeats;
+    return (clock_now() - start) / repeats;
 }
 
 static void measure(bench *b, const char *shape, int nodes, int lanes)
@@ -89,9 +90,9 @@ static void measure(bench *b, const char *shape, int nodes, int lanes)
     b->nodes = nodes;
     b->lanes = lanes;
     OK(ph_graph_create(&graph, NULL));
-    double start = timing_now();
+    double start = clock_now();
     OK(ph_graph_capture(graph, b->main, NULL, work, b));
-    double capture = timing_now() - start;
+    double capture = clock_now() - start;
     int repeats = 20000 / nodes + 1, eager_repeats = 2000 / nodes + 1;
     (void)time_replay(b, graph, 100);
     int64_t allocations = ph__alloc_count();

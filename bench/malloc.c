@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/malloc.c: what a cached ph_malloc and ph_free pair costs: one size, eight sizes, in a capture, with a
  * second thread. */
+#include "clock.h"
 #include "host/timing.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,26 +19,26 @@ static int rounds = 31;
 static double one_size(ph_stream *stream, int pairs)
 {
     void *p;
-    double start = timing_now();
+    double start = clock_now();
     for (int i = 0; i < pairs; i++) {
         OK(ph_malloc(&p, 1, 1024, stream));
         ph_free(p, stream);
     }
-    return (timing_now() - start) / pairs;
+    return (clock_now() - start) / pairs;
 }
 
 static double eight_sizes(ph_stream *stream, int pairs)
 {
     static const size_t sizes[8] = {512, 2000, 4096, 60000, 262144, 1u << 20, 3u << 20, 9u << 20};
     void *p[8];
-    double start = timing_now();
+    double start = clock_now();
     for (int i = 0; i < pairs / 8; i++) {
         for (int k = 0; k < 8; k++)
             OK(ph_malloc(&p[k], 1, sizes[k], stream));
         for (int k = 0; k < 8; k++)
             ph_free(p[k], stream);
     }
-    return (timing_now() - start) / (pairs / 8 * 8);
+    return (clock_now() - start) / (pairs / 8 * 8);
 }
 
 static timing_spread repeat(double (*timed)(ph_stream *, int), ph_stream *stream)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn_buckets.c: 35 inference graphs of one network, for batches of 1 to 256, in one pool: the time of making them, and the memory that they take.
  * 16 x Linear(2048) in f16 on a GPU, 16 x Linear(64) in f32 on the host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
+#include "clock.h"
 #include "nn/raw_buckets.h"
 #include "nn/timing.h"
 #include <phonograph/graphed.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum {
     LAYERS = 16,
@@ -14,22 +13,9 @@ enum {
     LARGEST = 256
 };
 
-static double now(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static timing_result middle(double *times, int count)
 {
-    qsort(times, (size_t)count, sizeof *times, by_value);
+    clock_sort(times, count);
     return (timing_result){times[count / 2], times[count / 2]};
 }
 
@@ -228,10 +214,10 @@ static void measure_server(server *s, const char *side, void (*make)(server *s))
     for (int i = 0; i < MAKINGS; i++) {
         int64_t memory = free_bytes(s->t);
         OK(ph_pool_create(&s->pool, s->t->device, NULL));
-        double start = now();
+        double start = clock_now();
         make(s);
         OK(ph_stream_synchronize(s->t->stream));
-        times[i] = now() - start;
+        times[i] = clock_now() - start;
         if (i == MAKINGS - 1) {
             timing_line(s->t, "35 inference graphs", side, middle(times, MAKINGS));
             memory_line(s, side, memory);
@@ -250,9 +236,9 @@ static void measure_raw(timing *t)
         rows[i] = rows_of(i);
     raw_buckets *raw = raw_buckets_open(t->device, t->stream, LAYERS, width_of(t), rows, BUCKETS);
     for (int i = 0; i < MAKINGS; i++) {
-        double start = now();
+        double start = clock_now();
         raw_buckets_make(raw);
-        times[i] = now() - start;
+        times[i] = clock_now() - start;
         raw_buckets_drop(raw);
     }
     timing_line(t, "35 inference graphs", "cuBLASLt and the driver alone", middle(times, MAKINGS));
@@ -262,7 +248,7 @@ static void measure_raw(timing *t)
 /* Processors and GPUs that were idle begin slowly, for a second or two on some machines; PyTorch's program has run for longer when it comes to this. */
 static void warm_up(server *s)
 {
-    for (double end = now() + 3e9; now() < end;) {
+    for (double end = clock_now() + 3e9; clock_now() < end;) {
         for (int i = 0; i < BUCKETS; i++)
             OK(bucket_forward(s->t->stream, &s->bucket[i]));
         OK(ph_stream_synchronize(s->t->stream));

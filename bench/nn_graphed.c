@@ -2,10 +2,9 @@
 /* bench/nn_graphed.c: an MLP of 8 x (Linear + ReLU), batch 32, as one graphed callable: forward, forward and backward, and a training step with inputs in a
  * new buffer at each call, beside the eager network and beside one graph of the whole step. Width 256 on a GPU, 64 on the
  * host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
+#include "clock.h"
 #include "nn/timing.h"
 #include <phonograph/graphed.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum {
     LAYERS = 8,
@@ -24,13 +23,6 @@ typedef struct bench {
     size_t at;                    /* the buffer of this call */
     ph_graph *graph;
 } bench;
-
-static double now(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
-}
 
 /* ---- what is measured ---- */
 static ph_status forward_no_grad(ph_stream *stream, void *user)
@@ -157,15 +149,9 @@ static void call_graphed(bench *b, const ph_graphed_options *options)
     b->called = graphed ? graphed : ph_module_retain(b->net);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static timing_result middle(double *times, int count)
 {
-    qsort(times, (size_t)count, sizeof *times, by_value);
+    clock_sort(times, count);
     return (timing_result){times[count / 2], times[count / 2]};
 }
 
@@ -175,10 +161,10 @@ static void measure_making(bench *b)
     for (int i = 0; i < MAKINGS; i++) {
         ph_module *graphed;
         OK(ph_device_synchronize(b->t->device));
-        double start = now();
+        double start = clock_now();
         OK(ph_make_graphed_callables(&graphed, &b->net, &(ph_sample){.tensors = &b->fixed_x, .count = 1}, 1,
                                      NULL));
-        times[i] = now() - start;
+        times[i] = clock_now() - start;
         ph_module_release(graphed);
     }
     timing_line(b->t, "making the callable", "graphed", middle(times, MAKINGS));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/cuda/bench.c: opens the GPU on both sides, times sides in turn, prints. */
 #include "cuda/bench.h"
+#include "clock.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -49,27 +50,14 @@ void bench_check(ph_status status, const char *call)
     exit(1);
 }
 
-double bench_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static double clock_cost(void)
 {
     double samples[1001];
     for (size_t i = 0; i < 1001; i++) {
-        double start = bench_now();
-        samples[i] = bench_now() - start;
+        double start = clock_now();
+        samples[i] = clock_now() - start;
     }
-    qsort(samples, 1001, sizeof samples[0], compare);
+    clock_sort(samples, 1001);
     return samples[500];
 }
 
@@ -229,9 +217,9 @@ static double sample(const bench *b, const bench_side *side, int count)
 {
     if (side->before)
         side->before(side->user);
-    double start = bench_now();
+    double start = clock_now();
     side->run(side->user);
-    double ns = bench_now() - start - b->clock_ns;
+    double ns = clock_now() - start - b->clock_ns;
     if (side->after)
         side->after(side->user);
     return ns / count;
@@ -239,7 +227,7 @@ static double sample(const bench *b, const bench_side *side, int count)
 
 static void summarise(bench_side *side, double *samples, int rounds)
 {
-    qsort(samples, (size_t)rounds, sizeof samples[0], compare);
+    clock_sort(samples, rounds);
     side->low = samples[rounds / 10];
     side->median = samples[rounds / 2];
     side->high = samples[rounds - 1 - rounds / 10];

@@ -66,5 +66,4 @@ typedef struct bench_side {
 } bench_side;
 /* All sides in turn, each round beginning with another one; `count` runs of what is counted are in one run. Prints a line a side. */
 void bench_compare(bench *b, const char *what, int nodes, bench_side *sides, size_t side_count, int count);
-double bench_now(void);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/host/timing.c: the command line, the clock, medians, the machine. */
+/* bench/host/timing.c: the command line, medians, the machine. */
 #include "host/timing.h"
+#include "clock.h"
 #include <stdlib.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 _Noreturn void timing_die(const char *what)
@@ -22,22 +22,9 @@ int timing_rounds(const char *name, int rounds, int most, int argc, char **argv)
     exit(2);
 }
 
-double timing_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 timing_spread timing_spread_of(double values[], int count)
 {
-    qsort(values, (size_t)count, sizeof values[0], compare);
+    clock_sort(values, count);
     return (timing_spread){values[0], values[count / 2], values[count - 1]};
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/host/timing.h: what the benchmarks of the host device share: their command line, a clock, medians, what they say of the machine. */
+/* bench/host/timing.h: what the benchmarks of the host device share: their command line, medians, what they say of the machine. */
 #ifndef BENCH_HOST_TIMING_H
 #define BENCH_HOST_TIMING_H
 #include <phonograph/phonograph.h>
@@ -16,8 +16,6 @@ _Noreturn void timing_die(const char *what);
 
 /* `name [rounds, 1 to most]`; ends the program with its usage where the command line says something else. */
 int timing_rounds(const char *name, int rounds, int most, int argc, char **argv);
-
-double timing_now(void); /* nanoseconds */
 
 /* Both sort the values. */
 typedef struct timing_spread {

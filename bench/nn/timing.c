@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/nn/timing.c: medians of a body, eager and replayed. */
 #include "nn/timing.h"
+#include "clock.h"
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     NO_DEVICE = 77
@@ -14,13 +14,6 @@ void timing_check(ph_status status, const char *call)
         return;
     fprintf(stderr, "%s: %s: %s\n", call, ph_status_name(status), ph_error_last()->message);
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
 }
 
 void timing_open(timing *t, const char *name, int rounds, int argc, char **argv)
@@ -57,15 +50,9 @@ int timing_close(timing *t)
     return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *values, int count)
 {
-    qsort(values, (size_t)count, sizeof *values, by_value);
+    clock_sort(values, count);
     return values[count / 2];
 }
 
@@ -76,13 +63,13 @@ timing_result timing_run(timing *t, int warm_up, int rounds, double count,
     if (!cpu || !whole)
         exit(1);
     for (int i = -warm_up; i < rounds; i++) {
-        double start = now();
+        double start = clock_now();
         OK(body(t->stream, user));
-        double submitted = now();
+        double submitted = clock_now();
         OK(ph_stream_synchronize(t->stream));
         if (i >= 0) {
             cpu[i] = submitted - start;
-            whole[i] = now() - start;
+            whole[i] = clock_now() - start;
         }
     }
     timing_result result = {median(cpu, rounds) / count, median(whole, rounds) / count};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/cuda/slots.c: slots in the parameters of kernels that this library did not load, launched by CUDA's own calls: proved, declared, set,
  * and behind an update that brought another function. */
-#include "program.h"
+#include "module.h"
 #include <phonograph/cuda.h>
 
 enum {
@@ -40,9 +40,6 @@ static void next_on_host(const ph_block_range *range, const void *args)
     *p->y = p->value + 1;
 }
 
-static t_world world;
-static ph__cu_context own;
-static ph__cu_module module;
 static ph__cu_function plain, next;
 static ph_graph *graph;
 static int32_t *x, *y, *z;
@@ -55,13 +52,9 @@ static int open_world(void **state)
         fake_cuda()->register_kernel("t_plain", plain_on_host);
         fake_cuda()->register_kernel("t_next", next_on_host);
     }
-    t_open(&world, NULL);
-    own = primary(0);
-    cu(CtxPushCurrent(own));
-    cu(ModuleLoadDataEx(&module, ptx, 0, NULL, NULL));
-    cu(ModuleGetFunction(&plain, module, "t_plain"));
-    cu(ModuleGetFunction(&next, module, "t_next"));
-    pop(own);
+    module_open(ptx);
+    plain = module_function("t_plain");
+    next = module_function("t_next");
     for (int i = 0; i < 3; i++) {
         assert_ok(PH_NEW(all[i], N, world.stream));
         assert_ok(t_fill(&world, world.stream, *all[i], N, 0));
@@ -78,12 +71,7 @@ static int close_world(void **state)
     ph_free(x, NULL);
     ph_free(y, NULL);
     ph_free(z, NULL);
-    cu(CtxPushCurrent(own));
-    cu(ModuleUnload(module));
-    pop(own);
-    t_close(&world);
-    cu(DevicePrimaryCtxRelease(0));
-    assert_int_equal(ph__alloc_live(), 0);
+    module_close();
     return 0;
 }
 

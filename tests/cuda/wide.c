@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/cuda/wide.c: kernels as vendor libraries launch them: some hundred words of parameters, of which few are addresses. The record keeps those,
  * and makes the others when it is asked for them. */
-#include "program.h"
+#include "module.h"
 #include "support/sweep.h"
 #include <phonograph/cuda.h>
 #include <phonograph/diff.h>
@@ -28,9 +28,6 @@ static void wide_on_host(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-static t_world world;
-static ph__cu_context own;
-static ph__cu_module module;
 static ph__cu_function wide;
 static char *x, *y, *pinned;
 
@@ -39,12 +36,8 @@ static int open_world(void **state)
     (void)state;
     if (fake_cuda())
         fake_cuda()->register_kernel("t_wide", wide_on_host);
-    t_open(&world, NULL);
-    own = primary(0);
-    cu(CtxPushCurrent(own));
-    cu(ModuleLoadDataEx(&module, ptx, 0, NULL, NULL));
-    cu(ModuleGetFunction(&wide, module, "t_wide"));
-    pop(own);
+    module_open(ptx);
+    wide = module_function("t_wide");
     assert_ok(PH_NEW(&x, BLOCK_BYTES, world.stream));
     assert_ok(PH_NEW(&y, BLOCK_BYTES, world.stream));
     assert_ok(ph_malloc_pinned(&pinned, 1, BLOCK_BYTES, world.stream));
@@ -57,12 +50,7 @@ static int close_world(void **state)
     ph_free(x, NULL);
     ph_free(y, NULL);
     ph_free_pinned(pinned, NULL);
-    cu(CtxPushCurrent(own));
-    cu(ModuleUnload(module));
-    pop(own);
-    t_close(&world);
-    cu(DevicePrimaryCtxRelease(0));
-    assert_int_equal(ph__alloc_live(), 0);
+    module_close();
     return 0;
 }
 

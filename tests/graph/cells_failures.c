@@ -230,18 +230,6 @@ static void reset(ph_status status, void *user)
 static const t_swept swept = {
     .name = "cells", .open = open_world, .close = cs_close, .run = everything, .reset = reset};
 
-static void test_without_host_memory(void **state)
-{
-    (void)state;
-    t_sweep_host_memory(&swept, 10);
-}
-
-static void test_when_the_driver_fails(void **state)
-{
-    (void)state;
-    t_sweep_driver(&swept);
-}
-
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, cs_open, cs_close)
 int main(void)
 {
@@ -254,8 +242,8 @@ int main(void)
         WITH_WORLD(test_an_invalidated_capture),
         WITH_WORLD(test_as_a_part_of_another_graph),
         WITH_WORLD(test_updates),
-        cmocka_unit_test(test_without_host_memory),
-        cmocka_unit_test(test_when_the_driver_fails),
+        T_SWEEP(test_without_host_memory, &swept),
+        T_SWEEP(test_when_the_driver_fails, &swept),
     };
     return cmocka_run_group_tests_name("graph.cells_failures", tests, NULL, NULL);
 }

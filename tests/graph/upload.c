@@ -1,46 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/graph/upload.c: executables that are made without being uploaded, and ph_graph_upload. What it answers in which state is states.c's,
  * beside captures tests/rules's, and what libcuda's failures make of it tests/cuda/upload.c's. */
-#include "support/support.h"
+#include "support/uploads.h"
 
-#include "base/alloc.h"
 #include "fake/fake_cuda.h"
 #include <sched.h>
 
-enum {
-    N = 256
-};
-static t_world world;
-static ph_stream *other;
-static int32_t *x;
-static const ph_graph_options defer = {.defer_upload = true},
-                              keep_defer = {.keep_graph = true, .defer_upload = true};
-
-static int open_world(void **state)
-{
-    (void)state;
-    t_open(&world, NULL);
-    assert_ok(ph_stream_create(&other, world.device, NULL));
-    assert_ok(PH_NEW(&x, N, world.stream));
-    assert_ok(ph_stream_synchronize(world.stream));
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    ph_free(x, world.stream);
-    ph_stream_destroy(other);
-    t_close(&world);
-    assert_int_equal(ph__alloc_live(), 0);
-    return 0;
-}
-
-static ph_status ones(ph_stream *stream, void *user)
-{
-    (void)user;
-    return t_fill(&world, stream, x, N, 1);
-}
+static const ph_graph_options keep_defer = {.keep_graph = true, .defer_upload = true};
 
 static ph_status twos(ph_stream *stream, void *user)
 {
@@ -48,33 +14,11 @@ static ph_status twos(ph_stream *stream, void *user)
     return t_fill(&world, stream, x, N, 2);
 }
 
-static ph_graph *captured(const ph_graph_options *options)
-{
-    ph_graph *graph;
-    assert_ok(ph_graph_create(&graph, options));
-    assert_ok(ph_graph_capture(graph, world.stream, NULL, ones, NULL));
-    return graph;
-}
-
-static size_t executable_of(ph_graph *graph)
-{
-    ph_graph_memory memory;
-    assert_ok(ph_graph_get_memory(&memory, graph));
-    return memory.executable;
-}
-
 /* On the device: other code may give memory back at that moment, but not on the software libcuda. */
 static void assert_measured(ph_graph *graph)
 {
     if (fake_cuda())
         assert_true(executable_of(graph) > 0);
-}
-
-static void assert_replays(ph_graph *graph, ph_stream *stream, int32_t value)
-{
-    assert_ok(t_fill(&world, stream, x, N, -1));
-    assert_ok(ph_graph_replay(graph, stream));
-    t_all(x, N, value, stream);
 }
 
 /* ---- calls of libcuda ---- none are counted where there is none, or a real one. */

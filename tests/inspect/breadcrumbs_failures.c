@@ -98,26 +98,14 @@ static void reset(ph_status status, void *user)
 static const t_swept swept = {
     .name = "breadcrumbs", .open = bc_open, .close = bc_close, .run = everything, .reset = reset};
 
-static void test_without_host_memory(void **state)
-{
-    (void)state;
-    t_sweep_host_memory(&swept, 10);
-}
-
-static void test_when_the_driver_fails(void **state)
-{
-    (void)state;
-    t_sweep_driver(&swept);
-}
-
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, bc_open, bc_close)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_misuse),
         WITH_WORLD(test_reading_asks_no_driver),
-        cmocka_unit_test(test_without_host_memory),
-        cmocka_unit_test(test_when_the_driver_fails),
+        T_SWEEP(test_without_host_memory, &swept),
+        T_SWEEP(test_when_the_driver_fails, &swept),
     };
     return cmocka_run_group_tests_name("inspect.breadcrumbs_failures", tests, NULL, NULL);
 }

@@ -594,18 +594,6 @@ static void reset(ph_status status, void *user)
 static const t_swept swept = {
     .name = "checks", .open = open_world, .close = close_world, .run = everything, .reset = reset};
 
-static void test_without_host_memory(void **state)
-{
-    (void)state;
-    t_sweep_host_memory(&swept, 10);
-}
-
-static void test_when_the_driver_fails(void **state)
-{
-    (void)state;
-    t_sweep_driver(&swept);
-}
-
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 int main(void)
 {
@@ -624,8 +612,8 @@ int main(void)
         WITH_WORLD(test_verify),
         WITH_WORLD(test_misuse),
         WITH_WORLD(test_threads),
-        cmocka_unit_test(test_without_host_memory),
-        cmocka_unit_test(test_when_the_driver_fails),
+        T_SWEEP(test_without_host_memory, &swept),
+        T_SWEEP(test_when_the_driver_fails, &swept),
     };
     return cmocka_run_group_tests_name("inspect.checks", tests, NULL, NULL);
 }

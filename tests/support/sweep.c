@@ -151,3 +151,13 @@ void t_sweep_driver(const t_swept *swept)
     t_faults faults = t_sweep(swept, t_driver_fault(PH__R_LAUNCH_FAILED));
     assert_true(faults.failures > faults.reached / 2);
 }
+
+void t_test_without_host_memory(void **swept)
+{
+    t_sweep_host_memory(*swept, 10);
+}
+
+void t_test_when_the_driver_fails(void **swept)
+{
+    t_sweep_driver(*swept);
+}

@@ -47,6 +47,12 @@ void t_sweep_host_memory(const t_swept *swept, int64_t least);
 /* Of driver calls, which answer PH__R_LAUNCH_FAILED: more than half of them fail the run; some are allowed to fail in silence: asking whether a
  * stream is idle, say. */
 void t_sweep_driver(const t_swept *swept);
+/* Both, as tests of a program: more than ten host allocations fail the run. In its list:
+ * T_SWEEP(test_without_host_memory, &swept), T_SWEEP(test_when_the_driver_fails, &swept) */
+void t_test_without_host_memory(void **swept);
+void t_test_when_the_driver_fails(void **swept);
+#define T_SWEEP(test, swept)                                                                                 \
+    ((struct CMUnitTest){.name = #test, .test_func = t_##test, .initial_state = (void *)(swept)})
 /* The fault that a sweep has come to, for messages: "host allocation 3". */
 const char *t_sweep_place(void);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/half_precision.c: products in f16 with weights in f32, and a loss scale that finds its own size. The casts are part of the graphed module; the
+/* graphed/half_precision.c: products in f16 with weights in f32, by autocast, and a loss scale that finds its own size. The casts are part of the graphs; the
  * scale goes in as the gradient that backward begins with, so that it may change without a new capture. */
 #include "common/common.h"
 #include <math.h>
@@ -14,41 +14,31 @@ enum {
 
 struct training {
     common *c;
-    ph_module *layer[2], *plain, *graphed;
+    ph_module *net, *plain, *graphed;
     ph_optimizer *optimizer;
     double scale;
     int64_t skipped;
 };
 
-/* f16 has 11 bits and ends at 65504: enough for products, not for weights that change by little. So a layer casts its weight at each call, and
- * the gradient of a cast brings the weight's gradient back to f32. */
-static ph_tensor *half_linear(ph_tape *tape, const ph_module *layer, ph_tensor *x)
-{
-    ph_tensor *weight = ph_cast(tape, ph_module_parameter(layer, "0.weight"), PH_DTYPE_F16);
-    ph_tensor *bias = ph_cast(tape, ph_module_parameter(layer, "0.bias"), PH_DTYPE_F16);
-    return ph_linear(tape, x, weight, bias);
-}
-
-/* Two inputs, images and labels; one output, the loss, which is computed in f32. */
+/* Two inputs, images and labels; one output, the loss. Nothing here knows of f16. */
 static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     const struct training *t = self;
-    ph_tensor *x = ph_cast(tape, in[0], PH_DTYPE_F16);
-    ph_tensor *h = ph_relu(tape, half_linear(tape, t->layer[0], x));
-    ph_tensor *logits = half_linear(tape, t->layer[1], h);
-    out[0] = ph_cross_entropy(tape, ph_cast(tape, logits, PH_DTYPE_F32), in[1]);
+    out[0] = ph_cross_entropy(tape, ph_call(tape, t->net, in[0]), in[1]);
 }
 
+/* f16 has 11 bits and ends at 65504: enough for products, not for weights that change by little. So the weights stay f32, and autocast casts them where
+ * they are multiplied; the loss it computes in f32. Graphs cast their weights at each replay, and keep no cast between two of them: no_cache must say so. */
 static ph_status create(struct training *t, common *c, bool graphed)
 {
-    const int64_t first[] = {PIXELS, HIDDEN}, last[] = {HIDDEN, CLASSES};
+    const int64_t widths[] = {PIXELS, HIDDEN, CLASSES};
     const ph_sgd_options options = {.lr = 0.1, .momentum = 0.9};
+    const ph_graphed_options graphs = {.autocast = {.dtype = PH_DTYPE_F16, .no_cache = true}};
     *t = (struct training){.c = c, .scale = 1 << 24};
-    PH_TRY(common_network(&t->layer[0], c, first, 2, 0, 1));
-    PH_TRY(common_network(&t->layer[1], c, last, 2, 0, 2));
-    ph_child children[] = {{"first", t->layer[0]}, {"last", t->layer[1]}};
+    PH_TRY(common_network(&t->net, c, widths, 3, 0, 1));
+    ph_child children[] = {{"net", t->net}};
     ph_module_desc desc = {
-        .name = "half", .forward = forward, .self = t, .in_count = 2, .children = children, .child_count = 2};
+        .name = "half", .forward = forward, .self = t, .in_count = 2, .children = children, .child_count = 1};
     PH_TRY(ph_module_create(&t->plain, c->device, &desc));
     PH_TRY(ph_sgd_create(&t->optimizer, t->plain, &options));
     if (!graphed) {
@@ -60,7 +50,7 @@ static ph_status create(struct training *t, common *c, bool graphed)
     ph_status st = ph_tape_clear(c->tape);
     if (st == PH_OK)
         st = ph_make_graphed_callables(&t->graphed, &t->plain, &(ph_sample){.tensors = sample, .count = 2}, 1,
-                                       NULL);
+                                       &graphs);
     ph_tensor_release(sample[0]);
     ph_tensor_release(sample[1]);
     return st;
@@ -111,13 +101,16 @@ static ph_status step_if_finite(struct training *t)
     return st;
 }
 
+/* The plain module and its graphs are called alike, autocast included: graphs that were made with it refuse to be called without. Backward needs none. */
 static ph_status train_step(struct training *t, int64_t batch, double *loss)
 {
     common *c = t->c;
     ph_tensor *in[2] = {common_batch(c, c->images, batch, BATCH), common_batch(c, c->labels, batch, BATCH)},
               *out = NULL;
     ph_optimizer_zero_grad(c->tape, t->optimizer);
+    ph_autocast before = ph_tape_set_autocast(c->tape, (ph_autocast){.dtype = PH_DTYPE_F16});
     ph_call_n(c->tape, t->graphed, &out, 1, in, 2);
+    ph_tape_set_autocast(c->tape, before);
     ph_tensor *scale = ph_full(c->tape, PH_DTYPE_F32, PH_SCALAR, t->scale);
     ph_backward_from(c->tape, &out, &scale, 1, NULL);
     ph_status st = step_if_finite(t);
@@ -143,7 +136,7 @@ static ph_status train(struct training *t, common *c, bool graphed, double *loss
 static void destroy(struct training *t)
 {
     ph_optimizer_destroy(t->optimizer);
-    ph_module *modules[] = {t->graphed, t->plain, t->layer[0], t->layer[1]};
+    ph_module *modules[] = {t->graphed, t->plain, t->net};
     for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
         ph_module_release(modules[i]);
 }

@@ -60,6 +60,8 @@ typedef struct ph_graphed_options {
                                  backward: of forward's (annotation.h, docs/autograd.md) */
     bool mark_modules;        /* as of ph_tape_options, for the captures */
     ph_pool *pool;            /* of all captures; NULL: one for this call. What a graph of the caller's own that captures into it overwrites is not noticed */
+    ph_autocast autocast; /* of warm-up and captures (tape.h), with no_cache: else ARGUMENT, as in PyTorch. A module whose forward switches it on
+                             itself needs none here, and may keep its casts */
     ph_capture_mode mode;
     ph_graphed_gradients gradients;
     ph_graphed_inputs inputs;
@@ -80,7 +82,7 @@ typedef struct ph_graphed_options {
  * - A second derivative is refused (STATE).
  * - Argument count, shapes, dtypes and device must be the sample's, and an input may require a gradient only where the sample's did
  *   (unless nothing of the callable is differentiable): the message shows what was expected and what came. The parameters must be the tensors, at the
- *   addresses, and with the requires_grad, of the capture (STATE).
+ *   addresses, and with the requires_grad, of the capture (STATE), and autocast to the same dtype as then, or off (STATE).
  *
  * An input is rebound where a second capture proved all its uses (ph_graph_slot_prove); one that is not contiguous, not aligned to 256 bytes, or
  * overlaps what the graph writes is cloned first. An input that the module writes is copied: the caller's tensor stays as it is. One that
@@ -89,7 +91,7 @@ typedef struct ph_graphed_options {
  * Refused, each with its own message: a module with hooks, of its own or below, or on its parameters (ARGUMENT; hooks may be added later, they act on the
  * graphed module's own calls); a buffer that requires a gradient; a sample that has another count than the module's inputs, or an entry that is
  * NULL, or of another device; two entries of `modules` that are the same; an unused input (see allow_unused_input); a tensor that requires a
- * gradient and is neither an input nor a parameter; what a capture refuses. Waits for the device; not legal in a capture (CAPTURE, 900).
+ * gradient and is neither an input nor a parameter; autocast with its cache; what a capture refuses. Waits for the device; not legal in a capture (CAPTURE, 900).
  * Externally synchronised, as are the modules. One thread at a time makes callables of a device: a capture of one is in the other's way (unless mode is
  * THREAD_LOCAL). */
 PH_CALL ph_make_graphed_callables(ph_module **out, ph_module *const *modules, const ph_sample *samples, size_t count,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* phonograph/operators.h: operators on tensors. Each gives a tensor that the tape owns, or NULL once the tape has failed (tape.h).
  *
- * Unless a comment says otherwise: operands are of the tape's device and of one dtype (cast first: nothing is promoted silently); they
+ * Unless a comment says otherwise: operands are of the tape's device and of one dtype (cast first: nothing is promoted silently, but where the tape's autocast is on); they
  * may have any strides; results are contiguous; operands broadcast as in NumPy; empty tensors are taken; and there is a gradient for every
  * floating operand. f16 and bf16 are computed and summed in f32. Results are the same, to the bit, eager, captured and replayed. */
 #ifndef PHONOGRAPH_OPERATORS_H

@@ -8,6 +8,12 @@ PH_BEGIN_DECLS
 
 typedef struct ph_generator ph_generator; /* random.h */
 
+/* Mixed precision: see "autocast" below. */
+typedef struct ph_autocast {
+    ph_dtype dtype; /* PH_DTYPE_F16 or PH_DTYPE_BF16; 0: off */
+    bool no_cache;  /* a weight is cast at each use */
+} ph_autocast;
+
 /* An operator takes a tape and gives a tensor that the tape owns, or NULL when the tape has failed. The first failure sticks: later
  * operators do nothing and give NULL, so that a whole step can be written without a check and ph_tape_clear answers for all of it. A NULL
  * where an operand is required is itself a failure. The message has the operator's name and the dtypes and shapes that it got, and the module that it was
@@ -28,6 +34,7 @@ typedef struct ph_tape_options {
     /* Every call of a module opens a scope of annotation.h around it, whose name is the module's in the network: "layers.3.attention", as in its state; of the
      * outermost, and of one that is not below the module that calls it, the kind. Names in scopes around it are replaced by it; other keys stay. */
     bool mark_modules;
+    ph_autocast autocast; /* from the beginning on */
     uint64_t reserved[4];
 } ph_tape_options;
 
@@ -43,7 +50,7 @@ PH_API ph_device *ph_tape_device(const ph_tape *tape); /* borrowed */
 /* The first error, with its message in this thread's record; PH_OK when there is none. Changes nothing. */
 PH_CALL ph_tape_status(const ph_tape *tape);
 /* Releases what the tape owns, drops its history, and returns the first error (with its message), after which the tape is as new; only the
- * gradient mode and the generator stay. STATE, and nothing happens, inside a hook, a module's forward, a custom operator or a checkpointed
+ * gradient mode, the generator and autocast stay. STATE, and nothing happens, inside a hook, a module's forward, a custom operator or a checkpointed
  * function of it. */
 PH_CALL ph_tape_clear(ph_tape *tape);
 /* Fails the tape, as an operator would; for modules and custom operators. The first failure stays. status PH_OK does nothing. */
@@ -56,6 +63,26 @@ PH_API bool ph_tape_set_grad_enabled(ph_tape *tape, bool enabled);
 PH_API bool ph_tape_grad_enabled(const ph_tape *tape);
 /* Another generator for the random operators that follow (retained; NULL: the device's default one). */
 PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
+
+/* ---- autocast ---- mixed precision without casts in the code: while it is on, operators cast their operands of f16, bf16 and f32 first
+ * (f64, integers and bool are left as they are), after PyTorch's lists:
+ *
+ *   to its dtype    matmul, linear, attention
+ *   to f32          exp, log, rsqrt, pow_scalar, softmax, log_softmax, cross_entropy (logits), mse, sum, norm, layer_norm, rms_norm
+ *   to one dtype    add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, where (a, b), concat, stack, scatter and scatter_add
+ *                   (x, src): their own where they have one in common, else f32 (tensors of rank 0 count as others do)
+ *
+ * All others take what they get. The gradient of a cast is a cast: parameters in f32 have gradients in f32. Backward passes, and the hooks and
+ * custom operators' backwards in them, run with it off; the second run of a checkpointed function, as the first was.
+ *
+ * A weight (a leaf in f32 that requires a gradient) is cast once for all its uses, unless no_cache: the cast is kept until the tape is cleared
+ * or autocast changes, and made anew once the weight was changed in place, where a gradient is wanted and its history cannot lead it (it was made in no-grad mode, or
+ * backward has used it up), and in each capture: a graph reads its weights at each replay. What changes a weight unseen (a replay, a kernel of the caller's) is not noticed: switch it
+ * off and on, or clear the tape, in between. Gradients of the uses that share a cast are summed in its dtype. In a checkpointed function each use is cast.
+ *
+ * Gives the mode before; put it back. A dtype that it cannot have fails the tape (ARGUMENT), and nothing changes. Legal in a capture. */
+PH_API ph_autocast ph_tape_set_autocast(ph_tape *tape, ph_autocast autocast);
+PH_API ph_autocast ph_tape_autocast(const ph_tape *tape);
 
 /* ---- scopes ---- what was made since begin and is neither in keep, nor saved for backward, nor retained, is released at end, so that
  * peak memory is the peak and not the sum. Scopes nest. Every module call is one. keep: tensors made in the scope; they go over to the

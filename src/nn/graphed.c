@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "tensor/autocast.h"
 #include "tensor/generator.h"
 #include <string.h>
 
@@ -110,6 +111,12 @@ static ph_status check_options(const ph_graphed_options *options, const ph_devic
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_inputs", call, (int)options->inputs);
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no capture mode", call, (int)options->mode);
+    PH_TRY(ph__autocast_check(&options->autocast, call));
+    if (options->autocast.dtype != 0 && !options->autocast.no_cache)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: autocast with its cache of weights: each of the graphs casts the weights that it "
+                       "reads, and no cast is kept from one to another; set autocast.no_cache",
+                       call);
     if (options->generator && options->generator->backend->device != device)
         return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the generator is of another device than the modules",
                        call);

@@ -170,6 +170,8 @@ ph_status ph__callable_failed(const ph__callable *callable, ph_status status, co
 ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, const char *call);
 /* ---- graphed_capture.c ---- all captures of all callables: forwards in order, backwards in reverse. */
 ph_status ph__callables_capture(ph__callable *const *callables, size_t count, const char *call);
+/* ---- graphed_check.c ---- whether a call is one that the graphs were made for; false: the tape has failed, and says what differs. */
+bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in);
 /* ---- graphed_call.c ---- the forward function of a graphed module: self is the callable. */
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
 /* ---- graphed_watch.c ---- what is changed in place outside of the graphs' own memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_call.c: calls of graphed callables: what comes is checked and bound, the graph replayed, and what it left handed out. */
+/* nn/graphed_call.c: calls of graphed callables: what comes is bound, the graph replayed, and what it left handed out. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
@@ -14,65 +14,6 @@ enum {
 };
 
 /* ---- what comes ---- */
-static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i, const ph_tensor *x)
-{
-    const ph__port *port = &callable->inputs[i];
-    char path[96], want[PH__DESCRIBE], got[PH__DESCRIBE];
-    (void)ph_structure_path(path, sizeof path, callable->structure, i);
-    ph_tensor expected = {.dtype = port->dtype, .shape = port->shape};
-    if (!x)
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "graphed callable '%s': input %s is NULL; expected %s",
-                     callable->original->name, path, ph__describe(want, &expected));
-    else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "graphed callable '%s': input %s: expected %s as in its sample, got %s",
-                     callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x));
-    else
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "graphed callable '%s': input %s: expected a tensor that requires no gradient, as in "
-                     "its sample, got one that does "
-                     "(%s): its gradient would be lost; detach it, or make the callable with a sample that "
-                     "requires one",
-                     callable->original->name, path, ph__describe(got, x));
-    return false;
-}
-
-static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
-{
-    for (size_t i = 0; i < callable->in_count; i++) {
-        const ph__port *port = &callable->inputs[i];
-        const ph_tensor *x = in[i];
-        if (UNLIKELY(!x || x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape) ||
-                     (callable->differentiable && !port->requires_grad && tape->grad_enabled &&
-                      ph__needs_grad(x))))
-            return fail_input(tape, callable, i, x);
-    }
-    return true;
-}
-
-static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, size_t i)
-{
-    const ph_tensor *x = ph__callable_parameters(callable)[i];
-    const char *why = x->data != callable->parameter_data[i]
-                          ? "is not where it was at the capture: its memory must stay"
-                      : x->requires_grad ? "requires a gradient, and did not at the capture"
-                                         : "requires no gradient any more";
-    ph_tape_fail(tape, PH_ERROR_STATE, "graphed callable '%s': parameter '%s' %s; make the callable anew",
-                 callable->original->name, callable->parameter_names[i], why);
-    return false;
-}
-
-static bool check_parameters(ph_tape *tape, const ph__callable *callable)
-{
-    for (size_t i = 0; i < callable->parameter_count; i++) {
-        const ph_tensor *x = ph__callable_parameters(callable)[i];
-        if (UNLIKELY(x->data != callable->parameter_data[i] ||
-                     x->requires_grad != callable->parameter_grads[i]))
-            return fail_parameter(tape, callable, i);
-    }
-    return true;
-}
-
 /* x as a graph can take it: itself, or a copy. */
 static ph_tensor *fitting(ph_tape *tape, const ph__port *port, ph_graph *graph, ph_tensor *x)
 {
@@ -473,7 +414,6 @@ void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
         ph_call_n(tape, callable->original, out, callable->out_count, in, callable->in_count);
         return;
     }
-    if (check_inputs(tape, callable, in) && check_parameters(tape, callable) &&
-        bind_inputs(tape, callable, in))
+    if (ph__callable_check(tape, callable, in) && bind_inputs(tape, callable, in))
         run(tape, callable, out);
 }

@@ -198,9 +198,10 @@ static ph_status stage_incoming(ph__making *making, ph_tensor *const *out, const
 
 static ph_status new_tape(ph_tape **out, const ph__graphed_set *set)
 {
-    return ph_tape_create(
-        out, set->stream,
-        &(ph_tape_options){.generator = set->options.generator, .mark_modules = set->options.mark_modules});
+    return ph_tape_create(out, set->stream,
+                          &(ph_tape_options){.generator = set->options.generator,
+                                             .mark_modules = set->options.mark_modules,
+                                             .autocast = set->options.autocast});
 }
 
 static ph_status probe(ph__making *making, bool *again, const char *call)

@@ -131,7 +131,9 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
     ph__text text = {0};
     ph__text_add(&text, "graphed callable '");
     ph__text_add_shown(&text, module->name, strlen(module->name));
-    ph__text_format(&text, "' (%s)\n", callable->modes[0].training ? "training" : "evaluation");
+    ph_dtype autocast = callable->set->options.autocast.dtype;
+    ph__text_format(&text, "' (%s%s%s)\n", callable->modes[0].training ? "training" : "evaluation",
+                    autocast ? ", autocast to " : "", autocast ? ph_dtype_name(autocast) : "");
     ph__text_format(&text, "  forward: %zu nodes, replayed %llu times\n", info.forward_nodes,
                     (unsigned long long)info.forward_calls);
     if (callable->backward.graph)

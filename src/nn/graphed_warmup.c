@@ -168,8 +168,9 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
     ph_status status = versions && allocate(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
     if (status == PH_OK)
-        status =
-            ph_tape_create(&w.tape, set->stream, &(ph_tape_options){.generator = set->options.generator});
+        status = ph_tape_create(
+            &w.tape, set->stream,
+            &(ph_tape_options){.generator = set->options.generator, .autocast = set->options.autocast});
     if (status == PH_OK)
         status = copy_inputs(&w, sample, call);
     for (size_t i = 0; status == PH_OK && i < callable->in_count; i++)

@@ -2,8 +2,8 @@
 /* tensor/attention.c: the operator: shapes and strides of its operands, which kernels take them, and its gradient. */
 #include "tensor/attention.h"
 #include "base/status.h"
+#include "tensor/autocast.h"
 #include "tensor/products.h"
-#include "tensor/tape.h"
 #include <math.h>
 #include <string.h>
 
@@ -301,7 +301,10 @@ ph_tensor *ph_attention(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
                         const ph_attention_options *options)
 {
     ph__op op;
-    ph_tensor *const in[3] = {q, k, v};
+    ph__autocast cast;
+    ph_tensor *in[3] = {q, k, v};
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 3))
+        return ph__autocast_end(&cast, ph_attention(tape, in[0], in[1], in[2], options));
     if (!ph__op_begin(&op, tape, "attention", in, 3, 3))
         return NULL;
     const char *fault = fault_of(q, k, v);

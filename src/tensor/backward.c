@@ -241,11 +241,13 @@ static void run(ph__pass *pass)
 {
     ph_tape *tape = pass->tape;
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
+    ph_autocast autocast = tape->autocast;
     size_t floor = tape->floor, depth = tape->depth, mark = tape->owned_count;
     pass->depth = ph_mark_depth();
     pass->floor = floor;
     pass->top = tape->nodes.count;
     tape->floor = pass->top;
+    tape->autocast.dtype = 0;
     tape->callbacks++;
     size_t reached = pass->top;
     if (ph__pass_plan(pass))
@@ -255,6 +257,7 @@ static void run(ph__pass *pass)
     tape->callbacks--;
     tape->floor = floor;
     tape->depth = depth;
+    tape->autocast = autocast;
     ph__tape_drop(tape, mark, NULL, 0);
     ph_tape_set_grad_enabled(tape, grad_enabled);
 }

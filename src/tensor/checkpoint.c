@@ -26,6 +26,7 @@ struct ph__region {
     bool has_drawn;          /* random numbers: then mark is where the generator stood */
     ph_generator *generator; /* retained */
     ph__generator_mark mark;
+    ph_autocast autocast; /* that it was called under */
     size_t in_count, out_count;
     ph_mark *scope;     /* that it was called in, which its second run is in; retained; NULL: none */
     ph__place *place;   /* likewise; names of modules begin there */
@@ -120,6 +121,7 @@ static ph__region *make_region(ph_tape *tape, size_t in_count, size_t out_count)
     region->out_count = out_count;
     region->scope = ph_mark_current();
     region->place = ph__place_retain(tape->place);
+    region->autocast = tape->autocast;
     region->parent = tape->region;
     region->index = tape->regions.count;
     region->first = tape->nodes.count;
@@ -155,13 +157,16 @@ static bool call_inside(ph_tape *tape, ph__region *region, bool hollow, const ru
 {
     ph__region *outer = tape->region;
     bool was_hollow = tape->hollow, enabled = tape->grad_enabled;
+    ph_autocast autocast = tape->autocast;
     tape->region = region;
     tape->hollow = hollow;
     tape->grad_enabled = true;
+    tape->autocast = region->autocast;
     bool ok = call_fn(tape, r);
     tape->region = outer;
     tape->hollow = was_hollow;
     tape->grad_enabled = enabled;
+    tape->autocast = autocast;
     return ok;
 }
 

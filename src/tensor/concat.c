@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/concat.c: concat, stack and split: copies into one tensor, and views of one. */
 #include "base/alloc.h"
+#include "tensor/autocast.h"
 #include "tensor/rows.h"
-#include "tensor/tape.h"
 
 /* ---- concat ---- its gradient: views of the result's. */
 typedef struct concat_state {
@@ -104,8 +104,31 @@ static ph_tensor *concat(ph_tape *tape, const char *name, ph_tensor *const *tens
     return ph__op_done(&op, out);
 }
 
+static bool is_autocast(const ph_tape *tape, ph_tensor *const *tensors, size_t count)
+{
+    return ph__autocast_is_on(tape) && tensors && count > 0 && !ph__tape_failed(tape);
+}
+
+/* Calls the operator with its tensors cast to one dtype; the tape has not failed. */
+static ph_tensor *autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *, size_t, int), ph_tape *tape,
+                           const char *name, ph_tensor *const *tensors, size_t count, int axis)
+{
+    ph__autocast cast;
+    ph_tensor **in = ph__calloc(count, sizeof *in), *out = NULL;
+    if (in)
+        memcpy(in, tensors, count * sizeof *in);
+    else
+        ph__tape_fail_host_memory(tape, name, "a list of tensors");
+    if (in && ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, count))
+        out = ph__autocast_end(&cast, operator(tape, in, count, axis));
+    ph__free(in);
+    return out;
+}
+
 ph_tensor *ph_concat(ph_tape *tape, ph_tensor *const *tensors, size_t count, int axis)
 {
+    if (is_autocast(tape, tensors, count))
+        return autocast(ph_concat, tape, "concat", tensors, count, axis);
     return concat(tape, "concat", tensors, count, axis);
 }
 
@@ -113,6 +136,8 @@ ph_tensor *ph_concat(ph_tape *tape, ph_tensor *const *tensors, size_t count, int
 ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int axis)
 {
     ph__op op;
+    if (is_autocast(tape, tensors, count))
+        return autocast(ph_stack, tape, "stack", tensors, count, axis);
     if (!ph__op_begin(&op, tape, "stack", tensors, tensors ? count : 0, count))
         return NULL;
     if (!tensors || count == 0)

@@ -2,6 +2,7 @@
 /* tensor/cross_entropy.c: the loss of logits against class numbers, in one pass over them forward, and one
  * backward. A row's maximum and one over its sum of exponentials are all that is kept of the softmax. */
 #include "base/status.h"
+#include "tensor/autocast.h"
 #include "tensor/rows.h"
 
 /* saved: of each row, in the dtype to compute in, its maximum and one over its sum; 0 and 0 where it is
@@ -245,9 +246,12 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
 {
     static const ph_cross_entropy_options usual = {.reduction = PH_REDUCTION_MEAN};
     ph_tensor *in[] = {logits, targets};
+    ph__autocast cast;
     ph__op op;
     loss_work work;
     options = options ? options : &usual;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
+        return ph__autocast_end(&cast, ph_cross_entropy_with(tape, in[0], targets, options));
     if (!ph__op_begin(&op, tape, "cross_entropy", in, 2, 2))
         return NULL;
     if (!ph__reserved_ok(options->reserved, sizeof options->reserved / sizeof options->reserved[0])) {

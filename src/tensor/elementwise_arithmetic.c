@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/elementwise_arithmetic.c: arithmetic of two tensors, and of a tensor and a number. */
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 #include <math.h>
 
@@ -8,7 +9,10 @@ static ph_tensor *binary(ph_tape *tape, const ph__map *map, const ph__grad_def *
                          ph_tensor *a, ph_tensor *b)
 {
     ph_tensor *in[] = {a, b};
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, 2))
+        return ph__autocast_end(&cast, binary(tape, map, grad, saves, in[0], in[1]));
     if (!ph__op_begin(&op, tape, map->name, in, 2, 2))
         return NULL;
     ph_tensor *y = ph__map_new(&op, map, in, 0, 0);
@@ -196,6 +200,9 @@ ph_tensor *ph_mul_scalar(ph_tape *tape, ph_tensor *x, double value)
 
 ph_tensor *ph_pow_scalar(ph_tape *tape, ph_tensor *x, double exponent)
 {
+    ph__autocast cast;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, &x, 1))
+        return ph__autocast_end(&cast, ph_pow_scalar(tape, x, exponent));
     return exponent == 2 ? ph_square(tape, x)
                          : with_numbers(tape, &ph__map_pow_scalar, &pow_grad, true, x, exponent, 0);
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/elementwise_choice.c: comparison, logic, and choice between two values. */
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 
 static ph_tensor *compare(ph_tape *tape, const char *name, const ph__map *map, ph_tensor *a, ph_tensor *b,
                           bool swap)
 {
     ph_tensor *in[] = {a, b}, *order[] = {swap ? b : a, swap ? a : b};
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, 2))
+        return ph__autocast_end(&cast, compare(tape, name, map, in[0], in[1], swap));
     if (!ph__op_begin(&op, tape, name, in, 2, 2))
         return NULL;
     return ph__op_done(&op, ph__map_new(&op, map, order, 0, 0));
@@ -71,7 +75,10 @@ static const ph__grad_def where_grad = {"where", 0, where_backward, NULL};
 ph_tensor *ph_where(ph_tape *tape, ph_tensor *cond, ph_tensor *a, ph_tensor *b)
 {
     ph_tensor *in[] = {cond, a, b};
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in + 1, 2))
+        return ph__autocast_end(&cast, ph_where(tape, cond, in[1], in[2]));
     if (!ph__op_begin(&op, tape, "where", in, 3, 3))
         return NULL;
     ph_tensor *y = ph__map_new(&op, &ph__map_where, in, 0, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/elementwise_functions.c: functions of one element: exp, relu, gelu and their like. */
+#include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 
 typedef enum save {
@@ -36,23 +37,33 @@ static ph_tensor *apply(ph_tape *tape, const ph__map *map, const ph__grad_def *d
     return ph__op_done(&op, y);
 }
 
-#define FUNCTION(name, grad, what)                                                                           \
+/* Whose results leave f16's range, or need more of its digits than there are. */
+static ph_tensor *apply_in_f32(ph_tape *tape, const ph__map *map, const ph__grad_def *def,
+                               const ph__map *grad, save what, ph_tensor *x, double a)
+{
+    ph__autocast cast;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, &x, 1))
+        return ph__autocast_end(&cast, apply(tape, map, def, grad, what, x, a));
+    return apply(tape, map, def, grad, what, x, a);
+}
+
+#define FUNCTION(name, grad, what, apply)                                                                    \
     static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                           \
     ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                                        \
     {                                                                                                        \
         return apply(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                       \
     }
-FUNCTION(exp, mul, SAVE_RESULT)
-FUNCTION(log, log_grad, SAVE_OPERAND)
-FUNCTION(sqrt, sqrt_grad, SAVE_RESULT)
-FUNCTION(rsqrt, rsqrt_grad, SAVE_RESULT)
-FUNCTION(square, square_grad, SAVE_OPERAND)
-FUNCTION(tanh, tanh_grad, SAVE_RESULT)
-FUNCTION(sigmoid, sigmoid_grad, SAVE_RESULT)
-FUNCTION(relu, relu_grad, SAVE_RESULT)
-FUNCTION(gelu, gelu_grad, SAVE_OPERAND)
-FUNCTION(gelu_tanh, gelu_tanh_grad, SAVE_OPERAND)
-FUNCTION(silu, silu_grad, SAVE_OPERAND)
+FUNCTION(exp, mul, SAVE_RESULT, apply_in_f32)
+FUNCTION(log, log_grad, SAVE_OPERAND, apply_in_f32)
+FUNCTION(sqrt, sqrt_grad, SAVE_RESULT, apply)
+FUNCTION(rsqrt, rsqrt_grad, SAVE_RESULT, apply_in_f32)
+FUNCTION(square, square_grad, SAVE_OPERAND, apply)
+FUNCTION(tanh, tanh_grad, SAVE_RESULT, apply)
+FUNCTION(sigmoid, sigmoid_grad, SAVE_RESULT, apply)
+FUNCTION(relu, relu_grad, SAVE_RESULT, apply)
+FUNCTION(gelu, gelu_grad, SAVE_OPERAND, apply)
+FUNCTION(gelu_tanh, gelu_tanh_grad, SAVE_OPERAND, apply)
+FUNCTION(silu, silu_grad, SAVE_OPERAND, apply)
 
 static const ph__grad_def leaky_relu_def = {"leaky_relu", sizeof(state), backward, NULL};
 

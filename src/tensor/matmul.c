@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/matmul.c: matrix products of tensors, and how leading dimensions, vectors and strides become batches of matrices. */
+#include "tensor/autocast.h"
 #include "tensor/products.h"
-#include "tensor/tape.h"
 #include <string.h>
 
 static atomic_bool tf32_allowed;
@@ -227,7 +227,10 @@ static ph_shape shape_of_result(const ph_shape *lead, ph_tensor *const in[2], in
 ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
     ph__op op;
-    ph_tensor *const in[2] = {a, b};
+    ph__autocast cast;
+    ph_tensor *in[2] = {a, b};
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 2))
+        return ph__autocast_end(&cast, ph_matmul(tape, in[0], in[1]));
     if (!ph__op_begin(&op, tape, "matmul", in, 2, 2))
         return NULL;
     if (!ph_dtype_is_floating(a->dtype) || a->dtype != b->dtype)
@@ -329,7 +332,10 @@ static bool linear_into(ph__op *op, ph_tensor *out, ph_tensor *x, ph_tensor *wei
 ph_tensor *ph_linear(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tensor *bias)
 {
     ph__op op;
-    ph_tensor *const in[3] = {x, weight, bias};
+    ph__autocast cast;
+    ph_tensor *in[3] = {x, weight, bias};
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 3))
+        return ph__autocast_end(&cast, ph_linear(tape, in[0], in[1], in[2]));
     if (!ph__op_begin(&op, tape, "linear", in, 3, 2))
         return NULL;
     const char *fault = linear_fault(x, weight, bias);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/mse.c: the mean squared error, in one pass over its operands forward and one backward. */
+#include "tensor/autocast.h"
 #include "tensor/rows.h"
 
 /* parts: a sum for each piece of so many elements, in the dtype to compute in. */
@@ -105,7 +106,10 @@ ph_tensor *ph_mse(ph_tape *tape, ph_tensor *a, ph_tensor *b)
 {
     ph_tensor *in[] = {a, b};
     ph_shape shape;
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 2))
+        return ph__autocast_end(&cast, ph_mse(tape, in[0], in[1]));
     if (!ph__op_begin(&op, tape, "mse", in, 2, 2))
         return NULL;
     if (!ph_dtype_is_floating(a->dtype) || a->dtype != b->dtype)

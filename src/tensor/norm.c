@@ -2,6 +2,7 @@
 /* tensor/norm.c: layer_norm and rms_norm over the last axis. What backward needs beside the operand is
  * each row's mean and scale (one over its deviation). Gradients of weight and bias are added in two steps,
  * by blocks of rows and then over those, so that their order is fixed. */
+#include "tensor/autocast.h"
 #include "tensor/rows.h"
 
 /* y = (x - mean) * scale * w + b. In backward b is the gradient of y, and y that of x. w, b: may be NULL. */
@@ -309,13 +310,19 @@ static ph_tensor *norm(ph__op *op, double eps, bool centered)
 ph_tensor *ph_layer_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tensor *bias, double eps)
 {
     ph_tensor *in[] = {x, weight, bias};
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 3))
+        return ph__autocast_end(&cast, ph_layer_norm(tape, in[0], in[1], in[2], eps));
     return ph__op_begin(&op, tape, "layer_norm", in, 3, 1) ? norm(&op, eps, true) : NULL;
 }
 
 ph_tensor *ph_rms_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, double eps)
 {
     ph_tensor *in[] = {x, weight};
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 2))
+        return ph__autocast_end(&cast, ph_rms_norm(tape, in[0], in[1], eps));
     return ph__op_begin(&op, tape, "rms_norm", in, 2, 1) ? norm(&op, eps, false) : NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/reduce_ops.c: sum, mean, max, argmax and norm over any axes, and their gradients. */
+#include "tensor/autocast.h"
 #include "tensor/reduce.h"
 #include <math.h>
 
@@ -161,7 +162,10 @@ static ph_tensor *sum(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool kee
     reduction r = {.name = "sum", .reduce = &ph__reduce_sum, .grad = &sum_grad, .a = 1, .p = 1};
     ph_tensor *in[] = {x};
     uint32_t gone;
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
+        return ph__autocast_end(&cast, sum(tape, in[0], axes, keep));
     if (!begin(&op, &gone, tape, r.name, in, axes))
         return NULL;
     if (!ph_dtype_is_floating(x->dtype)) {
@@ -209,7 +213,10 @@ static ph_tensor *norm(ph_tape *tape, ph_tensor *x, double p, const ph_axes *axe
     reduction r = {.name = "norm", .grad = &norm_grad, .saves = true, .a = p, .b = 1 / p, .p = p};
     ph_tensor *in[] = {x};
     uint32_t gone;
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
+        return ph__autocast_end(&cast, norm(tape, in[0], p, axes, keep));
     if (!begin(&op, &gone, tape, r.name, in, axes) || !want_floating(&op, x))
         return NULL;
     if (!(p > 0))

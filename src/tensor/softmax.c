@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/softmax.c: softmax and log_softmax along any axis. What backward needs is the result. */
+#include "tensor/autocast.h"
 #include "tensor/rows.h"
 
 /* x gives y; in backward x is the result and g its gradient. rows: of n elements each, inner apart (inner
@@ -111,7 +112,10 @@ static const ph__grad_def softmax_grad = {"softmax", sizeof(softmax_state), soft
 static ph_tensor *softmax(ph_tape *tape, const char *name, ph_tensor *x, int wanted_axis, bool log)
 {
     ph_tensor *in[] = {x};
+    ph__autocast cast;
     ph__op op;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, in, 1))
+        return ph__autocast_end(&cast, softmax(tape, name, in[0], wanted_axis, log));
     if (!ph__op_begin(&op, tape, name, in, 1, 1))
         return NULL;
     if (!ph_dtype_is_floating(x->dtype))

@@ -3,6 +3,7 @@
 #include "tensor/tape.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "tensor/autocast.h"
 #include "tensor/products.h"
 #include <string.h>
 
@@ -23,6 +24,8 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         return ph__fail_null(call, "stream");
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_tape_options");
+    if (options)
+        PH_TRY(ph__autocast_check(&options->autocast, call));
     ph_tape *tape = ph__alloc(sizeof *tape);
     if (!tape)
         return ph__fail_host_memory(call, "the tape");
@@ -41,6 +44,8 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
     tape->grad_enabled = !(options && options->no_grad);
     tape->refuse_other_streams = options && options->refuse_other_streams;
     tape->mark_modules = options && options->mark_modules;
+    if (options)
+        tape->autocast = options->autocast;
     tape->owned = tape->owned_inline;
     tape->owned_capacity = PH__OWNED_INLINE;
     *out = tape;
@@ -55,6 +60,7 @@ static void release_all(ph_tape *tape)
     ph__tape_drop_regions(tape, 0);
     ph__tape_drop(tape, 0, NULL, 0);
     tape->callbacks--;
+    ph__autocast_drop(tape);
     ph__vec_free(&tape->nodes);
     ph__vec_free(&tape->regions);
     if (tape->owned != tape->owned_inline)

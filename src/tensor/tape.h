@@ -7,6 +7,7 @@
 #include "tensor/unasked.h"
 
 typedef struct ph__region ph__region; /* checkpoint.c */
+typedef struct ph__casts ph__casts;   /* autocast.c */
 typedef struct ph__called ph__called; /* nn/module.c: a call of a module that is under way */
 
 /* The module that is being called, with its name: for those that it calls. Made by who knows modules. */
@@ -79,6 +80,8 @@ struct ph_tape {
     ph_generator *generator;   /* retained; NULL: the default */
     ph_generator *default_one; /* retained once it has been asked for */
     bool grad_enabled, refuse_other_streams, mark_modules;
+    ph_autocast autocast; /* dtype 0: off */
+    ph__casts *casts;     /* of weights, kept; NULL: none yet */
     ph__place *place; /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
     const ph__called *called; /* the innermost; NULL: none */
     bool placed;        /* the failure's message says in which module it was */

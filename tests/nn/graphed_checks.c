@@ -336,6 +336,10 @@ static void test_options(void **state)
     expect_refused(&a, PH_ERROR_ARGUMENT, "inputs");
     a.options = (ph_graphed_options){.mode = (ph_capture_mode)9};
     expect_refused(&a, PH_ERROR_ARGUMENT, "mode");
+    a.options = (ph_graphed_options){.autocast = {.dtype = PH_DTYPE_F16}};
+    expect_refused(&a, PH_ERROR_ARGUMENT, "set autocast.no_cache");
+    a.options = (ph_graphed_options){.autocast = {.dtype = PH_DTYPE_F32, .no_cache = true}};
+    expect_refused(&a, PH_ERROR_ARGUMENT, "ph_make_graphed_callables: autocast is to f16 or bf16");
     a.options = (ph_graphed_options){.stream = ph_device_default_stream(s.device)};
     expect_refused(&a, PH_ERROR_DEFAULT_STREAM, "");
     if (t_on_host()) {

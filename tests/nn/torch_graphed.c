@@ -114,24 +114,28 @@ static void model_close(model *m)
         ph_module_release(m->parts[i]);
 }
 
-/* ---- data ---- */
+/* ---- data ---- under autocast what comes from linears is in its dtype. */
+static const ph_autocast off, f16 = {.dtype = PH_DTYPE_F16, .no_cache = true},
+                              with_cache = {.dtype = PH_DTYPE_F16};
+
 typedef struct data {
     ph_tensor *x, *h, *h2, *y_pred, *y, *unused;
 } data;
 
-static ph_tensor *random_tensor(const t_scene *s, int64_t columns, bool requires_grad)
+static ph_tensor *random_tensor(const t_scene *s, ph_dtype dtype, int64_t columns, bool requires_grad)
 {
-    ph_tensor *x = ph_tensor_retain(ph_randn(s->tape, PH_DTYPE_F32, PH_SHAPE(scaled(N), columns)));
+    ph_tensor *x = ph_tensor_retain(ph_randn(s->tape, dtype, PH_SHAPE(scaled(N), columns)));
     assert_ok(ph_tape_clear(s->tape));
     assert_ok(ph_tensor_set_requires_grad(x, requires_grad));
     return x;
 }
 
-static data data_open(const t_scene *s)
+static data data_open(const t_scene *s, ph_autocast autocast)
 {
-    return (data){random_tensor(s, scaled(D_IN), false),  random_tensor(s, scaled(H), true),
-                  random_tensor(s, scaled(D_OUT), true),  random_tensor(s, scaled(D_OUT), true),
-                  random_tensor(s, scaled(D_OUT), false), random_tensor(s, scaled(H), true)};
+    ph_dtype dtype = PH_DTYPE_F32, low = autocast.dtype ? autocast.dtype : dtype;
+    return (data){random_tensor(s, dtype, scaled(D_IN), false),  random_tensor(s, low, scaled(H), true),
+                  random_tensor(s, low, scaled(D_OUT), true),    random_tensor(s, low, scaled(D_OUT), true),
+                  random_tensor(s, dtype, scaled(D_OUT), false), random_tensor(s, dtype, scaled(H), true)};
 }
 
 static void data_close(data *d)
@@ -141,7 +145,8 @@ static void data_close(data *d)
         ph_tensor_release(all[i]);
 }
 
-static ph_status graph_all(ph_module **graphed, const model *m, const data *d, bool allow_unused)
+static ph_status graph_all(ph_module **graphed, const model *m, const data *d, bool allow_unused,
+                           ph_autocast autocast)
 {
     ph_tensor *const in[CALLABLES][2] = {
         {d->x, d->unused}, {d->h, d->unused}, {d->h2, d->unused}, {d->y_pred}, {d->y_pred, d->y}};
@@ -149,8 +154,9 @@ static ph_status graph_all(ph_module **graphed, const model *m, const data *d, b
     for (int i = 0; i < CALLABLES; i++)
         samples[i] = (ph_sample){
             .tensors = in[i], .count = i == 3 ? 1 : 2, .structure = i < SECTIONS ? &named_inputs : NULL};
-    return ph_make_graphed_callables(graphed, m->parts, samples, CALLABLES,
-                                     &(ph_graphed_options){.allow_unused_input = allow_unused});
+    return ph_make_graphed_callables(
+        graphed, m->parts, samples, CALLABLES,
+        &(ph_graphed_options){.allow_unused_input = allow_unused, .autocast = autocast});
 }
 
 /* ---- a run ---- */
@@ -182,24 +188,26 @@ static void train(const t_scene *s, ph_module *const *parts, const model *m, con
     ph_optimizer_destroy(optimizer);
 }
 
-static void test_graph_make_graphed_callables(void **state)
+static void graphed_and_plain(ph_autocast autocast)
 {
-    (void)state;
     t_scene s;
     model graphed, control;
     t_scene_open(&s);
     model_open(&graphed, &s);
     model_open(&control, &s);
     gn_expect_same_parameters(&s, graphed.all, control.all, "at the start");
-    data d = data_open(&s);
+    data d = data_open(&s, autocast);
     ph_module *parts[CALLABLES];
 
-    /* Without allow_unused the unused input, which requires a gradient, is refused. */
-    assert_error(graph_all(parts, &graphed, &d, false), PH_ERROR_ARGUMENT, "unused_input");
-    assert_error(graph_all(parts, &graphed, &d, false), PH_ERROR_ARGUMENT, "section");
+    /* Without allow_unused the unused input, which requires a gradient, is refused; so are kept casts of weights. */
+    assert_error(graph_all(parts, &graphed, &d, false, autocast), PH_ERROR_ARGUMENT, "unused_input");
+    assert_error(graph_all(parts, &graphed, &d, false, autocast), PH_ERROR_ARGUMENT, "section");
+    assert_error(graph_all(parts, &graphed, &d, true, with_cache), PH_ERROR_ARGUMENT,
+                 "autocast with its cache of weights");
     for (int i = 0; i < CALLABLES; i++)
         assert_null(parts[i]);
-    assert_ok(graph_all(parts, &graphed, &d, true));
+    assert_ok(graph_all(parts, &graphed, &d, true, autocast));
+    (void)ph_tape_set_autocast(s.tape, autocast);
     gn_expect_same_parameters(&s, graphed.all, control.all, "once graphed");
 
     train(&s, parts, &graphed, &d);
@@ -227,23 +235,36 @@ static void test_graph_make_graphed_callables(void **state)
     t_scene_close(&s);
 }
 
+static void test_graph_make_graphed_callables(void **state)
+{
+    (void)state;
+    graphed_and_plain(off);
+    graphed_and_plain(f16);
+}
+
 /* Nothing in it is differentiable: there is no backward graph, and no unused input. Inputs that require a gradient may come. */
-static void parameterless(bool allow_unused)
+static void parameterless(bool allow_unused, ph_autocast autocast)
 {
     t_scene s;
     t_scene_open(&s);
     seed(&s, 5);
     ph_module *control = gn_function(&s, "gather", gather_forward, NULL, 2, 1), *graphed = NULL;
-    ph_tensor *const in[] = {random_tensor(&s, scaled(D_IN), false), random_tensor(&s, scaled(H), false)};
+    ph_tensor *const in[] = {random_tensor(&s, PH_DTYPE_F32, scaled(D_IN), false),
+                             random_tensor(&s, PH_DTYPE_F32, scaled(H), false)};
     const ph_sample sample = {.tensors = in, .count = 2, .structure = &named_inputs};
-    const ph_graphed_options options = {.allow_unused_input = allow_unused};
+    ph_graphed_options options = {.allow_unused_input = allow_unused, .autocast = with_cache};
+    assert_error(ph_make_graphed_callables(&graphed, &control, &sample, 1, &options), PH_ERROR_ARGUMENT,
+                 "autocast with its cache of weights");
+    options.autocast = autocast;
+    (void)ph_tape_set_autocast(s.tape, autocast);
     assert_ok(ph_make_graphed_callables(&graphed, &control, &sample, 1, &options));
     assert_int_equal(gn_info(graphed).backward_nodes, 0);
     for (int training = 1; training >= 0; training--) {
         ph_module_train(graphed, training);
         ph_module_train(control, training);
         for (int i = 0; i < 10; i++) {
-            ph_tensor *now[2] = {random_tensor(&s, scaled(D_IN), true), random_tensor(&s, scaled(H), true)};
+            ph_tensor *now[2] = {random_tensor(&s, PH_DTYPE_F32, scaled(D_IN), true),
+                                 random_tensor(&s, PH_DTYPE_F32, scaled(H), true)};
             ph_tensor *got, *want;
             ph_call_structured(s.tape, graphed, &got, 1, now, 2, &named_inputs);
             ph_call_structured(s.tape, control, &want, 1, now, 2, &named_inputs);
@@ -266,8 +287,9 @@ static void parameterless(bool allow_unused)
 static void test_graph_make_graphed_callables_parameterless_nograd_module(void **state)
 {
     (void)state;
-    parameterless(true);
-    parameterless(false);
+    parameterless(true, off);
+    parameterless(false, off);
+    parameterless(true, f16);
 }
 
 /* ---- two passes without zeroing ---- the gradient is the sum, and not twice the second one. */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/autocast.h: mixed precision as a mode of the tape (tape.h of the public headers lists the rules). An operator that has a rule begins with
+ *
+ *     ph_tensor *in[] = {x, weight, bias};
+ *     ph__autocast cast;
+ *     if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 3))
+ *         return ph__autocast_end(&cast, ph_linear(tape, in[0], in[1], in[2]));
+ *
+ * and is so called again, with its operands cast and the mode off: what it is made of casts nothing. */
+#ifndef PH_TENSOR_AUTOCAST_H
+#define PH_TENSOR_AUTOCAST_H
+#include "tensor/tape.h"
+
+typedef enum ph__autocast_rule {
+    PH__AUTOCAST_LOW,   /* to the mode's dtype */
+    PH__AUTOCAST_F32,
+    PH__AUTOCAST_WIDEST /* to the operands' own dtype where they have one in common, else to f32 */
+} ph__autocast_rule;
+typedef struct ph__autocast {
+    ph_tape *tape;
+    ph_autocast mode; /* to be put back */
+    size_t mark;      /* what the tape owned before the casts, which go at the end unless they are remembered */
+} ph__autocast;
+
+static inline bool ph__autocast_is_on(const ph_tape *tape)
+{
+    return tape && __builtin_expect(tape->autocast.dtype != 0, false);
+}
+/* Out of line what is rare. Replaces those of in (NULL ones are skipped) that are f16, bf16 or f32 and not yet of the rule's dtype. */
+bool ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in, size_t count);
+/* False: the operator goes on by itself. True: ph__autocast_end must follow, whatever became of the casts. */
+static inline bool ph__autocast_begin(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in, size_t count)
+{
+    return ph__autocast_is_on(tape) && ph__autocast_operands(cast, tape, rule, in, count);
+}
+ph_tensor *ph__autocast_end(const ph__autocast *cast, ph_tensor *out);
+
+/* PH_OK, or ARGUMENT in the name of call. */
+ph_status ph__autocast_check(const ph_autocast *mode, const char *call);
+/* Weights that were cast, and the casts: released, as the mode changes or the tape is cleared. */
+void ph__autocast_drop(ph_tape *tape);
+#endif

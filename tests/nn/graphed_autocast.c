@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/graphed_autocast.c: graphed callables under autocast: the network's own results in its own precision, or a refusal. */
+#include "support/graphed_nets.h"
+
+static const ph_autocast off;
+static const ph_autocast modes[] = {{.dtype = PH_DTYPE_F16, .no_cache = true},
+                                    {.dtype = PH_DTYPE_BF16, .no_cache = true}};
+
+static void start_again(const t_scene *s)
+{
+    ph_generator *generator;
+    assert_ok(ph_generator_default(&generator, s->device));
+    assert_ok(ph_generator_seed(generator, 3));
+    ph_generator_release(generator);
+}
+
+static void train(const t_scene *s, ph_module *called, const ph_module *parameters, gn_kind kind)
+{
+    ph_optimizer *optimizer = gn_sgd((ph_module *)(uintptr_t)parameters);
+    start_again(s);
+    for (uint64_t i = 0; i < 5; i++)
+        gn_train_step(s, called, optimizer, gn_shape(kind), 10 + i);
+    ph_optimizer_destroy(optimizer);
+}
+
+/* ---- every network ---- graphed under autocast, and called as it is: the same parameters after some steps, to the bit. */
+static void check_network(const t_scene *s, gn_kind kind, ph_autocast mode)
+{
+    ph_module *plain = gn_net(s, kind, 7), *other = gn_net(s, kind, 7), *full = gn_net(s, kind, 7);
+    ph_tensor *x = gn_sample(s, gn_shape(kind), false);
+    ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.autocast = mode});
+    train(s, full, full, kind);
+    (void)ph_tape_set_autocast(s->tape, mode);
+    train(s, graphed, plain, kind);
+    assert_int_equal(gn_info(graphed).forward_calls, 5);
+    mode.no_cache = false; /* of the tape's own casts: it changes no result */
+    (void)ph_tape_set_autocast(s->tape, mode);
+    train(s, other, other, kind);
+    gn_expect_same_parameters(s, plain, other, gn_name(kind));
+    ph_module_train(graphed, false); /* the module itself, in the tape's precision */
+    ph_module_train(other, false);
+    ph_tensor *y = ph_call(s->tape, graphed, x), *z = ph_call(s->tape, other, x);
+    assert_int_equal(ph_tensor_dtype(y), ph_tensor_dtype(z));
+    gn_expect_same(s, y, z, gn_name(kind));
+    (void)ph_tape_set_autocast(s->tape, off);
+    assert_int_equal(ph_tensor_dtype(ph_call(s->tape, graphed, x)), PH_DTYPE_F32);
+    assert_ok(ph_tape_clear(s->tape));
+    ph_module *const made[] = {plain, other, full, graphed};
+    for (int i = 0; i < 4; i++)
+        ph_module_release(made[i]);
+    ph_tensor_release(x);
+}
+
+static void test_every_network(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    for (int kind = 0; kind < GN_KINDS; kind++)
+        for (size_t i = 0; i < 2; i++)
+            check_network(&s, (gn_kind)kind, modes[i]);
+    t_scene_close(&s);
+}
+
+/* ---- a module that switches it on itself ---- uses a weight twice: kept casts are each capture's own. */
+static void own_autocast(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    ph_module *net = *(ph_module *const *)self;
+    ph_autocast before = ph_tape_set_autocast(tape, (ph_autocast){.dtype = PH_DTYPE_BF16});
+    ph_tensor *y = ph_call(tape, net, ph_call(tape, net, in[0]));
+    (void)ph_tape_set_autocast(tape, before);
+    out[0] = ph_cast(tape, y, PH_DTYPE_F32);
+}
+
+static ph_module *wrapped(const t_scene *s, ph_module **net)
+{
+    ph_module *made;
+    assert_ok(ph_linear_create(net, s->device, 8, 8));
+    const ph_child child = {"net", *net};
+    const ph_module_desc desc = {
+        .name = "own", .forward = own_autocast, .self = net, .children = &child, .child_count = 1};
+    assert_ok(ph_module_create(&made, s->device, &desc));
+    return made;
+}
+
+static void test_inside_of_the_module(void **state)
+{
+    ph_module *net[2], *module[2];
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    for (int i = 0; i < 2; i++) {
+        start_again(&s);
+        module[i] = wrapped(&s, &net[i]);
+    }
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(4, 8), true);
+    ph_module *graphed = gn_graph_one(module[0], x, NULL);
+    ph_optimizer *optimizer[] = {gn_sgd(module[0]), gn_sgd(module[1])};
+    for (uint64_t i = 0; i < 5; i++) {
+        gn_train_step(&s, graphed, optimizer[0], PH_SHAPE(4, 8), i);
+        gn_train_step(&s, module[1], optimizer[1], PH_SHAPE(4, 8), i);
+        gn_expect_same_parameters(&s, module[0], module[1], "own autocast");
+    }
+    ph_module_release(graphed);
+    for (int i = 0; i < 2; i++) {
+        ph_optimizer_destroy(optimizer[i]);
+        ph_module_release(module[i]);
+        ph_module_release(net[i]);
+    }
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* ---- refused ---- */
+static void call_in(const t_scene *s, ph_module *graphed, ph_tensor *x, ph_autocast mode, const char *part)
+{
+    (void)ph_tape_set_autocast(s->tape, mode);
+    assert_null(ph_call(s->tape, graphed, x));
+    t_expect_failure(s, PH_ERROR_STATE, part);
+    (void)ph_tape_set_autocast(s->tape, off);
+}
+
+static void test_another_precision(void **state)
+{
+    char *text;
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_module *plain = gn_net(&s, GN_MLP, 1);
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), false);
+    ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.autocast = modes[1]});
+    call_in(&s, graphed, x, off, "made with autocast to bf16, and called with autocast off");
+    call_in(&s, graphed, x, modes[0], "made with autocast to bf16, and called with autocast to f16");
+    (void)ph_tape_set_autocast(s.tape, modes[1]);
+    assert_int_equal(ph_tensor_dtype(ph_call(s.tape, graphed, x)), PH_DTYPE_BF16);
+    assert_ok(ph_graphed_callable_describe(&text, graphed));
+    assert_non_null(strstr(text, "(training, autocast to bf16)"));
+    ph_string_free(text);
+    assert_null(ph_call(s.tape, graphed, ph_cast(s.tape, x, PH_DTYPE_BF16)));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "expected f32");
+    (void)ph_tape_set_autocast(s.tape, off);
+    ph_module_release(graphed);
+    graphed = gn_graph_one(plain, x, NULL);
+    call_in(&s, graphed, x, modes[0], "made with autocast off, and called with autocast to f16");
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_network),
+        cmocka_unit_test(test_inside_of_the_module),
+        cmocka_unit_test(test_another_precision),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* oracle/oracle.c: runs every operator and its gradients on fixed inputs and writes all of it into one safetensors file, which oracle.py
  * holds against PyTorch. usage: oracle DEVICE FILE */
+#include "oracle.h"
 #include "base/rng.h"
-#include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MOST_TENSORS = 4096,
-    MOST_INPUTS = 3
+    MOST_TENSORS = 4096
 };
-
-typedef ph_tensor *(*apply_fn)(ph_tape *tape, ph_tensor *const *in);
-typedef struct input {
-    ph_shape shape;
-    int64_t below; /* not 0: i64 in [0, below) */
-} input;
-typedef struct oracle_case {
-    const char *name;
-    apply_fn apply;
-    input in[MOST_INPUTS];
-    bool no_gradient;
-} oracle_case;
 
 static ph_named_tensor written[MOST_TENSORS];
 static size_t written_count;
@@ -103,25 +90,17 @@ BINARY(stack, ph_stack(t, (ph_tensor *[]){a, b}, 2, 1))
 TERNARY(attention, ph_attention(t, a, b, c, NULL))
 TERNARY(attention_causal, ph_attention(t, a, b, c, &(ph_attention_options){.causal = true}))
 
-#define S(...)                                                                                               \
+#define ONE(which)                                                                                           \
     {                                                                                                        \
-        {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}, 0                               \
+        .name = #which, .apply = do_##which, .in = { S(5, 33, 7) }                                           \
     }
-#define INDEX(n, ...)                                                                                        \
+#define TWO(which)                                                                                           \
     {                                                                                                        \
-        {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}, (n)                             \
+        .name = #which, .apply = do_##which, .in = { S(5, 33, 7), S(33, 1) }                                 \
     }
-#define ONE(name)                                                                                            \
+#define TWO_PLAIN(which)                                                                                     \
     {                                                                                                        \
-#name, do_##name, {S(5, 33, 7) }, false                                                              \
-    }
-#define TWO(name)                                                                                            \
-    {                                                                                                        \
-#name, do_##name, {S(5, 33, 7), S(33, 1) }, false                                                    \
-    }
-#define TWO_PLAIN(name)                                                                                      \
-    {                                                                                                        \
-#name, do_##name, {S(5, 33, 7), S(33, 1) }, true                                                     \
+        .name = #which, .apply = do_##which, .in = {S(5, 33, 7), S(33, 1)}, .no_gradient = true              \
     }
 static const oracle_case cases[] = {
     TWO(add),
@@ -155,32 +134,34 @@ static const oracle_case cases[] = {
     ONE(gelu_tanh),
     ONE(silu),
     ONE(leaky_relu),
-    {"matmul", do_matmul, {S(70, 130), S(130, 50)}, false},
-    {"matmul_batched", do_matmul, {S(3, 1, 17, 40), S(2, 40, 9)}, false},
-    {"linear", do_linear, {S(4, 20, 64), S(48, 64), S(48)}, false},
+    {.name = "matmul", .apply = do_matmul, .in = {S(70, 130), S(130, 50)}},
+    {.name = "matmul_batched", .apply = do_matmul, .in = {S(3, 1, 17, 40), S(2, 40, 9)}},
+    {.name = "linear", .apply = do_linear, .in = {S(4, 20, 64), S(48, 64), S(48)}},
     ONE(sum),
     ONE(sum_over),
     ONE(mean),
     ONE(mean_over),
     ONE(max),
     ONE(max_over),
-    {"argmax", do_argmax, {S(5, 33, 7)}, true},
+    {.name = "argmax", .apply = do_argmax, .in = {S(5, 33, 7)}, .no_gradient = true},
     ONE(norm),
     ONE(norm_over),
     ONE(softmax),
     ONE(log_softmax),
-    {"layer_norm", do_layer_norm, {S(6, 11, 768), S(768), S(768)}, false},
-    {"rms_norm", do_rms_norm, {S(6, 11, 100), S(100)}, false},
-    {"cross_entropy", do_cross_entropy, {S(37, 1003), INDEX(1003, 37)}, false},
-    {"mse", do_mse, {S(9, 31), S(9, 31)}, false},
-    {"embedding", do_embedding, {S(40, 24), INDEX(40, 6, 50)}, false},
-    {"gather", do_gather, {S(8, 20, 6), INDEX(20, 8, 33, 6)}, false},
-    {"scatter_add", do_scatter_add, {S(8, 20, 6), INDEX(20, 8, 33, 6), S(8, 33, 6)}, false},
-    {"index_select", do_index_select, {S(8, 20, 6), INDEX(20, 45)}, false},
-    {"concat", do_concat, {S(4, 7, 5), S(4, 9, 5)}, false},
-    {"stack", do_stack, {S(4, 7), S(4, 7)}, false},
-    {"attention", do_attention, {S(2, 3, 65, 64), S(2, 3, 90, 64), S(2, 3, 90, 64)}, false},
-    {"attention_causal", do_attention_causal, {S(2, 3, 130, 64), S(2, 3, 130, 64), S(2, 3, 130, 64)}, false},
+    {.name = "layer_norm", .apply = do_layer_norm, .in = {S(6, 11, 768), S(768), S(768)}},
+    {.name = "rms_norm", .apply = do_rms_norm, .in = {S(6, 11, 100), S(100)}},
+    {.name = "cross_entropy", .apply = do_cross_entropy, .in = {S(37, 1003), INDEX(1003, 37)}},
+    {.name = "mse", .apply = do_mse, .in = {S(9, 31), S(9, 31)}},
+    {.name = "embedding", .apply = do_embedding, .in = {S(40, 24), INDEX(40, 6, 50)}},
+    {.name = "gather", .apply = do_gather, .in = {S(8, 20, 6), INDEX(20, 8, 33, 6)}},
+    {.name = "scatter_add", .apply = do_scatter_add, .in = {S(8, 20, 6), INDEX(20, 8, 33, 6), S(8, 33, 6)}},
+    {.name = "index_select", .apply = do_index_select, .in = {S(8, 20, 6), INDEX(20, 45)}},
+    {.name = "concat", .apply = do_concat, .in = {S(4, 7, 5), S(4, 9, 5)}},
+    {.name = "stack", .apply = do_stack, .in = {S(4, 7), S(4, 7)}},
+    {.name = "attention", .apply = do_attention, .in = {S(2, 3, 65, 64), S(2, 3, 90, 64), S(2, 3, 90, 64)}},
+    {.name = "attention_causal",
+     .apply = do_attention_causal,
+     .in = {S(2, 3, 130, 64), S(2, 3, 130, 64), S(2, 3, 130, 64)}},
 };
 
 static void check(ph_status status, const char *what)
@@ -202,54 +183,83 @@ static ph_tensor *keep(const char *name, ph_dtype dtype, const char *kind, size_
     return x;
 }
 
-/* Normal values, the same on every device: sums of uniforms, from the tests' own generator. */
-static ph_tensor *values(ph_tape *tape, ph__rng *rng, ph_dtype dtype, const ph_shape *shape, int64_t below)
+oracle_operator oracle_find(const char *name)
 {
-    size_t count = (size_t)ph_shape_count(shape);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (strcmp(cases[i].name, name) == 0)
+            return cases[i].apply;
+    fprintf(stderr, "oracle: there is no case %s\n", name);
+    exit(1);
+}
+
+/* Normal values, the same on every device: sums of uniforms, from the tests' own generator. */
+static double next_value(ph__rng *rng, const oracle_input *input)
+{
+    double value = -2;
+    for (int k = 0; k < 4; k++)
+        value += (double)(ph__rng_next(rng) >> 11) * 0x1p-53;
+    value *= 1.7;
+    if (input->ties)
+        return (double)(int)(value * 4) / 4 + (ph__rng_below(rng, 4) == 0 ? 0x1p-14 : 0);
+    return value * (input->scale != 0 ? input->scale : 1) + input->shift;
+}
+
+static ph_tensor *values(ph_tape *tape, ph__rng *rng, ph_dtype dtype, const oracle_input *input)
+{
+    size_t count = (size_t)ph_shape_count(&input->shape);
     ph_tensor *x;
-    if (below > 0) {
+    if (input->below > 0) {
         int64_t *at = malloc(count * sizeof *at);
         for (size_t i = 0; at && i < count; i++)
-            at[i] = (int64_t)ph__rng_below(rng, (uint64_t)below);
-        x = ph_from_memory(tape, PH_DTYPE_I64, *shape, at);
+            at[i] = (int64_t)ph__rng_below(rng, (uint64_t)input->below);
+        x = ph_from_memory(tape, PH_DTYPE_I64, input->shape, at);
         free(at);
         return x;
     }
     double *at = malloc(count * sizeof *at);
-    for (size_t i = 0; at && i < count; i++) {
-        at[i] = -2;
-        for (int k = 0; k < 4; k++)
-            at[i] += (double)(ph__rng_next(rng) >> 11) * 0x1p-53;
-        at[i] *= 1.7;
-    }
-    x = ph_cast(tape, ph_from_memory(tape, PH_DTYPE_F64, *shape, at), dtype);
+    for (size_t i = 0; at && i < count; i++)
+        at[i] = next_value(rng, input);
+    x = ph_cast(tape, ph_from_memory(tape, PH_DTYPE_F64, input->shape, at), dtype);
     free(at);
     return x;
 }
 
-static void run(ph_tape *tape, const oracle_case *c, ph_dtype dtype)
+static void run_backward(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph__rng *rng, ph_tensor *out,
+                         ph_tensor *const *in)
 {
-    ph__rng rng = {dtype};
-    ph_tensor *in[MOST_INPUTS] = {NULL}, *leaf[MOST_INPUTS], *grad[MOST_INPUTS];
-    size_t leaves = 0, place[MOST_INPUTS];
-    ph_tape_set_grad_enabled(tape, false);
-    for (size_t i = 0; i < MOST_INPUTS && c->in[i].shape.rank > 0; i++) {
-        in[i] = keep(c->name, dtype, "in", i, values(tape, &rng, dtype, &c->in[i].shape, c->in[i].below));
-        if (c->in[i].below > 0 || c->no_gradient)
+    oracle_input like = {.shape = ph_tensor_shape(out), .scale = c->weight};
+    ph_tensor *leaf[ORACLE_INPUTS], *grad[ORACLE_INPUTS];
+    size_t leaves = 0, place[ORACLE_INPUTS];
+    for (size_t i = 0; i < ORACLE_INPUTS && in[i]; i++) {
+        if (!ph_tensor_requires_grad(in[i]))
             continue;
-        check(ph_tensor_set_requires_grad(in[i], true), c->name);
         place[leaves] = i;
         leaf[leaves++] = in[i];
     }
-    ph_tape_set_grad_enabled(tape, true);
-    ph_tensor *out = keep(c->name, dtype, "out", 0, c->apply(tape, in));
-    if (leaves > 0) {
-        ph_shape shape = ph_tensor_shape(out);
-        ph_tensor *weight = keep(c->name, dtype, "weight", 0, values(tape, &rng, dtype, &shape, 0));
-        ph_grad(tape, grad, leaf, leaves, &out, &weight, 1, NULL);
-        for (size_t i = 0; i < leaves; i++)
-            keep(c->name, dtype, "grad", place[i], grad[i]);
+    ph_tensor *weight = keep(c->name, dtype, "weight", 0, values(tape, rng, ph_tensor_dtype(out), &like));
+    ph_grad(tape, grad, leaf, leaves, &out, &weight, 1, NULL);
+    for (size_t i = 0; i < leaves; i++)
+        keep(c->name, dtype, "grad", place[i], grad[i]);
+}
+
+void oracle_run(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph_autocast autocast)
+{
+    ph__rng rng = {dtype};
+    ph_tensor *in[ORACLE_INPUTS] = {NULL};
+    ph_tape_set_grad_enabled(tape, false);
+    for (size_t i = 0; i < ORACLE_INPUTS && c->in[i].shape.rank > 0; i++) {
+        ph_dtype own = c->in[i].dtype ? c->in[i].dtype : dtype;
+        in[i] = keep(c->name, dtype, "in", i, values(tape, &rng, own, &c->in[i]));
+        if (c->in[i].below == 0 && !c->no_gradient)
+            check(ph_tensor_set_requires_grad(in[i], true), c->name);
     }
+    ph_tape_set_grad_enabled(tape, true);
+    autocast = ph_tape_set_autocast(tape, autocast);
+    ph_tensor *out = keep(c->name, dtype, "out", 0, c->apply(tape, in));
+    ph_tape_set_autocast(tape, autocast);
+    check(ph_tape_status(tape), c->name);
+    if (!c->no_gradient)
+        run_backward(tape, c, dtype, &rng, out, in);
     check(ph_tape_clear(tape), c->name);
 }
 
@@ -268,9 +278,10 @@ int main(int argc, char **argv)
     check(ph_tape_create(&tape, stream, NULL), "tape");
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-            run(tape, &cases[i], dtypes[d]);
+            oracle_run(tape, &cases[i], dtypes[d], (ph_autocast){0});
+    size_t count = 4 * sizeof cases / sizeof cases[0] + oracle_run_autocast(tape);
     check(ph_safetensors_write(tape, argv[2], written, written_count), argv[2]);
-    printf("%zu cases, %zu tensors in %s\n", 4 * sizeof cases / sizeof cases[0], written_count, argv[2]);
+    printf("%zu cases, %zu tensors in %s\n", count, written_count, argv[2]);
     for (size_t i = 0; i < written_count; i++) {
         ph_tensor_release(written[i].tensor);
         free((void *)(uintptr_t)written[i].name);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tests/oracle/oracle.py: holds the results of oracle.c against PyTorch: every operator and its gradients, from the same inputs.
+"""tests/oracle/oracle.py: holds the results of oracle.c against PyTorch: every operator and its gradients, from the same inputs; and those of
+oracle_autocast.c, which ran under autocast, against PyTorch's under torch.autocast.
 
 usage: oracle.py FILE.safetensors [cpu|cuda]
 The file holds, for each case NAME: NAME.in0.., NAME.out0.., NAME.weight0.. (what the outputs are summed with) and NAME.grad0.. .
@@ -7,7 +8,19 @@ The file holds, for each case NAME: NAME.in0.., NAME.out0.., NAME.weight0.. (wha
 Results must be within a bound of PyTorch's in the same dtype, of 1 + |value|. For f16 and bf16, where PyTorch rounds after each of an
 operator's steps as we do, what counts is the exact result: PyTorch's in float64 from the same inputs, rounded once. There a result must be
 within the bound of that, or no farther from it at worst than PyTorch's own result in f16 or bf16 is.
+
+Cases autocast/NAME/DTYPES: a letter for each operand: f (f32), h (the dtype to cast to) or i (an index). The result's dtype must be PyTorch's, but
+where UNLIKE_PYTORCH gives a reason; gradients have their operands'. Differences are parts of s + |value|, s being the tensor's largest value, or 1
+where that is less: gradients of a mean are small, and would pass unseen beside 1. The exact result is PyTorch's in float64 without autocast.
+* The bound is that of the result's dtype, and a result may as above be as far off as PyTorch's own is. Where PyTorch's dtype is another, its own
+  is no measure: the bound alone counts.
+* CAST_DOWN: float64 begins with the operands as they are once cast: nearly all of the error is theirs, the same here and in PyTorch, and would hide
+  all else. What then follows is rounded to the dtype to cast to, f32 gradients too: that dtype's bound.
+* NETS: float64 begins with what is given. Operands, results, and on the way back gradients, are rounded again and again, each time by as
+  much here as in PyTorch, but not the same (sums are split otherwise, and from the first difference on other numbers are rounded); and what is
+  compared is the worst of thousands, which of two equally good results differs. A result may be twice as far off as PyTorch's own.
 Exit status: 0 all agree, 1 some do not, 77 where PyTorch is missing."""
+import contextlib
 import json
 import math
 import struct
@@ -24,6 +37,7 @@ DTYPES = {"F32": torch.float32, "F64": torch.float64, "F16": torch.float16, "BF1
           "I64": torch.int64, "U8": torch.uint8, "BOOL": torch.bool}
 BOUNDS = {torch.float32: 1e-5, torch.float64: 1e-12, torch.float16: 4e-3, torch.bfloat16: 3.2e-2}
 HALVES = (torch.float16, torch.bfloat16)
+AUTOCAST_DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 # The same names as in oracle.c.
 CASES = {
@@ -65,6 +79,42 @@ CASES = {
 }
 
 
+def block(x, w1, b1, w2, b2, scale, shift):
+    h = F.linear(F.gelu(F.linear(x, w1, b1)), w2, b2)
+    return F.layer_norm(x + h, x.shape[-1:], scale, shift)
+
+
+def net(x, *rest):
+    """The same block twice: under autocast its weights are cast once."""
+    *weights, targets = rest
+    return F.cross_entropy(block(block(x, *weights), *weights), targets)
+
+
+# The same names as in oracle_autocast.c, where they are not also in oracle.c with the same meaning.
+AUTOCAST_CASES = {
+    "div": torch.div, "log": torch.log, "rsqrt": torch.rsqrt, "sqrt": torch.sqrt, "pow_2": lambda x: x ** 2,
+    "mul_rank_0": lambda a, b: a * b.reshape(()),
+    "where": lambda a, b: torch.where(a > b, a, b),
+    "net": net, "net_no_cache": net,
+}
+CAST_DOWN = ("matmul", "matmul_batched", "linear", "attention", "attention_causal")
+NETS = ("net", "net_no_cache")
+
+# Where the result's dtype may differ from PyTorch's (or PyTorch refuses the operands), and why. Only with an operand of f16 or bf16.
+NOT_ON_CPU = "ours casts to f32 on every device; PyTorch's list for the CPU has not got it"
+UNLIKE_PYTORCH = {
+    "cuda": {
+        "rms_norm": "ours casts to f32, as PyTorch does from 2.12 on; before, it is in none of its lists",
+    },
+    "cpu": {name: NOT_ON_CPU for name in ("exp", "log", "rsqrt", "pow_scalar", "pow_2", "softmax", "log_softmax", "sum", "sum_over",
+                                          "norm", "norm_over", "layer_norm", "rms_norm")},
+}
+UNLIKE_PYTORCH["cpu"]["scatter_add"] = "PyTorch's rule (the widest) is CUDA's alone: on the CPU it refuses two dtypes"
+for unlike in UNLIKE_PYTORCH.values():
+    unlike["mul_rank_0"] = "to PyTorch a tensor without dimensions has no say in the dtype; ours has no such rule"
+notes = {}  # reason -> the cases
+
+
 def read(path):
     with open(path, "rb") as file:
         size, = struct.unpack("<Q", file.read(8))
@@ -90,54 +140,106 @@ def numbered(tensors, case, kind, device):
     return found
 
 
-def worst(got, want):
-    """The largest difference, as a part of 1 + |want|."""
+def worst(got, want, scale=1.0):
+    """The largest difference, as a part of scale + |want|."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return float("inf")
     got, want = got.double(), want.double()
-    difference = (got - want).abs() / (1 + want.abs())
+    difference = (got - want).abs() / (scale + want.abs())
     difference[(got == want) | (got.isnan() & want.isnan())] = 0  # infinities and NaN that agree
     return difference.max().item() if difference.numel() else 0.0
 
 
-def run(name, inputs, weight, wanted, exact):
-    """The output, and the gradients of the inputs numbered in `wanted`. exact: in float64."""
+def run(function, inputs, weight, wanted, exact=False, cast=None, autocast=None):
+    """The output, then the gradients of the inputs numbered in `wanted`. exact: in float64, of inputs that were cast before (None: were not)."""
     operands = []
     for i in sorted(inputs):
-        operand = inputs[i].detach()
+        operand = inputs[i].detach().clone()
         if exact and operand.is_floating_point():
-            operand = operand.double()
+            operand = (operand if cast is None else operand.to(cast)).double()
         operands.append(operand.requires_grad_() if i in wanted else operand)
-    output = CASES[name](*operands)
+    with contextlib.nullcontext() if autocast is None else autocast:
+        output = function(*operands)
     if not wanted:
-        return output.detach(), []
-    if exact:
-        weight = weight.double()
-    return output.detach(), torch.autograd.grad((output * weight).sum(), [operands[i] for i in wanted])
+        return [output.detach()]
+    grads = torch.autograd.grad(output, [operands[i] for i in wanted], weight.to(output.dtype))
+    return [output.detach(), *grads]
 
 
 def check(tensors, case, device):
-    """For each result: what it is, how far it is off, how far it may be, its dtype."""
-    name = case.split(":")[0]
+    """For each result: what it is, how far it is off, its bound, how far PyTorch's own result allows (0: does not count), its dtype."""
     inputs = numbered(tensors, case, "in", device)
     ours = numbered(tensors, case, "grad", device)
     weight = numbered(tensors, case, "weight", device).get(0)
     wanted = sorted(ours)
     kinds = ["out0"] + [f"grad{i}" for i in wanted]
     got = [numbered(tensors, case, "out", device)[0]] + [ours[i] for i in wanted]
-    output, grads = run(name, inputs, weight, wanted, False)
-    own = [output, *grads]
+    if case.startswith("autocast/"):
+        return check_autocast(case, device, kinds, got, (inputs, weight, wanted))
+    function = CASES[case.split(":")[0]]
+    own = run(function, inputs, weight, wanted)
     bounds = [BOUNDS.get(result.dtype, 0.0) for result in own]
     if not any(operand.dtype in HALVES for operand in inputs.values()):
-        return [(kind, worst(g, want), bound, want.dtype) for kind, g, want, bound in zip(kinds, got, own, bounds)]
-    output, grads = run(name, inputs, weight, wanted, True)
+        return [(kind, worst(g, want), bound, 0.0, want.dtype) for kind, g, want, bound in zip(kinds, got, own, bounds)]
     results = []
-    for kind, g, theirs, reference, bound in zip(kinds, got, own, [output, *grads], bounds):
+    for kind, g, theirs, reference, bound in zip(kinds, got, own, run(function, inputs, weight, wanted, exact=True), bounds):
         want = reference.to(theirs.dtype)
-        theirs_off = worst(theirs, want)
-        allowed = max(bound, theirs_off) if math.isfinite(theirs_off) else bound
-        results.append((kind, worst(g, want), allowed, want.dtype))
+        results.append((kind, worst(g, want), bound, worst(theirs, want), want.dtype))
     return results
+
+
+def run_autocast(function, arguments, autocast, unlike):
+    """PyTorch's own results under autocast, and the reason why they do not matter: None where they do."""
+    try:
+        return run(function, *arguments, autocast=autocast), None
+    except RuntimeError as error:
+        if unlike is None:
+            raise
+        return None, f"{unlike} ({error})"
+
+
+def check_autocast(case, device, kinds, got, arguments):
+    """As check. arguments: of run."""
+    (_, name, letters), target = case.split(":")[0].split("/"), AUTOCAST_DTYPES[case.split(":")[1]]
+    function = AUTOCAST_CASES.get(name) or CASES[name]
+    device_type = torch.device(device).type
+    autocast = torch.autocast(device_type, dtype=target, cache_enabled=name != "net_no_cache")
+    unlike = UNLIKE_PYTORCH[device_type].get(name) if "h" in letters else None
+    own, reason = run_autocast(function, arguments, autocast, unlike)
+    if own is not None and own[0].dtype != got[0].dtype:
+        reason = unlike
+        if reason is None:
+            return [(f"{got[0].dtype}, PyTorch's is {own[0].dtype}", math.inf, 0.0, 0.0, got[0].dtype)]
+    if reason:
+        notes.setdefault(reason, []).append(case)
+    inputs, _, wanted = arguments
+    results = []
+    dtypes = [got[0].dtype] + [inputs[i].dtype for i in wanted]
+    exact = run(function, *arguments, exact=True, cast=target if name in CAST_DOWN else None)
+    for i, reference in enumerate(exact):
+        want = reference.to(dtypes[i])
+        scale = min(1.0, want.double().abs().max().item())
+        bound = BOUNDS.get(target if name in CAST_DOWN + NETS else want.dtype, 0.0)
+        theirs = 0.0 if reason else worst(own[i].to(want.dtype), want, scale)
+        results.append((kinds[i], worst(got[i], want, scale), bound, theirs * (2 if name in NETS else 1), want.dtype))
+    return results
+
+
+def report(case, results, most):
+    """Prints what does not agree, and what agrees beyond its bound. How many results are the one, and the other."""
+    failed, beyond = 0, 0
+    group = "autocast " if case.startswith("autocast/") else ""
+    for what, difference, bound, theirs, dtype in results:
+        allowed = max(bound, theirs) if math.isfinite(theirs) else bound
+        key = (f"{group}{dtype}", bound)
+        most[key] = max(most.get(key, (0.0, "")), (difference, f"{case} {what}"))
+        if not difference <= allowed:
+            print(f"{case} {what}: differs by {difference:.3g}, allowed {allowed:.3g}")
+            failed += 1
+        elif difference > bound:
+            print(f"{case} {what}: differs by {difference:.3g}, PyTorch's own result allows {allowed:.3g}")
+            beyond += 1
+    return failed, beyond
 
 
 def main():
@@ -150,19 +252,20 @@ def main():
     cases = sorted({name.rsplit(".", 1)[0] for name in tensors})
     failed, beyond, most = 0, 0, {}
     for case in cases:
-        for what, difference, allowed, dtype in check(tensors, case, device):
-            most[dtype] = max(most.get(dtype, (0.0, "")), (difference, f"{case} {what}"))
-            if not difference <= allowed:
-                print(f"{case} {what}: differs by {difference:.3g}, allowed {allowed:.3g}")
-                failed += 1
-            elif difference > BOUNDS.get(dtype, 0.0):
-                print(f"{case} {what}: differs by {difference:.3g}, PyTorch's own result by {allowed:.3g}")
-                beyond += 1
-    for dtype, (difference, where) in most.items():
-        print(f"{str(dtype):<16} at most {difference:.3g} (bound {BOUNDS.get(dtype, 0.0):.3g}): {where}")
+        try:
+            results = check(tensors, case, device)
+        except RuntimeError as error:  # of PyTorch's
+            print(f"{case}: {error}")
+            results = [("PyTorch", float("inf"), 0.0, 0.0, None)]
+        more_failed, more_beyond = report(case, results, most)
+        failed, beyond = failed + more_failed, beyond + more_beyond
+    for reason, noted in notes.items():
+        print(f"dtype not PyTorch's: {', '.join(noted)}: {reason}")
+    for (group, bound), (difference, where) in sorted(most.items()):
+        print(f"{group:<24} at most {difference:.3g} (bound {bound:.3g}): {where}")
     verdict = f"{failed} results differ" if failed else "all agree"
     if beyond:
-        verdict += f", {beyond} beyond the bound, but no farther off than PyTorch's own"
+        verdict += f", {beyond} beyond the bound, but no farther off than PyTorch's own (for nets: than twice that)"
     print(f"{len(cases)} cases against PyTorch {torch.__version__} on {device}: {verdict}")
     return 1 if failed else 0
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle/oracle.h: what a case of the oracle is, and what runs and writes one. */
+#ifndef ORACLE_H
+#define ORACLE_H
+#include <phonograph/nn.h>
+
+enum {
+    ORACLE_INPUTS = 8
+};
+
+typedef ph_tensor *(*oracle_operator)(ph_tape *tape, ph_tensor *const *in);
+typedef struct oracle_input {
+    ph_shape shape;
+    int64_t below;  /* not 0: i64 in [0, below) */
+    ph_dtype dtype; /* 0: the case's */
+    double scale;   /* 0: 1 */
+    double shift;
+    bool ties; /* multiples of a quarter, some of them a little more: many are equal, and many nearly */
+} oracle_input;
+typedef struct oracle_case {
+    const char *name;
+    oracle_operator apply;
+    oracle_input in[ORACLE_INPUTS]; /* up to the first of rank 0 */
+    bool no_gradient;
+    double weight; /* scale of what the output is weighed with; 0: 1 */
+} oracle_case;
+
+#define SHAPE(...)                                                                                           \
+    {                                                                                                        \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                                                  \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define S(...)                                                                                               \
+    {                                                                                                        \
+        .shape = SHAPE(__VA_ARGS__)                                                                          \
+    }
+#define INDEX(n, ...)                                                                                        \
+    {                                                                                                        \
+        .shape = SHAPE(__VA_ARGS__), .below = (n)                                                            \
+    }
+
+/* Writes NAME:DTYPE.in0.., .out0, .weight0 and .grad0.. . autocast: what the operator runs under. */
+void oracle_run(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph_autocast autocast);
+/* That of a case of oracle.c. */
+oracle_operator oracle_find(const char *name);
+/* All cases of oracle_autocast.c. Gives how many. */
+size_t oracle_run_autocast(ph_tape *tape);
+#endif

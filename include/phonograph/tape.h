@@ -65,20 +65,22 @@ PH_API bool ph_tape_grad_enabled(const ph_tape *tape);
 PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
 
 /* ---- autocast ---- mixed precision without casts in the code: while it is on, operators cast their operands of f16, bf16 and f32 first
- * (f64, integers and bool are left as they are), after PyTorch's lists:
+ * (f64, integers and bool are left as they are), after PyTorch's lists for CUDA:
  *
  *   to its dtype    matmul, linear, attention
- *   to f32          exp, log, rsqrt, pow_scalar, softmax, log_softmax, cross_entropy (logits), mse, sum, norm, layer_norm, rms_norm
+ *   to f32          exp, log, rsqrt, square, pow_scalar, softmax, log_softmax, cross_entropy (logits), mse, sum, norm, layer_norm, rms_norm
  *   to one dtype    add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, where (a, b), concat, stack, scatter and scatter_add
  *                   (x, src): their own where they have one in common, else f32 (tensors of rank 0 count as others do)
  *
  * All others take what they get. The gradient of a cast is a cast: parameters in f32 have gradients in f32. Backward passes, and the hooks and
  * custom operators' backwards in them, run with it off; the second run of a checkpointed function, as the first was.
  *
- * A weight (a leaf in f32 that requires a gradient) is cast once for all its uses, unless no_cache: the cast is kept until the tape is cleared
- * or autocast changes, and made anew once the weight was changed in place, where a gradient is wanted and its history cannot lead it (it was made in no-grad mode, or
- * backward has used it up), and in each capture: a graph reads its weights at each replay. What changes a weight unseen (a replay, a kernel of the caller's) is not noticed: switch it
- * off and on, or clear the tape, in between. Gradients of the uses that share a cast are summed in its dtype. In a checkpointed function each use is cast.
+ * A leaf in f32 that requires a gradient (a weight, usually) is cast once for all its uses, unless no_cache: the cast is kept until the
+ * tape is cleared or autocast changes (off, too), with the memory that it is in, be its graph destroyed meanwhile. It is made anew once the
+ * leaf was changed in place, where a gradient is wanted and the cast was made in no-grad mode, and in each capture: a graph reads its
+ * weights at each replay. What an optimizer or an operator has changed in a capture is cast at each eager use from then on, as replays may
+ * change it at any time; what a kernel of the caller's changes is not noticed: switch autocast off and on behind it, or clear the tape.
+ * Gradients of uses that share a cast are summed in its dtype. In a checkpointed function each use is cast.
  *
  * Gives the mode before; put it back. A dtype that it cannot have fails the tape (ARGUMENT), and nothing changes. Legal in a capture. */
 PH_API ph_autocast ph_tape_set_autocast(ph_tape *tape, ph_autocast autocast);

@@ -74,20 +74,13 @@ void ph__autocast_drop(ph_tape *tape)
     ph__free(casts);
 }
 
-static uint64_t capture_of(const ph_tape *tape)
-{
-    ph_capture_info info = {0};
-    if (ph_stream_is_capturing(tape->stream))
-        ph_ignore(ph_stream_get_capture_info(&info, tape->stream));
-    return info.id;
-}
-
-/* Where a gradient is wanted its history must be there, and not be used up. */
+/* Where a gradient is wanted its history must be there. Eager casts of what graphs change may be too old after any replay. */
 static bool is_current(const ph__weight_cast *kept, const ph_tape *tape, ph_dtype dtype, uint64_t capture)
 {
-    const ph__node *node = kept->cast->node;
     return kept->cast->dtype == dtype && kept->version == ph_tensor_version(kept->weight) &&
-           kept->capture == capture && (!tape->grad_enabled || (ph__node_is_alive(node) && !node->released));
+           kept->capture == capture && (!tape->grad_enabled || ph__needs_grad(kept->cast)) &&
+           (capture != 0 ||
+            !atomic_load_explicit(&kept->weight->storage->changed_by_graphs, memory_order_relaxed));
 }
 
 /* Without host memory for it the next use casts again. */
@@ -111,22 +104,27 @@ static void keep(ph_tape *tape, ph_tensor *weight, ph_tensor *cast, uint64_t cap
 
 static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
 {
-    uint64_t capture = capture_of(tape);
+    ph_capture_info info;
+    ph_tape_check(tape, ph_stream_get_capture_info(&info, tape->stream));
+    if (ph__tape_failed(tape))
+        return NULL;
     const ph__weight_cast *kept =
         tape->casts ? ph__map_get(&tape->casts->by_weight, (uintptr_t)weight) : NULL;
-    if (kept && is_current(kept, tape, dtype, capture))
+    if (kept && is_current(kept, tape, dtype, info.id))
         return kept->cast;
     ph_tensor *cast = ph_cast(tape, weight, dtype);
     if (cast)
-        keep(tape, weight, cast, capture);
+        keep(tape, weight, cast, info.id);
+    if (cast && cast->node)
+        cast->node->shared = true;
     return cast;
 }
 
 /* A checkpointed function must do the same in both of its runs: there each use is cast. */
 static bool is_kept(const ph_tape *tape, const ph_autocast *mode, const ph_tensor *x, ph_dtype dtype)
 {
-    return !mode->no_cache && !tape->region && x->requires_grad && !ph__node_is_alive(x->node) &&
-           x->dtype == PH_DTYPE_F32 && dtype != PH_DTYPE_F32;
+    return !mode->no_cache && !tape->region && x->requires_grad && x->dtype == PH_DTYPE_F32 &&
+           dtype != PH_DTYPE_F32;
 }
 
 /* ---- operands ---- */
@@ -152,11 +150,9 @@ static ph_dtype widest(const ph_tape *tape, ph_tensor *const *in, size_t count)
     return dtype;
 }
 
-bool ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in,
+void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in,
                            size_t count)
 {
-    if (ph__tape_failed(tape))
-        return false;
     *cast = (ph__autocast){.tape = tape, .mode = tape->autocast, .mark = tape->owned_count};
     ph_dtype dtype = rule == PH__AUTOCAST_LOW   ? cast->mode.dtype
                      : rule == PH__AUTOCAST_F32 ? PH_DTYPE_F32
@@ -168,7 +164,6 @@ bool ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
         in[i] = is_kept(tape, &cast->mode, in[i], dtype) ? cast_weight(tape, in[i], dtype)
                                                          : ph_cast(tape, in[i], dtype);
     }
-    return true;
 }
 
 ph_tensor *ph__autocast_end(const ph__autocast *cast, ph_tensor *out)

@@ -26,12 +26,15 @@ static inline bool ph__autocast_is_on(const ph_tape *tape)
 {
     return tape && __builtin_expect(tape->autocast.dtype != 0, false);
 }
-/* Out of line what is rare. Replaces those of in (NULL ones are skipped) that are f16, bf16 or f32 and not yet of the rule's dtype. */
-bool ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in, size_t count);
-/* False: the operator goes on by itself. True: ph__autocast_end must follow, whatever became of the casts. */
+/* Replaces those of in (NULL ones are skipped) that are f16, bf16 or f32 and not yet of the rule's dtype. */
+void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in, size_t count);
+/* False: it is off, and the operator goes on by itself. True: ph__autocast_end must follow, whatever became of the casts. */
 static inline bool ph__autocast_begin(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in, size_t count)
 {
-    return ph__autocast_is_on(tape) && ph__autocast_operands(cast, tape, rule, in, count);
+    if (!ph__autocast_is_on(tape))
+        return false;
+    ph__autocast_operands(cast, tape, rule, in, count);
+    return true;
 }
 ph_tensor *ph__autocast_end(const ph__autocast *cast, ph_tensor *out);
 

@@ -213,7 +213,10 @@ void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **o
         return;
     size_t depth = tape->depth++;
     if (!tape->grad_enabled) {
+        ph_autocast autocast = tape->autocast;
         (void)call_fn(tape, &r);
+        tape->grad_enabled = false;
+        tape->autocast = autocast;
     } else {
         ph__region *region = make_region(tape, in_count, out_count);
         if (region) {

@@ -106,21 +106,22 @@ static ph_tensor *concat(ph_tape *tape, const char *name, ph_tensor *const *tens
 
 static bool is_autocast(const ph_tape *tape, ph_tensor *const *tensors, size_t count)
 {
-    return ph__autocast_is_on(tape) && tensors && count > 0 && !ph__tape_failed(tape);
+    return ph__autocast_is_on(tape) && tensors && count > 0;
 }
 
-/* Calls the operator with its tensors cast to one dtype; the tape has not failed. */
+/* Calls the operator with its tensors cast to one dtype. */
 static ph_tensor *autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *, size_t, int), ph_tape *tape,
                            const char *name, ph_tensor *const *tensors, size_t count, int axis)
 {
     ph__autocast cast;
-    ph_tensor **in = ph__calloc(count, sizeof *in), *out = NULL;
-    if (in)
-        memcpy(in, tensors, count * sizeof *in);
-    else
+    ph_tensor **in = ph__calloc(count, sizeof *in);
+    if (!in) {
         ph__tape_fail_host_memory(tape, name, "a list of tensors");
-    if (in && ph__autocast_begin(&cast, tape, PH__AUTOCAST_WIDEST, in, count))
-        out = ph__autocast_end(&cast, operator(tape, in, count, axis));
+        return NULL;
+    }
+    memcpy(in, tensors, count * sizeof *in);
+    ph__autocast_operands(&cast, tape, PH__AUTOCAST_WIDEST, in, count);
+    ph_tensor *out = ph__autocast_end(&cast, operator(tape, in, count, axis));
     ph__free(in);
     return out;
 }

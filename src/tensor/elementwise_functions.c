@@ -47,17 +47,17 @@ static ph_tensor *apply_in_f32(ph_tape *tape, const ph__map *map, const ph__grad
     return apply(tape, map, def, grad, what, x, a);
 }
 
-#define FUNCTION(name, grad, what, apply)                                                                    \
+#define FUNCTION(name, grad, what, by)                                                                       \
     static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                           \
     ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                                        \
     {                                                                                                        \
-        return apply(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                       \
+        return by(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                          \
     }
 FUNCTION(exp, mul, SAVE_RESULT, apply_in_f32)
 FUNCTION(log, log_grad, SAVE_OPERAND, apply_in_f32)
 FUNCTION(sqrt, sqrt_grad, SAVE_RESULT, apply)
 FUNCTION(rsqrt, rsqrt_grad, SAVE_RESULT, apply_in_f32)
-FUNCTION(square, square_grad, SAVE_OPERAND, apply)
+FUNCTION(square, square_grad, SAVE_OPERAND, apply_in_f32)
 FUNCTION(tanh, tanh_grad, SAVE_RESULT, apply)
 FUNCTION(sigmoid, sigmoid_grad, SAVE_RESULT, apply)
 FUNCTION(relu, relu_grad, SAVE_RESULT, apply)

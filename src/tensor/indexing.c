@@ -389,12 +389,12 @@ static const ph__grad_def scatter_grad = {"scatter", sizeof(element_state), scat
 
 ph_tensor *ph_scatter(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index, ph_tensor *src)
 {
-    ph_tensor *in[] = {x, index, src};
+    ph_tensor *in[] = {x, index, src}, *values[] = {x, src};
     ph__autocast casts;
     ph__op op;
     element_state state;
-    if (ph__autocast_begin(&casts, tape, PH__AUTOCAST_WIDEST, in, 3))
-        return ph__autocast_end(&casts, ph_scatter(tape, in[0], axis, index, in[2]));
+    if (ph__autocast_begin(&casts, tape, PH__AUTOCAST_WIDEST, values, 2))
+        return ph__autocast_end(&casts, ph_scatter(tape, values[0], axis, index, values[1]));
     if (!ph__op_begin(&op, tape, "scatter", in, 3, 3) || !check(&op, axis, &state.axis))
         return NULL;
     ph_tensor *dense = ph__dense(tape, index), *out = copy_of(tape, x);
@@ -439,12 +439,12 @@ static const ph__grad_def scatter_add_grad = {"scatter_add", sizeof(element_stat
 
 ph_tensor *ph_scatter_add(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index, ph_tensor *src)
 {
-    ph_tensor *in[] = {x, index, src};
+    ph_tensor *in[] = {x, index, src}, *values[] = {x, src};
     ph__autocast casts;
     ph__op op;
     element_state state;
-    if (ph__autocast_begin(&casts, tape, PH__AUTOCAST_WIDEST, in, 3))
-        return ph__autocast_end(&casts, ph_scatter_add(tape, in[0], axis, index, in[2]));
+    if (ph__autocast_begin(&casts, tape, PH__AUTOCAST_WIDEST, values, 2))
+        return ph__autocast_end(&casts, ph_scatter_add(tape, values[0], axis, index, values[1]));
     if (!ph__op_begin(&op, tape, "scatter_add", in, 3, 3) || !check(&op, axis, &state.axis))
         return NULL;
     if (x->dtype == PH_DTYPE_BOOL)

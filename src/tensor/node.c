@@ -73,7 +73,7 @@ void ph__node_drop_saved(ph__node *node)
 
 void ph__node_consume(ph__node *node)
 {
-    if (node->released)
+    if (node->released || node->shared)
         return;
     node->released = true;
     ph__node_drop_saved(node);

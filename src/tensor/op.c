@@ -323,6 +323,9 @@ bool ph__op_change(ph__op *op, ph_tensor *dst)
             op, PH_ERROR_STATE,
             "a tensor that requires a gradient cannot be changed in place while gradients are enabled; "
             "ph_tape_set_grad_enabled(tape, false) around it, or ph_detach");
-    atomic_fetch_add_explicit(&dst->storage->version, 1, memory_order_relaxed);
+    ph_capture_info info;
+    if (!ph__op_check(op, ph_stream_get_capture_info(&info, op->tape->stream)))
+        return false;
+    ph__storage_changed(dst->storage, info.id);
     return true;
 }

@@ -52,15 +52,18 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
     return PH_OK;
 }
 
-/* History first: its saved values are tensors that the tape may own, too. Callbacks of the user's run here: none of them may clear it. */
+/* History first: its saved values are tensors that the tape may own, too. Callbacks of the user's run here: none of them may clear it, and what operators
+ * that they call leave goes as well. */
 static void release_all(ph_tape *tape)
 {
     tape->callbacks++;
-    ph__tape_kill_nodes(tape, 0);
-    ph__tape_drop_regions(tape, 0);
-    ph__tape_drop(tape, 0, NULL, 0);
+    do {
+        ph__autocast_drop(tape);
+        ph__tape_kill_nodes(tape, 0);
+        ph__tape_drop_regions(tape, 0);
+        ph__tape_drop(tape, 0, NULL, 0);
+    } while (tape->casts || tape->nodes.count > 0 || tape->owned_count > 0);
     tape->callbacks--;
-    ph__autocast_drop(tape);
     ph__vec_free(&tape->nodes);
     ph__vec_free(&tape->regions);
     if (tape->owned != tape->owned_inline)

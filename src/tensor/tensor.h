@@ -27,6 +27,7 @@ typedef struct ph__storage {
     atomic_uint_fast64_t switches; /* how often last_key changed */
     atomic_bool ordered; /* key 0: a tape of another stream has waited for what the default stream had to do in this memory before */
     atomic_uint_fast64_t version; /* in-place changes */
+    atomic_bool changed_by_graphs; /* some of them were captured: replays make them again, and count nothing */
     bool read_only;
     ph_tensor_release_fn release; /* foreign */
     void *user;
@@ -63,6 +64,13 @@ ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, siz
 ph_status ph__storage_wrap(ph__storage **out, ph__backend *backend, void *data, size_t bytes, ph_tensor_release_fn release, void *user);
 ph__storage *ph__storage_retain(ph__storage *storage);
 void ph__storage_release(ph__storage *storage);
+/* An in-place change has been submitted; capture: that it is a part of, 0: none. */
+static inline void ph__storage_changed(ph__storage *storage, uint64_t capture)
+{
+    atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+    if (capture != 0)
+        atomic_store_explicit(&storage->changed_by_graphs, true, memory_order_relaxed);
+}
 /* Whether it was the last one. The owner of the only reference need not fear others. */
 static inline bool ph__drop_reference(atomic_int *references)
 {

@@ -23,6 +23,35 @@ static void train(const t_scene *s, ph_module *called, const ph_module *paramete
     ph_optimizer_destroy(optimizer);
 }
 
+static bool take_first(const char *name, ph_tensor *x, void *user)
+{
+    (void)name;
+    *(ph_tensor **)user = x;
+    return false;
+}
+
+static ph_tensor *first_parameter(const ph_module *module)
+{
+    ph_tensor *x = NULL;
+    ph_module_parameters((ph_module *)(uintptr_t)module, take_first, &x);
+    assert_non_null(x);
+    return x;
+}
+
+static bool is_same(const t_scene *s, const ph_module *a, const ph_module *b)
+{
+    const ph_module *const modules[] = {a, b};
+    float values[2][1024];
+    size_t bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        ph_tensor *x = first_parameter(modules[i]);
+        bytes = ph_tensor_bytes(x);
+        assert_in_range(bytes, 1, sizeof values[0]);
+        assert_ok(ph_tensor_read(values[i], bytes, s->tape, x));
+    }
+    return memcmp(values[0], values[1], bytes) == 0;
+}
+
 /* ---- every network ---- graphed under autocast, and called as it is: the same parameters after some steps, to the bit. */
 static void check_network(const t_scene *s, gn_kind kind, ph_autocast mode)
 {
@@ -37,7 +66,8 @@ static void check_network(const t_scene *s, gn_kind kind, ph_autocast mode)
     (void)ph_tape_set_autocast(s->tape, mode);
     train(s, other, other, kind);
     gn_expect_same_parameters(s, plain, other, gn_name(kind));
-    ph_module_train(graphed, false); /* the module itself, in the tape's precision */
+    assert_false(is_same(s, plain, full)); /* it was in another precision */
+    ph_module_train(graphed, false);       /* the module itself, in the tape's precision */
     ph_module_train(other, false);
     ph_tensor *y = ph_call(s->tape, graphed, x), *z = ph_call(s->tape, other, x);
     assert_int_equal(ph_tensor_dtype(y), ph_tensor_dtype(z));
@@ -111,6 +141,107 @@ static void test_inside_of_the_module(void **state)
     t_scene_close(&s);
 }
 
+/* A module that leaves its mode behind does not change the one that is captured after it. */
+static void leaves_f16(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    (void)ph_tape_set_autocast(tape, modes[0]);
+    out[0] = ph_cast(tape, ph_matmul(tape, in[0], in[0]), PH_DTYPE_F32);
+}
+
+static void squared(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_matmul(tape, in[0], in[0]);
+}
+
+static void test_mode_that_is_left(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_module *plain[] = {gn_function(&s, "leaves", leaves_f16, NULL, 1, 1),
+                          gn_function(&s, "squared", squared, NULL, 1, 1)};
+    ph_module *graphed[2];
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(4, 4), false);
+    const ph_sample sample = {.tensors = &x, .count = 1}, samples[] = {sample, sample};
+    assert_ok(ph_make_graphed_callables(graphed, plain, samples, 2, NULL));
+    ph_tensor *y = ph_call(s.tape, graphed[1], x);
+    assert_int_equal(ph_tensor_dtype(y), PH_DTYPE_F32);
+    gn_expect_same(&s, y, ph_call(s.tape, plain[1], x), "squared");
+    assert_ok(ph_tape_clear(s.tape));
+    for (int i = 0; i < 2; i++) {
+        ph_module_release(graphed[i]);
+        ph_module_release(plain[i]);
+    }
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* ---- a whole step ---- that is captured changes the weights at each replay: eager evaluation sees them, though its tape is not cleared. */
+typedef struct training {
+    const t_scene *s;
+    ph_module *net;
+    ph_optimizer *optimizer;
+    ph_tensor *x;
+} training;
+
+static ph_status step(ph_stream *stream, void *user)
+{
+    const training *t = user;
+    ph_tape *tape = t->s->tape;
+    (void)stream;
+    ph_optimizer_zero_grad(tape, t->optimizer);
+    ph_backward(tape, ph_mse(tape, ph_call(tape, t->net, t->x), t->x));
+    ph_optimizer_step(tape, t->optimizer);
+    return ph_tape_status(tape);
+}
+
+static void evaluate(float out[32], ph_tape *tape, const training *t)
+{
+    size_t mark = ph_tape_scope_begin(tape);
+    (void)ph_tape_set_grad_enabled(tape, false);
+    ph_tensor *y = ph_cast(tape, ph_call(tape, t->net, t->x), PH_DTYPE_F32);
+    assert_ok(ph_tensor_read(out, 32 * sizeof *out, tape, y));
+    (void)ph_tape_set_grad_enabled(tape, true);
+    ph_tape_scope_end(tape, mark, NULL, 0);
+}
+
+static void test_evaluation_between_replays(void **state)
+{
+    ph_graph *graph;
+    ph_tape *other;
+    float first[32], kept[32], anew[32];
+    const ph_tape_options uncached = {.autocast = modes[0]};
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    training t = {.s = &s, .x = gn_sample(&s, PH_SHAPE(4, 8), false)};
+    start_again(&s);
+    assert_ok(ph_linear_create(&t.net, s.device, 8, 8));
+    t.optimizer = gn_sgd(t.net);
+    assert_ok(ph_tape_create(&other, s.stream, &uncached));
+    (void)ph_tape_set_autocast(s.tape, (ph_autocast){.dtype = PH_DTYPE_F16});
+    evaluate(first, s.tape, &t);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, step, &t));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ph_graph_replay(graph, s.stream));
+        evaluate(kept, s.tape, &t);
+        evaluate(anew, other, &t);
+        assert_memory_equal(kept, anew, sizeof kept);
+        assert_memory_not_equal(kept, first, sizeof kept);
+        memcpy(first, kept, sizeof first);
+    }
+    ph_tape_destroy(other);
+    assert_ok(ph_tape_clear(s.tape));
+    ph_graph_destroy(graph);
+    ph_optimizer_destroy(t.optimizer);
+    ph_module_release(t.net);
+    ph_tensor_release(t.x);
+    t_scene_close(&s);
+}
+
 /* ---- refused ---- */
 static void call_in(const t_scene *s, ph_module *graphed, ph_tensor *x, ph_autocast mode, const char *part)
 {
@@ -133,6 +264,10 @@ static void test_another_precision(void **state)
     call_in(&s, graphed, x, modes[0], "made with autocast to bf16, and called with autocast to f16");
     (void)ph_tape_set_autocast(s.tape, modes[1]);
     assert_int_equal(ph_tensor_dtype(ph_call(s.tape, graphed, x)), PH_DTYPE_BF16);
+    ph_tensor *old = ph_call(s.tape, graphed, x);
+    assert_non_null(ph_call(s.tape, graphed, x));
+    assert_null(ph_softmax(s.tape, old, 0));
+    t_expect_failure(&s, PH_ERROR_OVERWRITTEN, "softmax: operand 0");
     assert_ok(ph_graphed_callable_describe(&text, graphed));
     assert_non_null(strstr(text, "(training, autocast to bf16)"));
     ph_string_free(text);
@@ -151,8 +286,8 @@ static void test_another_precision(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_network),
-        cmocka_unit_test(test_inside_of_the_module),
+        cmocka_unit_test(test_every_network),     cmocka_unit_test(test_inside_of_the_module),
+        cmocka_unit_test(test_mode_that_is_left), cmocka_unit_test(test_evaluation_between_replays),
         cmocka_unit_test(test_another_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

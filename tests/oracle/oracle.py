@@ -106,7 +106,7 @@ UNLIKE_PYTORCH = {
     "cuda": {
         "rms_norm": "ours casts to f32, as PyTorch does from 2.12 on; before, it is in none of its lists",
     },
-    "cpu": {name: NOT_ON_CPU for name in ("exp", "log", "rsqrt", "pow_scalar", "pow_2", "softmax", "log_softmax", "sum", "sum_over",
+    "cpu": {name: NOT_ON_CPU for name in ("exp", "log", "rsqrt", "pow_scalar", "pow_2", "square", "softmax", "log_softmax", "sum", "sum_over",
                                           "norm", "norm_over", "layer_norm", "rms_norm")},
 }
 UNLIKE_PYTORCH["cpu"]["scatter_add"] = "PyTorch's rule (the widest) is CUDA's alone: on the CPU it refuses two dtypes"

@@ -108,6 +108,7 @@ static const entry entries[] = {
     OWN(rsqrt, "f h", POSITIVE(5, 33, 7)),
     ENTRY(pow_scalar, "f h", S(5, 33, 7)),
     OWN(pow_2, "f h", S(5, 33, 7)),
+    ENTRY(square, "f h", S(5, 33, 7)),
     ENTRY(softmax, "f h", S(5, 33, 7)),
     ENTRY(log_softmax, "f h", S(5, 33, 7)),
     ENTRY(cross_entropy, "fi hi", S(37, 1003), INDEX(1003, 37)),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_gpt2.c: a training step of examples/gpt's model at the shape of GPT-2 124M (f32 with TF32 products, AdamW, batch 4 x 64 and 4 x 1024), eager and
- * as one graph, with the device memory that it takes. On the host device a model of a hundredth. bench/torch_nn.py has PyTorch's side of the GPU's. */
+/* bench/nn_gpt2.c: a training step of examples/gpt's model at the shape of GPT-2 124M (AdamW, batch 4 x 64 and 4 x 1024), in f32 with TF32 products and
+ * with autocast to bf16, eager and as one graph, with the device memory that it takes. On the host device a model of a hundredth. bench/torch_nn.py has PyTorch's side of the GPU's. */
 #include "../examples/gpt/model.h"
 #include "nn/timing.h"
 
@@ -36,7 +36,8 @@ static void measure(timing *t, training *g, int64_t batch, int64_t time, int64_t
     g->x = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, PH_SHAPE(batch, time), 0, vocabulary));
     g->y = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, PH_SHAPE(batch, time), 0, vocabulary));
     OK(ph_tape_clear(t->tape));
-    snprintf(what, sizeof what, "GPT-2 step, batch %d x %d", (int)batch, (int)time);
+    snprintf(what, sizeof what, "GPT-2 step, batch %d x %d%s", (int)batch, (int)time,
+             ph_tape_autocast(t->tape).dtype ? ", bf16" : "");
     OK(ph_memory_reset_peaks(t->device));
     timing_line(t, what, "eager", timing_run(t, 5, t->rounds, 1, step, g));
     memory_line(t, "  eager");
@@ -60,8 +61,11 @@ int main(int argc, char **argv)
     g.tape = t.tape;
     OK(model_create(&g.model, t.device, &g.shape));
     OK(ph_adamw_create(&g.optimizer, g.model, &options));
-    measure(&t, &g, 4, t.gpu ? 64 : 32, g.shape.vocabulary);
-    measure(&t, &g, 4, t.gpu ? 1024 : 128, g.shape.vocabulary);
+    for (int half = 0; half < 2; half++) {
+        (void)ph_tape_set_autocast(g.tape, (ph_autocast){.dtype = half ? PH_DTYPE_BF16 : (ph_dtype)0});
+        measure(&t, &g, 4, t.gpu ? 64 : 32, g.shape.vocabulary);
+        measure(&t, &g, 4, t.gpu ? 1024 : 128, g.shape.vocabulary);
+    }
     ph_optimizer_destroy(g.optimizer);
     ph_module_release(g.model);
     return timing_close(&t);

@@ -157,17 +157,19 @@ def make_gpt2(torch):
 def gpt2(torch, t):
     model = make_gpt2(torch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True, capturable=True)
-    for batch, length in ((4, 64), (4, 1024)):
+    for batch, length, half in ((4, 64, False), (4, 1024, False), (4, 64, True), (4, 1024, True)):
         x, y = (torch.randint(0, 50257, (batch, length), device="cuda") for _ in range(2))
 
         def step():
             optimizer.zero_grad(set_to_none=True)
-            logits = model(x)
-            torch.nn.functional.cross_entropy(logits.view(-1, 50257), y.view(-1)).backward()
+            with torch.autocast("cuda", torch.bfloat16, enabled=half):
+                logits = model(x)
+                loss = torch.nn.functional.cross_entropy(logits.view(-1, 50257), y.view(-1))
+            loss.backward()
             optimizer.step()
 
         rounds = max(1, t.rounds // 10)
-        what = f"GPT-2 step, batch {batch} x {length}"
+        what = f"GPT-2 step, batch {batch} x {length}" + (", bf16" if half else "")
         torch.cuda.reset_peak_memory_stats()
         t.line(what, "eager", t.run(step, rounds, warm_up=5))
         t.line(what, "graph", t.replays(step, rounds))

@@ -20,7 +20,7 @@ typedef struct options {
     int64_t steps, batch, time, width, heads, layers, sample;
     double rate, dropout, temperature;
     uint64_t seed;
-    bool eager, quiet;
+    bool eager, bf16, quiet;
 } options;
 
 static void usage(FILE *out)
@@ -46,6 +46,7 @@ static void usage(FILE *out)
         "  --seed N          (1)\n"
         "  --save FILE       the trained weights, as safetensors\n"
         "  --record FILE     the step's graph with its annotations and times, for `phonograph view FILE`\n"
+        "  --bf16            products and attention in bf16 (autocast); weights stay f32\n"
         "  --eager           no graph: every step submits its kernels one by one\n"
         "  --quiet           no progress bar\n"
         "  --help            this text\n\n"
@@ -121,6 +122,9 @@ static bool set_option(options *o, int which, const char *name, const char *valu
     case 'e':
         o->eager = true;
         return true;
+    case 'f':
+        o->bf16 = true;
+        return true;
     case 'q':
         o->quiet = true;
         return true;
@@ -146,6 +150,7 @@ static int parse_options(options *o, int argc, char **argv)
                                           {"seed", required_argument, NULL, 's'},
                                           {"save", required_argument, NULL, 'o'},
                                           {"record", required_argument, NULL, 'g'},
+                                          {"bf16", no_argument, NULL, 'f'},
                                           {"eager", no_argument, NULL, 'e'},
                                           {"quiet", no_argument, NULL, 'q'},
                                           {"help", no_argument, NULL, '?' + 256},
@@ -279,7 +284,8 @@ static ph_status run(const options *o, ph_device *device, const corpus *text, bo
     trainer t;
     double first = 0, last = 0;
     int64_t parameters = 0;
-    ph_status status = trainer_create(&t, device, text, &shape, o->batch, o->seed);
+    ph_autocast autocast = {.dtype = o->bf16 ? PH_DTYPE_BF16 : (ph_dtype)0};
+    ph_status status = trainer_create(&t, device, text, &shape, o->batch, o->seed, autocast);
     if (status == PH_OK) {
         ph_module_parameters(t.model, count_parameter, &parameters);
         (void)fprintf(stderr, "%lld parameters, %lld characters of %d kinds in %lld files\n",

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 ph_status trainer_create(trainer *t, ph_device *device, const corpus *text, const model_shape *shape,
-                         int64_t batch, uint64_t seed)
+                         int64_t batch, uint64_t seed, ph_autocast autocast)
 {
+    const ph_tape_options how = {.mark_modules = true, .autocast = autocast};
     ph_adam_options options = {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1};
     ph_generator *generator;
     *t = (trainer){.device = device, .shape = *shape, .batch = batch};
@@ -18,7 +19,7 @@ ph_status trainer_create(trainer *t, ph_device *device, const corpus *text, cons
     PH_TRY(status);
     PH_TRY(ph_adamw_create(&t->optimizer, t->model, &options));
     PH_TRY(ph_stream_create(&t->stream, device, NULL));
-    PH_TRY(ph_tape_create(&t->tape, t->stream, &(ph_tape_options){.mark_modules = true}));
+    PH_TRY(ph_tape_create(&t->tape, t->stream, &how));
     PH_TRY(ph_graph_create(&t->graph, NULL));
     t->tokens = ph_tensor_retain(ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(text->count), text->token));
     t->steps_in = ph_tensor_retain(ph_arange(t->tape, PH_DTYPE_I64, 0, 1, shape->time));
@@ -101,6 +102,7 @@ static ph_status predict(trainer *t, float *logit, const int32_t *token, int64_t
     ph_tensor *x = ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(1, length), token);
     ph_tensor *all = ph_call(t->tape, t->model, x);
     ph_tensor *last = ph_slice(t->tape, ph_select(t->tape, all, 1, -1), -1, 0, t->shape.vocabulary);
+    last = ph_cast(t->tape, last, PH_DTYPE_F32);
     ph_status status = ph_tape_status(t->tape);
     if (status == PH_OK)
         status = ph_tensor_read(logit, (size_t)t->shape.vocabulary * sizeof *logit, t->tape, last);

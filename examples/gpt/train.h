@@ -18,8 +18,9 @@ typedef struct trainer {
     ph_tensor *loss;              /* of the last step */
 } trainer;
 
+/* autocast: of every step and of samples; weights, their gradients and the optimizer's state are f32 in any case. */
 ph_status trainer_create(trainer *t, ph_device *device, const corpus *text, const model_shape *shape,
-                         int64_t batch, uint64_t seed);
+                         int64_t batch, uint64_t seed, ph_autocast autocast);
 void trainer_destroy(trainer *t);
 
 /* Draws a batch from anywhere in the text, runs the network forward and backward, and changes the weights. The same function runs eagerly and

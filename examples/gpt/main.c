@@ -46,11 +46,13 @@ static void usage(FILE *out)
         "  --seed N          (1)\n"
         "  --save FILE       the trained weights, as safetensors\n"
         "  --record FILE     the step's graph with its annotations and times, for `phonograph view FILE`\n"
-        "  --bf16            products and attention in bf16 (autocast); weights stay f32\n"
+        "  --bf16            products and attention in bf16 (autocast), which is faster on a GPU; weights "
+        "stay "
+        "f32\n"
         "  --eager           no graph: every step submits its kernels one by one\n"
         "  --quiet           no progress bar\n"
         "  --help            this text\n\n"
-        "Exit status: 0 it has learnt something, 1 it has not, or failed, 2 bad options.\n",
+        "Exit status: 0 its loss has fallen by 0.5, 1 it has not, or failed, 2 bad options.\n",
         out);
 }
 
@@ -326,7 +328,7 @@ int main(int argc, char **argv)
         status = ph_device_get_info(&info, device);
     if (status == PH_OK) {
         set_sizes(&o, info.kind != PH_DEVICE_HOST);
-        (void)fprintf(stderr, "on %s\n", info.description);
+        (void)fprintf(stderr, "on %s%s\n", info.description, o.bf16 ? ", in bf16" : "");
         status = text.count > 2 * o.time
                      ? run(&o, device, &text, &learnt)
                      : ph_fail(PH_ERROR_ARGUMENT, "%s has %lld characters, which is too few", o.path,
@@ -335,7 +337,7 @@ int main(int argc, char **argv)
     if (status != PH_OK)
         (void)fprintf(stderr, "gpt: %s: %s\n", ph_status_name(status), ph_error_last()->message);
     else if (!learnt)
-        (void)fputs("gpt: it has learnt nothing\n", stderr);
+        (void)fputs("gpt: its loss has not fallen by 0.5: it has learnt too little\n", stderr);
     ph_device_release(device);
     text_free(&text);
     return status == PH_OK && learnt ? 0 : 1;

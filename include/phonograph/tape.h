@@ -73,14 +73,16 @@ PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
  *                   (x, src): their own where they have one in common, else f32 (tensors of rank 0 count as others do)
  *
  * All others take what they get. The gradient of a cast is a cast: parameters in f32 have gradients in f32. Backward passes, and the hooks and
- * custom operators' backwards in them, run with it off; the second run of a checkpointed function, as the first was.
+ * custom operators' backwards in them, run with it off; the second run of a checkpointed function, as the first was. A mode that a module's
+ * forward, a custom operator, a checkpointed function or a hook leaves behind is over when that call returns.
  *
  * A leaf in f32 that requires a gradient (a weight, usually) is cast once for all its uses, unless no_cache: the cast is kept until the
  * tape is cleared or autocast changes (off, too), with the memory that it is in, be its graph destroyed meanwhile. It is made anew once the
  * leaf was changed in place, where a gradient is wanted and the cast was made in no-grad mode, and in each capture: a graph reads its
  * weights at each replay. What an optimizer or an operator has changed in a capture is cast at each eager use from then on, as replays may
  * change it at any time; what a kernel of the caller's changes is not noticed: switch autocast off and on behind it, or clear the tape.
- * Gradients of uses that share a cast are summed in its dtype. In a checkpointed function each use is cast.
+ * Gradients of uses that share a cast are summed in f32, as without it: no result depends on whether a cast was kept. In a checkpointed
+ * function each use is cast.
  *
  * Gives the mode before; put it back. A dtype that it cannot have fails the tape (ARGUMENT), and nothing changes. Legal in a capture. */
 PH_API ph_autocast ph_tape_set_autocast(ph_tape *tape, ph_autocast autocast);

@@ -80,8 +80,6 @@ static ph_status forward_body(ph_stream *stream, void *user)
     const ph__callable *callable = trial->callable;
     (void)stream;
     size_t mark = ph_tape_scope_begin(trial->tape);
-    /* All callables are captured on one tape, and the module before may have left it in another mode. */
-    (void)ph_tape_set_autocast(trial->tape, callable->set->options.autocast);
     if (copy_in(trial, callable->inputs, &p->making->inputs, trial->in, callable->in_count))
         ph_call_n(trial->tape, callable->original, trial->out, callable->out_count, trial->in,
                   callable->in_count);

@@ -16,8 +16,11 @@ static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t 
                      callable->original->name, path, ph__describe(want, &expected));
     else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "graphed callable '%s': input %s: expected %s as in its sample, got %s",
-                     callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x));
+                     "graphed callable '%s': input %s: expected %s as in its sample, got %s%s",
+                     callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x),
+                     x->dtype != port->dtype && tape->autocast.dtype != 0
+                         ? "; under autocast give it a sample of the dtype that the module before it gives"
+                         : "");
     else
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
                      "graphed callable '%s': input %s: expected a tensor that requires no gradient, as in "
@@ -70,8 +73,8 @@ static COLD bool fail_autocast(ph_tape *tape, const ph__callable *callable)
     ph_dtype made = callable->set->options.autocast.dtype, now = ph_tape_autocast(tape).dtype;
     ph_tape_fail(tape, PH_ERROR_STATE,
                  "graphed callable '%s': made with autocast %s%s, and called with autocast %s%s; "
-                 "ph_tape_set_autocast around the call, or make the callable with another "
-                 "ph_graphed_options.autocast",
+                 "set it as at the making around the call (ph_tape_set_autocast; dtype 0: off), or make the "
+                 "callable with another ph_graphed_options.autocast",
                  callable->original->name, made ? "to " : "off", made ? ph_dtype_name(made) : "",
                  now ? "to " : "off", now ? ph_dtype_name(now) : "");
     return false;

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/graphed.h"
+#include "tensor/autocast.h"
 #include "tensor/tape.h"
 #include <string.h>
 
@@ -333,6 +334,7 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     if (!check_call(tape, module, out, out_count, in, in_count))
         return;
     size_t mark = ph_tape_scope_begin(tape), depth = ph_mark_depth();
+    ph_autocast autocast = tape->autocast;
     const ph__called called = {tape->called, module};
     tape->called = &called;
     tape->callbacks++; /* in and out are the tape's */
@@ -344,6 +346,7 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     if (ph__tape_failed(tape))
         ph__called_failed(tape);
     tape->called = called.outer;
+    ph__autocast_restore(tape, autocast);
     ph__tape_unwind_marks(tape, depth);
     ph_tape_scope_end(tape, mark, out, out_count);
     for (size_t i = 0; i < out_count && ph__tape_failed(tape); i++)

@@ -41,9 +41,11 @@ static ph_status check_param(const ph_optimizer *optimizer, const char *name, co
 {
     ph_dtype dtype = ph_tensor_dtype(x);
     if (dtype != PH_DTYPE_F32 && dtype != PH_DTYPE_F64)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "ph_%s_create: parameter %s is of %s; parameters that are trained are f32 or f64",
-                       optimizer->kind->name, name, ph_dtype_name(dtype));
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "ph_%s_create: parameter %s is of %s; parameters that are trained are f32 or f64 (autocast "
+            "computes with f32 ones in f16 or bf16)",
+            optimizer->kind->name, name, ph_dtype_name(dtype));
     if (!ph_tensor_is_contiguous(x))
         return ph_fail(PH_ERROR_ARGUMENT, "ph_%s_create: parameter %s is not contiguous",
                        optimizer->kind->name, name);

@@ -251,7 +251,7 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
 {
     size_t rank = q->shape.rank;
     if (!ph_dtype_is_floating(q->dtype) || k->dtype != q->dtype || v->dtype != q->dtype)
-        return "all operands must be of one floating dtype";
+        return "all operands must be of one floating dtype; ph_cast those of another";
     if (rank < 3 || k->shape.rank != rank)
         return "all operands must have as many dimensions, [.., heads, t, d]";
     if (!ph_shape_equal(&k->shape, &v->shape))

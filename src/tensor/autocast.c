@@ -2,6 +2,7 @@
 /* tensor/autocast.c: mixed precision as a mode of the tape: which operands are cast, and the casts of weights, which are kept. */
 #include "tensor/autocast.h"
 #include "base/alloc.h"
+#include "base/line.h"
 #include "base/map.h"
 #include "base/status.h"
 #include "tensor/written.h"
@@ -153,7 +154,8 @@ static ph_dtype widest(const ph_tape *tape, ph_tensor *const *in, size_t count)
 void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in,
                            size_t count)
 {
-    *cast = (ph__autocast){.tape = tape, .mode = tape->autocast, .mark = tape->owned_count};
+    *cast = (ph__autocast){
+        .tape = tape, .mode = tape->autocast, .mark = tape->owned_count, .had_failed = ph__tape_failed(tape)};
     ph_dtype dtype = rule == PH__AUTOCAST_LOW   ? cast->mode.dtype
                      : rule == PH__AUTOCAST_F32 ? PH_DTYPE_F32
                                                 : widest(tape, in, count);
@@ -161,14 +163,27 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
     for (size_t i = 0; i < count; i++) {
         if (!takes_part(tape, in[i]) || in[i]->dtype == dtype)
             continue;
+        cast->has_cast = true;
         in[i] = is_kept(tape, &cast->mode, in[i], dtype) ? cast_weight(tape, in[i], dtype)
                                                          : ph_cast(tape, in[i], dtype);
     }
 }
 
+/* Messages tell of operands as the operator got them. */
+static void explain(const ph__autocast *cast)
+{
+    char text[96];
+    ph__line_format(text, sizeof text, "; autocast to %s had cast those of f16, bf16 and f32",
+                    ph_dtype_name(cast->mode.dtype));
+    if (cast->has_cast && !cast->had_failed && cast->tape->error.status == PH_ERROR_ARGUMENT)
+        ph__tape_add_to_error(cast->tape, text);
+}
+
 ph_tensor *ph__autocast_end(const ph__autocast *cast, ph_tensor *out)
 {
     cast->tape->autocast = cast->mode;
+    if (!out)
+        explain(cast);
     ph__tape_drop(cast->tape, cast->mark, &out, 1);
     return out;
 }

@@ -20,6 +20,8 @@ typedef struct ph__autocast {
     ph_tape *tape;
     ph_autocast mode; /* to be put back */
     size_t mark;      /* what the tape owned before the casts, which go at the end unless they are remembered */
+    bool had_failed;  /* the tape, before */
+    bool has_cast;    /* an operand */
 } ph__autocast;
 
 static inline bool ph__autocast_is_on(const ph_tape *tape)
@@ -37,6 +39,13 @@ static inline bool ph__autocast_begin(ph__autocast *cast, ph_tape *tape, ph__aut
     return true;
 }
 ph_tensor *ph__autocast_end(const ph__autocast *cast, ph_tensor *out);
+
+/* After a function of the user's: the mode that it has left behind is over. */
+static inline void ph__autocast_restore(ph_tape *tape, ph_autocast mode)
+{
+    if (tape->autocast.dtype != mode.dtype || tape->autocast.no_cache != mode.no_cache)
+        (void)ph_tape_set_autocast(tape, mode);
+}
 
 /* PH_OK, or ARGUMENT in the name of call. */
 ph_status ph__autocast_check(const ph_autocast *mode, const char *call);

@@ -74,6 +74,15 @@ static void hold_gradients(ph__pass *pass, const ph__node *node)
         pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
 }
 
+/* Gradients of a kept cast's uses are summed in the weight's dtype, as those of casts of their own would be. */
+static ph_tensor *as_summed(ph__pass *pass, const ph__edge *edge, ph_tensor *grad)
+{
+    if (!grad || !edge->node || !edge->node->shared)
+        return grad;
+    return ph__pass_mark(pass, edge->node->mark) ? ph_cast(pass->tape, grad, edge->node->edges[0].dtype)
+                                                 : NULL;
+}
+
 /* Sums are the pass's, and in no scope. */
 static bool route(ph__pass *pass, const ph__node *node)
 {
@@ -84,6 +93,7 @@ static bool route(ph__pass *pass, const ph__node *node)
             continue;
         ph_tensor **sum = edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
         ph_tensor *grad = ok ? checked_grad(pass, node, i, pass->in_grads[i]) : NULL;
+        grad = as_summed(pass, edge, grad);
         ok = grad && (!*sum || ph__pass_mark(pass, NULL)) && ph__gradient_add(pass->tape, sum, grad);
         ph_tensor_release(pass->in_grads[i]);
     }
@@ -280,8 +290,8 @@ static bool check_output(const ph__pass *pass, size_t i)
     if (!ph__needs_grad(x))
         return fail_output(pass, i, PH_ERROR_STATE,
                            "requires no gradient: nothing that does went into it, or gradients were "
-                           "disabled, or its tape was "
-                           "cleared since");
+                           "disabled, or its tape was cleared since; nor have gradients a history: there is "
+                           "no second derivative");
     if (ph__node_is_alive(x->node) && x->node->tape != pass->tape)
         return fail_output(pass, i, PH_ERROR_ARGUMENT, "has its history on another tape");
     if (x->storage->backend != pass->tape->backend)

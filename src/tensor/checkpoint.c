@@ -6,6 +6,7 @@
  * second run makes the same nodes again, with saved values: these go over to the first ones, and the rest of it is dropped. A checkpoint
  * inside another one has its inputs from the outer one's second run. */
 #include "base/status.h"
+#include "tensor/autocast.h"
 #include "tensor/generator.h"
 #include "tensor/tape.h"
 #include "tensor/written.h"
@@ -216,7 +217,7 @@ void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **o
         ph_autocast autocast = tape->autocast;
         (void)call_fn(tape, &r);
         tape->grad_enabled = false;
-        tape->autocast = autocast;
+        ph__autocast_restore(tape, autocast);
     } else {
         ph__region *region = make_region(tape, in_count, out_count);
         if (region) {

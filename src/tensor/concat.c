@@ -45,8 +45,10 @@ static bool join(ph__op *op, int wanted, int *axis, ph_shape *shape)
         for (size_t d = 0; fits && d < shape->rank; d++)
             fits = (int)d == *axis || x->shape.dim[d] == shape->dim[d];
         if (!fits || __builtin_add_overflow(shape->dim[*axis], x->shape.dim[*axis], &shape->dim[*axis])) {
-            ph__op_fail(op, PH_ERROR_ARGUMENT, "all must be of one dtype, and of one shape but for axis %d",
-                        wanted);
+            ph__op_fail(
+                op, PH_ERROR_ARGUMENT,
+                "all must be of one dtype (ph_cast those of another), and of one shape but for axis %d",
+                wanted);
             return false;
         }
     }

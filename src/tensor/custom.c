@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/custom.c: operators of the user's, with a forward and a backward of their own. */
 #include "base/status.h"
-#include "tensor/tape.h"
+#include "tensor/autocast.h"
 
 /* In forward it lies on the stack, and collects what is saved; in backward it is the state of the node. */
 struct ph_custom {
@@ -122,6 +122,7 @@ static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t o
     if (!use(custom, op->in, op->in_count))
         return false;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
+    ph_autocast autocast = tape->autocast;
     size_t depth = ph_mark_depth();
     custom->in_forward = true;
     tape->callbacks++;
@@ -129,6 +130,7 @@ static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t o
     tape->callbacks--;
     ph__tape_unwind_marks(tape, depth);
     custom->in_forward = false;
+    ph__autocast_restore(tape, autocast);
     ph_tape_set_grad_enabled(tape, enabled);
     for (size_t i = 0; i < out_count && !ph__tape_failed(tape); i++) {
         if (!out[i])

@@ -158,7 +158,7 @@ static bool check(ph__op *op, int wanted, size_t *axis)
     if (index->shape.rank != x->shape.rank || (src && src->shape.rank != x->shape.rank))
         return refuse(op, "all must have as many axes");
     if (src && src->dtype != x->dtype)
-        return refuse(op, "the operand and what is written must be of one dtype");
+        return refuse(op, "the operand and what is written must be of one dtype; ph_cast one of them");
     for (size_t i = 0; i < x->shape.rank; i++)
         if ((i != *axis && index->shape.dim[i] > x->shape.dim[i]) ||
             (src && index->shape.dim[i] > src->shape.dim[i]))

@@ -234,7 +234,8 @@ ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
     if (!ph__op_begin(&op, tape, "matmul", in, 2, 2))
         return NULL;
     if (!ph_dtype_is_floating(a->dtype) || a->dtype != b->dtype)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "both operands must be of one floating dtype");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "both operands must be of one floating dtype; ph_cast one of them");
     if (a->shape.rank == 0 || b->shape.rank == 0)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "operands have at least one dimension");
     ph_tensor *ma = with_matrix(&op, a, true), *mb = ma ? with_matrix(&op, b, false) : NULL;
@@ -282,7 +283,7 @@ static const ph__grad_def linear_grad = {.name = "linear", .backward = linear_ba
 static const char *linear_fault(const ph_tensor *x, const ph_tensor *weight, const ph_tensor *bias)
 {
     if (!ph_dtype_is_floating(x->dtype) || weight->dtype != x->dtype || (bias && bias->dtype != x->dtype))
-        return "all operands must be of one floating dtype";
+        return "all operands must be of one floating dtype; ph_cast those of another";
     if (weight->shape.rank != 2 || x->shape.rank == 0)
         return "the weight must have two dimensions, and x at least one";
     if (x->shape.dim[x->shape.rank - 1] != weight->shape.dim[1])

@@ -113,7 +113,8 @@ ph_tensor *ph_mse(ph_tape *tape, ph_tensor *a, ph_tensor *b)
     if (!ph__op_begin(&op, tape, "mse", in, 2, 2))
         return NULL;
     if (!ph_dtype_is_floating(a->dtype) || a->dtype != b->dtype)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the operands must be of one floating dtype");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "the operands must be of one floating dtype; ph_cast one of them");
     if (!ph__shape_broadcast(&shape, &a->shape, &b->shape))
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the shapes do not broadcast");
     int64_t n = ph_shape_count(&shape), piece = piece_of(n), count = ph__ceil_div(n, piece);

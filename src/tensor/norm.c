@@ -242,7 +242,8 @@ static bool check(ph__op *op, double eps)
         if (p && (p->dtype != x->dtype || p->shape.rank != 1 ||
                   p->shape.dim[0] != x->shape.dim[x->shape.rank - 1])) {
             ph__op_fail(op, PH_ERROR_ARGUMENT,
-                        "weight and bias must have the operand's dtype, and the shape of its last axis");
+                        "weight and bias must have the operand's dtype (ph_cast them), and the shape of its "
+                        "last axis");
             return false;
         }
     }

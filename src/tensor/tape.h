@@ -43,7 +43,7 @@ struct ph__node {
     atomic_int references;
     bool alive;    /* its tape has it: else the tensors that it made are leaves */
     bool released; /* backward has been here, and what it needs is gone */
-    bool shared;   /* by uses that do not know of each other, and it saves nothing: each may have a pass of its own (autocast.c) */
+    bool shared;   /* a cast (autocast.c) whose uses do not know of each other: each may have a pass of its own, and gradients are as if each had cast */
     bool filled;   /* saved values are there: not so after the first run of a checkpointed function */
     /* In a pass of backward, false between: it leads to what gradients are asked for; gradients can reach it; one of its outputs is asked for. */
     bool wanted, reached, captured;

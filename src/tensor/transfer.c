@@ -43,8 +43,11 @@ static ph_status check_bytes(const ph_tensor *x, const void *data, size_t bytes,
 {
     char text[PH__DESCRIBE];
     if (bytes != ph_tensor_bytes(x))
-        return ph_fail(PH_ERROR_SIZE, "%s: %zu bytes for %s, which has %zu", call, bytes,
-                       ph__describe(text, x), ph_tensor_bytes(x));
+        return ph_fail(PH_ERROR_SIZE, "%s: %zu bytes for %s, which has %zu%s", call, bytes,
+                       ph__describe(text, x), ph_tensor_bytes(x),
+                       x->dtype == PH_DTYPE_F16 || x->dtype == PH_DTYPE_BF16
+                           ? "; its elements have 2 bytes: ph_cast it to f32 where they are to be floats"
+                           : "");
     return bytes == 0 || data ? PH_OK : ph__fail_null(call, "data");
 }
 

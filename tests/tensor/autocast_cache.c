@@ -118,6 +118,35 @@ static void test_after_backward(void **state)
     close_world(&w);
 }
 
+/* Gradients of many uses are summed as those of casts of their own are, in f32: in bf16 a sum of ones would end at 256. */
+static void many_uses(world *w, ph_autocast mode)
+{
+    ph_tape *tape = w->s.tape;
+    ph_tensor *ones = ph_full(tape, PH_DTYPE_F32, PH_SHAPE(2), 1), *sum = NULL;
+    (void)ph_tape_set_autocast(tape, mode);
+    for (int i = 0; i < 600; i++) {
+        ph_tensor *y = ph_sum(tape, ph_linear(tape, ones, w->w, NULL));
+        sum = sum ? ph_add(tape, sum, y) : y;
+    }
+    ph_backward(tape, sum);
+    t_expect_grad(&w->s, w->w, 600, 600, 600, 600);
+    t_zero_grad(w->w);
+    assert_ok(ph_tape_clear(tape));
+}
+
+static void test_sums_of_gradients(void **state)
+{
+    static const ph_dtype dtypes[] = {PH_DTYPE_F16, PH_DTYPE_BF16};
+    (void)state;
+    world w;
+    open_world(&w);
+    for (size_t i = 0; i < 2; i++) {
+        many_uses(&w, (ph_autocast){.dtype = dtypes[i]});
+        many_uses(&w, (ph_autocast){.dtype = dtypes[i], .no_cache = true});
+    }
+    close_world(&w);
+}
+
 /* Of an input that requires a gradient, likewise: what is differentiated twice is not the cast, but each use. */
 static void test_inputs(void **state)
 {
@@ -262,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_changed_in_place),
         cmocka_unit_test(test_after_backward),
         cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_sums_of_gradients),
         cmocka_unit_test(test_gradient_modes),
         cmocka_unit_test(test_last_reference),
         cmocka_unit_test(test_host_memory),

@@ -83,6 +83,7 @@ static void custom_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph
     watched *seen = ph_custom_user(custom);
     seen->forward = ph_tape_autocast(tape).dtype;
     out[0] = ph_matmul(tape, in[0], in[0]);
+    (void)ph_tape_set_autocast(tape, (ph_autocast){.dtype = PH_DTYPE_BF16}); /* is over when it returns */
 }
 
 static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
@@ -106,6 +107,7 @@ static void test_custom_operators_and_hooks(void **state)
         .name = "squared", .forward = custom_forward, .backward = custom_backward, .user = &seen};
     assert_ok(ph_tensor_hook_add(&hook, w.w, look, &seen.hook));
     ph_custom_call(w.s.tape, &op, &out, 1, &w.w, 1);
+    assert_int_equal(ph_tape_autocast(w.s.tape).dtype, PH_DTYPE_F16);
     assert_int_equal(ph_tensor_dtype(out), PH_DTYPE_F16); /* forward's operators cast as all do */
     ph_backward(w.s.tape, ph_sum(w.s.tape, out));
     assert_ok(ph_tape_status(w.s.tape));

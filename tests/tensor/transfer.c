@@ -111,6 +111,9 @@ static void test_misuse(void **state)
     assert_ok(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(2, 3)));
     expect_failed(&s, ph_tensor_write(s.tape, x, memory, 20), PH_ERROR_SIZE,
                   "20 bytes for f32[2, 3], which has 24");
+    expect_failed(&s, ph_tensor_write(s.tape, ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(2)), memory, 8),
+                  PH_ERROR_SIZE,
+                  "8 bytes for bf16[2], which has 4; its elements have 2 bytes: ph_cast it to f32");
     expect_failed(&s, ph_tensor_write(s.tape, x, NULL, 24), PH_ERROR_ARGUMENT, "data is NULL");
     expect_failed(&s, ph_tensor_write(s.tape, NULL, memory, 24), PH_ERROR_ARGUMENT,
                   "ph_tensor_write: operand 0 is NULL");

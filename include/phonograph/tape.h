@@ -77,7 +77,7 @@ PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
  * forward, a custom operator, a checkpointed function or a hook leaves behind is over when that call returns.
  *
  * A leaf in f32 that requires a gradient (a weight, usually) is cast once for all its uses, unless no_cache: the cast is kept until the
- * tape is cleared or autocast changes (off, too), with the memory that it is in, be its graph destroyed meanwhile. It is made anew once the
+ * tape is cleared, a backward pass begins or autocast changes (off, too), with the memory that it is in, be its graph destroyed meanwhile. It is made anew once the
  * leaf was changed in place, where a gradient is wanted and the cast was made in no-grad mode, and in each capture: a graph reads its
  * weights at each replay. What an optimizer or an operator has changed in a capture is cast at each eager use from then on, as replays may
  * change it at any time; what a kernel of the caller's changes is not noticed: switch autocast off and on behind it, or clear the tape.

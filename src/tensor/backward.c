@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/backward.c: the backward pass: from outputs to leaves, newest node first, freeing what it has used as it goes. */
 #include "base/status.h"
+#include "tensor/autocast.h"
 #include "tensor/pass.h"
 #include "tensor/written.h"
 #include <stdio.h>
@@ -250,6 +251,7 @@ static size_t walk(ph__pass *pass)
 static void run(ph__pass *pass)
 {
     ph_tape *tape = pass->tape;
+    ph__autocast_drop(tape); /* history holds the casts that it needs, and lets go of one after the other */
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     ph_autocast autocast = tape->autocast;
     size_t floor = tape->floor, depth = tape->depth, mark = tape->owned_count;

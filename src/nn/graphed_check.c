@@ -5,6 +5,19 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))
 
+static COLD void fail_device(ph_tape *tape, const ph__callable *callable, const char *path,
+                             const ph_tensor *x)
+{
+    ph_device_info here = {.name = "?"};
+    char got[PH__DESCRIBE];
+    ph_ignore(ph_device_get_info(&here, callable->set->device));
+    ph_tape_fail(
+        tape, PH_ERROR_WRONG_DEVICE,
+        "graphed callable '%s': input %s: expected a tensor on %s, the device of its sample, got %s on "
+        "another device, %s; ph_to_device copies it there",
+        callable->original->name, path, here.name, ph__describe(got, x), x->storage->backend->info.name);
+}
+
 static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i, const ph_tensor *x)
 {
     const ph__port *port = &callable->inputs[i];
@@ -14,6 +27,8 @@ static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t 
     if (!x)
         ph_tape_fail(tape, PH_ERROR_ARGUMENT, "graphed callable '%s': input %s is NULL; expected %s",
                      callable->original->name, path, ph__describe(want, &expected));
+    else if (x->storage->backend->device != callable->set->device)
+        fail_device(tape, callable, path, x);
     else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
                      "graphed callable '%s': input %s: expected %s as in its sample, got %s%s",
@@ -36,7 +51,8 @@ static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor 
     for (size_t i = 0; i < callable->in_count; i++) {
         const ph__port *port = &callable->inputs[i];
         const ph_tensor *x = in[i];
-        if (UNLIKELY(!x || x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape) ||
+        if (UNLIKELY(!x || x->storage->backend->device != callable->set->device || x->dtype != port->dtype ||
+                     !ph_shape_equal(&x->shape, &port->shape) ||
                      (callable->differentiable && !port->requires_grad && tape->grad_enabled &&
                       ph__needs_grad(x))))
             return fail_input(tape, callable, i, x);

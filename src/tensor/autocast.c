@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/status.h"
 #include "tensor/written.h"
+#include <string.h>
 
 /* A weight and its cast, both retained. A cast that was captured has no value before a replay, and an eager one no later ones in a graph:
  * so each serves the capture that it was made in alone. */
@@ -75,13 +76,12 @@ void ph__autocast_drop(ph_tape *tape)
     ph__free(casts);
 }
 
-/* Where a gradient is wanted its history must be there. Eager casts of what graphs change may be too old after any replay. */
+/* Where a gradient is wanted its history must be there. What graphs change may be another value after any replay, of which some are in captures. */
 static bool is_current(const ph__weight_cast *kept, const ph_tape *tape, ph_dtype dtype, uint64_t capture)
 {
     return kept->cast->dtype == dtype && kept->version == ph_tensor_version(kept->weight) &&
            kept->capture == capture && (!tape->grad_enabled || ph__needs_grad(kept->cast)) &&
-           (capture != 0 ||
-            !atomic_load_explicit(&kept->weight->storage->changed_by_graphs, memory_order_relaxed));
+           !atomic_load_explicit(&kept->weight->storage->changed_by_graphs, memory_order_relaxed);
 }
 
 /* Without host memory for it the next use casts again. */
@@ -106,9 +106,13 @@ static void keep(ph_tape *tape, ph_tensor *weight, ph_tensor *cast, uint64_t cap
 static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
 {
     ph_capture_info info;
-    ph_tape_check(tape, ph_stream_get_capture_info(&info, tape->stream));
     if (ph__tape_failed(tape))
         return NULL;
+    ph_status status = ph_stream_get_capture_info(&info, tape->stream);
+    if (status != PH_OK) {
+        ph_tape_check(tape, status);
+        return NULL;
+    }
     const ph__weight_cast *kept =
         tape->casts ? ph__map_get(&tape->casts->by_weight, (uintptr_t)weight) : NULL;
     if (kept && is_current(kept, tape, dtype, info.id))
@@ -159,6 +163,7 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
     ph_dtype dtype = rule == PH__AUTOCAST_LOW   ? cast->mode.dtype
                      : rule == PH__AUTOCAST_F32 ? PH_DTYPE_F32
                                                 : widest(tape, in, count);
+    cast->dtype = dtype;
     tape->autocast.dtype = 0;
     for (size_t i = 0; i < count; i++) {
         if (!takes_part(tape, in[i]) || in[i]->dtype == dtype)
@@ -169,13 +174,13 @@ void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule 
     }
 }
 
-/* Messages tell of operands as the operator got them. */
+/* A message about dtypes has those that the operator got. */
 static void explain(const ph__autocast *cast)
 {
     char text[96];
-    ph__line_format(text, sizeof text, "; autocast to %s had cast those of f16, bf16 and f32",
-                    ph_dtype_name(cast->mode.dtype));
-    if (cast->has_cast && !cast->had_failed && cast->tape->error.status == PH_ERROR_ARGUMENT)
+    ph__line_format(text, sizeof text, "; autocast had cast those of f16, bf16 and f32 to %s",
+                    ph_dtype_name(cast->dtype));
+    if (cast->has_cast && !cast->had_failed && strstr(cast->tape->error.message, "dtype"))
         ph__tape_add_to_error(cast->tape, text);
 }
 

@@ -20,6 +20,7 @@ typedef struct ph__autocast {
     ph_tape *tape;
     ph_autocast mode; /* to be put back */
     size_t mark;      /* what the tape owned before the casts, which go at the end unless they are remembered */
+    ph_dtype dtype;   /* that operands are cast to */
     bool had_failed;  /* the tape, before */
     bool has_cast;    /* an operand */
 } ph__autocast;
@@ -49,6 +50,6 @@ static inline void ph__autocast_restore(ph_tape *tape, ph_autocast mode)
 
 /* PH_OK, or ARGUMENT in the name of call. */
 ph_status ph__autocast_check(const ph_autocast *mode, const char *call);
-/* Weights that were cast, and the casts: released, as the mode changes or the tape is cleared. */
+/* Weights that were cast, and the casts: released, as the mode changes, a pass of backward begins or the tape is cleared. */
 void ph__autocast_drop(ph_tape *tape);
 #endif

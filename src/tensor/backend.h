@@ -26,6 +26,7 @@ struct ph__backend {
     _Atomic(ph__products *) products;               /* made at first use, under lock */
     ph__workspaces workspaces;                      /* of captured products; none on the host */
     atomic_bool had_tape;                           /* of a GPU's: without one there are no operators */
+    ph_tape *tapes;            /* that are alive, by tape.c; under lock */
     PH__VEC(ph_stream *) idle; /* streams that were lent and came back; under lock */
     ph_generator *default_generator;                /* made with the backend, a part of it (generator.h) */
     ph__backend *next;                              /* in the registry */

@@ -73,7 +73,9 @@ static void custom_backward(ph__grad_call *call)
     if (!use(custom, call->saved, custom->saved_count) || !use(custom, call->out_grads, call->out_count))
         return;
     custom->saved = call->saved;
+    ph_autocast autocast = call->tape->autocast;
     custom->op.backward(custom, call->tape, call->in_grads, call->out_grads, call->needed);
+    ph__autocast_restore(call->tape, autocast);
     custom->saved = NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/hooks.c: functions of the user's that see gradients, and may replace them. */
 #include "base/status.h"
-#include "tensor/tape.h"
+#include "tensor/autocast.h"
 
 /* Those of what an operator made are its node's, so that they outlive the handle, as the history does. */
 static ph_tensor_hook **list_of(ph_tensor *x)
@@ -100,7 +100,9 @@ static void let_go(ph_tensor_hook *first, const ph_tensor_hook *last)
 /* The reference to grad goes over to what is given. */
 static ph_tensor *run_one(ph_tape *tape, const ph_tensor_hook *hook, ph_tensor *grad)
 {
+    ph_autocast autocast = tape->autocast;
     ph_tensor *given = hook->fn(tape, grad, hook->user);
+    ph__autocast_restore(tape, autocast);
     if (!given)
         ph_tape_fail(tape, PH_ERROR_CALLER,
                      "backward: a hook gave no gradient; it must give one, or what it got");

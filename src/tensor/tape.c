@@ -10,10 +10,50 @@
 /* 0 is the device's default stream. */
 static atomic_uint_fast64_t last_key;
 
+enum {
+    MOST_ROUNDS = 64
+};
+
 #define FROM_INSIDE                                                                                          \
     "called from inside a hook, a module's forward, a custom operator or a checkpointed function of this "   \
     "tape; "
 
+/* ---- the tapes of a backend ---- */
+static void join_list(ph_tape *tape)
+{
+    pthread_mutex_lock(&tape->backend->lock);
+    tape->next = tape->backend->tapes;
+    tape->link = &tape->backend->tapes;
+    if (tape->next)
+        tape->next->link = &tape->next;
+    tape->backend->tapes = tape;
+    pthread_mutex_unlock(&tape->backend->lock);
+}
+
+static void leave_list(ph_tape *tape)
+{
+    pthread_mutex_lock(&tape->backend->lock);
+    *tape->link = tape->next;
+    if (tape->next)
+        tape->next->link = tape->link;
+    pthread_mutex_unlock(&tape->backend->lock);
+}
+
+/* Asked under the lock, so that the tape, and the stream that outlives it, are there. */
+bool ph__storage_is_captured(ph__storage *storage)
+{
+    uint64_t key = atomic_load_explicit(&storage->last_key, memory_order_relaxed);
+    bool captured = false;
+    if (key == 0)
+        return false;
+    pthread_mutex_lock(&storage->backend->lock);
+    for (const ph_tape *tape = storage->backend->tapes; tape && !captured; tape = tape->next)
+        captured = tape->key == key && ph_stream_is_capturing(tape->stream);
+    pthread_mutex_unlock(&storage->backend->lock);
+    return captured;
+}
+
+/* ---- making ---- */
 ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options *options)
 {
     static const char call[] = "ph_tape_create";
@@ -48,21 +88,27 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         tape->autocast = options->autocast;
     tape->owned = tape->owned_inline;
     tape->owned_capacity = PH__OWNED_INLINE;
+    join_list(tape);
     *out = tape;
     return PH_OK;
 }
 
+static bool is_empty(const ph_tape *tape)
+{
+    return !tape->casts && tape->nodes.count == 0 && tape->regions.count == 0 && tape->owned_count == 0;
+}
+
 /* History first: its saved values are tensors that the tape may own, too. Callbacks of the user's run here: none of them may clear it, and what operators
- * that they call leave goes as well. */
+ * that they call leave goes as well; of callbacks that bring about each other without end, the rest stays. */
 static void release_all(ph_tape *tape)
 {
     tape->callbacks++;
-    do {
+    for (int round = 0; round < MOST_ROUNDS && (round == 0 || !is_empty(tape)); round++) {
         ph__autocast_drop(tape);
         ph__tape_kill_nodes(tape, 0);
         ph__tape_drop_regions(tape, 0);
         ph__tape_drop(tape, 0, NULL, 0);
-    } while (tape->casts || tape->nodes.count > 0 || tape->owned_count > 0);
+    }
     tape->callbacks--;
     ph__vec_free(&tape->nodes);
     ph__vec_free(&tape->regions);
@@ -83,6 +129,7 @@ void ph_tape_destroy(ph_tape *tape)
         return;
     }
     release_all(tape);
+    leave_list(tape);
     ph_generator_release(tape->generator);
     ph_generator_release(tape->default_one);
     ph__backend_release(tape->backend);

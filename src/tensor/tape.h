@@ -97,6 +97,7 @@ struct ph_tape {
     size_t owned_count, owned_capacity;
     PH__VEC(ph__node *) nodes; /* retained, in order of creation, which is a topological one */
     PH__VEC(ph__region *) regions;
+    ph_tape *next, **link; /* in the backend's list; under its lock */
     size_t depth;
     size_t saved;
     ph_tensor *owned_inline[PH__OWNED_INLINE];

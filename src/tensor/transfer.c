@@ -45,8 +45,8 @@ static ph_status check_bytes(const ph_tensor *x, const void *data, size_t bytes,
     if (bytes != ph_tensor_bytes(x))
         return ph_fail(PH_ERROR_SIZE, "%s: %zu bytes for %s, which has %zu%s", call, bytes,
                        ph__describe(text, x), ph_tensor_bytes(x),
-                       x->dtype == PH_DTYPE_F16 || x->dtype == PH_DTYPE_BF16
-                           ? "; its elements have 2 bytes: ph_cast it to f32 where they are to be floats"
+                       bytes == 2 * ph_tensor_bytes(x) && ph_dtype_size(x->dtype) == 2
+                           ? "; its elements have 2 bytes, and those of floats 4: ph_cast converts"
                            : "");
     return bytes == 0 || data ? PH_OK : ph__fail_null(call, "data");
 }
@@ -94,9 +94,12 @@ ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t
         return PH_OK;
     if (!x->contiguous)
         return write_spread(tape, x, data, bytes, call);
-    status = copy_from_host(tape, x->data, data, bytes, call);
+    ph_capture_info info;
+    status = ph_stream_get_capture_info(&info, tape->stream);
     if (status == PH_OK)
-        atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
+        status = copy_from_host(tape, x->data, data, bytes, call);
+    if (status == PH_OK)
+        ph__storage_changed(x->storage, info.id);
     return failed(tape, status);
 }
 
@@ -209,13 +212,31 @@ static ph_status refuse_unpinned(const char *call)
         call);
 }
 
+/* What a capture of its own device does to the tensor has not happened, and a copy would be of what was there before. */
+static ph_status refuse_captured(const char *call)
+{
+    return ph__fail_native(
+        PH_ERROR_UNPINNED, CAPTURE_UNSUPPORTED, NULL,
+        "%s: the tensor was used last in a capture of its own device that has not ended, and what was "
+        "captured has "
+        "not run; the capture goes on; ph_tensor_copy into a pinned tensor (ph_tensor_create_pinned) in the "
+        "capture, or copy after a replay",
+        call);
+}
+
+static ph_status check_between_devices(const ph_tape *tape, const ph_tensor *src, const char *call)
+{
+    if (ph_stream_is_capturing(tape->stream))
+        return refuse_unpinned(call);
+    return ph__storage_is_captured(src->storage) ? refuse_captured(call) : PH_OK;
+}
+
 ph_status ph__tensor_take(ph_tape *tape, ph_tensor *dst, const ph_tensor *src, const char *call)
 {
     size_t bytes = ph_tensor_bytes(src);
     if (src->storage->backend == tape->backend)
         return bytes == 0 ? PH_OK : ph_memcpy(dst->data, src->data, bytes, tape->stream);
-    if (ph_stream_is_capturing(tape->stream))
-        return refuse_unpinned(call);
+    PH_TRY(check_between_devices(tape, src, call));
     return ph__backend_copy(tape->backend, dst->data, tape->stream, src->storage->backend, src->data, bytes);
 }
 
@@ -258,10 +279,8 @@ static ph_tensor *from_elsewhere(ph_tape *tape, ph_tensor *x)
             &op, PH_ERROR_STATE,
             "the tensor requires a gradient, and that cannot go back to another device; copy it in "
             "no-grad mode, or ph_detach it first");
-    if (ph_stream_is_capturing(tape->stream)) {
-        (void)ph__op_check(&op, refuse_unpinned("ph_to_device"));
+    if (!ph__op_check(&op, check_between_devices(tape, x, "ph_to_device")))
         return NULL;
-    }
     if (!x->contiguous)
         return ph__op_fail(
             &op, PH_ERROR_ARGUMENT,

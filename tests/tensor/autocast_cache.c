@@ -250,6 +250,47 @@ static void test_last_reference(void **state)
     last_reference(DESTROYED);
 }
 
+/* Callbacks that bring about each other without end do not keep a clear from returning. */
+typedef struct recycler {
+    world *w;
+    float *memory;
+    bool over;
+} recycler;
+
+static void recycle(void *user);
+
+static void use_again(recycler *r)
+{
+    ph_tensor *x;
+    assert_ok(ph_tensor_wrap(&x, r->w->s.device, PH_DTYPE_F32, PH_SHAPE(2, 2), NULL, r->memory, recycle, r));
+    assert_ok(ph_tensor_set_requires_grad(x, true));
+    assert_non_null(ph_linear(r->w->s.tape, r->w->x, x, NULL));
+    ph_tensor_release(x);
+}
+
+static void recycle(void *user)
+{
+    recycler *r = user;
+    if (!r->over)
+        use_again(r);
+}
+
+static void test_endless_callbacks(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w);
+    recycler r = {.w = &w};
+    assert_ok(PH_NEW(&r.memory, 4, w.s.stream));
+    use_again(&r);
+    assert_ok(ph_tape_clear(w.s.tape));
+    r.over = true;
+    assert_ok(ph_tape_clear(w.s.tape));
+    assert_int_equal(t_info(&w.s).tensors, 0);
+    ph_free(r.memory, w.s.stream);
+    close_world(&w);
+}
+
 /* ---- no host memory ---- at every place; a cast that cannot be kept is made again. */
 static ph_status run_all(void *user)
 {
@@ -294,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_sums_of_gradients),
         cmocka_unit_test(test_gradient_modes),
         cmocka_unit_test(test_last_reference),
+        cmocka_unit_test(test_endless_callbacks),
         cmocka_unit_test(test_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

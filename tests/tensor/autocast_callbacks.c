@@ -92,6 +92,7 @@ static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_i
     watched *seen = ph_custom_user(custom);
     (void)needed;
     seen->backward = ph_tape_autocast(tape).dtype;
+    (void)ph_tape_set_autocast(tape, to_f16); /* is over when it returns */
     grad_in[0] = ph_cast(tape, grad_out[0], PH_DTYPE_F32);
 }
 
@@ -129,6 +130,30 @@ static ph_tensor *leave_bf16(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
+/* In the middle of the pass: what runs behind the hook computes as before it, and holds no casts. */
+static void test_hook_in_the_middle(void **state)
+{
+    ph_tensor_hook *hook[2];
+    (void)state;
+    world w;
+    open_world(&w);
+    (void)ph_tape_set_autocast(w.s.tape, off);
+    ph_dtype seen = PH_DTYPE_F64;
+    ph_tensor *y = ph_matmul(w.s.tape, w.w, w.w);
+    assert_ok(ph_tensor_hook_add(&hook[0], y, leave_bf16, &w));
+    assert_ok(ph_tensor_hook_add(&hook[1], y, look, &seen));
+    ph_backward(w.s.tape, ph_sum(w.s.tape, y));
+    assert_ok(ph_tape_status(w.s.tape));
+    assert_int_equal(seen, 0);
+    t_expect_grad(&w.s, w.w, 4, 4, 4, 4);
+    size_t held = t_allocated(&w.s);
+    assert_ok(ph_tape_clear(w.s.tape));
+    assert_true(held - t_allocated(&w.s) <= 2 * 512); /* y and the loss */
+    ph_tensor_hook_remove(hook[0]);
+    ph_tensor_hook_remove(hook[1]);
+    close_world(&w);
+}
+
 static void test_hook_that_leaves_a_mode(void **state)
 {
     ph_tensor_hook *hook;
@@ -152,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_that_leaves_a_mode),
         cmocka_unit_test(test_custom_operators_and_hooks),
         cmocka_unit_test(test_hook_that_leaves_a_mode),
+        cmocka_unit_test(test_hook_in_the_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,66 @@ static void test_changed_by_replays(void **state)
     close_world(&w);
 }
 
+/* ---- inside of a capture ---- a replay that becomes a part of it changes the weight between two uses. */
+typedef struct nested {
+    world *w;
+    ph_graph *child;
+} nested;
+
+static ph_status around_a_replay(ph_stream *stream, void *user)
+{
+    const nested *n = user;
+    assert_non_null(product(n->w));
+    PH_TRY(ph_graph_replay(n->child, stream));
+    ph_tensor_copy(n->w->s.tape, n->w->y, product(n->w));
+    return ph_tape_status(n->w->s.tape);
+}
+
+static void test_replay_in_a_capture(void **state)
+{
+    ph_graph *graph;
+    (void)state;
+    world w;
+    open_world(&w);
+    nested n = {.w = &w};
+    (void)ph_tape_set_grad_enabled(w.s.tape, false);
+    assert_ok(ph_graph_create(&n.child, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(n.child, w.s.stream, NULL, scale_in_capture, &w));
+    assert_ok(ph_graph_capture(graph, w.s.stream, NULL, around_a_replay, &n));
+    assert_ok(ph_graph_replay(graph, w.s.stream));
+    t_expect_values(w.s.tape, w.y, PH_SHAPE(2), 4, 12);
+    assert_ok(ph_tape_clear(w.s.tape));
+    ph_graph_destroy(graph);
+    ph_graph_destroy(n.child);
+    close_world(&w);
+}
+
+/* ---- written by replays ---- from pinned memory, which may hold something else at each. */
+static void test_captured_write(void **state)
+{
+    ph_graph *graph;
+    float *pinned;
+    (void)state;
+    world w;
+    open_world(&w);
+    (void)ph_tape_set_grad_enabled(w.s.tape, false);
+    assert_ok(ph_malloc_pinned(&pinned, 4, sizeof *pinned, w.s.stream));
+    memcpy(pinned, (const float[]){2, 0, 0, 2}, 4 * sizeof *pinned);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, w.s.stream, NULL));
+    assert_ok(ph_tensor_write(w.s.tape, w.w, pinned, 4 * sizeof *pinned));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    expect_product(&w, 2, 6);
+    memcpy(pinned, (const float[]){10, 0, 0, 10}, 4 * sizeof *pinned);
+    assert_ok(ph_graph_replay(graph, w.s.stream));
+    expect_product(&w, 10, 30);
+    assert_ok(ph_tape_clear(w.s.tape));
+    ph_graph_destroy(graph);
+    ph_free_pinned(pinned, w.s.stream);
+    close_world(&w);
+}
+
 /* ---- a driver that fails ---- in a capture: either the capture says so, or its replays read the weight as it is then. */
 static bool capture_with_fault(const world *w, ph_graph *graph, int64_t n, ph_status *status)
 {
@@ -187,10 +247,9 @@ static void test_driver_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_captures),
-        cmocka_unit_test(test_whole_step),
-        cmocka_unit_test(test_changed_by_replays),
-        cmocka_unit_test(test_driver_that_fails),
+        cmocka_unit_test(test_captures),           cmocka_unit_test(test_whole_step),
+        cmocka_unit_test(test_changed_by_replays), cmocka_unit_test(test_replay_in_a_capture),
+        cmocka_unit_test(test_captured_write),     cmocka_unit_test(test_driver_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

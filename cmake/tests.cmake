@@ -164,7 +164,7 @@ if(TARGET test_device_nvtx)
 endif()
 
 # ---- What oracle.py holds against PyTorch, where there is one; that it runs is tested here ----
-add_executable(oracle tests/oracle/oracle.c tests/oracle/oracle_autocast.c)
+add_executable(oracle tests/oracle/oracle.c tests/oracle/oracle_autocast.c tests/oracle/oracle_more.c tests/oracle/oracle_optimizers.c)
 target_include_directories(oracle PRIVATE src)
 target_link_libraries(oracle PRIVATE phonograph::nn)
 add_test(NAME oracle.runs COMMAND oracle host ${PROJECT_BINARY_DIR}/oracle.safetensors)

@@ -35,6 +35,7 @@ typedef struct ph_sample {
     ph_tensor *const *tensors;     /* what the module is called with; values are read by the warm-up alone, and are not changed */
     size_t count;                  /* its inputs */
     const ph_structure *structure; /* NULL: a flat list */
+    const ph_structure *out_structure; /* of the module's outputs; NULL: a flat list */
 } ph_sample;
 
 /* How the gradients of the parameters and inputs leave the backward graph. None of the first two ever aliases what a later replay writes. */
@@ -89,18 +90,19 @@ typedef struct ph_graphed_options {
  * backward reads again is kept until then, and must not be changed in place meanwhile (STATE).
  *
  * Refused, each with its own message: a module with hooks, of its own or below, or on its parameters (ARGUMENT; hooks may be added later, they act on the
- * graphed module's own calls); a buffer that requires a gradient; a sample that has another count than the module's inputs, or an entry that is
- * NULL, or of another device; two entries of `modules` that are the same; an unused input (see allow_unused_input); a tensor that requires a
- * gradient and is neither an input nor a parameter; autocast with its cache; what a capture refuses. Waits for the device; not legal in a capture (CAPTURE, 900).
+ * graphed module's own calls); a buffer that requires a gradient; a sample that has another count than the module's inputs, an entry that is
+ * NULL, or of another device, or a structure that is malformed or of another count; two entries of `modules` that are the same; an unused input
+ * (see allow_unused_input); a tensor that requires a gradient and is neither an input nor a parameter; autocast with its cache; what a capture
+ * refuses. Waits for the device; not legal in a capture (CAPTURE, 900).
  * Externally synchronised, as are the modules. One thread at a time makes callables of a device: a capture of one is in the other's way (unless mode is
  * THREAD_LOCAL). */
 PH_CALL ph_make_graphed_callables(ph_module **out, ph_module *const *modules, const ph_sample *samples, size_t count,
                                   const ph_graphed_options *options);
 
-/* As ph_call_n, for inputs that nest: the structure must be the sample's (ARGUMENT: the first place that differs). Any module; one that is not
- * graphed has no structure to compare with. */
+/* As ph_call_n, for inputs and outputs that nest: the structures must be the sample's (ARGUMENT: the first place that differs). out_structure: what
+ * the caller takes the outputs for; NULL: not compared. Any module; one that is not graphed has no structures to compare with. */
 PH_API void ph_call_structured(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in, size_t in_count,
-                               const ph_structure *in_structure);
+                               const ph_structure *in_structure, const ph_structure *out_structure);
 
 /* ---- looking ---- */
 PH_API bool ph_module_is_graphed(const ph_module *module);
@@ -122,6 +124,8 @@ typedef struct ph_graphed_info {
 /* STATE: not graphed. incoming: of gradient i of the outputs, instead of input i. */
 PH_CALL ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module);
 PH_CALL ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module, size_t index, bool incoming);
+/* How they nest, as the sample said; borrowed from the module. NULL: it said nothing. Either may be NULL. */
+PH_CALL ph_graphed_callable_structures(const ph_structure **inputs, const ph_structure **outputs, const ph_module *module);
 /* All of it as text, a line each; freed with ph_string_free. */
 PH_CALL ph_graphed_callable_describe(char **out, const ph_module *module);
 /* The graphs, borrowed, to look at (records, dumps, memory): do not replay or reset them. *backward is NULL where there is none. */

@@ -80,7 +80,8 @@ PH_API void ph_module_hook_remove(ph_module_hook *hook); /* takes NULL; also aft
 PH_API bool ph_module_has_hooks(const ph_module *module); /* of its own or below */
 
 /* ---- state ---- parameters and buffers by name, as safetensors. load: every name, dtype and shape must match (MISMATCH: the message lists
- * what is missing, unexpected or different); nothing is changed then. Both wait for the device. strict false: what is missing or unexpected is left alone. */
+ * what is missing, unexpected or different); nothing is changed then, nor where the file cannot be read or memory is lacking: all of it is read before the first tensor
+ * changes. Both wait for the device. strict false: what is missing or unexpected is left alone. */
 PH_CALL ph_module_save(ph_module *module, const char *path);
 PH_CALL ph_module_load(ph_module *module, const char *path, bool strict);
 

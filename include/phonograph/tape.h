@@ -74,15 +74,16 @@ PH_API void ph_tape_set_generator(ph_tape *tape, ph_generator *generator);
  *
  * All others take what they get. The gradient of a cast is a cast: parameters in f32 have gradients in f32. Backward passes, and the hooks and
  * custom operators' backwards in them, run with it off; the second run of a checkpointed function, as the first was. A mode that a module's
- * forward, a custom operator, a checkpointed function or a hook leaves behind is over when that call returns.
+ * forward, a custom operator, a checkpointed function or a hook leaves behind is over when that call returns (of a hook before a module's
+ * forward: when the module's call does).
  *
  * A leaf in f32 that requires a gradient (a weight, usually) is cast once for all its uses, unless no_cache: the cast is kept until the
  * tape is cleared, a backward pass begins or autocast changes (off, too), with the memory that it is in, be its graph destroyed meanwhile. It is made anew once the
  * leaf was changed in place, where a gradient is wanted and the cast was made in no-grad mode, and in each capture: a graph reads its
- * weights at each replay. What an optimizer or an operator has changed in a capture is cast at each eager use from then on, as replays may
- * change it at any time; what a kernel of the caller's changes is not noticed: switch autocast off and on behind it, or clear the tape.
- * Gradients of uses that share a cast are summed in f32, as without it: no result depends on whether a cast was kept. In a checkpointed
- * function each use is cast.
+ * weights at each replay. What an optimizer or an operator has changed in a capture is cast at each use from then on, as replays may
+ * change it at any time; what a kernel of the caller's changes, or a graph that was aimed at it later (slots, node parameters), is not
+ * noticed: switch autocast off and on behind it, or clear the tape. Gradients of uses that share a cast are summed in f32, as without it;
+ * where a weight has other uses between them, the order of that sum may be another. In a checkpointed function each use is cast.
  *
  * Gives the mode before; put it back. A dtype that it cannot have fails the tape (ARGUMENT), and nothing changes. Legal in a capture. */
 PH_API ph_autocast ph_tape_set_autocast(ph_tape *tape, ph_autocast autocast);

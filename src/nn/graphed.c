@@ -84,6 +84,11 @@ static ph_status check_sample(const ph_module *module, const ph_sample *sample, 
                        "%s: the structure of the sample of callable %zu (%s) is malformed, or has not as "
                        "many tensors as the sample: %zu",
                        call, i, module->name, sample->count);
+    if (sample->out_structure && ph_structure_count(sample->out_structure) != module->out_count)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: the structure of the outputs of callable %zu (%s) is malformed, or has not as "
+                       "many tensors as the module has outputs: %zu",
+                       call, i, module->name, module->out_count);
     for (size_t k = 0; k < sample->count; k++) {
         char path[96];
         const ph_tensor *x = sample->tensors[k];
@@ -222,6 +227,7 @@ void ph__callable_release(ph__callable *callable)
     for (size_t i = 0; callable->parameter_names && i < callable->parameter_count; i++)
         ph__free(callable->parameter_names[i]);
     ph__structure_free(callable->structure);
+    ph__structure_free(callable->out_structure);
     ph__free(callable->inputs);
     ph__free(callable->incoming);
     ph__free(callable->outputs);
@@ -335,8 +341,10 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
     ph__line_format(callable->forward.name, sizeof callable->forward.name, "%s", module->name);
     ph__line_format(callable->backward.name, sizeof callable->backward.name, "%s", module->name);
     callable->backward.backward = true;
-    if (!allocate(callable) ||
-        (sample->structure && !(callable->structure = ph__structure_copy(sample->structure))))
+    callable->structure = ph__structure_copy(sample->structure);
+    callable->out_structure = ph__structure_copy(sample->out_structure);
+    if (!allocate(callable) || (sample->structure && !callable->structure) ||
+        (sample->out_structure && !callable->out_structure))
         return ph__fail_host_memory(call, "a callable");
     collecting c = {.callable = callable};
     ph_module_parameters(module, collect_parameter, &c);

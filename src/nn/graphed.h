@@ -113,7 +113,7 @@ struct ph__callable {
         bool training;
     } * modes; /* at capture; the original's first */
     size_t mode_count;
-    ph_structure *structure; /* of the inputs; owned; NULL: flat */
+    ph_structure *structure, *out_structure; /* of the inputs and the outputs; owned; NULL: flat */
     size_t in_count, out_count, parameter_count;
     ph__port *inputs;    /* in_count */
     ph__port *incoming;  /* out_count */

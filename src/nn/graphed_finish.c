@@ -143,10 +143,12 @@ static ph_status stage_inputs(ph__making *making, const char *call)
     for (size_t i = 0; i < callable->in_count; i++) {
         ph__port *port = &callable->inputs[i];
         if (port->force_copy && callable->set->options.inputs == PH_GRAPHED_REBIND) {
+            char path[96];
             ph__free(bytes);
+            (void)ph_structure_path(path, sizeof path, callable->structure, i);
             return ph_fail(PH_ERROR_UNSUPPORTED,
-                           "%s: callable '%s': input %zu cannot be rebound, as was asked for: %s", call,
-                           callable->original->name, i, port->reason);
+                           "%s: callable '%s': input %s cannot be rebound, as was asked for: %s", call,
+                           callable->original->name, path, port->reason);
         }
         port->rebound = !port->force_copy;
         port->backward_slot = port->slot = PH_SLOT_NONE;

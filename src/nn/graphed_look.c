@@ -92,13 +92,29 @@ ph_status ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward, co
     return PH_OK;
 }
 
+ph_status ph_graphed_callable_structures(const ph_structure **inputs, const ph_structure **outputs,
+                                         const ph_module *module)
+{
+    const ph__callable *callable = NULL;
+    if (inputs)
+        *inputs = NULL;
+    if (outputs)
+        *outputs = NULL;
+    PH_TRY(find(&callable, module, "ph_graphed_callable_structures"));
+    if (inputs)
+        *inputs = callable->structure;
+    if (outputs)
+        *outputs = callable->out_structure;
+    return PH_OK;
+}
+
 /* ---- as text ---- */
 static void describe_port(ph__text *text, const ph__callable *callable, const ph__port *port, size_t i,
                           bool incoming)
 {
     char path[96], type[PH__DESCRIBE];
     const ph_tensor like = {.dtype = port->dtype, .shape = port->shape};
-    (void)ph_structure_path(path, sizeof path, incoming ? NULL : callable->structure, i);
+    (void)ph_structure_path(path, sizeof path, incoming ? callable->out_structure : callable->structure, i);
     ph__text_add(text, incoming ? "  gradient of output " : "  input ");
     ph__text_add_shown(text, path, strlen(path));
     ph__text_format(text, " %s: ", ph__describe(type, &like));

@@ -54,30 +54,44 @@ ph_structure *ph__structure_copy(const ph_structure *structure)
     return NULL;
 }
 
-void ph_call_structured(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count,
-                        ph_tensor *const *in, size_t in_count, const ph_structure *in_structure)
+/* Whether a structure that came with a call has as many tensors as it. what: its inputs or outputs. */
+static bool counts(ph_tape *tape, const ph_structure *structure, size_t count, const char *what)
+{
+    if (!structure || ph_structure_count(structure) == count)
+        return true;
+    ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                 "ph_call_structured: the structure of the %s is malformed, or has not as many tensors as "
+                 "the call: %zu",
+                 what, count);
+    return false;
+}
+
+static bool nests(ph_tape *tape, const ph_module *module, const ph_structure *want, const ph_structure *came,
+                  const char *what)
 {
     char where[256];
+    if (ph_structure_equal(want, came, where, sizeof where))
+        return true;
+    ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                 "graphed callable '%s': its %s must nest as in its sample, in the same order: %s",
+                 module->name, what, where);
+    return false;
+}
+
+void ph_call_structured(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count,
+                        ph_tensor *const *in, size_t in_count, const ph_structure *in_structure,
+                        const ph_structure *out_structure)
+{
     for (size_t i = 0; out && i < out_count; i++)
         out[i] = NULL;
-    if (!tape || ph__tape_failed(tape))
+    if (!tape || ph__tape_failed(tape) || !counts(tape, in_structure, in_count, "inputs") ||
+        !counts(tape, out_structure, out_count, "outputs"))
         return;
-    if (in_structure && ph_structure_count(in_structure) != in_count) {
-        ph_tape_fail(
-            tape, PH_ERROR_ARGUMENT,
-            "ph_call_structured: the structure is malformed, or has not as many tensors as came: %zu",
-            in_count);
-        return;
-    }
     if (ph__module_is_graphed(module)) {
         const ph__callable *callable = module->self;
-        if (!ph_structure_equal(callable->structure, in_structure, where, sizeof where)) {
-            ph_tape_fail(
-                tape, PH_ERROR_ARGUMENT,
-                "graphed callable '%s': its inputs must nest as in its sample, in the same order: %s",
-                module->name, where);
+        if (!nests(tape, module, callable->structure, in_structure, "inputs") ||
+            (out_structure && !nests(tape, module, callable->out_structure, out_structure, "outputs")))
             return;
-        }
     }
     ph_call_n(tape, module, out, out_count, in, in_count);
 }

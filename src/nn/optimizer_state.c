@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/optimizer.h"
+#include "tensor/safetensors.h"
 #include <string.h>
 
 static char *join(const char *name, const char *suffix)
@@ -66,18 +67,16 @@ static ph_status read_steps(uint64_t *steps, ph_tape *tape, const ph_optimizer *
 static ph_status write_steps(ph_tape *tape, ph_optimizer *o, const uint64_t *steps)
 {
     size_t count = o->params.count, bytes = o->counters ? ph_tensor_bytes(o->counters) : 0;
-    for (size_t i = 0; i < count; i++)
-        o->params.at[i].steps = o->on_host ? steps[i] : 0;
-    if (bytes == 0)
-        return PH_OK;
-    double *counters = ph__calloc(bytes, 1);
-    if (!counters)
+    double *counters = bytes > 0 ? ph__calloc(bytes, 1) : NULL;
+    if (!counters && bytes > 0)
         return ph__fail_host_memory("ph_optimizer_load", "the step counters");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && counters; i++)
         counters[i * PH__OPTIMIZER_COUNTER] = (double)steps[i];
-    ph_status status = ph_tensor_write(tape, o->counters, counters, bytes);
-    if (status == PH_OK)
+    ph_status status = counters ? ph_tensor_write(tape, o->counters, counters, bytes) : PH_OK;
+    if (status == PH_OK && counters)
         status = ph_stream_synchronize(ph_tape_stream(tape));
+    for (size_t i = 0; i < count && status == PH_OK; i++)
+        o->params.at[i].steps = o->on_host ? steps[i] : 0;
     ph__free(counters);
     return status;
 }
@@ -140,7 +139,7 @@ ph_status ph_optimizer_save(ph_optimizer *optimizer, const char *path)
 typedef struct load {
     ph_optimizer *optimizer;
     const names *names;
-    const ph_safetensors *file;
+    ph_safetensors *file;
     const char *path, *call;
     ph_tape *tape;
     uint64_t *steps; /* of each parameter */
@@ -228,6 +227,8 @@ static ph_status load_all(const load *l)
     ph_status status = read_count(&steps, l, l->names->at[0]);
     for (size_t i = 0; i < o->params.count && status == PH_OK; i++)
         status = look_at_param(l, i);
+    if (status == PH_OK)
+        status = ph__safetensors_look(l->file, l->tape, l->call);
     if (status == PH_OK)
         status = write_steps(l->tape, o, l->steps);
     if (status == PH_OK)

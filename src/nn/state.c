@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
-#include "tensor/tensor.h"
+#include "tensor/safetensors.h"
 #include <string.h>
 
 typedef struct state {
@@ -159,33 +159,29 @@ static ph_status check(const state *s, const ph_safetensors *file, const char *p
     return status;
 }
 
-/* What a tensor could refuse while others have their new values already. Only bools have contents that are checked. */
-static ph_status check_tensors(ph_tape *tape, const state *s, const ph_safetensors *file, const char *call)
+/* What a tensor could refuse while others have their new values already. */
+static ph_status check_tensors(const state *s, const ph_safetensors *file, const char *call)
 {
     ph_dtype dtype;
     ph_shape shape;
     for (size_t i = 0; i < s->tensors.count; i++) {
         const ph_named_tensor *own = &s->tensors.at[i];
-        ph_tensor *aside;
         if (!ph__state_find(file, own->name, &dtype, &shape))
             continue;
         if (own->tensor->storage->read_only || !ph_tensor_is_leaf(own->tensor))
             return ph_fail(PH_ERROR_STATE, "%s: %s %s, and nothing was loaded", call, own->name,
                            own->tensor->storage->read_only ? "has read-only memory"
                                                            : "was made by an operator, and is no leaf");
-        if (dtype != PH_DTYPE_BOOL)
-            continue;
-        PH_TRY(ph_safetensors_read(&aside, tape, file, own->name));
-        ph_tensor_release(aside);
     }
     return PH_OK;
 }
 
-static ph_status load_all(ph_tape *tape, const state *s, const ph_safetensors *file, const char *call)
+static ph_status load_all(ph_tape *tape, const state *s, ph_safetensors *file, const char *call)
 {
     ph_dtype dtype;
     ph_shape shape;
-    PH_TRY(check_tensors(tape, s, file, call));
+    PH_TRY(check_tensors(s, file, call));
+    PH_TRY(ph__safetensors_look(file, tape, call));
     for (size_t i = 0; i < s->tensors.count; i++)
         if (ph__state_find(file, s->tensors.at[i].name, &dtype, &shape))
             PH_TRY(ph_safetensors_read_into(tape, s->tensors.at[i].tensor, file, s->tensors.at[i].name));

@@ -131,12 +131,35 @@ static ph_status make_aside(void *out, const ph_tape *tape, const ph_tensor *x)
 /* x contiguous. */
 static ph_status load_all(ph_tape *tape, ph_tensor *x, const ph__reader *reader, uint64_t offset)
 {
-    void *aside;
-    PH_TRY(make_aside(&aside, tape, x));
-    ph_status status = load_pieces(tape, x, reader, offset, aside);
-    ph_free_pinned(aside, NULL);
-    atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
+    void *own = NULL;
+    if (!reader->aside)
+        PH_TRY(make_aside(&own, tape, x));
+    ph_status status = load_pieces(tape, x, reader, offset, own ? own : reader->aside);
+    ph_free_pinned(own, NULL);
+    ph__storage_changed(x->storage, 0);
     return status;
+}
+
+ph_status ph__reader_make_aside(ph__reader *reader, ph_stream *stream)
+{
+    return reader->aside ? PH_OK : ph_malloc_pinned(&reader->aside, PIECE_BYTES, 1, stream);
+}
+
+void ph__reader_drop_aside(ph__reader *reader)
+{
+    ph_free_pinned(reader->aside, NULL);
+    reader->aside = NULL;
+}
+
+ph_status ph__reader_look(const ph__reader *reader, ph_dtype dtype, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
+        size_t piece = bytes - done < PIECE_BYTES ? (size_t)(bytes - done) : PIECE_BYTES;
+        PH_TRY(ph__reader_read(reader, reader->aside, offset + done, piece));
+        if (dtype == PH_DTYPE_BOOL)
+            PH_TRY(check_bools(reader, reader->aside, piece, offset + done));
+    }
+    return PH_OK;
 }
 
 static ph_status load_spread(ph_tape *tape, ph_tensor *x, const ph__reader *reader, uint64_t offset)

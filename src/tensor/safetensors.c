@@ -40,6 +40,7 @@ void ph_safetensors_close(ph_safetensors *file)
 {
     if (!file)
         return;
+    ph__reader_drop_aside(&file->reader);
     ph__reader_close(&file->reader);
     for (size_t i = 0; i < file->entries.count; i++)
         ph__free(file->entries.at[i].name);
@@ -169,6 +170,20 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
         return ph_fail(PH_ERROR_STATE, "%s: %s was made by an operator, and is no leaf; ph_detach gives one",
                        call, ph__describe(have, dst));
     return load(tape, dst, file, entry, call);
+}
+
+ph_status ph__safetensors_look(ph_safetensors *file, ph_tape *tape, const char *call)
+{
+    PH_TRY(ph__reader_make_aside(&file->reader, tape->stream));
+    ph__reader reader = file->reader;
+    reader.call = call;
+    for (size_t i = 0; i < file->entries.count; i++) {
+        const ph__safe_entry *entry = &file->entries.at[i];
+        if (entry->dtype != 0)
+            PH_TRY(
+                ph__reader_look(&reader, entry->dtype, file->data + entry->begin, entry->end - entry->begin));
+    }
+    return PH_OK;
 }
 
 /* ---- writing ---- */

@@ -33,5 +33,8 @@ struct ph_safetensors {
 
 /* safetensors_header.c: reads and checks the header of the open file. On failure what it made is the caller's to free. */
 ph_status ph__safetensors_read_header(ph_safetensors *file);
+/* Before tensors that are to be loaded all or not at all: reads and checks every one of a dtype that there is, and gets the memory for it. What can fail
+ * behind it is the device. call: must stay. */
+ph_status ph__safetensors_look(ph_safetensors *file, ph_tape *tape, const char *call);
 const char *ph__safetensors_dtype_name(ph_dtype dtype); /* as the format has it */
 #endif

@@ -21,9 +21,11 @@ enum {
 static char messages[MESSAGES][sizeof ph_error_last()->message];
 static size_t message_count;
 
-/* Once it was refused some times, another attempt changes nothing: no memory of the device or of the host, no reference to a pool. */
-static void expect_refused(attempt *a, ph_status status, const char *part)
+/* With these words. Once it was refused some times, another attempt changes nothing: no memory of the device or of the host, no reference to
+ * a pool. */
+static void refuse(attempt *a, ph_status status, const char *part)
 {
+    assert_true(*part); /* no words would match any message */
     ph_memory_stats before, after;
     ph_module *out[2];
     int64_t live = 0;
@@ -52,13 +54,25 @@ static void expect_refused(attempt *a, ph_status status, const char *part)
         fail_msg("%lld host allocations were left behind: %s", (long long)(ph__alloc_live() - live),
                  ph_error_last()->message);
     assert_ok(ph_tape_status(a->s->tape));
-    if (!*part) /* not one of a kind */
-        return;
+}
+
+/* With a message of its own. */
+static void expect_refused(attempt *a, ph_status status, const char *part)
+{
+    refuse(a, status, part);
     for (size_t i = 0; i < message_count; i++)
         if (strcmp(messages[i], ph_error_last()->message) == 0)
             fail_msg("two refusals have the same message: %s", messages[i]);
     assert_true(message_count < MESSAGES);
     memcpy(messages[message_count++], ph_error_last()->message, sizeof messages[0]);
+}
+
+/* As the one before it, to the letter: one message for several faults of a kind. */
+static void expect_refused_alike(attempt *a, ph_status status, const char *part)
+{
+    refuse(a, status, part);
+    assert_true(message_count > 0);
+    assert_string_equal(ph_error_last()->message, messages[message_count - 1]);
 }
 
 /* The module is called as before, and can be graphed. */
@@ -104,9 +118,9 @@ static void test_samples(void **state)
     ph_module *out[1] = {NULL};
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 2};
     a.in[1] = a.in[0];
-    expect_refused(&a, PH_ERROR_ARGUMENT, "scale");
+    expect_refused(&a, PH_ERROR_ARGUMENT, "(scale) takes 1 inputs, and its sample has 2");
     a.sample[0].count = 0;
-    expect_refused(&a, PH_ERROR_ARGUMENT, "scale");
+    expect_refused(&a, PH_ERROR_ARGUMENT, "(scale) takes 1 inputs, and its sample has 0");
     ph_tensor *keep = a.in[0];
     a.sample[0].count = 1;
     a.in[0] = NULL;
@@ -123,9 +137,9 @@ static void test_samples(void **state)
     static const char *const twice[] = {"x", "x"}, *const named[] = {"x", "y"};
     ph_structure structure = {.kind = PH_STRUCTURE_DICT, .count = 2, .keys = twice};
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1, .structure = &structure};
-    expect_refused(&a, PH_ERROR_ARGUMENT, "structure"); /* malformed */
-    structure.keys = named;
-    expect_refused(&a, PH_ERROR_ARGUMENT, ""); /* of two tensors */
+    expect_refused(&a, PH_ERROR_ARGUMENT, "is malformed, or has not as many tensors as the sample: 1");
+    structure.keys = named; /* well formed, of two tensors: the message names both faults */
+    expect_refused_alike(&a, PH_ERROR_ARGUMENT, "is malformed, or has not as many tensors as the sample: 1");
 
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
     assert_error(ph_make_graphed_callables(NULL, a.module, a.sample, 1, NULL), PH_ERROR_ARGUMENT, "out");
@@ -139,9 +153,9 @@ static void test_samples(void **state)
     a.sample[1] = a.sample[0];
     a.count = 2;
     expect_refused(&a, PH_ERROR_ARGUMENT, "once more");
-    /* A later one is refused: the ones before it are not made either. */
+    /* A later one is refused, by what its first layer says of the shape: the ones before it are not made either. */
     a.module[1] = gn_net(&s, GN_MLP, 1);
-    expect_refused(&a, PH_ERROR_ARGUMENT, ""); /* what its first layer says of the shape */
+    expect_refused(&a, PH_ERROR_ARGUMENT, "linear: the last dimension of x must be the weight's last one");
     ph_module_release(a.module[1]);
     expect_usable(&a, &scale);
     attempt_close(&a);
@@ -176,20 +190,28 @@ static void test_hooks(void **state)
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
     for (int point = PH_MODULE_HOOK_FORWARD_PRE; point <= PH_MODULE_HOOK_BACKWARD; point++) {
         assert_ok(ph_module_hook_add(&hook, a.module[0], (ph_module_hook_point)point, no_hook, &runs));
-        expect_refused(&a, PH_ERROR_ARGUMENT, point == PH_MODULE_HOOK_FORWARD_PRE ? "hook" : "");
+        /* Of one module those at all points are alike: they are removed together. */
+        (point == PH_MODULE_HOOK_FORWARD_PRE ? expect_refused : expect_refused_alike)(
+            &a, PH_ERROR_ARGUMENT, "callable 0 (scale) has hooks, of its own or below");
         ph_module_hook_remove(hook);
     }
     assert_ok(ph_tensor_hook_add(&tensor_hook, scale.weight, no_tensor_hook, NULL));
-    expect_refused(&a, PH_ERROR_ARGUMENT, "weight");
+    expect_refused(&a, PH_ERROR_ARGUMENT, "callable 0 (scale): parameter 'weight' has a hook");
     ph_tensor_hook_remove(tensor_hook);
 
     /* Below. */
     ph_module *inner = a.module[0], *outer;
     assert_ok(ph_sequential_create(&outer, &inner, 1));
-    assert_ok(ph_module_hook_add(&hook, inner, PH_MODULE_HOOK_FORWARD, no_hook, &runs));
     a.module[0] = outer;
-    expect_refused(&a, PH_ERROR_ARGUMENT, "");
-    ph_module_hook_remove(hook);
+    for (int point = PH_MODULE_HOOK_FORWARD_PRE; point <= PH_MODULE_HOOK_BACKWARD; point++) {
+        assert_ok(ph_module_hook_add(&hook, inner, (ph_module_hook_point)point, no_hook, &runs));
+        (point == PH_MODULE_HOOK_FORWARD_PRE ? expect_refused : expect_refused_alike)(
+            &a, PH_ERROR_ARGUMENT, "callable 0 (sequential) has hooks, of its own or below");
+        ph_module_hook_remove(hook);
+    }
+    assert_ok(ph_tensor_hook_add(&tensor_hook, scale.weight, no_tensor_hook, NULL));
+    expect_refused(&a, PH_ERROR_ARGUMENT, "callable 0 (sequential): parameter '0.weight' has a hook");
+    ph_tensor_hook_remove(tensor_hook);
     ph_module_release(outer);
     a.module[0] = inner;
     assert_int_equal(runs, 0);
@@ -328,7 +350,8 @@ static void test_options(void **state)
     for (int i = 0; i < 4; i++) {
         a.options = (ph_graphed_options){.inputs = PH_GRAPHED_AUTO};
         a.options.reserved[i] = 1;
-        expect_refused(&a, PH_ERROR_ARGUMENT, i ? "" : "reserved");
+        /* All of reserved is one field. */
+        (i == 0 ? expect_refused : expect_refused_alike)(&a, PH_ERROR_ARGUMENT, "reserved");
     }
     a.options = (ph_graphed_options){.gradients = (ph_graphed_gradients)3};
     expect_refused(&a, PH_ERROR_ARGUMENT, "gradients");
@@ -341,7 +364,7 @@ static void test_options(void **state)
     a.options = (ph_graphed_options){.autocast = {.dtype = PH_DTYPE_F32, .no_cache = true}};
     expect_refused(&a, PH_ERROR_ARGUMENT, "ph_make_graphed_callables: autocast is to f16 or bf16");
     a.options = (ph_graphed_options){.stream = ph_device_default_stream(s.device)};
-    expect_refused(&a, PH_ERROR_DEFAULT_STREAM, "");
+    expect_refused(&a, PH_ERROR_DEFAULT_STREAM, "other than the default stream");
     if (t_on_host()) {
         t_scene_open(&other);
         assert_ok(ph_pool_create(&pool, other.device, NULL));
@@ -387,7 +410,7 @@ static void test_in_a_capture(void **state)
     size_t uses = ph_pool_use_count(pool);
     a.options = (ph_graphed_options){.pool = pool};
     a.sample[0].count = 0;
-    expect_refused(&a, PH_ERROR_ARGUMENT, "");
+    refuse(&a, PH_ERROR_ARGUMENT, "takes 1 inputs, and its sample has 0"); /* as in test_samples */
     assert_int_equal(ph_pool_use_count(pool), uses);
     ph_pool_release(pool);
     expect_usable(&a, &scale);

@@ -95,6 +95,80 @@ static void test_hidden_is_copied(void **state)
     t_scene_close(&s);
 }
 
+/* The same of an incoming gradient: y = 2 x, by an operator whose backward hides the address of what comes. */
+static void doubled_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    (void)custom;
+    out[0] = ph_mul_scalar(tape, in[0], 2);
+}
+
+static void hidden_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
+                            const bool *needed)
+{
+    (void)needed;
+    gn_hidden_forward(tape, grad_in, grad_out, ph_custom_user(custom));
+}
+
+static void hides_backward_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const ph_custom_operator op = {
+        .name = "hides_backward", .forward = doubled_forward, .backward = hidden_backward, .user = self};
+    ph_custom_call(tape, &op, out, 1, in, 1);
+}
+
+static void expect_gradient_is_copied(const ph_module *graphed)
+{
+    char *text;
+    const ph_graphed_input port = gn_input(graphed, 0, true);
+    assert_false(port.rebound);
+    assert_int_equal(port.uses, 0);
+    assert_true(strlen(port.reason) > 0);
+    assert_ok(ph_graphed_callable_describe(&text, graphed));
+    const char *line = strstr(text, "gradient of output");
+    assert_non_null(line);
+    assert_non_null(strstr(line, "copied: "));
+    assert_non_null(strstr(line, port.reason));
+    ph_string_free(text);
+}
+
+static void test_hidden_gradient_is_copied(void **state)
+{
+    (void)state;
+    t_scene s;
+    gn_hidden hidden;
+    ph_module *none = NULL;
+    t_scene_open(&s);
+    gn_hidden_open(&hidden, s.device);
+    ph_module *plain = gn_function(&s, "hides_backward", hides_backward_forward, &hidden, 1, 1);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), *leaf = t_leaf(&s, PH_SHAPE(2), 5, 7);
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    assert_error(ph_make_graphed_callables(&none, &plain, &sample, 1,
+                                           &(ph_graphed_options){.inputs = PH_GRAPHED_REBIND}),
+                 PH_ERROR_UNSUPPORTED, "cannot be rebound, as was asked for");
+    assert_null(none);
+    ph_module *graphed = gn_graph_one(plain, x, NULL);
+    expect_gradient_is_copied(graphed);
+    for (int i = 1; i <= 5; i++) { /* gradients in other memory than those before, which the tape has */
+        ph_tensor *seed = t_input(&s, (float)i, 10), *in = t_input(&s, (float)i, 3), *y, *grad;
+        assert_ok(ph_tensor_set_requires_grad(in, true));
+        y = ph_call(s.tape, graphed, in);
+        t_expect_values(s.tape, y, PH_SHAPE(2), (float)(2 * i), 6);
+        ph_grad(s.tape, &grad, &in, 1, &y, &seed, 1, NULL);
+        t_expect_values(s.tape, grad, PH_SHAPE(2), (float)(2 * i), 20);
+    }
+    assert_ok(ph_tape_clear(s.tape));
+    ph_backward(s.tape, ph_sum(s.tape, ph_mul_scalar(s.tape, ph_call(s.tape, graphed, leaf), 4)));
+    t_expect_grad(&s, leaf, 8, 8);
+    assert_ok(ph_tape_clear(s.tape));
+    assert_int_equal(gn_info(graphed).backward_calls, 6);
+    ph_tensor_release(leaf);
+    ph_tensor_release(x);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    gn_hidden_close(&hidden);
+    t_scene_close(&s);
+}
+
 /* ---- inputs that change ---- */
 static void test_changed_between(void **state)
 {
@@ -358,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_plain_is_rebound),
         cmocka_unit_test(test_nets_are_rebound),
         cmocka_unit_test(test_hidden_is_copied),
+        cmocka_unit_test(test_hidden_gradient_is_copied),
         cmocka_unit_test(test_changed_between),
         cmocka_unit_test(test_written_is_copied),
         cmocka_unit_test(test_changed_before_backward),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/structure.c: structures of nested inputs: how many tensors they have, where each of them is, and where two of them differ. */
-#include "support/support.h"
-#include <phonograph/graphed.h>
-#include <stdlib.h>
-#include <string.h>
+/* tests/nn/structure.c: structures: how many tensors they have, where each of them is, where two of them differ, and graphed callables whose
+ * outputs nest. */
+#include "support/graphed_nets.h"
+#include "support/sweep.h"
 
 #define TENSOR                                                                                               \
     {                                                                                                        \
@@ -215,12 +214,261 @@ static void test_long_keys(void **state)
     free(path);
 }
 
+/* ---- outputs that nest ---- of a, b: {sum: a + b, parts: [-a, {product: a b}]} */
+static const char *const out_keys[] = {"sum", "parts"}, *const last_keys[] = {"product"},
+                         *const in_keys[] = {"a", "b"};
+static const ph_structure out_parts[] = {TENSOR, DICT(1, last_keys, NULL)};
+static const ph_structure out_entries[] = {TENSOR, LIST(2, out_parts)};
+static const ph_structure outputs = DICT(2, out_keys, out_entries), inputs = DICT(2, in_keys, NULL);
+
+static void several(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_add(tape, in[0], in[1]);
+    out[1] = ph_neg(tape, in[0]);
+    out[2] = ph_mul(tape, in[0], in[1]);
+}
+
+typedef struct nested {
+    t_scene s;
+    ph_module *plain, *graphed;
+    ph_tensor *x, *in[2], *out[3];
+} nested;
+
+static ph_status graph(nested *n, const ph_structure *in_structure, const ph_structure *out_structure)
+{
+    ph_tensor *const in[] = {n->x, n->x};
+    const ph_sample sample = {
+        .tensors = in, .count = 2, .structure = in_structure, .out_structure = out_structure};
+    ph_module_release(n->graphed);
+    return ph_make_graphed_callables(&n->graphed, &n->plain, &sample, 1, NULL);
+}
+
+static void nested_open(nested *n)
+{
+    *n = (nested){0};
+    t_scene_open(&n->s);
+    n->plain = gn_function(&n->s, "several", several, NULL, 2, 3);
+    n->x = gn_sample(&n->s, PH_SHAPE(2), true);
+}
+
+static void nested_close(nested *n)
+{
+    assert_ok(ph_tape_clear(n->s.tape));
+    ph_tensor_release(n->x);
+    ph_module_release(n->plain);
+    ph_module_release(n->graphed);
+    t_scene_close(&n->s);
+}
+
+static void call_nested(nested *n, ph_module *module, const ph_structure *in, const ph_structure *out)
+{
+    n->in[0] = t_input(&n->s, 1, 2);
+    n->in[1] = t_input(&n->s, 3, 4);
+    ph_call_structured(n->s.tape, module, n->out, 3, n->in, 2, in, out);
+}
+
+static void expect_call(nested *n, ph_module *module, const ph_structure *in, const ph_structure *out)
+{
+    call_nested(n, module, in, out);
+    t_expect_values(n->s.tape, n->out[0], PH_SHAPE(2), 4, 6);
+    t_expect_values(n->s.tape, n->out[1], PH_SHAPE(2), -1, -2);
+    t_expect_values(n->s.tape, n->out[2], PH_SHAPE(2), 3, 8);
+    assert_ok(ph_tape_clear(n->s.tape));
+}
+
+static void expect_call_refused(nested *n, ph_module *module, const ph_structure *out, const char *words)
+{
+    memset(n->out, 1, sizeof n->out);
+    call_nested(n, module, &inputs, out);
+    for (int i = 0; i < 3; i++)
+        assert_null(n->out[i]);
+    t_expect_failure(&n->s, PH_ERROR_ARGUMENT, words);
+}
+
+/* What is kept is a copy; messages and the description say where an output is. */
+static void test_outputs(void **state)
+{
+    (void)state;
+    nested n;
+    nested_open(&n);
+    char sum[] = "sum", *text;
+    const char *own_keys[] = {sum, "parts"};
+    ph_structure own_parts[] = {TENSOR, DICT(1, last_keys, NULL)};
+    ph_structure own_entries[] = {TENSOR, LIST(2, own_parts)}, own = DICT(2, own_keys, own_entries);
+    assert_ok(graph(&n, &inputs, &own));
+    sum[0] = 'g';
+    own.kind = own_parts[1].kind = PH_STRUCTURE_TENSOR;
+    expect_call(&n, n.graphed, &inputs, &outputs);
+    expect_call(&n, n.graphed, &inputs, NULL);
+    const ph_structure *in = NULL, *out = NULL;
+    assert_ok(ph_graphed_callable_structures(&in, &out, n.graphed));
+    expect_equal(in, &inputs);
+    expect_equal(out, &outputs);
+    expect_call(&n, n.graphed, in, out);
+    ph_module_train(n.graphed,
+                    false); /* the original is called, and the structures are compared all the same */
+    expect_call(&n, n.graphed, &inputs, &outputs);
+    expect_call_refused(&n, n.graphed, &(ph_structure)LIST(3, NULL), "its outputs must nest");
+    ph_module_train(n.graphed, true);
+    assert_int_equal(gn_info(n.graphed).forward_calls, 3);
+    assert_ok(ph_graphed_callable_describe(&text, n.graphed));
+    assert_non_null(strstr(text, "\n  gradient of output sum "));
+    assert_non_null(strstr(text, "\n  gradient of output parts[0] "));
+    assert_non_null(strstr(text, "\n  gradient of output parts[1].product "));
+    ph_string_free(text);
+    nested_close(&n);
+}
+
+static void test_outputs_differ(void **state)
+{
+    (void)state;
+    static const char *const turned_keys[] = {"parts", "sum"}, *const twice[] = {"sum", "parts", "sum"};
+    static const ph_structure part_tensors[] = {TENSOR, LIST(2, NULL)};
+    static const struct {
+        ph_structure structure;
+        const char *words;
+    } wrong[] = {
+        {DICT(2, turned_keys, out_entries), "'several': its outputs must nest as in its sample"},
+        {DICT(2, turned_keys, out_entries), "the structure: the key 'sum', and the key 'parts'"},
+        {DICT(2, out_keys, part_tensors), "parts[1]: a dict of 1 entry, and a tensor"},
+        {LIST(3, NULL), "the structure: a dict of 2 entries, and a list of 3 entries"},
+        {DICT(3, twice, NULL), "ph_call_structured: the structure of the outputs is malformed"},
+        {LIST(2, NULL), "has not as many tensors as the call: 3"},
+    };
+    const ph_structure flat = LIST(3, NULL), many = LIST(4, NULL);
+    nested n;
+    nested_open(&n);
+    assert_ok(graph(&n, &inputs, &outputs));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        expect_call_refused(&n, n.graphed, &wrong[i].structure, wrong[i].words);
+    assert_int_equal(gn_info(n.graphed).forward_calls, 0);
+    /* A module that is not graphed has nothing to compare with; the count is a matter of the call alone. */
+    expect_call(&n, n.plain, NULL, &flat);
+    expect_call(&n, n.plain, NULL, &outputs);
+    expect_call_refused(&n, n.plain, &many, "the structure of the outputs");
+    /* A sample without a structure: a flat list. */
+    assert_ok(graph(&n, &inputs, NULL));
+    expect_call(&n, n.graphed, &inputs, &flat);
+    expect_call_refused(&n, n.graphed, &outputs, "the structure: a flat list, and a dict of 2 entries");
+    nested_close(&n);
+}
+
+static void test_outputs_refused(void **state)
+{
+    (void)state;
+    static const char *const twice[] = {"a", "b", "a"};
+    const ph_structure wrong[] = {
+        LIST(2, NULL), LIST(4, NULL), DICT(3, twice, NULL), TENSOR, {.kind = (ph_structure_kind)9}};
+    nested n;
+    nested_open(&n);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_error(graph(&n, &inputs, &wrong[i]), PH_ERROR_ARGUMENT,
+                     "the structure of the outputs of callable 0 (several) is malformed, or has not as many "
+                     "tensors as the module has outputs: 3");
+        assert_null(n.graphed);
+    }
+    nested_close(&n);
+}
+
+static void test_structures_of_callables(void **state)
+{
+    (void)state;
+    nested n;
+    nested_open(&n);
+    const ph_structure *in = &inputs, *out = &outputs;
+    assert_error(ph_graphed_callable_structures(&in, &out, NULL), PH_ERROR_ARGUMENT, "module");
+    assert_null(in);
+    assert_null(out);
+    in = &inputs;
+    out = &outputs;
+    assert_error(ph_graphed_callable_structures(&in, &out, n.plain), PH_ERROR_STATE, "several");
+    assert_null(in);
+    assert_null(out);
+    assert_ok(graph(&n, NULL, &outputs));
+    in = &inputs;
+    assert_ok(ph_graphed_callable_structures(&in, NULL, n.graphed));
+    assert_null(in);
+    assert_ok(ph_graphed_callable_structures(NULL, &out, n.graphed));
+    expect_equal(out, &outputs);
+    assert_ok(graph(&n, &inputs, NULL));
+    assert_ok(ph_graphed_callable_structures(&in, &out, n.graphed));
+    expect_equal(in, &inputs);
+    assert_null(out);
+    assert_ok(ph_graphed_callable_structures(NULL, NULL, n.graphed));
+    nested_close(&n);
+}
+
+static void writer(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    ph_tensor_fill(tape, in[1], 5);
+    out[0] = ph_add(tape, in[0], in[1]);
+}
+
+/* One that cannot be rebound is called by its name. */
+static void test_input_not_rebound(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_module *plain = gn_function(&s, "writer", writer, NULL, 2, 1), *graphed;
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false), *y = gn_sample(&s, PH_SHAPE(2), false);
+    ph_tensor *const in[] = {x, y};
+    const ph_sample sample = {.tensors = in, .count = 2, .structure = &inputs};
+    assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1,
+                                           &(ph_graphed_options){.inputs = PH_GRAPHED_REBIND}),
+                 PH_ERROR_UNSUPPORTED,
+                 "input b cannot be rebound, as was asked for: the module writes to it");
+    assert_null(graphed);
+    ph_tensor_release(x);
+    ph_tensor_release(y);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
+/* Both structures are copied early: the first allocations of a making are enough. */
+static void test_copies_without_memory(void **state)
+{
+    (void)state;
+    enum {
+        FIRST = 48
+    };
+    nested n;
+    nested_open(&n);
+    for (int i = 0; i < 2; i++) /* what is made once for a device is there */
+        assert_ok(graph(&n, &inputs, &outputs));
+    ph_module_release(n.graphed);
+    n.graphed = NULL;
+    assert_ok(ph_device_synchronize(n.s.device));
+    int64_t held = ph__alloc_live();
+    for (int i = 0; i < FIRST; i++) {
+        t_host_memory_fault.arm(i);
+        ph_status status = graph(&n, &inputs, &outputs);
+        assert_true(t_host_memory_fault.disarm());
+        assert_true(t_host_memory_fault.expects(status));
+        assert_null(n.graphed);
+        assert_int_equal(ph__alloc_live(), held);
+    }
+    nested_close(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_count),     cmocka_unit_test(test_malformed), cmocka_unit_test(test_path),
-        cmocka_unit_test(test_equal),     cmocka_unit_test(test_different), cmocka_unit_test(test_flat),
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_path),
+        cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_different),
+        cmocka_unit_test(test_flat),
         cmocka_unit_test(test_long_keys),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_outputs_differ),
+        cmocka_unit_test(test_outputs_refused),
+        cmocka_unit_test(test_structures_of_callables),
+        cmocka_unit_test(test_input_not_rebound),
+        cmocka_unit_test(test_copies_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

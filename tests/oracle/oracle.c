@@ -8,30 +8,11 @@
 #include <string.h>
 
 enum {
-    MOST_TENSORS = 4096
+    MOST_TENSORS = 8192
 };
 
 static ph_named_tensor written[MOST_TENSORS];
 static size_t written_count;
-
-#define UNARY(name, expression)                                                                              \
-    static ph_tensor *do_##name(ph_tape *t, ph_tensor *const *in)                                            \
-    {                                                                                                        \
-        ph_tensor *x = in[0];                                                                                \
-        return expression;                                                                                   \
-    }
-#define BINARY(name, expression)                                                                             \
-    static ph_tensor *do_##name(ph_tape *t, ph_tensor *const *in)                                            \
-    {                                                                                                        \
-        ph_tensor *a = in[0], *b = in[1];                                                                    \
-        return expression;                                                                                   \
-    }
-#define TERNARY(name, expression)                                                                            \
-    static ph_tensor *do_##name(ph_tape *t, ph_tensor *const *in)                                            \
-    {                                                                                                        \
-        ph_tensor *a = in[0], *b = in[1], *c = in[2];                                                        \
-        return expression;                                                                                   \
-    }
 
 BINARY(add, ph_add(t, a, b))
 BINARY(sub, ph_sub(t, a, b))
@@ -164,7 +145,7 @@ static const oracle_case cases[] = {
      .in = {S(2, 3, 130, 64), S(2, 3, 130, 64), S(2, 3, 130, 64)}},
 };
 
-static void check(ph_status status, const char *what)
+void oracle_check(ph_status status, const char *what)
 {
     if (status == PH_OK)
         return;
@@ -172,7 +153,7 @@ static void check(ph_status status, const char *what)
     exit(1);
 }
 
-static ph_tensor *keep(const char *name, ph_dtype dtype, const char *kind, size_t index, ph_tensor *x)
+ph_tensor *oracle_keep(const char *name, ph_dtype dtype, const char *kind, size_t index, ph_tensor *x)
 {
     char *text = malloc(64);
     if (!text || written_count == MOST_TENSORS)
@@ -204,14 +185,28 @@ static double next_value(ph__rng *rng, const oracle_input *input)
     return value * (input->scale != 0 ? input->scale : 1) + input->shift;
 }
 
-static ph_tensor *values(ph_tape *tape, ph__rng *rng, ph_dtype dtype, const oracle_input *input)
+/* Unique: each column along axis 1 begins anywhere and goes on by 7: as below has not got that divisor, no number comes again before all have
+ * been there. */
+static void draw_index(ph__rng *rng, const oracle_input *input, int64_t *at, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        at[i] = (int64_t)ph__rng_below(rng, (uint64_t)input->below);
+    if (!input->unique)
+        return;
+    int64_t rows = input->shape.dim[1], columns = input->shape.dim[2];
+    for (int64_t i = columns; i < (int64_t)count; i++)
+        if (i / columns % rows != 0)
+            at[i] = (at[i - columns] + 7) % input->below;
+}
+
+ph_tensor *oracle_values(ph_tape *tape, ph__rng *rng, ph_dtype dtype, const oracle_input *input)
 {
     size_t count = (size_t)ph_shape_count(&input->shape);
     ph_tensor *x;
     if (input->below > 0) {
         int64_t *at = malloc(count * sizeof *at);
-        for (size_t i = 0; at && i < count; i++)
-            at[i] = (int64_t)ph__rng_below(rng, (uint64_t)input->below);
+        if (at)
+            draw_index(rng, input, at, count);
         x = ph_from_memory(tape, PH_DTYPE_I64, input->shape, at);
         free(at);
         return x;
@@ -236,10 +231,11 @@ static void run_backward(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph
         place[leaves] = i;
         leaf[leaves++] = in[i];
     }
-    ph_tensor *weight = keep(c->name, dtype, "weight", 0, values(tape, rng, ph_tensor_dtype(out), &like));
+    ph_tensor *weight =
+        oracle_keep(c->name, dtype, "weight", 0, oracle_values(tape, rng, ph_tensor_dtype(out), &like));
     ph_grad(tape, grad, leaf, leaves, &out, &weight, 1, NULL);
     for (size_t i = 0; i < leaves; i++)
-        keep(c->name, dtype, "grad", place[i], grad[i]);
+        oracle_keep(c->name, dtype, "grad", place[i], grad[i]);
 }
 
 void oracle_run(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph_autocast autocast)
@@ -249,18 +245,18 @@ void oracle_run(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph_autocast
     ph_tape_set_grad_enabled(tape, false);
     for (size_t i = 0; i < ORACLE_INPUTS && c->in[i].shape.rank > 0; i++) {
         ph_dtype own = c->in[i].dtype ? c->in[i].dtype : dtype;
-        in[i] = keep(c->name, dtype, "in", i, values(tape, &rng, own, &c->in[i]));
+        in[i] = oracle_keep(c->name, dtype, "in", i, oracle_values(tape, &rng, own, &c->in[i]));
         if (c->in[i].below == 0 && !c->no_gradient)
-            check(ph_tensor_set_requires_grad(in[i], true), c->name);
+            oracle_check(ph_tensor_set_requires_grad(in[i], true), c->name);
     }
     ph_tape_set_grad_enabled(tape, true);
     autocast = ph_tape_set_autocast(tape, autocast);
-    ph_tensor *out = keep(c->name, dtype, "out", 0, c->apply(tape, in));
+    ph_tensor *out = oracle_keep(c->name, dtype, "out", 0, c->apply(tape, in));
     ph_tape_set_autocast(tape, autocast);
-    check(ph_tape_status(tape), c->name);
+    oracle_check(ph_tape_status(tape), c->name);
     if (!c->no_gradient)
         run_backward(tape, c, dtype, &rng, out, in);
-    check(ph_tape_clear(tape), c->name);
+    oracle_check(ph_tape_clear(tape), c->name);
 }
 
 int main(int argc, char **argv)
@@ -273,14 +269,17 @@ int main(int argc, char **argv)
         fputs("usage: oracle DEVICE FILE\n", stderr);
         return 2;
     }
-    check(ph_device_open(&device, argv[1], NULL), argv[1]);
-    check(ph_stream_create(&stream, device, NULL), "stream");
-    check(ph_tape_create(&tape, stream, NULL), "tape");
-    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    oracle_check(ph_device_open(&device, argv[1], NULL), argv[1]);
+    oracle_check(ph_stream_create(&stream, device, NULL), "stream");
+    oracle_check(ph_tape_create(&tape, stream, NULL), "tape");
+    size_t count = 0;
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++, count++)
             oracle_run(tape, &cases[i], dtypes[d], (ph_autocast){0});
-    size_t count = 4 * sizeof cases / sizeof cases[0] + oracle_run_autocast(tape);
-    check(ph_safetensors_write(tape, argv[2], written, written_count), argv[2]);
+        count += oracle_run_more(tape, dtypes[d]);
+    }
+    count += oracle_run_autocast(tape) + oracle_run_optimizers(tape);
+    oracle_check(ph_safetensors_write(tape, argv[2], written, written_count), argv[2]);
     printf("%zu cases, %zu tensors in %s\n", count, written_count, argv[2]);
     for (size_t i = 0; i < written_count; i++) {
         ph_tensor_release(written[i].tensor);

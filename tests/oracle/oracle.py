@@ -19,6 +19,8 @@ where that is less: gradients of a mean are small, and would pass unseen beside 
 * NETS: float64 begins with what is given. Operands, results, and on the way back gradients, are rounded again and again, each time by as
   much here as in PyTorch, but not the same (sums are split otherwise, and from the first difference on other numbers are rounded); and what is
   compared is the worst of thousands, which of two equally good results differs. A result may be twice as far off as PyTorch's own.
+
+Cases optimizer/NAME: NAME.in0.. are parameters, to which each step gives the next of NAME.step0.. as gradients and makes the next of NAME.out0.. .
 Exit status: 0 all agree, 1 some do not, 77 where PyTorch is missing."""
 import contextlib
 import json
@@ -39,7 +41,49 @@ BOUNDS = {torch.float32: 1e-5, torch.float64: 1e-12, torch.float16: 4e-3, torch.
 HALVES = (torch.float16, torch.bfloat16)
 AUTOCAST_DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
-# The same names as in oracle.c.
+
+def heads(function):
+    """Attention of which each of the fewer heads of keys and values serves several of the queries, one behind the other."""
+    def grouped(q, k, v):
+        times = q.shape[-3] // k.shape[-3]
+        return function(q, k.repeat_interleave(times, -3), v.repeat_interleave(times, -3))
+    return grouped
+
+
+def attention(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def attention_causal(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def attention_longer_keys(q, k, v):
+    """The last query sees all keys: PyTorch's is_causal lets the first see the first only."""
+    tq, tk = q.shape[-2], k.shape[-2]
+    mask = torch.ones(tq, tk, dtype=torch.bool, device=q.device).tril(tk - tq)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def attention_strided(q, k, v):
+    return attention_causal(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+
+
+def squared(x):
+    return x * x
+
+
+def split(x):
+    a, b, c, _ = x.split((10, 10, 10, 3), 1)
+    return a * 3 + b * -0.5 + c
+
+
+def split_concat(x):
+    a, b, c = x.split((2, 1, 4), -1)
+    return torch.cat((c * 3, a, squared(b)), 2)
+
+
+# The same names as in oracle.c and oracle_more.c.
 CASES = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -67,15 +111,75 @@ CASES = {
     "layer_norm": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b),
     "rms_norm": lambda x, w: F.rms_norm(x, x.shape[-1:], w, 1e-5),
     "cross_entropy": lambda x, y: F.cross_entropy(x, y),
-    "mse": F.mse_loss,
-    "embedding": lambda w, i: F.embedding(i, w),
+    "mse": F.mse_loss, "embedding": lambda w, i: F.embedding(i, w),
     "gather": lambda x, i: torch.gather(x, 1, i),
     "scatter_add": lambda x, i, s: torch.scatter_add(x, 1, i, s),
     "index_select": lambda x, i: torch.index_select(x, 1, i),
-    "concat": lambda a, b: torch.cat((a, b), 1),
-    "stack": lambda a, b: torch.stack((a, b), 1),
-    "attention": lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
-    "attention_causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    "concat": lambda a, b: torch.cat((a, b), 1), "stack": lambda a, b: torch.stack((a, b), 1),
+    "attention": attention, "attention_causal": attention_causal,
+    # views
+    "slice_step": lambda x: squared(x[:, 3:30:4]), "slice_negative": lambda x: squared(x[..., -4:-1]),
+    "select": lambda x: squared(x.select(1, -2)), "permute_reshape": lambda x: squared(x.permute(2, 0, 1).reshape(35, 33)),
+    "expand": lambda x: squared(x.expand(5, 33, 7)), "flatten": lambda x: squared(x.transpose(0, 2).flatten(0, 1)),
+    "squeeze": lambda x: squared(x.unsqueeze(1).squeeze(2)), "split": split, "split_concat": split_concat,
+    # casts
+    "cast_f16": lambda x: x.to(torch.float16), "cast_bf16": lambda x: x.to(torch.bfloat16),
+    "cast_f32": lambda x: x.to(torch.float32), "cast_f64": lambda x: x.to(torch.float64),
+    "cast_i32": lambda x: x.to(torch.int32), "cast_bool": lambda x: x.to(torch.int32).to(torch.bool),
+    "cast_f16_back": lambda x: x.to(torch.float16).to(x.dtype), "cast_bf16_back": lambda x: x.to(torch.bfloat16).to(x.dtype),
+    "cast_f64_back": lambda x: x.to(torch.float64).to(x.dtype), "cast_i32_back": lambda x: x.to(torch.int32).to(x.dtype),
+    # masks and scatter
+    "logical_and": lambda a, b: torch.logical_and(a > 0, b > 0), "logical_or": lambda a, b: torch.logical_or(a > 0, b > 0),
+    "logical_not": lambda x: torch.logical_not(x > 0),
+    "masked_fill": lambda x: x.masked_fill(x > 0, -2.5), "masked_fill_row": lambda x: x.masked_fill(x[1] > 0, -2.5),
+    "masked_softmax": lambda x: F.softmax(x.masked_fill(x > 0, -math.inf), 1),
+    "scatter": lambda x, i, s: torch.scatter(x, 1, i, s),
+    # losses
+    "cross_entropy_sum": lambda x, y: F.cross_entropy(x, y, reduction="sum"),
+    "cross_entropy_none": lambda x, y: F.cross_entropy(x, y, reduction="none"),
+    "cross_entropy_ignore": lambda x, y: F.cross_entropy(x, y, ignore_index=3),
+    "cross_entropy_ignore_sum": lambda x, y: F.cross_entropy(x, y, ignore_index=3, reduction="sum"),
+    "cross_entropy_ignore_none": lambda x, y: F.cross_entropy(x, y, ignore_index=3, reduction="none"),
+    "cross_entropy_classes": lambda x, y: F.cross_entropy(x[:, :19], y),
+    # attention
+    "attention_grouped": heads(attention), "attention_grouped_causal": heads(attention_causal),
+    "attention_d24": attention, "attention_d128": attention, "attention_d200": attention,
+    "attention_d24_causal": attention_causal, "attention_d128_causal": attention_causal, "attention_d200_causal": attention_causal,
+    "attention_longer_keys": attention_longer_keys, "attention_strided": attention_strided,
+    "attention_scale": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.3),
+    # operands with strides
+    "matmul_left": lambda a, b: a.T @ b, "matmul_right": lambda a, b: a @ b.mT, "matmul_both": lambda a, b: a.mT @ b.mT,
+    "matmul_sliced": lambda a, b: a[:, :80:2] @ b[:, 3:30],
+    "linear_strided": lambda x, w, b: F.linear(x.transpose(0, 2), w.T, b),
+    "add_strided": lambda a, b: a.transpose(0, 2) + b[:, :66:2], "mul_strided": lambda a, b: a.transpose(0, 2) * b,
+    "softmax_strided": lambda x: F.softmax(x.transpose(0, 2), -1), "softmax_strided_middle": lambda x: F.softmax(x.transpose(0, 1), 1),
+    "layer_norm_strided": lambda x, w, b: F.layer_norm(x.transpose(0, 2), w.shape, w, b),
+    "gelu_strided": lambda x: F.gelu(x[:, 1:33:3]), "sum_strided": lambda x: x.transpose(0, 2).sum((0, 1)),
+    "max_strided": lambda x: x.transpose(0, 2).amax(1, keepdim=True),
+    "cross_entropy_strided": lambda x, y: F.cross_entropy(x.T, y), "index_strided": lambda w, i: F.embedding(i.T, w.T),
+    # empty operands
+    "empty_add": lambda a, b: a + b, "empty_sum": torch.sum, "empty_sum_rows": lambda x: x.sum(0),
+    "empty_sum_columns": lambda x: x.sum(1), "empty_mean": torch.mean, "empty_softmax": lambda x: F.softmax(x, 1),
+    "empty_slice": lambda x: squared(x[:, 4:2]), "empty_matmul": torch.matmul, "empty_concat": lambda a, b: torch.cat((a, b), 0),
+}
+# What moves numbers, or rounds each once: to the bit.
+EXACT = ("scatter", "masked_fill", "masked_fill_row", "cast_f16", "cast_bf16", "cast_f32", "cast_f64", "cast_f16_back", "cast_bf16_back",
+         "cast_f64_back", "cast_i32_back")
+
+# The same names as in oracle_optimizers.c.
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "sgd_decay": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.05),
+    "sgd_momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "sgd_dampening": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.05),
+    "sgd_nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "sgd_nesterov_decay": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.05, nesterov=True),
+    "adam": torch.optim.Adam,
+    "adam_decay": lambda p: torch.optim.Adam(p, lr=0.02, weight_decay=0.05),
+    "adam_betas": lambda p: torch.optim.Adam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3),
+    "adamw": torch.optim.AdamW,
+    "adamw_decay": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0.2),
+    "adamw_no_decay": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0),
 }
 
 
@@ -168,6 +272,8 @@ def run(function, inputs, weight, wanted, exact=False, cast=None, autocast=None)
 
 def check(tensors, case, device):
     """For each result: what it is, how far it is off, its bound, how far PyTorch's own result allows (0: does not count), its dtype."""
+    if case.startswith("optimizer/"):
+        return check_optimizer(tensors, case, device)
     inputs = numbered(tensors, case, "in", device)
     ours = numbered(tensors, case, "grad", device)
     weight = numbered(tensors, case, "weight", device).get(0)
@@ -176,15 +282,34 @@ def check(tensors, case, device):
     got = [numbered(tensors, case, "out", device)[0]] + [ours[i] for i in wanted]
     if case.startswith("autocast/"):
         return check_autocast(case, device, kinds, got, (inputs, weight, wanted))
-    function = CASES[case.split(":")[0]]
+    name = case.split(":")[0]
+    function = CASES[name]
     own = run(function, inputs, weight, wanted)
-    bounds = [BOUNDS.get(result.dtype, 0.0) for result in own]
+    bounds = [0.0 if name in EXACT else BOUNDS.get(result.dtype, 0.0) for result in own]
     if not any(operand.dtype in HALVES for operand in inputs.values()):
         return [(kind, worst(g, want), bound, 0.0, want.dtype) for kind, g, want, bound in zip(kinds, got, own, bounds)]
     results = []
     for kind, g, theirs, reference, bound in zip(kinds, got, own, run(function, inputs, weight, wanted, exact=True), bounds):
         want = reference.to(theirs.dtype)
         results.append((kind, worst(g, want), bound, worst(theirs, want), want.dtype))
+    return results
+
+
+def check_optimizer(tensors, case, device):
+    """As check: the parameters after each step."""
+    inputs = numbered(tensors, case, "in", device)
+    parameters = [inputs[i].detach().clone().requires_grad_() for i in sorted(inputs)]
+    grads, outs = numbered(tensors, case, "step", device), numbered(tensors, case, "out", device)
+    optimizer = OPTIMIZERS[case.split(":")[0].split("/")[1]](parameters)
+    results = []
+    for step in range(len(outs) // len(parameters)):
+        numbers = [step * len(parameters) + i for i in range(len(parameters))]
+        for parameter, number in zip(parameters, numbers):
+            parameter.grad = grads[number]
+        optimizer.step()
+        for parameter, number in zip(parameters, numbers):
+            want = parameter.detach()
+            results.append((f"out{number}", worst(outs[number], want), BOUNDS[want.dtype], 0.0, want.dtype))
     return results
 
 
@@ -254,7 +379,7 @@ def main():
     for case in cases:
         try:
             results = check(tensors, case, device)
-        except RuntimeError as error:  # of PyTorch's
+        except (RuntimeError, AttributeError, TypeError) as error:  # of PyTorch's, or it lacks the operator
             print(f"{case}: {error}")
             results = [("PyTorch", float("inf"), 0.0, 0.0, None)]
         more_failed, more_beyond = report(case, results, most)

@@ -76,12 +76,11 @@ void ph__autocast_drop(ph_tape *tape)
     ph__free(casts);
 }
 
-/* Where a gradient is wanted its history must be there. What graphs change may be another value after any replay, of which some are in captures. */
+/* Where a gradient is wanted its history must be there. */
 static bool is_current(const ph__weight_cast *kept, const ph_tape *tape, ph_dtype dtype, uint64_t capture)
 {
     return kept->cast->dtype == dtype && kept->version == ph_tensor_version(kept->weight) &&
-           kept->capture == capture && (!tape->grad_enabled || ph__needs_grad(kept->cast)) &&
-           !atomic_load_explicit(&kept->weight->storage->changed_by_graphs, memory_order_relaxed);
+           kept->capture == capture && (!tape->grad_enabled || ph__needs_grad(kept->cast));
 }
 
 /* Without host memory for it the next use casts again. */
@@ -125,11 +124,13 @@ static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
     return cast;
 }
 
-/* A checkpointed function must do the same in both of its runs: there each use is cast. */
+/* A checkpointed function must do the same in both of its runs: there each use is cast. So is what graphs change: it may be another value after any
+ * replay, of which some are in captures. */
 static bool is_kept(const ph_tape *tape, const ph_autocast *mode, const ph_tensor *x, ph_dtype dtype)
 {
     return !mode->no_cache && !tape->region && x->requires_grad && x->dtype == PH_DTYPE_F32 &&
-           dtype != PH_DTYPE_F32;
+           dtype != PH_DTYPE_F32 &&
+           !atomic_load_explicit(&x->storage->changed_by_graphs, memory_order_relaxed);
 }
 
 /* ---- operands ---- */

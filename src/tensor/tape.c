@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/products.h"
+#include <sched.h>
 #include <string.h>
 
 /* 0 is the device's default stream. */
@@ -36,21 +37,37 @@ static void leave_list(ph_tape *tape)
     *tape->link = tape->next;
     if (tape->next)
         tape->next->link = tape->link;
+    while (tape->lookers > 0) {
+        pthread_mutex_unlock(&tape->backend->lock);
+        sched_yield();
+        pthread_mutex_lock(&tape->backend->lock);
+    }
     pthread_mutex_unlock(&tape->backend->lock);
 }
 
-/* Asked under the lock, so that the tape, and the stream that outlives it, are there. */
-bool ph__storage_is_captured(ph__storage *storage)
+/* The driver is asked without the lock. Meanwhile the tape does not leave, and so its stream, which outlives it, is there. */
+ph_status ph__storage_captured(bool *out, ph__storage *storage)
 {
     uint64_t key = atomic_load_explicit(&storage->last_key, memory_order_relaxed);
-    bool captured = false;
+    ph_capture_info info = {0};
+    *out = false;
     if (key == 0)
-        return false;
+        return PH_OK;
     pthread_mutex_lock(&storage->backend->lock);
-    for (const ph_tape *tape = storage->backend->tapes; tape && !captured; tape = tape->next)
-        captured = tape->key == key && ph_stream_is_capturing(tape->stream);
+    ph_tape *tape = storage->backend->tapes;
+    while (tape && tape->key != key)
+        tape = tape->next;
+    if (tape)
+        tape->lookers++;
     pthread_mutex_unlock(&storage->backend->lock);
-    return captured;
+    if (!tape)
+        return PH_OK;
+    ph_status status = ph_stream_get_capture_info(&info, tape->stream);
+    pthread_mutex_lock(&storage->backend->lock);
+    tape->lookers--;
+    pthread_mutex_unlock(&storage->backend->lock);
+    *out = info.id != 0;
+    return status;
 }
 
 /* ---- making ---- */

@@ -98,6 +98,7 @@ struct ph_tape {
     PH__VEC(ph__node *) nodes; /* retained, in order of creation, which is a topological one */
     PH__VEC(ph__region *) regions;
     ph_tape *next, **link; /* in the backend's list; under its lock */
+    unsigned lookers;      /* threads that ask after its stream; under that lock */
     size_t depth;
     size_t saved;
     ph_tensor *owned_inline[PH__OWNED_INLINE];

@@ -64,8 +64,8 @@ ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, siz
 ph_status ph__storage_wrap(ph__storage **out, ph__backend *backend, void *data, size_t bytes, ph_tensor_release_fn release, void *user);
 ph__storage *ph__storage_retain(ph__storage *storage);
 void ph__storage_release(ph__storage *storage);
-/* tape.c: the tape that used it last is in a capture now: what it holds is not what was submitted. */
-bool ph__storage_is_captured(ph__storage *storage);
+/* tape.c: *out: the tape that used it last is in a capture now, and what it holds is not what was submitted. */
+ph_status ph__storage_captured(bool *out, ph__storage *storage);
 /* An in-place change is submitted; capture: that it is a part of, 0: none. */
 static inline void ph__storage_changed(ph__storage *storage, uint64_t capture)
 {

@@ -228,7 +228,9 @@ static ph_status check_between_devices(const ph_tape *tape, const ph_tensor *src
 {
     if (ph_stream_is_capturing(tape->stream))
         return refuse_unpinned(call);
-    return ph__storage_is_captured(src->storage) ? refuse_captured(call) : PH_OK;
+    bool captured;
+    PH_TRY(ph__storage_captured(&captured, src->storage));
+    return captured ? refuse_captured(call) : PH_OK;
 }
 
 ph_status ph__tensor_take(ph_tape *tape, ph_tensor *dst, const ph_tensor *src, const char *call)

@@ -182,11 +182,12 @@ static uint64_t fill(ph__update_args *a, const ph_optimizer *o, const group *g, 
 }
 
 /* They take no further part. */
-static void mark_done(ph_optimizer *o, const ph__update_args *a, uint64_t capture)
+static void mark_done(const step *s, const ph__update_args *a)
 {
+    ph_optimizer *o = s->optimizer;
     for (uint32_t i = 0; i < a->tensors; i++) {
         ph__trained *p = &o->params.at[a->counter[i]];
-        ph__storage_changed(p->param->storage, capture);
+        ph__storage_changed(p->param->storage, s->capture, ph__tape_key(s->tape));
         p->grad = NULL;
         p->started = true;
         p->steps += o->on_host;
@@ -209,7 +210,7 @@ static bool launch_group(step *s, const group *g, size_t first)
         if (!ph__op_launch(&s->op, def, blocks, PH__OPTIMIZER_THREADS, 0, &args))
             return false;
         s->counted = true;
-        mark_done(o, &args, s->capture);
+        mark_done(s, &args);
     }
     return true;
 }

@@ -129,8 +129,7 @@ static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
 static bool is_kept(const ph_tape *tape, const ph_autocast *mode, const ph_tensor *x, ph_dtype dtype)
 {
     return !mode->no_cache && !tape->region && x->requires_grad && x->dtype == PH_DTYPE_F32 &&
-           dtype != PH_DTYPE_F32 &&
-           !atomic_load_explicit(&x->storage->changed_by_graphs, memory_order_relaxed);
+           dtype != PH_DTYPE_F32 && !ph__storage_changed_by_graphs(x->storage);
 }
 
 /* ---- operands ---- */

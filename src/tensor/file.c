@@ -136,7 +136,7 @@ static ph_status load_all(ph_tape *tape, ph_tensor *x, const ph__reader *reader,
         PH_TRY(make_aside(&own, tape, x));
     ph_status status = load_pieces(tape, x, reader, offset, own ? own : reader->aside);
     ph_free_pinned(own, NULL);
-    ph__storage_changed(x->storage, 0);
+    ph__storage_changed(x->storage, 0, 0);
     return status;
 }
 

@@ -326,6 +326,6 @@ bool ph__op_change(ph__op *op, ph_tensor *dst)
     ph_capture_info info;
     if (!ph__op_check(op, ph_stream_get_capture_info(&info, op->tape->stream)))
         return false;
-    ph__storage_changed(dst->storage, info.id);
+    ph__storage_changed(dst->storage, info.id, op->tape->key);
     return true;
 }

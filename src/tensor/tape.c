@@ -46,27 +46,35 @@ static void leave_list(ph_tape *tape)
 }
 
 /* The driver is asked without the lock. Meanwhile the tape does not leave, and so its stream, which outlives it, is there. */
-ph_status ph__storage_captured(bool *out, ph__storage *storage)
+static ph_status is_capturing(bool *out, ph__backend *backend, uint64_t key)
 {
-    uint64_t key = atomic_load_explicit(&storage->last_key, memory_order_relaxed);
     ph_capture_info info = {0};
-    *out = false;
-    if (key == 0)
-        return PH_OK;
-    pthread_mutex_lock(&storage->backend->lock);
-    ph_tape *tape = storage->backend->tapes;
+    pthread_mutex_lock(&backend->lock);
+    ph_tape *tape = backend->tapes;
     while (tape && tape->key != key)
         tape = tape->next;
     if (tape)
         tape->lookers++;
-    pthread_mutex_unlock(&storage->backend->lock);
+    pthread_mutex_unlock(&backend->lock);
     if (!tape)
         return PH_OK;
     ph_status status = ph_stream_get_capture_info(&info, tape->stream);
-    pthread_mutex_lock(&storage->backend->lock);
+    pthread_mutex_lock(&backend->lock);
     tape->lookers--;
-    pthread_mutex_unlock(&storage->backend->lock);
+    pthread_mutex_unlock(&backend->lock);
     *out = info.id != 0;
+    return status;
+}
+
+ph_status ph__storage_captured(bool *out, ph__storage *storage)
+{
+    const uint64_t keys[] = {storage->key, atomic_load_explicit(&storage->last_key, memory_order_relaxed),
+                             atomic_load_explicit(&storage->captured_key, memory_order_relaxed)};
+    ph_status status = PH_OK;
+    *out = false;
+    for (size_t i = 0; i < 3 && status == PH_OK && !*out; i++)
+        if (keys[i] != 0)
+            status = is_capturing(out, storage->backend, keys[i]);
     return status;
 }
 

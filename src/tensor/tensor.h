@@ -27,7 +27,8 @@ typedef struct ph__storage {
     atomic_uint_fast64_t switches; /* how often last_key changed */
     atomic_bool ordered; /* key 0: a tape of another stream has waited for what the default stream had to do in this memory before */
     atomic_uint_fast64_t version; /* in-place changes */
-    atomic_bool changed_by_graphs; /* some of them were captured: replays make them again, and count nothing */
+    /* The tape (ph__tape_key) that made the last of them in a capture: replays make it again, and count nothing. 0: none was captured. */
+    atomic_uint_fast64_t captured_key;
     bool read_only;
     ph_tensor_release_fn release; /* foreign */
     void *user;
@@ -64,14 +65,18 @@ ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, siz
 ph_status ph__storage_wrap(ph__storage **out, ph__backend *backend, void *data, size_t bytes, ph_tensor_release_fn release, void *user);
 ph__storage *ph__storage_retain(ph__storage *storage);
 void ph__storage_release(ph__storage *storage);
-/* tape.c: *out: the tape that used it last is in a capture now, and what it holds is not what was submitted. */
+/* tape.c: *out: a tape that made it, changed it in a capture or used it last is in a capture now, so what it holds may not be what was submitted. */
 ph_status ph__storage_captured(bool *out, ph__storage *storage);
-/* An in-place change is submitted; capture: that it is a part of, 0: none. */
-static inline void ph__storage_changed(ph__storage *storage, uint64_t capture)
+/* An in-place change is submitted by the tape of that key; capture: that it is a part of, 0: none. */
+static inline void ph__storage_changed(ph__storage *storage, uint64_t capture, uint64_t key)
 {
     atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
     if (capture != 0)
-        atomic_store_explicit(&storage->changed_by_graphs, true, memory_order_relaxed);
+        atomic_store_explicit(&storage->captured_key, key, memory_order_relaxed);
+}
+static inline bool ph__storage_changed_by_graphs(const ph__storage *storage)
+{
+    return atomic_load_explicit(&storage->captured_key, memory_order_relaxed) != 0;
 }
 /* Whether it was the last one. The owner of the only reference need not fear others. */
 static inline bool ph__drop_reference(atomic_int *references)

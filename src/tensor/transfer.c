@@ -99,7 +99,7 @@ ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t
     if (status == PH_OK)
         status = copy_from_host(tape, x->data, data, bytes, call);
     if (status == PH_OK)
-        ph__storage_changed(x->storage, info.id);
+        ph__storage_changed(x->storage, info.id, tape->key);
     return failed(tape, status);
 }
 
@@ -217,7 +217,8 @@ static ph_status refuse_captured(const char *call)
 {
     return ph__fail_native(
         PH_ERROR_UNPINNED, CAPTURE_UNSUPPORTED, NULL,
-        "%s: the tensor was used last in a capture of its own device that has not ended, and what was "
+        "%s: a tape that made, changed or used the tensor is in a capture of its own device that has not "
+        "ended, and what was "
         "captured has "
         "not run; the capture goes on; ph_tensor_copy into a pinned tensor (ph_tensor_create_pinned) in the "
         "capture, or copy after a replay",

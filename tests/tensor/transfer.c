@@ -225,6 +225,7 @@ typedef struct pair {
     t_scene s, other;
     ph_tensor *there; /* 1, 2, 3, 4 on the other one */
     ph_tensor *x;     /* on the first */
+    ph_stream *third;
 } pair;
 
 static void open_pair(pair *p)
@@ -308,10 +309,15 @@ static ph_status copy_to_elsewhere(ph_stream *stream, void *user)
 {
     pair *p = user;
     (void)stream;
+    ph_tape *third; /* of another stream, which reads it meanwhile */
     ph_tensor_fill(p->s.tape, p->x, 7);
+    assert_ok(ph_tape_create(&third, p->third, NULL));
+    assert_non_null(ph_reshape(third, p->x, PH_SHAPE(1, 2)));
+    assert_ok(ph_tape_clear(third));
+    ph_tape_destroy(third);
     assert_null(ph_to_device(p->other.tape, p->x));
     assert_error(ph_tape_clear(p->other.tape), PH_ERROR_UNPINNED,
-                 "ph_to_device: the tensor was used last in a capture");
+                 "ph_to_device: a tape that made, changed or used the tensor is in a capture");
     ph_tensor *y = ph_zeros(p->other.tape, PH_DTYPE_F32, PH_SHAPE(2));
     ph_tensor_copy(p->other.tape, y, p->x);
     assert_error(ph_tape_clear(p->other.tape), PH_ERROR_UNPINNED, "has not run");
@@ -324,7 +330,9 @@ static void test_devices_out_of_a_capture(void **state)
     pair p;
     ph_graph *graph;
     open_pair(&p);
-    p.x = ph_tensor_retain(ph_full(p.s.tape, PH_DTYPE_F32, PH_SHAPE(2), 3));
+    assert_ok(ph_stream_create(&p.third, p.s.device, NULL));
+    assert_ok(ph_tensor_create(&p.x, p.s.device, PH_DTYPE_F32, PH_SHAPE(2)));
+    ph_tensor_fill(p.s.tape, p.x, 3);
     assert_ok(ph_tape_clear(p.s.tape));
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, p.s.stream, NULL, copy_to_elsewhere, &p));
@@ -336,6 +344,7 @@ static void test_devices_out_of_a_capture(void **state)
     assert_ok(ph_tape_clear(p.other.tape));
     ph_tensor_release(p.x);
     ph_graph_destroy(graph);
+    ph_stream_destroy(p.third);
     close_pair(&p);
 }
 

@@ -50,9 +50,10 @@ typedef struct ph__slot {
     PH__VEC(ph__slot_use) uses;
 } ph__slot;
 
-/* A value that was checked and is not in its slot yet. */
+/* A value that is checked, and is not in its slot yet. */
 typedef struct ph__slot_staged {
     ph__slot *slot;
+    size_t number;
     const void *value;
     ph_allocation where;
     uint64_t deaths;

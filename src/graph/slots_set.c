@@ -55,8 +55,8 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
     return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
 }
 
-static ph_status check_address(ph_allocation *where, const ph_graph *graph, const ph__slot *slot,
-                               size_t number, const void *value, const char *call)
+static ph_status check_address(const ph_graph *graph, const ph__slot *slot, size_t number, const void *value,
+                               const ph_allocation *where, const char *call)
 {
     uintptr_t address = (uintptr_t)value;
     if (address & (slot->alignment - 1))
@@ -65,7 +65,7 @@ static ph_status check_address(ph_allocation *where, const ph_graph *graph, cons
             "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment (ph_slot_options "
             "lowers it, where the kernels allow that)",
             call, value, number, slot->name, slot->alignment);
-    if (!ph__memory_find(where, graph->device, value))
+    if (!where->base)
         return check_other(graph, slot, number, value, call);
     size_t offset = address - (uintptr_t)where->base;
     size_t room = offset < where->requested ? where->requested - offset : 0;
@@ -76,18 +76,21 @@ static ph_status check_address(ph_allocation *where, const ph_graph *graph, cons
 
 /* ---- taking values down ---- */
 /* Where allocations have died, the same address may be another one's; of those that nobody tracks only a look tells. */
-static bool is_unchanged(const ph_graph *graph, const ph__slot *slot, const void *value, uint64_t deaths)
+static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t deaths)
 {
-    ph_allocation where;
     if (!slot->set)
         return false;
     if (!slot->address)
         return memcmp(slot->value, value, slot->bytes) == 0;
-    if (slot->current != (uintptr_t)value)
-        return false;
-    if (slot->tracked || !slot->where.base)
-        return slot->deaths == deaths || !slot->where.base;
-    return ph__memory_find(&where, graph->device, value) && where.generation == slot->where.generation;
+    return slot->current == (uintptr_t)value &&
+           (!slot->where.base || (slot->tracked && slot->deaths == deaths));
+}
+
+static bool is_found_unchanged(const ph__slot_staged *staged)
+{
+    const ph__slot *slot = staged->slot;
+    return slot->set && !slot->tracked && slot->where.base && slot->current == (uintptr_t)staged->value &&
+           staged->where.generation == slot->where.generation;
 }
 
 static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t deaths, const char *call)
@@ -103,15 +106,51 @@ static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t dea
     if (value->value == NULL)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: the value of slot %zu (%s) is NULL", call, value->slot,
                        slot->name);
-    if (is_unchanged(graph, slot, value->value, deaths))
+    if (is_unchanged(slot, value->value, deaths))
         return PH_OK;
-    ph__slot_staged *staged = &slots->staged.at[slots->staged.count];
-    *staged = (ph__slot_staged){.slot = slot, .value = value->value, .deaths = deaths};
-    if (slot->address)
-        PH_TRY(check_address(&staged->where, graph, slot, value->slot, value->value, call));
+    slots->staged.at[slots->staged.count++] =
+        (ph__slot_staged){.slot = slot, .number = value->slot, .value = value->value, .deaths = deaths};
     slot->staged = true;
-    slots->staged.count++;
     return PH_OK;
+}
+
+/* What lies at the addresses among some that were staged: all are asked for at once. */
+static void look_up(const ph_graph *graph, ph__slot_staged *staged, size_t count)
+{
+    uintptr_t addresses[PH__FIND_MOST] = {0};
+    ph_allocation found[PH__FIND_MOST];
+    size_t asked = 0;
+    for (size_t i = 0; i < count; i++)
+        if (staged[i].slot->address)
+            addresses[asked++] = (uintptr_t)staged[i].value;
+    if (asked == 0)
+        return;
+    ph__memory_find_all(found, graph->device, addresses, asked);
+    while (count-- > 0)
+        if (staged[count].slot->address)
+            staged[count].where = found[--asked];
+}
+
+static ph_status check_staged(ph_graph *graph, const char *call)
+{
+    ph__slots *slots = graph->slots;
+    size_t kept = 0, count = slots->staged.count;
+    ph_status status = PH_OK;
+    for (size_t i = 0; i < count; i += PH__FIND_MOST)
+        look_up(graph, &slots->staged.at[i], count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
+    for (size_t i = 0; i < count; i++) {
+        ph__slot_staged *staged = &slots->staged.at[i];
+        if (staged->slot->address && status == PH_OK) {
+            if (is_found_unchanged(staged)) {
+                staged->slot->staged = false;
+                continue;
+            }
+            status = check_address(graph, staged->slot, staged->number, staged->value, &staged->where, call);
+        }
+        slots->staged.at[kept++] = *staged;
+    }
+    slots->staged.count = kept;
+    return status;
 }
 
 void ph__slots_drop_staged(ph_graph *graph)
@@ -133,6 +172,8 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
         graph->slots->calls++;
     for (size_t i = 0; i < count && status == PH_OK; i++)
         status = stage(graph, &values[i], deaths, call);
+    if (status == PH_OK && graph->slots)
+        status = check_staged(graph, call);
     if (status != PH_OK)
         ph__slots_drop_staged(graph);
     return status;

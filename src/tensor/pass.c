@@ -204,25 +204,44 @@ static bool check_streams(const ph__pass *pass)
     return true;
 }
 
+/* One block for all four. */
+static bool make_scratch(ph__pass *pass)
+{
+    size_t most = pass->widest;
+    if (most == 0)
+        return true;
+    pass->in_grads = ph__calloc(most, 2 * sizeof(ph_tensor *) + 2 * sizeof(bool));
+    if (!pass->in_grads) {
+        ph__tape_fail_host_memory(pass->tape, pass->call, "gradients");
+        return false;
+    }
+    pass->leaves = pass->in_grads + most;
+    pass->needed = (bool *)(pass->leaves + most);
+    pass->sole = pass->needed + most;
+    return true;
+}
+
+/* Room for as many leaves as the tape's last pass had: steps of a training are alike. */
+static bool reserve_slots(ph__pass *pass)
+{
+    size_t before = pass->tape->leaves;
+    if (before == 0 || (ph__map_reserve(&pass->by_leaf, before) && ph__vec_reserve(&pass->slots, before)))
+        return true;
+    ph__tape_fail_host_memory(pass->tape, pass->call, "the gradients of leaves");
+    return false;
+}
+
 bool ph__pass_plan(ph__pass *pass)
 {
+    if (!reserve_slots(pass))
+        return false;
     if (pass->inputs) {
         if (!mark_inputs(pass))
             return false;
         mark_wanted(pass);
     }
-    if (!mark_reached(pass) || !check_unused(pass, pass->allow_unused) || !check_streams(pass))
-        return false;
-    if (pass->widest == 0)
-        return true;
-    pass->in_grads = ph__calloc(pass->widest, sizeof *pass->in_grads);
-    pass->leaves = ph__calloc(pass->widest, sizeof *pass->leaves);
-    pass->sole = ph__calloc(pass->widest, sizeof *pass->sole);
-    pass->needed = ph__calloc(pass->widest, sizeof *pass->needed);
-    if (pass->in_grads && pass->leaves && pass->needed && pass->sole)
-        return true;
-    ph__tape_fail_host_memory(pass->tape, pass->call, "gradients");
-    return false;
+    return mark_reached(pass) && check_unused(pass, pass->allow_unused) && check_streams(pass) &&
+           make_scratch(pass);
 }
 
 /* ---- what was found ---- */
@@ -250,10 +269,8 @@ void ph__pass_end(ph__pass *pass, size_t below)
         ph_tensor_release(pass->slots.at[i].grad);
         ph_tensor_release(pass->slots.at[i].leaf);
     }
+    pass->tape->leaves = pass->slots.count;
     ph__vec_free(&pass->slots);
     ph__map_free(&pass->by_leaf);
     ph__free(pass->in_grads);
-    ph__free(pass->leaves);
-    ph__free(pass->sole);
-    ph__free(pass->needed);
 }

@@ -29,7 +29,7 @@ typedef struct ph__pass {
     PH__VEC(ph__slot) slots;
     ph__map by_leaf;      /* index in slots, + 1 */
     size_t widest;        /* operands of a node that it reaches */
-    ph_tensor **in_grads; /* scratch of widest elements */
+    ph_tensor **in_grads; /* scratch of widest elements; leaves, needed and sole lie behind it */
     ph_tensor **leaves;
     bool *needed, *sole;
     ph_mark *mark; /* whose scope is open, borrowed from a node; NULL: none */

@@ -83,14 +83,15 @@ typedef struct ph_graphed_options {
  * - A second derivative is refused (STATE).
  * - Argument count, shapes, dtypes and device must be the sample's, and an input may require a gradient only where the sample's did
  *   (unless nothing of the callable is differentiable): the message shows what was expected and what came. The parameters must be the tensors, at the
- *   addresses, and with the requires_grad, of the capture (STATE), and autocast to the same dtype as then, or off (STATE).
+ *   addresses, and with the requires_grad, of the capture (STATE): none added, removed or replaced where the module's struct keeps them
+ *   (ph_parameter), nor a buffer; and autocast to the same dtype as then, or off (STATE).
  *
  * An input is rebound where a second capture proved all its uses (ph_graph_slot_prove); one that is not contiguous, not aligned to 256 bytes, or
  * overlaps what the graph writes is cloned first. An input that the module writes is copied: the caller's tensor stays as it is. One that
  * backward reads again is kept until then, and must not be changed in place meanwhile (STATE).
  *
  * Refused, each with its own message: a module with hooks, of its own or below, or on its parameters (ARGUMENT; hooks may be added later, they act on the
- * graphed module's own calls); a buffer that requires a gradient; a sample that has another count than the module's inputs, an entry that is
+ * graphed module's own calls); a parameter or buffer that was added, removed or replaced since the module was made (STATE); a buffer that requires a gradient; a sample that has another count than the module's inputs, an entry that is
  * NULL, or of another device, or a structure that is malformed or of another count; two entries of `modules` that are the same; an unused input
  * (see allow_unused_input); a tensor that requires a gradient and is neither an input nor a parameter; autocast with its cache; what a capture
  * refuses. Waits for the device; not legal in a capture (CAPTURE, 900).

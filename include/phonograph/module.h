@@ -12,7 +12,9 @@ typedef struct ph_module ph_module;
 /* A user's own module is a struct and a function. forward: out[0..out_count) is NULL on entry; the counts are those of the description. Called
  * inside a scope of the tape: what is not in out and not saved for backward is released after it. */
 typedef void (*ph_forward_fn)(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
-/* tensor: where self keeps it: retained by the module (it may be NULL at creation: then there is no such parameter). */
+/* tensor: where self keeps it, which must be there as long as the module: the tensor is retained by the module (it may be NULL at creation: then there
+ * is no such parameter). To change one, copy into it: the module, its optimizers and files have for good the tensor that was there at creation, and
+ * graphed callables refuse a call once another is there (graphed.h). */
 typedef struct ph_parameter {
     const char *name;
     ph_tensor **tensor;

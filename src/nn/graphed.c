@@ -64,6 +64,12 @@ static ph_status check_module(ph_module *const *modules, size_t i)
                        "remove them, and add them to "
                        "the graphed module",
                        call, i, module->name);
+    char changed[160];
+    if (ph__module_has_changed(changed, sizeof changed, module))
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: callable %zu (%s): %s after the module was made, which goes on with what it was "
+                       "made with; make the module anew",
+                       call, i, module->name, changed);
     search s = {.module = module->name, .index = i, .status = PH_OK};
     ph_module_buffers(module, check_buffer, &s);
     if (s.status == PH_OK)
@@ -235,6 +241,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->parameter_names);
     ph__free(callable->parameter_data);
     ph__free(callable->parameter_grads);
+    ph__vec_free(&callable->homes);
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
     ph__free(callable->exits);
@@ -349,7 +356,7 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
     collecting c = {.callable = callable};
     ph_module_parameters(module, collect_parameter, &c);
     ph_module_modules(module, collect_mode, callable);
-    if (c.failed)
+    if (c.failed || !ph__homes_collect(&callable->homes, module))
         return ph__fail_host_memory(call, "the names of parameters");
     describe_inputs(callable, sample);
     return PH_OK;

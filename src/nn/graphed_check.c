@@ -83,6 +83,17 @@ static bool check_parameters(ph_tape *tape, const ph__callable *callable)
     return true;
 }
 
+static COLD bool fail_home(ph_tape *tape, const ph__callable *callable)
+{
+    char changed[160] = "";
+    (void)ph__module_has_changed(changed, sizeof changed, callable->original);
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "graphed callable '%s': %s after the module was made, and the graphs go on with what there "
+                 "was; copy values into that tensor instead, or make module and callable anew",
+                 callable->original->name, changed);
+    return false;
+}
+
 /* A call in another precision than the module's own would be is no drop-in. */
 static COLD bool fail_autocast(ph_tape *tape, const ph__callable *callable)
 {
@@ -100,5 +111,7 @@ bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *
 {
     if (UNLIKELY(tape->autocast.dtype != callable->set->options.autocast.dtype))
         return fail_autocast(tape, callable);
+    if (UNLIKELY(ph__homes_have_changed(&callable->homes)))
+        return fail_home(tape, callable);
     return check_inputs(tape, callable, in) && check_parameters(tape, callable);
 }

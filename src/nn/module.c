@@ -103,6 +103,7 @@ static void drop(ph_module *module)
     ph__vec_free(&module->parameters);
     ph__vec_free(&module->buffers);
     ph__vec_free(&module->children);
+    ph__homes_free(module);
     ph__module_names_free(atomic_load(&module->names));
     ph__module_hooks_drop(module);
     ph_module_release(module->original);
@@ -147,7 +148,7 @@ static bool copy_desc(ph_module *module, const ph_module_desc *desc)
     for (size_t i = 0; i < desc->child_count; i++)
         if (!copy_child(module, desc->children[i].name, desc->children[i].module))
             return false;
-    return true;
+    return ph__homes_note(module, desc);
 }
 
 ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_desc *desc)

@@ -17,6 +17,15 @@ typedef struct ph__named_module {
     ph_module *module; /* retained */
 } ph__named_module;
 
+/* Where the struct keeps a tensor, and what was there when the module was made; the module has that one for good. */
+typedef struct ph__home {
+    ph_tensor *const *at;
+    const ph_tensor *was; /* NULL: there was none */
+    const char *name;     /* the module's own */
+    bool buffer;
+} ph__home;
+typedef PH__VEC(ph__home) ph__homes;
+
 typedef struct ph__module_names ph__module_names;
 struct ph_module {
     atomic_int references;
@@ -29,6 +38,7 @@ struct ph_module {
     PH__VEC(ph__named) parameters;
     PH__VEC(ph__named) buffers;
     PH__VEC(ph__named_module) children;
+    ph__homes homes; /* of parameters and buffers; of a graphed module: none */
     bool training;
     ph_module *original;   /* retained: its training mode follows; NULL: none */
     ph_module_hook *hooks; /* in order of adding */
@@ -45,6 +55,21 @@ typedef struct ph__entry {
 } ph__entry;
 typedef bool (*ph__entry_fn)(const ph__entry *entry, void *user);
 bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
+
+/* ---- module_homes.c ---- note, collect: false: no host memory. */
+bool ph__homes_note(ph_module *module, const ph_module_desc *desc);
+void ph__homes_free(ph_module *module);
+/* Those of it and of all below it, for as long as it lives. */
+bool ph__homes_collect(ph__homes *out, const ph_module *module);
+static inline bool ph__homes_have_changed(const ph__homes *homes)
+{
+    for (size_t i = 0; i < homes->count; i++)
+        if (*homes->at[i].at != homes->at[i].was)
+            return true;
+    return false;
+}
+/* Whether a struct, of it or below, keeps another tensor than its module was made with; the first is told: "parameter '0.weight' was removed". */
+bool ph__module_has_changed(char *text, size_t size, const ph_module *module);
 
 /* ---- module_hooks.c ---- in: changed by the hooks. */
 void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point, ph_tensor **tensors,

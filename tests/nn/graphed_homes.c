@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a module's struct after the module was made: a graphed
+ * callable goes on with those of the capture, and refuses the call. */
+#include "support/graphed_nets.h"
+
+/* y = x * weight + shift, where there are such; count: a buffer. */
+typedef struct affine {
+    ph_tensor *weight, *shift, *count;
+} affine;
+
+static void affine_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const affine *me = self;
+    ph_tensor *y = me->weight ? ph_mul(tape, in[0], me->weight) : in[0];
+    out[0] = me->shift ? ph_add(tape, y, me->shift) : y;
+}
+
+typedef struct scene {
+    t_scene s;
+    affine me;
+    ph_module *inner, *net, *graphed; /* net: a sequence of inner alone */
+    ph_tensor *x, *weight, *count;    /* what the module is made with */
+} scene;
+
+static void open(scene *c, bool graphed)
+{
+    t_scene_open(&c->s);
+    c->x = gn_sample(&c->s, PH_SHAPE(2), true);
+    c->weight = t_leaf(&c->s, PH_SHAPE(2), 3, 6);
+    assert_ok(ph_tensor_create(&c->count, c->s.device, PH_DTYPE_F32, PH_SHAPE(2)));
+    c->me = (affine){.weight = c->weight, .count = c->count};
+    const ph_parameter parameters[] = {{"weight", &c->me.weight}, {"shift", &c->me.shift}},
+                       buffer = {"count", &c->me.count};
+    const ph_module_desc desc = {.name = "affine",
+                                 .forward = affine_forward,
+                                 .self = &c->me,
+                                 .parameters = parameters,
+                                 .parameter_count = 2,
+                                 .buffers = &buffer,
+                                 .buffer_count = 1};
+    assert_ok(ph_module_create(&c->inner, c->s.device, &desc));
+    assert_ok(ph_sequential_create(&c->net, &c->inner, 1));
+    c->graphed = graphed ? gn_graph_one(c->net, c->x, NULL) : NULL;
+}
+
+static void close(scene *c)
+{
+    ph_module_release(c->graphed);
+    ph_module_release(c->net);
+    ph_module_release(c->inner);
+    ph_tensor_release(c->x);
+    ph_tensor_release(c->weight);
+    ph_tensor_release(c->count);
+    t_scene_close(&c->s);
+}
+
+/* One call, and its backward. */
+static void expect_right(const scene *c)
+{
+    ph_tensor *x = t_leaf(&c->s, PH_SHAPE(2), 1, 2);
+    ph_tensor *y = ph_call(c->s.tape, c->graphed, x);
+    t_expect_values(c->s.tape, y, PH_SHAPE(2), 3, 12);
+    ph_backward(c->s.tape, ph_sum(c->s.tape, y));
+    t_expect_grad(&c->s, x, 3, 6);
+    assert_ok(ph_tape_clear(c->s.tape));
+    t_zero_grad(c->weight);
+    ph_tensor_release(x);
+}
+
+/* Nothing is launched; the tape goes on. */
+static void expect_refused(const scene *c, const char *what)
+{
+    ph_graphed_info before = gn_info(c->graphed);
+    (void)ph_call(c->s.tape, c->graphed, t_input(&c->s, 1, 2));
+    assert_error(ph_tape_status(c->s.tape), PH_ERROR_STATE, what);
+    assert_int_equal(gn_info(c->graphed).forward_calls, before.forward_calls);
+    assert_error(ph_tape_clear(c->s.tape), PH_ERROR_STATE, what);
+}
+
+static void test_call(void **state)
+{
+    (void)state;
+    scene c;
+    open(&c, true);
+    ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
+    expect_right(&c);
+    c.me.weight = other;
+    expect_refused(&c, "parameter '0.weight' was replaced by another tensor");
+    c.me.weight = NULL;
+    expect_refused(&c, "parameter '0.weight' was removed");
+    c.me.weight = c.weight;
+    expect_right(&c); /* back where it was */
+    c.me.shift = other;
+    expect_refused(&c, "parameter '0.shift' was added");
+    c.me.shift = NULL;
+    c.me.count = NULL;
+    expect_refused(&c, "buffer '0.count' was removed");
+    c.me.count = other;
+    expect_refused(&c, "buffer '0.count' was replaced by another tensor");
+    c.me.count = c.count;
+    expect_right(&c);
+    ph_tensor_release(other);
+    close(&c);
+}
+
+/* The original is called in the other mode, with what its struct keeps. */
+static void test_original(void **state)
+{
+    (void)state;
+    scene c;
+    open(&c, true);
+    ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
+    c.me.weight = other;
+    ph_module_train(c.graphed, false);
+    t_expect_values(c.s.tape, ph_call(c.s.tape, c.graphed, t_input(&c.s, 1, 2)), PH_SHAPE(2), 1, 2);
+    assert_ok(ph_tape_clear(c.s.tape));
+    ph_module_train(c.graphed, true);
+    expect_refused(&c, "0.weight");
+    ph_tensor_release(other);
+    close(&c);
+}
+
+static void expect_not_made(const scene *c, const char *what)
+{
+    ph_module *out = c->net;
+    const ph_sample sample = {.tensors = &c->x, .count = 1};
+    assert_error(ph_make_graphed_callables(&out, &c->net, &sample, 1, NULL), PH_ERROR_STATE, what);
+    assert_null(out);
+}
+
+static void test_making(void **state)
+{
+    (void)state;
+    scene c;
+    open(&c, false);
+    ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
+    c.me.weight = other;
+    expect_not_made(&c, "callable 0 (sequential): parameter '0.weight' was replaced");
+    c.me.weight = c.weight;
+    c.me.shift = other;
+    expect_not_made(&c, "parameter '0.shift' was added");
+    c.me.shift = NULL;
+    c.me.count = NULL;
+    expect_not_made(&c, "buffer '0.count' was removed");
+    c.me.count = c.count;
+    c.graphed = gn_graph_one(c.net, c.x, NULL);
+    expect_right(&c);
+    ph_tensor_release(other);
+    close(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_call),
+        cmocka_unit_test(test_original),
+        cmocka_unit_test(test_making),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

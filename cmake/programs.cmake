@@ -32,7 +32,8 @@ endif()
 add_custom_target(installable DEPENDS ${installable_targets})
 
 # Every folder of examples/ that holds C files is one program of that name. In graphed/ each file is one, graphed_<name>, with what its
-# folder common/ holds.
+# folder common/ holds; data_parallel takes that too.
+set(example_libraries_data_parallel PkgConfig::ZLIB phonograph::nn Threads::Threads ${CMAKE_DL_LIBS})
 set(example_libraries_digits PkgConfig::ZLIB phonograph::nn)
 set(example_libraries_gpt phonograph::nn)
 set(example_libraries_linear phonograph::nn)
@@ -85,7 +86,10 @@ foreach(source ${graphed_sources})
     target_compile_definitions(graphed_${name} PRIVATE
         GRAPHED_DIGITS="${PROJECT_SOURCE_DIR}/examples/digits/data/digits.csv.gz")
 endforeach()
+target_sources(data_parallel PRIVATE ${graphed_common} examples/digits/data.c)
 # What they read when nothing is named.
+target_compile_definitions(data_parallel PRIVATE
+    GRAPHED_DIGITS="${PROJECT_SOURCE_DIR}/examples/digits/data/digits.csv.gz")
 target_compile_definitions(gpt PRIVATE GPT_TEXT="${PROJECT_SOURCE_DIR}")
 # Backtraces name its functions.
 set_target_properties(liveness PROPERTIES ENABLE_EXPORTS ON C_VISIBILITY_PRESET default)

@@ -204,6 +204,16 @@ foreach(source ${graphed_sources})
     endif()
 endforeach()
 
+# So does this; it says why where it has GPUs and no NCCL. Not under compute-sanitizer: NCCL's memory is not ours to account for.
+if(TARGET data_parallel AND NOT PH_VALGRIND)
+    add_test(NAME examples.data_parallel COMMAND data_parallel host:threads=1)
+    if(PH_TEST_GPU)
+        add_test(NAME examples.data_parallel@gpu COMMAND data_parallel cuda)
+        set_tests_properties(examples.data_parallel@gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu SKIP_RETURN_CODE 77
+            ENVIRONMENT "PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
+    endif()
+endif()
+
 # ---- The page of `phonograph view`, in a browser ----
 find_program(PH_PYTHON NAMES python3)
 if(PH_PYTHON)
@@ -265,6 +275,15 @@ if(PH_CUBLASLT_HEADERS)
 else()
     add_test(NAME headers.abi.cublaslt COMMAND sh -c "echo 'skipped: no cublasLt.h: the declarations of src/tensor were not held against it'; exit 77")
     set_tests_properties(headers.abi.cublaslt PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+find_path(PH_NCCL_HEADERS nccl.h HINTS ${PH_CUDA_HEADERS} PATHS /usr/include)
+if(PH_CUDA_HEADERS AND PH_NCCL_HEADERS)
+    add_test(NAME headers.abi.nccl COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
+        -I${PROJECT_SOURCE_DIR} -isystem ${PH_NCCL_HEADERS} -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nccl_abi.c)
+else()
+    add_test(NAME headers.abi.nccl COMMAND sh -c "echo 'skipped: no nccl.h: the declarations of examples/data_parallel were not held against it'; exit 77")
+    set_tests_properties(headers.abi.nccl PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 # ---- The tree and the library as a whole ----

@@ -125,6 +125,20 @@ static void test_misuse(void **state)
     t_result_free(&r);
 }
 
+/* The other rank waits for the one that gave up, and does not do so for ever. */
+static void test_data_parallel_failure(void **state)
+{
+    (void)state;
+    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host:threads=1", "", "7"}});
+    assert_int_equal(r.status, 1);
+    assert_string_equal(r.err,
+                        "data_parallel: rank 1: PH_ERROR_CALLER: gives up before step 7, as it was told to\n"
+                        "data_parallel: rank 0 was waiting, and was stopped\n");
+    t_result_free(&r);
+    t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "gpu"}}, 1, "",
+             "'gpu' is none of host, cuda and auto");
+}
+
 static bool has_gpu(void)
 {
     ph_driver_info info;
@@ -167,7 +181,7 @@ int main(void)
         cmocka_unit_test(test_slots),    cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_profile),  cmocka_unit_test(test_existing_cuda),
         cmocka_unit_test(test_liveness), cmocka_unit_test(test_locate),
-        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_linear),   cmocka_unit_test(test_data_parallel_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

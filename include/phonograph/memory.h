@@ -33,6 +33,9 @@ PH_CALL ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream *
  * allocation is reported to the log, once, as is one inside of a block, and nothing else happens. Also legal for blocks that a captured
  * graph uses: the graph tracks them, it does not hold them. */
 PH_API void ph_free(void *pointer, ph_stream *stream);
+/* As ph_free with stream NULL, of memory of that device: the devices of the process are not searched for it. Takes NULL for either, and does nothing
+ * then. */
+PH_API void ph_device_free(ph_device *device, void *pointer);
 
 /* Says that `stream`, too, uses the block: once freed it is reused only when that stream's work so far is
  * done. Inside a capture: when the captured graph itself orders the reuse behind that work (unless

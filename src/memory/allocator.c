@@ -266,7 +266,7 @@ __attribute__((noinline)) static void bad_free(const ph_device *device, const vo
                      pointer, (size_t)((uintptr_t)pointer - (uintptr_t)around.base), around.base);
     else
         PH__LOG_ONCE(PH_LOG_WARNING,
-                     "ph_free: %p is no live allocation of the stream's device (freed twice, or not "
+                     "ph_free: %p is no live allocation of the device (freed twice, or not "
                      "from ph_malloc); nothing was done; said once",
                      pointer);
 }
@@ -301,16 +301,27 @@ SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
         bad_free(memory->device, pointer);
 }
 
+SHORT void free_of(const ph_device *device, void *pointer, ph_stream *stream)
+{
+    ph__memory *memory = ph__memory_of(device);
+    if (memory)
+        free_in(memory, pointer, stream);
+    else
+        bad_free(NULL, pointer);
+}
+
+void ph_device_free(ph_device *device, void *pointer)
+{
+    if (device && pointer)
+        free_of(device, pointer, NULL);
+}
+
 void ph_free(void *pointer, ph_stream *stream)
 {
     if (!pointer)
         return;
     if (stream) {
-        ph__memory *memory = ph__memory_of(stream->device);
-        if (memory)
-            free_in(memory, pointer, stream);
-        else
-            bad_free(NULL, pointer);
+        free_of(stream->device, pointer, stream);
         return;
     }
     ph__memory *memory = ph__memory_of_address((uintptr_t)pointer);

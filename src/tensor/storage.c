@@ -95,8 +95,10 @@ static void give_back(ph__storage *storage, ph_stream *stream)
     case PH__STORAGE_CACHED:
         if (storage->guarded)
             ph__guarded_release(storage->guarded);
-        else
+        else if (stream)
             ph_free(storage->data, stream);
+        else
+            ph_device_free(storage->backend->device, storage->data);
         break;
     case PH__STORAGE_PINNED:
         ph_free_pinned(storage->data, NULL);

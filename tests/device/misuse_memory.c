@@ -91,6 +91,9 @@ static void wrong_frees(void **state)
     ph_free(block, NULL); /* twice */
     ph_free(NULL, NULL);
     ph_free(NULL, world.stream);
+    ph_device_free(world.device, block); /* and once more: said once */
+    ph_device_free(world.device, NULL);
+    ph_device_free(NULL, block);
     assert_int_equal(t_log_count("ph_free: "), 2);
     ph_free_pinned(neighbour, NULL); /* not pinned */
     assert_int_equal(t_log_count("ph_free_pinned: "), 1);

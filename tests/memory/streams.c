@@ -242,6 +242,32 @@ static void test_free_on_another_stream(void **state)
     assert_int_equal(stats_now().active_bytes[PH_MEMORY_ALL].current, 0);
 }
 
+/* On the block's own stream: after other streams that use it, and also once its stream is gone. */
+static void test_free_of_a_device(void **state)
+{
+    (void)state;
+    t_gate gate = {0};
+    void *p = allocate(4096, s0);
+    ph_device_free(w.device, p);
+    assert_int_equal(stats_now().allocation[PH_MEMORY_ALL].current, 0);
+    assert_ptr_equal(allocate(4096, s0), p);
+    assert_ok(ph_record_stream(p, s1));
+    assert_ok(t_gate_wait(&gate, s1));
+    ph_device_free(w.device, p);
+    assert_int_equal(stats_now().deferred, 1);
+    void *q = allocate(4096, s0);
+    assert_ptr_not_equal(q, p);
+    t_gate_open(&gate);
+    assert_ok(ph_device_synchronize(w.device));
+    ph_device_free(w.device, q);
+    ph_stream *stream;
+    assert_ok(ph_stream_create(&stream, w.device, NULL));
+    p = allocate(4096, stream);
+    ph_stream_destroy(stream);
+    ph_device_free(w.device, p);
+    assert_int_equal(stats_now().active_bytes[PH_MEMORY_ALL].current, 0);
+}
+
 /* A stream's blocks go to no other stream, whatever is free. */
 static void test_blocks_are_of_one_stream(void **state)
 {
@@ -451,6 +477,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_reuse_in_capture, setup_no_reuse, teardown_no_reuse),
         cmocka_unit_test_setup_teardown(test_graph_capture_reclaim_shared_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(test_free_on_another_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_free_of_a_device, setup, teardown),
         cmocka_unit_test_setup_teardown(test_blocks_are_of_one_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroyed_streams_leave_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_release_in_capture_waits, setup, teardown),

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 enum {
-    MOST_RANKS = 2,
+    MOST_RANKS = 8, /* a power of two */
     BATCH = 64, /* images of a step, over all ranks */
     STEPS = 120,
     WARM_UP = 3,         /* eager steps before the capture */

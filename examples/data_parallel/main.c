@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* data_parallel: a network learns digits on several ranks, each a process with its part of every batch; the whole step of a rank, the sum of the
- * gradients over all ranks in it, is one graph. On GPUs (one a rank, two at most) NCCL sums; on the host device two processes do, through shared
- * memory. Losses and weights must be the same to the last bit on all ranks, eagerly and replayed; and those of one rank that trains on whole
+ * gradients over all ranks in it, is one graph. On GPUs (one a rank; two, four or eight, as there are) NCCL sums; on the host device two processes do, through
+ * shared memory. Losses and weights must be the same to the last bit on all ranks, eagerly and replayed; and those of one rank that trains on whole
  * batches, but for rounding.
  *
  *   data_parallel [DEVICE [DATA [STEP]]]
@@ -139,6 +139,15 @@ static int look(const struct team *team, int rank)
     return SKIPPED;
 }
 
+/* As many for each as a batch can be divided among. */
+static int ranks_on(unsigned gpus)
+{
+    unsigned ranks = 1;
+    while (2 * ranks <= gpus && 2 * ranks <= MOST_RANKS)
+        ranks *= 2;
+    return (int)ranks;
+}
+
 /* How many ranks, on what. */
 static int choose(struct team *team)
 {
@@ -154,7 +163,7 @@ static int choose(struct team *team)
         fprintf(stderr, "data_parallel: '%s' is none of host, cuda and auto\n", team->device);
         return 1;
     }
-    team->ranks = team->gpus && shared->gpus < MOST_RANKS ? 1 : MOST_RANKS;
+    team->ranks = team->gpus ? ranks_on(shared->gpus) : 2;
     if (team->gpus)
         printf("NCCL %d.%d.%d sums over the ranks%s\n", shared->nccl / 10000, shared->nccl / 100 % 100,
                shared->nccl % 100,

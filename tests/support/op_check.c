@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Gradients are held against differences in each element of an input that has at most ALL; in SAMPLES of a larger one. */
 enum {
-    SAMPLES = 10 /* elements of each input whose gradient is held against differences */
+    ALL = 64,
+    SAMPLES = 10,
+    NIGHTLY_ALL = 1024,
+    NIGHTLY_SAMPLES = 64
 };
 
 /* One trial in one dtype. Arrays hold what the dtype can hold; bytes are as read from the device. */
@@ -98,6 +102,8 @@ static void fill_input(check *c, size_t i)
         a->at[k] = a->at[j];
         a->at[j] = v;
     }
+    if (c->spec->adjust)
+        c->spec->adjust(a, i, &c->trial);
     round_to(dtype, a->at, a->count);
 }
 
@@ -304,8 +310,34 @@ static double loss(check *c)
     return sum;
 }
 
+static double difference(check *c, double *at)
+{
+    double x = *at, h = 1e-5 * fmax(1, fabs(x));
+    *at = x + h;
+    double up = loss(c);
+    *at = x - h;
+    double down = loss(c);
+    *at = x;
+    return (up - down) / (2 * h);
+}
+
+/* One element of each of `samples` parts of an input, which are as even as they can be. */
+static int64_t sample(ph__rng *rng, int64_t i, int64_t samples, int64_t count)
+{
+    int64_t begin = i * count / samples, end = (i + 1) * count / samples;
+    return begin + (int64_t)ph__rng_below(rng, (uint64_t)(end - begin));
+}
+
+static int64_t samples_of(int64_t count)
+{
+    if (count <= (t_nightly() ? NIGHTLY_ALL : ALL))
+        return count;
+    return t_nightly() ? NIGHTLY_SAMPLES : SAMPLES;
+}
+
 static void compare_gradients(check *c)
 {
+    ph__rng rng = {c->trial.index}; /* not the trial's, whose draws stay the same for any number of samples */
     for (size_t i = 0; i < c->spec->in_count; i++) {
         if (!wants_gradient(c, i))
             continue;
@@ -321,15 +353,10 @@ static void compare_gradients(check *c)
                     "the gradient of input %zu has another dtype than the input\n", i);
             op_decode(got, dtype, c->grad_bytes[i], a->count);
         }
-        int64_t stride = a->count / SAMPLES + 1;
-        for (int64_t k = 0; k < a->count; k += stride) {
-            double x = a->at[k], h = 1e-5 * fmax(1, fabs(x));
-            a->at[k] = x + h;
-            double up = loss(c);
-            a->at[k] = x - h;
-            double down = loss(c);
-            a->at[k] = x;
-            double want = (up - down) / (2 * h);
+        int64_t samples = samples_of(a->count);
+        for (int64_t j = 0; j < samples; j++) {
+            int64_t k = sample(&rng, j, samples, a->count);
+            double want = difference(c, &a->at[k]);
             require(c, near(got[k], want, bound),
                     "gradient of input %zu, element %lld: %.9g, differences give %.9g\n", i, (long long)k,
                     got[k], want);

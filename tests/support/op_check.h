@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/support/op_check.h: holds an operator to what every operator promises: over random shapes, strides and dtypes,
- *  - results within a bound of a float64 reference, and gradients of central differences of that reference;
+ *  - results within a bound of a float64 reference, and gradients of central differences of that reference: in every
+ *    element of a small input, in some of a large one;
  *  - eager, captured and replayed results and gradients equal to the bit;
  *  - poisoned outputs, guard zones around all memory. */
 #ifndef PH_TESTS_OP_CHECK_H
@@ -55,6 +56,8 @@ struct op_spec {
     ph_dtype dtypes[OP_DTYPES]; /* 0-terminated; none: f32, f64, f16, bf16 */
     size_t trials;              /* 0: 12 */
     void (*shapes)(op_trial *trial); /* sets shape[], and p, f, low, high if it likes */
+    /* May change the values of input i, which are then rounded to its dtype. NULL: they stay as they were drawn. */
+    void (*adjust)(op_array *a, size_t i, const op_trial *trial);
     void (*apply)(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial);
     void (*reference)(op_array *out, const op_array *in, const op_trial *trial);
     /* |got - want| <= bound * (1 + |want|), by dtype; 0: f32 2e-6, f64 1e-14, f16 2e-3, bf16 1.6e-2; other dtypes exactly. Gradients:

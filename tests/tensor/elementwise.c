@@ -178,7 +178,8 @@ static void numbers_with_floats(void **state)
                  .gradient_bound = {[PH_DTYPE_F32] = 4e-5}),
         NUMBERED(neg, negated, 0, .in = {{0}}),
         NUMBERED(absolute, magnitude, 0, .in = {{.gap = 0.01}}),
-        NUMBERED(clamp, clamped, 1, .in = {{.low = -1.97, .high = 2.03}}),
+        /* No number of a short dtype: at the limit itself, differences give half of each side. */
+        NUMBERED(clamp, clamped, 1.003, .in = {{.low = -1.97, .high = 2.03}}),
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         op_check(device, &all[i].spec);
@@ -286,6 +287,26 @@ static void ties_share_the_gradient(void **state)
     t_scene_close(&s);
 }
 
+/* The limits are inside. */
+static void clamp_hands_on_gradients_at_its_limits(void **state)
+{
+    (void)state;
+    static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
+    t_scene s;
+    t_scene_open(&s);
+    for (size_t i = 0; i < 4; i++) {
+        const float values[] = {-1.0625f, -1, -0.5f, 1, 1.0625f};
+        ph_tensor *from = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(5), values),
+                  *x = ph_cast(s.tape, from, dtypes[i]);
+        assert_ok(ph_tensor_set_requires_grad(x, true));
+        ph_backward(s.tape, ph_sum(s.tape, ph_clamp(s.tape, x, -1, 1)));
+        assert_ok(ph_tape_status(s.tape));
+        t_expect_values(s.tape, ph_cast(s.tape, ph_tensor_grad(x), PH_DTYPE_F32), PH_SHAPE(5), 0, 1, 1, 1, 0);
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    t_scene_close(&s);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -332,6 +353,7 @@ int main(void)
         cmocka_unit_test(integers_wrap_and_division_never_traps),
         cmocka_unit_test(nan_goes_through_maximum_and_clamp),
         cmocka_unit_test(ties_share_the_gradient),
+        cmocka_unit_test(clamp_hands_on_gradients_at_its_limits),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

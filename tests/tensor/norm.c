@@ -13,6 +13,21 @@ static void choose(op_trial *trial)
     trial->p[0] = op_random(trial, 0, 3);
     trial->f[0] = op_random(trial, 0, 1) ? 0 : 0.1;
 }
+/* The numbers of a short row may be drawn nearly equal: how they differ from their mean then has few digits (nearly_equal_rows). */
+static void spread(op_array *a, size_t i, const op_trial *trial)
+{
+    int64_t n = a->shape.dim[a->shape.rank - 1];
+    (void)trial;
+    for (int64_t r = 0; i == 0 && n > 1 && r < a->count / n; r++) {
+        double *x = a->at + r * n, low = x[0], high = x[0];
+        for (int64_t k = 1; k < n; k++) {
+            low = fmin(low, x[k]);
+            high = fmax(high, x[k]);
+        }
+        if (high - low < 0.5)
+            x[0] += x[0] < 0 ? 1 : -1;
+    }
+}
 static void shapes_any(op_trial *trial)
 {
     trial->shape[0] = op_random_shape(trial, 1, 4);
@@ -72,6 +87,7 @@ static void check(const char *name, size_t in_count, void (*shapes)(op_trial *),
                     .in_count = in_count,
                     .trials = trials,
                     .shapes = shapes,
+                    .adjust = in_count == 3 ? spread : NULL,
                     .bound = {[PH_DTYPE_F64] = 1e-13}, /* x - mean cancels */
                     .apply = in_count == 3 ? apply_layer_norm : apply_rms_norm,
                     .reference = reference};
@@ -93,6 +109,41 @@ static void rms_norm_is_right(void **state)
     check("rms_norm", 2, shapes_any, t_nightly() ? 60 : 18);
     check("rms_norm, long rows", 2, shapes_long, 7);
     check("rms_norm, many rows", 2, shapes_tall, 3);
+}
+
+/* Of a row of nearly equal numbers the rounding of the mean is left, and of the sum that it is made from, two of the mean's last places at most, as often as
+ * the deviation goes into 1; nothing more may be wrong. */
+static void nearly_equal_rows(void **state)
+{
+    (void)state;
+    enum {
+        ROWS = 64
+    };
+    t_scene s;
+    float x[ROWS * 3], y[ROWS * 3];
+    ph__rng rng = {11};
+    t_scene_open(&s);
+    for (int i = 0; i < ROWS * 3; i++) {
+        double far = exp2(-(double)(i / 3 % 16)); /* from 1 to 2^-15 */
+        x[i] = (float)(1.5 + far * ((double)(ph__rng_next(&rng) >> 11) * 0x1p-53 - 0.5));
+    }
+    ph_tensor *out =
+        ph_layer_norm(s.tape, ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, 3), x), NULL, NULL, 0);
+    assert_non_null(out);
+    assert_ok(ph_tensor_read(y, sizeof y, s.tape, out));
+    for (int r = 0; r < ROWS; r++) {
+        const float *row = x + 3 * r;
+        double mean = ((double)row[0] + (double)row[1] + (double)row[2]) / 3, square = 0;
+        for (int i = 0; i < 3; i++)
+            square += ((double)row[i] - mean) * ((double)row[i] - mean) / 3;
+        double root = sqrt(square + 1e-5);
+        for (int i = 0; i < 3; i++) {
+            double want = ((double)row[i] - mean) / root;
+            assert_true(fabs((double)y[3 * r + i] - want) <= 2e-6 * (1 + fabs(want)) + 0x1p-22 / root);
+        }
+    }
+    assert_ok(ph_tape_clear(s.tape));
+    t_scene_close(&s);
 }
 
 /* A large mean must not eat the deviation: it is taken from differences to the mean, not from squares. */
@@ -141,6 +192,7 @@ int main(void)
         cmocka_unit_test(layer_norm_is_right),
         cmocka_unit_test(rms_norm_is_right),
         cmocka_unit_test(a_large_mean_does_no_harm),
+        cmocka_unit_test(nearly_equal_rows),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

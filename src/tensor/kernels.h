@@ -50,6 +50,7 @@ PH__TEXTS(PH__TEXT_DECLARE)
 extern ph__kernel_def *const ph__random_kernels[];
 extern ph__kernel_def *const ph__randperm_kernels[];
 extern ph__kernel_def *const ph__dropout_kernels[];
+extern ph__kernel_def *const ph__rrelu_kernels[];
 extern ph__kernel_def *const ph__softmax_kernels[];
 extern ph__kernel_def *const ph__cross_entropy_kernels[];
 extern ph__kernel_def *const ph__mse_kernels[];

@@ -30,20 +30,37 @@ typedef struct ph__events_args {
 } ph__events_args;
 ph__kernel_def *ph__events_kernel(ph_dtype dtype);
 
-/* 1 with probability p[i]. */
+/* `one` with probability p[i], else 0: bits of any dtype. */
 typedef struct ph__bernoulli_args {
     void *out;
     const void *p;
     PH__DRAW_MEMBERS;
-    uint64_t count;
+    uint64_t count, one;
 } ph__bernoulli_args;
-ph__kernel_def *ph__bernoulli_kernel(ph_dtype dtype); /* NULL: no float */
+ph__kernel_def *ph__bernoulli_kernel(ph_dtype p, ph_dtype out); /* NULL: p is no float */
 
-/* low + [0, range), modulo the dtype's size. */
+/* low + [0, range), modulo the dtype's size; of floats numbers that they have. */
 typedef struct ph__integers_args {
     void *out;
     PH__DRAW_MEMBERS;
     uint64_t count, low, range;
 } ph__integers_args;
-ph__kernel_def *ph__integers_kernel(ph_dtype dtype); /* NULL: none of i32, i64, u8 */
+ph__kernel_def *ph__integers_kernel(ph_dtype dtype);
+
+/* mean[i] + deviation[i] * a standard normal; deviation NULL: 1. */
+typedef struct ph__normal_of_args {
+    void *out;
+    const void *mean, *deviation;
+    PH__DRAW_MEMBERS;
+    uint64_t count;
+} ph__normal_of_args;
+ph__kernel_def *ph__normal_of_kernel(ph_dtype dtype); /* NULL: no float */
+
+typedef struct ph__poisson_args {
+    void *out;
+    const void *rates;
+    PH__DRAW_MEMBERS;
+    uint64_t count;
+} ph__poisson_args;
+ph__kernel_def *ph__poisson_kernel(ph_dtype dtype); /* NULL: no float */
 #endif

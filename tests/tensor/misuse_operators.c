@@ -85,6 +85,8 @@ CHANGES(log_normal, WITH(0, 1))
 CHANGES(cauchy, WITH(0, 1))
 CHANGES(geometric, WITH(0.5))
 CHANGES(bernoulli, WITH(0.5))
+CHANGES(bernoulli_of, WITH(in[1]))
+CHANGES(random, WITH(0, 2))
 OF_TWO(add, )
 OF_TWO(sub, )
 OF_TWO(mul, )
@@ -145,7 +147,10 @@ OF_ONE(scatter_add, WITH(0, in[1], in[2]))
 OF_ONE(index_select, WITH(0, in[1]))
 OF_TWO(attention, WITH(in[2], NULL))
 OF_ONE(bernoulli, )
+OF_TWO(normal_of, )
+OF_ONE(poisson, )
 OF_ONE(dropout, WITH(0.5))
+OF_ONE(rrelu, WITH(0.1, 0.3))
 
 static ph_tensor *call_concat(ph_tape *tape, ph_tensor *const *in)
 {
@@ -198,6 +203,8 @@ static const row rows[] = {
     ROW(tensor_cauchy, "f", FLOATS, IN_PLACE),
     ROW(tensor_geometric, "f", FLOATS, IN_PLACE),
     ROW(tensor_bernoulli, "f", ANYTHING, IN_PLACE),
+    ROW(tensor_bernoulli_of, "ff", FLOATS, IN_PLACE | SINGLE | BROADCASTS),
+    ROW(tensor_random, "f", ANYTHING, IN_PLACE),
     ROW(add, "ff", NUMBERS, BROADCASTS),
     ROW(sub, "ff", NUMBERS, BROADCASTS),
     ROW(mul, "ff", NUMBERS, BROADCASTS),
@@ -261,7 +268,10 @@ static const row rows[] = {
     ROW(split, "f", ANYTHING, 0),
     ROW(attention, "qqq", FLOATS, 0),
     ROW(bernoulli, "f", FLOATS, NO_GRADIENT),
+    ROW(normal_of, "ff", FLOATS, NO_GRADIENT | BROADCASTS | OPTIONAL),
+    ROW(poisson, "f", FLOATS, NO_GRADIENT),
     MAKES(dropout),
+    MAKES(rrelu),
 };
 enum {
     ROWS = sizeof rows / sizeof rows[0],

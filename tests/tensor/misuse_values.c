@@ -144,6 +144,46 @@ static void test_numbers(void **state)
     CHANGE(ph_tensor_geometric(s.tape, F32(2), 1.5), "geometric");
     CHANGE(ph_tensor_uniform(s.tape, F32(2), 1, 0), "no range");
     CHANGE(ph_tensor_bernoulli(s.tape, F32(2), (double)NAN), "from 0 to 1");
+    CHANGE(ph_tensor_bernoulli_of(s.tape, F32(2), I64(2)), "a floating dtype");
+    CHANGE(ph_tensor_bernoulli_of(s.tape, F32(1), F32(2)), "do not broadcast to what changes");
+    ARGUMENT(ph_normal_of(s.tape, F32(2), F32(3)), "do not broadcast together");
+    REFUSED(ph_normal_of(s.tape, ph_expand(s.tape, F32(1), PH_SHAPE(INT64_C(1) << 40)),
+                         ph_expand(s.tape, F32(1, 1), PH_SHAPE(INT64_C(1) << 40, 1))),
+            PH_ERROR_SIZE, "normal_of");
+    ARGUMENT(ph_rrelu(s.tape, F32(2), 1, 0), "rrelu: from 1 to 0 is no range");
+    ARGUMENT(ph_rrelu(s.tape, F32(2), 0, (double)NAN), "no range");
+    ARGUMENT(ph_rrelu(s.tape, F32(2), 0, (double)INFINITY), "no range");
+    t_scene_close(&s);
+}
+
+/* Whole numbers that the dtype has not, or none at all; the ends themselves are taken. */
+static void test_whole_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        ph_dtype dtype;
+        int64_t least, most;
+    } ends[] = {{PH_DTYPE_F32, -(1 << 24), 1 << 24},
+                {PH_DTYPE_F64, -(INT64_C(1) << 53), INT64_C(1) << 53},
+                {PH_DTYPE_F16, -2048, 2048},
+                {PH_DTYPE_BF16, -256, 256},
+                {PH_DTYPE_I32, INT32_MIN, INT32_MAX},
+                {PH_DTYPE_U8, 0, UINT8_MAX},
+                {PH_DTYPE_BOOL, 0, 1}};
+    t_scene s;
+    t_scene_open(&s);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        ph_dtype dtype = ends[i].dtype;
+        ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), ends[i].least, ends[i].most + 1);
+        assert_ok(ph_tape_clear(s.tape));
+        CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), ends[i].least - 1, 1),
+               "tensor_random: from");
+        CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 0, ends[i].most + 2),
+               "no range of");
+        CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 1, 1), "from 1 to below 1");
+    }
+    ph_tensor_random(s.tape, I64(2), INT64_MIN, INT64_MAX);
+    assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
 }
 
@@ -225,8 +265,9 @@ static void test_backward(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made), cmocka_unit_test(test_counting), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_axes), cmocka_unit_test(test_arrays),   cmocka_unit_test(test_backward),
+        cmocka_unit_test(test_made),          cmocka_unit_test(test_counting), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_whole_numbers), cmocka_unit_test(test_axes),     cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_backward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

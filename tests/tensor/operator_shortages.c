@@ -78,6 +78,12 @@ static ph_tensor *draws(ph_tape *t, const world *w)
     x = ph_mul(t, x, ph_bernoulli(t, ph_full(t, PH_DTYPE_F32, shape, 0.5)));
     x = ph_mul(t, x, ph_cast(t, ph_randint(t, PH_DTYPE_I64, shape, 1, 9), PH_DTYPE_F32));
     x = ph_mul(t, x, ph_exponential(t, PH_DTYPE_F32, shape, 2));
+    x = ph_rrelu(t, ph_add(t, x, ph_poisson(t, ph_full(t, PH_DTYPE_F32, shape, 4))), 0.1, 0.3);
+    x = ph_mul(t, x, ph_normal_of(t, x, ph_full(t, PH_DTYPE_F32, PH_SHAPE(1), 2)));
+    ph_tensor *marks = ph_zeros(t, PH_DTYPE_F32, shape);
+    ph_tensor_random(t, ph_transpose(t, marks, -1, -2), 1, 9);
+    ph_tensor_bernoulli_of(t, marks, ph_rand(t, PH_DTYPE_F32, PH_SHAPE(WIDTH)));
+    x = ph_mul(t, x, marks);
     x = ph_index_select(t, x, 2, ph_randperm(t, ROWS));
     return ph_sum(t, ph_mul(t, x, ph_normal(t, PH_DTYPE_F32, PH_SHAPE(WIDTH), 1, 2)));
 }

@@ -222,6 +222,36 @@ static void events(ph_tape *tape, ph_tensor *x, double p, double unused)
     ph_tensor_bernoulli(tape, x, p);
 }
 
+/* Rates from 0 to 100, and each 64th a thousand times as much. */
+static ph_tensor *rates(ph_tape *tape, ph_dtype dtype)
+{
+    ph_tensor *x = ph_arange(tape, PH_DTYPE_F32, 0, 1.0 / 64, N);
+    ph_tensor *large = ph_slice_step(tape, x, 0, 0, N, 64);
+    ph_tensor_scale(tape, large, 1000);
+    return ph_cast(tape, x, dtype);
+}
+
+static ph_tensor *normals_of(ph_tape *tape, ph_dtype dtype)
+{
+    ph_tensor *mean = ph_rand(tape, dtype, PH_SHAPE(N));
+    return ph_normal_of(tape, mean, ph_rand(tape, dtype, PH_SHAPE(N)));
+}
+
+static ph_tensor *random_events(ph_tape *tape, ph_dtype dtype)
+{
+    ph_tensor *x = ph_empty(tape, dtype, PH_SHAPE(N));
+    ph_tensor_bernoulli_of(tape, x,
+                           ph_rand(tape, dtype == PH_DTYPE_I64 ? PH_DTYPE_F64 : PH_DTYPE_F32, PH_SHAPE(N)));
+    return x;
+}
+
+static ph_tensor *random_numbers(ph_tape *tape, ph_dtype dtype)
+{
+    ph_tensor *x = ph_empty(tape, dtype, PH_SHAPE(N));
+    ph_tensor_random(tape, x, 0, dtype == PH_DTYPE_BOOL ? 2 : 203);
+    return x;
+}
+
 typedef enum kind {
     UNIFORM,
     NORMAL,
@@ -231,6 +261,11 @@ typedef enum kind {
     EVENTS,
     BERNOULLI,
     RANDINT,
+    RANDOM,
+    EVENTS_OF,
+    NORMAL_OF,
+    POISSON,
+    RRELU,
     DROPOUT,
     RANDPERM
 } kind;
@@ -254,6 +289,16 @@ static ph_tensor *draw(ph_tape *tape, kind what, ph_dtype dtype)
         return ph_bernoulli(tape, ph_rand(tape, dtype, PH_SHAPE(N)));
     case RANDINT:
         return ph_randint(tape, dtype, PH_SHAPE(N), 3, 203);
+    case RANDOM:
+        return random_numbers(tape, dtype);
+    case EVENTS_OF:
+        return random_events(tape, dtype);
+    case NORMAL_OF:
+        return normals_of(tape, dtype);
+    case POISSON:
+        return ph_poisson(tape, rates(tape, dtype));
+    case RRELU:
+        return ph_rrelu(tape, ph_uniform(tape, dtype, PH_SHAPE(N), -1, 1), 0.125, 0.375);
     case DROPOUT:
         return ph_dropout(tape, ph_full(tape, dtype, PH_SHAPE(N), 1.25), 0.1);
     case RANDPERM:
@@ -316,6 +361,34 @@ static const struct line {
     {"randint", RANDINT, PH_DTYPE_I32, UINT64_C(0xc0e24d06c0374edb)},
     {"randint", RANDINT, PH_DTYPE_I64, UINT64_C(0x10ce847e6f21ddeb)},
     {"randint", RANDINT, PH_DTYPE_U8, UINT64_C(0xf8f0bca7063df9ed)},
+    {"random", RANDOM, PH_DTYPE_F32, UINT64_C(0x0db58dac54deb0c2)},
+    {"random", RANDOM, PH_DTYPE_F64, UINT64_C(0x02edaa89df8bfc0a)},
+    {"random", RANDOM, PH_DTYPE_F16, UINT64_C(0x7d351c67d2b13bd4)},
+    {"random", RANDOM, PH_DTYPE_BF16, UINT64_C(0x29598d9a7dbd922a)},
+    {"random", RANDOM, PH_DTYPE_I32, UINT64_C(0xb3bf322970c7d5d3)},
+    {"random", RANDOM, PH_DTYPE_I64, UINT64_C(0x74986d126d18f6e3)},
+    {"random", RANDOM, PH_DTYPE_U8, UINT64_C(0xcd0058b9a9c1e735)},
+    {"random", RANDOM, PH_DTYPE_BOOL, UINT64_C(0xebbe4418840a69f9)},
+    {"events_of", EVENTS_OF, PH_DTYPE_F32, UINT64_C(0x2e2026096d744b78)},
+    {"events_of", EVENTS_OF, PH_DTYPE_F64, UINT64_C(0x0e5a99a9952d8078)},
+    {"events_of", EVENTS_OF, PH_DTYPE_F16, UINT64_C(0x7208d13a3c97ffa9)},
+    {"events_of", EVENTS_OF, PH_DTYPE_BF16, UINT64_C(0x579fdf82d4ca0950)},
+    {"events_of", EVENTS_OF, PH_DTYPE_I32, UINT64_C(0xa85446ece0ca0684)},
+    {"events_of", EVENTS_OF, PH_DTYPE_I64, UINT64_C(0x9378ca381e2dd785)},
+    {"events_of", EVENTS_OF, PH_DTYPE_U8, UINT64_C(0x224a9208ed3af948)},
+    {"events_of", EVENTS_OF, PH_DTYPE_BOOL, UINT64_C(0x224a9208ed3af948)},
+    {"normal_of", NORMAL_OF, PH_DTYPE_F32, UINT64_C(0xdfde001af743b110)},
+    {"normal_of", NORMAL_OF, PH_DTYPE_F64, UINT64_C(0x9d1602998ececa6a)},
+    {"normal_of", NORMAL_OF, PH_DTYPE_F16, UINT64_C(0x5c53610084bd35cf)},
+    {"normal_of", NORMAL_OF, PH_DTYPE_BF16, UINT64_C(0x5e78020a80cd3bc2)},
+    {"poisson", POISSON, PH_DTYPE_F32, UINT64_C(0xeb347096e8553444)},
+    {"poisson", POISSON, PH_DTYPE_F64, UINT64_C(0xedc3d9b810425347)},
+    {"poisson", POISSON, PH_DTYPE_F16, UINT64_C(0x7a2c9f13f25a5f67)},
+    {"poisson", POISSON, PH_DTYPE_BF16, UINT64_C(0xaaafc6e46a471047)},
+    {"rrelu", RRELU, PH_DTYPE_F32, UINT64_C(0x8ab3a7da8f75a3a3)},
+    {"rrelu", RRELU, PH_DTYPE_F64, UINT64_C(0x992b09a02ae6655e)},
+    {"rrelu", RRELU, PH_DTYPE_F16, UINT64_C(0x790905b861ce64ab)},
+    {"rrelu", RRELU, PH_DTYPE_BF16, UINT64_C(0xb1cc08eb3cd05646)},
     {"randperm", RANDPERM, PH_DTYPE_I64, UINT64_C(0x0e69b7a2c71395cf)},
     {"randperm", RANDPERM, PH_DTYPE_I32, UINT64_C(0x39fab35ceac0a965)},
 };

@@ -37,6 +37,7 @@ static const struct family {
     {"product_sum", ph__product_sum_kernels},
     {"random", ph__random_kernels},
     {"dropout", ph__dropout_kernels},
+    {"rrelu", ph__rrelu_kernels},
     {"randperm", ph__randperm_kernels},
     {"optimizer", ph__optimizer_kernels},
 };

@@ -34,6 +34,10 @@ OPERATOR(transpose, ph_transpose(tape, x, 0, 1))
 OPERATOR(detach, ph_detach(tape, x))
 OPERATOR(concat, ph_concat(tape, (ph_tensor *[]){plain, plain, x}, 3, 0))
 OPERATOR(dropout, ph_dropout(tape, x, 0.5))
+OPERATOR(rrelu, ph_rrelu(tape, x, 0.1, 0.3))
+OPERATOR(poisson, ph_poisson(tape, x))
+OPERATOR(normal_of, ph_normal_of(tape, plain, x))
+OPERATOR(events_of, ph_tensor_bernoulli_of(tape, plain, x))
 OPERATOR(to_device, ph_to_device(tape, x))
 OPERATOR(fill, ph_tensor_fill(tape, x, 1))
 OPERATOR(copy_from, ph_tensor_copy(tape, plain, x))
@@ -207,6 +211,10 @@ static const struct reader {
     {detach, "detach: operand 0 (f32[2, 2])"},
     {concat, "concat: operand 2 (f32[2, 2])"},
     {dropout, "dropout: operand 0 (f32[2, 2])"},
+    {rrelu, "rrelu: operand 0 (f32[2, 2])"},
+    {poisson, "poisson: operand 0 (f32[2, 2])"},
+    {normal_of, "normal_of: operand 1 (f32[2, 2])"},
+    {events_of, "tensor_bernoulli_of: operand 1 (f32[2, 2])"},
     {to_device, "to_device: operand 0 (f32[2, 2])"},
     {fill, "tensor_fill: operand 0 (f32[2, 2])"},
     {copy_from, "tensor_copy: operand 1 (f32[2, 2])"},
@@ -242,7 +250,8 @@ static void read_once(const struct reader *reader, bool overwritten)
     r.x = t_marked_on(&o, &r.s);
     r.plain = t_leaf(&r.s, PH_SHAPE(2, 2), 5, 6, 7, 8);
     /* Changes are for tensors without history. */
-    bool changes = reader->fn == copy_from || reader->fn == add_from || reader->fn == copy_elsewhere;
+    bool changes = reader->fn == copy_from || reader->fn == add_from || reader->fn == copy_elsewhere ||
+                   reader->fn == events_of;
     assert_ok(ph_tensor_set_requires_grad(r.plain, !changes));
     if (overwritten)
         t_overwrite(&o);

@@ -62,6 +62,14 @@ PH_FN u64 ph_wide(u32 low, u32 high)
     return (u64)high << 32 | low;
 }
 
+/* Two words of each of a group's elements. */
+PH_FN void ph_wide_four(u64 *w, u64 seed, u64 block, u64 group)
+{
+    ph_words low = ph_philox(seed, block, group), high = ph_philox(seed, block + 1, group);
+    for (int j = 0; j < 4; j++)
+        w[j] = ph_wide(low.w[j], high.w[j]);
+}
+
 /* The upper half of a product of 64 bits by 64. */
 PH_FN u64 ph_upper(u64 a, u64 b)
 {
@@ -133,6 +141,15 @@ PH_FN f32 ph_minus_log_f32(u32 word)
     return power * 0.693145751953125f + (s + (power * 1.42860677e-6f + s * tail));
 }
 
+/* atanh s = s + s * this(s^2), |s| at most 1/3. */
+PH_FN f64 ph_atanh_tail_f64(f64 z)
+{
+    f64 tail = 1.0 / 27.0 + z * (1.0 / 29.0 + z * (1.0 / 31.0 + z * (1.0 / 33.0 + z * (1.0 / 35.0))));
+    tail = 1.0 / 19.0 + z * (1.0 / 21.0 + z * (1.0 / 23.0 + z * (1.0 / 25.0 + z * tail)));
+    tail = 1.0 / 11.0 + z * (1.0 / 13.0 + z * (1.0 / 15.0 + z * (1.0 / 17.0 + z * tail)));
+    return z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z * tail))));
+}
+
 PH_FN f64 ph_minus_log_f64(u64 word)
 {
     u64 v = word >> 1;
@@ -144,10 +161,7 @@ PH_FN f64 ph_minus_log_f64(u64 word)
     f64 m = ph_of_bits64((bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu);
     f64 top = upper ? rest : 1.0 - m, bottom = upper ? 2.0 - rest : 1.0 + m;
     f64 s = top / bottom, z = s * s;
-    f64 tail = 1.0 / 27.0 + z * (1.0 / 29.0 + z * (1.0 / 31.0 + z * (1.0 / 33.0 + z * (1.0 / 35.0))));
-    tail = 1.0 / 19.0 + z * (1.0 / 21.0 + z * (1.0 / 23.0 + z * (1.0 / 25.0 + z * tail)));
-    tail = 1.0 / 11.0 + z * (1.0 / 13.0 + z * (1.0 / 15.0 + z * (1.0 / 17.0 + z * tail)));
-    tail = z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z * tail))));
+    f64 tail = ph_atanh_tail_f64(z);
     power = upper ? 0.0 : power;
     s += s;
     return power * 6.93147180369123816490e-01 + (s + (power * 1.90821492927058770002e-10 + s * tail));
@@ -248,6 +262,113 @@ PH_DRAWS(f64, u64)
     }
 PH_UNIFORM_HALF(f16)
 PH_UNIFORM_HALF(bf16)
+
+/* ---- Poisson ---- in f64, of whatever dtype the rates are. Below a rate of 10 the distribution function is searched from 0 on for a uniform of 53 bits; from
+ * there on the transformed rejection PTRS of Hoermann ("The transformed rejection method for generating Poisson random variables", 1993), whose
+ * constants these are, with two uniforms an attempt. An attempt fails with a probability of at most 0.248, so that all of them do once in more
+ * than 2^64 times; then the whole part of the rate stands. */
+#define PH_POISSON_ATTEMPTS 32
+#define PH_POISSON_WORDS    128 /* of 32 bits an element: four an attempt */
+
+/* ln x, x positive and not subnormal. */
+PH_FN f64 ph_ln_f64(f64 x)
+{
+    u64 bits = ph_bits64(x) + (0x3FF0000000000000u - 0x3FE6A09E667F3BCDu);
+    f64 power = (f64)((i32)(bits >> 52) - 1023);
+    f64 m = ph_of_bits64((bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu);
+    f64 s = (m - 1.0) / (m + 1.0), tail = ph_atanh_tail_f64(s * s);
+    s += s;
+    return power * 6.93147180369123816490e-01 + (s + (power * 1.90821492927058770002e-10 + s * tail));
+}
+
+/* exp(-x), 0 <= x <= 10. */
+PH_FN f64 ph_exp_minus_f64(f64 x)
+{
+    f64 power = ph_floor_f64(x * 1.44269504088896340736 + 0.5);
+    f64 r = (power * 6.93147180369123816490e-01 - x) + power * 1.90821492927058770002e-10;
+    f64 y = 1.0 / 39916800.0 + r * (1.0 / 479001600.0 + r * (1.0 / 6227020800.0));
+    y = 1.0 / 40320.0 + r * (1.0 / 362880.0 + r * (1.0 / 3628800.0 + r * y));
+    y = 1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0 + r * y));
+    y = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y))));
+    return y * ph_of_bits64((u64)(1023 - (i64)power) << 52);
+}
+
+/* The first k whose distribution function is above u; where rounding keeps it below, the one from which on it does not grow. */
+PH_FN f64 ph_poisson_search(f64 u, f64 rate)
+{
+    f64 k = 0.0, chance = ph_exp_minus_f64(rate), sum = chance, before = 0.0;
+    while (u >= sum && sum > before) {
+        k += 1.0;
+        chance *= rate / k;
+        before = sum;
+        sum += chance;
+    }
+    return k;
+}
+
+/* ln(e^-rate rate^k / k!), k whole and not negative: by Stirling's series and the deviance (Loader, "Fast and accurate computation of binomial
+ * probabilities", 2000), in which nothing large is taken from something large. */
+PH_FN f64 ph_poisson_ln_chance(f64 k, f64 rate)
+{
+    if (k < 10.0) {
+        f64 factorial = 1.0;
+        for (f64 j = 2.0; j <= k; j += 1.0)
+            factorial *= j;
+        return k * ph_ln_f64(rate) - rate - ph_ln_f64(factorial);
+    }
+    f64 z = 1.0 / (k * k), off = k - rate, s = off / (k + rate), deviance;
+    f64 series = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z * (1.0 / 1188.0))))) / k;
+    if (s * s <= 1.0 / 9.0)
+        deviance = off * s + 2.0 * k * (s * ph_atanh_tail_f64(s * s));
+    else
+        deviance = k * ph_ln_f64(k / rate) - off;
+    return -deviance - series - 0.5 * ph_ln_f64(6.28318530717958648 * k);
+}
+
+/* One attempt, rate >= 10: whether *k is drawn. */
+PH_FN int ph_poisson_attempt(f64 *k, f64 rate, u64 word_u, u64 word_v)
+{
+    f64 b = 0.931 + 2.53 * ph_sqrt_f64(rate), a = -0.059 + 0.02483 * b;
+    f64 u = ((f64)(i64)(word_u >> 12) + 0.5) * (1.0 / 4503599627370496.0) - 0.5;
+    f64 v = ((f64)(i64)(word_v >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+    f64 rest = 0.5 - (u < 0.0 ? -u : u);
+    *k = ph_floor_f64((2.0 * a / rest + b) * u + rate + 0.43);
+    if (rest >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2.0))
+        return 1;
+    if (*k < 0.0 || (rest < 0.013 && v > rest))
+        return 0;
+    f64 ratio = v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (rest * rest) + b);
+    return ph_ln_f64(ratio) <= ph_poisson_ln_chance(*k, rate);
+}
+
+/* Of a group's elements. Negative rates and NaN give NaN; from 2^110 on, where the deviation is far below the last place, the rate itself. */
+PH_FN void ph_poisson_four(f64 *x, const f64 *rate, u64 seed, u64 block, u64 group)
+{
+    u64 u[4], v[4];
+    u32 open = 0;
+    ph_wide_four(u, seed, block, group);
+    for (int j = 0; j < 4; j++) {
+        x[j] = ph_floor_f64(rate[j]);
+        if (!(rate[j] >= 0.0))
+            x[j] = ph_of_bits64(0x7FF8000000000000u);
+        else if (rate[j] < 10.0)
+            x[j] = ph_poisson_search(ph_unit_f64(u[j]), rate[j]);
+        else if (rate[j] < 1298074214633706907132624082305024.0)
+            open |= 1u << j;
+    }
+    for (u64 t = 0; open && t < PH_POISSON_ATTEMPTS; t++) {
+        if (t > 0)
+            ph_wide_four(u, seed, block + 4 * t, group);
+        ph_wide_four(v, seed, block + 4 * t + 2, group);
+        for (int j = 0; j < 4; j++) {
+            f64 k;
+            if (!(open >> j & 1u) || !ph_poisson_attempt(&k, rate[j], u[j], v[j]))
+                continue;
+            x[j] = k;
+            open &= ~(1u << j);
+        }
+    }
+}
 
 /* ---- permutations ---- of the numbers of `left + right` bits: 16 steps of a Feistel network, each of which mixes one half into the other. A number
  * that is not below count goes through again until it is: that is a permutation of those below count. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/random.cu: random numbers, dropout and permutations. Behind draws.cu. T: the dtype; F: the type to compute in; WORDS: of 32 bits, an element.
- * One of FILL (a function of a pair), EVENTS, BERNOULLI (a function), INTEGERS, DROPOUT, DROPOUT_GRADIENT, PERMUTATION, SHORT_PERMUTATION says which kernel
- * it is. A thread draws for four elements. */
+ * One of FILL (a function of a pair), NORMAL_OF (as well), POISSON, EVENTS, BERNOULLI (a function; T: the dtype of the probabilities, OUT: an integer of the
+ * results' size), INTEGERS, RRELU (as FILL), DROPOUT, DROPOUT_GRADIENT, PERMUTATION, SHORT_PERMUTATION says which kernel it is. A thread draws for four elements. */
 #define DRAW_PARAMETERS const u64 *seed_cell, const u64 *offset_cell, u64 seed, u64 offset
 #define DRAW_BEGIN()                                                                                                   \
     PH_WAIT();                                                                                                         \
@@ -25,9 +25,7 @@ __device__ __forceinline__ void ph_draw_four(u32 *w, u64 seed, u64 block, u64 gr
 }
 __device__ __forceinline__ void ph_draw_four(u64 *w, u64 seed, u64 block, u64 group)
 {
-    ph_words low = ph_philox(seed, block, group), high = ph_philox(seed, block + 1, group);
-    for (int j = 0; j < 4; j++)
-        w[j] = ph_wide(low.w[j], high.w[j]);
+    ph_wide_four(w, seed, block, group);
 }
 
 /* Neighbours that are moved at once where they lie so that they can. */
@@ -93,17 +91,53 @@ PH_KERNEL KERNEL(T *out, DRAW_PARAMETERS, u64 count, u64 threshold, u64 one)
     ph_store_several(out + first, y, n);
 }
 
-#elif defined BERNOULLI
-PH_KERNEL KERNEL(T *out, const T *p, DRAW_PARAMETERS, u64 count)
+#elif defined NORMAL_OF
+PH_KERNEL KERNEL(T *out, const T *mean, const T *deviation, DRAW_PARAMETERS, u64 count)
 {
     DRAW_BEGIN();
     GROUP_BEGIN(4);
     ph_word<WORDS>::type w[4];
+    F x[4];
+    ph_several<T, 4> m, d, y;
+    ph_load_several(m, mean + first, n);
+    if (deviation)
+        ph_load_several(d, deviation + first, n);
+    ph_draw_four(w, seed, offset, group);
+    for (int j = 0; j < 4; j += 2)
+        NORMAL_OF(&x[j], &x[j + 1], w[j], w[j + 1], (F)0, (F)1);
+    for (int j = 0; j < 4; j++)
+        ph_put(&y.at[j], ph_get(&m.at[j]) + (deviation ? ph_get(&d.at[j]) * x[j] : x[j]));
+    ph_store_several(out + first, y, n);
+}
+
+#elif defined POISSON
+PH_KERNEL KERNEL(T *out, const T *rates, DRAW_PARAMETERS, u64 count)
+{
+    DRAW_BEGIN();
+    GROUP_BEGIN(4);
+    f64 rate[4], drawn[4];
     ph_several<T, 4> x, y;
+    ph_load_several(x, rates + first, n);
+    for (int j = 0; j < 4; j++)
+        rate[j] = ph_get(&x.at[j]);
+    ph_poisson_four(drawn, rate, seed, offset, group);
+    for (int j = 0; j < 4; j++)
+        ph_put(&y.at[j], (F)drawn[j]);
+    ph_store_several(out + first, y, n);
+}
+
+#elif defined BERNOULLI
+PH_KERNEL KERNEL(OUT *out, const T *p, DRAW_PARAMETERS, u64 count, u64 one)
+{
+    DRAW_BEGIN();
+    GROUP_BEGIN(4);
+    ph_word<WORDS>::type w[4];
+    ph_several<T, 4> x;
+    ph_several<OUT, 4> y;
     ph_load_several(x, p + first, n);
     ph_draw_four(w, seed, offset, group);
     for (int j = 0; j < 4; j++)
-        ph_put(&y.at[j], BERNOULLI(w[j], ph_get(&x.at[j])) ? (F)1 : (F)0);
+        y.at[j] = BERNOULLI(w[j], ph_get(&x.at[j])) ? (OUT)one : (OUT)0;
     ph_store_several(out + first, y, n);
 }
 
@@ -116,8 +150,31 @@ PH_KERNEL KERNEL(T *out, DRAW_PARAMETERS, u64 count, u64 low, u64 range)
     ph_several<T, 4> y;
     ph_draw_four(w, seed, offset, group);
     for (int j = 0; j < 4; j++)
-        y.at[j] = (T)ph_below(w[j], low, range);
+        ph_put(&y.at[j], (F)(i64)ph_below(w[j], low, range));
     ph_store_several(out + first, y, n);
+}
+
+#elif defined RRELU
+/* The slopes are rounded to the dtype first: backward finds those that forward had. */
+PH_KERNEL KERNEL(T *y, const T *x, T *slopes, DRAW_PARAMETERS, u64 count, f64 low, f64 width)
+{
+    DRAW_BEGIN();
+    GROUP_BEGIN(4);
+    ph_word<WORDS>::type w[4];
+    F drawn[4];
+    ph_several<T, 4> from, to, slope;
+    ph_load_several(from, x + first, n);
+    ph_draw_four(w, seed, offset, group);
+    for (int j = 0; j < 4; j += 2)
+        RRELU(&drawn[j], &drawn[j + 1], w[j], w[j + 1], (F)low, (F)width);
+    for (int j = 0; j < 4; j++) {
+        F value = ph_get(&from.at[j]);
+        ph_put(&slope.at[j], value > (F)0 ? (F)1 : drawn[j]);
+        ph_put(&to.at[j], value * ph_get(&slope.at[j]));
+    }
+    ph_store_several(y + first, to, n);
+    if (slopes)
+        ph_store_several(slopes + first, slope, n);
 }
 
 #elif defined DROPOUT

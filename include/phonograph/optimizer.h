@@ -16,6 +16,7 @@ typedef struct ph_sgd_options {
     double lr;
     double momentum, dampening, weight_decay;
     bool nesterov; /* with a momentum, and without dampening (ARGUMENT) */
+    bool maximize; /* the parameters go up their gradients: these are negated before all else, weight decay is not */
     uint64_t reserved[4];
 } ph_sgd_options;
 PH_CALL ph_sgd_create(ph_optimizer **out, ph_module *module, const ph_sgd_options *options);
@@ -26,6 +27,8 @@ typedef struct ph_adam_options {
     double eps;          /* 0: 1e-8 */
     double weight_decay; /* Adam: added to the gradient; AdamW: decoupled, its default (0) is 0.01, PH_NO_WEIGHT_DECAY none */
     bool not_capturable; /* step counters on the host: a step in a capture is refused (STATE) before anything is launched */
+    bool maximize;       /* as ph_sgd_options has it */
+    bool amsgrad;        /* divides by the root of each second moment's largest value so far: one more tensor of state for each parameter */
     uint64_t reserved[4];
 } ph_adam_options;
 #define PH_NO_WEIGHT_DECAY (-1.0)
@@ -46,8 +49,8 @@ PH_API double ph_optimizer_lr(const ph_optimizer *optimizer);
 /* Steps made in which a parameter had a gradient, replays included; waits for the device (refused in a capture, CAPTURE 900). */
 PH_CALL ph_optimizer_steps(uint64_t *out, ph_tape *tape, ph_optimizer *optimizer);
 
-/* The state as safetensors: "steps", and by the parameters' names "weight.momentum_buffer", or "weight.exp_avg", "weight.exp_avg_sq" and
- * "weight.step"; a momentum that is not made yet has shape [0]. The learning rate and the other options are not in it. load: as ph_module_load
+/* The state as safetensors: "steps", and by the parameters' names "weight.momentum_buffer", or "weight.exp_avg", "weight.exp_avg_sq", with
+ * amsgrad "weight.max_exp_avg_sq", and "weight.step"; a momentum that is not made yet has shape [0]. The learning rate and the other options are not in it. load: as ph_module_load
  * does, strictly, and into the memory that graphs address; a capture needs no eager step then. Both wait for the device. */
 PH_CALL ph_optimizer_save(ph_optimizer *optimizer, const char *path);
 PH_CALL ph_optimizer_load(ph_optimizer *optimizer, const char *path);

@@ -158,7 +158,8 @@ ph_status ph_sgd_create(ph_optimizer **out, ph_module *module, const ph_sgd_opti
                          .momentum = options->momentum,
                          .dampening = options->dampening,
                          .flags = (options->momentum > 0 ? PH__UPDATE_STATE : 0) |
-                                  (options->nesterov ? PH__UPDATE_NESTEROV : 0),
+                                  (options->nesterov ? PH__UPDATE_NESTEROV : 0) |
+                                  (options->maximize ? PH__UPDATE_MAXIMIZE : 0),
                          .state_count = options->momentum > 0 ? 1 : 0};
     return create(out, module, &from, options->lr, call);
 }
@@ -189,9 +190,11 @@ static ph_status create_adam(ph_optimizer **out, ph_module *module, const ph_ada
                          .beta1 = or_else(options->beta1, 0.9),
                          .beta2 = or_else(options->beta2, 0.999),
                          .eps = or_else(options->eps, 1e-8),
-                         .flags = decoupled ? PH__UPDATE_DECOUPLED : 0,
+                         .flags = (decoupled ? PH__UPDATE_DECOUPLED : 0) |
+                                  (options->maximize ? PH__UPDATE_MAXIMIZE : 0) |
+                                  (options->amsgrad ? PH__UPDATE_AMSGRAD : 0),
                          .on_host = options->not_capturable,
-                         .state_count = 2};
+                         .state_count = options->amsgrad ? 3 : 2};
     PH_TRY(check_at_least_0(lr, "lr", call));
     PH_TRY(check_at_least_0(from.eps, "eps", call));
     PH_TRY(check_at_least_0(from.weight_decay, "weight_decay", call));

@@ -11,17 +11,19 @@ enum {
     PH__OPTIMIZER_TENSORS = 64, /* of one launch; optimizer.cu knows it too, and the next one */
     PH__OPTIMIZER_CHUNK = 4096, /* elements of one block */
     PH__OPTIMIZER_THREADS = 256,
-    PH__OPTIMIZER_STATES = 2, /* tensors of a parameter's shape that a kind may keep for it */
+    PH__OPTIMIZER_STATES = 3, /* tensors of a parameter's shape that a kind may keep for it */
     PH__OPTIMIZER_MASK = 32,  /* words of 64 parameters of one launch of the counters' kernel */
     PH__OPTIMIZER_COUNTER = 3 /* numbers of one counter: steps, and what Adam makes of them */
 };
 
 /* What a parameter's update does, beside what the numbers say. */
 enum {
-    PH__UPDATE_STATE = 1,    /* SGD: there is a momentum */
-    PH__UPDATE_FRESH = 2,    /* the state has no contents yet */
-    PH__UPDATE_NESTEROV = 4, /* SGD */
-    PH__UPDATE_DECOUPLED = 8 /* Adam: the weights decay by themselves */
+    PH__UPDATE_STATE = 1,     /* SGD: there is a momentum */
+    PH__UPDATE_FRESH = 2,     /* the state has no contents yet */
+    PH__UPDATE_NESTEROV = 4,  /* SGD */
+    PH__UPDATE_DECOUPLED = 8, /* Adam: the weights decay by themselves */
+    PH__UPDATE_MAXIMIZE = 16, /* the gradients are turned around */
+    PH__UPDATE_AMSGRAD = 32   /* Adam: the largest second moments are kept, and divide */
 };
 
 /* The same for every kind: one launch for up to so many tensors, whose blocks lie one behind the other: those of tensor i from first[i] on. */
@@ -40,6 +42,7 @@ typedef struct ph__update_args {
     uint32_t first[PH__OPTIMIZER_TENSORS];
     uint32_t counter[PH__OPTIMIZER_TENSORS]; /* number of its counter */
     uint32_t tensors, flags;
+    void *state2[PH__OPTIMIZER_TENSORS]; /* only kernels with PH__UPDATE_AMSGRAD take it */
 } ph__update_args;
 
 /* One thread a counter: those whose bit is set go on by one step. */
@@ -56,6 +59,7 @@ typedef struct ph__optimizer_kind {
     const char *state_names[PH__OPTIMIZER_STATES]; /* in files; NULL: none */
     bool counts;                                   /* each parameter counts its steps */
     ph__kernel_def *update[2];                     /* f32, f64 */
+    ph__kernel_def *amsgrad[2];                    /* the same, with PH__UPDATE_AMSGRAD */
 } ph__optimizer_kind;
 extern const ph__optimizer_kind ph__optimizer_sgd, ph__optimizer_adam, ph__optimizer_adamw;
 extern ph__kernel_def ph__optimizer_advance;

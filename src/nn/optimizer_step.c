@@ -172,6 +172,7 @@ static uint64_t fill(ph__update_args *a, const ph_optimizer *o, const group *g, 
         a->grad[i] = p->grad->data;
         a->state0[i] = p->state[0] ? p->state[0]->data : NULL;
         a->state1[i] = p->state[1] ? p->state[1]->data : NULL;
+        a->state2[i] = p->state[2] ? p->state[2]->data : NULL;
         a->count[i] = p->param->count;
         a->first[i] = (uint32_t)blocks;
         a->counter[i] = (uint32_t)*next;
@@ -197,7 +198,8 @@ static void mark_done(const step *s, const ph__update_args *a)
 static bool launch_group(step *s, const group *g, size_t first)
 {
     ph_optimizer *o = s->optimizer;
-    ph__kernel_def *def = o->kind->update[g->dtype == PH_DTYPE_F64];
+    bool amsgrad = o->flags & PH__UPDATE_AMSGRAD;
+    ph__kernel_def *def = (amsgrad ? o->kind->amsgrad : o->kind->update)[g->dtype == PH_DTYPE_F64];
     while (first < o->params.count) {
         ph__update_args args;
         memset(&args, 0, sizeof args);

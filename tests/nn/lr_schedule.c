@@ -12,6 +12,13 @@ static const oc_rule rules[] = {
     {.kind = OC_SGD, .lr = 0.1},
     {.kind = OC_ADAM, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
     {.kind = OC_ADAMW, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1},
+    {.kind = OC_ADAMW,
+     .lr = 0.1,
+     .beta1 = 0.9,
+     .beta2 = 0.95,
+     .eps = 1e-8,
+     .maximize = true,
+     .amsgrad = true},
 };
 enum {
     RULES = sizeof rules / sizeof rules[0]

@@ -4,7 +4,8 @@
 #include <math.h>
 
 enum {
-    STEPS = 10
+    STEPS = 10,
+    RULES = 64
 };
 
 static oc_rule rule_of(unsigned number)
@@ -15,6 +16,7 @@ static oc_rule rule_of(unsigned number)
     if (number & 4)
         r.dampening = 0.3;
     r.nesterov = (number & 8) && r.momentum > 0 && r.dampening == 0;
+    r.maximize = number & 32;
     return r;
 }
 
@@ -26,7 +28,7 @@ static double bound_of(ph_dtype dtype)
 static void test_reference(void **state)
 {
     (void)state;
-    for (unsigned number = 0; number < 32; number++) {
+    for (unsigned number = 0; number < RULES; number++) {
         oc_problem p;
         char text[200];
         oc_rule rule = rule_of(number);
@@ -104,7 +106,7 @@ static void test_many(void **state)
 static void test_replayed(void **state)
 {
     (void)state;
-    for (unsigned number = 0; number < 32; number++) {
+    for (unsigned number = 0; number < RULES; number++) {
         oc_problem eager, replayed;
         oc_rule rule = rule_of(number);
         ph_dtype dtype = number & 16 ? PH_DTYPE_F64 : PH_DTYPE_F32;

@@ -6,7 +6,7 @@
 enum {
     WIDTH = 4,
     HEADS = 2,
-    FILE_BYTES = 1 << 13,
+    FILE_BYTES = 1 << 14,
     SPARSE = 16 /* runs from one look at everything to the next: it writes files */
 };
 
@@ -43,12 +43,13 @@ static ph_status save_or_load(world *w, bool load, bool optimizer)
 static void open_pair(world *w, int i)
 {
     ph_block_options options = {.dropout = 0};
+    ph_adam_options adam = {.amsgrad = true};
     ph_tape *tape = w->s.tape;
     assert_ok(ph_transformer_block_create(&w->module[i], w->s.device, WIDTH, HEADS, &options));
     ph_tensor *y = ph_call(tape, w->module[i], t_counting(tape, PH_SHAPE(2, 3, WIDTH)));
     ph_backward(tape, ph_sum(tape, ph_square(tape, y)));
     assert_ok(ph_tape_clear(tape));
-    assert_ok(ph_adam_create(&w->optimizer[i], w->module[i], NULL));
+    assert_ok(ph_adam_create(&w->optimizer[i], w->module[i], &adam));
     for (int k = 0; k <= i; k++)
         ph_optimizer_step(tape, w->optimizer[i]);
     assert_ok(ph_tape_clear(tape));

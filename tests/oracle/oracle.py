@@ -174,12 +174,21 @@ OPTIMIZERS = {
     "sgd_dampening": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.05),
     "sgd_nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
     "sgd_nesterov_decay": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.05, nesterov=True),
+    "sgd_maximize": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.05, maximize=True),
+    "sgd_maximize_momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.05, maximize=True),
+    "sgd_maximize_nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, maximize=True),
     "adam": torch.optim.Adam,
     "adam_decay": lambda p: torch.optim.Adam(p, lr=0.02, weight_decay=0.05),
     "adam_betas": lambda p: torch.optim.Adam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3),
+    "adam_maximize": lambda p: torch.optim.Adam(p, lr=0.02, weight_decay=0.05, maximize=True),
+    "adam_amsgrad": lambda p: torch.optim.Adam(p, lr=0.02, betas=(0.9, 0.5), amsgrad=True),
+    "adam_maximize_amsgrad": lambda p: torch.optim.Adam(p, lr=0.02, betas=(0.9, 0.5), weight_decay=0.05, maximize=True, amsgrad=True),
     "adamw": torch.optim.AdamW,
     "adamw_decay": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0.2),
     "adamw_no_decay": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0),
+    "adamw_maximize": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0.2, maximize=True),
+    "adamw_amsgrad": lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.9, 0.5), amsgrad=True),
+    "adamw_maximize_amsgrad": lambda p: torch.optim.AdamW(p, lr=0.02, betas=(0.9, 0.5), weight_decay=0.2, maximize=True, amsgrad=True),
 }
 
 

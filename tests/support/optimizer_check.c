@@ -9,9 +9,10 @@ void oc_describe(char text[200], const oc_rule *r)
 {
     static const char *const names[] = {"sgd", "adam", "adamw"};
     (void)snprintf(text, 200,
-                   "%s lr %g momentum %g dampening %g weight_decay %g nesterov %d betas %g %g eps %g%s",
+                   "%s lr %g momentum %g dampening %g weight_decay %g nesterov %d betas %g %g eps %g%s%s%s",
                    names[r->kind], r->lr, r->momentum, r->dampening, r->weight_decay, r->nesterov, r->beta1,
-                   r->beta2, r->eps, r->not_capturable ? " not capturable" : "");
+                   r->beta2, r->eps, r->not_capturable ? " not capturable" : "",
+                   r->maximize ? " maximize" : "", r->amsgrad ? " amsgrad" : "");
 }
 
 ph_optimizer *oc_create(const oc_rule *r, ph_module *module)
@@ -21,13 +22,16 @@ ph_optimizer *oc_create(const oc_rule *r, ph_module *module)
                           .momentum = r->momentum,
                           .dampening = r->dampening,
                           .weight_decay = r->weight_decay,
-                          .nesterov = r->nesterov};
+                          .nesterov = r->nesterov,
+                          .maximize = r->maximize};
     ph_adam_options adam = {.lr = r->lr,
                             .beta1 = r->beta1,
                             .beta2 = r->beta2,
                             .eps = r->eps,
                             .weight_decay = r->weight_decay == 0 ? PH_NO_WEIGHT_DECAY : r->weight_decay,
-                            .not_capturable = r->not_capturable};
+                            .not_capturable = r->not_capturable,
+                            .maximize = r->maximize,
+                            .amsgrad = r->amsgrad};
     if (r->kind == OC_SGD)
         assert_ok(ph_sgd_create(&optimizer, module, &sgd));
     else if (r->kind == OC_ADAM)
@@ -37,9 +41,37 @@ ph_optimizer *oc_create(const oc_rule *r, ph_module *module)
     return optimizer;
 }
 
+oc_rule oc_adam_rule(unsigned number)
+{
+    return (oc_rule){.kind = number & 1 ? OC_ADAMW : OC_ADAM,
+                     .lr = 0.05,
+                     .beta1 = number & 2 ? 0.8 : 0.9,
+                     .beta2 = number & 2 ? 0.95 : 0.999,
+                     .eps = number & 4 ? 1e-3 : 1e-8,
+                     .weight_decay = number & 4 ? 0.1 : 0,
+                     .not_capturable = number & OC_ADAM_ON_HOST,
+                     .maximize = number & 32,
+                     .amsgrad = number & 64};
+}
+
+ph_dtype oc_adam_dtype(unsigned number)
+{
+    return number & 16 ? PH_DTYPE_F64 : PH_DTYPE_F32;
+}
+
+double oc_adam_bound(ph_dtype dtype)
+{
+    return dtype == PH_DTYPE_F32 ? 1e-5 : 1e-12;
+}
+
+static double gradient_of(const oc_param *x, const oc_rule *r, int64_t i)
+{
+    return r->maximize ? -x->g[i] : x->g[i];
+}
+
 static void reference_sgd(oc_param *x, const oc_rule *r, int64_t i)
 {
-    double g = x->g[i] + r->weight_decay * x->at[i];
+    double g = gradient_of(x, r, i) + r->weight_decay * x->at[i];
     if (r->momentum != 0) {
         x->m[i] = x->steps == 0 ? g : r->momentum * x->m[i] + (1 - r->dampening) * g;
         g = r->nesterov ? g + r->momentum * x->m[i] : x->m[i];
@@ -49,14 +81,16 @@ static void reference_sgd(oc_param *x, const oc_rule *r, int64_t i)
 
 static void reference_adam(oc_param *x, const oc_rule *r, int64_t i)
 {
-    double g = x->g[i], t = (double)x->steps + 1;
+    double g = gradient_of(x, r, i), t = (double)x->steps + 1;
     if (r->kind == OC_ADAMW)
         x->at[i] -= r->lr * r->weight_decay * x->at[i];
     else
         g += r->weight_decay * x->at[i];
     x->m[i] = r->beta1 * x->m[i] + (1 - r->beta1) * g;
     x->v[i] = r->beta2 * x->v[i] + (1 - r->beta2) * g * g;
-    double m = x->m[i] / (1 - pow(r->beta1, t)), v = x->v[i] / (1 - pow(r->beta2, t));
+    x->largest[i] = fmax(x->largest[i], x->v[i]);
+    double m = x->m[i] / (1 - pow(r->beta1, t));
+    double v = (r->amsgrad ? x->largest[i] : x->v[i]) / (1 - pow(r->beta2, t));
     x->at[i] -= r->lr * m / (sqrt(v) + r->eps);
 }
 
@@ -119,6 +153,7 @@ static void make_param(oc_problem *p, oc_param *x, ph_shape shape, bool aligned)
     x->m = checked(count, sizeof *x->m);
     x->v = checked(count, sizeof *x->v);
     x->g = checked(count, sizeof *x->g);
+    x->largest = checked(count, sizeof *x->largest);
     void *memory = checked(count, sizeof(double));
     random_values(p, memory, x->at, x->count);
     assert_ok(ph_tensor_write(p->scene.tape, x->tensor, memory, ph_tensor_bytes(x->tensor)));
@@ -164,6 +199,7 @@ void oc_close(oc_problem *p)
         free(x->m);
         free(x->v);
         free(x->g);
+        free(x->largest);
     }
     t_scene_close(&p->scene);
 }

@@ -14,10 +14,18 @@ typedef enum oc_kind {
 typedef struct oc_rule {
     oc_kind kind;
     double lr, momentum, dampening, weight_decay, beta1, beta2, eps;
-    bool nesterov, not_capturable;
+    bool nesterov, not_capturable, maximize, amsgrad;
 } oc_rule;
 void oc_describe(char text[200], const oc_rule *rule);
 ph_optimizer *oc_create(const oc_rule *rule, ph_module *module);
+/* Adam's and AdamW's options in all combinations: a bit of number for each; and the dtype to run it in, and the bound that a step's result keeps. */
+enum {
+    OC_ADAM_RULES = 128,
+    OC_ADAM_ON_HOST = 8 /* the bit of not_capturable */
+};
+oc_rule oc_adam_rule(unsigned number);
+ph_dtype oc_adam_dtype(unsigned number);
+double oc_adam_bound(ph_dtype dtype);
 
 enum {
     OC_MOST = 200
@@ -25,6 +33,7 @@ enum {
 typedef struct oc_param {
     ph_tensor *tensor;      /* "p0", "p1", ... */
     double *at, *m, *v, *g; /* the reference */
+    double *largest;        /* of v, with amsgrad */
     int64_t count;
     uint64_t steps; /* made by the reference */
     void *memory;   /* of a tensor that lies 8 bytes behind an address of 16 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/optimizer.cu: a step of SGD (SGD) or of Adam and AdamW (ADAM) over many tensors in one launch; T is f32 or f64. ADVANCE: the kernel that counts
- * steps. The formulas are C as well: nn/optimizer_host.c takes them in (HOST). Nothing is contracted, so that both give the same bits. */
+/* cuda/optimizer.cu: a step of SGD (SGD) or of Adam and AdamW (ADAM) over many tensors in one launch; T is f32 or f64. AMSGRAD: with the largest second
+ * moments, which have a kernel of their own: one for both would take more registers of all steps. ADVANCE: the kernel that counts steps.
+ * The formulas are C as well: nn/optimizer_host.c takes them in (HOST). Nothing is contracted, so that both give the same bits. */
 #ifndef HOST
 #define FN(type) __device__ __forceinline__ type
 #define NAME(x)  x
@@ -26,6 +27,9 @@ struct update_args {
     f64 lr, weight_decay, momentum, undampened, beta1, beta2, eps, bias1, bias2;
     u32 first[TENSORS], counter[TENSORS];
     u32 tensors, flags;
+#ifdef AMSGRAD
+    T *state2[TENSORS];
+#endif
 };
 
 #endif
@@ -33,21 +37,22 @@ struct update_args {
 /* torch.optim's formulas in T; the numbers are made in double. */
 #ifdef SGD
 typedef struct NAME(numbers) {
-    T lr, weight_decay, momentum, undampened;
+    T lr, weight_decay, momentum, undampened, sign;
 } NAME(numbers);
 
 FN(NAME(numbers)) NAME(numbers_of)(const update_args *a, double lr, double bias1, double bias2)
 {
     (void)bias1;
     (void)bias2;
-    NAME(numbers) n = {(T)lr, (T)a->weight_decay, (T)a->momentum, (T)a->undampened};
+    NAME(numbers) n = {(T)lr, (T)a->weight_decay, (T)a->momentum, (T)a->undampened, (T)(a->flags & 16 ? -1 : 1)};
     return n;
 }
 
-FN(void) NAME(update)(T *p, T g, T *s, T *unused, NAME(numbers) n, const int flags)
+FN(void) NAME(update)(T *p, T g, T *s, T *unused, T *unused_too, NAME(numbers) n, const int flags)
 {
     (void)unused;
-    g = g + n.weight_decay * *p;
+    (void)unused_too;
+    g = n.sign * g + n.weight_decay * *p;
     if (flags & 1) {
         const T m = flags & 2 ? g : n.momentum * *s + n.undampened * g;
         *s = m;
@@ -58,7 +63,7 @@ FN(void) NAME(update)(T *p, T g, T *s, T *unused, NAME(numbers) n, const int fla
 #endif
 #ifdef ADAM
 typedef struct NAME(numbers) {
-    T keep, weight_decay, less1, beta2, less2, root, eps, size;
+    T keep, weight_decay, less1, beta2, less2, root, eps, size, sign;
 } NAME(numbers);
 
 FN(NAME(numbers)) NAME(numbers_of)(const update_args *a, double lr, double bias1, double bias2)
@@ -71,18 +76,24 @@ FN(NAME(numbers)) NAME(numbers_of)(const update_args *a, double lr, double bias1
                        (T)(1 - a->beta2),
                        (T)bias2,
                        (T)a->eps,
-                       (T)(lr / bias1)};
+                       (T)(lr / bias1),
+                       (T)(a->flags & 16 ? -1 : 1)};
     return n;
 }
 
-FN(void) NAME(update)(T *p, T g, T *s, T *t, NAME(numbers) n, const int flags)
+FN(void) NAME(update)(T *p, T g, T *s, T *t, T *largest, NAME(numbers) n, const int flags)
 {
     const T x = *p * n.keep, before = flags & 2 ? 0 : *s;
-    g = g + n.weight_decay * x;
+    g = n.sign * g + n.weight_decay * x;
     const T m = before + n.less1 * (g - before), v = (flags & 2 ? 0 : n.beta2 * *t) + n.less2 * g * g;
+    T large = v;
     *s = m;
     *t = v;
-    *p = x - n.size * (m / (ROOT(v) / n.root + n.eps));
+    if (flags & 32) { /* no number is larger than a NaN */
+        large = flags & 2 || v > *largest || v != v ? v : *largest;
+        *largest = large;
+    }
+    *p = x - n.size * (m / (ROOT(large) / n.root + n.eps));
 }
 #endif
 
@@ -126,7 +137,7 @@ __device__ __forceinline__ u32 tensor_of(const update_args &a, u32 block)
 }
 
 template <int FLAGS>
-__device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, T *__restrict__ s, T *__restrict__ t, int n,
+__device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, T *__restrict__ s, T *__restrict__ t, T *__restrict__ w, int n,
                                     const numbers &of)
 {
 #ifdef SGD
@@ -134,28 +145,39 @@ __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, 
 #else
     const bool reads = !(FLAGS & 2), writes0 = true, writes1 = true, reads1 = reads;
 #endif
+#ifdef AMSGRAD
+    const int flags = FLAGS | 32;
+    const bool writes2 = true, reads2 = reads;
+#else
+    const int flags = FLAGS;
+    const bool writes2 = false, reads2 = false;
+#endif
     int vectors = 0;
-    if ((((u64)p | (u64)g | (writes0 ? (u64)s : 0) | (writes1 ? (u64)t : 0)) & 15) == 0)
+    if ((((u64)p | (u64)g | (writes0 ? (u64)s : 0) | (writes1 ? (u64)t : 0) | (writes2 ? (u64)w : 0)) & 15) == 0)
         vectors = n / V;
 #pragma unroll 2
     for (int i = threadIdx.x; i < vectors; i += blockDim.x) {
-        vector vp = ((vector *)p)[i], vg = ((const vector *)g)[i], vs, vt;
+        vector vp = ((vector *)p)[i], vg = ((const vector *)g)[i], vs, vt, vw;
         if (reads)
             vs = ((vector *)s)[i];
         if (reads1)
             vt = ((vector *)t)[i];
+        if (reads2)
+            vw = ((vector *)w)[i];
 #pragma unroll
         for (int k = 0; k < V; k++)
-            update(&vp.at[k], vg.at[k], &vs.at[k], &vt.at[k], of, FLAGS);
+            update(&vp.at[k], vg.at[k], &vs.at[k], &vt.at[k], &vw.at[k], of, flags);
         ((vector *)p)[i] = vp;
         if (writes0)
             ((vector *)s)[i] = vs;
         if (writes1)
             ((vector *)t)[i] = vt;
+        if (writes2)
+            ((vector *)w)[i] = vw;
     }
     for (int i = vectors * V + threadIdx.x; i < n; i += blockDim.x) {
         T unused = 0;
-        update(p + i, g[i], writes0 ? s + i : &unused, writes1 ? t + i : &unused, of, FLAGS);
+        update(p + i, g[i], writes0 ? s + i : &unused, writes1 ? t + i : &unused, writes2 ? w + i : &unused, of, flags);
     }
 }
 
@@ -173,7 +195,10 @@ PH_KERNEL KERNEL(const __grid_constant__ update_args a)
     if (a.steps && blockIdx.x == 0 && threadIdx.x == 0)
         ++*a.steps;
     const numbers of = numbers_of(&a, rate, bias1, bias2);
-    T *p = a.param[i] + begin, *s = a.state0[i] + begin, *t = a.state1[i] + begin;
+    T *p = a.param[i] + begin, *s = a.state0[i] + begin, *t = a.state1[i] + begin, *w = nullptr;
+#ifdef AMSGRAD
+    w = a.state2[i] + begin;
+#endif
     const T *g = a.grad[i] + begin;
     switch (a.flags & 7) {
 #ifdef SGD
@@ -181,25 +206,25 @@ PH_KERNEL KERNEL(const __grid_constant__ update_args a)
     case 2:
     case 4:
     case 6:
-        run<0>(p, g, s, t, n, of);
+        run<0>(p, g, s, t, w, n, of);
         break;
     case 1:
-        run<1>(p, g, s, t, n, of);
+        run<1>(p, g, s, t, w, n, of);
         break;
     case 3:
-        run<3>(p, g, s, t, n, of);
+        run<3>(p, g, s, t, w, n, of);
         break;
     case 5:
-        run<5>(p, g, s, t, n, of);
+        run<5>(p, g, s, t, w, n, of);
         break;
     default:
-        run<7>(p, g, s, t, n, of);
+        run<7>(p, g, s, t, w, n, of);
 #else
     case 2:
-        run<2>(p, g, s, t, n, of);
+        run<2>(p, g, s, t, w, n, of);
         break;
     default:
-        run<0>(p, g, s, t, n, of);
+        run<0>(p, g, s, t, w, n, of);
 #endif
     }
 }

@@ -91,7 +91,7 @@ typedef struct ph_graphed_options {
  * backward reads again is kept until then, and must not be changed in place meanwhile (STATE).
  *
  * Refused, each with its own message: a module with hooks, of its own or below, or on its parameters (ARGUMENT; hooks may be added later, they act on the
- * graphed module's own calls); a parameter or buffer that was added, removed or replaced since the module was made (STATE); a buffer that requires a gradient; a sample that has another count than the module's inputs, an entry that is
+ * graphed module's own calls); a parameter that was added, or a parameter or buffer that was removed or replaced, since the module was made (STATE); a buffer that requires a gradient; a sample that has another count than the module's inputs, an entry that is
  * NULL, or of another device, or a structure that is malformed or of another count; two entries of `modules` that are the same; an unused input
  * (see allow_unused_input); a tensor that requires a gradient and is neither an input nor a parameter; autocast with its cache; what a capture
  * refuses. Waits for the device; not legal in a capture (CAPTURE, 900).

@@ -13,8 +13,9 @@ typedef struct ph_module ph_module;
  * inside a scope of the tape: what is not in out and not saved for backward is released after it. */
 typedef void (*ph_forward_fn)(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
 /* tensor: where self keeps it, which must be there as long as the module: the tensor is retained by the module (it may be NULL at creation: then there
- * is no such parameter). To change one, copy into it: the module, its optimizers and files have for good the tensor that was there at creation, and
- * graphed callables refuse a call once another is there (graphed.h). */
+ * is no such parameter). To change one, copy into it: the module has for good the tensor that was there at creation. Where another is there, or none,
+ * optimizers and graphed callables are not made, graphed ones not called, and files not read or written (STATE). A buffer that there was none of
+ * may be made later, by the first forward, say: it stays unknown to the module; a graphed callable refuses calls once it is another than it captured. */
 typedef struct ph_parameter {
     const char *name;
     ph_tensor **tensor;

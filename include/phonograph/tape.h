@@ -27,7 +27,7 @@ typedef struct ph_autocast {
  * stream, unless their comment says otherwise. */
 typedef struct ph_tape_options {
     bool no_grad;            /* nothing is remembered for a backward pass */
-    ph_generator *generator; /* of random operators; retained; NULL: the device's default one */
+    ph_generator *generator; /* of random operators; retained; NULL: the device's default one. WRONG_DEVICE: of another device */
     /* backward in a capture: STATE when a leaf that it accumulates into was first used on another stream. By default the accumulation is
      * recorded on the tape's stream, whatever stream that was. */
     bool refuse_other_streams;

@@ -64,12 +64,7 @@ static ph_status check_module(ph_module *const *modules, size_t i)
                        "remove them, and add them to "
                        "the graphed module",
                        call, i, module->name);
-    char changed[160];
-    if (ph__module_has_changed(changed, sizeof changed, module))
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: callable %zu (%s): %s after the module was made, which goes on with what it was "
-                       "made with; make the module anew",
-                       call, i, module->name, changed);
+    PH_TRY(ph__module_check_homes(module, call));
     search s = {.module = module->name, .index = i, .status = PH_OK};
     ph_module_buffers(module, check_buffer, &s);
     if (s.status == PH_OK)
@@ -356,7 +351,7 @@ static ph_status make_callable(ph__callable **out, ph__graphed_set *set, ph_modu
     collecting c = {.callable = callable};
     ph_module_parameters(module, collect_parameter, &c);
     ph_module_modules(module, collect_mode, callable);
-    if (c.failed || !ph__homes_collect(&callable->homes, module))
+    if (c.failed)
         return ph__fail_host_memory(call, "the names of parameters");
     describe_inputs(callable, sample);
     return PH_OK;
@@ -385,7 +380,11 @@ static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_mod
     for (size_t i = 0; i < count; i++)
         PH_TRY(ph__callable_warm_up(callables[i], &samples[i], call));
     PH_TRY(wait_for_device(set->device));
-    return ph__callables_capture(callables, count, call);
+    PH_TRY(ph__callables_capture(callables, count, call));
+    for (size_t i = 0; i < count; i++)
+        if (!ph__homes_collect(&callables[i]->homes, modules[i]))
+            return ph__fail_host_memory(call, "where modules keep their tensors");
+    return PH_OK;
 }
 
 /* Modules take the callables over. */

@@ -86,11 +86,13 @@ static bool check_parameters(ph_tape *tape, const ph__callable *callable)
 static COLD bool fail_home(ph_tape *tape, const ph__callable *callable)
 {
     char changed[160] = "";
-    (void)ph__module_has_changed(changed, sizeof changed, callable->original);
-    ph_tape_fail(tape, PH_ERROR_STATE,
-                 "graphed callable '%s': %s after the module was made, and the graphs go on with what there "
-                 "was; copy values into that tensor instead, or make module and callable anew",
-                 callable->original->name, changed);
+    ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
+    ph_tape_fail(
+        tape, PH_ERROR_STATE,
+        "graphed callable '%s': %s in the module's struct since the callable was made, and its graphs go "
+        "on with what there was; put that back (ph_tensor_copy changes its values), or make module and "
+        "callable anew",
+        callable->original->name, changed);
     return false;
 }
 

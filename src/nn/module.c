@@ -253,8 +253,10 @@ ph_device *ph_module_device(const ph_module *module)
 static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const *out, size_t out_count,
                        ph_tensor *const *in, size_t in_count)
 {
-    if (!tape)
+    if (!tape) {
+        ph_ignore(ph__fail_null("ph_call", "tape"));
         return false;
+    }
     if (ph__tape_failed(tape)) {
         ph__tape_skip(tape);
         return false;

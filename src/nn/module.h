@@ -17,7 +17,7 @@ typedef struct ph__named_module {
     ph_module *module; /* retained */
 } ph__named_module;
 
-/* Where the struct keeps a tensor, and what was there when the module was made; the module has that one for good. */
+/* Where the struct keeps a tensor, and what was there when the module was made, which has that one for good; or when a callable was captured. */
 typedef struct ph__home {
     ph_tensor *const *at;
     const ph_tensor *was; /* NULL: there was none */
@@ -59,7 +59,7 @@ bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
 /* ---- module_homes.c ---- note, collect: false: no host memory. */
 bool ph__homes_note(ph_module *module, const ph_module_desc *desc);
 void ph__homes_free(ph_module *module);
-/* Those of it and of all below it, for as long as it lives. */
+/* Those of it and of all below it, for as long as it lives, with what is there now; out is emptied before. */
 bool ph__homes_collect(ph__homes *out, const ph_module *module);
 static inline bool ph__homes_have_changed(const ph__homes *homes)
 {
@@ -68,8 +68,10 @@ static inline bool ph__homes_have_changed(const ph__homes *homes)
             return true;
     return false;
 }
-/* Whether a struct, of it or below, keeps another tensor than its module was made with; the first is told: "parameter '0.weight' was removed". */
-bool ph__module_has_changed(char *text, size_t size, const ph_module *module);
+/* The first that has, of those of the module: "parameter '0.weight' was removed". Nothing is written where none has. */
+void ph__homes_tell(char *text, size_t size, const ph__homes *homes, const ph_module *module);
+/* STATE where a struct, of it or below, keeps another tensor than its module was made with; not for a buffer that there was none of. */
+ph_status ph__module_check_homes(const ph_module *module, const char *call);
 
 /* ---- module_hooks.c ---- in: changed by the hooks. */
 void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point, ph_tensor **tensors,

@@ -34,50 +34,92 @@ void ph__homes_free(ph_module *module)
     ph__vec_free(&module->homes);
 }
 
+/* A graphed module has the tensors of the one that it was made from. */
+static const ph__homes *homes_of(const ph_module *module)
+{
+    return module->original ? &module->original->homes : &module->homes;
+}
+
+/* ---- of a callable ---- */
 static bool collect(const ph__entry *entry, void *user)
 {
     ph__homes *out = user;
-    const ph__homes *own = &entry->module->homes;
-    if (entry->tensor || own->count == 0)
+    const ph__homes *own = homes_of(entry->module);
+    if (entry->tensor)
         return true;
     if (!ph__vec_reserve(out, own->count))
         return false;
-    memcpy(out->at + out->count, own->at, own->count * sizeof *own->at);
-    out->count += own->count;
+    for (size_t i = 0; i < own->count; i++) {
+        ph__home home = own->at[i];
+        home.was = *home.at;
+        out->at[out->count++] = home;
+    }
     return true;
 }
 
 bool ph__homes_collect(ph__homes *out, const ph_module *module)
 {
+    ph__vec_clear(out);
     return ph__module_walk(module, collect, out);
+}
+
+/* ---- what has changed ---- */
+static void tell(char *text, size_t size, const char *prefix, const ph__home *home)
+{
+    const char *how = !home->was ? "added" : *home->at ? "replaced by another tensor" : "removed";
+    ph__line_format(text, size, "%s '%s%s' was %s", home->buffer ? "buffer" : "parameter", prefix, home->name,
+                    how);
 }
 
 typedef struct looking {
     char *text;
     size_t size;
+    const ph__home *home; /* the one that is looked for; NULL: one that has changed */
     bool found;
 } looking;
 
-static void tell(looking *l, const char *prefix, const ph__home *home)
+/* A buffer that there was none of is no part of the module: forward may make one when it first needs it. */
+static bool is_looked_for(const looking *l, const ph__home *home)
 {
-    const char *how = !home->was ? "added" : *home->at ? "replaced by another tensor" : "removed";
-    ph__line_format(l->text, l->size, "%s '%s%s' was %s", home->buffer ? "buffer" : "parameter", prefix,
-                    home->name, how);
-    l->found = true;
+    if (l->home)
+        return home->at == l->home->at;
+    return *home->at != home->was && (home->was || !home->buffer);
 }
 
 static bool look(const ph__entry *entry, void *user)
 {
     looking *l = user;
-    for (size_t i = 0; !entry->tensor && !l->found && i < entry->module->homes.count; i++)
-        if (*entry->module->homes.at[i].at != entry->module->homes.at[i].was)
-            tell(l, entry->name, &entry->module->homes.at[i]);
+    const ph__homes *own = homes_of(entry->module);
+    for (size_t i = 0; !entry->tensor && !l->found && i < own->count; i++)
+        if (is_looked_for(l, &own->at[i])) {
+            tell(l->text, l->size, entry->name, l->home ? l->home : &own->at[i]);
+            l->found = true;
+        }
     return !l->found;
 }
 
-bool ph__module_has_changed(char *text, size_t size, const ph_module *module)
+void ph__homes_tell(char *text, size_t size, const ph__homes *homes, const ph_module *module)
 {
-    looking l = {text, size, false};
+    looking l = {.text = text, .size = size};
+    for (size_t i = 0; i < homes->count && !l.home; i++)
+        if (*homes->at[i].at != homes->at[i].was)
+            l.home = &homes->at[i];
+    if (!l.home)
+        return;
+    tell(text, size, "", l.home); /* where there is no memory for the walk that finds its whole name */
     (void)ph__module_walk(module, look, &l);
-    return l.found;
+}
+
+ph_status ph__module_check_homes(const ph_module *module, const char *call)
+{
+    char changed[160];
+    looking l = {.text = changed, .size = sizeof changed};
+    (void)ph__module_walk(module, look, &l);
+    if (!l.found)
+        return PH_OK;
+    return ph_fail(
+        PH_ERROR_STATE,
+        "%s: in the struct of a module (%s) %s since the module was made, which goes on with what "
+        "it was made with; put that back (ph_tensor_copy changes its values), or make the module anew",
+        call, module->name, changed);
 }

@@ -38,6 +38,7 @@ static ph_status state_of(state *s, const ph_module *module, const char *path, c
         return ph__fail_null(call, "module");
     if (!path)
         return ph__fail_null(call, "path");
+    PH_TRY(ph__module_check_homes(module, call));
     if (ph__module_walk(module, collect, s))
         return PH_OK;
     state_free(s);

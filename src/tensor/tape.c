@@ -4,6 +4,7 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
+#include "tensor/generator.h"
 #include "tensor/products.h"
 #include <sched.h>
 #include <string.h>
@@ -91,6 +92,8 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         return ph__fail_reserved(call, "ph_tape_options");
     if (options)
         PH_TRY(ph__autocast_check(&options->autocast, call));
+    if (options && options->generator && options->generator->backend->device != ph_stream_device(stream))
+        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the generator is of another device than the stream", call);
     ph_tape *tape = ph__alloc(sizeof *tape);
     if (!tape)
         return ph__fail_host_memory(call, "the tape");

@@ -110,6 +110,8 @@ static void test_bad_files(void **state)
                  "p2.exp_avg is missing");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p0.momentum_buffer is missing");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p1.step is unexpected");
+    assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH,
+                 "of the same kind and options (momentum, amsgrad)");
     assert_error(ph_optimizer_load(x, "/nonexistent/file"), PH_ERROR_IO, "");
     assert_error(ph_optimizer_save(x, "/nonexistent/file"), PH_ERROR_IO, "");
     assert_error(ph_optimizer_load(NULL, path), PH_ERROR_ARGUMENT, "optimizer");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a module's struct after the module was made: a graphed
- * callable goes on with those of the capture, and refuses the call. */
+/* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a module's struct after the module was made: graphed
+ * callables, optimizers and files would go on with those that there were, and refuse. */
 #include "support/graphed_nets.h"
+#include <stdio.h>
+#include <unistd.h>
 
 /* y = x * weight + shift, where there are such; count: a buffer. */
 typedef struct affine {
@@ -22,7 +24,7 @@ typedef struct scene {
     ph_tensor *x, *weight, *count;    /* what the module is made with */
 } scene;
 
-static void open(scene *c, bool graphed)
+static void begin(scene *c, bool graphed)
 {
     t_scene_open(&c->s);
     c->x = gn_sample(&c->s, PH_SHAPE(2), true);
@@ -43,7 +45,7 @@ static void open(scene *c, bool graphed)
     c->graphed = graphed ? gn_graph_one(c->net, c->x, NULL) : NULL;
 }
 
-static void close(scene *c)
+static void end(scene *c)
 {
     ph_module_release(c->graphed);
     ph_module_release(c->net);
@@ -81,7 +83,7 @@ static void test_call(void **state)
 {
     (void)state;
     scene c;
-    open(&c, true);
+    begin(&c, true);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
     expect_right(&c);
     c.me.weight = other;
@@ -100,7 +102,7 @@ static void test_call(void **state)
     c.me.count = c.count;
     expect_right(&c);
     ph_tensor_release(other);
-    close(&c);
+    end(&c);
 }
 
 /* The original is called in the other mode, with what its struct keeps. */
@@ -108,7 +110,7 @@ static void test_original(void **state)
 {
     (void)state;
     scene c;
-    open(&c, true);
+    begin(&c, true);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
     c.me.weight = other;
     ph_module_train(c.graphed, false);
@@ -117,7 +119,7 @@ static void test_original(void **state)
     ph_module_train(c.graphed, true);
     expect_refused(&c, "0.weight");
     ph_tensor_release(other);
-    close(&c);
+    end(&c);
 }
 
 static void expect_not_made(const scene *c, const char *what)
@@ -132,10 +134,10 @@ static void test_making(void **state)
 {
     (void)state;
     scene c;
-    open(&c, false);
+    begin(&c, false);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
     c.me.weight = other;
-    expect_not_made(&c, "callable 0 (sequential): parameter '0.weight' was replaced");
+    expect_not_made(&c, "in the struct of a module (sequential) parameter '0.weight' was replaced");
     c.me.weight = c.weight;
     c.me.shift = other;
     expect_not_made(&c, "parameter '0.shift' was added");
@@ -146,7 +148,106 @@ static void test_making(void **state)
     c.graphed = gn_graph_one(c.net, c.x, NULL);
     expect_right(&c);
     ph_tensor_release(other);
-    close(&c);
+    end(&c);
+}
+
+/* y = x * mask, a buffer that the first call makes. */
+static void lazy_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    affine *me = self;
+    if (!me->count)
+        me->count = ph_tensor_retain(ph_full(tape, PH_DTYPE_F32, PH_SHAPE(2), 3));
+    out[0] = ph_mul(tape, in[0], me->count);
+}
+
+/* By the warm-up, say. */
+static void test_buffer_that_forward_makes(void **state)
+{
+    (void)state;
+    t_scene s;
+    affine me = {NULL, NULL, NULL};
+    ph_module *net;
+    t_scene_open(&s);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
+    const ph_parameter buffer = {"mask", &me.count};
+    const ph_module_desc desc = {
+        .name = "lazy", .forward = lazy_forward, .self = &me, .buffers = &buffer, .buffer_count = 1};
+    assert_ok(ph_module_create(&net, s.device, &desc));
+    for (int round = 0; round < 2; round++) { /* the second time it is there before */
+        ph_module *graphed = gn_graph_one(net, x, NULL);
+        assert_non_null(me.count);
+        t_expect_values(s.tape, ph_call(s.tape, graphed, t_input(&s, 1, 2)), PH_SHAPE(2), 3, 6);
+        assert_ok(ph_tape_clear(s.tape));
+        ph_tensor *made = me.count;
+        me.count = NULL;
+        (void)ph_call(s.tape, graphed, t_input(&s, 1, 2));
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "buffer 'mask' was removed");
+        me.count = made;
+        ph_module_release(graphed);
+    }
+    ph_module_release(net);
+    ph_tensor_release(me.count);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* Without host memory it is still told what it was, if not in which module. */
+static void test_message_without_memory(void **state)
+{
+    (void)state;
+    scene c;
+    begin(&c, true);
+    ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1), *x = ph_tensor_retain(t_input(&c.s, 1, 2));
+    assert_ok(ph_tape_clear(c.s.tape));
+    c.me.weight = other;
+    ph__alloc_fail_after(0);
+    (void)ph_call(c.s.tape, c.graphed, x);
+    ph__alloc_fail_after(PH__ALLOC_NEVER);
+    assert_error(ph_tape_clear(c.s.tape), PH_ERROR_STATE,
+                 "parameter 'weight' was replaced by another tensor");
+    ph_tensor_release(x);
+    ph_tensor_release(other);
+    end(&c);
+}
+
+/* They would train, save and load a tensor that forward does not read. */
+static void expect_nothing_else(const scene *c, ph_module *module, const char *what)
+{
+    char path[64];
+    ph_optimizer *optimizer;
+    const ph_sgd_options sgd = {.lr = 0.1};
+    (void)snprintf(path, sizeof path, "/tmp/ph_homes_%ld", (long)getpid());
+    assert_error(ph_sgd_create(&optimizer, module, &sgd), PH_ERROR_STATE, what);
+    assert_null(optimizer);
+    assert_error(ph_adamw_create(&optimizer, module, NULL), PH_ERROR_STATE, what);
+    assert_null(optimizer);
+    assert_error(ph_module_save(module, path), PH_ERROR_STATE, what);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_error(ph_module_load(module, path, true), PH_ERROR_STATE, what);
+    assert_ok(ph_tape_status(c->s.tape));
+}
+
+static void test_optimizers_and_files(void **state)
+{
+    (void)state;
+    scene c;
+    begin(&c, true);
+    ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
+    const ph_sample sample = {.tensors = &c.x, .count = 1};
+    ph_module *whole;
+    assert_ok(
+        ph_make_graphed_callables(&whole, &c.inner, &sample, 1, NULL)); /* the struct is the module's own */
+    c.me.weight = other;
+    expect_nothing_else(&c, c.inner, "parameter 'weight' was replaced");
+    expect_nothing_else(&c, whole, "parameter 'weight' was replaced");
+    expect_nothing_else(&c, c.net, "parameter '0.weight' was replaced");
+    expect_nothing_else(&c, c.graphed, "parameter '0.weight' was replaced");
+    c.me.weight = c.weight;
+    ph_optimizer *optimizer = gn_sgd(c.graphed);
+    ph_optimizer_destroy(optimizer);
+    ph_module_release(whole);
+    ph_tensor_release(other);
+    end(&c);
 }
 
 int main(void)
@@ -155,6 +256,9 @@ int main(void)
         cmocka_unit_test(test_call),
         cmocka_unit_test(test_original),
         cmocka_unit_test(test_making),
+        cmocka_unit_test(test_buffer_that_forward_makes),
+        cmocka_unit_test(test_message_without_memory),
+        cmocka_unit_test(test_optimizers_and_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,14 @@ static void test_create(void **state)
     assert_null(tape);
     ph_tape_options options = {.reserved = {0, 1}};
     assert_error(ph_tape_create(&tape, s.stream, &options), PH_ERROR_ARGUMENT, "reserved");
+    ph_device *elsewhere;
+    assert_ok(ph_device_open(&elsewhere, "host", NULL));
+    options = (ph_tape_options){0};
+    assert_ok(ph_generator_create(&options.generator, elsewhere, 1));
+    assert_error(ph_tape_create(&tape, s.stream, &options), PH_ERROR_WRONG_DEVICE, "generator");
+    assert_null(tape);
+    ph_generator_release(options.generator);
+    ph_device_release(elsewhere);
     options = (ph_tape_options){.no_grad = true};
     assert_ok(ph_tape_create(&tape, s.stream, &options));
     assert_false(ph_tape_grad_enabled(tape));

@@ -64,7 +64,7 @@ static int ended(pid_t *pids, int count, bool stopped)
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
     if (stopped)
-        fprintf(stderr, "data_parallel: rank %d was waiting, and was stopped\n", rank);
+        fprintf(stderr, "data_parallel: rank %d would have waited for it, and was stopped\n", rank);
     else
         fprintf(stderr, "data_parallel: rank %d was ended by a signal: %s\n", rank,
                 strsignal(WTERMSIG(status)));
@@ -159,7 +159,7 @@ static int choose(struct team *team)
             return status;
         team->gpus = shared->gpus > 0;
         team->device = team->gpus ? "cuda" : "host";
-    } else if (strncmp(team->device, "host", 4) != 0) {
+    } else if (strcmp(team->device, "host") != 0 && strncmp(team->device, "host:", 5) != 0) {
         fprintf(stderr, "data_parallel: '%s' is none of host, cuda and auto\n", team->device);
         return 1;
     }
@@ -202,13 +202,20 @@ static bool same(const struct result *a, const struct result *b)
            memcmp(a->weights, b->weights, a->values * sizeof *a->weights) == 0;
 }
 
+/* What is no number is as far away as can be. */
+static double farther(double worst, double a, double b)
+{
+    double apart = fabs(a - b);
+    return apart <= worst ? worst : isnan(apart) ? INFINITY : apart;
+}
+
 static double distance(const struct result *a, const struct result *b)
 {
     double worst = a->values == b->values ? 0 : INFINITY;
     for (size_t i = 0; i < STEPS; i++)
-        worst = fmax(worst, fabs(a->losses[i] - b->losses[i]));
+        worst = farther(worst, a->losses[i], b->losses[i]);
     for (size_t i = 0; i < a->values && i < b->values; i++)
-        worst = fmax(worst, fabs((double)a->weights[i] - (double)b->weights[i]));
+        worst = farther(worst, (double)a->weights[i], (double)b->weights[i]);
     return worst;
 }
 
@@ -229,11 +236,25 @@ static int compare(const struct team *team)
     return !all || !(apart < tolerance);
 }
 
+/* -1: none was named; -2: it is no number. */
+static int step_of(const char *text)
+{
+    char *end;
+    if (!text)
+        return -1;
+    long step = strtol(text, &end, 10);
+    return *text && !*end && step >= 0 && step < STEPS ? (int)step : -2;
+}
+
 int main(int argc, char **argv)
 {
     struct team team = {.device = argc > 1 ? argv[1] : "auto",
                         .data = argc > 2 && argv[2][0] ? argv[2] : NULL,
-                        .failing_step = argc > 3 ? atoi(argv[3]) : -1};
+                        .failing_step = step_of(argc > 3 ? argv[3] : NULL)};
+    if (team.failing_step == -2) {
+        fprintf(stderr, "data_parallel: '%s' is no step from 0 to %d\n", argv[3], STEPS - 1);
+        return 1;
+    }
     team.shared = mmap(NULL, sizeof *team.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (team.shared == MAP_FAILED)
         return failed("mmap");

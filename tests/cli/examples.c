@@ -133,10 +133,14 @@ static void test_data_parallel_failure(void **state)
     assert_int_equal(r.status, 1);
     assert_string_equal(r.err,
                         "data_parallel: rank 1: PH_ERROR_CALLER: gives up before step 7, as it was told to\n"
-                        "data_parallel: rank 0 was waiting, and was stopped\n");
+                        "data_parallel: rank 0 would have waited for it, and was stopped\n");
     t_result_free(&r);
     t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "gpu"}}, 1, "",
              "'gpu' is none of host, cuda and auto");
+    t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "hostile"}}, 1, "",
+             "'hostile' is none of host, cuda and auto");
+    t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host", "", "abc"}}, 1, "",
+             "'abc' is no step from 0 to 119");
 }
 
 static bool has_gpu(void)

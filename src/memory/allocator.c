@@ -256,19 +256,19 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
 }
 
 /* device NULL: no device has the address. */
-__attribute__((noinline)) static void bad_free(const ph_device *device, const void *pointer)
+__attribute__((noinline)) static void bad_free(const char *call, const ph_device *device, const void *pointer)
 {
     ph_allocation around;
     if (device && ph__memory_find(&around, device, pointer) && around.base != pointer && !around.pinned)
         PH__LOG_ONCE(PH_LOG_WARNING,
-                     "ph_free: %p lies %zu bytes inside the live block %p; free that address; nothing was "
+                     "%s: %p lies %zu bytes inside the live block %p; free that address; nothing was "
                      "done; said once",
-                     pointer, (size_t)((uintptr_t)pointer - (uintptr_t)around.base), around.base);
+                     call, pointer, (size_t)((uintptr_t)pointer - (uintptr_t)around.base), around.base);
     else
         PH__LOG_ONCE(PH_LOG_WARNING,
-                     "ph_free: %p is no live allocation of the device (freed twice, or not "
+                     "%s: %p is no live allocation of the device (freed twice, or not "
                      "from ph_malloc); nothing was done; said once",
-                     pointer);
+                     call, pointer);
 }
 
 /* The short way back: a block of its own stream that nobody else uses. */
@@ -281,7 +281,7 @@ SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *s
     return true;
 }
 
-SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
+SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, const char *call)
 {
     unsigned attention = atomic_load_explicit(&memory->attention, memory_order_acquire);
     bool plain = (attention & (PH__SEE_HISTORY | PH__SEE_POISON)) == 0, done = false;
@@ -298,38 +298,39 @@ SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream)
         done = free_at_once(memory, block, stream);
     ph__spin_unlock(&memory->lock);
     if (!found || (!done && !ph__free_slow(memory, pointer, stream)))
-        bad_free(memory->device, pointer);
+        bad_free(call, memory->device, pointer);
 }
 
-SHORT void free_of(const ph_device *device, void *pointer, ph_stream *stream)
+SHORT void free_of(const ph_device *device, void *pointer, ph_stream *stream, const char *call)
 {
     ph__memory *memory = ph__memory_of(device);
     if (memory)
-        free_in(memory, pointer, stream);
+        free_in(memory, pointer, stream, call);
     else
-        bad_free(NULL, pointer);
+        bad_free(call, NULL, pointer);
 }
 
 void ph_device_free(ph_device *device, void *pointer)
 {
     if (device && pointer)
-        free_of(device, pointer, NULL);
+        free_of(device, pointer, NULL, "ph_device_free");
 }
 
 void ph_free(void *pointer, ph_stream *stream)
 {
+    static const char call[] = "ph_free";
     if (!pointer)
         return;
     if (stream) {
-        free_of(stream->device, pointer, stream);
+        free_of(stream->device, pointer, stream, call);
         return;
     }
     ph__memory *memory = ph__memory_of_address((uintptr_t)pointer);
     if (!memory) {
-        bad_free(NULL, pointer);
+        bad_free(call, NULL, pointer);
         return;
     }
     ph_device *device = memory->device;
-    free_in(memory, pointer, NULL);
+    free_in(memory, pointer, NULL, call);
     ph_device_release(device);
 }

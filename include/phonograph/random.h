@@ -4,7 +4,8 @@
  * Philox: "Parallel random numbers: as easy as 1, 2, 3" (Salmon et al., 2011). Of a draw of n elements, element i belongs to group i / 4; its
  * w-th word is word i % 4 of the block with the seed as its key and (offset / 4 + w, i / 4) as its counter. So every element's words are the
  * same on every device, however the work is split. A draw moves the offset by 4 for each word that an element takes, however many elements there
- * are: f64, randint, ph_tensor_random and randperm take two words, poisson 128, all else one; a draw of no elements takes none.
+ * are: f64 (of ph_bernoulli and ph_tensor_bernoulli_of: probabilities of f64), randint, ph_tensor_random and randperm take two words, poisson 128, all
+ * else one, as do ph_tensor_bernoulli and dropout of any dtype; a draw of no elements takes none.
  *
  * In a capture: a draw takes seed and offset from two cells of the graph (cells.h), which every replay sets together with its launch from
  * the generator as it is then; the replay moves the generator's offset by what the capture drew. So a replay gives the numbers that the
@@ -41,8 +42,9 @@ PH_CALL ph_generator_use_state(ph_generator *generator, ph_generator_state *stat
 PH_API void ph_generator_state_release(ph_generator_state *state); /* takes NULL */
 
 /* ---- distributions ---- from the tape's generator; floats unless said otherwise; no gradient. Uniforms are equal to the bit on all devices (f32: 24 bits,
- * f64: 53, f16: 11, bf16: 8), and so are randint, ph_tensor_random, randperm, poisson, bernoulli, dropout masks and rrelu; the others are within 4 ulp
- * (f32) of the exact function of their words, which docs/random.md gives. uniform: never high itself, where low < high. randint: each number's
+ * f64: 53, f16: 11, bf16: 8), and so are randint, ph_tensor_random, randperm, poisson, bernoulli, dropout masks and rrelu, but for the bits of
+ * NaNs; of the others the standard ones (mean and deviation are applied in the dtype) are within 4 ulp (f32) of the exact function of their words,
+ * which docs/random.md gives. uniform: never high itself, where low < high. randint: each number's
  * probability is within 2^-64 of the others'. randperm: up to 1024 numbers by sorting random keys; more by a network of 16 rounds, which gives each
  * element without the others. All are legal in a capture. Errors: ARGUMENT for dtypes, shapes and numbers that cannot be; what tensors hold is not looked at. */
 PH_API ph_tensor *ph_rand(ph_tape *tape, ph_dtype dtype, ph_shape shape);                             /* [0, 1) */

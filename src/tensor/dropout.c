@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/dropout.c: dropout. Backward needs one bit an element, which says what was kept. */
-#include "tensor/philox.h"
+#include "tensor/random_rules.h"
 
 typedef struct dropout_args {
     void *y;
@@ -101,11 +101,6 @@ ph__kernel_def *const ph__dropout_kernels[] = {
 _Static_assert(PH_DTYPE_F32 == 1 && PH_DTYPE_F64 == 2 && PH_DTYPE_F16 == 3 && PH_DTYPE_BF16 == 4,
                "order of ph__dropout_kernels");
 
-static uint64_t blocks_of(const ph_tensor *x)
-{
-    return ((uint64_t)x->count + PH__DRAW_ELEMENTS - 1) / PH__DRAW_ELEMENTS;
-}
-
 /* ---- backward ---- */
 typedef struct dropout_state {
     double scale;
@@ -126,14 +121,14 @@ static void backward(ph__grad_call *call)
                                 .mask = call->saved[0] ? (const uint8_t *)call->saved[0]->data : NULL,
                                 .count = (uint64_t)dy->count,
                                 .scale = state->scale};
-    if (ph__op_launch(&op, ph__dropout_kernels[4 + dy->dtype - 1], blocks_of(dy), THREADS, 0, &args))
+    if (ph__op_launch(&op, ph__dropout_kernels[4 + dy->dtype - 1], ph__random_blocks(dy), THREADS, 0, &args))
         call->in_grads[0] = ph__op_done(&op, dx);
 }
 static const ph__grad_def gradient = {
     .name = "dropout", .state_bytes = sizeof(dropout_state), .backward = backward};
 
 /* ---- forward ---- */
-static ph_tensor *run(ph__op *op, ph_tensor *x, double p)
+static ph_tensor *run(ph__op *op, const ph_tensor *x, double p)
 {
     ph__draw draw;
     const double scale = p < 1 ? 1 / (1 - p) : 0;
@@ -150,7 +145,7 @@ static ph_tensor *run(ph__op *op, ph_tensor *x, double p)
                                    .count = (uint64_t)x->count,
                                    .threshold = (uint64_t)ceil(p * 0x1p32),
                                    .scale = scale};
-        if (!ph__op_launch(op, ph__dropout_kernels[x->dtype - 1], blocks_of(x), THREADS, 0, &args))
+        if (!ph__op_launch(op, ph__dropout_kernels[x->dtype - 1], ph__random_blocks(x), THREADS, 0, &args))
             return NULL;
     }
     if (op->tracked) {
@@ -174,8 +169,6 @@ ph_tensor *ph_dropout(ph_tape *tape, ph_tensor *x, double p)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the probability is %g; it must be from 0 to 1", p);
     if (p == 0)
         return x;
-    if (x->contiguous)
-        return run(&op, x, p);
-    x = ph_contiguous(tape, x);
-    return ph__op_begin(&op, tape, "dropout", &x, 1, 1) ? run(&op, x, p) : NULL;
+    const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);
+    return dense ? run(&op, dense, p) : NULL;
 }

@@ -2,21 +2,12 @@
 /* tensor/random_operands.c: random numbers whose distributions are given by tensors: a probability, a mean, a rate for each element. */
 #include "tensor/random_rules.h"
 
-/* x of this shape, contiguous: itself, or a copy of this call. */
-static ph_tensor *dense(ph__op *op, ph_tensor *x, const ph_shape *shape)
-{
-    if (x->contiguous && ph_shape_equal(&x->shape, shape))
-        return x;
-    ph_tensor *y = ph__op_output(op, x->dtype, shape);
-    return y && ph__map_copy(op, y, x) ? y : NULL;
-}
-
 ph_tensor *ph_bernoulli(ph_tape *tape, ph_tensor *p)
 {
     ph__op op;
     if (!ph__op_begin(&op, tape, "bernoulli", &p, 1, 1) || !ph__random_floats(&op, p->dtype))
         return NULL;
-    const ph_tensor *of = dense(&op, p, &p->shape);
+    const ph_tensor *of = ph__random_dense(&op, p, &p->shape);
     ph_tensor *y = of ? ph__op_output(&op, p->dtype, &p->shape) : NULL;
     return y && ph__random_bernoulli(&op, y, of) ? ph__op_done(&op, y) : NULL;
 }
@@ -51,9 +42,9 @@ ph_tensor *ph_normal_of(ph_tape *tape, ph_tensor *mean, ph_tensor *deviation)
     ph_shape shape = mean->shape;
     if (deviation && !ph__shape_broadcast(&shape, &mean->shape, &deviation->shape))
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the shapes do not broadcast together");
-    mean = dense(&op, mean, &shape);
+    mean = ph__random_dense(&op, mean, &shape);
     if (mean && deviation) {
-        deviation = dense(&op, deviation, &shape);
+        deviation = ph__random_dense(&op, deviation, &shape);
         mean = deviation ? mean : NULL;
     }
     ph_tensor *y = mean ? normals(&op, mean, deviation) : NULL;
@@ -67,7 +58,7 @@ ph_tensor *ph_poisson(ph_tape *tape, ph_tensor *rates)
     ph__draw draw;
     if (!ph__op_begin(&op, tape, "poisson", &rates, 1, 1) || !ph__random_floats(&op, rates->dtype))
         return NULL;
-    const ph_tensor *of = dense(&op, rates, &rates->shape);
+    const ph_tensor *of = ph__random_dense(&op, rates, &rates->shape);
     ph_tensor *y = of ? ph__op_output(&op, rates->dtype, &rates->shape) : NULL;
     if (!y || y->count == 0)
         return y ? ph__op_done(&op, y) : NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random_rules.c: what may be asked of operators that draw. */
+/* tensor/random_rules.c: what may be asked of operators that draw, and their operands. */
 #include "tensor/random_rules.h"
 
 bool ph__random_floats(ph__op *op, ph_dtype dtype)
 {
     return ph_dtype_is_floating(dtype) ||
-           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s: a floating dtype is needed", ph_dtype_name(dtype));
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s: a floating dtype is needed; ph_cast converts a tensor",
+                       ph_dtype_name(dtype));
 }
 
 bool ph__random_check(ph__op *op, bool good, const char *what, double value, const char *rule)
@@ -51,8 +52,10 @@ bool ph__random_uniform(ph__numbers *out, ph__op *op, ph_dtype dtype, double low
     high = rounded(dtype, high);
     double width = rounded(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, high - low);
     if (!(low <= high) || !isfinite(width))
-        return ph__op_fail(op, PH_ERROR_ARGUMENT, "from %g to %g is no range of %s", low, high,
-                           ph_dtype_name(dtype));
+        return ph__op_fail(op, PH_ERROR_ARGUMENT, "from %g to %g is no range of %s: %s", low, high,
+                           ph_dtype_name(dtype),
+                           low > high ? "the lower end is above the upper one"
+                                      : "the ends, and what is between them, must be finite numbers of it");
     /* Where the full width would give high: the largest that does not. */
     if (low < high && largest(dtype, low, width) >= high) {
         double good = 0, bad = width;
@@ -112,8 +115,20 @@ bool ph__random_span(ph__span *out, ph__op *op, ph_dtype dtype, int64_t low, int
     int64_t least, most;
     ends(&least, &most, dtype);
     if (low >= high || low < least || high - 1 > most)
-        return ph__op_fail(op, PH_ERROR_ARGUMENT, "from %lld to below %lld is no range of %s", (long long)low,
-                           (long long)high, ph_dtype_name(dtype));
+        return ph__op_fail(
+            op, PH_ERROR_ARGUMENT,
+            "from %lld to below %lld is no range of %s: it must have a number, and %s has every "
+            "whole number from %lld to %lld alone",
+            (long long)low, (long long)high, ph_dtype_name(dtype), ph_dtype_name(dtype), (long long)least,
+            (long long)most);
     *out = (ph__span){.low = (uint64_t)low, .range = (uint64_t)high - (uint64_t)low};
     return true;
+}
+
+ph_tensor *ph__random_dense(ph__op *op, ph_tensor *x, const ph_shape *shape)
+{
+    if (x->contiguous && ph_shape_equal(&x->shape, shape))
+        return x;
+    ph_tensor *y = ph__op_output(op, x->dtype, shape);
+    return y && ph__map_copy(op, y, x) ? y : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random_rules.h: what may be asked of operators that draw, and the launches that they share. */
+/* tensor/random_rules.h: what may be asked of operators that draw, their operands, and the launches that they share. */
 #ifndef PH_TENSOR_RANDOM_RULES_H
 #define PH_TENSOR_RANDOM_RULES_H
 #include "tensor/elementwise.h"
@@ -23,6 +23,9 @@ typedef struct ph__span {
     uint64_t low, range;
 } ph__span;
 bool ph__random_span(ph__span *out, ph__op *op, ph_dtype dtype, int64_t low, int64_t high);
+
+/* ---- operands ---- x of this shape, contiguous: itself, or a copy that goes at the operator's end. NULL: the tape has failed. */
+ph_tensor *ph__random_dense(ph__op *op, ph_tensor *x, const ph_shape *shape);
 
 /* ---- launches ---- y: contiguous. Nothing is drawn for empty ones. False: the tape has failed. */
 typedef bool (*ph__random_launch)(ph__op *op, ph_tensor *y, const void *user);

@@ -76,7 +76,7 @@ static void backward(ph__grad_call *call)
 }
 static const ph__grad_def gradient = {.name = "rrelu", .backward = backward};
 
-static ph_tensor *run(ph__op *op, ph_tensor *x, const ph__numbers *n)
+static ph_tensor *run(ph__op *op, const ph_tensor *x, const ph__numbers *n)
 {
     ph__draw draw;
     const bool any = x->count > 0;
@@ -108,8 +108,6 @@ ph_tensor *ph_rrelu(ph_tape *tape, ph_tensor *x, double lower, double upper)
     ph__numbers n;
     if (!ph__op_begin(&op, tape, "rrelu", &x, 1, 1) || !ph__random_uniform(&n, &op, x->dtype, lower, upper))
         return NULL;
-    if (x->contiguous)
-        return run(&op, x, &n);
-    x = ph_contiguous(tape, x);
-    return ph__op_begin(&op, tape, "rrelu", &x, 1, 1) ? run(&op, x, &n) : NULL;
+    const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);
+    return dense ? run(&op, dense, &n) : NULL;
 }

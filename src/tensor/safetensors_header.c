@@ -218,7 +218,9 @@ static ph_status check_places(ph_safetensors *file)
                            ": no gaps, no overlaps",
                            reader->call, reader->path, entry->name, entry->begin, at);
         if (entry->end > all)
-            return ph_fail(PH_ERROR_SIZE, "%s: %s: the tensor '%s' ends at byte %" PRIu64 " of %" PRIu64,
+            return ph_fail(PH_ERROR_SIZE,
+                           "%s: %s: the tensor '%s' ends at byte %" PRIu64 " of %" PRIu64
+                           ": the file is not whole",
                            reader->call, reader->path, entry->name, entry->end, all);
         PH_TRY(check_size(entry, reader));
         at = entry->end;
@@ -274,8 +276,9 @@ ph_status ph__safetensors_read_header(ph_safetensors *file)
         length = length << 8 | start[i];
     if (length > PH__SAFETENSORS_MOST_HEADER || length > reader->size - sizeof start)
         return ph_fail(PH_ERROR_SIZE,
-                       "%s: %s has a header of %" PRIu64 " bytes by its first eight, and %" PRIu64
-                       " bytes in all; at most %" PRIu64 " are read",
+                       "%s: %s is no safetensors file, or not a whole one: it has a header of %" PRIu64
+                       " bytes by its first eight, and %" PRIu64 " bytes in all; at most %" PRIu64
+                       " are read",
                        reader->call, reader->path, length, reader->size, PH__SAFETENSORS_MOST_HEADER);
     file->data = sizeof start + length;
     char *text = ph__alloc((size_t)length);

@@ -179,7 +179,7 @@ static void test_whole_numbers(void **state)
         CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), ends[i].least - 1, 1),
                "tensor_random: from");
         CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 0, ends[i].most + 2),
-               "no range of");
+               "every whole number from");
         CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 1, 1), "from 1 to below 1");
     }
     ph_tensor_random(s.tape, I64(2), INT64_MIN, INT64_MAX);

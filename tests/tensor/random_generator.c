@@ -62,6 +62,7 @@ static void test_how_far_draws_move(void **state)
         {ph_bernoulli(s.tape, ph_zeros(s.tape, PH_DTYPE_F16, PH_SHAPE(9))), 44},
         {ph_dropout(s.tape, ph_zeros(s.tape, PH_DTYPE_F64, PH_SHAPE(9)), 0), 44},
         {ph_dropout(s.tape, ph_zeros(s.tape, PH_DTYPE_F64, PH_SHAPE(9)), 0.5), 48},
+        {ph_bernoulli(s.tape, ph_zeros(s.tape, PH_DTYPE_F64, PH_SHAPE(9))), 56},
     };
     assert_ok(ph_tape_status(s.tape));
     for (size_t i = 0; i < sizeof draws / sizeof *draws; i++)
@@ -76,6 +77,20 @@ static void test_how_far_draws_move(void **state)
     assert_int_equal(t_offset(g), draws[1].offset);
     (void)ph_randn(s.tape, PH_DTYPE_F64, PH_SHAPE(3));
     assert_int_equal(t_offset(g), draws[2].offset);
+    /* In place: the dtype of the probabilities counts, and of one probability none. */
+    ph_tensor *f32 = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(3)),
+              *f64 = ph_zeros(s.tape, PH_DTYPE_F64, PH_SHAPE(3));
+    ph_tensor_bernoulli(s.tape, f64, 0.5);
+    assert_int_equal(t_offset(g), draws[2].offset + 4);
+    ph_tensor_bernoulli_of(s.tape, f64, f32);
+    assert_int_equal(t_offset(g), draws[2].offset + 8);
+    ph_tensor_bernoulli_of(s.tape, f32, f64);
+    assert_int_equal(t_offset(g), draws[2].offset + 16);
+    ph_tensor_uniform(s.tape, f64, 0, 1);
+    assert_int_equal(t_offset(g), draws[2].offset + 24);
+    ph_tensor_random(s.tape, f32, 0, 5);
+    assert_int_equal(t_offset(g), draws[2].offset + 32);
+    assert_ok(ph_tape_clear(s.tape));
     ph_generator_release(g);
     t_scene_close(&s);
 }

@@ -171,6 +171,57 @@ static void test_autocast(void **state)
     t_scene_close(&s);
 }
 
+/* A turned x is copied, but for the call alone: it is one node, and what stays is as much as of a dense x. */
+static void test_memory_of_a_turned_one(void **state)
+{
+    (void)state;
+    const size_t bytes = 256 << 10;
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *x = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(256, 256)));
+    for (size_t grad = 0; grad < 2; grad++) {
+        assert_ok(ph_tape_clear(s.tape));
+        assert_ok(ph_tensor_set_requires_grad(x, grad));
+        ph_tensor *turned = ph_transpose(s.tape, x, 0, 1);
+        const size_t base = t_allocated(&s), nodes = t_info(&s).nodes;
+        assert_non_null(ph_rrelu(s.tape, turned, 0.1, 0.3));
+        assert_int_equal(t_allocated(&s) - base, (1 + grad) * bytes);
+        assert_int_equal(t_info(&s).nodes - nodes, grad);
+        assert_int_equal(t_info(&s).saved, grad);
+    }
+    assert_ok(ph_tape_clear(s.tape));
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* Turned, x has the slopes that its dense copy has, and its gradient. */
+static void test_slopes_of_a_turned_one(void **state)
+{
+    (void)state;
+    t_scene s;
+    t_scene_open(&s);
+    ph_generator *g = t_generator(&s, 19);
+    for (size_t k = 0; k < 4; k++) {
+        ph_tensor *x = ph_tensor_retain(ph_randn(s.tape, floats[k], PH_SHAPE(61, 33))), *y[2], *dx[2];
+        ph_tensor *dy = ph_randn(s.tape, floats[k], PH_SHAPE(33, 61));
+        const uint64_t from = t_offset(g);
+        assert_ok(ph_tensor_set_requires_grad(x, true));
+        for (int dense = 0; dense < 2; dense++) {
+            ph_tensor *in = ph_transpose(s.tape, x, 0, 1);
+            assert_ok(ph_generator_set_offset(g, from));
+            y[dense] = ph_rrelu(s.tape, dense ? ph_contiguous(s.tape, in) : in, 0.1, 0.3);
+            ph_grad(s.tape, &dx[dense], &x, 1, &y[dense], &dy, 1, NULL);
+        }
+        assert_ok(ph_tape_status(s.tape));
+        assert_true(t_same(&s, y[0], y[1]));
+        assert_true(t_same(&s, dx[0], dx[1]));
+        assert_ok(ph_tape_clear(s.tape));
+        ph_tensor_release(x);
+    }
+    ph_generator_release(g);
+    t_scene_close(&s);
+}
+
 /* ---- eager, captured, replayed; with a checkpoint, and without ---- */
 typedef struct pass {
     ph_tensor *x, *dy;
@@ -292,12 +343,13 @@ static void test_no_host_memory(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-    ph_tensor *x = t_leaf(&s, PH_SHAPE(4), 1, -2, 3, -4), *dx = NULL;
+    ph_tensor *x = t_leaf(&s, PH_SHAPE(2, 2), 1, -2, 3, -4), *dx = NULL;
     bool failed = true;
     for (int64_t n = 0; failed; n++) {
         assert_true(n < 200);
         ph__alloc_fail_after(n);
-        ph_tensor *y = ph_rrelu(s.tape, x, 0.1, 0.3), *dy = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(4), 1);
+        ph_tensor *y = ph_rrelu(s.tape, ph_transpose(s.tape, ph_rrelu(s.tape, x, 0.1, 0.3), 0, 1), 0.1, 0.3),
+                  *dy = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), 1);
         ph_grad(s.tape, &dx, &x, 1, &y, &dy, 1, NULL);
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         ph_status status = ph_tape_clear(s.tape);
@@ -317,6 +369,8 @@ int main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_gradient),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_a_turned_one),
+        cmocka_unit_test(test_slopes_of_a_turned_one),
         cmocka_unit_test(test_autocast),
         cmocka_unit_test(test_captured_and_replayed),
         cmocka_unit_test(test_graphed),

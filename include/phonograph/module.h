@@ -14,8 +14,8 @@ typedef struct ph_module ph_module;
 typedef void (*ph_forward_fn)(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
 /* tensor: where self keeps it, which must be there as long as the module: the tensor is retained by the module (it may be NULL at creation: then there
  * is no such parameter). To change one, copy into it: the module has for good the tensor that was there at creation. Where another is there, or none,
- * optimizers and graphed callables are not made, graphed ones not called, and files not read or written (STATE). A buffer that there was none of
- * may be made later, by the first forward, say: it stays unknown to the module; a graphed callable refuses calls once it is another than it captured. */
+ * optimizers are not made, graphed callables neither made nor replayed, and files neither read nor written (STATE). A buffer that there was none of may
+ * be made later, by the first forward, say: it stays unknown to the module; a graphed callable is not replayed once it is another than it captured. */
 typedef struct ph_parameter {
     const char *name;
     ph_tensor **tensor;

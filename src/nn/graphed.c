@@ -40,6 +40,13 @@ static bool check_parameter(const char *name, ph_tensor *x, void *user)
     return s->status == PH_OK;
 }
 
+static ph_status check_homes(const ph_module *module, size_t i)
+{
+    char where[128];
+    ph__line_format(where, sizeof where, "%s: callable %zu (%s)", call, i, module->name);
+    return ph__module_check_homes(module, where);
+}
+
 static ph_status check_module(ph_module *const *modules, size_t i)
 {
     ph_module *module = modules[i];
@@ -64,7 +71,7 @@ static ph_status check_module(ph_module *const *modules, size_t i)
                        "remove them, and add them to "
                        "the graphed module",
                        call, i, module->name);
-    PH_TRY(ph__module_check_homes(module, call));
+    PH_TRY(check_homes(module, i));
     search s = {.module = module->name, .index = i, .status = PH_OK};
     ph_module_buffers(module, check_buffer, &s);
     if (s.status == PH_OK)
@@ -236,7 +243,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->parameter_names);
     ph__free(callable->parameter_data);
     ph__free(callable->parameter_grads);
-    ph__vec_free(&callable->homes);
+    ph__homes_drop(&callable->homes);
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
     ph__free(callable->exits);
@@ -371,6 +378,23 @@ static ph_status wait_for_device(ph_device *device)
     return status;
 }
 
+/* What forward itself puts in place of a tensor is read by no replay. One that makes a buffer when it first needs it may do so in the warm-up or the
+ * capture. */
+static ph_status check_captured_homes(ph__callable *callable, size_t i)
+{
+    char changed[160] = "";
+    PH_TRY(check_homes(callable->original, i));
+    ph__homes_accept_added(&callable->homes);
+    if (!ph__homes_have_changed(&callable->homes))
+        return PH_OK;
+    ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
+    return ph_fail(
+        PH_ERROR_STATE,
+        "%s: callable %zu (%s): %s by its own forward in the capture, and no replay would see that; "
+        "change it in place (ph_tensor_copy)",
+        call, i, callable->original->name, changed);
+}
+
 static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_module *const *modules,
                           const ph_sample *samples, size_t count)
 {
@@ -380,10 +404,12 @@ static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_mod
     for (size_t i = 0; i < count; i++)
         PH_TRY(ph__callable_warm_up(callables[i], &samples[i], call));
     PH_TRY(wait_for_device(set->device));
-    PH_TRY(ph__callables_capture(callables, count, call));
     for (size_t i = 0; i < count; i++)
         if (!ph__homes_collect(&callables[i]->homes, modules[i]))
             return ph__fail_host_memory(call, "where modules keep their tensors");
+    PH_TRY(ph__callables_capture(callables, count, call));
+    for (size_t i = 0; i < count; i++)
+        PH_TRY(check_captured_homes(callables[i], i));
     return PH_OK;
 }
 

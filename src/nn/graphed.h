@@ -123,7 +123,7 @@ struct ph__callable {
     char **parameter_names;
     void **parameter_data;
     bool *parameter_grads;
-    ph__homes homes; /* of the original's parameters and buffers, as they were after the captures */
+    ph__homes homes; /* of the original's parameters and buffers, as they were when it was captured */
     bool *parameter_saved; /* backward reads it: not to be changed before that */
     ph__exit *exits;
     size_t exit_count, op_slot_count;

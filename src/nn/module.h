@@ -20,7 +20,7 @@ typedef struct ph__named_module {
 /* Where the struct keeps a tensor, and what was there when the module was made, which has that one for good; or when a callable was captured. */
 typedef struct ph__home {
     ph_tensor *const *at;
-    const ph_tensor *was; /* NULL: there was none */
+    ph_tensor *was; /* NULL: there was none */
     const char *name;     /* the module's own */
     bool buffer;
 } ph__home;
@@ -59,8 +59,12 @@ bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
 /* ---- module_homes.c ---- note, collect: false: no host memory. */
 bool ph__homes_note(ph_module *module, const ph_module_desc *desc);
 void ph__homes_free(ph_module *module);
-/* Those of it and of all below it, for as long as it lives, with what is there now; out is emptied before. */
+/* Those of it and of all below it, for as long as it lives, with what is there now, which is retained until they are dropped: no other tensor can come to
+ * be at its address. Also after a failure. */
 bool ph__homes_collect(ph__homes *out, const ph_module *module);
+void ph__homes_drop(ph__homes *homes);
+/* Buffers that there were none of are what they are now. */
+void ph__homes_accept_added(ph__homes *homes);
 static inline bool ph__homes_have_changed(const ph__homes *homes)
 {
     for (size_t i = 0; i < homes->count; i++)

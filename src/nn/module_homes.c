@@ -2,6 +2,7 @@
 /* nn/module_homes.c: where structs keep the tensors of their modules, and which of them hold another one since. */
 #include "base/alloc.h"
 #include "base/line.h"
+#include "base/status.h"
 #include "nn/module.h"
 #include <string.h>
 
@@ -51,7 +52,7 @@ static bool collect(const ph__entry *entry, void *user)
         return false;
     for (size_t i = 0; i < own->count; i++) {
         ph__home home = own->at[i];
-        home.was = *home.at;
+        home.was = ph_tensor_retain(*home.at);
         out->at[out->count++] = home;
     }
     return true;
@@ -59,8 +60,21 @@ static bool collect(const ph__entry *entry, void *user)
 
 bool ph__homes_collect(ph__homes *out, const ph_module *module)
 {
-    ph__vec_clear(out);
     return ph__module_walk(module, collect, out);
+}
+
+void ph__homes_drop(ph__homes *homes)
+{
+    for (size_t i = 0; i < homes->count; i++)
+        ph_tensor_release(homes->at[i].was);
+    ph__vec_free(homes);
+}
+
+void ph__homes_accept_added(ph__homes *homes)
+{
+    for (size_t i = 0; i < homes->count; i++)
+        if (!homes->at[i].was && homes->at[i].buffer)
+            homes->at[i].was = ph_tensor_retain(*homes->at[i].at);
 }
 
 /* ---- what has changed ---- */
@@ -114,9 +128,9 @@ ph_status ph__module_check_homes(const ph_module *module, const char *call)
 {
     char changed[160];
     looking l = {.text = changed, .size = sizeof changed};
-    (void)ph__module_walk(module, look, &l);
+    bool whole = ph__module_walk(module, look, &l);
     if (!l.found)
-        return PH_OK;
+        return whole ? PH_OK : ph__fail_host_memory(call, "the names of a module's tensors");
     return ph_fail(
         PH_ERROR_STATE,
         "%s: in the struct of a module (%s) %s since the module was made, which goes on with what "

@@ -162,8 +162,8 @@ static ph_status check_names(const load *l)
     }
     ph_status status = ph__state_check(wanted, l->names->count, l->file, l->path, true, l->call);
     if (status == PH_ERROR_MISMATCH)
-        ph__error_suffix(
-            "; the file must come from an optimizer of the same kind and options (momentum, amsgrad)");
+        ph__error_suffix("; the file must come from an optimizer of the same module, kind and options "
+                         "(momentum, amsgrad)");
     ph__free(wanted);
     return status;
 }

@@ -5,7 +5,7 @@
 bool ph__random_floats(ph__op *op, ph_dtype dtype)
 {
     return ph_dtype_is_floating(dtype) ||
-           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s: a floating dtype is needed; ph_cast converts a tensor",
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s: a floating dtype is needed; ph_cast gives a tensor one",
                        ph_dtype_name(dtype));
 }
 

@@ -2,6 +2,7 @@
 /* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a module's struct after the module was made: graphed
  * callables, optimizers and files would go on with those that there were, and refuse. */
 #include "support/graphed_nets.h"
+#include "tensor/tensor.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -137,7 +138,9 @@ static void test_making(void **state)
     begin(&c, false);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
     c.me.weight = other;
-    expect_not_made(&c, "in the struct of a module (sequential) parameter '0.weight' was replaced");
+    expect_not_made(
+        &c,
+        "callable 0 (sequential): in the struct of a module (sequential) parameter '0.weight' was replaced");
     c.me.weight = c.weight;
     c.me.shift = other;
     expect_not_made(&c, "parameter '0.shift' was added");
@@ -185,6 +188,100 @@ static void test_buffer_that_forward_makes(void **state)
         me.count = made;
         ph_module_release(graphed);
     }
+    ph_module_release(net);
+    ph_tensor_release(me.count);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* y = x * count, which becomes another tensor: each time, or in the call of that number. */
+typedef struct changing {
+    affine tensors;
+    ph_tensor **changed; /* of tensors */
+    int calls, at;       /* at 0: in each call */
+} changing;
+
+static void changing_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    changing *me = self;
+    if (!*me->changed)
+        *me->changed = ph_tensor_retain(ph_full(tape, PH_DTYPE_F32, PH_SHAPE(2), 3));
+    out[0] = ph_mul(tape, in[0], *me->changed);
+    me->calls++;
+    if (me->at != 0 && me->calls != me->at)
+        return;
+    bool before = ph_tape_set_grad_enabled(tape, false);
+    ph_tensor *next = ph_tensor_retain(ph_add_scalar(tape, *me->changed, 1));
+    ph_tape_set_grad_enabled(tape, before);
+    ph_tensor_release(*me->changed);
+    *me->changed = next;
+}
+
+/* start: what there is at the creation, or NULL. */
+static void expect_change_refused(int at, bool parameter, bool start, const char *what)
+{
+    t_scene s;
+    ph_module *net, *out;
+    t_scene_open(&s);
+    changing me = {.at = at};
+    me.changed = parameter ? &me.tensors.weight : &me.tensors.count;
+    if (start) {
+        ph_tensor *x = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1);
+        *me.changed = ph_tensor_retain(x);
+        assert_ok(ph_tape_clear(s.tape));
+    }
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
+    const ph_parameter place = {"changed", me.changed};
+    const ph_module_desc desc = {.name = "changing",
+                                 .forward = changing_forward,
+                                 .self = &me,
+                                 .parameters = parameter ? &place : NULL,
+                                 .parameter_count = parameter,
+                                 .buffers = parameter ? NULL : &place,
+                                 .buffer_count = !parameter};
+    assert_ok(ph_module_create(&net, s.device, &desc));
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    const ph_graphed_options options = {.allow_unused_input = true};
+    assert_error(ph_make_graphed_callables(&out, &net, &sample, 1, &options), PH_ERROR_STATE, what);
+    assert_null(out);
+    ph_module_release(net);
+    ph_tensor_release(*me.changed);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+static void test_forward_that_replaces(void **state)
+{
+    (void)state;
+    expect_change_refused(0, false, true, "buffer 'changed' was replaced by another tensor");
+    expect_change_refused(1, false, true, "buffer 'changed' was replaced by another tensor");
+    expect_change_refused(1, true, true, "parameter 'changed' was replaced by another tensor");
+    expect_change_refused(0, false, false,
+                          "buffer 'changed' was replaced by another tensor by its own forward");
+}
+
+/* The one that was captured is held, so that none that is made later can pass for it. */
+static void test_buffer_that_is_made_again(void **state)
+{
+    (void)state;
+    t_scene s;
+    affine me = {NULL, NULL, NULL};
+    ph_module *net;
+    t_scene_open(&s);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    const ph_parameter buffer = {"mask", &me.count};
+    const ph_module_desc desc = {
+        .name = "lazy", .forward = lazy_forward, .self = &me, .buffers = &buffer, .buffer_count = 1};
+    assert_ok(ph_module_create(&net, s.device, &desc));
+    ph_module *graphed = gn_graph_one(net, x, NULL);
+    assert_int_equal(atomic_load(&me.count->references), 2);
+    ph_tensor_release(me.count);
+    me.count = NULL;
+    (void)ph_call(s.tape, net, t_input(&s, 1, 2));
+    assert_ok(ph_tape_clear(s.tape));
+    (void)ph_call(s.tape, graphed, t_input(&s, 1, 2));
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "buffer 'mask' was replaced by another tensor");
+    ph_module_release(graphed);
     ph_module_release(net);
     ph_tensor_release(me.count);
     ph_tensor_release(x);
@@ -257,6 +354,8 @@ int main(void)
         cmocka_unit_test(test_original),
         cmocka_unit_test(test_making),
         cmocka_unit_test(test_buffer_that_forward_makes),
+        cmocka_unit_test(test_forward_that_replaces),
+        cmocka_unit_test(test_buffer_that_is_made_again),
         cmocka_unit_test(test_message_without_memory),
         cmocka_unit_test(test_optimizers_and_files),
     };

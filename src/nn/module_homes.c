@@ -4,7 +4,6 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/module.h"
-#include <string.h>
 
 static bool note(ph_module *module, const ph_parameter *from, bool buffer)
 {

@@ -2,7 +2,7 @@
 /* tests/support/draws.h: scenes with a generator of their own, captures of functions of a tape, and tensors compared to the bit. */
 #ifndef PH_TESTS_DRAWS_H
 #define PH_TESTS_DRAWS_H
-#include "support/tensors.h"
+#include "support/grads.h"
 
 /* A function of a tape that gives what is kept: the caller releases it. */
 typedef ph_tensor *(*t_drawing)(ph_tape *tape, void *user);
@@ -90,5 +90,52 @@ static inline uint64_t t_offset(const ph_generator *generator)
     uint64_t offset;
     assert_ok(ph_generator_get_offset(&offset, generator));
     return offset;
+}
+/* Of operators that draw for each element of x. */
+typedef ph_tensor *(*t_drawing_fn)(ph_tape *tape, ph_tensor *x);
+
+/* A turned x is copied, but for the call alone: it is one node, and what stays is as much as of a dense x. kept: bytes of history, of 256 KiB. */
+static inline void t_expect_turned_is_not_kept(t_drawing_fn draw, size_t kept)
+{
+    const size_t bytes = 256 << 10;
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *x = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(256, 256)));
+    for (size_t grad = 0; grad < 2; grad++) {
+        assert_ok(ph_tape_clear(s.tape));
+        assert_ok(ph_tensor_set_requires_grad(x, grad));
+        ph_tensor *turned = ph_transpose(s.tape, x, 0, 1);
+        const size_t base = t_allocated(&s), nodes = t_info(&s).nodes;
+        assert_non_null(draw(s.tape, turned));
+        assert_int_equal(t_allocated(&s) - base, bytes + grad * kept);
+        assert_int_equal(t_info(&s).nodes - nodes, grad);
+        assert_int_equal(t_info(&s).saved, grad);
+    }
+    assert_ok(ph_tape_clear(s.tape));
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+/* The n-th host allocation fails, of two of them and their gradients. */
+static inline void t_expect_shortages(t_drawing_fn draw)
+{
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *x = t_leaf(&s, PH_SHAPE(2, 2), 1, -2, 3, -4), *dx = NULL;
+    bool failed = true;
+    for (int64_t n = 0; failed; n++) {
+        assert_true(n < 200);
+        ph__alloc_fail_after(n);
+        ph_tensor *y = draw(s.tape, ph_transpose(s.tape, draw(s.tape, x), 0, 1)),
+                  *dy = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), 1);
+        ph_grad(s.tape, &dx, &x, 1, &y, &dy, 1, NULL);
+        ph__alloc_fail_after(PH__ALLOC_NEVER);
+        ph_status status = ph_tape_clear(s.tape);
+        failed = status != PH_OK;
+        assert_true(!failed || status == PH_ERROR_HOST_MEMORY);
+    }
+    ph_tensor_release(x);
+    t_scene_close(&s);
+    assert_int_equal(ph__alloc_live(), 0);
 }
 #endif

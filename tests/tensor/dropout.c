@@ -108,27 +108,15 @@ static void test_memory(void **state)
     t_scene_close(&s);
 }
 
-/* A turned x is copied, but for the call alone: it is one node, and what stays is as much as of a dense x. */
+static ph_tensor *draw(ph_tape *tape, ph_tensor *x)
+{
+    return ph_dropout(tape, x, 0.5);
+}
+
 static void test_memory_of_a_turned_one(void **state)
 {
     (void)state;
-    const size_t bytes = 256 << 10;
-    t_scene s;
-    t_scene_open(&s);
-    ph_tensor *x = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(256, 256)));
-    for (size_t grad = 0; grad < 2; grad++) {
-        assert_ok(ph_tape_clear(s.tape));
-        assert_ok(ph_tensor_set_requires_grad(x, grad));
-        ph_tensor *turned = ph_transpose(s.tape, x, 0, 1);
-        const size_t base = t_allocated(&s), nodes = t_info(&s).nodes;
-        assert_non_null(ph_dropout(s.tape, turned, 0.5));
-        assert_int_equal(t_allocated(&s) - base, bytes + grad * (bytes / 32));
-        assert_int_equal(t_info(&s).nodes - nodes, grad);
-        assert_int_equal(t_info(&s).saved, grad);
-    }
-    assert_ok(ph_tape_clear(s.tape));
-    ph_tensor_release(x);
-    t_scene_close(&s);
+    t_expect_turned_is_not_kept(draw, 8 << 10);
 }
 
 /* ---- eager, captured, replayed ---- */
@@ -237,28 +225,10 @@ static void test_under_a_checkpoint(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* The n-th host allocation fails. */
 static void test_no_host_memory(void **state)
 {
     (void)state;
-    t_scene s;
-    t_scene_open(&s);
-    ph_tensor *x = t_leaf(&s, PH_SHAPE(2, 2), 1, 2, 3, 4), *dx = NULL;
-    bool failed = true;
-    for (int64_t n = 0; failed; n++) {
-        assert_true(n < 200);
-        ph__alloc_fail_after(n);
-        ph_tensor *y = ph_dropout(s.tape, ph_transpose(s.tape, ph_dropout(s.tape, x, 0.5), 0, 1), 0.5),
-                  *dy = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), 1);
-        ph_grad(s.tape, &dx, &x, 1, &y, &dy, 1, NULL);
-        ph__alloc_fail_after(PH__ALLOC_NEVER);
-        ph_status status = ph_tape_clear(s.tape);
-        failed = status != PH_OK;
-        assert_true(!failed || status == PH_ERROR_HOST_MEMORY);
-    }
-    ph_tensor_release(x);
-    t_scene_close(&s);
-    assert_int_equal(ph__alloc_live(), 0);
+    t_expect_shortages(draw);
 }
 
 int main(void)

@@ -378,35 +378,35 @@ static ph_status wait_for_device(ph_device *device)
     return status;
 }
 
-/* What forward itself puts in place of a tensor is read by no replay. One that makes a buffer when it first needs it may do so in the warm-up or the
- * capture. */
+/* What forward itself puts in place of a tensor is read by no replay. */
 static ph_status check_captured_homes(ph__callable *callable, size_t i)
 {
     char changed[160] = "";
-    PH_TRY(check_homes(callable->original, i));
     ph__homes_accept_added(&callable->homes);
     if (!ph__homes_have_changed(&callable->homes))
         return PH_OK;
     ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
     return ph_fail(
         PH_ERROR_STATE,
-        "%s: callable %zu (%s): %s by its own forward in the capture, and no replay would see that; "
-        "change it in place (ph_tensor_copy)",
+        "%s: callable %zu (%s): %s by its own forward, in warm-up or capture, and no replay would see "
+        "that; let forward change it in place (ph_tensor_copy)",
         call, i, callable->original->name, changed);
 }
 
 static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_module *const *modules,
                           const ph_sample *samples, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         PH_TRY(make_callable(&callables[i], set, modules[i], &samples[i]));
-    PH_TRY(wait_for_device(set->device));
-    for (size_t i = 0; i < count; i++)
-        PH_TRY(ph__callable_warm_up(callables[i], &samples[i], call));
-    PH_TRY(wait_for_device(set->device));
-    for (size_t i = 0; i < count; i++)
         if (!ph__homes_collect(&callables[i]->homes, modules[i]))
             return ph__fail_host_memory(call, "where modules keep their tensors");
+    }
+    PH_TRY(wait_for_device(set->device));
+    for (size_t i = 0; i < count; i++) {
+        PH_TRY(ph__callable_warm_up(callables[i], &samples[i], call));
+        ph__homes_accept_added(&callables[i]->homes); /* forward may make a buffer when it first needs it */
+    }
+    PH_TRY(wait_for_device(set->device));
     PH_TRY(ph__callables_capture(callables, count, call));
     for (size_t i = 0; i < count; i++)
         PH_TRY(check_captured_homes(callables[i], i));

@@ -253,9 +253,12 @@ static void expect_change_refused(int at, bool parameter, bool start, const char
 static void test_forward_that_replaces(void **state)
 {
     (void)state;
-    expect_change_refused(0, false, true, "buffer 'changed' was replaced by another tensor");
-    expect_change_refused(1, false, true, "buffer 'changed' was replaced by another tensor");
-    expect_change_refused(1, true, true, "parameter 'changed' was replaced by another tensor");
+    expect_change_refused(0, false, true,
+                          "buffer 'changed' was replaced by another tensor by its own forward");
+    expect_change_refused(1, false, true,
+                          "buffer 'changed' was replaced by another tensor by its own forward");
+    expect_change_refused(1, true, true,
+                          "parameter 'changed' was replaced by another tensor by its own forward");
     expect_change_refused(0, false, false,
                           "buffer 'changed' was replaced by another tensor by its own forward");
 }

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 enum {
-    SPINS_BEFORE_YIELDING = 100
+    SPINS_BEFORE_YIELDING = 100,
+    YIELDS_BEFORE_SLEEPING = 64,
+    SLEEP_NS = 20000
 };
 
 _Static_assert(sizeof(atomic_uint) == 4, "the kernel waits on 32-bit words");
@@ -26,13 +28,24 @@ static bool try_lock(ph__spinlock *lock)
 
 void ph__spin_lock_slow(ph__spinlock *lock)
 {
-    for (int i = 0; i < SPINS_BEFORE_YIELDING; i++) {
-        if (try_lock(lock))
-            return;
+    for (unsigned round = 0; !try_lock(lock);)
+        ph__back_off(&round, SPINS_BEFORE_YIELDING);
+}
+
+void ph__back_off(unsigned *round, unsigned spins)
+{
+    unsigned now = *round;
+    if (now < spins + YIELDS_BEFORE_SLEEPING)
+        ++*round;
+    if (now < spins) {
         ph__pause();
-    }
-    while (!try_lock(lock))
+    } else if (now < spins + YIELDS_BEFORE_SLEEPING) {
         sched_yield();
+    } else {
+        int saved_errno = errno;
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+        errno = saved_errno;
+    }
 }
 
 void ph__futex_wait(atomic_uint *word, unsigned expected, int64_t timeout_ns)

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A short lock for the allocation path: spins, then yields, so that it is cheap when uncontended (one
- * exchange) and harmless when the owner is descheduled. Hold it for tens of nanoseconds, never across a call
- * that may block. TSan understands it. */
+/* A short lock for the allocation path: spins, then yields, then sleeps, so that it is cheap when uncontended (one
+ * exchange) and harmless when the owner is descheduled, also by the waiter itself: a real-time thread yields only to its
+ * like, and an owner of lower priority on the same processor runs while it sleeps. Hold it for tens of nanoseconds, never
+ * across a call that may block. TSan understands it. */
 typedef struct ph__spinlock {
     atomic_uint held;
 } ph__spinlock;
@@ -54,6 +55,10 @@ static inline void ph__pause(void)
     __asm__ __volatile__("yield");
 #endif
 }
+
+/* One step of a wait for another thread that nobody ends by a wake: a pause of the processor in the first `spins` rounds,
+ * then a yield, then a short sleep. *round counts the steps, from 0. */
+void ph__back_off(unsigned *round, unsigned spins);
 
 /* Waits while *word == expected (spurious returns allowed); timeout_ns < 0 waits for ever. Wakes at most
  * count waiters. */

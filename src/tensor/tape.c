@@ -6,7 +6,6 @@
 #include "tensor/autocast.h"
 #include "tensor/generator.h"
 #include "tensor/products.h"
-#include <sched.h>
 #include <string.h>
 
 /* 0 is the device's default stream. */
@@ -38,9 +37,9 @@ static void leave_list(ph_tape *tape)
     *tape->link = tape->next;
     if (tape->next)
         tape->next->link = tape->link;
-    while (tape->lookers > 0) {
+    for (unsigned round = 0; tape->lookers > 0;) {
         pthread_mutex_unlock(&tape->backend->lock);
-        sched_yield();
+        ph__back_off(&round, 0);
         pthread_mutex_lock(&tape->backend->lock);
     }
     pthread_mutex_unlock(&tape->backend->lock);

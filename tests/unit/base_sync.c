@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     THREADS = 4
@@ -65,6 +67,64 @@ static void test_spinlock_excludes(void **state)
     assert_int_equal(shared.first, THREADS * rounds());
     assert_int_equal(shared.second, THREADS * rounds());
     assert_int_equal(atomic_load(&shared.lock.held), 0);
+}
+
+/* A thread that waits for a lock, and how often the kernel has seen it sleep. */
+typedef struct waiter {
+    ph__spinlock lock;
+    atomic_int thread, done;
+} waiter;
+
+static void *wait_for_lock(void *argument)
+{
+    waiter *me = argument;
+    atomic_store(&me->thread, (int)gettid());
+    ph__spin_lock(&me->lock);
+    ph__spin_unlock(&me->lock);
+    atomic_store(&me->done, 1);
+    return NULL;
+}
+
+/* Of a thread of this process; yields do not count. -1: not to be read. */
+static long sleeps_of(int thread)
+{
+    char path[64], line[128];
+    long sleeps = -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "voluntary_ctxt_switches:", 24) == 0)
+            sleeps = strtol(line + 24, NULL, 10);
+    if (file)
+        (void)fclose(file);
+    return sleeps;
+}
+
+/* The owner may be a thread of lower priority on the waiter's own processor: yields alone would never let it run. */
+static void test_a_waiter_for_the_spinlock_sleeps(void **state)
+{
+    enum {
+        LOOKS = 20000
+    };
+    waiter one = {.thread = 0};
+    pthread_t thread;
+    long first = 0, last = 0;
+    (void)state;
+    ph__spin_lock(&one.lock);
+    assert_true(ph__thread_start(&thread, "ph-test", wait_for_lock, &one));
+    while (atomic_load(&one.thread) == 0)
+        sched_yield();
+    first = sleeps_of(atomic_load(&one.thread));
+    for (int look = 0; look < LOOKS && last < first + 3; look++) {
+        ph__sleep_ns(100000);
+        last = sleeps_of(atomic_load(&one.thread));
+    }
+    int done = atomic_load(&one.done);
+    ph__spin_unlock(&one.lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(done, 0);
+    assert_true(first >= 0);
+    assert_true(last >= first + 3);
 }
 
 static void *take_ids(void *argument)
@@ -212,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spinlock_excludes),
+        cmocka_unit_test(test_a_waiter_for_the_spinlock_sleeps),
         cmocka_unit_test(test_thread_ids_are_unique_and_never_reused),
         cmocka_unit_test(test_futex_hands_on),
         cmocka_unit_test(test_futex_returns_at_once_or_after_the_timeout),

@@ -3,7 +3,6 @@
  */
 #include "base/clock.h"
 #include "driver/host/host_plan.h"
-#include <sched.h>
 #include <string.h>
 
 enum {
@@ -37,14 +36,10 @@ static void measure_tasks(ph__plan_time *time, const ph__plan_task *task, const 
 /* The other lane may have lost its processor: after a while the wait leaves ours to others. */
 static uint64_t wait_for(const ph__plan_progress *progress, uint64_t tasks)
 {
-    for (unsigned spins = 0;; spins++) {
+    for (unsigned round = 0;; ph__back_off(&round, SPINS_BEFORE_YIELDING)) {
         uint64_t now = atomic_load_explicit(&progress->tasks, memory_order_acquire);
         if (now >= tasks)
             return now;
-        if (spins < SPINS_BEFORE_YIELDING)
-            ph__pause();
-        else
-            sched_yield();
     }
 }
 

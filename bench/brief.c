@@ -33,7 +33,7 @@ typedef struct bench {
     ph_device *device;
     ph_stream *stream;
     ph_kernel *brief, *queued;
-    ph_graph *plain, *with_cells, *constant;
+    ph_graph *plain, *handed, *with_cells, *constant;
     args args;
     uint64_t step;
 } bench;
@@ -81,6 +81,23 @@ static void replay_plain(bench *b)
     OK(ph_graph_replay(b->plain, b->stream));
 }
 
+static void replay_plain_and_wait(bench *b)
+{
+    OK(ph_graph_replay(b->plain, b->stream));
+    OK(ph_stream_synchronize(b->stream));
+}
+
+static void replay_handed(bench *b)
+{
+    OK(ph_graph_replay(b->handed, b->stream));
+}
+
+static void replay_handed_and_wait(bench *b)
+{
+    OK(ph_graph_replay(b->handed, b->stream));
+    OK(ph_stream_synchronize(b->stream));
+}
+
 static void replay_with_cells(bench *b)
 {
     OK(ph_graph_replay(b->with_cells, b->stream));
@@ -109,6 +126,14 @@ static ph_status body_plain(ph_stream *stream, void *user)
     const bench *b = user;
     for (int i = 0; i < 10; i++)
         PH_TRY(ph_launch(stream, b->brief, NULL, &b->args, sizeof b->args));
+    return PH_OK;
+}
+
+static ph_status body_handed(ph_stream *stream, void *user)
+{
+    const bench *b = user;
+    for (int i = 0; i < 10; i++)
+        PH_TRY(ph_launch(stream, b->queued, NULL, &b->args, sizeof b->args));
     return PH_OK;
 }
 
@@ -160,9 +185,9 @@ static void set_up(bench *b)
     OK(ph_memset(x, 0, FLOATS * sizeof(float), b->stream));
     OK(ph_memset(y, 0, FLOATS * sizeof(float), b->stream));
     b->args = (args){y, x, FLOATS};
-    ph_graph **graphs[] = {&b->plain, &b->with_cells, &b->constant};
-    ph_capture_fn bodies[] = {body_plain, body_cells, body_constant};
-    for (int i = 0; i < 3; i++) {
+    ph_graph **graphs[] = {&b->plain, &b->handed, &b->with_cells, &b->constant};
+    ph_capture_fn bodies[] = {body_plain, body_handed, body_cells, body_constant};
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         OK(ph_graph_create(graphs[i], NULL));
         OK(ph_graph_capture(*graphs[i], b->stream, NULL, bodies[i], b));
     }
@@ -171,6 +196,7 @@ static void set_up(bench *b)
 static void tear_down(bench *b)
 {
     ph_graph_destroy(b->plain);
+    ph_graph_destroy(b->handed);
     ph_graph_destroy(b->with_cells);
     ph_graph_destroy(b->constant);
     ph_free((void *)(uintptr_t)b->args.x, b->stream);
@@ -192,7 +218,10 @@ int main(int argc, char **argv)
         {.what = "ph_launch, queued, and synchronize", .fn = launch_queued_and_wait},
         {.what = "ph_memset, 256 bytes", .fn = fill},
         {.what = "ph_memcpy, 256 bytes", .fn = copy},
-        {.what = "ph_graph_replay, 10 nodes", .fn = replay_plain},
+        {.what = "ph_graph_replay, 10 queued nodes", .fn = replay_handed},
+        {.what = "the same, and synchronize", .fn = replay_handed_and_wait},
+        {.what = "ph_graph_replay, 10 brief nodes, synchronize", .fn = replay_plain_and_wait},
+        {.what = "ph_graph_replay, 10 brief nodes", .fn = replay_plain},
         {.what = "the same with 2 cells, one changing", .fn = replay_with_cells},
         {.what = "the same with 2 cells that stay", .fn = replay_constant},
     };

@@ -126,7 +126,7 @@ static void measure_alone(bench *b)
 int main(int argc, char **argv)
 {
     static bench b;
-    ph_kernel_source source = {.name = "empty", .host = empty, .args_size = sizeof(args)};
+    ph_kernel_source source = {.name = "empty", .host = empty, .args_size = sizeof(args), .host_brief = true};
     const ph_capture_options options = {.check_input_liveness = true};
     rounds = timing_rounds("graph_liveness", rounds, MOST_ROUNDS, argc, argv);
     OK(ph_device_open(&b.device, "host", NULL));

@@ -9,14 +9,14 @@ PH_BEGIN_DECLS
 
 typedef struct ph_kernel ph_kernel;
 
-/* What a kernel's host form is called with: run blocks [begin, end) of a grid, in the linear order x fastest.
- * Blocks of one launch may run in several calls, on several threads, in any order: a block must not depend on
- * another block of its launch. Threads are the library's, or, for a small replay on an idle stream and for brief kernels
- * (host_brief), the one that calls ph_graph_replay or ph_launch: rely on no thread-local state, take no lock that the caller may hold, and do
- * not call the library. A block's threads are the kernel's own affair: the usual one-dimensional kernel loops
- * over items begin * block[0] to end * block[0], clipped to its n (examples/saxpy). shared:
- * config.shared_bytes of scratch, 64-byte aligned, contents undefined, reused from block to block; NULL when
- * 0. */
+/* What a kernel's host form is called with: run blocks [begin, end) of a grid, in the linear order
+ * x fastest. Blocks of one launch may run in several calls, on several threads, in any order: a
+ * block must not depend on another block of its launch. Threads are the library's; for kernels that
+ * are declared brief (host_brief) also the one that calls ph_launch or ph_graph_replay: rely on no
+ * thread-local state, and do not call the library. A block's threads are the kernel's own affair:
+ * the usual one-dimensional kernel loops over items begin * block[0] to end * block[0], clipped to
+ * its n (examples/saxpy). shared: config.shared_bytes of scratch, 64-byte aligned, contents
+ * undefined, reused from block to block; NULL when 0. */
 typedef struct ph_block_range {
     uint32_t grid[3], block[3];
     uint64_t begin, end;
@@ -61,8 +61,13 @@ typedef struct ph_kernel_source {
     const void *cuda_image; /* PTX text, cubin or fatbin bytes with a function `name`; read during the call */
     size_t cuda_image_bytes;  /* PTX: its length, with or without a final NUL */
     const char *cuda_options; /* for NVRTC, split at spaces: "-use_fast_math -DN=4"; NULL: none */
-    /* The host form is short and never waits for anything: ph_launch of at most 4 blocks, on a stream that has nothing
-     * left to do (other than the default stream), runs it on the calling thread before it returns. */
+    /* The host form is short and never waits for anything, neither for another thread nor for a
+     * lock that the caller may hold. On a stream that has nothing left to do it may then run on the
+     * calling thread, before the call returns: in ph_launch of at most 4 blocks (not on the default
+     * stream), and in a replay that takes a few microseconds, whose kernels are all brief or the
+     * library's own, with no host function and no wait for an external event among its nodes.
+     * Without it the host form runs on the library's threads alone, and may wait for what the
+     * caller does after the call. */
     bool host_brief;
     uint64_t reserved[3];
 } ph_kernel_source;

@@ -347,7 +347,7 @@ static void nothing(const ph_block_range *range, const void *args)
 static void test_tiny_is_never_guessed(void **state)
 {
     (void)state;
-    ph__plan_node node = {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}};
+    ph__plan_node node = {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .brief = true};
     ph__plan *plan = ph__plan_create(&node, 1, NULL);
     assert_false(ph__plan_is_tiny(plan));
     for (int i = 0; i < 10000 && !ph__plan_is_tiny(plan); i++)
@@ -364,6 +364,30 @@ static void test_tiny_is_never_guessed(void **state)
     node.may_block = false;
     node.grid[0] = 7;
     assert_true(ph__plan_set(plan, 0, &node));
+    assert_false(ph__plan_is_tiny(plan));
+    ph__plan_destroy(plan);
+}
+
+/* However quick it was: a node that is not brief may wait for the thread that launches. */
+static void test_tiny_is_brief(void **state)
+{
+    (void)state;
+    ph__plan_node nodes[2] = {{.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .brief = true},
+                              {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}}};
+    ph__plan *plan = ph__plan_create(nodes, 2, NULL);
+    for (int i = 0; i < 1000; i++) {
+        ph__plan_run(plan, NULL);
+        assert_false(ph__plan_is_tiny(plan));
+    }
+    nodes[1].brief = true;
+    assert_true(ph__plan_set(plan, 1, &nodes[1]));
+    for (int i = 0; i < 10000 && !ph__plan_is_tiny(plan); i++)
+        ph__plan_run(plan, NULL);
+    assert_true(ph__plan_is_tiny(plan));
+    nodes[0].brief = false;
+    assert_true(ph__plan_set(plan, 0, &nodes[0]));
+    assert_false(ph__plan_is_tiny(plan));
+    ph__plan_run(plan, NULL);
     assert_false(ph__plan_is_tiny(plan));
     ph__plan_destroy(plan);
 }
@@ -448,10 +472,15 @@ static void test_workers_run_every_lane(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_way_to_run),      cmocka_unit_test(test_forced_lanes),
-        cmocka_unit_test(test_chaos_differs_by_seed), cmocka_unit_test(test_workers_taken),
-        cmocka_unit_test(test_tiny_is_never_guessed), cmocka_unit_test(test_empty_plan),
-        cmocka_unit_test(test_out_of_memory),         cmocka_unit_test(test_workers_run_every_lane),
+        cmocka_unit_test(test_every_way_to_run),
+        cmocka_unit_test(test_forced_lanes),
+        cmocka_unit_test(test_chaos_differs_by_seed),
+        cmocka_unit_test(test_workers_taken),
+        cmocka_unit_test(test_tiny_is_never_guessed),
+        cmocka_unit_test(test_tiny_is_brief),
+        cmocka_unit_test(test_empty_plan),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_workers_run_every_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

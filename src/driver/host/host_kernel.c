@@ -23,7 +23,8 @@ int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned
 {
     const ph_kernel_source source = {.name = room == PH__CELLS_FEW ? "ph_core_cells_8" : "ph_core_cells_60",
                                      .host = write_cells,
-                                     .args_size = ph__cells_args_size(room)};
+                                     .args_size = ph__cells_args_size(room),
+                                     .host_brief = true};
     return ph__host_kernel_create(out, device, &source);
 }
 

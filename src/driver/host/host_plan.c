@@ -87,6 +87,8 @@ static void write_node(ph__plan *plan, uint32_t n, const ph__plan_node *value)
     ph_block_range range = whole_range(value);
     plan->blocking += (uint32_t)value->may_block - (uint32_t)plan->may_block[n];
     plan->may_block[n] = value->may_block;
+    plan->handed += (uint32_t)plan->brief[n] - (uint32_t)value->brief;
+    plan->brief[n] = value->brief;
     plan->shared_bytes[n] = value->shared_bytes;
     plan->blocks[n] = range.end;
     range.shared = shared_of(plan, n, 0);
@@ -111,6 +113,7 @@ static bool allocate(ph__plan *plan, size_t count, size_t edges)
     plan->blocks = array(plan, count, sizeof *plan->blocks, &ok);
     plan->shared_bytes = array(plan, count, sizeof *plan->shared_bytes, &ok);
     plan->may_block = array(plan, count, sizeof *plan->may_block, &ok);
+    plan->brief = array(plan, count, sizeof *plan->brief, &ok);
     plan->dependency_begin = array(plan, count + 1, sizeof *plan->dependency_begin, &ok);
     plan->dependencies = array(plan, edges, sizeof *plan->dependencies, &ok);
     plan->successor_begin = array(plan, count + 1, sizeof *plan->successor_begin, &ok);
@@ -169,6 +172,7 @@ ph__plan *ph__plan_create(const ph__plan_node *nodes, size_t count, ph__workers 
         ph__plan_destroy(plan);
         return NULL;
     }
+    plan->handed = plan->count; /* no node is brief before it was written */
     for (uint32_t n = 0; n < plan->count; n++) {
         write_node(plan, n, &nodes[n]);
         plan->cost_ns[n] = -1;
@@ -329,7 +333,7 @@ bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value)
         plan->scheduled = 0;
         plan->decided = false;
     }
-    atomic_store_explicit(&plan->tiny, same && plan->blocking == 0 && ph__plan_is_tiny(plan),
+    atomic_store_explicit(&plan->tiny, same && plan->blocking == 0 && plan->handed == 0 && ph__plan_is_tiny(plan),
                           memory_order_relaxed);
     return true;
 }

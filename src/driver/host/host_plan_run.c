@@ -264,7 +264,7 @@ static void run_chosen(ph__plan *plan)
     }
     }
     plan->spent_ns += plan->choice.serial_ns;
-    bool tiny = plan->choice.serial_known && plan->choice.serial_ns <= TINY_NS;
+    bool tiny = plan->handed == 0 && plan->choice.serial_known && plan->choice.serial_ns <= TINY_NS;
     if (tiny != ph__plan_is_tiny(plan))
         atomic_store_explicit(&plan->tiny, tiny, memory_order_relaxed);
 }

@@ -91,9 +91,11 @@ int ph__host_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watc
     static const ph_kernel_source sources[PH__WATCH_KERNELS] = {
         [PH__WATCH_CRUMB] = {.name = "phonograph_crumb",
                              .host = ph__host_crumb_fn,
-                             .args_size = sizeof(ph__drv_crumb)},
+                             .args_size = sizeof(ph__drv_crumb),
+                             .host_brief = true},
         [PH__WATCH_FINITE] = {.name = "phonograph_check_finite",
                               .host = ph__host_finite_fn,
-                              .args_size = sizeof(ph__drv_finite)}};
+                              .args_size = sizeof(ph__drv_finite),
+                              .host_brief = true}};
     return ph__host_kernel_create(out, device, &sources[which]);
 }

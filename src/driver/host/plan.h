@@ -19,6 +19,7 @@ typedef struct ph__plan_node {
     uint32_t grid[3], block[3];
     size_t shared_bytes;
     bool may_block; /* waits for the outside (host functions, external events): the whole plan stays serial */
+    bool brief;     /* short, and waits for nothing: may run on the thread that launches the plan */
     const uint32_t *dependencies; /* indices below this node's own */
     uint32_t dependency_count;
 } ph__plan_node;
@@ -31,7 +32,8 @@ void ph__plan_destroy(ph__plan *plan); /* takes NULL; not while it runs */
  * dimensions change. False: out of memory (more shared bytes than before); nothing changed. */
 bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value);
 
-/* True when the plan may run on the thread that launches it: no node blocks, and as far as is known it takes only a few microseconds. */
+/* True when the plan may run on the thread that launches it: every node is brief, and the last measured run took only a few
+ * microseconds. */
 bool ph__plan_is_tiny(const ph__plan *plan);
 
 /* Runs once, to the end. One run at a time. Allocates nothing. chaos: NULL, or a generator that picks a random topological order and

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/host_brief_replay.c: which replays of the host device run on the calling thread: those whose kernels are all declared
+ * brief, and no others, however quick they were before. */
+#include "support/support.h"
+
+#include "base/alloc.h"
+#include "base/sync.h"
+
+/* Enough that whatever is quick has shown it. */
+enum {
+    QUICK_REPLAYS = 200,
+    MOST_REPLAYS = 100000
+};
+
+static t_world world;
+static ph_kernel *brief, *waiting; /* one function, two declarations */
+static t_gate closed;
+static atomic_bool waits;
+static _Atomic uint64_t ran_on;
+
+/* Waits for the thread that replays, once that is asked for. */
+static void note(const ph_block_range *range, const void *args)
+{
+    (void)range;
+    (void)args;
+    atomic_store(&ran_on, ph__thread_id());
+    if (atomic_load(&waits))
+        t_gate_body(&closed);
+}
+
+static void note_host(void *user)
+{
+    note(NULL, user);
+}
+
+static ph_kernel *make(bool is_brief)
+{
+    ph_kernel *kernel;
+    const ph_kernel_source source = {.name = "note", .host = note, .host_brief = is_brief};
+    assert_ok(ph_kernel_create(&kernel, world.device, &source));
+    return kernel;
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, "host:threads=2");
+    brief = make(true);
+    waiting = make(false);
+    closed = (t_gate){0};
+    atomic_store(&waits, false);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    ph_kernel_release(brief);
+    ph_kernel_release(waiting);
+    t_close(&world);
+    assert_int_equal(ph__alloc_live(), 0);
+    return 0;
+}
+
+static ph_graph *capture(ph_capture_fn body, void *user)
+{
+    ph_graph *graph;
+    assert_ok(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = true}));
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, user));
+    return graph;
+}
+
+static ph_status launch_one(ph_stream *stream, void *kernel)
+{
+    return ph_launch(stream, kernel, NULL, NULL, 0);
+}
+
+static ph_status launch_both(ph_stream *stream, void *user)
+{
+    (void)user;
+    PH_TRY(launch_one(stream, waiting));
+    return launch_one(stream, brief);
+}
+
+static ph_status call_host(ph_stream *stream, void *user)
+{
+    return ph_launch_host(stream, note_host, user);
+}
+
+static ph_status replay_inner(ph_stream *stream, void *inner)
+{
+    return ph_graph_replay(inner, stream);
+}
+
+static bool replay_here(ph_graph *graph)
+{
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_stream_synchronize(world.stream));
+    return atomic_load(&ran_on) == ph__thread_id();
+}
+
+/* Whether a replay is quick enough is for the clock to say; a machine that is busy asks for some more of them. */
+static void expect_here_at_last(ph_graph *graph)
+{
+    bool here = false;
+    for (int i = 0; i < MOST_REPLAYS && !here; i++)
+        here = replay_here(graph);
+    assert_true(here);
+}
+
+/* The last replay waits for its own caller, which goes on only if the call comes back. */
+static void expect_never_here(ph_graph *graph)
+{
+    for (int i = 0; i < QUICK_REPLAYS; i++)
+        assert_false(replay_here(graph));
+    atomic_store(&waits, true);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_gate_open(&closed);
+    assert_ok(ph_stream_synchronize(world.stream));
+    atomic_store(&waits, false);
+    closed = (t_gate){0};
+}
+
+static void test_brief_kernels(void **state)
+{
+    (void)state;
+    ph_graph *graph = capture(launch_one, brief);
+    expect_here_at_last(graph);
+    ph_graph_destroy(graph);
+}
+
+static void test_kernels_that_may_wait(void **state)
+{
+    (void)state;
+    ph_graph *graph = capture(launch_one, waiting);
+    expect_never_here(graph);
+    ph_graph_destroy(graph);
+}
+
+static void test_one_of_two_may_wait(void **state)
+{
+    (void)state;
+    ph_graph *graph = capture(launch_both, NULL);
+    expect_never_here(graph);
+    ph_graph_destroy(graph);
+}
+
+static void test_host_functions(void **state)
+{
+    (void)state;
+    ph_graph *graph = capture(call_host, NULL);
+    expect_never_here(graph);
+    ph_graph_destroy(graph);
+}
+
+static void test_inside_a_child_graph(void **state)
+{
+    (void)state;
+    ph_graph *kernels[2] = {capture(launch_one, brief), capture(launch_one, waiting)};
+    ph_graph *outer = capture(replay_inner, kernels[0]);
+    expect_here_at_last(outer);
+    ph_graph_destroy(outer);
+    outer = capture(replay_inner, kernels[1]);
+    expect_never_here(outer);
+    ph_graph_destroy(outer);
+    ph_graph_destroy(kernels[0]);
+    ph_graph_destroy(kernels[1]);
+}
+
+/* A node that is switched off runs nothing, so it is not in the way; switched on again it is. */
+static void test_switched_off(void **state)
+{
+    (void)state;
+    ph_graph *graph = capture(launch_both, NULL);
+    expect_never_here(graph);
+    assert_ok(ph_graph_node_set_enabled(graph, 0, false));
+    expect_here_at_last(graph);
+    assert_ok(ph_graph_node_set_enabled(graph, 0, true));
+    expect_never_here(graph);
+    ph_graph_destroy(graph);
+}
+
+/* Both kernels are one function over equal grids: the declaration is all that an update changes. */
+static void test_updated(void **state)
+{
+    (void)state;
+    ph_graph *graph = capture(launch_one, brief), *other = capture(launch_one, waiting),
+             *third = capture(launch_one, brief);
+    expect_here_at_last(graph);
+    assert_ok(ph_graph_update(graph, other, NULL));
+    expect_never_here(graph);
+    assert_ok(ph_graph_update(graph, third, NULL));
+    expect_here_at_last(graph);
+    ph_graph_destroy(third);
+    ph_graph_destroy(other);
+    ph_graph_destroy(graph);
+}
+
+/* An update while a replay is in flight reaches the plan on the stream's own thread. */
+static void test_updated_in_flight(void **state)
+{
+    (void)state;
+    t_gate gate = {0};
+    ph_graph *graph = capture(launch_one, brief), *other = capture(launch_one, waiting);
+    expect_here_at_last(graph);
+    assert_ok(t_gate_wait(&gate, world.stream));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_ok(ph_graph_update(graph, other, NULL));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_gate_open(&gate);
+    assert_ok(ph_stream_synchronize(world.stream));
+    expect_never_here(graph);
+    ph_graph_destroy(other);
+    ph_graph_destroy(graph);
+}
+
+/* A launch of its own: the same declaration. */
+static void test_single_launches(void **state)
+{
+    (void)state;
+    for (int i = 0; i < QUICK_REPLAYS; i++) {
+        assert_ok(launch_one(world.stream, waiting));
+        assert_ok(ph_stream_synchronize(world.stream));
+        assert_int_not_equal(atomic_load(&ran_on), ph__thread_id());
+    }
+    atomic_store(&waits, true);
+    assert_ok(launch_one(world.stream, waiting));
+    assert_ok(call_host(world.stream, NULL));
+    t_gate_open(&closed);
+    assert_ok(ph_stream_synchronize(world.stream));
+}
+
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_WORLD(test_brief_kernels),
+        WITH_WORLD(test_kernels_that_may_wait),
+        WITH_WORLD(test_one_of_two_may_wait),
+        WITH_WORLD(test_host_functions),
+        WITH_WORLD(test_inside_a_child_graph),
+        WITH_WORLD(test_switched_off),
+        WITH_WORLD(test_updated),
+        WITH_WORLD(test_updated_in_flight),
+        WITH_WORLD(test_single_launches),
+    };
+    return cmocka_run_group_tests_name("host_brief_replay", tests, NULL, NULL);
+}

@@ -41,8 +41,8 @@ typedef struct ph_sample {
 /* How the gradients of the parameters and inputs leave the backward graph. None of the first two ever aliases what a later replay writes. */
 typedef enum ph_graphed_gradients {
     PH_GRAPHED_COPY = 0,       /* each call's gradients are new tensors, which the graph's last node writes */
-    PH_GRAPHED_ACCUMULATE = 1, /* ph_backward: the graph's last node adds to the leaf's grad, or makes it, itself; leaves with hooks, other
-                                  tensors than leaves, and ph_grad: as COPY */
+    PH_GRAPHED_ACCUMULATE = 1, /* ph_backward: the graph's last node adds to the leaf's grad, or makes it, itself; leaves with hooks, those
+                                  whose grads overlap, but for one of them, other tensors than leaves, and ph_grad: as COPY */
     PH_GRAPHED_BORROW = 2      /* the graph's own buffers: reading one after a later backward of the callable is an error (OVERWRITTEN); a leaf
                                   without grad takes it as it is */
 } ph_graphed_gradients;

@@ -247,6 +247,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->modes);
     ph__free(callable->parameter_saved);
     ph__free(callable->exits);
+    ph__free(callable->exit_order);
     ph__free(callable->ops);
     ph__free(callable->op_slots);
     ph__free(callable->values);
@@ -304,6 +305,7 @@ static bool allocate(ph__callable *callable)
     callable->parameter_grads = ph__calloc(parameters + 1, sizeof *callable->parameter_grads);
     callable->parameter_saved = ph__calloc(parameters + 1, sizeof *callable->parameter_saved);
     callable->exits = ph__calloc(in + parameters + 1, sizeof *callable->exits);
+    callable->exit_order = ph__calloc(in + parameters + 1, sizeof *callable->exit_order);
     ph_module_modules(callable->original, count_module, &modules);
     callable->modes = ph__calloc(modules, sizeof *callable->modes);
     callable->ops = ph__calloc(bundles, PH__BUNDLE_MAX);
@@ -311,8 +313,8 @@ static bool allocate(ph__callable *callable)
     callable->values = ph__calloc(2 * in + out + parameters + bundles, sizeof *callable->values);
     return callable->inputs && callable->incoming && callable->outputs && callable->operands &&
            callable->parameter_names && callable->parameter_data && callable->parameter_grads &&
-           callable->parameter_saved && callable->modes && callable->exits && callable->ops &&
-           callable->op_slots && callable->values;
+           callable->parameter_saved && callable->modes && callable->exits && callable->exit_order &&
+           callable->ops && callable->op_slots && callable->values;
 }
 
 static void describe_inputs(ph__callable *callable, const ph_sample *sample)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed.h: graphed callables as their files share them. graphed.c makes them, graphed_warmup.c calls modules before, graphed_capture.c
- * captures and proves, graphed_call.c runs them, graphed_values.c knows who overwrites what, graphed_watch.c what is changed in place,
+ * captures and proves, graphed_call.c runs them, graphed_leaves.c tells leaves' gradients apart, graphed_values.c knows who overwrites what, graphed_watch.c what is changed in place,
  * graphed_look.c shows them. */
 #ifndef PH_NN_GRAPHED_H
 #define PH_NN_GRAPHED_H
@@ -91,6 +91,8 @@ typedef struct ph__exit {
     size_t bytes;
     size_t op_at;                /* its place among the ops */
     ph_tensor *fresh, *fresh_of; /* in a call: made for that leaf, which has it once it is written */
+    const char *added;           /* the leaf's own gradient that `apart` was found for; NULL: none yet */
+    bool apart; /* nothing else of the launch writes there, nor does the graph: it may add there itself */
 } ph__exit;
 
 /* What one call of ph_make_graphed_callables shares. */
@@ -127,6 +129,7 @@ struct ph__callable {
     bool *parameter_saved; /* backward reads it: not to be changed before that */
     ph__exit *exits;
     size_t exit_count, op_slot_count;
+    size_t *exit_order;            /* exits with a leaf's own gradient, by its address: of the last look */
     size_t *op_slots;              /* of the bundles at the end of backward */
     uint8_t *ops;                  /* op_slot_count * PH__BUNDLE_MAX */
     ph__program forward, backward; /* graph NULL: there is no backward */
@@ -175,6 +178,11 @@ ph_status ph__callables_capture(ph__callable *const *callables, size_t count, co
 bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in);
 /* ---- graphed_call.c ---- the forward function of a graphed module: self is the callable. */
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
+/* ---- graphed_leaves.c ---- the leaf whose own gradient may take a sum from the graph's last node, or NULL; which of these gradients it may
+ * add to in one launch: ph__exit.apart. False: the tape has failed. */
+ph_tensor *ph__exit_leaf(const ph__grad_call *call, const ph__exit *leaving);
+bool ph__exit_may_add(const ph__callable *callable, const ph_tensor *leaf);
+bool ph__callable_look_at_leaves(const ph__grad_call *call, ph__callable *callable);
 /* ---- graphed_watch.c ---- what is changed in place outside of the graphs' own memory. */
 void ph__storages_free(ph__storages *list);
 bool ph__callable_changes(const ph__callable *callable,

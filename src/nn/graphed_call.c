@@ -158,15 +158,6 @@ static void bind_saved(const ph__grad_call *call, ph__callable *callable, size_t
             set(callable, values, callable->inputs[i].backward_slot, call->saved[saved++]->data);
 }
 
-/* An input that is another input too, or a parameter: two pairs of one bundle must not write to one gradient. */
-static bool comes_twice(const ph__grad_call *call, const ph__callable *callable, size_t operand)
-{
-    for (size_t i = 0; i < callable->in_count; i++)
-        if (i != operand && call->leaves[i] == call->leaves[operand])
-            return true;
-    return false;
-}
-
 /* As ph_empty, at a fraction of the cost of an operator. */
 static ph_tensor *make_gradient(ph_tape *tape, ph_dtype dtype, const ph_shape *shape, size_t bytes)
 {
@@ -184,8 +175,8 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, const ph__callable *c
                                 ph__bundle_op *op)
 {
     size_t i = leaving->operand;
-    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[i] : NULL;
-    if (!leaf || !leaf->leaf || leaf->leaf->hooks)
+    ph_tensor *leaf = ph__exit_leaf(call, leaving);
+    if (!leaf)
         return NULL;
     ph_tensor *grad = leaf->leaf->grad;
     if (!grad && call->sole[i]) {
@@ -193,9 +184,7 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, const ph__callable *c
         leaving->fresh_of = leaf;
         return leaving->fresh = make_gradient(call->tape, leaf->dtype, &leaf->shape, leaving->bytes);
     }
-    if (callable->set->options.gradients != PH_GRAPHED_ACCUMULATE || !grad ||
-        comes_twice(call, callable, i) || !grad->contiguous || grad->dtype != leaf->dtype ||
-        grad->storage->read_only || grad->written)
+    if (!ph__exit_may_add(callable, leaf) || !leaving->apart)
         return NULL;
     *op = PH__BUNDLE_ADD;
     atomic_fetch_add_explicit(&grad->storage->version, 1, memory_order_relaxed);
@@ -239,6 +228,8 @@ static bool bind_exits(const ph__grad_call *call, ph__callable *callable, size_t
 {
     if (callable->set->options.gradients == PH_GRAPHED_BORROW)
         return true;
+    if (!ph__callable_look_at_leaves(call, callable))
+        return false;
     for (size_t i = 0; i < callable->exit_count; i++) {
         ph__exit *leaving = &callable->exits[i];
         if (call->needed[leaving->operand])

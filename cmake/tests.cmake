@@ -158,10 +158,12 @@ foreach(source ${test_sources})
     endif()
 endforeach()
 
-if(TARGET test_device_nvtx)
-    add_dependencies(test_device_nvtx fake_libnvtx_tool)
-    target_compile_definitions(test_device_nvtx PRIVATE PH_TEST_NVTX_TOOL="$<TARGET_FILE:fake_libnvtx_tool>")
-endif()
+foreach(test test_device_nvtx test_unit_base_environment)
+    if(TARGET ${test})
+        add_dependencies(${test} fake_libnvtx_tool)
+        target_compile_definitions(${test} PRIVATE PH_TEST_NVTX_TOOL="$<TARGET_FILE:fake_libnvtx_tool>")
+    endif()
+endforeach()
 
 # ---- What oracle.py holds against PyTorch, where there is one; that it runs is tested here ----
 add_executable(oracle tests/oracle/oracle.c tests/oracle/oracle_autocast.c tests/oracle/oracle_more.c tests/oracle/oracle_optimizers.c)
@@ -305,6 +307,7 @@ endif()
 add_test(NAME headers.licences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/licences.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.documented COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/documented.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.layers COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/layers.sh ${PROJECT_SOURCE_DIR})
 
 # ---- A program outside the tree, against an installed copy ----

@@ -51,7 +51,7 @@ static void *need(size_t bytes)
 
 static void find_functions(ph__lt_functions *lt)
 {
-    const char *named = getenv("PH_CUBLASLT");
+    const char *named = secure_getenv("PH_CUBLASLT");
     void *library = dlopen(named ? named : "libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         library = dlopen("libcublasLt.so.12", RTLD_NOW | RTLD_LOCAL);

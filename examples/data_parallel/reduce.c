@@ -40,7 +40,7 @@ static bool find(void *library, void *function, const char *name)
 /* The library stays: it has threads. */
 static ph_status load_nccl(struct nccl *n)
 {
-    const char *own = getenv("DATA_PARALLEL_NCCL");
+    const char *own = secure_getenv("DATA_PARALLEL_NCCL");
     const char *name = own && own[0] ? own : "libnccl.so.2";
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library)

@@ -2,11 +2,11 @@
 /* device/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers do: the environment names a library, which is told where
  * to ask for the places of the functions that it takes over. No part of NVTX is needed for that. */
 #include "device/nvtx.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "device/nvtx_abi.h"
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool ph__nvtx_listens;
@@ -69,7 +69,7 @@ static bool take_over(void *library)
 /* A tool that started stays loaded. */
 static void look_for_tool(void)
 {
-    const char *path = getenv("NVTX_INJECTION64_PATH");
+    const char *path = ph__environment("NVTX_INJECTION64_PATH");
     if (!path || path[0] == '\0')
         return;
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);

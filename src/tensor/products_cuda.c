@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products_cuda.c: products on a GPU by cuBLASLt: an algorithm for each kind of product, chosen once, and none that needs a workspace worth
  * the name. */
+#include "base/environment.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/sync.h"
@@ -10,7 +11,6 @@
 #include "tensor/tape.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the library ---- loaded once, for the rest of the process. A failure is tried again: PH_CUBLASLT may have been set since. */
@@ -35,7 +35,7 @@ static void *open_library(void)
 {
     static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
                                         "/usr/local/cuda/lib64/libcublasLt.so"};
-    const char *own = secure_getenv("PH_CUBLASLT");
+    const char *own = ph__environment("PH_CUBLASLT");
     void *library = own && own[0] ? dlopen(own, RTLD_NOW | RTLD_LOCAL) : NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products_host.c: products on the host device: tiles of the result, each one block of a kernel, through a BLAS or the plain product. */
+#include "base/environment.h"
 #include "base/status.h"
 #include "tensor/products.h"
 #include "tensor/products_plain.h"
@@ -118,7 +119,7 @@ static bool find_functions(void *library)
 
 bool ph__blas_load(void)
 {
-    const char *own = secure_getenv("PH_BLAS");
+    const char *own = ph__environment("PH_BLAS");
     bool named = own && own[0] && strcmp(own, "none") != 0, good = true;
     pthread_mutex_lock(&blas.lock);
     if (!blas.looked && (named || !own || !own[0])) {

@@ -4,6 +4,7 @@
 #include "driver/cuda/cuda_cache.h"
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include <dirent.h>
@@ -13,7 +14,6 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ enum {
 /* False: no cache is wanted, or there is no place for one. */
 static bool folder_path(char path[PATH_MAX])
 {
-    const char *own = secure_getenv("PH_CACHE_DIR"), *base = secure_getenv("XDG_CACHE_HOME");
-    const char *home = secure_getenv("HOME");
+    const char *own = ph__environment("PH_CACHE_DIR"), *base = ph__environment("XDG_CACHE_HOME");
+    const char *home = ph__environment("HOME");
     int length = -1;
     if (own)
         length = own[0] ? snprintf(path, PATH_MAX, "%s", own) : -1;

@@ -2,12 +2,12 @@
 /* driver/cuda/cuda_logs.c: hearing from the driver which calls fail while captures are open, those of other
  * code included. */
 #include "driver/cuda/cuda_logs.h"
+#include "base/environment.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "driver/cuda/cuda_driver.h"
 #include "driver/suspects.h"
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- reading a line ---- */
@@ -178,7 +178,7 @@ static void start_cupti(void)
 
 static void start(void)
 {
-    const char *wish = getenv("PH_CULPRIT");
+    const char *wish = ph__environment("PH_CULPRIT");
     if (wish && strcmp(wish, "off") == 0)
         return;
     stay_loaded();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/cuda_nvrtc.c: loading NVRTC, its options, compiling, and the words of a failed compilation. */
 #include "driver/cuda/cuda_nvrtc.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/sync.h"
 #include "base/text.h"
@@ -57,7 +58,7 @@ static void *open_library(void)
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                         "/usr/local/cuda/lib64/libnvrtc.so"};
-    const char *own = secure_getenv("PH_NVRTC");
+    const char *own = ph__environment("PH_NVRTC");
     void *library = own && own[0] ? dlopen(own, RTLD_NOW | RTLD_LOCAL) : NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);

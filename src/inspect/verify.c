@@ -2,6 +2,7 @@
 /* inspect/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
 #include "inspect/verify.h"
 #include "base/alloc.h"
+#include "base/line.h"
 #include <math.h>
 #include <string.h>
 
@@ -91,6 +92,29 @@ static ph_status check(ph_graph *graph, ph_stream *stream, ph_capture_fn body,
                : PH_OK;
 }
 
+/* Memory that is not compared: whose it is, and why not. */
+static ph_status fail_unknown(const ph__verify *verify, const ph_verify_output *output, size_t index)
+{
+    ph_device *device = verify->graph->device;
+    ph__drv_pointer where = {0};
+    char why[160];
+    if (!ph__memory_is_taken(device, output->address) &&
+        verify->driver->pointer_info(&where, device->handle, output->address) != PH__R_OK)
+        where.kind = PH__MEMORY_PAGEABLE;
+    if (ph__memory_is_taken(device, output->address))
+        ph__line_format(why, sizeof why, "is no memory that the graph was given or addresses");
+    else if (where.kind == PH__MEMORY_PAGEABLE)
+        ph__line_format(why, sizeof why, "is memory that neither this library nor the driver knows");
+    else
+        ph__line_format(why, sizeof why, "lies in %zu bytes of other code's, which %s", where.size,
+                        ph__ranges_find(&verify->foreign, (uintptr_t)output->address) == NULL
+                            ? "no parameter of the graph's nodes addresses"
+                        : verify->options->skip_foreign ? "ph_verify_options.skip_foreign leaves out"
+                                                        : "the driver does not copy as a whole");
+    return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu (%s), %zu numbers at %p, %s", call, index,
+                   name_of(output), output->count, output->address, why);
+}
+
 /* Once it is known what memory there is. */
 static ph_status check_outputs(const ph__verify *verify)
 {
@@ -100,10 +124,7 @@ static ph_status check_outputs(const ph__verify *verify)
         size_t room = kept ? kept->base + kept->bytes - (uintptr_t)output->address : 0;
         const char *name = name_of(output);
         if (kept == NULL || !kept->compared)
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: output %zu (%s), %zu numbers at %p, is no memory that the graph was given or "
-                           "addresses",
-                           call, i, name, output->count, output->address);
+            return fail_unknown(verify, output, i);
         if (output->count > room / ph__number_size(output->type))
             return ph_fail(
                 PH_ERROR_ARGUMENT,
@@ -147,8 +168,8 @@ static ph_status set_up(ph__verify *verify)
     PH_TRY(ph_device_synchronize(graph->device));
     PH_TRY(save_epochs(verify));
     PH_TRY(ph__verify_collect(verify, graph, true));
-    PH_TRY(check_outputs(verify));
     PH_TRY(ph__verify_keep(verify));
+    PH_TRY(check_outputs(verify));
     if (!ph__block_index_make(&verify->blocks, ph__verify_layout(graph)))
         return ph__fail_host_memory(call, "the blocks of the capture");
     PH_TRY(ph_pool_create(&verify->pool, graph->device, NULL));
@@ -196,6 +217,7 @@ static bool clean_up(ph__verify *verify)
     ph__block_index_free(&verify->blocks);
     ph__vec_free(&verify->kept);
     ph__ranges_free(&verify->places);
+    ph__ranges_free(&verify->foreign);
     return settled;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c keeps, poisons and compares, verify_run.c runs
  * body and replays, all or in parts, verify_find.c looks for the node, verify_race.c for nodes that share memory without an order,
- * verify_blocks.c tells which block an address is in, verify_say.c has the words. */
+ * verify_blocks.c tells which block an address is in, verify_written.c what is written and was not compared, verify_say.c has the words,
+ * verify_change.c those of parameters. */
 #ifndef PH_INSPECT_VERIFY_H
 #define PH_INSPECT_VERIFY_H
 #include "graph/graph.h"
@@ -16,6 +17,8 @@ typedef struct ph__kept {
     bool own;      /* the capture was given them: they have no contents before they are written */
     bool poisoned; /* device memory of those */
     bool compared;
+    bool foreign; /* memory of other code's */
+    bool lost;    /* likewise, and the driver does not read it: left as it is, and never compared */
 } ph__kept;
 
 /* The contents of all that is kept, at one moment. */
@@ -65,6 +68,7 @@ typedef struct ph__verify {
     const ph__driver *driver;
     PH__VEC(ph__kept) kept;
     ph__ranges places;         /* of them, by address -> index + 1 */
+    ph__ranges foreign;        /* whole allocations of other code's that the nodes address, kept or left out */
     size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
     ph__block_index blocks;    /* of the layout */
     ph__image start, eager, replay, other;
@@ -94,7 +98,23 @@ ph_status ph__verify_make_images(ph__verify *verify); /* for all that was collec
 ph_status ph__verify_read(ph__verify *verify, ph__image *to);
 /* `start`, with poison over what is poisoned; waits. */
 ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison);
+/* NULL also where the contents could not be kept. */
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
+
+/* ---- verify_written.c ---- what the graph's nodes may write, as far as their parameters tell: whole allocations for kernels, destinations for copies and
+ * fills. */
+typedef struct ph__written {
+    size_t compared, bytes; /* bytes of such memory that are compared; all of them */
+    ph__ranges left;        /* the others */
+    size_t node;            /* that addresses the first of them; SIZE_MAX: ph_stream_uses named it */
+    uint64_t address;
+    char node_name[64], word[48];
+    size_t unseen, first_unseen, hosts; /* nodes that write what no parameter tells, the first; host functions */
+} ph__written;
+ph_status ph__verify_written(ph__written *out, ph__verify *verify);
+/* Not all of it was compared. */
+bool ph__written_is_missed(const ph__written *written);
+void ph__written_free(ph__written *written);
 
 /* ---- verify_blocks.c ---- the last block there that the capture was given, or what is allocated there. */
 bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address);
@@ -149,16 +169,22 @@ typedef struct ph__race {
 /* Bounded work. seen: such a pair at that address is preferred. Runs parts: `replay` and `other` are changed. */
 ph_status ph__verify_find_race(ph__race *out, ph__verify *verify, uintptr_t seen);
 
-/* ---- verify_say.c ---- */
-void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference);
+/* ---- verify_change.c ---- */
+/* How the node differs from the second capture's. */
+void ph__verify_add_change(const ph__verify *verify, size_t node);
+/* The parameters of all nodes but that one that the second capture has else. SIZE_MAX: of all; then the results are the same. */
+void ph__verify_add_changes(const ph__verify *verify, size_t but);
+
+/* ---- verify_say.c ---- add: to the message. */
+void ph__verify_add(const ph__verify *verify, const char *format, ...) PH_PRINTF(2, 3);
+void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference,
+                          const ph__written *written);
 /* node SIZE_MAX: none; lead: what is so, as "is the first whose result differs". one, two: what the values are of. */
 typedef struct ph__verify_words {
     const char *lead, *one, *two;
 } ph__verify_words;
 void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t node,
                     const ph__difference *difference, const ph__verify_words *words);
-/* How the node differs from the second capture's. */
-void ph__verify_add_change(const ph__verify *verify, size_t node);
 /* Runs that should be alike differ, and race, which may have none, is what was found of why. lead: which are not the same. */
 void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, const ph__difference *difference,
                              const ph__verify_words *words);

@@ -323,7 +323,7 @@ static ph_status explain(ph__verify *verify, const ph__difference *seen, bool di
     return done ? PH_OK : judge_body(verify, seen);
 }
 
-ph_status ph__verify_judge(ph__verify *verify)
+static ph_status judge(ph__verify *verify, const ph__written *written)
 {
     ph__difference seen, with_poison;
     bool poison = false;
@@ -336,12 +336,25 @@ ph_status ph__verify_judge(ph__verify *verify)
             ph__verify_compare(&with_poison, verify, &verify->replay, &verify->other, PH__COMPARE_POISONS);
     }
     if (!differs && !poison) {
-        ph__verify_say_equal(verify, &seen);
+        ph__verify_say_equal(verify, &seen, written);
         return PH_OK;
     }
     verify->out->different = differs ? seen.different : with_poison.different;
     verify->out->compared = seen.compared;
     PH_TRY(explain(verify, differs ? &seen : &with_poison, differs, poison));
+    if (verify->out->verdict != PH_VERIFY_CAPTURE_DIFFERS && verify->out->node != SIZE_MAX)
+        ph__verify_add_changes(verify, verify->out->node);
     ph__verify_add_hints(verify);
     return PH_OK;
+}
+
+ph_status ph__verify_judge(ph__verify *verify)
+{
+    ph__written written;
+    ph_status status = ph__verify_written(&written, verify);
+    verify->out->written = written.bytes;
+    if (status == PH_OK)
+        status = judge(verify, &written);
+    ph__written_free(&written);
+    return status;
 }

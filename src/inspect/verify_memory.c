@@ -2,6 +2,7 @@
 /* inspect/verify_memory.c: the memory that a verification keeps: which it is, its contents, poison over it. */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/line.h"
 #include "graph/slots.h"
 #include "inspect/verify.h"
 #include <stdlib.h>
@@ -109,6 +110,20 @@ static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint6
     return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size, &as);
 }
 
+/* Memory of other code's, as the driver describes it. */
+static ph_status add_foreign(ph__verify *verify, const ph_input_info *input, bool compared)
+{
+    const uintptr_t base = (uintptr_t)input->base;
+    const ph__kept as = {.compared = compared, .foreign = true};
+    const ph__range *there = ph__ranges_from(&verify->foreign, base);
+    if (input->state != PH_INPUT_LIVE || input->bytes == 0)
+        return PH_OK;
+    if ((there == NULL || there->base >= base + input->bytes) &&
+        !ph__ranges_add(&verify->foreign, base, input->bytes, verify))
+        return ph__fail_host_memory(verify->call, "the list of the memory");
+    return verify->options->skip_foreign ? PH_OK : add_range(verify, base, input->bytes, &as);
+}
+
 ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)
 {
     size_t count = 0;
@@ -117,7 +132,8 @@ ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)
     PH_TRY(ph_graph_input_count(&count, graph));
     for (size_t i = 0; i < count; i++) {
         PH_TRY(ph_graph_input(&input, graph, i));
-        PH_TRY(add_allocation(verify, graph, input.address, compared));
+        PH_TRY(input.foreign ? add_foreign(verify, &input, compared)
+                             : add_allocation(verify, graph, input.address, compared));
     }
     for (size_t i = 0; graph->slots && i < graph->slots->list.count; i++) {
         const ph__slot *slot = graph->slots->list.at[i];
@@ -130,7 +146,8 @@ ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address)
 {
     const ph__range *place = ph__ranges_find(&verify->places, address);
-    return place ? &verify->kept.at[(uintptr_t)place->value - 1] : NULL;
+    const ph__kept *kept = place ? &verify->kept.at[(uintptr_t)place->value - 1] : NULL;
+    return kept && !kept->lost ? kept : NULL;
 }
 
 enum {
@@ -154,9 +171,22 @@ static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
 {
     for (size_t i = first; i < verify->kept.count; i++) {
         const ph__kept *one = &verify->kept.at[i];
-        PH_TRY(copy(verify, to->bytes + one->at, (const void *)one->base, one->bytes));
+        if (!one->lost)
+            PH_TRY(copy(verify, to->bytes + one->at, (const void *)one->base, one->bytes));
     }
     return PH_OK;
+}
+
+/* An address range that is reserved and not mapped throughout cannot be read as a whole: it stays as it is. */
+static void look_for_lost(ph__verify *verify, size_t first)
+{
+    for (size_t i = first; i < verify->kept.count; i++) {
+        ph__kept *one = &verify->kept.at[i];
+        const ph__drv_memcpy what = {verify->start.bytes + one->at, (const void *)one->base, one->bytes};
+        one->lost =
+            one->foreign && verify->driver->copy(verify->stream->handle, &what) == PH__R_INVALID_VALUE;
+        one->compared = one->compared && !one->lost;
+    }
 }
 
 ph_status ph__verify_read(ph__verify *verify, ph__image *to)
@@ -164,12 +194,28 @@ ph_status ph__verify_read(ph__verify *verify, ph__image *to)
     return read_from(verify, to, 0);
 }
 
+static ph_status fail_contents(const ph__verify *verify)
+{
+    size_t foreign = 0;
+    for (size_t i = 0; i < verify->kept.count; i++)
+        foreign += verify->kept.at[i].foreign ? verify->kept.at[i].bytes : 0;
+    if (foreign == 0)
+        return ph__fail_host_memory(verify->call, "the contents of the memory");
+    char what[160];
+    ph__line_format(what, sizeof what,
+                    "the contents of the memory (%zu bytes, of which %zu are other code's: "
+                    "ph_verify_options.skip_foreign leaves those out)",
+                    verify->total, foreign);
+    return ph__fail_host_memory(verify->call, what);
+}
+
 ph_status ph__verify_keep(ph__verify *verify)
 {
     unsigned char *bytes = ph__realloc(verify->start.bytes, verify->total + 1);
     if (bytes == NULL)
-        return ph__fail_host_memory(verify->call, "the contents of the memory");
+        return fail_contents(verify);
     verify->start.bytes = bytes;
+    look_for_lost(verify, verify->kept_so_far);
     PH_TRY(read_from(verify, &verify->start, verify->kept_so_far));
     verify->kept_so_far = verify->kept.count;
     return PH_OK;
@@ -180,7 +226,7 @@ ph_status ph__verify_make_images(ph__verify *verify)
     ph__image *const images[] = {&verify->eager, &verify->replay, &verify->other};
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
         if ((images[i]->bytes = ph__alloc(verify->total + 1)) == NULL)
-            return ph__fail_host_memory(verify->call, "the contents of the memory");
+            return fail_contents(verify);
     verify->chunk = ph__alloc(CHUNK);
     return verify->chunk ? PH_OK : ph__fail_host_memory(verify->call, "the poison");
 }
@@ -203,6 +249,8 @@ ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison)
     ph_error failure;
     for (size_t i = 0; i < verify->kept_so_far; i++) {
         const ph__kept *one = &verify->kept.at[i];
+        if (one->lost)
+            continue;
         ph_status status = one->poisoned && poison != PH__POISON_NONE
                                ? write_poison(verify, one, poison)
                                : copy(verify, (void *)one->base, verify->start.bytes + one->at, one->bytes);

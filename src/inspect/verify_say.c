@@ -4,8 +4,8 @@
 #include "inspect/verify.h"
 #include <string.h>
 
-static void add(const ph__verify *verify, const char *format, ...) PH_PRINTF(2, 3);
-static void add(const ph__verify *verify, const char *format, ...)
+#define add ph__verify_add
+void ph__verify_add(const ph__verify *verify, const char *format, ...)
 {
     char *message = verify->out->message;
     size_t used = strlen(message), size = sizeof verify->out->message;
@@ -83,7 +83,11 @@ static void add_place(const ph__verify *verify, size_t node, const ph__differenc
         add(verify, "parameter %s, ", parameter);
     if (ph__verify_find_block(&block, verify, difference->address))
         add(verify, "byte %zu of the %zu %s at %p", (size_t)(difference->address - (uintptr_t)block.base),
-            block.requested, difference->kept->own ? "that the capture was given" : "allocated", block.base);
+            block.requested,
+            difference->kept->own       ? "that the capture was given"
+            : difference->kept->foreign ? "of other code's"
+                                        : "allocated",
+            block.base);
     else
         add(verify, "at %p", (void *)difference->address);
 }
@@ -180,104 +184,6 @@ void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, con
     ph__verify_add_race(verify, race);
 }
 
-/* ---- what of a node changed ---- */
-/* As a number of floating point too, where it looks like one. */
-static void add_scalar(const ph__verify *verify, uint64_t value, unsigned first, unsigned bytes)
-{
-    uint64_t shown = bytes == 8 ? value : value >> 8 * first & UINT32_MAX;
-    double number =
-        ph__number_value((const char *)&value + first, bytes == 8 ? PH_NUMBER_F64 : PH_NUMBER_F32);
-    double magnitude = number < 0 ? -number : number;
-    add(verify, "0x%llx", (unsigned long long)shown);
-    if (magnitude > 1e-12 && magnitude < 1e12)
-        add(verify, " (%g)", number);
-}
-
-static void add_address(const ph__verify *verify, uint64_t value)
-{
-    ph_allocation block;
-    add(verify, "0x%llx", (unsigned long long)value);
-    if (ph__verify_find_block(&block, verify, (uintptr_t)value))
-        add(verify, " (byte %zu of %zu)", (size_t)(value - (uintptr_t)block.base), block.requested);
-}
-
-/* How many bytes of the word are one number, from which on: of typed kernels known, of others guessed by what changed. */
-static void find_number(unsigned *first, unsigned *bytes, const ph__record_node *node, const ph_word *a,
-                        const ph_word *b)
-{
-    uint64_t changed = a->value ^ b->value;
-    bool low = (changed & UINT32_MAX) != 0, high = changed >> 32 != 0,
-         only_high = ((a->value | b->value) & UINT32_MAX) == 0;
-    *first = low || only_high ? 0 : 4;
-    *bytes = (low && high) || only_high ? 8 : 4;
-    for (size_t i = 0; node->kernel && i < node->kernel->param_count; i++)
-        if (node->kernel->params[i].offset == a->offset) {
-            *first = 0;
-            *bytes = node->kernel->params[i].size < 8 ? 4 : 8;
-        }
-}
-
-static void add_word_change(const ph__verify *verify, const ph__record_node *node, const ph_word *a,
-                            const ph_word *b)
-{
-    unsigned first, bytes;
-    find_number(&first, &bytes, node, a, b);
-    add(verify, "; parameter %s is ", a->name);
-    if (a->kind == PH_WORD_VALUE && b->kind == PH_WORD_VALUE) {
-        add_scalar(verify, a->value, first, bytes);
-        add(verify, " in the graph and ");
-        add_scalar(verify, b->value, first, bytes);
-    } else {
-        add_address(verify, a->value);
-        add(verify, " in the graph and ");
-        add_address(verify, b->value);
-    }
-    add(verify, " in the new capture");
-}
-
-static bool add_form_change(const ph__verify *verify, const ph_node_info *a, const ph_node_info *b)
-{
-    if (memcmp(a->grid, b->grid, sizeof a->grid) != 0)
-        add(verify, "; its grid is %ux%ux%u in the graph and %ux%ux%u in the new capture", a->grid[0],
-            a->grid[1], a->grid[2], b->grid[0], b->grid[1], b->grid[2]);
-    else if (memcmp(a->block, b->block, sizeof a->block) != 0)
-        add(verify, "; its blocks are %ux%ux%u in the graph and %ux%ux%u in the new capture", a->block[0],
-            a->block[1], a->block[2], b->block[0], b->block[1], b->block[2]);
-    else if (a->bytes != b->bytes)
-        add(verify, "; it writes %zu bytes in the graph and %zu in the new capture", a->bytes, b->bytes);
-    else if (a->value != b->value)
-        add(verify, "; its value is 0x%x in the graph and 0x%x in the new capture", a->value, b->value);
-    else
-        return false;
-    return true;
-}
-
-void ph__verify_add_change(const ph__verify *verify, size_t node)
-{
-    const ph__record_node *a = &verify->graph->record->nodes[node], *b = &verify->second->record->nodes[node];
-    if (!verify->switches.on[node]) {
-        add(verify, "; it is switched off (ph_graph_node_set_enabled)");
-        return;
-    }
-    if (verify->graph->changed || verify->graph->slots) {
-        add(verify, "; the graph's nodes may have other parameters than were captured (ph_graph_node_set_*, "
-                    "ph_graph_update, slots)");
-        return;
-    }
-    for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
-        ph_word rooms[2];
-        const ph_word *mine = ph__record_word(&rooms[0], a, i), *theirs = ph__record_word(&rooms[1], b, i);
-        if (mine->value != theirs->value) {
-            add_word_change(verify, a, mine, theirs);
-            return;
-        }
-    }
-    if (add_form_change(verify, &a->info, &b->info))
-        return;
-    add(verify,
-        "; its parameters are the same in both: it is not deterministic, or reads what no parameter shows");
-}
-
 /* ---- other nodes ---- */
 static bool is_structural(ph_change_kind kind)
 {
@@ -322,52 +228,48 @@ void ph__verify_add_hints(const ph__verify *verify)
 }
 
 /* ---- equal ---- */
-static bool is_elsewhere(const ph__verify *verify, const ph_word *a, const ph_word *b)
+/* What is left out, and what nobody can see. */
+static void add_missed(const ph__verify *verify, const ph__written *written)
 {
-    ph_allocation one, two;
-    if (a->value == b->value || a->kind == PH_WORD_VALUE || b->kind == PH_WORD_VALUE)
-        return false;
-    if (a->kind == PH_WORD_PROVED && b->kind == PH_WORD_PROVED)
-        return true;
-    return ph__verify_find_block(&one, verify, (uintptr_t)a->value) &&
-           ph__verify_find_block(&two, verify, (uintptr_t)b->value) && one.base != two.base;
-}
-
-/* An address that was baked, though what lies behind it gives the same. Executables that were changed have others than the record. */
-static void add_other_address(const ph__verify *verify)
-{
-    const ph_graph *graph = verify->graph;
-    bool same;
-    if (graph->changed || graph->slots || ph__verify_first_change(&same, verify) != SIZE_MAX || !same)
-        return;
-    for (size_t n = 0; n < graph->record->node_count; n++) {
-        const ph__record_node *a = &graph->record->nodes[n], *b = &verify->second->record->nodes[n];
-        for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
-            ph_word rooms[2];
-            const ph_word *mine = ph__record_word(&rooms[0], a, i),
-                          *theirs = ph__record_word(&rooms[1], b, i);
-            if (!is_elsewhere(verify, mine, theirs))
-                continue;
-            add(verify, "; node %zu (%s) %s differs in a capture made now (", n, a->info.name, mine->name);
-            add_address(verify, mine->value);
-            add(verify, " in the graph, ");
-            add_address(verify, theirs->value);
-            add(verify, " now), with the same result from these contents");
-            return;
-        }
+    if (written->left.count) {
+        add(verify, "; %zu byte%s of memory that is not this library's, as of ",
+            written->bytes - written->compared, written->bytes - written->compared == 1 ? "" : "s");
+        if (written->node != SIZE_MAX)
+            add(verify, "node %zu (", written->node);
+        add(verify, "%s%s %s at 0x%llx, %s", written->node_name, written->node == SIZE_MAX ? ":" : ")",
+            written->word, (unsigned long long)written->address,
+            verify->options->skip_foreign ? "are left out (ph_verify_options.skip_foreign)"
+                                          : "cannot be read by the driver as a whole");
     }
+    if (written->unseen)
+        add(verify, "; %zu node%s, as node %zu (%s), %s no parameter that tells what %s", written->unseen,
+            written->unseen == 1 ? "" : "s", written->first_unseen,
+            verify->graph->record->nodes[written->first_unseen].info.name,
+            written->unseen == 1 ? "has" : "have", written->unseen == 1 ? "it writes" : "they write");
 }
 
-void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference)
+void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference,
+                          const ph__written *written)
 {
     ph_verify_result *out = verify->out;
-    out->verdict = PH_VERIFY_EQUAL;
+    bool outputs = verify->options->output_count > 0, partly = !outputs && ph__written_is_missed(written);
+    out->verdict = partly ? PH_VERIFY_PARTLY : PH_VERIFY_EQUAL;
     out->compared = difference->compared;
-    add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared", difference->compared,
-        verify->options->output_count ? "number" : "byte", difference->compared == 1 ? "" : "s",
-        verify->options->output_count ? " of the outputs" : "");
-    add_other_address(verify);
+    if (partly)
+        add(verify,
+            "what was compared is the same, but that is %zu of the %zu bytes that the graph's nodes may write",
+            written->compared, written->bytes);
+    else
+        add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared", difference->compared,
+            outputs ? "number" : "byte", difference->compared == 1 ? "" : "s",
+            outputs ? " of the outputs" : "");
+    if (partly)
+        add_missed(verify, written);
+    ph__verify_add_changes(verify, SIZE_MAX);
     if (verify->graph->cells && !verify->prepared)
         add(verify,
             "; with one poison alone, as the graph has cells and ph_verify_options.prepare is not set");
+    if (written->hosts && !outputs)
+        add(verify, "; what %zu host function%s %s is not seen", written->hosts,
+            written->hosts == 1 ? "" : "s", written->hosts == 1 ? "writes" : "write");
 }

@@ -59,8 +59,8 @@ typedef struct ph_allocation {
 PH_CALL ph_memory_lookup(ph_allocation *out, const ph_device *device, const void *address);
 
 /* Gives cached memory back to the device: of free whole segments of the default pool and of pools that nobody
- * holds any more. Waits for the work that used them; may block. While a capture is open on the device it is
- * put off until none is. */
+ * holds any more. Waits for the work that used them, and for replays in flight, also of graphs that were
+ * destroyed; may block. While a capture is open on the device it is put off until none is. */
 PH_CALL ph_memory_trim(ph_device *device);
 
 /* At most so many bytes taken from the device by this library, pools included; 0: no limit. Later requests

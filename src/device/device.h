@@ -44,6 +44,19 @@ enum {
     PH__ATTACH_COUNT = 1
 };
 
+/* What the layer that keeps memory knows of a stream: it alone looks inside, under its own lock. All zero at first. */
+typedef struct ph__stream_replays {
+    ph_stream *previous, *next;       /* among those that replays may be running on */
+    ph_pool *first_pool, *last_pool;  /* pools whose last replay was on it: those first that no event is recorded behind */
+    size_t pool_count;
+    bool listed;             /* it is, and is retained for that */
+    bool left;               /* a pool has gone since `behind` was recorded */
+    bool in_left;            /* it has to be looked at for that */
+    ph_stream *next_left;
+    ph__drv_event *behind;   /* behind the last replays of pools that have gone; NULL: not recorded */
+    uint64_t round;          /* that it was last counted in */
+} ph__stream_replays;
+
 struct ph_stream {
     ph_device *device; /* retained until the user destroys it: what a layer above retains does not keep the
                         * device; the default stream, a part of the device, never does */
@@ -57,6 +70,7 @@ struct ph_stream {
     atomic_bool destroyed; /* by the user */
     atomic_uint lane;      /* ph_stream_lane; 0: none has asked */
     ph__deferred release;  /* the driver's stream goes only when no capture can be in it */
+    ph__stream_replays replays;
 };
 
 struct ph_device {

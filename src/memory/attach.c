@@ -109,6 +109,7 @@ static void destroy(ph__attachment *attachment)
     ph__batches_destroy(memory);
     ph__pinned_close(memory);
     close_pools(memory);
+    ph__streams_close(memory);
     memory_free(memory);
 }
 

@@ -34,7 +34,7 @@ void ph__mark_recycle(ph__memory *memory, ph__drv_event *event)
     if (!event)
         return;
     ph__spin_lock(&memory->lock);
-    memory->events.at[memory->events.count++] = event;
+    ph__mark_recycle_locked(memory, event);
     ph__spin_unlock(&memory->lock);
 }
 

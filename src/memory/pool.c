@@ -104,6 +104,7 @@ void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
     pool->previous->next = pool->next;
     if (pool->next)
         pool->next->previous = pool->previous;
+    ph__pool_leave_replay(pool);
     *dead = pool;
 }
 

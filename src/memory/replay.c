@@ -38,6 +38,9 @@ static ph_status mark_last(ph_pool *pool, const char *call)
         return ph__driver_fail(result, PH__NAME_EVENT_RECORD, "%s: behind the last replay from the same pool",
                                call);
     pool->replay_marked = true;
+    ph__spin_lock(&memory->lock);
+    ph__pool_replay_marked(pool);
+    ph__spin_unlock(&memory->lock);
     return PH_OK;
 }
 
@@ -74,6 +77,7 @@ ph_status ph__pool_replay_begin(ph_pool *pool, ph_stream *stream)
 uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
 {
     ph_stream *before = NULL;
+    unsigned references = 0;
     uint64_t epoch = 0;
     if (launched) {
         epoch =
@@ -81,14 +85,13 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
         atomic_store_explicit(&pool->epoch, epoch, memory_order_release);
         while (pool->before.count > 0) /* later replays are ordered behind this one */
             ph__mark_recycle(pool->memory, pool->before.at[--pool->before.count].event);
-        pool->replay_marked = false;
-        if (pool->last_replay != stream) {
+        if (pool->last_replay != stream || pool->replay_marked) {
             /* Others look at the stream under the hot lock alone. */
             ph__spin_lock(&pool->memory->lock);
-            before = pool->last_replay;
-            pool->last_replay = ph__stream_retain(stream);
+            references = ph__pool_replayed_on(pool, stream, &before);
             ph__spin_unlock(&pool->memory->lock);
         }
+        pool->replay_marked = false;
         /* Later, a capture with blocking streams could forbid records on the default stream. */
         if (stream->is_default) {
             ph_error saved;
@@ -98,7 +101,7 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
         }
     }
     ph__mutex_unlock(&pool->replay_lock);
-    if (before)
+    while (references-- > 0)
         ph__stream_release(before);
     return epoch;
 }

@@ -67,24 +67,29 @@ static bool collect(ph__memory *memory, ph__trim what, ph_pool *extra)
     return batch != NULL;
 }
 
-static bool add_stream(stream_list *list, ph_stream *stream)
+/* Once in a round. */
+static bool add_stream(stream_list *list, ph_stream *stream, uint64_t round)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->at[i] == stream)
-            return true;
-    return ph__vec_push(list, ph__stream_retain(stream));
+    if (stream->replays.round == round)
+        return true;
+    if (!ph__vec_push(list, stream))
+        return false;
+    (void)ph__stream_retain(stream);
+    stream->replays.round = round;
+    return true;
 }
 
-/* The streams whose work may use the batch: those of its segments, and those of the last replays, which may
+/* The streams whose work may use the batch: those of its segments, and those that replays may be running on, which may
  * read blocks of any pool. */
 static bool list_streams(stream_list *list, ph__memory *memory, const ph__batch *batch)
 {
+    uint64_t round = ++memory->round;
     bool ok = true;
     for (const ph__mseg *mseg = batch->segments; mseg && ok; mseg = mseg->next)
-        ok = add_stream(list, mseg->stream);
+        ok = add_stream(list, mseg->stream, round);
     ph__spin_lock(&memory->lock);
-    for (const ph_pool *pool = &memory->default_pool; pool && ok; pool = pool->next)
-        ok = !pool->last_replay || add_stream(list, pool->last_replay);
+    for (ph_stream *stream = memory->replayed; stream && ok; stream = stream->replays.next)
+        ok = add_stream(list, stream, round);
     ph__spin_unlock(&memory->lock);
     return ok;
 }
@@ -185,6 +190,7 @@ static void settle(ph__memory *memory)
     if (ph__sees(memory, PH__SEE_RETIRE)) {
         (void)collect(memory, PH__TRIM_ABANDONED, NULL);
         done = take_done(memory, false, &later);
+        ph__left_process(memory, &later);
     }
     pthread_mutex_unlock(&memory->settling);
     give_back(memory, done);
@@ -220,6 +226,7 @@ int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra)
     if (!collect(memory, what, extra))
         failure = PH__R_OUT_OF_MEMORY;
     ph__batch *done = take_done(memory, true, &failure);
+    ph__left_process(memory, &failure);
     pthread_mutex_unlock(&memory->settling);
     give_back(memory, done);
     return failure;

@@ -116,6 +116,7 @@ struct ph_pool {
     PH__VEC(ph__mark)
     before; /* what the next replay comes behind: eager work on memory that captures were given */
     ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
+    ph_pool *previous_there, *next_there; /* of those that were last replayed on the same stream */
 
     ph__memory *memory;
     ph_device *device; /* retained while use_count > 0; not by the default pool */
@@ -172,6 +173,8 @@ struct ph__memory {
     ph__script *scripts;
     ph__uses *deferred, *pending;
     ph__uses **pending_last;
+    ph_stream *replayed, *left; /* streams that replays may be running on; of them, those with replays of pools that have gone */
+    uint64_t round;             /* of counting streams; under `settling` */
     ph__uses *spare; /* one record kept for a free when there is no host memory */
     ph__ranges pinned;
     ph__pinned *held;
@@ -342,6 +345,11 @@ ph__drv_event *ph__mark_take(ph__memory *memory, int *failure); /* an idle event
 /* True when the event's work is done. wait: blocks until then. */
 bool ph__mark_done(ph__memory *memory, ph__drv_event *event, bool wait, int *failure);
 void ph__mark_recycle(ph__memory *memory, ph__drv_event *event); /* takes NULL */
+static inline void ph__mark_recycle_locked(ph__memory *memory, ph__drv_event *event) /* the lock is held */
+{
+    if (event)
+        memory->events.at[memory->events.count++] = event;
+}
 
 /* ---- uses.c ---- */
 ph__uses *ph__uses_create(void);                           /* NULL: no memory */
@@ -414,6 +422,17 @@ ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stre
 void ph__replays_settle(ph__memory *memory);
 /* Orders the stream behind the replays from the pool so far: eager work is given memory that they write. */
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
+
+/* ---- streams.c ---- what memory must not leave before: each pool's last replay, also when the pool has gone. Those without a remark: lock
+ * held. */
+/* The pool's last replay is on the stream now. Gives how many references to *before are to be released, without the lock. */
+unsigned ph__pool_replayed_on(ph_pool *pool, ph_stream *stream, ph_stream **before);
+void ph__pool_replay_marked(ph_pool *pool); /* an event stands behind it: the next capture need not look at the pool */
+/* The pool is going: what was last replayed behind it is remembered with the stream. */
+void ph__pool_leave_replay(ph_pool *pool);
+/* Forgets streams whose replays of gone pools are done. settling held, not the lock. */
+void ph__left_process(ph__memory *memory, int *failure);
+void ph__streams_close(ph__memory *memory); /* at the end: nothing runs any more. Not the lock */
 
 /* ---- history.c ---- lock held; only with PH__SEE_HISTORY */
 typedef enum ph__happening {

@@ -3,6 +3,7 @@
 #include "view.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,16 +77,50 @@ static ph_status replace(const char *path, char *temporary, mode_t rights, view_
     return good ? PH_OK : cannot(path, "written", error);
 }
 
+/* What a link that leads to nothing names, seen from its own folder; NULL: errno says why not. */
+static char *follow(const char *link)
+{
+    char to[PATH_MAX];
+    ssize_t length = readlink(link, to, sizeof to - 1);
+    if (length < 0)
+        return NULL;
+    to[length] = '\0';
+    const char *slash = strrchr(link, '/');
+    size_t folder = slash && to[0] != '/' ? (size_t)(slash - link) + 1 : 0;
+    char *path = malloc(folder + (size_t)length + 1);
+    if (path)
+        (void)strcpy((char *)memcpy(path, link, folder) + folder, to);
+    return path;
+}
+
+/* The name at the end of all links, whether or not there is such a file. The system follows them, so they have an end. */
+static char *end_of_links(const char *path, bool exists)
+{
+    struct stat at;
+    char *real = exists ? realpath(path, NULL) : strdup(path);
+    while (real && !exists && lstat(real, &at) == 0 && S_ISLNK(at.st_mode)) {
+        char *next = follow(real);
+        free(real);
+        real = next;
+    }
+    return real;
+}
+
 ph_status view_write_file(const char *path, view_writer write, void *user)
 {
     struct stat old;
     bool exists = stat(path, &old) == 0;
+    if (!exists && errno != ENOENT)
+        return cannot(path, "written", errno);
     if (exists && S_ISDIR(old.st_mode))
         return cannot(path, "written", EISDIR);
     if (exists && !S_ISREG(old.st_mode))
         return write_through(path, write, user);
-    /* Through links: it is the file that they lead to that is replaced. */
-    char *real = exists ? realpath(path, NULL) : strdup(path);
+    /* Replacing asks for rights on the folder alone: those on the file count too. */
+    if (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return cannot(path, "written", errno);
+    /* Through links: it is the file that they lead to that is replaced, or made. */
+    char *real = end_of_links(path, exists);
     char *temporary = real ? malloc(strlen(real) + sizeof ".XXXXXX") : NULL;
     ph_status st = temporary ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to write it", path);
     if (st == PH_OK) {

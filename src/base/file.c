@@ -15,7 +15,8 @@
 
 enum {
     NAME_TRIES = 1000,
-    TEMPORARY_NAME_BYTES = 64
+    TEMPORARY_NAME_BYTES = 64,
+    MOST_LINKS = 40 /* as Linux follows */
 };
 
 /* By the errno of a system call that has just failed. */
@@ -57,11 +58,48 @@ static void free_names(ph__file *file)
     file->temporary = file->target = NULL;
 }
 
-/* Through symbolic links, so that the link stays and its target is replaced. */
-static ph_status begin_replacing(ph__file *file, bool exists)
+/* What the link at `path` leads to, in place of it: seen from the link's own folder. */
+static bool follow(char path[PATH_MAX])
 {
-    char resolved[PATH_MAX];
-    file->target = ph__strdup(exists && realpath(file->path, resolved) ? resolved : file->path);
+    char to[PATH_MAX];
+    ssize_t length = readlink(path, to, sizeof to);
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash && length > 0 && to[0] != '/' ? (size_t)(slash - path) + 1 : 0;
+    if (length >= 0 && folder + (size_t)length >= PATH_MAX)
+        errno = ENAMETOOLONG;
+    if (length < 0 || folder + (size_t)length >= PATH_MAX)
+        return false;
+    memcpy(path + folder, to, (size_t)length);
+    path[folder + (size_t)length] = '\0';
+    return true;
+}
+
+/* The name at the end of all symbolic links, whether or not there is a file of that name. */
+static bool follow_all(char out[PATH_MAX], const char *path)
+{
+    struct stat there;
+    size_t length = strlen(path);
+    if (length >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(out, path, length + 1);
+    for (int links = 0; lstat(out, &there) == 0 && S_ISLNK(there.st_mode); links++) {
+        if (links == MOST_LINKS)
+            errno = ELOOP;
+        if (links == MOST_LINKS || !follow(out))
+            return false;
+    }
+    return true;
+}
+
+/* Links stay, and what they lead to is replaced or made. */
+static ph_status begin_replacing(ph__file *file)
+{
+    char target[PATH_MAX];
+    if (!follow_all(target, file->path))
+        return fail(file, "readlink");
+    file->target = ph__strdup(target);
     file->temporary = file->target ? ph__alloc(strlen(file->target) + TEMPORARY_NAME_BYTES) : NULL;
     if (!file->temporary) {
         free_names(file);
@@ -74,6 +112,16 @@ static ph_status begin_replacing(ph__file *file, bool exists)
     return status;
 }
 
+/* errno stays. */
+static bool is_link(const char *path)
+{
+    struct stat there;
+    int number = errno;
+    bool link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+    errno = number;
+    return link;
+}
+
 ph_status ph__file_create(ph__file *file, const char *path, const char *call)
 {
     struct stat there;
@@ -81,9 +129,14 @@ ph_status ph__file_create(ph__file *file, const char *path, const char *call)
     if (!path)
         return ph__fail_null(call, "path");
     bool exists = stat(path, &there) == 0;
+    /* A link that Linux does not follow (ELOOP, or somebody else's in /tmp) is not followed here either. */
+    if (!exists && errno != ENOENT && is_link(path))
+        return fail(file, "stat");
     if (!exists || S_ISREG(there.st_mode)) {
         file->mode = exists ? there.st_mode : 0;
-        return begin_replacing(file, exists);
+        /* Replacing asks for rights on the folder alone: those on the file count too. */
+        return exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 ? fail(file, "faccessat")
+                                                                          : begin_replacing(file);
     }
     file->number = open(path, O_WRONLY | O_CLOEXEC);
     return file->number < 0 ? fail(file, "open") : PH_OK;

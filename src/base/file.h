@@ -5,8 +5,9 @@
 #include <phonograph/status.h>
 #include <sys/stat.h>
 
-/* What is written goes to a new file beside path, which is renamed over path at the end. A symbolic link stays and its target is
- * replaced; the mode of a previous file is kept; what is no regular file (a pipe, /dev/stdout) is written in place. Failures: IO (native
+/* What is written goes to a new file beside path, which is renamed over path at the end. A symbolic link stays, and what it leads
+ * to is replaced, or made where there is nothing yet; another hard link of a previous file keeps that one. The mode of a previous file is
+ * kept, and one that may not be written is not replaced (IO, EACCES); what is no regular file (a pipe, /dev/stdout) is written in place. Failures: IO (native
  * code: errno) or HOST_MEMORY; ARGUMENT for a NULL path. path and call must stay until the end. */
 typedef struct ph__file {
     const char *path, *call;

@@ -205,6 +205,21 @@ static void test_all_or_nothing(void **state)
     assert_int_equal(stat(page, &at), 0);
     assert_int_equal(at.st_mode & 0777, 0640);
     assert_true(at.st_size > 100000);
+
+    /* So it is where there is no file yet. */
+    assert_int_equal(unlink(page), 0);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", write_good(), "-o", link}}, 0, "", NULL);
+    assert_int_equal(lstat(link, &at), 0);
+    assert_true(S_ISLNK(at.st_mode));
+    assert_int_equal(stat(page, &at), 0);
+    assert_true(at.st_size > 100000);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink("loop.html", t_path("loop.html")), 0);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", write_good(), "-o", t_path("loop.html")}}, 1, NULL,
+             "Too many levels of symbolic links");
+    assert_int_equal(lstat(t_path("loop.html"), &at), 0);
+    assert_true(S_ISLNK(at.st_mode));
+    assert_int_equal(unlink(t_path("loop.html")), 0);
 }
 
 static char *path_copy(const char *name)

@@ -35,7 +35,7 @@ static bool blame(ph__suspect *out, const ph__capture *capture)
 
 ph_status ph__capture_fail_dead(ph__capture *capture, const char *call)
 {
-    static const char after[] = "everything is restored and the stream can capture again";
+    static const char after[] = "the stream can capture again";
     ph__suspect suspect;
     char culprit[CULPRIT_BYTES];
     if (!blame(&suspect, capture))

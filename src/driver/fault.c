@@ -115,18 +115,18 @@ static int enter(void)
 }
 
 #define WRAPPER(s, name, parameters, arguments)                                                              \
-    static int name##_##s parameters                                                                         \
+    static int ph__fault_##name##_##s parameters                                                             \
     {                                                                                                        \
         int result = enter();                                                                                \
         return result ? result : targets[s]->name arguments;                                                 \
     }
 #define FREE_WRAPPER(s, name, parameters, arguments)                                                         \
-    static int name##_##s parameters                                                                         \
+    static int ph__fault_##name##_##s parameters                                                             \
     {                                                                                                        \
         int failure_of_this = enter(), result = targets[s]->name arguments;                                  \
         return failure_of_this ? failure_of_this : result;                                                   \
     }
-#define PUT(s, name, parameters, arguments) tables[s].name = name##_##s;
+#define PUT(s, name, parameters, arguments) tables[s].name = ph__fault_##name##_##s;
 #define SLOT(s)                                                                                              \
     ENTRIES(WRAPPER, s)                                                                                      \
     FREES(FREE_WRAPPER, s)                                                                                   \

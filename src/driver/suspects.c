@@ -4,17 +4,17 @@
 #include "driver/suspects.h"
 #include "base/line.h"
 #include "base/sync.h"
-#include <dlfcn.h>
+#include "driver/frames.h"
 #include <errno.h>
 #include <execinfo.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 
 enum {
     SUSPECT_WORDS = sizeof(ph__suspect) / sizeof(uint64_t),
-    NOTING_FRAMES = 8 /* more than lie between backtrace() and who notes */
+    NOTING_FRAMES = 8, /* more than lie between backtrace() and who notes */
+    TRACE_BYTES = 4096
 };
 _Static_assert(sizeof(ph__suspect) % sizeof(uint64_t) == 0, "a note is copied in words");
 
@@ -194,85 +194,25 @@ static void add(line *to, const char *format, ...)
         to->length += (size_t)more;
 }
 
-/* A return address may lie behind the last instruction of its function. */
-static bool find(Dl_info *out, const void *frame)
+/* The driver's own words, where they say more than its number does. */
+static bool explains(const ph__suspect *suspect)
 {
-    return frame && dladdr((const char *)frame - 1, out) != 0 && out->dli_fbase;
-}
-
-static const char *object_name(const Dl_info *info)
-{
-    const char *path = info->dli_fname ? info->dli_fname : "", *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* Where this library was loaded to; NULL when it is a part of the program, whose frames are not ours to
- * hide. */
-static const void *own_base(void)
-{
-    Dl_info own, program;
-    const void *headers = (const void *)getauxval(AT_PHDR);
-    if (!dladdr(ring, &own) || (headers && dladdr(headers, &program) && program.dli_fbase == own.dli_fbase))
-        return NULL;
-    return own.dli_fbase;
-}
-
-/* The frames of this library and of CUDA's driver come first, and say nothing that is not known. */
-int ph__frames_first_outside(void *const *frames, int count)
-{
-    const void *own = own_base();
-    for (int i = 0; i < count; i++) {
-        Dl_info info;
-        if (!find(&info, frames[i]) ||
-            (info.dli_fbase != own && strncmp(object_name(&info), "libcuda.so", 10) != 0))
-            return i;
-    }
-    return 0;
-}
-
-/* The object's name stands behind the last of its frames in a row. */
-static void add_frames(line *to, void *const *frames, int first, int end, const char *before)
-{
-    Dl_info info = {0}, next = {0};
-    bool known = first < end && find(&info, frames[first]);
-    for (int i = first; i < end; i++) {
-        size_t address = (uintptr_t)frames[i];
-        add(to, "%s", i == first ? before : " < ");
-        if (!known)
-            add(to, "0x%zx", address);
-        else if (info.dli_sname)
-            add(to, "%s+0x%zx", info.dli_sname, address - (uintptr_t)info.dli_saddr);
-        else
-            add(to, "+0x%zx", address - (uintptr_t)info.dli_fbase);
-        bool next_known = i + 1 < end && find(&next, frames[i + 1]);
-        if (known && (!next_known || next.dli_fbase != info.dli_fbase))
-            add(to, " (%s)", object_name(&info));
-        info = next;
-        known = next_known;
-    }
-}
-
-size_t ph__frames_describe(char *out, size_t size, void *const *frames, int count)
-{
-    line to = {.out = out, .size = size};
-    if (size > 0)
-        out[0] = 0;
-    add_frames(&to, frames, 0, count, "");
-    return to.length;
+    return suspect->text[0] && strcmp(suspect->text, ph__result_text(suspect->result)) != 0;
 }
 
 size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, int frames)
 {
+    char trace[TRACE_BYTES];
     line to = {.out = out, .size = size};
-    add(&to, "%s (%d, %s: %s) on ", suspect->call, suspect->result, ph__result_name(suspect->result),
-        suspect->text[0] ? suspect->text : ph__result_text(suspect->result));
+    add(&to, "%s (%d, %s%s%s) on ", suspect->call, suspect->result, ph__result_name(suspect->result),
+        explains(suspect) ? ": " : "", explains(suspect) ? suspect->text : "");
     if (suspect->thread == ph__thread_id())
         add(&to, "this thread");
     else if (suspect->thread_name[0])
         add(&to, "thread \"%s\"", suspect->thread_name);
     else
         add(&to, "thread %llu", (unsigned long long)suspect->thread);
-    int first = ph__frames_first_outside(suspect->frames, suspect->frame_count), end = suspect->frame_count;
-    add_frames(&to, suspect->frames, first, end - first > frames ? first + frames : end, ", from ");
+    if (ph__frames_describe(trace, sizeof trace, suspect->frames, suspect->frame_count, frames) > 0)
+        add(&to, ", from %s", trace);
     return to.length;
 }

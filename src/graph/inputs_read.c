@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/text.h"
-#include "driver/suspects.h"
 #include "graph/graph.h"
 #include "memory/sites.h"
 #include <string.h>
@@ -70,8 +69,8 @@ static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__i
     if (allocated.before)
         ph__line_format(graph->site_texts, SITE_TEXT, "before ph_memory_record_sites");
     else
-        ph__frames_describe(graph->site_texts, SITE_TEXT, allocated.frames, allocated.count);
-    ph__frames_describe(graph->site_texts + SITE_TEXT, SITE_TEXT, freed.frames, freed.count);
+        ph__site_describe(graph->site_texts, SITE_TEXT, &allocated);
+    ph__site_describe(graph->site_texts + SITE_TEXT, SITE_TEXT, &freed);
     out->allocated_at = graph->site_texts;
     out->freed_at = graph->site_texts + SITE_TEXT;
     return PH_OK;

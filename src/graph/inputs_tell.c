@@ -3,7 +3,6 @@
  * freed, where that is known. */
 #include "base/line.h"
 #include "base/log.h"
-#include "driver/suspects.h"
 #include "graph/graph.h"
 #include "memory/sites.h"
 #include <phonograph/annotation.h>
@@ -74,7 +73,7 @@ static void say_site(words *to, const char *what, const ph__site *site)
         say(to, "; %s before ph_memory_record_sites", what);
     if (site->count == 0)
         return;
-    ph__frames_describe(frames, sizeof frames, site->frames, site->count);
+    ph__site_describe(frames, sizeof frames, site);
     say(to, "; %s at %s", what, frames);
 }
 

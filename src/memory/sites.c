@@ -2,6 +2,7 @@
 /* memory/sites.c: where allocations were made and freed, as backtraces, for messages about memory that a graph reads and that is gone. */
 #include "memory/sites.h"
 #include "base/vec.h"
+#include "driver/frames.h"
 #include "driver/suspects.h"
 #include "memory/state.h"
 #include <execinfo.h>
@@ -44,11 +45,20 @@ __attribute__((noinline)) void ph__site_take(ph__site *out)
         return;
     int count = backtrace(all, PH__SITE_FRAMES + OWN_FRAMES);
     int first = ph__frames_first_outside(all, count);
-    if (first < OWN_LEAST)
-        first = count < OWN_LEAST ? count : OWN_LEAST; /* the library is a part of the program */
-    int kept = count - first < (int)frames ? count - first : (int)frames;
+    int most = (int)frames;
+    if (first < OWN_LEAST) { /* the library is a part of the program: its frames are told apart by name */
+        first = count < OWN_LEAST ? count : OWN_LEAST;
+        most += OWN_FRAMES;
+    }
+    int kept = count - first < most ? count - first : most;
     out->count = kept < PH__SITE_FRAMES ? kept : PH__SITE_FRAMES;
+    out->wanted = (int)frames;
     memcpy(out->frames, all + first, (size_t)out->count * sizeof all[0]);
+}
+
+size_t ph__site_describe(char *out, size_t size, const ph__site *site)
+{
+    return ph__frames_describe(out, size, site->frames, site->count, site->wanted);
 }
 
 /* The generation of the live allocation that begins at the address, or 0. No lock held. */

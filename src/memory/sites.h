@@ -7,9 +7,10 @@
 enum {
     PH__SITE_FRAMES = 32
 };
-/* Return addresses, innermost first, from the call of this library on. */
+/* Return addresses, innermost first. More than wanted where this library may be among them. */
 typedef struct ph__site {
     int count;
+    int wanted;  /* how many are shown of them */
     bool before; /* of an allocation: made before sites were recorded */
     void *frames[PH__SITE_FRAMES];
 } ph__site;
@@ -19,4 +20,6 @@ void ph__site_take(ph__site *out);
 /* Of an allocation, by its generation; false: nothing is known. freed is empty while it lives; allocated is, where it was made before sites
  * were recorded. */
 bool ph__sites_find(ph__site *allocated, ph__site *freed, uint64_t generation);
+/* Its frames as words, as ph__frames_describe gives them. */
+size_t ph__site_describe(char *out, size_t size, const ph__site *site);
 #endif

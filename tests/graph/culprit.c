@@ -42,7 +42,7 @@ static ph_status fill(ph_stream *stream, void *user)
 }
 
 /* As a foreign call does: straight at the driver, which kills the capture. */
-static void *kill_it(void *stream)
+__attribute__((noinline)) static void *kill_it(void *stream)
 {
     const ph_stream *s = stream;
     assert_int_equal(s->device->driver->stream_synchronize(s->handle), 900);
@@ -103,6 +103,19 @@ static void test_another_thread(void **state)
     kill_from_loader(world.stream);
     assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, "on thread \"loader\"");
     assert_named("cuStreamSynchronize", 900);
+    assert_usable();
+}
+
+/* The tests are linked statically and export nothing, as a user's program may. The first function that is
+ * named is the one that made the call; no frame of the library's or of CUDA's is in front of it. */
+static void test_frames_of_a_static_program(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    kill_it(world.stream);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, "on this thread, from kill_it+0x");
+    assert_non_null(strstr(ph_error_last()->message, " < test_frames_of_a_static_program+0x"));
+    assert_int_equal(t_log_count("on this thread, from kill_it+0x"), 1);
     assert_usable();
 }
 
@@ -172,8 +185,12 @@ static void test_nobody_to_blame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_this_thread), TEST(test_another_thread),  TEST(test_work_on_the_dead),
-        TEST(test_dropped),     TEST(test_nobody_to_blame),
+        TEST(test_this_thread),
+        TEST(test_another_thread),
+        TEST(test_frames_of_a_static_program),
+        TEST(test_work_on_the_dead),
+        TEST(test_dropped),
+        TEST(test_nobody_to_blame),
     };
     return cmocka_run_group_tests_name("graph.culprit", tests, NULL, NULL);
 }

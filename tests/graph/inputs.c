@@ -235,6 +235,26 @@ static void test_sites(void **state)
     assert_string_equal(input(0).freed_at, "");
 }
 
+/* The program is linked statically and exports nothing: its functions are named all the same, and as many
+ * frames as were asked for are its own. */
+static void test_sites_of_a_static_program(void **state)
+{
+    (void)state;
+    int32_t *here;
+    assert_ok(ph_memory_record_sites(1));
+    assert_ok(PH_NEW(&here, N, world.stream));
+    begin(&checked);
+    assert_ok(t_add(&world, world.stream, here, y, N, 1));
+    end();
+    ph_free(here, world.stream);
+    ph_input_info info = input(0);
+    const char start[] = "test_sites_of_a_static_program+0x";
+    assert_memory_equal(info.allocated_at, start, sizeof start - 1);
+    assert_memory_equal(info.freed_at, start, sizeof start - 1);
+    assert_null(strstr(info.allocated_at, " < "));
+    assert_ok(ph_memory_record_sites(0));
+}
+
 /* The places were asked for after the memory: where it was freed is known all the same. */
 static void test_sites_asked_for_late(void **state)
 {
@@ -351,6 +371,7 @@ int main(void)
         TEST(test_only_those_concerned),
         TEST(test_message),
         TEST(test_sites),
+        TEST(test_sites_of_a_static_program),
         TEST(test_sites_asked_for_late),
         TEST(test_sites_of_slots),
         TEST(test_sites_of_pinned),

@@ -234,6 +234,7 @@ ph_status ph__capture_end(ph__drv_graph **graph, ph__capture *capture, bool drop
     ph_device_retain(device);
     unregister_capture(device, capture);
     ph__vec_free(&capture->forks);
+    ph__map_free(&capture->fork_of);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
         ph__attachment *attachment = ph__device_attached(device, slot);
         if (attachment && attachment->capture_ended)

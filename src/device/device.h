@@ -217,6 +217,7 @@ struct ph__capture {
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
     ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
     PH__VEC(ph__fork) forks; /* under the device's capture_lock */
+    ph__map fork_of;         /* stream -> its place in forks, from 1; as forks */
     bool annotated;          /* set by the layer above before begin, as checks and scope are */
     bool checks;             /* its graph is told what memory it uses: counted in ph_device.open_checks */
     ph__marks *marks;        /* NULL: it is not annotated */

@@ -8,17 +8,18 @@
 
 static ph__fork *find(ph__capture *capture, const ph_stream *stream)
 {
-    for (size_t i = 0; i < capture->forks.count; i++)
-        if (capture->forks.at[i].stream == stream)
-            return &capture->forks.at[i];
-    return NULL;
+    size_t place = (size_t)(uintptr_t)ph__map_get(&capture->fork_of, (uintptr_t)stream);
+    return place > 0 ? &capture->forks.at[place - 1] : NULL;
 }
 
 static void add(ph__capture *capture, const ph_stream *stream)
 {
     ph__fork fork = {.stream = stream};
     ph__line_format(fork.scope, sizeof fork.scope, "%s", ph__annotation_name(ph__scope_annotation()));
-    (void)ph__vec_push(&capture->forks, fork); /* without memory its name is missing in a message */
+    /* Without memory its name is missing in a message. */
+    if (ph__vec_push(&capture->forks, fork) &&
+        !ph__map_put(&capture->fork_of, (uintptr_t)stream, (void *)(uintptr_t)capture->forks.count))
+        capture->forks.count--;
 }
 
 void ph__forks_wait(const ph_stream *stream, const ph_stream *on, uint64_t capture_id, bool joins)

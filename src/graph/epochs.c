@@ -2,14 +2,19 @@
 /* graph/epochs.c: the pools that graphs hold and what of them their replays may write: which replay wrote an
  * output last. */
 #include "base/alloc.h"
+#include "base/map.h"
 #include "graph/graph.h"
 #include <pthread.h>
 
-/* Every writer of the process. Those of graphs that are gone stay while other graphs share their pool, since
+/* Every writer of the process, by pool. Those of graphs that are gone stay while other graphs share their pool, since
  * they may have overwritten those graphs' outputs; a pool's address names it for as long as one graph holds
  * it. */
+typedef struct ph__writers {
+    ph__writer *held, *gone;
+    size_t gone_count;
+} ph__writers;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static ph__writer *writers;
+static ph__map pools; /* ph_pool -> ph__writers */
 
 /* ---- memory ---- */
 bool ph__writer_reserve(ph__writer *writer, size_t sets)
@@ -87,35 +92,60 @@ ph__writer *ph__graph_find_pool(const ph_graph *graph, const ph_pool *pool)
     return NULL;
 }
 
+static void link_writer(ph__writer **list, ph__writer *writer)
+{
+    writer->previous = NULL;
+    writer->next = *list;
+    if (*list)
+        (*list)->previous = writer;
+    *list = writer;
+}
+
+static void unlink_writer(ph__writer **list, ph__writer *writer)
+{
+    if (writer->previous)
+        writer->previous->next = writer->next;
+    else
+        *list = writer->next;
+    if (writer->next)
+        writer->next->previous = writer->previous;
+}
+
+/* false: no host memory. */
+static bool enlist(ph__writer *writer)
+{
+    const uint64_t key = (uintptr_t)writer->pool;
+    pthread_mutex_lock(&lock);
+    ph__writers *among = ph__map_get(&pools, key);
+    if (among == NULL && (among = ph__calloc(1, sizeof *among)) && !ph__map_put(&pools, key, among)) {
+        ph__free(among);
+        among = NULL;
+    }
+    writer->among = among;
+    if (among)
+        link_writer(&among->held, writer);
+    pthread_mutex_unlock(&lock);
+    return among != NULL;
+}
+
 ph_status ph__graph_add_pool(ph__writer **out, ph_graph *graph, ph_pool *pool, const char *call)
 {
     ph__writer *writer = ph__calloc(1, sizeof *writer);
-    if (writer == NULL || !ph__vec_reserve(&writer->sets, 1) || !ph__vec_reserve(&graph->pools, 1)) {
+    if (writer)
+        writer->pool = pool;
+    if (writer == NULL || !ph__vec_reserve(&writer->sets, 1) || !ph__vec_reserve(&graph->pools, 1) ||
+        !enlist(writer)) {
         if (writer)
             free_writer(writer);
         return ph__fail_host_memory(call, "the pools of the graph");
     }
-    writer->pool = pool;
     writer->graph_id = graph->id;
     size_t at = graph->pools.count++;
     for (; at > 0 && (uintptr_t)graph->pools.at[at - 1]->pool > (uintptr_t)pool; at--)
         graph->pools.at[at] = graph->pools.at[at - 1];
     graph->pools.at[at] = writer;
-    pthread_mutex_lock(&lock);
-    writer->next = writers;
-    writers = writer;
-    pthread_mutex_unlock(&lock);
     *out = writer;
     return PH_OK;
-}
-
-static void unlink_writer(ph__writer *writer)
-{
-    ph__writer **link = &writers;
-    while (*link != writer)
-        link = &(*link)->next;
-    *link = writer->next;
-    free_writer(writer);
 }
 
 /* Too many that are gone, in a pool whose graphs come and go beside one that stays: one stands for them all.
@@ -123,39 +153,51 @@ static void unlink_writer(ph__writer *writer)
 enum {
     GONE_LIMIT = 32
 };
-static void merge_gone(const ph_pool *pool, ph__writer *into)
+static void merge_gone(ph__writers *among, ph__writer *into)
 {
     uint64_t last = atomic_load(&into->last);
-    for (ph__writer *w = writers, *next; w; w = next) {
+    for (ph__writer *w = among->gone, *next; w; w = next) {
         next = w->next;
-        if (w == into || w->pool != pool || !w->gone)
+        if (w == into)
             continue;
         last = atomic_load(&w->last) > last ? atomic_load(&w->last) : last;
-        unlink_writer(w);
+        unlink_writer(&among->gone, w);
+        free_writer(w);
     }
+    among->gone_count = 1;
     atomic_store(&into->last, last);
     into->anywhere = true;
+}
+
+static void forget_pool(ph__writers *among, const ph_pool *pool)
+{
+    while (among->gone) {
+        ph__writer *gone = among->gone;
+        among->gone = gone->next;
+        free_writer(gone);
+    }
+    (void)ph__map_remove(&pools, (uintptr_t)pool);
+    ph__free(among);
+    if (pools.count == 0)
+        ph__map_free(&pools);
 }
 
 /* The writer's graph lets go: what nobody can ask about any more is forgotten. */
 static void retire(ph__writer *writer)
 {
+    ph__writers *among = writer->among;
     const ph_pool *pool = writer->pool;
-    size_t held = 0, gone = 0;
     writer->gone = true;
-    for (ph__writer *w = writers; w; w = w->next)
-        if (w->pool == pool)
-            *(w->gone ? &gone : &held) += 1;
-    if (held == 0)
-        for (ph__writer *w = writers, *next; w; w = next) {
-            next = w->next;
-            if (w->pool == pool)
-                unlink_writer(w);
-        }
-    else if (atomic_load(&writer->last) == 0)
-        unlink_writer(writer);
-    else if (gone > GONE_LIMIT)
-        merge_gone(pool, writer);
+    unlink_writer(&among->held, writer);
+    if (atomic_load(&writer->last) == 0 || among->held == NULL) {
+        free_writer(writer);
+    } else {
+        link_writer(&among->gone, writer);
+        if (++among->gone_count > GONE_LIMIT)
+            merge_gone(among, writer);
+    }
+    if (among->held == NULL)
+        forget_pool(among, pool);
 }
 
 void ph__graph_drop_pool(ph_graph *graph, ph__writer *writer)
@@ -198,19 +240,26 @@ static ph__writer *pool_of_address(const ph_graph *graph, const void *address)
                : NULL;
 }
 
-/* The last replay after `epoch` that may have written the address: its graph and epoch. */
-static bool find_overwriter(const ph_pool *pool, uintptr_t address, uint64_t epoch, uint64_t *graph_id,
+/* Of the writers from this one on, the last replay after *when that may have written the address: its graph and
+ * epoch. */
+static void find_later(const ph__writer *writer, uintptr_t address, uint64_t *graph_id, uint64_t *when)
+{
+    for (; writer; writer = writer->next) {
+        uint64_t last = atomic_load(&writer->last);
+        if (last <= *when || !(writer->anywhere || ph__writer_covers(writer, address)))
+            continue;
+        *when = last;
+        *graph_id = writer->graph_id;
+    }
+}
+
+static bool find_overwriter(const ph__writer *mine, uintptr_t address, uint64_t epoch, uint64_t *graph_id,
                             uint64_t *when)
 {
     *when = epoch;
     pthread_mutex_lock(&lock);
-    for (const ph__writer *w = writers; w; w = w->next) {
-        uint64_t last = atomic_load(&w->last);
-        if (w->pool != pool || last <= *when || !(w->anywhere || ph__writer_covers(w, address)))
-            continue;
-        *when = last;
-        *graph_id = w->graph_id;
-    }
+    find_later(mine->among->held, address, graph_id, when);
+    find_later(mine->among->gone, address, graph_id, when);
     pthread_mutex_unlock(&lock);
     return *when > epoch;
 }
@@ -233,7 +282,7 @@ ph_status ph_graph_check_output(ph_graph *graph, const void *address, uint64_t e
     /* Epochs are counted for each pool apart: another pool's own count at this replay is known for the last
      * one alone. */
     uint64_t in_pool = mine == graph->own ? epoch : epoch == graph->epoch ? atomic_load(&mine->last) : 0;
-    if (!find_overwriter(mine->pool, (uintptr_t)address, in_pool, &writer_id, &when))
+    if (!find_overwriter(mine, (uintptr_t)address, in_pool, &writer_id, &when))
         return PH_OK;
     return ph_fail(PH_ERROR_OVERWRITTEN,
                    "%s: %p as graph %llu wrote it in epoch %llu may have been overwritten by %s graph %llu "

@@ -13,7 +13,8 @@
 /* One pool that a graph holds, and the memory of it that the graph's replays may write. Known to every graph
  * that shares the pool, until none is left: see epochs.c. */
 typedef struct ph__writer {
-    struct ph__writer *next; /* in the list of the process, under its lock, as is all but `last` */
+    struct ph__writer *previous, *next; /* among those of the pool that are held, or gone: under the lock of all, as is all but `last` */
+    struct ph__writers *among;
     ph_pool *pool;           /* retained while the graph holds it; the name of the pool afterwards */
     uint64_t graph_id;
     PH__VEC(ph__ranges) sets; /* one for each capture that the executable runs */
@@ -102,7 +103,7 @@ struct ph_graph {
     ph_pool *updated_pool; /* among `pools` */
     ph__drv_graph *template;
     ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
-    PH__VEC(ph_kernel *) kernels; /* retained, each once */
+    ph__map kernels;              /* key and value: retained, each once */
     ph__inputs inputs;
     ph__declarations declared; /* while the capture is open under the device's capture_lock */
     char *site_texts;          /* of the input that was asked for last; NULL: none was */

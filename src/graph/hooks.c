@@ -14,11 +14,12 @@ struct ph_hook {
     int references; /* the handle's and its list's; under the lock */
 };
 
-/* Never changed while someone else reads it: an addition makes a new list, a removal marks the hook, and
- * whoever lets go of a marked list last takes the marked hooks out. */
+/* Never changed while someone else reads it: an addition makes a new list then, and where there is no room; a removal
+ * marks the hook. Marked hooks are taken out when they are half of a list that nobody reads, so that an addition or a removal costs
+ * the same however many there are. */
 struct ph__hook_list {
     int readers;
-    size_t count;
+    size_t count, capacity, marked;
     ph_hook *at[];
 };
 
@@ -36,7 +37,7 @@ static void compact(ph__hook_set *set)
 {
     ph__hook_list *list = set->list;
     size_t kept = 0;
-    if (list == NULL || list->readers)
+    if (list == NULL || list->readers || list->marked * 2 < list->count)
         return;
     for (size_t i = 0; i < list->count; i++)
         if (atomic_load(&list->at[i]->removed))
@@ -44,6 +45,7 @@ static void compact(ph__hook_set *set)
         else
             list->at[kept++] = list->at[i];
     list->count = kept;
+    list->marked = 0;
     if (kept == 0) {
         ph__free(list);
         set->list = NULL;
@@ -64,26 +66,36 @@ static void end_reading(ph__hook_set *set, ph__hook_list *list)
     ph__free(list);
 }
 
-static bool append(ph__hook_set *set, ph_hook *hook)
+/* A new list in the place of the set's, with room for more hooks than there are. */
+static bool replace(ph__hook_set *set)
 {
-    compact(set);
     ph__hook_list *old = set->list;
-    size_t count = old ? old->count : 0;
-    ph__hook_list *list = ph__calloc(1, sizeof *list + (count + 1) * sizeof *list->at);
+    size_t count = old ? old->count - old->marked : 0, capacity = 2 * count + 2;
+    ph__hook_list *list = ph__calloc(1, sizeof *list + capacity * sizeof *list->at);
     if (list == NULL)
         return false;
-    for (size_t i = 0; i < count; i++) {
-        list->at[i] = old->at[i];
-        list->at[i]->references++;
-    }
-    list->at[count] = hook;
-    hook->references++;
-    list->count = count + 1;
+    list->capacity = capacity;
+    for (size_t i = 0; old && i < old->count; i++)
+        if (!atomic_load(&old->at[i]->removed)) {
+            list->at[list->count++] = old->at[i];
+            old->at[i]->references++;
+        }
     set->list = list;
     if (old) { /* as a reader that is done: its references go with the last one */
         old->readers++;
         end_reading(set, old);
     }
+    return true;
+}
+
+static bool append(ph__hook_set *set, ph_hook *hook)
+{
+    compact(set);
+    ph__hook_list *list = set->list;
+    if ((list == NULL || list->readers || list->count == list->capacity) && !replace(set))
+        return false;
+    set->list->at[set->list->count++] = hook;
+    hook->references++;
     atomic_fetch_add(&set->counts[hook->point], 1);
     return true;
 }
@@ -130,6 +142,7 @@ void ph_hook_remove(ph_hook *hook)
     atomic_store(&hook->removed, true);
     if (hook->set) {
         atomic_fetch_sub(&hook->set->counts[hook->point], 1);
+        hook->set->list->marked++;
         compact(hook->set);
     }
     drop_reference(hook);

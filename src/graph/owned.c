@@ -7,60 +7,49 @@
 /* ---- kernels ---- */
 bool ph__graph_reserve_kernels(ph_graph *graph, size_t count)
 {
-    return ph__vec_reserve(&graph->kernels, count);
+    return ph__map_reserve(&graph->kernels, count);
 }
 
 void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
 {
-    for (size_t i = 0; i < graph->kernels.count; i++)
-        if (graph->kernels.at[i] == kernel)
-            return;
-    graph->kernels.at[graph->kernels.count++] = ph_kernel_retain(kernel);
+    if (!ph__map_get(&graph->kernels, (uintptr_t)kernel))
+        (void)ph__map_put(&graph->kernels, (uintptr_t)kernel, ph_kernel_retain(kernel)); /* there is room */
 }
 
-/* How many kernels at most a record adds to those of the graph, bodies included: runs of one kernel are
- * counted once. */
-static size_t count_kernels(const ph_record *record)
+/* Those of the record, bodies included. */
+static bool take_kernels(ph_graph *graph, const ph_record *record)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < record->node_count; i++) {
-        if (record->nodes[i].kernel && (i == 0 || record->nodes[i].kernel != record->nodes[i - 1].kernel))
-            count++;
-        if (record->nodes[i].info.body)
-            count += count_kernels(record->nodes[i].info.body);
+    bool ok = true;
+    for (size_t i = 0; i < record->node_count && ok; i++) {
+        ph_kernel *kernel = record->nodes[i].kernel;
+        ok = !kernel || ph__graph_reserve_kernels(graph, 1);
+        if (ok && kernel)
+            ph__graph_add_kernel(graph, kernel);
+        if (ok && record->nodes[i].info.body)
+            ok = take_kernels(graph, record->nodes[i].info.body);
     }
-    return count;
-}
-
-static void add_kernels(ph_graph *graph, const ph_record *record)
-{
-    for (size_t i = 0; i < record->node_count; i++) {
-        if (record->nodes[i].kernel)
-            ph__graph_add_kernel(graph, record->nodes[i].kernel);
-        if (record->nodes[i].info.body)
-            add_kernels(graph, record->nodes[i].info.body);
-    }
+    return ok;
 }
 
 ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const char *call)
 {
-    if (!ph__graph_reserve_kernels(graph, count_kernels(record)))
-        return ph__fail_host_memory(call, "the kernels of the graph");
     if (graph->node_kernels == NULL)
         graph->node_kernels = ph__calloc(record->node_count + 1, sizeof *graph->node_kernels);
-    if (graph->node_kernels == NULL)
+    if (graph->node_kernels == NULL || !take_kernels(graph, record))
         return ph__fail_host_memory(call, "the kernels of the graph");
     for (size_t i = 0; i < record->node_count; i++)
         graph->node_kernels[i] = record->nodes[i].kernel;
-    add_kernels(graph, record);
     return PH_OK;
 }
 
 void ph__graph_drop_kernels(ph_graph *graph)
 {
-    for (size_t i = 0; i < graph->kernels.count; i++)
-        ph_kernel_release(graph->kernels.at[i]);
-    ph__vec_free(&graph->kernels);
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    while (ph__map_next(&graph->kernels, &cursor, &key, &kernel))
+        ph_kernel_release(kernel);
+    ph__map_free(&graph->kernels);
     ph__free(graph->node_kernels);
     graph->node_kernels = NULL;
 }

@@ -79,8 +79,11 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
 {
     for (size_t i = 0; i < from->record->node_count && i < graph->record->node_count; i++)
         graph->node_kernels[i] = from->record->nodes[i].kernel;
-    for (size_t i = 0; i < from->kernels.count; i++) /* those of nested graphs, too */
-        ph__graph_add_kernel(graph, from->kernels.at[i]);
+    size_t cursor = 0;
+    uint64_t key;
+    void *kernel;
+    while (graph != from && ph__map_next(&from->kernels, &cursor, &key, &kernel)) /* those of nested graphs, too */
+        ph__graph_add_kernel(graph, kernel);
     ph__graph_set_inputs(graph, &p->inputs);
     ph__slots_renew(graph, from->record);
     ph__locate_updated(graph, from->record, "ph_graph_update");

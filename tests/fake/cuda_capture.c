@@ -169,53 +169,6 @@ FAKE(StreamUpdateCaptureDependencies,
     return result;
 }
 
-/* ---- kernel nodes ---- made in a graph that is being captured; those that the library adds depend on nothing. */
-static int add_kernel(ph__drv_node **out, ph__drv_graph *graph, const ph__cu_kernel_params *params,
-                      const unsigned char *args)
-{
-    ph__host_graph *template = ph__host_graph_of(graph);
-    ph__host_kernel *kernel = (ph__host_kernel *)params->function->kernel;
-    static const ph__host_node_set none;
-    ph__host_work work = {.kind = PH_NODE_KERNEL,
-                          .kernel = kernel,
-                          .shared_bytes = params->shared_bytes,
-                          .args = args,
-                          .args_size = kernel->args_size};
-    memcpy(work.grid, params->grid, sizeof work.grid);
-    memcpy(work.block, params->block, sizeof work.block);
-    pthread_mutex_lock(&template->device->capture_lock);
-    ph__host_node *node = template->capturing ? ph__host_graph_add(template, &work, &none) : NULL;
-    pthread_mutex_unlock(&template->device->capture_lock);
-    if (!node)
-        return PH__R_OUT_OF_MEMORY;
-    *out = node->self;
-    return 0;
-}
-
-FAKE(GraphAddKernelNode,
-     (ph__cu_node * out, ph__cu_graph graph, const ph__cu_node *dependencies, size_t count,
-      const ph__cu_kernel_params *params),
-     (out, graph, dependencies, count, params))
-{
-    unsigned char args[FAKE_ARGS];
-    ph__drv_node *node;
-    if (!out || !graph || !params || dependencies || count || params->kernel ||
-        !fake_find(FAKE_FUNCTION, params->function))
-        return PH__R_INVALID_VALUE;
-    int result = fake_expect(params->function->object.context, "cuGraphAddKernelNode");
-    if (!result)
-        result = fake_args(args, params->function, params->params, params->extra);
-    if (!result)
-        result = fake_check_shared(params->function, params->shared_bytes);
-    if (!result)
-        result = add_kernel(&node, (ph__drv_graph *)graph, params, args);
-    if (!result)
-        result = fake_node_note(node, params->function, params->extra != NULL, false);
-    if (!result)
-        *out = (ph__cu_node)node;
-    return result;
-}
-
 FAKE(ThreadExchangeStreamCaptureMode, (int *mode), (mode))
 {
     if (!mode || (unsigned)*mode > PH_CAPTURE_RELAXED)

@@ -58,6 +58,8 @@ static void free_object(fake_graph *object)
     while (ph__map_next(&object->nodes, &cursor, &key, &node))
         ph__free(node);
     ph__map_free(&object->nodes);
+    ph__map_free(&object->removed);
+    ph__map_free(&object->twins);
     for (size_t i = 0; i < object->bodies.count; i++) {
         (void)fake_remove(FAKE_GRAPH, object->bodies.at[i]->graph);
         free_object(object->bodies.at[i]);
@@ -136,18 +138,34 @@ static const fake_node *noted(ph__drv_node *node)
     return found;
 }
 
+bool fake_node_is_removed(ph__drv_node *node)
+{
+    fake_graph *object = fake_find(FAKE_GRAPH, graph_of_node(node));
+    pthread_mutex_lock(&lock);
+    bool removed = object && ph__map_get(&object->removed, (uintptr_t)node) != NULL;
+    pthread_mutex_unlock(&lock);
+    return removed;
+}
+
 bool fake_node_is_programmatic(ph__drv_node *node, ph__drv_node *dependency)
 {
     const fake_node *known = noted(node);
     return known && known->programmatic && ph__host_node_of(dependency)->work.kind == PH_NODE_KERNEL;
 }
 
-/* The nodes of a copy are those of its original, in order. */
-int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from)
+bool fake_node_remove(fake_graph *object, ph__drv_node *node)
 {
-    const ph__host_graph *copy = ph__host_graph_of(to), *original = ph__host_graph_of(from);
-    fake_graph *object = fake_graph_of(to);
-    int result = object && ph__vec_push(&parent->bodies, object) ? 0 : PH__R_OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    bool put = ph__map_put(&object->removed, (uintptr_t)node, node);
+    pthread_mutex_unlock(&lock);
+    return put;
+}
+
+/* The nodes of a copy are those of its original, in order. */
+static int copy_notes(fake_graph *object, ph__drv_graph *from)
+{
+    const ph__host_graph *copy = ph__host_graph_of(object->graph), *original = ph__host_graph_of(from);
+    int result = 0;
     for (size_t i = 0; i < copy->nodes.count && !result; i++) {
         const ph__host_node *node = ph__host_node_of(copy->nodes.at[i]);
         const ph__host_node *other = ph__host_node_of(original->nodes.at[i]);
@@ -155,6 +173,9 @@ int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from)
         ph__cu_function function = fake_function_of((ph__drv_kernel *)node->work.kernel);
         if (known && function)
             result = note(object, copy->nodes.at[i], function, known->with_extra, known->programmatic);
+        if (!result && fake_node_is_removed(original->nodes.at[i]) &&
+            !fake_node_remove(object, copy->nodes.at[i]))
+            result = PH__R_OUT_OF_MEMORY;
         if (!result && node->work.body)
             result =
                 fake_body_note(object, (ph__drv_graph *)node->work.body, (ph__drv_graph *)other->work.body);
@@ -162,11 +183,37 @@ int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from)
     return result;
 }
 
-/* ---- reading ---- */
-static void give_nodes(ph__cu_node *out, ph__drv_node *const *nodes, size_t room, size_t count)
+int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from)
 {
-    for (size_t i = 0; i < room; i++)
-        out[i] = i < count ? (ph__cu_node)nodes[i] : NULL;
+    fake_graph *object = fake_graph_of(to);
+    int result = object && ph__vec_push(&parent->bodies, object) ? 0 : PH__R_OUT_OF_MEMORY;
+    return result ? result : copy_notes(object, from);
+}
+
+int fake_copy_notes(fake_graph *copy, fake_graph *original)
+{
+    const ph__host_graph *to = ph__host_graph_of(copy->graph), *from = ph__host_graph_of(original->graph);
+    for (size_t i = 0; i < to->nodes.count; i++)
+        if (!ph__map_put(&copy->twins, (uintptr_t)from->nodes.at[i], to->nodes.at[i]))
+            return PH__R_OUT_OF_MEMORY;
+    return copy_notes(copy, original->graph);
+}
+
+/* ---- reading ---- */
+/* Those that were not destroyed, as many as there is room for; the rest of the room is NULL. */
+static size_t give_nodes(ph__cu_node *out, ph__drv_node *const *nodes, size_t room, size_t count)
+{
+    size_t given = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (fake_node_is_removed(nodes[i]))
+            continue;
+        if (out && given < room)
+            out[given] = (ph__cu_node)nodes[i];
+        given++;
+    }
+    for (size_t i = given; out && i < room; i++)
+        out[i] = NULL;
+    return given;
 }
 
 FAKE(GraphGetNodes, (ph__cu_graph graph, ph__cu_node *nodes, size_t *count), (graph, nodes, count))
@@ -178,8 +225,7 @@ FAKE(GraphGetNodes, (ph__cu_graph graph, ph__cu_node *nodes, size_t *count), (gr
     int result = host->graph_nodes(&all, &available, (ph__drv_graph *)graph);
     if (result)
         return result;
-    if (nodes)
-        give_nodes(nodes, all, *count, available);
+    available = give_nodes(nodes, all, nodes ? *count : 0, available);
     if (!nodes || *count > available)
         *count = available;
     return 0;
@@ -195,27 +241,73 @@ FAKE(GraphNodeGetType, (ph__cu_node node, int *type), (node, type))
     return result;
 }
 
+static void give_edge(ph__cu_edge *out, ph__drv_node *node, ph__drv_node *dependency)
+{
+    *out = fake_node_is_programmatic(node, dependency)
+               ? (ph__cu_edge){.from_port = 1, .type = PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC}
+               : (ph__cu_edge){0};
+}
+
 FAKE(GraphNodeGetDependencies,
      (ph__cu_node node, ph__cu_node *dependencies, ph__cu_edge *edges, size_t *count),
      (node, dependencies, edges, count))
 {
     ph__drv_node_info info;
+    size_t given = 0;
     int result = node && count ? host->node_info(&info, node_of(node)) : PH__R_INVALID_VALUE;
     if (result)
         return result;
     for (size_t i = 0; i < info.dependency_count; i++) {
-        bool programmatic = fake_node_is_programmatic(node_of(node), info.dependencies[i]);
-        if (programmatic && !edges)
+        if (fake_node_is_removed(info.dependencies[i]))
+            continue;
+        if (!edges && fake_node_is_programmatic(node_of(node), info.dependencies[i]))
             return FAKE_LOSSY_QUERY;
-        if (edges && dependencies && i < *count)
-            edges[i] = programmatic
-                           ? (ph__cu_edge){.from_port = 1, .type = PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC}
-                           : (ph__cu_edge){0};
+        if (edges && dependencies && given < *count)
+            give_edge(&edges[given], node_of(node), info.dependencies[i]);
+        given++;
     }
     if (dependencies)
-        give_nodes(dependencies, info.dependencies, *count, info.dependency_count);
-    if (!dependencies || *count > info.dependency_count)
-        *count = info.dependency_count;
+        (void)give_nodes(dependencies, info.dependencies, *count, info.dependency_count);
+    if (!dependencies || *count > given)
+        *count = given;
+    return 0;
+}
+
+/* What each call does with every edge of a graph. */
+typedef int edge_visit(void *user, ph__drv_node *from, ph__drv_node *to);
+static int visit_edges(ph__cu_graph graph, edge_visit *visit, void *user)
+{
+    ph__drv_node *const *nodes;
+    size_t count;
+    int result = host->graph_nodes(&nodes, &count, (ph__drv_graph *)graph);
+    for (size_t n = 0; !result && n < count; n++) {
+        ph__drv_node_info info;
+        result = host->node_info(&info, nodes[n]);
+        for (size_t i = 0; !result && i < info.dependency_count && !fake_node_is_removed(nodes[n]); i++)
+            if (!fake_node_is_removed(info.dependencies[i]))
+                result = visit(user, info.dependencies[i], nodes[n]);
+    }
+    return result;
+}
+
+typedef struct edge_list {
+    ph__cu_node *from, *to;
+    ph__cu_edge *edges;
+    size_t room, used;
+} edge_list;
+
+static int list_edge(void *user, ph__drv_node *from, ph__drv_node *to)
+{
+    edge_list *list = user;
+    size_t at = list->used++;
+    if (!list->edges && fake_node_is_programmatic(to, from))
+        return FAKE_LOSSY_QUERY;
+    if (!list->from || !list->to || at >= list->room)
+        return 0;
+    list->from[at] = (ph__cu_node)from;
+    list->to[at] = (ph__cu_node)to;
+    if (list->edges)
+        give_edge(&list->edges[at], to, from);
     return 0;
 }
 
@@ -223,28 +315,40 @@ FAKE(GraphGetEdges,
      (ph__cu_graph graph, ph__cu_node *from, ph__cu_node *to, ph__cu_edge *edges, size_t *count),
      (graph, from, to, edges, count))
 {
-    ph__drv_node *const *nodes;
-    size_t node_count, used = 0;
-    int result = graph && count ? host->graph_nodes(&nodes, &node_count, (ph__drv_graph *)graph) : PH__R_INVALID_VALUE;
-    for (size_t n = 0; !result && n < node_count; n++) {
-        ph__drv_node_info info;
-        result = host->node_info(&info, nodes[n]);
-        for (size_t i = 0; !result && i < info.dependency_count; i++, used++) {
-            bool programmatic = fake_node_is_programmatic(nodes[n], info.dependencies[i]);
-            if (programmatic && !edges)
-                return FAKE_LOSSY_QUERY;
-            if (!from || !to || used >= *count)
-                continue;
-            from[used] = (ph__cu_node)info.dependencies[i];
-            to[used] = (ph__cu_node)nodes[n];
-            if (edges)
-                edges[used] = programmatic
-                                  ? (ph__cu_edge){.from_port = 1, .type = PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC}
-                                  : (ph__cu_edge){0};
-        }
-    }
-    if (!result && (!from || *count > used))
-        *count = used;
+    if (!graph || !count)
+        return PH__R_INVALID_VALUE;
+    edge_list list = {from, to, edges, *count, 0};
+    int result = visit_edges(graph, list_edge, &list);
+    if (!result && (!from || *count > list.used))
+        *count = list.used;
+    return result;
+}
+
+typedef struct dependent_list {
+    ph__drv_node *of;
+    edge_list list;
+} dependent_list;
+
+static int list_dependent(void *user, ph__drv_node *from, ph__drv_node *to)
+{
+    dependent_list *dependents = user;
+    return from == dependents->of ? list_edge(&dependents->list, from, to) : 0;
+}
+
+FAKE(GraphNodeGetDependentNodes,
+     (ph__cu_node node, ph__cu_node *dependents, ph__cu_edge *edges, size_t *count),
+     (node, dependents, edges, count))
+{
+    if (!node || !count)
+        return PH__R_INVALID_VALUE;
+    ph__cu_node *froms = ph__calloc(*count + 1, sizeof *froms); /* nobody asks for them */
+    if (!froms)
+        return PH__R_OUT_OF_MEMORY;
+    dependent_list found = {node_of(node), {froms, dependents, edges, *count, 0}};
+    int result = visit_edges((ph__cu_graph)graph_of_node(node_of(node)), list_dependent, &found);
+    ph__free(froms);
+    if (!result && (!dependents || *count > found.list.used))
+        *count = found.list.used;
     return result;
 }
 

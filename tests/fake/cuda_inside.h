@@ -194,7 +194,8 @@ typedef struct fake_graph {
     fake_object object;
     ph__drv_graph *graph;
     ph__map nodes; /* ph__drv_node -> fake_node */
-    ph__drv_graph *clone_of; /* NULL: it is no copy */
+    ph__map removed; /* ph__drv_node -> itself: destroyed; it stays in the host driver's graph, where it does nothing */
+    ph__map twins; /* of a copy: the original's ph__drv_node -> its own */
     PH__VEC(struct fake_graph *) bodies;
 } fake_graph;
 /* The object of a graph, made where there is none yet: under capture, or a body. NULL: no memory. */
@@ -202,6 +203,12 @@ fake_graph *fake_graph_of(ph__drv_graph *graph);
 void fake_graph_forget(ph__drv_graph *graph); /* the host driver has destroyed it, or will */
 void fake_graph_end(fake_graph *graph);       /* destroys it */
 int fake_node_note(ph__drv_node *node, ph__cu_function function, bool with_extra, bool programmatic);
+bool fake_node_is_removed(ph__drv_node *node);
+bool fake_node_remove(fake_graph *object, ph__drv_node *node); /* false: no memory */
+/* What is known of the nodes of a graph, for the host driver's copy of it. */
+int fake_copy_notes(fake_graph *copy, fake_graph *original);
+/* In the list of its graph, under capture_lock (cuda_edit.c). */
+void fake_move_node(ph__host_node *node, size_t to);
 bool fake_node_is_programmatic(ph__drv_node *node, ph__drv_node *dependency);
 /* `to` is the host driver's copy of `from`, and the body of a node of parent. */
 int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from);

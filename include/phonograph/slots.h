@@ -86,6 +86,9 @@ typedef struct ph_slot_value {
     const void *value;
 } ph_slot_value;
 PH_CALL ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values, size_t count);
+/* *out: whether ph_graph_replay_with would take the value for that slot, by the checks above; nothing is set. value NULL: false. Of memory that the
+ * library did not allocate the driver is asked. NOT_FOUND: no such slot. Legal in a capture. */
+PH_CALL ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, const void *value);
 
 /* ---- looking ---- */
 typedef struct ph_slot_info {

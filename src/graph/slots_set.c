@@ -179,6 +179,34 @@ ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t c
     return status;
 }
 
+/* A refusal is an answer here, and leaves no record. */
+ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, const void *value)
+{
+    static const char call[] = "ph_graph_slot_takes";
+    ph_allocation where;
+    ph_error before;
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = false;
+    PH_TRY(ph__graph_check(graph, PH__CALL_SLOT_TAKES));
+    if (slot >= ph_graph_slot_count(graph))
+        return ph_fail(PH_ERROR_NOT_FOUND, "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
+                       call, slot, ph_graph_slot_count(graph));
+    const ph__slot *found = graph->slots->list.at[slot];
+    if (value == NULL || !found->address) {
+        *out = value != NULL;
+        return PH_OK;
+    }
+    (void)ph__memory_find(&where, graph->device, value);
+    ph__error_save(&before);
+    ph_status status = check_address(graph, found, slot, value, &where, call);
+    *out = status == PH_OK;
+    if (status != PH_OK && status != PH_ERROR_ARGUMENT && status != PH_ERROR_WRONG_DEVICE)
+        return status;
+    ph__error_restore(&before);
+    return PH_OK;
+}
+
 /* ---- the slots ---- */
 void ph__slot_mark(ph__slots *slots, ph__slot_node *node)
 {

@@ -175,6 +175,29 @@ static void test_looking(void **state)
 }
 
 /* ---- values ---- */
+static bool takes(const void *value)
+{
+    bool taken = false;
+    assert_ok(ph_graph_slot_takes(&taken, graph, 0, value));
+    return taken;
+}
+
+/* Asking sets nothing, leaves no record, and says what setting does. */
+static void expect_taken(const int32_t *larger, const int32_t *freed, const int32_t *pinned,
+                         const int32_t *pageable)
+{
+    bool taken = true;
+    assert_error(ph_graph_replay(NULL, world.stream), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_true(takes(x) && takes(y) && takes(larger));
+    assert_false(takes(NULL) || takes(y + 1) || takes(larger + N + 64) || takes(freed) || takes(pinned) ||
+                 takes(pageable));
+    assert_non_null(strstr(ph_error_last()->message, "ph_graph_replay: graph is NULL"));
+    assert_error(ph_graph_slot_takes(&taken, graph, 1, x), PH_ERROR_NOT_FOUND, "slot 1 does not exist");
+    assert_false(taken);
+    assert_error(ph_graph_slot_takes(NULL, graph, 0, x), PH_ERROR_ARGUMENT, "out is NULL");
+    assert_error(ph_graph_slot_takes(&taken, NULL, 0, x), PH_ERROR_ARGUMENT, "graph is NULL");
+}
+
 static void test_values(void **state)
 {
     (void)state;
@@ -185,6 +208,7 @@ static void test_values(void **state)
     assert_ok(ph_stream_synchronize(world.stream));
     ph_free(freed, world.stream);
     assert_ok(find(x, BYTES));
+    expect_taken(larger, freed, pinned, (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255));
     const ph_slot_value twice[] = {{0, larger}, {0, larger}};
     const ph_slot_value half[] = {{0, larger}, {1, larger}};
     assert_error(with(1, y), PH_ERROR_NOT_FOUND, "slot 1 does not exist");
@@ -227,6 +251,7 @@ static void test_another_device(void **state)
     assert_ok(PH_NEW(&memory, N, theirs));
     assert_ok(find(x, BYTES));
     assert_error(with(0, memory), PH_ERROR_WRONG_DEVICE, "makes a device of its own");
+    assert_false(takes(memory));
     assert_error(ph_graph_replay_with(graph, theirs, &(ph_slot_value){0, y}, 1), PH_ERROR_WRONG_DEVICE,
                  "stream");
     ph_free(memory, theirs);

@@ -276,6 +276,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return ph_graph_slot_get(&slot, graph, 0);
     case PH__CALL_SLOT_PLACE_AT:
         return ph_graph_slot_place_at(&place, graph, 0, 0);
+    case PH__CALL_SLOT_TAKES:
+        return ph_graph_slot_takes(&enabled, graph, 0, x);
     case PH__CALL_WRITES:
         return ph_graph_writes(&enabled, graph, x, 4);
     case PH__CALL_POOL:
@@ -360,7 +362,8 @@ static ph_status done(ph__graph_call which)
         return PH_ERROR_ARGUMENT; /* no graph was given: looked at after the state */
     if (which == PH__CALL_PROFILE_DUMP_RECORD)
         return PH_ERROR_STATE; /* of another capture */
-    if (which == PH__CALL_SLOT_GET || which == PH__CALL_SLOT_PLACE_AT)
+    if (which == PH__CALL_SLOT_GET || which == PH__CALL_SLOT_PLACE_AT ||
+        which == PH__CALL_SLOT_TAKES)
         return PH_ERROR_NOT_FOUND; /* none was made */
     if (which == PH__CALL_UPDATE_DIFF)
         return PH_ERROR_NOT_FOUND; /* none has failed */

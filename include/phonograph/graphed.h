@@ -87,7 +87,7 @@ typedef struct ph_graphed_options {
  *   (ph_parameter), nor a buffer; and autocast to the same dtype as then, or off (STATE).
  *
  * An input is rebound where a second capture proved all its uses (ph_graph_slot_prove); one that is not contiguous, not aligned to 256 bytes, or
- * overlaps what the graph writes is cloned first. An input that the module writes is copied: the caller's tensor stays as it is. One that
+ * overlaps what the graph writes, or lies in memory that no slot takes (ph_graph_slot_takes), is cloned first; the clone is of no pool that the graphs write. An input that the module writes is copied: the caller's tensor stays as it is. One that
  * backward reads again is kept until then, and must not be changed in place meanwhile (STATE).
  *
  * Refused, each with its own message: a module with hooks, of its own or below, or on its parameters (ARGUMENT; hooks may be added later, they act on the

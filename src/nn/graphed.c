@@ -251,6 +251,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->ops);
     ph__free(callable->op_slots);
     ph__free(callable->values);
+    ph_pool_release(callable->aside);
     ph_module_release(callable->original);
     ph__graphed_set_release(callable->set);
     ph__free(callable);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed.h: graphed callables as their files share them. graphed.c makes them, graphed_warmup.c calls modules before, graphed_capture.c
- * captures and proves, graphed_call.c runs them, graphed_leaves.c tells leaves' gradients apart, graphed_values.c knows who overwrites what, graphed_watch.c what is changed in place,
+ * captures and proves, graphed_call.c runs them, graphed_bind.c makes what comes fit, graphed_leaves.c tells leaves' gradients apart, graphed_values.c knows who overwrites what, graphed_watch.c what is changed in place,
  * graphed_look.c shows them. */
 #ifndef PH_NN_GRAPHED_H
 #define PH_NN_GRAPHED_H
@@ -142,6 +142,9 @@ struct ph__callable {
     ph__storages
         exposed; /* backward reads them, and others can change them in place: outputs, buffers; neither inputs nor parameters */
     ph_slot_value *values; /* scratch of a call */
+    ph_pool *aside;        /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none yet */
+    bool routed_aside;     /* this call's thread is */
+    bool looked_at_route;  /* this call has looked where its thread is routed to */
     size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
     size_t saved_bytes;
 };
@@ -178,6 +181,16 @@ ph_status ph__callables_capture(ph__callable *const *callables, size_t count, co
 bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in);
 /* ---- graphed_call.c ---- the forward function of a graphed module: self is the callable. */
 void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self);
+/* ---- graphed_bind.c ---- Inputs into callable->operands, whose parameters are there: themselves, or copies where the graphs cannot take them. */
+bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *in);
+/* The same for one tensor, a port, and its slot in a program (PH_SLOT_NONE: there is none). NULL: the tape has failed. */
+ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__program *program,
+                             const ph__port *port, size_t slot, ph_tensor *x);
+/* Memory for a gradient of this call: of no pool that the callable's graphs write, whatever pool the calling thread is routed to. As ph_empty, at a fraction of
+ * the cost; the caller's. end_aside: once a call has all of them. */
+ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype, const ph_shape *shape,
+                                 size_t bytes);
+void ph__callable_end_aside(ph_tape *tape, ph__callable *callable);
 /* ---- graphed_leaves.c ---- the leaf whose own gradient may take a sum from the graph's last node, or NULL; which of these gradients it may
  * add to in one launch: ph__exit.apart. False: the tape has failed. */
 ph_tensor *ph__exit_leaf(const ph__grad_call *call, const ph__exit *leaving);

@@ -9,40 +9,6 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))
 
-enum {
-    ALIGNMENT = 256 /* kernels may have been chosen for the stand-ins' alignment: see slots.h */
-};
-
-/* ---- what comes ---- */
-/* x as a graph can take it: itself, or a copy. */
-static ph_tensor *fitting(ph_tape *tape, const ph__port *port, ph_graph *graph, ph_tensor *x)
-{
-    bool written = false;
-    if (UNLIKELY(!x->contiguous))
-        return ph_clone(tape, x);
-    if (!port->rebound || x->count == 0)
-        return x;
-    if (UNLIKELY((uintptr_t)x->data % ALIGNMENT != 0))
-        return ph_clone(tape, x);
-    ph_tape_check(tape, ph_graph_writes(&written, graph, x->data, port->bytes));
-    return UNLIKELY(written) ? ph_clone(tape, x) : x;
-}
-
-/* Inputs into callable->operands, whose parameters are there. Backward, too, must not write what it reads. */
-static bool bind_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
-{
-    for (size_t i = 0; i < callable->in_count; i++) {
-        const ph__port *port = &callable->inputs[i];
-        ph_tensor *x = fitting(tape, port, callable->forward.graph, in[i]);
-        if (x == in[i] && port->rebound && UNLIKELY(ph__callable_changes(callable, x)))
-            x = ph_clone(tape, x);
-        if (x == in[i] && port->backward_slot != PH_SLOT_NONE && !ph__tape_failed(tape))
-            x = fitting(tape, port, callable->backward.graph, x);
-        callable->operands[i] = x;
-    }
-    return !ph__tape_failed(tape);
-}
-
 /* ---- replays ---- */
 static void set(ph__callable *callable, size_t *count, size_t slot, const void *value)
 {
@@ -141,7 +107,7 @@ static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, siz
         if (!grad)
             grad = ph_zeros(tape, port->dtype, port->shape);
         if (grad)
-            grad = fitting(tape, port, callable->backward.graph, grad);
+            grad = ph__callable_take(tape, callable, &callable->backward, port, port->slot, grad);
         if (ph__tape_failed(tape))
             return false;
         ph_tape_check(tape, ph__storage_use(grad->storage, tape->stream, tape->key));
@@ -158,20 +124,8 @@ static void bind_saved(const ph__grad_call *call, ph__callable *callable, size_t
             set(callable, values, callable->inputs[i].backward_slot, call->saved[saved++]->data);
 }
 
-/* As ph_empty, at a fraction of the cost of an operator. */
-static ph_tensor *make_gradient(ph_tape *tape, ph_dtype dtype, const ph_shape *shape, size_t bytes)
-{
-    ph_tensor *x;
-    ph_status status = ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
-    if (status != PH_OK) {
-        ph_tape_check(tape, status);
-        return NULL;
-    }
-    return x;
-}
-
 /* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see it first. */
-static ph_tensor *leaf_gradient(const ph__grad_call *call, const ph__callable *callable, ph__exit *leaving,
+static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callable, ph__exit *leaving,
                                 ph__bundle_op *op)
 {
     size_t i = leaving->operand;
@@ -182,7 +136,8 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, const ph__callable *c
     if (!grad && call->sole[i]) {
         *op = PH__BUNDLE_COPY;
         leaving->fresh_of = leaf;
-        return leaving->fresh = make_gradient(call->tape, leaf->dtype, &leaf->shape, leaving->bytes);
+        return leaving->fresh = ph__callable_gradient(call->tape, callable, leaf->dtype, &leaf->shape,
+                                                      leaving->bytes);
     }
     if (!ph__exit_may_add(callable, leaf) || !leaving->apart)
         return NULL;
@@ -213,8 +168,8 @@ static void bind_exit(const ph__grad_call *call, ph__callable *callable, ph__exi
     ph_tensor *to = leaf_gradient(call, callable, leaving, &op);
     if (!to && !ph__tape_failed(call->tape)) {
         op = PH__BUNDLE_COPY;
-        to = make_gradient(call->tape, port ? port->dtype : like->dtype, port ? &port->shape : &like->shape,
-                           leaving->bytes);
+        to = ph__callable_gradient(call->tape, callable, port ? port->dtype : like->dtype,
+                                   port ? &port->shape : &like->shape, leaving->bytes);
         if (to && !ph__tape_own(call->tape, to))
             to = NULL;
         call->in_grads[leaving->operand] = to;
@@ -289,7 +244,9 @@ static void graphed_backward(ph__grad_call *call)
     if (!bind_incoming(call, callable, &values))
         return;
     bind_saved(call, callable, &values);
-    if (!bind_exits(call, callable, &values)) {
+    bool bound = bind_exits(call, callable, &values);
+    ph__callable_end_aside(tape, callable);
+    if (!bound || ph__tape_failed(tape)) {
         settle_leaves(callable, false);
         return;
     }
@@ -405,6 +362,6 @@ void ph__graphed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
         ph_call_n(tape, callable->original, out, callable->out_count, in, callable->in_count);
         return;
     }
-    if (ph__callable_check(tape, callable, in) && bind_inputs(tape, callable, in))
+    if (ph__callable_check(tape, callable, in) && ph__callable_bind(tape, callable, in))
         run(tape, callable, out);
 }

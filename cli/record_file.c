@@ -30,6 +30,8 @@ static ph_status read_allocation(file_word *word, const place *up, json_t *objec
     PH_TRY(get_u64(&word->generation, &at, allocation, "generation", INT64_MAX));
     PH_TRY(get_u64s(word->pool, 2, &at, allocation, "pool", INT64_MAX));
     PH_TRY(get_bool(&word->pinned, &at, allocation, "pinned"));
+    if (json_object_get(allocation, "foreign"))
+        PH_TRY(get_bool(&word->foreign, &at, allocation, "foreign"));
     word->has_allocation = true;
     return PH_OK;
 }

@@ -10,7 +10,7 @@
 typedef struct file_word {
     const char *name, *kind;
     uint64_t offset, value;
-    bool internal, has_allocation, pinned;
+    bool internal, has_allocation, pinned, foreign;
     uint64_t base, bytes, base_offset, generation, pool[2];
 } file_word;
 

@@ -27,6 +27,7 @@ static void put_word(ph_word *to, const file_word *from)
     to->generation = from->generation;
     to->pool = (ph_pool_id){from->pool[0], from->pool[1]};
     to->pinned = from->pinned;
+    to->foreign = from->foreign;
 }
 
 static void put_node(ph_record_source_node *to, const file_node *from, const ph_record *body, ph_word *words,

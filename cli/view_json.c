@@ -117,8 +117,8 @@ static json_int_t number_of_allocation(writer *w, const file_word *word)
     if (!word->has_allocation)
         return -1;
     (void)snprintf(text, sizeof text,
-                   "\"0x%" PRIx64 "\",%" PRIu64 ",%" PRIu64 ",\"%" PRIu64 ".%" PRIu64 "\",%d", word->base,
-                   word->bytes, word->generation, word->pool[0], word->pool[1], word->pinned);
+                   "\"0x%" PRIx64 "\",%" PRIu64 ",%" PRIu64 ",\"%" PRIu64 ".%" PRIu64 "\",%d,%d", word->base,
+                   word->bytes, word->generation, word->pool[0], word->pool[1], word->pinned, word->foreign);
     return number_of(w, w->allocations, text);
 }
 

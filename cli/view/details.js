@@ -48,7 +48,7 @@ function freedText(word) {
 function memoryText(word) {
   const a = word[WORD.allocation] < 0 ? null : data.allocations[word[WORD.allocation]];
   if (!a) return word[WORD.internal] ? freedText(word) : word[WORD.sure] ? "no memory that the library knows" : "";
-  const where = word[WORD.internal] ? "own pool" : a[4] ? "pinned host memory" : `pool ${a[3]}`;
+  const where = word[WORD.internal] ? "own pool" : a[5] ? (a[4] ? "other code's pinned host memory" : "other code's memory") : a[4] ? "pinned host memory" : `pool ${a[3]}`;
   return `+${formatCount(word[WORD.at])} in ${formatBytes(a[1])} at ${a[0]}, ${where}`;
 }
 

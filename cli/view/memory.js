@@ -31,7 +31,7 @@ function usesOfPool() {
       if (!word[WORD.sure]) continue;
       const a = word[WORD.allocation] < 0 ? null : data.allocations[word[WORD.allocation]];
       if (!word[WORD.internal]) {
-        if (a) elsewhere.set(word[WORD.allocation], a[1]);
+        if (a) elsewhere.set(word[WORD.allocation], a);
         continue;
       }
       const block = a ? {base: BigInt(a[0]), bytes: BigInt(a[1])} : findBlock(BigInt(word[WORD.value]));
@@ -39,7 +39,8 @@ function usesOfPool() {
       else unsized.add(word[WORD.value]);
     }
   });
-  return {spans: Array.from(spans.values()), elsewhere: Array.from(elsewhere.values()), unsized: unsized.size};
+  return {spans: Array.from(spans.values()), elsewhere: Array.from(elsewhere.values(), a => a[1]),
+    foreign: Array.from(elsewhere.values()).filter(a => a[5]).map(a => a[1]), unsized: unsized.size};
 }
 
 /* Memory that several spans share counts once, from the first use of any of them to the last: cut at every border, from low addresses
@@ -71,7 +72,8 @@ function memoryNote(uses) {
   if (uses.unsized)
     parts.push(`Not in it: ${plural(uses.unsized, "address", "addresses")} of memory that had been freed when the capture ended, whose size this record does not have.`);
   if (uses.elsewhere.length)
-    parts.push(`Not in it: ${plural(uses.elsewhere.length, "allocation")} from elsewhere, ${formatBytes(d3.sum(uses.elsewhere))}.`);
+    parts.push(`Not in it: ${plural(uses.elsewhere.length, "allocation")} from elsewhere, ${formatBytes(d3.sum(uses.elsewhere))}` +
+      (uses.foreign.length ? `, of which ${formatBytes(d3.sum(uses.foreign))} in ${plural(uses.foreign.length, "allocation")} are other code's.` : "."));
   return parts.join(" ");
 }
 

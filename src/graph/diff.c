@@ -21,6 +21,8 @@ ph_status ph_graph_diff(ph_diff **out, ph_graph *a, ph_graph *b)
             return status;
         }
     }
+    for (int i = 0; i < 2; i++)
+        PH_TRY(ph__record_find_foreign(graphs[i]->record, graphs[i]->device, call));
     return ph__record_compare(out, a->record, b->record, NULL, call);
 }
 

@@ -207,6 +207,7 @@ ph_status ph_graph_record(const ph_record **out, ph_graph *graph)
         return ph__fail_null("ph_graph_record", "out");
     *out = NULL;
     PH_TRY(ph__graph_check(graph, PH__CALL_RECORD));
+    PH_TRY(ph__record_find_foreign(graph->record, graph->device, "ph_graph_record"));
     *out = graph->record;
     return PH_OK;
 }
@@ -218,6 +219,7 @@ ph_status ph_graph_debug_dump(ph_graph *graph, const char *path, bool verbose)
     PH_TRY(ph__graph_check(graph, PH__CALL_DEBUG_DUMP));
     if (path == NULL)
         return ph__fail_null(call, "path");
+    PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
     ph__record_to_dot(&text, graph->record, verbose);
     ph_status status = ph__text_write_file(&text, path, call);
     ph__text_free(&text);

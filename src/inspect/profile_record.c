@@ -64,6 +64,7 @@ ph_status ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, con
     if (graph->record->id != profile->record_id)
         return ph_fail(PH_ERROR_STATE,
                        "%s: the profile is of another capture than the graph has; profile it again", call);
+    PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
     const ph__record_more more = {put_top, put_node, (void *)(uintptr_t)profile};
     ph__record_to_json_with(&json, graph->record, &more);
     ph__text_add(&json.text, "\n");

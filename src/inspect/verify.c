@@ -167,6 +167,7 @@ static ph_status set_up(ph__verify *verify)
     PH_TRY(ph__graph_check_live(graph, PH__LOOK_FOREIGN, call));
     PH_TRY(ph_device_synchronize(graph->device));
     PH_TRY(save_epochs(verify));
+    PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
     PH_TRY(ph__verify_collect(verify, graph, true));
     PH_TRY(ph__verify_keep(verify));
     PH_TRY(check_outputs(verify));
@@ -184,6 +185,7 @@ static ph_status run(ph__verify *verify)
 {
     PH_TRY(ph__verify_capture(verify));
     PH_TRY(check_nodes(verify->second, "a new capture of body"));
+    PH_TRY(ph__record_find_foreign(verify->second->record, verify->graph->device, call));
     PH_TRY(ph__verify_collect(verify, verify->second, true));
     PH_TRY(ph__verify_keep(verify));
     PH_TRY(ph__verify_make_images(verify));

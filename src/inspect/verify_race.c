@@ -59,9 +59,9 @@ static bool is_written(const ph__verify *verify, uintptr_t address)
 static bool collect(search *s)
 {
     for (size_t n = 0; n < s->record->node_count; n++)
-        for (size_t w = 0; w < s->record->nodes[n].kept_count; w++) {
+        for (size_t w = 0; w < s->record->nodes[n].info.word_count; w++) {
             ph_word room;
-            const ph_word *word = ph__record_kept(&room, &s->record->nodes[n], w);
+            const ph_word *word = ph__record_look(&room, s->record, &s->record->nodes[n], w);
             ph_allocation block;
             if (s->touches.count == MOST_TOUCHES)
                 return true;
@@ -98,13 +98,13 @@ static bool is_known_write(const search *s, const touch *at)
 {
     const ph__record_node *node = &s->record->nodes[at->node];
     return (node->info.kind == PH_NODE_MEMCPY || node->info.kind == PH_NODE_MEMSET) &&
-           node->kept[at->word].offset == 0;
+           at->word == 0;
 }
 
 static bool is_known_read(const search *s, const touch *at)
 {
     const ph__record_node *node = &s->record->nodes[at->node];
-    return node->info.kind == PH_NODE_MEMCPY && node->kept[at->word].offset != 0;
+    return node->info.kind == PH_NODE_MEMCPY && at->word != 0;
 }
 
 static void note(search *s, const touch *one, const touch *two)
@@ -228,8 +228,8 @@ static ph_status look_at_pair(bool *races, ph__race *out, search *s, const pair 
     out->one = at->one->node;
     out->two = at->two->node;
     ph_word room;
-    out->first = ph__record_kept(&room, &s->record->nodes[out->one], at->one->word)->name;
-    out->second = ph__record_kept(&room, &s->record->nodes[out->two], at->two->word)->name;
+    out->first = ph__record_word(&room, &s->record->nodes[out->one], at->one->word)->name;
+    out->second = ph__record_word(&room, &s->record->nodes[out->two], at->two->word)->name;
     (void)ph__verify_find_block(&out->block, s->verify, at->one->base);
     return PH_OK;
 }

@@ -80,6 +80,7 @@ static ph_status look_at_input(const survey *s, const ph_input_info *input)
     return PH_OK;
 }
 
+/* In the library's memory; what other code's is, the inputs say. */
 static bool has_address(const ph__record_node *node)
 {
     ph_word room;

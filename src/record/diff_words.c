@@ -37,7 +37,11 @@ static bool same_address(ph__differ *d, const ph_word *a, const ph_word *b)
 {
     if (a->value == 0 || b->value == 0)
         return a->value == b->value;
-    if ((a->base == NULL) != (b->base == NULL) || a->pinned != b->pinned || a->internal != b->internal)
+    /* Older files do not have such memory. */
+    if ((a->foreign && b->base == NULL) || (b->foreign && a->base == NULL))
+        return a->value == b->value;
+    if ((a->base == NULL) != (b->base == NULL) || a->pinned != b->pinned || a->internal != b->internal ||
+        a->foreign != b->foreign)
         return false;
     uint64_t mine = memory_of(a), theirs = memory_of(b);
     return a->value - mine == b->value - theirs && mine && theirs && correspond(d, mine, theirs);
@@ -69,8 +73,9 @@ static void put_word(ph__text *text, const ph_word *word)
         ph__text_format(text, "0x%" PRIx64 "%s", word->value,
                         word->internal ? " (the capture's own memory)" : "");
     } else {
-        ph__text_format(text, "%zu-byte %s%sallocation +%" PRIu64, word->allocation_bytes,
-                        word->internal ? "internal " : "", word->pinned ? "pinned " : "",
+        ph__text_format(text, "%zu-byte %s%s%sallocation +%" PRIu64, word->allocation_bytes,
+                        word->internal ? "internal " : "", word->foreign ? "foreign " : "",
+                        word->pinned ? "pinned " : "",
                         word->value - (uint64_t)(uintptr_t)word->base);
     }
 }
@@ -80,6 +85,7 @@ static void put_which(ph__text *text, const ph_word *word, const ph_word *other)
 {
     bool alike = is_address(word) && is_address(other) && word->base && other->base &&
                  word->allocation_bytes == other->allocation_bytes && word->internal == other->internal &&
+                 word->foreign == other->foreign &&
                  word->pinned == other->pinned &&
                  word->value - (uintptr_t)word->base == other->value - (uintptr_t)other->base;
     put_word(text, word);
@@ -121,8 +127,8 @@ void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t
     size_t m = 0, t = 0;
     while (m < a->info.word_count || t < b->info.word_count) {
         ph_word rooms[2];
-        const ph_word *mine = m < a->info.word_count ? ph__record_word(&rooms[0], a, m) : NULL,
-                      *theirs = t < b->info.word_count ? ph__record_word(&rooms[1], b, t) : NULL;
+        const ph_word *mine = m < a->info.word_count ? ph__record_look(&rooms[0], level->a, a, m) : NULL,
+                      *theirs = t < b->info.word_count ? ph__record_look(&rooms[1], level->b, b, t) : NULL;
         if (theirs == NULL || (mine && mine->offset < theirs->offset)) {
             tell_alone(d, level, i, j, mine, true);
             m++;

@@ -47,7 +47,7 @@ static const char *shape_of(ph_node_kind kind)
     return "box";
 }
 
-static void put_details(ph__text *text, const ph__record_node *node)
+static void put_details(ph__text *text, const ph_record *record, const ph__record_node *node)
 {
     const ph_node_info *i = &node->info;
     if (i->kind == PH_NODE_KERNEL) {
@@ -65,13 +65,15 @@ static void put_details(ph__text *text, const ph__record_node *node)
         ph__text_format(text, " of 0x%x", i->value);
     for (size_t w = 0; w < i->word_count; w++) {
         ph_word room;
-        const ph_word *word = ph__record_word(&room, node, w);
+        const ph_word *word = ph__record_look(&room, record, node, w);
         ph__text_add(text, "\\l");
         put_escaped(text, word->name);
         ph__text_format(text, " = 0x%" PRIx64, word->value);
         if (word->kind != PH_WORD_VALUE)
             ph__text_format(text, " (%s%s)", ph__word_kind_name(word->kind),
-                            word->internal ? ", internal" : "");
+                            word->internal  ? ", internal"
+                            : word->foreign ? ", foreign"
+                                            : "");
     }
     ph__text_add(text, "\\l");
 }
@@ -141,7 +143,7 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
         ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n, shape_of(node->info.kind), n);
         put_escaped(text, node->info.name);
         if (verbose)
-            put_details(text, node);
+            put_details(text, record, node);
         ph__text_add(text, "\"];\n");
         if (node->info.body == NULL || depth == 0)
             continue;

@@ -79,6 +79,8 @@ static void put_allocation(ph__json *json, const ph_word *word)
     ph__json_u64(json, word->pool.second);
     ph__json_close(json, ']');
     put_bool(json, "pinned", word->pinned);
+    if (word->foreign)
+        put_bool(json, "foreign", true);
     ph__json_close(json, '}');
 }
 
@@ -129,7 +131,8 @@ static void put_kernel(ph__json *json, const ph__record_node *node)
     put_args(json, node);
 }
 
-static void put_node(ph__json *json, const ph__record_node *node, const ph__record_more *more)
+static void put_node(ph__json *json, const ph_record *record, const ph__record_node *node,
+                     const ph__record_more *more)
 {
     const ph_node_info *info = &node->info;
     ph__json_open(json, '{');
@@ -158,7 +161,7 @@ static void put_node(ph__json *json, const ph__record_node *node, const ph__reco
     ph__json_open(json, '[');
     for (size_t w = 0; w < info->word_count; w++) {
         ph_word room;
-        put_word(json, ph__record_word(&room, node, w));
+        put_word(json, ph__record_look(&room, record, node, w));
     }
     ph__json_close(json, ']');
     if (info->body) {
@@ -200,7 +203,7 @@ void ph__record_to_json_with(ph__json *json, const ph_record *record, const ph__
     ph__json_key(json, "nodes");
     ph__json_open(json, '[');
     for (size_t i = 0; i < record->node_count; i++)
-        put_node(json, &record->nodes[i], more);
+        put_node(json, record, &record->nodes[i], more);
     ph__json_close(json, ']');
     ph__json_close(json, '}');
 }

@@ -46,12 +46,12 @@ static uint64_t strong_hash(const ph__record_node *node)
 }
 
 /* What comes out alike in other memory. */
-static uint64_t exact_hash(const ph__record_node *node, uint64_t strong)
+static uint64_t exact_hash(const ph_record *record, const ph__record_node *node, uint64_t strong)
 {
     uint64_t hash = mix(strong, node->info.value);
     for (size_t w = 0; w < node->info.word_count; w++) {
         ph_word room;
-        const ph_word *word = ph__record_word(&room, node, w);
+        const ph_word *word = ph__record_look(&room, record, node, w);
         if (word->kind == PH_WORD_VALUE)
             hash = mix(hash, word->value);
         else if (word->base)
@@ -90,7 +90,7 @@ static void hash_record(const matcher *m, const ph_record *record, size_t first)
         uint64_t *at = m->hashes + first + i;
         at[STRONG * all] = strong_hash(&record->nodes[i]);
         at[WEAK * all] = weak_hash(&record->nodes[i]);
-        at[EXACT * all] = exact_hash(&record->nodes[i], at[STRONG * all]);
+        at[EXACT * all] = exact_hash(record, &record->nodes[i], at[STRONG * all]);
     }
 }
 

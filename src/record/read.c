@@ -88,6 +88,6 @@ ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, siz
         return ph_fail(PH_ERROR_NOT_FOUND,
                        "ph_record_word: node %zu (%s) has no word %zu; it has %zu, numbered from 0", node,
                        found->info.name, word, found->info.word_count);
-    *out = *ph__record_word(out, found, word);
+    *out = *ph__record_look(out, record, found, word);
     return PH_OK;
 }

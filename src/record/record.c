@@ -245,6 +245,7 @@ void ph__record_free(ph_record *record)
     for (size_t i = 0; !record->made && i < record->node_count; i++)
         ph__record_free((ph_record *)(uintptr_t)record->nodes[i].info.body);
     ph__record_drop_annotations(record);
+    ph__record_drop_foreign(record);
     ph__free(record);
 }
 

@@ -35,9 +35,22 @@ struct ph_record {
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
     const ph__layout *layout;     /* what its capture was given; the graph's. NULL: not known */
+    struct ph__record_foreign *foreign; /* memory of other code's that words address; NULL: nobody has asked for it */
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
     size_t annotation_count;
 };
+
+/* Memory of other code's, as the driver described it. Of a record and its bodies together. */
+typedef struct ph__foreign_memory {
+    uint64_t id; /* the driver's: tells it from later memory there */
+    bool pinned;
+} ph__foreign_memory;
+typedef struct ph__record_foreign {
+    const ph_record *owner;
+    ph__ranges ranges; /* values are 1 + the index */
+    PH__VEC(ph__foreign_memory) list;
+    bool complete;
+} ph__record_foreign;
 
 /* Memory that the memory nodes of a record give, and those of the one that it is nested in. */
 typedef struct ph__given_span {
@@ -136,6 +149,12 @@ const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_
 const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
 /* Its value alone, of a kernel that this library did not load. */
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
+
+/* ---- foreign.c ---- find: asks the driver, once, what memory of other code's the words address. A driver that does not answer (a lost device) is no
+ * failure: then the rest is not known. look: as ph__record_word, with such memory. drop: not of bodies. */
+ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call);
+const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node, size_t w);
+void ph__record_drop_foreign(ph_record *record);
 
 /* ---- sparse nodes, while a record is built ---- */
 enum {

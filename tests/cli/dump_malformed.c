@@ -112,6 +112,8 @@ static void test_changed_fields(void **state)
         {"\"internal\":true", 1, "\"internal\":1", "nodes[0].words[0].internal: is neither"},
         {"\"generation\":7", 1, "\"generation\":-7", "nodes[0].words[0].allocation.generation: is -7"},
         {"\"pinned\":false", 1, "\"pin\":false", "nodes[0].words[0].allocation.pinned: is missing"},
+        {"\"pinned\":false", 1, "\"pinned\":false,\"foreign\":0",
+         "nodes[0].words[0].allocation.foreign: is neither"},
         {"memset\"", 1, "graph\",\"body\":{}", "record.json: nodes[1].body.format: is missing"},
         {"\"words\":[]", 1, "\"words\":[[]]", "nodes[1].words[0]: is no object"},
         {"\"words\":[]", 1, "\"words\":[],\"body\":{}", "nodes[1].body: belongs to a graph node"},
@@ -130,6 +132,15 @@ static void test_changed_fields(void **state)
         expect_text(text, 1, NULL, cases[i].message);
         free(text);
     }
+}
+
+static void test_memory_of_other_code(void **state)
+{
+    (void)state;
+    char *text = changed("\"pool\":[3,0],\"pinned\":false", 1,
+                         "\"pool\":[0,0],\"pinned\":true,\"foreign\":true");
+    expect_text(text, 0, "+256 in 512 pinned bytes at 0x7e00 (other code's, buffer 7)", NULL);
+    free(text);
 }
 
 /* Names are somebody else's: they must not steer the terminal or end a label. */
@@ -298,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_good_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changed_fields, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_of_other_code, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nested_bodies, setup, teardown),

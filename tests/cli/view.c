@@ -124,7 +124,17 @@ static void test_the_page(void **state)
     assert_non_null(strstr(data, "[[\"name\",\"outer\"],[\"layer\",3]]"));
     assert_non_null(strstr(data, "\"labels\":[\"outer, layer=3\",\"not annotated\"],\"of\":[0,1]"));
     assert_non_null(strstr(data, "\"t\":[0,500,400,600,0,0,1,500]"));
-    assert_non_null(strstr(data, "\"0x7e00\",512,7,\"3.0\",0"));
+    assert_non_null(strstr(data, "\"0x7e00\",512,7,\"3.0\",0,0]"));
+    free(data);
+    free(page);
+    /* Memory of other code's is told as such. */
+    record = write_changed("\"pool\":[3,0],\"pinned\":false", 1,
+                           "\"pool\":[0,0],\"pinned\":false,\"foreign\":true");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 0, expected, NULL);
+    page = t_read_file(t_path("record.html"), NULL);
+    data = data_of(page);
+    assert_non_null(strstr(data, "\"0x7e00\",512,7,\"0.0\",0,1]"));
+    assert_non_null(strstr(page, "other code's memory"));
     free(data);
     free(page);
 }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* record/foreign.c: memory of other code's that words of a record address. The driver knows it, and is asked when the record is first handed out, so
+ * that captures do not wait for it. */
+#include "base/alloc.h"
+#include "record/record.h"
+#include <string.h>
+
+/* What one walk has learnt. */
+typedef struct asker {
+    ph__record_foreign *to;
+    ph_device *device;
+    ph__map unknown; /* values that the driver does not know */
+    bool lost;       /* the driver does not answer any more */
+} asker;
+
+/* An address is none of the first 64 KiB, and has at most 49 bits. */
+static bool may_be_address(uint64_t value)
+{
+    return value >= 0x10000 && value >> 49 == 0;
+}
+
+/* A whole word that no declared parameter covers. */
+static bool is_untyped(const ph_word *word, const ph__record_node *node)
+{
+    return word->name[0] == '+' && node->info.kind == PH_NODE_KERNEL &&
+           word->offset + sizeof(uint64_t) <= node->info.args_size;
+}
+
+static bool asks(const ph_word *word, const ph__record_node *node)
+{
+    return word->base == NULL && !word->internal && may_be_address(word->value) &&
+           (word->kind == PH_WORD_PROVED || is_untyped(word, node));
+}
+
+static bool add(ph__record_foreign *to, const ph__drv_pointer *where)
+{
+    const ph__range *there = ph__ranges_from(&to->ranges, where->base);
+    if (where->size == 0 || (there && there->base < where->base + where->size))
+        return true;
+    ph__foreign_memory memory = {where->buffer_id, where->kind == PH__MEMORY_PINNED};
+    return ph__vec_push(&to->list, memory) &&
+           ph__ranges_add(&to->ranges, where->base, where->size, (void *)(uintptr_t)to->list.count);
+}
+
+/* False: no host memory. */
+static bool ask(asker *a, uint64_t value)
+{
+    ph__drv_pointer where = {0};
+    const void *address = (const void *)(uintptr_t)value;
+    if (a->lost || ph__ranges_find(&a->to->ranges, (uintptr_t)value) ||
+        (a->unknown.count && ph__map_get(&a->unknown, value)))
+        return true;
+    if (!ph__memory_is_taken(a->device, address)) {
+        int result = a->device->driver->pointer_info(&where, a->device->handle, address);
+        a->lost = result != PH__R_OK;
+        if (a->lost)
+            return true;
+    }
+    return where.kind == PH__MEMORY_PAGEABLE ? ph__map_put(&a->unknown, value, a) : add(a->to, &where);
+}
+
+static bool look(asker *a, ph_record *record)
+{
+    record->foreign = a->to;
+    for (size_t n = 0; n < record->node_count; n++) {
+        const ph__record_node *node = &record->nodes[n];
+        for (size_t w = 0; w < node->info.word_count; w++) {
+            ph_word room;
+            const ph_word *word = ph__record_word(&room, node, w);
+            if (asks(word, node) && !ask(a, word->value))
+                return false;
+        }
+        if (node->info.body && !look(a, (ph_record *)(uintptr_t)node->info.body))
+            return false;
+    }
+    return true;
+}
+
+ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call)
+{
+    if (record->foreign && record->foreign->complete)
+        return PH_OK;
+    ph__record_foreign *to = record->foreign ? record->foreign : ph__calloc(1, sizeof *to);
+    if (to == NULL)
+        return ph__fail_host_memory(call, "the memory that the record addresses");
+    asker a = {.to = to, .device = device};
+    to->owner = record;
+    to->complete = look(&a, record);
+    ph__map_free(&a.unknown);
+    return to->complete ? PH_OK : ph__fail_host_memory(call, "the memory that the record addresses");
+}
+
+void ph__record_drop_foreign(ph_record *record)
+{
+    ph__record_foreign *foreign = record->foreign;
+    record->foreign = NULL;
+    if (foreign == NULL || foreign->owner != record)
+        return;
+    ph__ranges_free(&foreign->ranges);
+    ph__vec_free(&foreign->list);
+    ph__free(foreign);
+}
+
+const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node, size_t w)
+{
+    const ph_word *word = ph__record_word(room, node, w);
+    if (record->foreign == NULL || record->foreign->list.count == 0 || !asks(word, node))
+        return word;
+    const ph__range *range = ph__ranges_find(&record->foreign->ranges, (uintptr_t)word->value);
+    if (range == NULL)
+        return word;
+    const ph__foreign_memory *memory = &record->foreign->list.at[(uintptr_t)range->value - 1];
+    if (word != room)
+        *room = *word;
+    if (room->kind == PH_WORD_VALUE)
+        room->kind = PH_WORD_SUSPECTED;
+    room->base = (const void *)range->base;
+    room->allocation_bytes = range->size;
+    room->generation = memory->id;
+    room->pinned = memory->pinned;
+    room->foreign = true;
+    return room;
+}

@@ -116,12 +116,27 @@ const char *show_text(char room[SHOWN_TEXT], const char *text)
     return room;
 }
 
+/* Of a place deep inside bodies its beginning and its end, so that there is room for what is wrong. */
+static void shorten(char *where)
+{
+    enum {
+        FIRST = 60,
+        LAST = 140
+    };
+    size_t length = strlen(where);
+    if (length <= FIRST + LAST + sizeof "...")
+        return;
+    (void)memcpy(where + FIRST, "...", 3);
+    memmove(where + FIRST + 3, where + length - LAST, LAST + 1);
+}
+
 ph_status bad_field(const place *at, const char *key, const char *format, ...)
 {
-    char where[600] = "", what[240];
+    char where[2400] = "", what[240];
     put_place(where, sizeof where, at);
     if (key)
         append(where, sizeof where, "%s%s", *where ? "." : "", key);
+    shorten(where);
     va_list args;
     va_start(args, format);
     (void)vsnprintf(what, sizeof what, format, args);

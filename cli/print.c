@@ -74,11 +74,16 @@ static void put_text_record(FILE *out, const file_record *record, bool verbose, 
         (void)fprintf(out, "%*s%zu: ", indent, "", n);
         if (strcmp(node->kind_name, node->name) != 0)
             (void)fprintf(out, "%s ", node->kind_name);
-        cli_put_text(out, node->name);
+        cli_put_text(out, node->demangled ? node->demangled : node->name);
         put_text_parameters(out, node);
         put_list(out, "after", node->dependencies, node->dependency_count);
         put_list(out, "before", node->dependents, node->dependent_count);
         (void)fputc('\n', out);
+        if (verbose && node->demangled) {
+            (void)fprintf(out, "%*sname: ", indent + 6, "");
+            cli_put_text(out, node->name);
+            (void)fputc('\n', out);
+        }
         for (size_t w = 0; verbose && w < node->word_count; w++)
             put_text_word(out, &node->words[w], indent + 6);
         for (size_t p = 0; verbose && p < node->annotation_count; p++)

@@ -9,7 +9,7 @@
 
 enum {
     VERSION = 1,
-    DEEPEST_BODY = 16,
+    DEEPEST_BODY = 31, /* as ph_record_create has it: bodies in one another, the outermost record not counted */
     MOST_ARGS = 1 << 20 /* bytes of a kernel's parameters, as ph_record_create has it */
 };
 
@@ -221,6 +221,8 @@ static ph_status read_node(file_node *node, const place *at, json_t *object, siz
         return bad_field(at, "index", "is %llu, expected the place in the list", (unsigned long long)index);
     PH_TRY(read_kind(node, at, object));
     PH_TRY(get_string(&node->name, at, object, "name"));
+    if (json_object_get(object, "demangled"))
+        PH_TRY(get_string(&node->demangled, at, object, "demangled"));
     PH_TRY(read_parameters(node, at, object));
     PH_TRY(
         read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies", count, true));

@@ -16,6 +16,7 @@ typedef struct file_word {
 
 typedef struct file_node {
     const char *kind_name, *name;
+    const char *demangled; /* the name as its author wrote it; NULL: as it is */
     ph_node_kind kind;
     uint32_t grid[3], block[3];
     uint64_t shared_bytes, args_size; /* kernels */

@@ -21,6 +21,7 @@ function neighbours(title, list) {
 function facts(i) {
   const list = make("dl"), s = nodes[i].s, t = nodes[i].t;
   rowOf(list, "kind", kindOf(i));
+  if (nodes[i].r !== undefined) rowOf(list, "raw name", data.names[nodes[i].r]);
   if (s) {
     rowOf(list, "grid", s.slice(0, 3).join(" × "));
     rowOf(list, "block", s.slice(3, 6).join(" × "));

@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    DEPTH_LIMIT = sizeof((ph__json *)0)->first / sizeof((ph__json *)0)->first[0]
-};
-
 static void add_escape(ph__text *text, const ph__character *c)
 {
     static const char special[] = "\"\\\n\r\t\b\f", letters[] = "\"\\nrtbf";
@@ -50,21 +46,18 @@ static void separate(ph__json *json)
 {
     if (json->after_key)
         json->after_key = false;
-    else if (json->depth > 0 && json->first[json->depth - 1])
-        json->first[json->depth - 1] = false;
+    else if (json->first)
+        json->first = false;
     else if (json->depth > 0)
         ph__text_add(&json->text, ",");
 }
 
 void ph__json_open(ph__json *json, char bracket)
 {
-    if (json->depth >= DEPTH_LIMIT) {
-        json->text.failed = true;
-        return;
-    }
     separate(json);
     ph__text_add_bytes(&json->text, &bracket, 1);
-    json->first[json->depth++] = true;
+    json->depth++;
+    json->first = true;
 }
 
 void ph__json_close(ph__json *json, char bracket)
@@ -75,6 +68,7 @@ void ph__json_close(ph__json *json, char bracket)
     }
     ph__text_add_bytes(&json->text, &bracket, 1);
     json->depth--;
+    json->first = false;
 }
 
 void ph__json_key(ph__json *json, const char *key)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/inputs_tell.c: what is said of inputs that are gone: the error record has who reads them, the log where they were allocated and
  * freed, where that is known. */
+#include "base/demangle.h"
 #include "base/line.h"
 #include "base/log.h"
 #include "graph/graph.h"
@@ -45,13 +46,21 @@ static void say_scope(words *to, const ph_graph *graph, size_t node)
             best->type == PH_ANNOTATION_BOOL ? (long long)best->boolean : (long long)best->integer);
 }
 
+/* Cut names cannot be read any more: the record has them whole. */
+static const char *name_of(char room[PH__READABLE], const ph_graph *graph, const ph__input *input)
+{
+    bool there = !input->nested && input->node < graph->record->node_count;
+    return ph__readable_name(room, there ? graph->record->nodes[input->node].info.name : input->node_name);
+}
+
 /* "node 3 (saxpy) x = 0x7f..., +16 in 4096 bytes, in "layer 3"". */
 static void say_input(words *to, const ph_graph *graph, const ph__input *input)
 {
+    char room[PH__READABLE];
     if (input->node == SIZE_MAX)
         say(to, "%s: %s", input->node_name, input->word_name);
     else
-        say(to, "node %zu (%s) %s", input->node, input->node_name, input->word_name);
+        say(to, "node %zu (%.100s) %s", input->node, name_of(room, graph, input), input->word_name);
     say(to, " = 0x%llx", (unsigned long long)input->value);
     uint64_t offset = input->value - (uintptr_t)input->base;
     size_t bytes = input->requested && offset <= input->requested ? input->requested : input->bytes;

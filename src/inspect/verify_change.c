@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify_change.c: the parameters that a capture made now would have else than the graph, in words. */
+#include "base/demangle.h"
 #include "graph/slots.h"
 #include "inspect/verify.h"
 #include <string.h>
@@ -139,7 +140,8 @@ static bool has_other_parameters(const ph_graph *graph, size_t node, size_t offs
 static void say_other(const ph__verify *verify, size_t node, const ph_word *a, const ph_word *b, bool alone)
 {
     const ph__record_node *at = &verify->graph->record->nodes[node];
-    add(verify, "; node %zu (%s) %s differs%s (", node, at->info.name, a->name,
+    char room[PH__READABLE];
+    add(verify, "; node %zu (%.60s) %s differs%s (", node, ph__readable_name(room, at->info.name), a->name,
         alone ? " in a capture made now" : ", too");
     add_values(verify, at, a, b, " in the graph, ");
     add(verify, alone ? " now), with the same result from these contents" : " in the new capture)");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify_say.c: what a verification found, in words. */
+#include "base/demangle.h"
 #include "base/line.h"
 #include "inspect/verify.h"
 #include <string.h>
@@ -42,7 +43,9 @@ static void add_node(const ph__verify *verify, size_t node)
     size_t count = 0;
     ph_error saved;
     ph__error_save(&saved);
-    add(verify, "node %zu (%s)", node, verify->graph->record->nodes[node].info.name);
+    char room[PH__READABLE];
+    add(verify, "node %zu (%.200s)", node,
+        ph__readable_name(room, verify->graph->record->nodes[node].info.name));
     if (ph_record_annotation(&pairs, &count, verify->graph->record, node) != PH_OK)
         count = 0;
     for (size_t i = 0; i < count; i++) {

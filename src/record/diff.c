@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record/diff.c: the comparison of two records, body by body, and the public questions to its result. */
 #include "record/diff.h"
+#include "base/demangle.h"
 #include "base/alloc.h"
 #include <string.h>
 
@@ -27,7 +28,8 @@ static void put_node(ph__text *text, const ph__diff_level *level, size_t i, size
 {
     const ph__record_node *node = i != SIZE_MAX ? &level->a->nodes[i] : &level->b->nodes[j];
     ph__text_format(text, "node %zu (", i != SIZE_MAX ? i : j);
-    ph__put_name(text, node->info.name, 64);
+    char room[PH__READABLE];
+    ph__put_name(text, ph__readable_name(room, node->info.name), 64);
     if (i != SIZE_MAX && j != SIZE_MAX && i != j)
         ph__text_format(text, ", now %zu", j);
     ph__text_add(text, ")");

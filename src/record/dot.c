@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record/dot.c: the record as Graphviz DOT. */
+#include "base/demangle.h"
 #include "record/record.h"
 #include <inttypes.h>
 #include <string.h>
@@ -134,18 +135,24 @@ static void put_edges(ph__text *text, const ph_record *record, const char *prefi
     }
 }
 
+static void put_name(ph__text *text, const char *name)
+{
+    char room[PH__READABLE];
+    put_escaped(text, ph__readable_name(room, name));
+}
+
 /* prefix tells the nodes of nested bodies apart. */
-static void put_nodes(ph__text *text, const ph_record *record, const char *prefix, bool verbose, int depth)
+static void put_nodes(ph__text *text, const ph_record *record, const char *prefix, bool verbose)
 {
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
         put_box(text, record, n, prefix);
         ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n, shape_of(node->info.kind), n);
-        put_escaped(text, node->info.name);
+        put_name(text, node->info.name);
         if (verbose)
             put_details(text, record, node);
         ph__text_add(text, "\"];\n");
-        if (node->info.body == NULL || depth == 0)
+        if (node->info.body == NULL)
             continue;
         ph__text name = {0};
         ph__text_format(&name, "%s%zu_", prefix, n);
@@ -153,7 +160,7 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
         text->failed = text->failed || nested == NULL;
         ph__text_format(text, "    subgraph cluster_%s%zu {\n    label=\"body of %zu\";\n", prefix, n, n);
         if (nested)
-            put_nodes(text, node->info.body, nested, verbose, depth - 1);
+            put_nodes(text, node->info.body, nested, verbose);
         ph__text_add(text, "    }\n");
         ph__free(nested);
     }
@@ -166,7 +173,7 @@ void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose)
 {
     ph__text_add(text,
                  "digraph phonograph {\n    rankdir=TB;\n    node [fontname=\"monospace\", fontsize=10];\n");
-    put_nodes(text, record, "n", verbose, 16);
+    put_nodes(text, record, "n", verbose);
     ph__text_add(text, "}\n");
 }
 

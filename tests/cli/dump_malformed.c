@@ -112,6 +112,7 @@ static void test_changed_fields(void **state)
         {"\"internal\":true", 1, "\"internal\":1", "nodes[0].words[0].internal: is neither"},
         {"\"generation\":7", 1, "\"generation\":-7", "nodes[0].words[0].allocation.generation: is -7"},
         {"\"pinned\":false", 1, "\"pin\":false", "nodes[0].words[0].allocation.pinned: is missing"},
+        {"\"name\":\"first\"", 1, "\"name\":\"first\",\"demangled\":1", "nodes[0].demangled: is no string"},
         {"\"pinned\":false", 1, "\"pinned\":false,\"foreign\":0",
          "nodes[0].words[0].allocation.foreign: is neither"},
         {"memset\"", 1, "graph\",\"body\":{}", "record.json: nodes[1].body.format: is missing"},
@@ -140,6 +141,15 @@ static void test_memory_of_other_code(void **state)
     char *text = changed("\"pool\":[3,0],\"pinned\":false", 1,
                          "\"pool\":[0,0],\"pinned\":true,\"foreign\":true");
     expect_text(text, 0, "+256 in 512 pinned bytes at 0x7e00 (other code's, buffer 7)", NULL);
+    free(text);
+}
+
+static void test_readable_names(void **state)
+{
+    (void)state;
+    char *text = changed("\"name\":\"first\"", 1, "\"name\":\"_Z1fi\",\"demangled\":\"f(int)\\u001b\"");
+    expect_text(text, 0, "0: kernel f(int)\\x1b  grid", NULL);
+    expect_text(text, 0, "      name: _Z1fi\n", NULL);
     free(text);
 }
 
@@ -196,12 +206,13 @@ static void test_nested_bodies(void **state)
 {
     (void)state;
     const char *path = t_path("record.json");
-    char *text = nested(16);
+    char *text = nested(31);
     expect_text(text, 0, "0 nodes, 0 edges", NULL);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "label=\"body of 0\"", NULL);
     free(text);
-    text = nested(17);
-    expect_text(text, 1, NULL, "nested deeper than 16");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", path, path}}, 0, "1 of 1", NULL);
+    text = nested(32);
+    expect_text(text, 1, NULL, "nested deeper than 31");
     free(text);
     text = nested(1000);
     expect_text(text, 1, NULL, "record.json");
@@ -310,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_good_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changed_fields, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_of_other_code, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readable_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_that_would_not_be_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nested_bodies, setup, teardown),

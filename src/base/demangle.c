@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* base/demangle.c: names of C++ functions as their authors wrote them. Code that has such names mostly comes with a C++ runtime, and the
+ * runtime with the function that reads them: nothing of it is needed here, and nothing is loaded for it. */
+#include "base/demangle.h"
+#include "base/line.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LONGEST = 4096 /* of a mangled name; it says more than its length, as parts stand for one another */
+};
+
+typedef char *demangle_fn(const char *name, char *buffer, size_t *size, int *status);
+
+/* A library that somebody loaded for himself alone is not among what all see. */
+static demangle_fn *find_in(const char *library)
+{
+    demangle_fn *demangle = NULL;
+    void *handle = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
+    if (handle || !library)
+        *(void **)&demangle = dlsym(library ? handle : RTLD_DEFAULT, "__cxa_demangle");
+    if (handle)
+        (void)dlclose(handle);
+    return demangle;
+}
+
+static demangle_fn *find(void)
+{
+    static const char *const libraries[] = {NULL, "libstdc++.so.6", "libc++abi.so.1"};
+    demangle_fn *demangle = NULL;
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0] && !demangle; i++)
+        demangle = find_in(libraries[i]);
+    return demangle;
+}
+
+const char *ph__readable_name(char room[PH__READABLE], const char *name)
+{
+    int status = -1;
+    if (strncmp(name, "_Z", 2) != 0 || strnlen(name, LONGEST) == LONGEST)
+        return name;
+    demangle_fn *demangle = find();
+    char *text = demangle ? demangle(name, NULL, NULL, &status) : NULL;
+    if (text && status == 0)
+        ph__line_format(room, PH__READABLE, "%s", text);
+    free(text); /* the runtime's own malloc gave it */
+    return text && status == 0 ? room : name;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/unit/base_demangle.c: C++ names in records and texts, with and without a C++ runtime in the process. */
+#include "support/support.h"
+
+#include "base/demangle.h"
+#include <dlfcn.h>
+#include <phonograph/diff.h>
+#include <string.h>
+
+static void *runtime;
+
+static bool has_runtime(void)
+{
+    if (!runtime)
+        runtime = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (!runtime)
+        print_message("skipped: no libstdc++ is found: names stay as they are\n");
+    return runtime != NULL;
+}
+
+static void stays(const char *name)
+{
+    char room[PH__READABLE];
+    assert_ptr_equal(ph__readable_name(room, name), name);
+}
+
+static void reads(const char *name, const char *readable)
+{
+    char room[PH__READABLE];
+    assert_string_equal(ph__readable_name(room, name), readable);
+}
+
+/* First of all: nothing is loaded for it. */
+static void test_without_a_runtime(void **state)
+{
+    (void)state;
+    char room[PH__READABLE];
+    bool there = dlsym(RTLD_DEFAULT, "__cxa_demangle") != NULL; /* a sanitizer brings one along */
+    assert_string_equal(ph__readable_name(room, "_Z1fi"), there ? "f(int)" : "_Z1fi");
+    if (!there)
+        assert_null(dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD));
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    if (!has_runtime())
+        return;
+    reads("_Z1fi", "f(int)");
+    reads("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+          "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+          "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)");
+    stays("saxpy");
+    stays("");
+    stays("_Z");
+    stays("_Zbroken");
+    stays("_ZN3");
+}
+
+/* Neither long names nor those that say much more than their length. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    char name[8192], room[PH__READABLE];
+    if (!has_runtime())
+        return;
+    (void)strcpy(name, "_Z1fSt6vectorIiSaIiEE");
+    for (int i = 0; i < 60; i++)
+        (void)strcat(name, "S1_");
+    const char *readable = ph__readable_name(room, name);
+    assert_int_equal(strlen(readable), PH__READABLE - 1);
+    assert_memory_equal(readable, "f(std::vector<int", 17);
+    memset(name, 'a', sizeof name);
+    memcpy(name, "_Z5000", 6);
+    (void)strcpy(name + 6 + 5000, "i");
+    stays(name);
+}
+
+/* Both names are in the JSON, where they differ. */
+static void test_records(void **state)
+{
+    (void)state;
+    char *json, *dot;
+    ph_record *record;
+    ph_diff *diff;
+    ph_change change;
+    const size_t first = 0;
+    const ph_record_source_node nodes[] = {
+        {.info = {.name = "_Z5scalePfi"}},
+        {.info = {.name = "plain", .dependency_count = 1}, .dependencies = &first}};
+    if (!has_runtime())
+        return;
+    assert_ok(ph_record_create(&record, nodes, 2));
+    assert_ok(ph_record_json(&json, record));
+    assert_non_null(strstr(json, "\"name\":\"_Z5scalePfi\",\"demangled\":\"scale(float*, int)\""));
+    assert_non_null(strstr(json, "\"name\":\"plain\",\"grid\""));
+    assert_ok(ph_record_dot(&dot, record, false));
+    assert_non_null(strstr(dot, "label=\"0: scale(float*, int)\""));
+    ph_string_free(json);
+    ph_string_free(dot);
+    ph_record *other;
+    const ph_record_source_node longer = {.info = {.name = "_Z5scalePfi", .grid = {2, 1, 1}}};
+    assert_ok(ph_record_create(&other, &longer, 1));
+    ph_record *one;
+    assert_ok(ph_record_create(&one, &nodes[0], 1));
+    assert_ok(ph_record_diff(&diff, one, other));
+    assert_true(ph_diff_count(diff) > 0);
+    assert_ok(ph_diff_at(&change, diff, 0));
+    assert_non_null(strstr(change.text, "node 0 (scale(float*, int))"));
+    ph_diff_destroy(diff);
+    ph_record_destroy(one);
+    ph_record_destroy(other);
+    ph_record_destroy(record);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_a_runtime),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_records),
+    };
+    int failed = cmocka_run_group_tests_name("unit.base_demangle", tests, NULL, NULL);
+    if (runtime)
+        (void)dlclose(runtime);
+    return failed;
+}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_fill.c: a chain of a hundred fills in a graph, beside the same as memset nodes: why small fills are recorded as kernels
- * (docs/cuda.md). */
+/* bench/cuda_fill.c: a chain of a hundred fills in a graph, beside the same as memset nodes: why small
+ * fills are recorded as kernels (docs/cuda.md). And a chain of kernels with small memsets of other code
+ * between them, as many as a backward pass of GPT-2 has, with and without keep_graph. */
 #include "cuda/bench.h"
+#include <phonograph/cuda.h>
 
 enum {
     FILLS = 100
@@ -90,6 +92,62 @@ static void measure(bench *b, size_t bytes)
     ph_free(address, NULL);
 }
 
+/* ---- memsets of other code ---- */
+
+enum {
+    KERNELS = 400,
+    FOREIGN_BYTES = 1024
+};
+
+typedef struct mixed {
+    bench *bench;
+    void *address;
+    int fills;
+} mixed;
+
+static ph_status kernels_and_fills(ph_stream *stream, void *user)
+{
+    const mixed *m = user;
+    struct CUstream_st *native;
+    PH_TRY(ph_stream_cuda(&native, stream));
+    for (int i = 0; i < KERNELS; i++) {
+        bench_args args = bench_link(m->bench, i);
+        PH_TRY(ph_launch(stream, m->bench->kernel, &m->bench->config, &args, sizeof args));
+        if (i * m->fills / KERNELS != (i + 1) * m->fills / KERNELS)
+            RAW_OK(raw.fill((uint64_t)(uintptr_t)m->address, (unsigned char)i, FOREIGN_BYTES,
+                            (raw_stream)native));
+    }
+    return PH_OK;
+}
+
+static void measure_foreign(bench *b, int fills)
+{
+    mixed m = {.bench = b, .fills = fills};
+    state lowered = {.bench = b}, kept = {.bench = b};
+    char what[48];
+    OK(ph_malloc(&m.address, 1, FOREIGN_BYTES, b->stream));
+    OK(ph_graph_create(&lowered.graph, NULL));
+    OK(ph_graph_create(&kept.graph, &(ph_graph_options){.keep_graph = true}));
+    OK(ph_graph_capture(lowered.graph, b->stream, NULL, kernels_and_fills, &m));
+    OK(ph_graph_capture(kept.graph, b->stream, NULL, kernels_and_fills, &m));
+    OK(ph_graph_instantiate(kept.graph));
+    bench_side launches[] = {
+        {.name = "as kernels", .run = replay, .after = wait, .user = &lowered},
+        {.name = "keep_graph", .run = replay, .after = wait, .user = &kept},
+    };
+    (void)snprintf(what, sizeof what, "%d memsets of others, launch", fills);
+    bench_compare(b, what, KERNELS + fills, launches, 2, 1);
+    bench_side ends[] = {
+        {.name = "as kernels", .run = replay_and_wait, .user = &lowered},
+        {.name = "keep_graph", .run = replay_and_wait, .user = &kept},
+    };
+    (void)snprintf(what, sizeof what, "%d memsets of others, and wait", fills);
+    bench_compare(b, what, KERNELS + fills, ends, 2, 1);
+    ph_graph_destroy(lowered.graph);
+    ph_graph_destroy(kept.graph);
+    ph_free(m.address, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {256, 4096, 65536};
@@ -97,5 +155,7 @@ int main(int argc, char **argv)
     bench_open(&b, "cuda_fill", 501, argc, argv);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         measure(&b, sizes[i]);
+    measure_foreign(&b, 27);
+    measure_foreign(&b, 122);
     return bench_close(&b);
 }

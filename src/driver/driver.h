@@ -343,6 +343,10 @@ typedef struct ph__driver {
      * makes on a stream which this library does not know count as made where a stream that it knows comes behind them. */
     size_t (*graph_position)(ph__drv_graph *graph, uint64_t position);
     int (*graph_nodes)(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
+    /* After graph_nodes, before any executable: puts cheaper nodes in the place of those for which
+     * the driver knows such; what nodes and node_info tell stays, but for the form. Nobody else may
+     * hold the graph's handle or those of its nodes. After a failure the graph must not be used. */
+    int (*graph_lower)(ph__drv_graph *graph);
     int (*node_info)(ph__drv_node_info *out, ph__drv_node *node);
 
     /* ---- executables ---- names nodes by those of the template that it was made of (which must live as long); failed: the node to blame

@@ -217,15 +217,28 @@ static ph_status take_record(ph_graph *graph, const char *call)
     return status;
 }
 
-ph_status ph__graph_complete(ph_graph *graph, const char *call)
+static ph_status lower(ph_graph *graph, const char *call)
+{
+    int result = graph->device->driver->graph_lower(graph->template);
+    if (result == PH__R_OK)
+        return PH_OK;
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the captured graph");
+    return ph__driver_fail(result, PH__NAME_GRAPH_ADD_KERNEL_NODE,
+                           "%s: making small memsets of the captured graph kernels", call);
+}
+
+ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call)
 {
     graph->state = PH_GRAPH_ENDED;
     graph->in_end_hooks = true;
     ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_END, graph->stream, 0);
     graph->in_end_hooks = false;
-    if (status == PH_OK && !graph->keep)
-        status = ph__graph_make_exec(graph, call);
-    return status;
+    if (status != PH_OK || graph->keep)
+        return status;
+    if (captured)
+        PH_TRY(lower(graph, call));
+    return ph__graph_make_exec(graph, call);
 }
 
 /* From the driver's graph to what the user sees. */
@@ -233,7 +246,7 @@ static ph_status finish(ph_graph *graph, const char *call)
 {
     bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0); /* the crumb before all others */
     ph__graph_list_annotations(graph);
-    ph_status status = ph__graph_complete(graph, call);
+    ph_status status = ph__graph_complete(graph, true, call);
     if (status != PH_OK)
         return fail_capture(graph, status);
     if (empty)

@@ -134,8 +134,9 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
 /* Reads the template back: record, kernels, inputs. The pools are the graph's already. */
 ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char *call);
 /* From there to what the user sees: the hooks, and the executable unless the template is kept. The caller
- * undoes a failure, then calls ph__graph_leave in any case. */
-ph_status ph__graph_complete(ph_graph *graph, const char *call);
+ * undoes a failure, then calls ph__graph_leave in any case. captured: the template comes from a capture of
+ * this library, so that nobody else has its handle once the hooks are over. */
+ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call);
 
 /* ---- child.c ---- puts a copy of the template into the capture that the stream is in. */
 ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call);

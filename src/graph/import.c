@@ -64,7 +64,7 @@ static ph_status import(ph_graph *graph, void *native, const ph_capture_options 
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
     pin_copies(graph, graph->record);
-    return ph__graph_complete(graph, call);
+    return ph__graph_complete(graph, false, call);
 }
 
 /* The native graph goes back to the caller, and the graph is as it was. */

@@ -64,6 +64,9 @@ static int put_attribute(int attribute, void *out, ph__cu_context context, const
 {
     unsigned device_type = pointer->kind == PH__MEMORY_DEVICE ? PH__CU_MEMORY_DEVICE : PH__CU_MEMORY_HOST;
     switch (attribute) {
+    case PH__CU_POINTER_CONTEXT:
+        *(ph__cu_context *)out = context;
+        return 0;
     case PH__CU_POINTER_MEMORY_TYPE:
         *(unsigned *)out = context ? device_type : 0;
         return 0;

@@ -336,6 +336,15 @@ static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stre
         ph__cuda_note_look(note, stream);
 }
 
+/* ---- cuda_fills.c ---- small memset nodes as launches of the core's fill kernel. */
+/* A contiguous memset of at most PH__CUDA_FILL_LIMIT bytes that is a memset node still; decoded. */
+bool ph__cuda_fill_is_small(const ph__drv_node *node);
+/* For an update: mine is a launch of the fill kernel, theirs a memset node that could be one. */
+bool ph__cuda_fill_takes_clone(const ph__drv_node *mine, const ph__drv_node *theirs);
+/* A clone of the graph in which each memset node is a kernel whose counterpart of the same index in `like` is one. *out: NULL
+ * where there are none; else the caller destroys it. CUDA's number. */
+int ph__cuda_graph_lowered_clone(ph__cu_graph *out, const ph__drv_graph *graph, const ph__drv_graph *like);
+
 /* ---- cuda_update.c ---- the start of a message: "node 3 (kernel add)". */
 void ph__cuda_node_words(char out[128], const ph__drv_node *node);
 
@@ -367,25 +376,25 @@ void ph__cuda_clone_close(ph__cuda_clone *copy); /* takes NULL */
 #define PH__CUDA_ENTRIES(X)                                                                                  \
     X(describe)                                                                                              \
     X(device_open)                                                                                           \
-    X(device_close) X(device_info) X(device_synchronize) X(thread_exchange_mode) X(context_push)             \
-        X(context_pop) X(kernel_cells) X(kernel_watch) X(capture_root) X(capture_depend) X(stream_default)   \
-            X(stream_create) X(stream_destroy) X(stream_synchronize) X(stream_query) X(stream_wait_event)    \
-                X(stream_wrap) X(stream_ordinal) X(stream_native) X(event_create) X(event_destroy)           \
-                    X(event_record) X(event_query) X(event_synchronize) X(event_elapsed) X(segment_create)   \
-                        X(segment_destroy) X(plain_alloc) X(plain_free) X(pinned_alloc) X(pinned_free)       \
-                            X(pointer_info) X(kernel_create) X(kernel_destroy) X(kernel_wrap) X(kernel_keep) \
-                                X(launch) X(copy) X(fill) X(host) X(copy_sync) X(child) X(capture_begin)     \
-                                    X(capture_end) X(capture_get) X(capture_id) X(capture_position)          \
-                                        X(capture_drop) X(graph_destroy) X(graph_import) X(graph_disown)     \
-                                            X(graph_native) X(graph_host_bytes) X(graph_position)            \
-                                                X(graph_nodes) X(node_info) X(instantiate) X(exec_destroy)   \
-                                                    X(exec_native) X(exec_memory) X(exec_tools_id)           \
-                                                        X(exec_upload) X(exec_launch) X(exec_update)         \
-                                                            X(exec_set_kernel) X(exec_set_args)              \
-                                                                X(exec_set_copy) X(exec_set_fill)            \
-                                                                    X(exec_set_host) X(exec_set_enabled)     \
-                                                                        X(exec_get_enabled) X(profile_open)  \
-                                                                            X(profile_read) X(profile_close)
+    X(device_close)                                                                                          \
+    X(device_info) X(device_synchronize) X(thread_exchange_mode) X(context_push) X(context_pop)              \
+        X(kernel_cells) X(kernel_watch) X(capture_root) X(capture_depend) X(stream_default) X(stream_create) \
+            X(stream_destroy) X(stream_synchronize) X(stream_query) X(stream_wait_event) X(stream_wrap)      \
+                X(stream_ordinal) X(stream_native) X(event_create) X(event_destroy) X(event_record) X(       \
+                    event_query) X(event_synchronize) X(event_elapsed) X(segment_create) X(segment_destroy)  \
+                    X(plain_alloc) X(plain_free) X(pinned_alloc) X(pinned_free) X(pointer_info)              \
+                        X(kernel_create) X(kernel_destroy) X(kernel_wrap) X(kernel_keep) X(launch) X(copy)   \
+                            X(fill) X(host) X(copy_sync) X(child) X(capture_begin) X(capture_end)            \
+                                X(capture_get) X(capture_id) X(capture_position) X(capture_drop)             \
+                                    X(graph_destroy) X(graph_import) X(graph_disown) X(graph_native)         \
+                                        X(graph_host_bytes) X(graph_position) X(graph_lower) X(graph_nodes)  \
+                                            X(node_info) X(instantiate) X(exec_destroy) X(exec_native)       \
+                                                X(exec_memory) X(exec_tools_id) X(exec_upload)               \
+                                                    X(exec_launch) X(exec_update) X(exec_set_kernel)         \
+                                                        X(exec_set_args) X(exec_set_copy) X(exec_set_fill)   \
+                                                            X(exec_set_host) X(exec_set_enabled)             \
+                                                                X(exec_get_enabled) X(profile_open)          \
+                                                                    X(profile_read) X(profile_close)
 #define PH__CUDA_DECLARE(name) extern __typeof__(*((ph__driver *)0)->name) ph__cuda_##name;
 PH__CUDA_ENTRIES(PH__CUDA_DECLARE)
 #undef PH__CUDA_DECLARE

@@ -155,13 +155,24 @@ static bool same_fill(const node_pair *pair, ph__drv_update *out)
                         "element size of "
                         "a node cannot change",
                         pair->mine->index, (unsigned)mine->value_size, (unsigned)theirs->value_size);
-    if (pair->mine->is_core_fill != pair->theirs->is_core_fill)
-        return mismatch(
-            out, PH_UPDATE_NODE_TYPE, pair,
-            "node %zu (memset) fills %zu bytes, in the new capture %zu: fills of up to %d bytes are nodes of "
-            "another type than larger ones",
-            pair->mine->index, fill_bytes(pair->mine), fill_bytes(pair->theirs), PH__CUDA_FILL_LIMIT);
-    return true;
+    if (pair->mine->is_core_fill == pair->theirs->is_core_fill)
+        return true;
+    if (!pair->outer && ph__cuda_fill_takes_clone(pair->mine, pair->theirs))
+        return true;
+    if (fill_bytes(pair->mine) <= PH__CUDA_FILL_LIMIT && fill_bytes(pair->theirs) <= PH__CUDA_FILL_LIMIT)
+        return mismatch(out, PH_UPDATE_NODE_TYPE, pair,
+                        "node %zu (memset of %zu bytes) is a %s node, in the new capture a %s node: small "
+                        "memsets of other code stay memset nodes in graphs with keep_graph and where they "
+                        "fill memory of another device or context; create both graphs with the same "
+                        "keep_graph",
+                        pair->mine->index, fill_bytes(pair->mine),
+                        pair->mine->is_core_fill ? "kernel" : "memset",
+                        pair->theirs->is_core_fill ? "kernel" : "memset");
+    return mismatch(
+        out, PH_UPDATE_NODE_TYPE, pair,
+        "node %zu (memset) fills %zu bytes, in the new capture %zu: fills of up to %d bytes are nodes of "
+        "another type than larger ones",
+        pair->mine->index, fill_bytes(pair->mine), fill_bytes(pair->theirs), PH__CUDA_FILL_LIMIT);
 }
 
 static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer, ph__drv_update *out);
@@ -386,7 +397,12 @@ static int update(ph__drv_exec *exec, ph__drv_graph *from, ph__drv_update *out)
     int result = ph__cuda_enter(&scope, exec->device);
     if (result != PH__R_OK)
         return result;
-    result = ph__cu.GraphExecUpdate(exec->handle, from->handle, &why);
+    ph__cu_graph clone;
+    result = ph__cuda_graph_lowered_clone(&clone, from, exec->graph);
+    if (result == PH__R_OK)
+        result = ph__cu.GraphExecUpdate(exec->handle, clone ? clone : from->handle, &why);
+    if (clone)
+        (void)ph__cu.GraphDestroy(clone);
     ph__cuda_leave(&scope);
     if (result == PH__R_UPDATE_FAILURE)
         explain(out, exec, from, &why);

@@ -68,6 +68,7 @@ const ph__driver ph__driver_host = {
     .graph_native = ph__host_graph_native,
     .graph_host_bytes = ph__host_graph_host_bytes,
     .graph_nodes = ph__host_graph_nodes,
+    .graph_lower = ph__host_graph_lower,
     .node_info = ph__host_node_info,
     .instantiate = ph__host_instantiate,
     .exec_destroy = ph__host_exec_destroy,

@@ -214,6 +214,12 @@ int ph__host_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_gra
     return PH__R_OK;
 }
 
+/* No node has a cheaper form here. */
+int ph__host_graph_lower(ph__drv_graph *graph)
+{
+    return graph ? PH__R_OK : PH__R_INVALID_VALUE;
+}
+
 size_t ph__host_graph_host_bytes(ph__drv_graph *handle)
 {
     ph__host_graph *graph = ph__host_graph_of(handle);

@@ -6,6 +6,7 @@
 #include "device/annotate.h"
 #include "device/stream.h"
 #include "driver/suspects.h"
+#include <string.h>
 
 static ph_status before_capture(ph_device *device, ph_stream *stream)
 {
@@ -29,7 +30,8 @@ static bool register_capture(ph_device *device, ph__capture *capture)
     return pushed;
 }
 
-/* Takes the capture off the list; runs what waited for the last one to end. */
+/* Takes the capture off the list; runs what waited for the last one to end. Launches that it recorded may still be about to have their kernels
+ * kept: it is found for them until its kernels are released. */
 static void unregister_capture(ph_device *device, ph__capture *capture)
 {
     ph__deferred *due = NULL;
@@ -37,6 +39,8 @@ static void unregister_capture(ph_device *device, ph__capture *capture)
     for (size_t i = 0; i < device->captures.count; i++)
         if (device->captures.at[i] == capture)
             device->captures.at[i] = device->captures.at[--device->captures.count];
+    capture->next_reading = device->reading;
+    device->reading = capture;
     atomic_fetch_sub(&device->open_checks, capture->checks);
     if (atomic_fetch_sub(&device->open_captures, 1) == 1) {
         due = device->deferred_first;
@@ -50,26 +54,44 @@ static void unregister_capture(ph_device *device, ph__capture *capture)
     }
 }
 
+/* Under the lock: whoever meets the capture at the driver and looks for it here finds it, with its pool. */
+static int begin_locked(const char **driver_call, ph__capture *capture, ph_stream *stream)
+{
+    const ph__driver *driver = stream->device->driver;
+    ph__drv_capture seen;
+    *driver_call = PH__NAME_STREAM_BEGIN_CAPTURE;
+    int result = driver->capture_begin(stream->handle, capture->mode);
+    if (result != PH__R_OK)
+        return result;
+    *driver_call = PH__NAME_STREAM_GET_CAPTURE_INFO;
+    result = driver->capture_get(&seen, stream->handle);
+    if (result != PH__R_OK)
+        return result;
+    capture->id = seen.id;
+    if (capture->begun)
+        capture->begun(capture);
+    return PH__R_OK;
+}
+
 static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const char *call)
 {
     ph_device *device = stream->device;
-    int result = device->driver->capture_begin(stream->handle, capture->mode);
-    if (result == PH__R_OUT_OF_MEMORY)
-        return ph__fail_host_memory(call, "the capture");
-    if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_STREAM_BEGIN_CAPTURE, "%s", call);
-    ph__drv_capture seen;
-    result = device->driver->capture_get(&seen, stream->handle);
-    if (result != PH__R_OK) {
-        ph_status status =
-            ph__driver_fail(result, PH__NAME_STREAM_GET_CAPTURE_INFO, "%s: reading the capture's id", call);
+    const char *driver_call;
+    pthread_mutex_lock(&device->capture_lock);
+    int result = begin_locked(&driver_call, capture, stream);
+    pthread_mutex_unlock(&device->capture_lock);
+    if (result == PH__R_OK)
+        return PH_OK;
+    if (strcmp(driver_call, PH__NAME_STREAM_BEGIN_CAPTURE) != 0) {
+        ph_status status = ph__driver_fail(result, driver_call, "%s: reading the capture's id", call);
         device->driver->capture_drop(stream->handle);
         return status;
     }
-    pthread_mutex_lock(&device->capture_lock);
-    capture->id = seen.id;
-    pthread_mutex_unlock(&device->capture_lock);
-    return PH_OK;
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the capture");
+    if (result == PH__R_ILLEGAL_STATE) /* another thread was first */
+        PH_TRY(ph__capture_check_free(stream, call));
+    return ph__driver_fail(result, driver_call, "%s", call);
 }
 
 /* "a global capture, id 7, begun by this thread". */
@@ -117,13 +139,17 @@ static ph_status open_capture(ph__capture *capture, ph_stream *stream, const cha
         return ph__fail_host_memory(call, "the capture");
     if (stream->blocking)
         ph__legacy_wait(stream->device);
+    ph__turn_begin(stream);
     ph_status status = begin_at_driver(capture, stream, call);
+    ph__turn_end(stream);
     if (status == PH_OK && !ph__marks_open(capture)) {
         status = ph__fail_host_memory(call, "the annotations of the capture");
         stream->device->driver->capture_drop(stream->handle);
     }
-    if (status != PH_OK)
+    if (status != PH_OK) {
         unregister_capture(stream->device, capture);
+        ph__capture_release_kernels(capture); /* of launches that came in meanwhile */
+    }
     return status;
 }
 
@@ -251,6 +277,13 @@ void ph__capture_release_kernels(ph__capture *capture)
     size_t cursor = 0;
     uint64_t key;
     void *kernel;
+    pthread_mutex_lock(&capture->device->capture_lock);
+    for (ph__capture **at = &capture->device->reading; *at; at = &(*at)->next_reading)
+        if (*at == capture) {
+            *at = capture->next_reading;
+            break;
+        }
+    pthread_mutex_unlock(&capture->device->capture_lock);
     while (ph__map_next(&capture->kernels, &cursor, &key, &kernel))
         ph_kernel_release(kernel);
     ph__map_free(&capture->kernels);
@@ -307,6 +340,18 @@ static bool retain_kernel(ph__capture *capture, ph_kernel *kernel)
     return true;
 }
 
+/* Open, or over and being read. */
+static ph__capture *find_locked(const ph_device *device, uint64_t capture_id)
+{
+    for (size_t i = 0; i < device->captures.count; i++)
+        if (device->captures.at[i]->id == capture_id)
+            return device->captures.at[i];
+    ph__capture *capture = device->reading;
+    while (capture && capture->id != capture_id)
+        capture = capture->next_reading;
+    return capture;
+}
+
 bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id)
 {
     ph_device *device = stream->device;
@@ -314,16 +359,17 @@ bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capt
     if (atomic_load_explicit(&kernel->kept_in, memory_order_relaxed) == capture_id)
         return true;
     pthread_mutex_lock(&device->capture_lock);
-    for (size_t i = 0; i < device->captures.count && !ours; i++) {
-        ours = device->captures.at[i]->id == capture_id;
-        if (ours)
-            kept = retain_kernel(device->captures.at[i], kernel);
-    }
+    ph__capture *capture = find_locked(device, capture_id);
+    ours = capture != NULL;
+    if (ours)
+        kept = retain_kernel(capture, kernel);
     if (ours && kept)
         atomic_store_explicit(&kernel->kept_in, capture_id, memory_order_relaxed);
     pthread_mutex_unlock(&device->capture_lock);
-    if (!ours && ph__capture_is_foreign(stream, capture_id))
+    if (!ours) { /* somebody else's, or over and read */
+        (void)ph__capture_is_foreign(stream, capture_id); /* which is remembered */
         device->driver->kernel_keep(kernel->handle);
+    }
     return kept;
 }
 

@@ -69,6 +69,8 @@ struct ph_stream {
     atomic_int references; /* the user's one, and those of the layers above */
     atomic_bool destroyed; /* by the user */
     atomic_uint lane;      /* ph_stream_lane; 0: none has asked */
+    /* Calls between ph__ask_enter and leave; whether one is between ph__turn_begin and end; those that wait for either. */
+    atomic_uint asking, turning, ask_waiters;
     ph__deferred release;  /* the driver's stream goes only when no capture can be in it */
     ph__stream_replays replays;
 };
@@ -97,6 +99,7 @@ struct ph_device {
     _Atomic(ph__attachment *) attached[PH__ATTACH_COUNT];
     pthread_mutex_t capture_lock; /* open captures and the deferred queue */
     PH__VEC(ph__capture *) captures;
+    ph__capture *reading; /* those that are over, and whose graphs are being read */
     ph__deferred *deferred_first, *deferred_last;
     atomic_uint legacy_calls;   /* between ph__legacy_enter and leave */
     atomic_uint legacy_waiters; /* those that wait for them */
@@ -189,9 +192,9 @@ void ph__device_drop_own_kernels(ph_device *device); /* before the driver closes
 /* Checks CUDA's limits, fills zeros with ones. */
 ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
                              const void *args, size_t args_size, const char *call);
-/* Checks a copy or fill against allocations and overlap, as ph_memcpy and ph_memset do. in_capture: pageable
- * memory is refused. */
-ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_capture, const char *call);
+/* Checks a copy or fill against allocations and overlap, as ph_memcpy and ph_memset do. pageable: whether a side is
+ * pageable memory; NULL where that is refused. */
+ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy *copy, const char *call);
 ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const char *call);
 
 /* ---- captures ---- one that is open. The graph layer embeds it; fields up to `owner` are written by begin
@@ -212,10 +215,13 @@ struct ph__capture {
     ph_device *device;
     ph_stream *stream;
     void *owner; /* the layer above's: its graph */
+    /* The capture has begun, and has its id. Under the device's capture_lock. May be NULL. */
+    void (*begun)(ph__capture *capture);
     /* The origin stream is being destroyed by the user: end the capture now (ph__capture_end). No lock. */
     void (*lost)(ph__capture *capture);
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
     ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
+    ph__capture *next_reading;
     PH__VEC(ph__fork) forks; /* under the device's capture_lock */
     ph__map fork_of;         /* stream -> its place in forks, from 1; as forks */
     bool annotated;          /* set by the layer above before begin, as checks and scope are */

@@ -48,15 +48,13 @@ void ph_event_destroy(ph_event *event)
     ph_device_release(device);
 }
 
-ph_status ph_event_record(ph_event *event, ph_stream *stream)
+/* Between ask_enter and leave. */
+static ph_status record_asked(ph_event *event, ph_stream *stream, const char *call)
 {
-    static const char call[] = "ph_event_record";
-    PH_TRY(ph__stream_check(stream, call));
-    PH_TRY(ph__event_check(event, stream->device, call));
     uint64_t capture_id;
+    bool held;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     bool as_node = event->external && capture_id != 0;
-    bool held;
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, call));
     int result = stream->device->driver->event_record(
         event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
@@ -68,6 +66,17 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
     atomic_store(&event->recorder, stream);
     atomic_store(&event->recorded, true);
     return PH_OK;
+}
+
+ph_status ph_event_record(ph_event *event, ph_stream *stream)
+{
+    static const char call[] = "ph_event_record";
+    PH_TRY(ph__stream_check(stream, call));
+    PH_TRY(ph__event_check(event, stream->device, call));
+    ph__ask_enter(stream);
+    ph_status status = record_asked(event, stream, call);
+    ph__ask_leave(stream);
+    return status;
 }
 
 /* The stream is about to join the capture: the layers above settle what they have on it as ordinary work. */
@@ -111,11 +120,9 @@ static ph_status check_wait(ph_stream *stream, const ph_event *event, uint64_t e
     return stream_capture == 0 ? prepare_fork(stream, event_capture) : PH_OK;
 }
 
-ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
+/* While no capture begins on the stream. */
+static ph_status wait_asked(ph_stream *stream, ph_event *event, const char *call)
 {
-    static const char call[] = "ph_stream_wait_event";
-    PH_TRY(ph__stream_check(stream, call));
-    PH_TRY(ph__event_check(event, stream->device, call));
     uint64_t stream_capture;
     PH_TRY(ph__stream_find_capture(&stream_capture, stream, call));
     bool as_node = event->external && stream_capture != 0;
@@ -135,6 +142,24 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
     if (event_capture != 0)
         ph__forks_wait(stream, atomic_load(&event->recorder), event_capture, stream_capture == 0);
     return PH_OK;
+}
+
+ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
+{
+    static const char call[] = "ph_stream_wait_event";
+    PH_TRY(ph__stream_check(stream, call));
+    PH_TRY(ph__event_check(event, stream->device, call));
+    bool joins = atomic_load(&event->capture_id) != 0;
+    if (joins)
+        ph__turn_begin(stream);
+    else
+        ph__ask_enter(stream);
+    ph_status status = wait_asked(stream, event, call);
+    if (joins)
+        ph__turn_end(stream);
+    else
+        ph__ask_leave(stream);
+    return status;
 }
 
 ph_status ph_stream_wait_stream(ph_stream *stream, ph_stream *other)

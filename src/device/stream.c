@@ -201,13 +201,9 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
 }
 
-ph_status ph_stream_query(bool *done, ph_stream *stream)
+/* Between ask_enter and leave. */
+static ph_status query_asked(bool *done, ph_stream *stream, const char *call)
 {
-    static const char call[] = "ph_stream_query";
-    if (!done)
-        return ph__fail_null(call, "done");
-    *done = false;
-    PH_TRY(ph__stream_check(stream, call));
     uint64_t capturing;
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
     if (capturing)
@@ -221,6 +217,19 @@ ph_status ph_stream_query(bool *done, ph_stream *stream)
         return ph__driver_fail(result, PH__NAME_STREAM_QUERY, "%s", call);
     *done = result == PH__R_OK;
     return PH_OK;
+}
+
+ph_status ph_stream_query(bool *done, ph_stream *stream)
+{
+    static const char call[] = "ph_stream_query";
+    if (!done)
+        return ph__fail_null(call, "done");
+    *done = false;
+    PH_TRY(ph__stream_check(stream, call));
+    ph__ask_enter(stream);
+    ph_status status = query_asked(done, stream, call);
+    ph__ask_leave(stream);
+    return status;
 }
 
 ph_status ph_stream_get_capture_info(ph_capture_info *out, const ph_stream *stream)

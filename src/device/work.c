@@ -41,9 +41,11 @@ static ph_status check_range(const place *where, const void *address, size_t byt
         bytes, side, address, where->room);
 }
 
-static ph_status fail_pageable(const ph_device *device, const char *side, const void *address,
+static ph_status fail_pageable(const ph_device *device, const ph__drv_memcpy *copy, bool is_dst,
                                const char *call)
 {
+    const char *side = is_dst ? "dst" : "src";
+    const void *address = is_dst ? copy->dst : copy->src;
     return ph__fail_native(
         PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
         "%s: cannot copy between %s (%s %p) and a device in a capture, as replays would read whatever is "
@@ -55,7 +57,7 @@ static ph_status fail_pageable(const ph_device *device, const char *side, const 
         side, address);
 }
 
-ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_capture, const char *call)
+ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy *copy, const char *call)
 {
     place dst, src;
     if (!copy->dst)
@@ -74,39 +76,87 @@ ph_status ph__copy_check(ph_device *device, const ph__drv_memcpy *copy, bool in_
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
                                "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst, copy->src,
                                copy->bytes);
-    if (in_capture && (dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE))
-        return dst.kind == PH__MEMORY_PAGEABLE ? fail_pageable(device, "dst", copy->dst, call)
-                                               : fail_pageable(device, "src", copy->src, call);
+    bool found = dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE;
+    if (found && !pageable)
+        return fail_pageable(device, copy, dst.kind == PH__MEMORY_PAGEABLE, call);
+    if (pageable)
+        *pageable = found;
     return PH_OK;
 }
 
-static void tell_copy(ph_device *device, uint64_t capture_id, const void *dst, const void *src)
+/* A capture that is just beginning has its pool when is_open returns. */
+static void tell_copy(ph_device *device, uint64_t capture_id, const ph__drv_memcpy *copy)
 {
+    (void)ph__capture_is_open(device, capture_id);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
         ph__attachment *attachment = ph__device_attached(device, slot);
         if (attachment && attachment->copy_captured)
-            attachment->copy_captured(attachment, capture_id, dst, src);
+            attachment->copy_captured(attachment, capture_id, copy->dst, copy->src);
     }
 }
 
-/* A copy to pageable memory waits for the stream: it is only checked, and nothing keeps a capture from
- * beginning meanwhile. */
-static ph_status submit_copy(int *result, ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+static ph_status fail_copy(int result, const ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
 {
-    const ph__driver *driver = stream->device->driver;
-    place dst = {.kind = PH__MEMORY_DEVICE};
-    if (stream->is_default)
-        PH_TRY(look_up(&dst, stream->device, copy->dst, call));
-    if (dst.kind == PH__MEMORY_PAGEABLE) {
-        PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
-        *result = driver->copy(stream->handle, copy);
-        return PH_OK;
-    }
+    if (result == PH__R_OUT_OF_MEMORY)
+        return ph__fail_host_memory(call, "the copy");
+    return ph__stream_fail(result, stream, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call, copy->bytes);
+}
+
+/* Between memory that captures may copy. Whether one did is what the driver says: one may begin on another thread meanwhile. */
+static ph_status submit_copy(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+{
     bool held;
+    uint64_t capture_id = 0;
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_COPY_LEGACY_BLOCKING, call));
-    *result = driver->copy(stream->handle, copy);
+    int result = stream->device->driver->copy(stream->handle, copy, &capture_id);
     ph__submit_leave(held, stream);
-    return PH_OK;
+    if (capture_id != 0)
+        tell_copy(stream->device, capture_id, copy);
+    return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
+}
+
+/* A copy to pageable memory waits for the stream: the default stream is only checked, and nothing keeps a capture with blocking streams from
+ * beginning meanwhile. */
+static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+{
+    place dst;
+    PH_TRY(look_up(&dst, stream->device, copy->dst, call));
+    if (dst.kind != PH__MEMORY_PAGEABLE)
+        return submit_copy(stream, copy, call);
+    PH_TRY(ph__legacy_check(stream, PH__RULE_COPY_LEGACY_BLOCKING));
+    int result = stream->device->driver->copy(stream->handle, copy, NULL);
+    return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
+}
+
+/* Between ask_enter and leave no capture of this library begins here; the driver says whether one of other code did. */
+static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+{
+    uint64_t capture_id, recorded = 0;
+    place dst;
+    PH_TRY(look_up(&dst, stream->device, copy->dst, call));
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    if (capture_id != 0)
+        return fail_pageable(stream->device, copy, dst.kind == PH__MEMORY_PAGEABLE, call);
+    int result = stream->device->driver->copy(stream->handle, copy, &recorded);
+    if (result != PH__R_OK)
+        return fail_copy(result, stream, copy, call);
+    if (recorded == 0 || !ph__capture_is_foreign(stream, recorded))
+        return PH_OK;
+    return ph__fail_native(
+        PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
+        "%s: other code began a capture (id %llu) on the stream during the call, which may have recorded the "
+        "copy of pageable memory (dst %p, src %p): drop that capture, and order the two",
+        call, (unsigned long long)recorded, copy->dst, copy->src);
+}
+
+static ph_status submit_pageable(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+{
+    if (stream->is_default)
+        return submit_pageable_legacy(stream, copy, call);
+    ph__ask_enter(stream);
+    ph_status status = submit_pageable_asked(stream, copy, call);
+    ph__ask_leave(stream);
+    return status;
 }
 
 ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
@@ -115,19 +165,10 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
     PH_TRY(ph__stream_check(stream, call));
     if (bytes == 0)
         return PH_OK;
-    ph__drv_memcpy copy = {dst, src, bytes};
-    uint64_t capture_id;
-    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
-    PH_TRY(ph__copy_check(stream->device, &copy, capture_id != 0, call));
-    int result = PH__R_OK;
-    PH_TRY(submit_copy(&result, stream, &copy, call));
-    if (result == PH__R_OUT_OF_MEMORY)
-        return ph__fail_host_memory(call, "the copy");
-    if (result != PH__R_OK)
-        return ph__stream_fail(result, stream, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call, bytes);
-    if (capture_id != 0)
-        tell_copy(stream->device, capture_id, dst, src);
-    return PH_OK;
+    const ph__drv_memcpy copy = {dst, src, bytes};
+    bool pageable;
+    PH_TRY(ph__copy_check(&pageable, stream->device, &copy, call));
+    return pageable ? submit_pageable(stream, &copy, call) : submit_copy(stream, &copy, call);
 }
 
 static ph_status fail_fill_pageable(const ph_device *device, const void *dst, const char *call)

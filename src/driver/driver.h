@@ -105,7 +105,8 @@ typedef struct ph__drv_launch {
     /* It may begin before the kernel before it on the stream has ended: it waits by itself. A hint: a driver may order
      * it fully. No part of exec_set_kernel. */
     bool programmatic;
-    /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when none did. */
+    /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when none did. Where a capture began on
+     * another thread during the call, it may be told though it did not. */
     uint64_t *capture_id;
 } ph__drv_launch;
 typedef struct ph__drv_memcpy {
@@ -301,7 +302,8 @@ typedef struct ph__driver {
     /* ---- work ---- recorded when the stream is capturing. memcpy as cuMemcpyAsync: a pageable source is read before it returns, a
      * pageable destination is written before it returns. */
     int (*launch)(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
-    int (*copy)(ph__drv_stream *stream, const ph__drv_memcpy *copy);
+    /* capture_id: NULL, or where the id of the capture goes that recorded it, as launch has it. */
+    int (*copy)(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id);
     int (*fill)(ph__drv_stream *stream, const ph__drv_memset *fill);
     int (*host)(ph__drv_stream *stream, const ph__drv_host *host);
     int (*copy_sync)(ph__drv_device *device,
@@ -423,4 +425,7 @@ ph_status ph__status_of_result(int result);
 const ph__driver *ph__driver_faulty(const ph__driver *driver);
 void ph__driver_fail_after(int64_t n, int result);
 int64_t ph__driver_calls(void); /* since the first question, or the first fail_after */
+/* The next call of the entry of that name ("copy") first runs fn, once, on the calling thread: what another thread does between a question and
+ * a submission. */
+void ph__driver_before(const char *entry, void (*fn)(void *user), void *user);
 #endif

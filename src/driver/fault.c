@@ -3,6 +3,7 @@
 #include "driver/driver.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 /* Every entry that can fail, as X(slot, name, parameters, arguments). Those that cannot fail pass through,
  * and thread_exchange_mode: always legal, it stands around other calls, whose words it must leave. */
@@ -32,7 +33,7 @@
     X(s, kernel_cells, (ph__drv_kernel * *a, ph__drv_device * b, unsigned c), (a, b, c))                     \
     X(s, kernel_watch, (ph__drv_kernel * *a, ph__drv_device * b, ph__watch_kernel c), (a, b, c))             \
     X(s, launch, (ph__drv_stream * a, ph__drv_kernel * b, const ph__drv_launch *c), (a, b, c))               \
-    X(s, copy, (ph__drv_stream * a, const ph__drv_memcpy *b), (a, b))                                        \
+    X(s, copy, (ph__drv_stream * a, const ph__drv_memcpy *b, uint64_t *c), (a, b, c))                        \
     X(s, fill, (ph__drv_stream * a, const ph__drv_memset *b), (a, b))                                        \
     X(s, host, (ph__drv_stream * a, const ph__drv_host *b), (a, b))                                          \
     X(s, copy_sync, (ph__drv_device * a, const ph__drv_memcpy *b), (a, b))                                   \
@@ -82,6 +83,11 @@ static atomic_bool watched; /* somebody has asked for the count, or for a failur
 static atomic_int_least64_t calls;
 static atomic_int_least64_t until_failure = -1;
 static atomic_int failure;
+static struct {
+    _Atomic(const char *) entry; /* NULL: none; set last, and taken by one call */
+    void (*fn)(void *user);
+    void *user;
+} before;
 
 void ph__driver_fail_after(int64_t n, int result)
 {
@@ -97,14 +103,31 @@ int64_t ph__driver_calls(void)
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
 
+void ph__driver_before(const char *entry, void (*fn)(void *user), void *user)
+{
+    atomic_store(&watched, true);
+    atomic_store(&before.entry, NULL);
+    before.fn = fn;
+    before.user = user;
+    atomic_store(&before.entry, entry);
+}
+
+static void run_before(const char *entry)
+{
+    const char *wanted = atomic_load(&before.entry);
+    if (wanted && strcmp(wanted, entry) == 0 && atomic_compare_exchange_strong(&before.entry, &wanted, NULL))
+        before.fn(before.user);
+}
+
 /* 0, or what this call has to answer. Also drops what an earlier failure left: only this call's own words may
  * stand behind it. */
-static int enter(void)
+static int enter(const char *entry)
 {
     if (ph__driver_has_reason)
         ph__driver_clear_reason();
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return 0;
+    run_before(entry);
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
     int_least64_t left = atomic_load_explicit(&until_failure, memory_order_relaxed);
     while (left >= 0) {
@@ -118,13 +141,13 @@ static int enter(void)
 #define WRAPPER(s, name, parameters, arguments)                                                              \
     static int ph__fault_##name##_##s parameters                                                             \
     {                                                                                                        \
-        int result = enter();                                                                                \
+        int result = enter(#name);                                                                           \
         return result ? result : targets[s]->name arguments;                                                 \
     }
 #define FREE_WRAPPER(s, name, parameters, arguments)                                                         \
     static int ph__fault_##name##_##s parameters                                                             \
     {                                                                                                        \
-        int failure_of_this = enter(), result = targets[s]->name arguments;                                  \
+        int failure_of_this = enter(#name), result = targets[s]->name arguments;                             \
         return failure_of_this ? failure_of_this : result;                                                   \
     }
 #define PUT(s, name, parameters, arguments) tables[s].name = ph__fault_##name##_##s;

@@ -75,6 +75,12 @@ static void on_lost(ph__capture *capture)
     ph__error_restore(&saved);
 }
 
+static void on_begun(ph__capture *capture)
+{
+    const ph_graph *graph = capture->owner;
+    ph__pool_record_publish(graph->own->pool, capture->id);
+}
+
 static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
                               const char *call)
 {
@@ -83,6 +89,7 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
     graph->capture_stream = stream->id;
     ph__graph_set_checks(graph, options);
     graph->capture.owner = graph;
+    graph->capture.begun = on_begun;
     graph->capture.lost = on_lost;
     graph->capture.scope = options->breadcrumbs ? ph__locate_scope : NULL;
     graph->breadcrumbs = options->breadcrumbs;
@@ -91,9 +98,7 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
     PH_TRY(open_pool(graph, options->pool, call));
     ph_status status = ph__capture_begin(&graph->capture, stream, options->mode, call);
     if (status != PH_OK)
-        ph__pool_record_end(graph->own->pool, 0);
-    else
-        ph__pool_record_publish(graph->own->pool, graph->capture.id);
+        ph__pool_record_end(graph->own->pool, graph->capture.id);
     return status;
 }
 

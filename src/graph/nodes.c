@@ -125,7 +125,7 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: 0 bytes; to skip the copy, disable node %zu with ph_graph_node_set_enabled", call,
                        node);
-    PH_TRY(ph__copy_check(graph->device, &copy, true, call));
+    PH_TRY(ph__copy_check(NULL, graph->device, &copy, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, src, call));
     int result = graph->device->driver->exec_set_copy(graph->exec, found->handle, &copy);
     PH_TRY(finish(graph, node, result, &inputs, PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS, call));

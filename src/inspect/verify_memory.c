@@ -158,7 +158,7 @@ enum {
 static ph_status copy(ph__verify *verify, void *dst, const void *src, size_t bytes)
 {
     const ph__drv_memcpy what = {dst, src, bytes};
-    int result = verify->driver->copy(verify->stream->handle, &what);
+    int result = verify->driver->copy(verify->stream->handle, &what, NULL);
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(verify->call, "a copy");
     return result == PH__R_OK ? PH_OK
@@ -184,7 +184,7 @@ static void look_for_lost(ph__verify *verify, size_t first)
         ph__kept *one = &verify->kept.at[i];
         const ph__drv_memcpy what = {verify->start.bytes + one->at, (const void *)one->base, one->bytes};
         one->lost =
-            one->foreign && verify->driver->copy(verify->stream->handle, &what) == PH__R_INVALID_VALUE;
+            one->foreign && verify->driver->copy(verify->stream->handle, &what, NULL) == PH__R_INVALID_VALUE;
         one->compared = one->compared && !one->lost;
     }
 }

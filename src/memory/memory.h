@@ -7,7 +7,8 @@
 #include <phonograph/memory.h>
 
 /* ---- capturing into a pool ---- in this order: record_begin (before the driver begins: refuses a pool that is being recorded to,
- * POOL_BUSY; WRONG_DEVICE), then publish with the capture's id (from now on allocations on streams of that capture go to the pool), then
+ * POOL_BUSY; WRONG_DEVICE), then publish with the capture's id (from now on allocations on streams of that capture go to the pool; the device's
+ * capture_lock may be held), then
  * record_end, always, also after a failed capture (id 0: never published). record_begin retains the pool for the graph;
  * ph__pool_graph_release is the counterpart; it never blocks. graph_retain: one more graph whose replays use the pool's memory. What
  * captures were given is not given back to the device while any graph holds the pool so. */

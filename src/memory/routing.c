@@ -49,9 +49,12 @@ ph_status ph__route(ph__memory *memory, ph__request *request)
         return PH_OK;
     PH_TRY(ph__stream_find_capture(&capture_id, request->stream, request->call));
     ph_pool *pool = capture_id ? pool_of_capture(memory, capture_id) : ph__scope_innermost(memory);
+    if (!pool && ph__capture_is_foreign(request->stream, capture_id))
+        return fail_foreign(request, capture_id);
+    if (!pool && capture_id) /* that looked at the list of captures: one that was just beginning has its pool now */
+        pool = pool_of_capture(memory, capture_id);
     if (!pool)
-        return ph__capture_is_foreign(request->stream, capture_id) ? fail_foreign(request, capture_id)
-                                                                   : PH_OK;
+        return PH_OK;
     request->pool = pool;
     request->capture_id = capture_id;
     return PH_OK;

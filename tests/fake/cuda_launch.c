@@ -169,7 +169,7 @@ FAKE(MemcpyAsync, (ph__cu_pointer dst, ph__cu_pointer src, size_t bytes, ph__cu_
     fake_target target;
     ph__drv_memcpy copy = {.dst = pointer_of(dst), .src = pointer_of(src), .bytes = bytes};
     int result = fake_target_of(&target, stream, "cuMemcpyAsync");
-    return result ? result : fake_submitted(&target, host->copy(target.stream, &copy));
+    return result ? result : fake_submitted(&target, host->copy(target.stream, &copy, NULL));
 }
 
 static int fill(ph__cu_stream stream, const ph__drv_memset *work, const char *call)

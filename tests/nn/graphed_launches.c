@@ -24,7 +24,8 @@ static work done;
 COUNTED(graphs, exec_launch, (ph__drv_exec * exec, ph__drv_stream *stream), (exec, stream))
 COUNTED(others, launch, (ph__drv_stream * stream, ph__drv_kernel *kernel, const ph__drv_launch *launch),
         (stream, kernel, launch))
-COUNTED(others, copy, (ph__drv_stream * stream, const ph__drv_memcpy *copy), (stream, copy))
+COUNTED(others, copy, (ph__drv_stream * stream, const ph__drv_memcpy *copy, uint64_t *capture_id),
+        (stream, copy, capture_id))
 COUNTED(others, fill, (ph__drv_stream * stream, const ph__drv_memset *fill), (stream, fill))
 COUNTED(others, host, (ph__drv_stream * stream, const ph__drv_host *host), (stream, host))
 COUNTED(others, copy_sync, (ph__drv_device * device, const ph__drv_memcpy *copy), (device, copy))

@@ -51,7 +51,7 @@ static int launch_legacy(scene *s)
 static int copy_on(scene *s, ph__drv_stream *stream, const void *source)
 {
     const ph__drv_memcpy copy = {.dst = s->w.words, .src = source, .bytes = 16};
-    return drv->copy(stream, &copy);
+    return drv->copy(stream, &copy, NULL);
 }
 
 static int copy_capturing(scene *s)

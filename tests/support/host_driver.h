@@ -177,7 +177,7 @@ static inline ph__drv_graph *capture_mixed(world *w)
     assert_int_equal(launch_add(w, w->a, 0, 2, 1), 0); /* 0 */
     assert_int_equal(order(event, w->a, w->b), 0);
     assert_int_equal(drv->fill(w->b, &fill), 0);       /* 1 */
-    assert_int_equal(drv->copy(w->b, &copy), 0);       /* 2 */
+    assert_int_equal(drv->copy(w->b, &copy, NULL), 0);       /* 2 */
     assert_int_equal(launch_add(w, w->a, 0, 2, 1), 0); /* 3 */
     assert_int_equal(order(event, w->b, w->a), 0);
     assert_int_equal(launch_add(w, w->a, 2, 3, 1), 0); /* 4 */

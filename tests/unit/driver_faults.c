@@ -184,7 +184,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(kernel_cells(NULL, NULL, 0));
     CALL(kernel_watch(NULL, NULL, PH__WATCH_CRUMB));
     CALL(launch(NULL, NULL, NULL));
-    CALL(copy(NULL, NULL));
+    CALL(copy(NULL, NULL, NULL));
     CALL(fill(NULL, NULL));
     CALL(host(NULL, NULL));
     CALL(copy_sync(NULL, NULL));

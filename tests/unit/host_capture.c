@@ -47,7 +47,7 @@ static void a_capture_records_and_does_not_execute(void **state)
     const ph__drv_memcpy copy = {.dst = w->words, .src = w->words + 8, .bytes = 12};
     const ph__drv_host host = {.fn = gate_body, .user = w};
     assert_int_equal(drv->fill(w->a, &fill), 0);
-    assert_int_equal(drv->copy(w->a, &copy), 0);
+    assert_int_equal(drv->copy(w->a, &copy, NULL), 0);
     assert_int_equal(drv->host(w->a, &host), 0);
     assert_int_equal(drv->capture_get(&capture, w->a), 0);
     assert_int_equal(capture.status, PH_CAPTURE_ACTIVE);

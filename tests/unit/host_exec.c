@@ -111,7 +111,7 @@ static void changes_apply_to_later_launches_alone(void **state)
     assert_int_equal(gate_wait(&g, w->a), 0);
     assert_int_equal(launch_add(w, w->a, 0, 1, 1), 0);
     assert_int_equal(drv->fill(w->a, &fill), 0);
-    assert_int_equal(drv->copy(w->a, &copy), 0);
+    assert_int_equal(drv->copy(w->a, &copy, NULL), 0);
     ph__drv_graph *graph = end(w->a);
     ph__drv_exec *exec = instantiate(graph);
     for (int in_flight = 1; in_flight >= 0; in_flight--) {

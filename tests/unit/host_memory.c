@@ -173,7 +173,7 @@ static void freeing_waits_for_work_that_may_use_the_memory(void **state)
     assert_int_equal(pthread_create(&opener, NULL, open_soon, &g), 0);
     assert_int_equal(gate_wait(&g, w.a), 0);
     const ph__drv_memcpy copy = {w.words, host, 4};
-    assert_int_equal(drv->copy(w.a, &copy), 0);
+    assert_int_equal(drv->copy(w.a, &copy, NULL), 0);
     assert_int_equal(drv->pinned_free(w.device, host), 0);
     assert_int_equal(w.words[0], 9);
     pthread_join(opener, NULL);
@@ -228,7 +228,7 @@ static void copies_between_all_kinds(void **state)
             if (busy)
                 assert_int_equal(gate_wait(&g, w.a), 0);
             const ph__drv_memcpy copy = {to[pair % 3], from[pair / 3], bytes};
-            assert_int_equal(sync ? drv->copy_sync(w.device, &copy) : drv->copy(w.a, &copy), 0);
+            assert_int_equal(sync ? drv->copy_sync(w.device, &copy) : drv->copy(w.a, &copy, NULL), 0);
             if (pair / 3 == 2)
                 memset(pageable[0], 0xee, bytes);
             if (busy || (pair % 3 != 2 && !sync))
@@ -254,7 +254,7 @@ static void a_pageable_source_is_read_before_the_call_returns(void **state)
     memcpy(want, source, LARGE);
     assert_int_equal(gate_wait(&g, w.a), 0);
     const ph__drv_memcpy copy = {device, source, LARGE};
-    assert_int_equal(drv->copy(w.a, &copy), 0);
+    assert_int_equal(drv->copy(w.a, &copy, NULL), 0);
     memset(source, 0, LARGE);
     assert_int_equal(device[1], 0);
     atomic_store(&g.open, true);
@@ -275,8 +275,8 @@ static void copies_of_pinned_and_device_memory_do_not_wait(void **state)
     host[1] = 0;
     assert_int_equal(gate_wait(&g, w.a), 0);
     const ph__drv_memcpy in = {w.words, host, 4}, out = {host + 1, w.words, 4};
-    assert_int_equal(drv->copy(w.a, &in), 0);
-    assert_int_equal(drv->copy(w.a, &out), 0);
+    assert_int_equal(drv->copy(w.a, &in, NULL), 0);
+    assert_int_equal(drv->copy(w.a, &out, NULL), 0);
     host[0] = 2; /* read when its turn comes */
     assert_int_equal(host[1], 0);
     atomic_store(&g.open, true);
@@ -293,15 +293,15 @@ static void odd_copies(void **state)
     world_open(&w, 0);
     const ph__drv_memcpy nothing = {NULL, NULL, 0}, no_source = {w.words, NULL, 4},
                          no_target = {NULL, w.words, 4};
-    assert_int_equal(drv->copy(w.a, &nothing), 0);
+    assert_int_equal(drv->copy(w.a, &nothing, NULL), 0);
     assert_int_equal(drv->copy_sync(w.device, &nothing), 0);
-    assert_int_equal(drv->copy(w.a, &no_source), PH__R_INVALID_VALUE);
-    assert_int_equal(drv->copy(w.a, &no_target), PH__R_INVALID_VALUE);
+    assert_int_equal(drv->copy(w.a, &no_source, NULL), PH__R_INVALID_VALUE);
+    assert_int_equal(drv->copy(w.a, &no_target, NULL), PH__R_INVALID_VALUE);
     assert_int_equal(drv->copy_sync(w.device, &no_target), PH__R_INVALID_VALUE);
     for (int i = 0; i < 8; i++)
         w.words[i] = i;
     const ph__drv_memcpy overlapping = {w.words + 1, w.words, 7 * 4};
-    assert_int_equal(drv->copy(w.a, &overlapping), 0);
+    assert_int_equal(drv->copy(w.a, &overlapping, NULL), 0);
     assert_int_equal(drv->stream_synchronize(w.a), 0);
     for (int i = 1; i < 8; i++)
         assert_int_equal(w.words[i], i - 1);
@@ -374,12 +374,12 @@ static int memory_program(ph__drv_device *device, ph__drv_stream *stream, bool b
         result = gate_wait(&g, stream);
     const ph__drv_memcpy in = {memory, source, sizeof source}, back = {out, memory, sizeof out};
     if (!result)
-        result = drv->copy(stream, &in);
+        result = drv->copy(stream, &in, NULL);
     const ph__drv_memset fill = {memory, 3, 4, 100000};
     if (!result)
         result = drv->fill(stream, &fill);
     if (!result)
-        result = drv->copy(stream, &back);
+        result = drv->copy(stream, &back, NULL);
     if (!result)
         result = drv->copy_sync(device, &back);
     if (!result)

@@ -45,7 +45,7 @@ static void kinds_of_work_keep_their_order(void **state)
     int32_t seven[2] = {7, 7}, out[2] = {0, 0};
     assert_int_equal(gate_wait(&g, w.a), 0);
     const ph__drv_memcpy in = {w.words, seven, sizeof seven};
-    assert_int_equal(drv->copy(w.a, &in), 0);
+    assert_int_equal(drv->copy(w.a, &in, NULL), 0);
     seven[0] = seven[1] = -1; /* a pageable source was read already */
     assert_int_equal(launch_add(&w, w.a, 0, 10, 3), 0);
     const ph__drv_memset fill = {w.words + 1, 5, 4, 1};
@@ -53,7 +53,7 @@ static void kinds_of_work_keep_their_order(void **state)
     assert_int_equal(launch_add(&w, w.a, 1, 2, 1), 0);
     atomic_store(&g.open, true);
     const ph__drv_memcpy back = {out, w.words, sizeof out};
-    assert_int_equal(drv->copy(w.a, &back), 0); /* a pageable destination is written already */
+    assert_int_equal(drv->copy(w.a, &back, NULL), 0); /* a pageable destination is written already */
     assert_int_equal(out[0], 73);
     assert_int_equal(out[1], 11);
     world_close(&w);

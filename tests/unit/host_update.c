@@ -57,7 +57,7 @@ static ph__drv_graph *capture_variant(world *w, const variant *v, ph__drv_kernel
     if (!v->unordered)
         assert_int_equal(order(fork, w->a, w->b), 0);
     assert_int_equal(v->fill_is_kernel ? launch_add(w, w->b, 1, 0, 1) : drv->fill(w->b, &fill), 0); /* 1 */
-    assert_int_equal(drv->copy(w->b, &copy), 0);                                                    /* 2 */
+    assert_int_equal(drv->copy(w->b, &copy, NULL), 0);                                                    /* 2 */
     assert_int_equal(drv->event_record(v->event, w->b, PH__EVENT_RECORD_EXTERNAL), 0);              /* 3 */
     if (v->longer)
         assert_int_equal(launch_add(w, w->b, 0, 1, 1), 0); /* 4 */

@@ -146,6 +146,7 @@ int ph__cuda_capture_begin(ph__drv_stream *stream, ph_capture_mode mode)
         ph__free(capture);
         return PH__R_OUT_OF_MEMORY;
     }
+    atomic_fetch_add(&stream->begun, 1);
     ph__spin_lock(&stream->device->order);
     int result = ph__cu.StreamBeginCapture(stream->handle, (int)mode);
     if (result == PH__R_OK)

@@ -31,6 +31,7 @@ struct ph__drv_stream {
     bool owned;           /* by this library: destroyed with it */
     _Atomic uint64_t
         capture_id; /* the capture that it was last seen in: the driver does not tell once one is invalidated */
+    atomic_uint begun; /* grows before it begins a capture, or may join one, by this library */
     ph__cu_event last;            /* of a user's stream that was destroyed: behind its work; else NULL */
     ph__drv_stream *next_leaving; /* destroyed, and its work not over yet */
     ph__drv_stream *next, **link; /* in the device's list; link NULL: in none */
@@ -313,7 +314,8 @@ bool ph__cuda_follows_root(ph__drv_stream *stream);
 typedef struct ph__cuda_note {
     bool capturing; /* the stream is in an active capture; the order is held until end */
     uint64_t id;
-    int result; /* what CUDA answered to the question whether it is capturing */
+    int result;     /* what CUDA answered to the question whether it is capturing */
+    unsigned begun; /* the stream's, before the question */
 } ph__cuda_note;
 void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream);
 void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result);
@@ -332,8 +334,20 @@ static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stre
 {
     note->capturing = false;
     note->result = PH__R_OK;
+    note->begun = atomic_load_explicit(&stream->begun, memory_order_relaxed);
     if (stream->handle && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
         ph__cuda_note_look(note, stream);
+}
+/* After the submission, the order not held: the capture that may have recorded it. Where the stream was in none, one may have begun since: the
+ * stream's one is told then, or the last one that it was in, though the work may have come before it. 0: none. */
+uint64_t ph__cuda_note_missed(ph__drv_stream *stream);
+static inline uint64_t ph__cuda_note_capture(const ph__cuda_note *note, ph__drv_stream *stream)
+{
+    if (note->capturing)
+        return note->id;
+    if (atomic_load_explicit(&stream->begun, memory_order_relaxed) == note->begun)
+        return 0;
+    return ph__cuda_note_missed(stream);
 }
 
 /* ---- cuda_fills.c ---- small memset nodes as launches of the core's fill kernel. */

@@ -16,6 +16,16 @@ void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream)
         ph__spin_unlock(&stream->device->order);
 }
 
+uint64_t ph__cuda_note_missed(ph__drv_stream *stream)
+{
+    ph__cuda_note now;
+    if (!stream->handle)
+        return 0;
+    ph__cuda_note_look(&now, stream);
+    ph__cuda_note_leave(&now, stream);
+    return now.capturing ? now.id : atomic_load_explicit(&stream->capture_id, memory_order_relaxed);
+}
+
 /* An empty note; NULL: no host memory. */
 static ph__drv_node *make_locked(ph__drv_graph *graph)
 {

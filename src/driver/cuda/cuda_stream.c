@@ -313,6 +313,8 @@ static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flag
     ph__cuda_note note;
     ph__cuda_note_begin(
         &note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
+    if (!note.capturing && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
+        atomic_fetch_add(&stream->begun, 1);
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
     if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
         ph__cuda_note_keep(&note, stream, &node, result);

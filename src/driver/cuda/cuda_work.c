@@ -33,6 +33,13 @@
         }                                                                                                    \
     } while (0)
 
+static void tell_capture(uint64_t *capture_id, const ph__cuda_note *note, ph__drv_stream *stream)
+{
+    uint64_t id = ph__cuda_note_capture(note, stream);
+    if (id != 0)
+        *capture_id = id;
+}
+
 static ph__cu_pointer pointer(const void *address)
 {
     return (uintptr_t)address;
@@ -88,16 +95,16 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
         programmatic = false;
     int result = programmatic ? launch_programmatic(stream, kernel->function, launch, bytes ? extra : NULL)
                               : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
-    if (note.capturing && launch->capture_id)
-        *launch->capture_id = note.id;
     if (note.capturing)
         ph__cuda_note_launch(&note, stream, kernel, launch, result);
+    if (launch->capture_id)
+        tell_capture(launch->capture_id, &note, stream);
     return result;
 }
 
 /* ---- copies ---- */
 
-int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy)
+int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id)
 {
     if (copy->bytes > 0 && (!copy->dst || !copy->src))
         return PH__R_INVALID_VALUE;
@@ -115,6 +122,8 @@ int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy)
                              .info = {.kind = PH_NODE_MEMCPY, .copy = *copy}};
         ph__cuda_note_keep(&note, stream, &node, result);
     }
+    if (capture_id)
+        tell_capture(capture_id, &note, stream);
     return result;
 }
 

@@ -246,7 +246,7 @@ ph_capture_mode ph__host_thread_mode(void);
  * terminal. The graph keeps copies of the parameters and retains kernel or event. 901: the capture is
  * invalidated; 2: out of memory (capture unchanged). 401: not capturing. */
 int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch);
-int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy);
+int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id);
 int ph__host_record_fill(ph__host_stream *stream, const ph__drv_memset *fill);
 int ph__host_record_host(ph__host_stream *stream, const ph__drv_host *host);
 int ph__host_record_event_node(ph__host_stream *stream, ph__host_event *event, bool wait);
@@ -308,7 +308,7 @@ int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned
 int ph__host_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which);
 void ph__host_kernel_keep(ph__drv_kernel *kernel);
 int ph__host_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
-int ph__host_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy);
+int ph__host_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id);
 int ph__host_fill(ph__drv_stream *stream, const ph__drv_memset *fill);
 int ph__host_host(ph__drv_stream *stream, const ph__drv_host *host);
 int ph__host_copy_sync(ph__drv_device *device, const ph__drv_memcpy *copy);

@@ -380,14 +380,14 @@ static bool on_device(ph__host_device *device, const void *address)
 }
 
 /* The sides are looked up now: by the time of an update the memory may be gone. */
-int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy)
+int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id)
 {
     ph__host_work work = {.kind = PH_NODE_MEMCPY,
                           .args = copy,
                           .args_size = sizeof *copy,
                           .dst_on_device = on_device(stream->device, copy->dst),
                           .src_on_device = on_device(stream->device, copy->src)};
-    return record(stream, &work);
+    return record_in(stream, &work, capture_id);
 }
 
 int ph__host_record_fill(ph__host_stream *stream, const ph__drv_memset *fill)

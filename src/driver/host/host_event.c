@@ -89,10 +89,14 @@ int ph__host_event_record(ph__drv_event *handle, ph__drv_stream *stream_handle, 
     if ((flags != PH__EVENT_RECORD_DEFAULT && flags != PH__EVENT_RECORD_EXTERNAL) ||
         event->device != stream->device)
         return PH__R_INVALID_VALUE;
-    if (atomic_load_explicit(&stream->capturing, memory_order_acquire))
-        return flags == PH__EVENT_RECORD_EXTERNAL ? ph__host_record_event_node(stream, event, false)
-                                                  : ph__host_capture_event_record(event, stream);
-    int result = stream->is_legacy
+    int result = PH__R_OK;
+    if (atomic_load_explicit(&stream->capturing, memory_order_acquire)) {
+        result = flags == PH__EVENT_RECORD_EXTERNAL ? ph__host_record_event_node(stream, event, false)
+                                                    : ph__host_capture_event_record(event, stream);
+        if (result != PH__R_ILLEGAL_STATE) /* another thread has ended the capture meanwhile */
+            return result;
+    }
+    result = stream->is_legacy
                      ? ph__host_rule_legacy(stream->device, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING)
                      : ph__host_rule(stream->device, PH__RULE_EVENT_RECORD_OTHER);
     if (!result)

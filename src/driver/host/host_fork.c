@@ -100,8 +100,12 @@ static int wait_across_devices(bool *handled, ph__host_stream *stream, ph__host_
 int ph__host_capture_wait(bool *handled, ph__host_stream *stream, ph__host_event *event, int flags)
 {
     *handled = true;
-    if ((flags & PH__EVENT_RECORD_EXTERNAL) && atomic_load_explicit(&stream->capturing, memory_order_acquire))
-        return ph__host_record_event_node(stream, event, true);
+    if ((flags & PH__EVENT_RECORD_EXTERNAL) &&
+        atomic_load_explicit(&stream->capturing, memory_order_acquire)) {
+        int result = ph__host_record_event_node(stream, event, true);
+        if (result != PH__R_ILLEGAL_STATE) /* another thread has ended the capture meanwhile */
+            return result;
+    }
     if (event->device != stream->device)
         return wait_across_devices(handled, stream, event);
     if (event->capture_id == 0 && !atomic_load_explicit(&stream->capturing, memory_order_acquire)) {

@@ -126,6 +126,12 @@ static bool is_capturing(ph__host_stream *stream)
     return atomic_load_explicit(&stream->capturing, memory_order_acquire);
 }
 
+/* Another thread has ended the capture since the stream was seen in it: the work is ordinary work. */
+static bool is_over(int recorded)
+{
+    return recorded == PH__R_ILLEGAL_STATE;
+}
+
 static int apply_rule(ph__host_stream *stream, ph__rule other, ph__rule legacy_blocking)
 {
     return stream->is_legacy ? ph__host_rule_legacy(stream->device, legacy_blocking)
@@ -210,8 +216,8 @@ int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle, const
     int result = ph__host_check_launch(kernel, launch);
     if (result)
         return result;
-    if (is_capturing(stream))
-        return ph__host_record_kernel(stream, kernel, launch);
+    if (is_capturing(stream) && !is_over(result = ph__host_record_kernel(stream, kernel, launch)))
+        return result;
     result = apply_rule(stream, PH__RULE_LAUNCH_OTHER, PH__RULE_LAUNCH_LEGACY_BLOCKING);
     if (result)
         return result;
@@ -273,14 +279,14 @@ static int submit_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, bool
     return result;
 }
 
-int ph__host_copy(ph__drv_stream *handle, const ph__drv_memcpy *copy)
+int ph__host_copy(ph__drv_stream *handle, const ph__drv_memcpy *copy, uint64_t *capture_id)
 {
     ph__host_stream *stream = (ph__host_stream *)handle;
     int result = check_copy(copy);
     if (result)
         return result;
-    if (is_capturing(stream))
-        return ph__host_record_copy(stream, copy);
+    if (is_capturing(stream) && !is_over(result = ph__host_record_copy(stream, copy, capture_id)))
+        return result;
     result = apply_rule(stream, PH__RULE_COPY_OTHER, PH__RULE_COPY_LEGACY_BLOCKING);
     return result ? result : submit_copy(stream, copy, false);
 }
@@ -311,8 +317,8 @@ int ph__host_fill(ph__drv_stream *handle, const ph__drv_memset *fill)
     int result = check_fill(fill);
     if (result)
         return result;
-    if (is_capturing(stream))
-        return ph__host_record_fill(stream, fill);
+    if (is_capturing(stream) && !is_over(result = ph__host_record_fill(stream, fill)))
+        return result;
     result = apply_rule(stream, PH__RULE_FILL_OTHER, PH__RULE_FILL_LEGACY_BLOCKING);
     if (result || fill->count == 0)
         return result;
@@ -340,9 +346,10 @@ int ph__host_host(ph__drv_stream *handle, const ph__drv_host *host)
     ph__host_stream *stream = (ph__host_stream *)handle;
     if (!host->fn)
         return PH__R_INVALID_VALUE;
-    if (is_capturing(stream))
-        return ph__host_record_host(stream, host);
-    int result = apply_rule(stream, PH__RULE_HOST_OTHER, PH__RULE_HOST_LEGACY_BLOCKING);
+    int result = PH__R_OK;
+    if (is_capturing(stream) && !is_over(result = ph__host_record_host(stream, host)))
+        return result;
+    result = apply_rule(stream, PH__RULE_HOST_OTHER, PH__RULE_HOST_LEGACY_BLOCKING);
     if (!result)
         result = ph__host_stream_enter(stream);
     if (result)

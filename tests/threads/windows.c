@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/threads/windows.c: a capture that another thread begins on a stream between a call's look at it and its submission. Each call either came
+ * before it, and did its work, or is in it, with all that its replays need. */
+#include "base/sync.h"
+#include "device/device.h"
+#include "support/support.h"
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    N = 1024,
+    BYTES = N * sizeof(int32_t)
+};
+
+static t_world world;
+static ph_graph *graph;
+static int32_t *x;
+
+/* Begins a capture of `graph` on the stream. */
+typedef struct beginner {
+    ph_stream *stream;
+    bool waits; /* until the call is over: the call's thread does not wait for it then */
+    pthread_t thread;
+    atomic_bool begun;
+    ph_status status;
+    char message[sizeof((ph_error){0}).message];
+} beginner;
+static beginner other;
+
+static int open_world(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(ph_stream_synchronize(world.stream));
+    t_log_start();
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    t_log_stop();
+    ph_graph_destroy(graph);
+    ph_free(x, NULL);
+    t_close(&world);
+    return 0;
+}
+
+static void *begin_capture(void *argument)
+{
+    const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    beginner *b = argument;
+    b->status = ph_graph_capture_begin(graph, b->stream, &options);
+    memcpy(b->message, ph_error_last()->message, sizeof b->message);
+    atomic_store(&b->begun, true);
+    return NULL;
+}
+
+/* On the thread of the call: the other one has begun, or has come as far as it can. */
+static void let_begin(void *argument)
+{
+    beginner *b = argument;
+    if (!ph__thread_start(&b->thread, "beginner", begin_capture, b))
+        abort();
+    while (!atomic_load(&b->begun) && !(b->waits && atomic_load(&b->stream->ask_waiters)))
+        sched_yield();
+}
+
+static void begin_before(const char *entry, ph_stream *stream, bool waits)
+{
+    memset(&other, 0, sizeof other);
+    other.stream = stream;
+    other.waits = waits;
+    ph__driver_before(entry, let_begin, &other);
+}
+
+static void check_begun(void)
+{
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    if (other.status != PH_OK)
+        fail_msg("the capture did not begin: %s", other.message);
+}
+
+static const ph_record *end_capture(size_t nodes)
+{
+    const ph_record *record;
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_record(&record, graph));
+    assert_int_equal(ph_record_node_count(record), nodes);
+    return record;
+}
+
+/* ---- what a captured node needs is kept ---- */
+static size_t pinned_kept(void)
+{
+    ph_graph_memory memory;
+    assert_ok(ph_graph_get_memory(&memory, graph));
+    return memory.pinned;
+}
+
+/* Freed behind the copy, and asked for again: it is another block, and replays read the old one. */
+static void check_source_is_kept(int32_t *source)
+{
+    int32_t *again;
+    end_capture(1);
+    assert_int_equal(pinned_kept(), BYTES);
+    ph_free_pinned(source, world.stream);
+    assert_ok(ph_malloc_pinned(&again, N, sizeof *again, world.stream));
+    assert_ptr_not_equal(again, source);
+    memset(again, 0x55, BYTES);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, N, 0x01010101, world.stream);
+    ph_free_pinned(again, world.stream);
+}
+
+static int32_t *make_source(void)
+{
+    int32_t *source;
+    assert_ok(ph_malloc_pinned(&source, N, sizeof *source, world.stream));
+    memset(source, 1, BYTES);
+    return source;
+}
+
+static void test_pinned_source_of_a_copy(void **state)
+{
+    (void)state;
+    int32_t *source = make_source();
+    begin_before("copy", world.stream, false);
+    assert_ok(ph_memcpy(x, source, BYTES, world.stream));
+    check_begun();
+    check_source_is_kept(source);
+}
+
+/* Other code's copy, of which no call of this library tells. */
+static void test_pinned_source_of_other_codes_copy(void **state)
+{
+    (void)state;
+    int32_t *source = make_source();
+    const ph__drv_memcpy copy = {x, source, BYTES};
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_int_equal(world.device->driver->copy(world.stream->handle, &copy, NULL), 0);
+    check_source_is_kept(source);
+}
+
+static void test_kernel_of_a_launch(void **state)
+{
+    (void)state;
+    ph_kernel *kernel;
+    ph_node_info info;
+    assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
+    begin_before("launch", world.stream, false);
+    assert_ok(ph_launch(world.stream, kernel, NULL, &x, sizeof x));
+    ph_kernel_release(kernel);
+    check_begun();
+    assert_ok(ph_record_node(&info, end_capture(1), 0));
+    assert_string_equal(info.name, t_kernel_sources[T_KERNEL_ADD_ONE].name);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    t_all(x, 1, 2, world.stream);
+}
+
+/* ---- what a capture cannot take comes before it ---- */
+static void test_pageable_source(void **state)
+{
+    (void)state;
+    static int32_t pageable[N];
+    memset(pageable, 2, sizeof pageable);
+    begin_before("copy", world.stream, true);
+    assert_ok(ph_memcpy(x, pageable, BYTES, world.stream));
+    memset(pageable, 3, sizeof pageable);
+    check_begun();
+    assert_error(ph_memcpy(x, pageable, BYTES, world.stream), PH_ERROR_UNPINNED, "pageable host memory (src ");
+    end_capture(0);
+    t_all(x, N, 0x02020202, world.stream);
+}
+
+static void test_pageable_target(void **state)
+{
+    (void)state;
+    static int32_t pageable[N];
+    begin_before("copy", world.stream, true);
+    assert_ok(ph_memcpy(pageable, x, BYTES, world.stream));
+    assert_int_equal(pageable[N - 1], 1);
+    check_begun();
+    assert_error(ph_memcpy(pageable, x, BYTES, world.stream), PH_ERROR_UNPINNED, "pageable host memory (dst ");
+    end_capture(0);
+}
+
+static void record_between(const ph_event_options *options)
+{
+    ph_event *event;
+    bool done = false;
+    assert_ok(ph_event_create(&event, world.device, options));
+    begin_before("event_record", world.stream, true);
+    assert_ok(ph_event_record(event, world.stream));
+    check_begun();
+    end_capture(0);
+    assert_ok(ph_event_synchronize(event));
+    assert_ok(ph_event_query(&done, event));
+    assert_true(done);
+    ph_event_destroy(event);
+}
+
+static void test_event_record(void **state)
+{
+    (void)state;
+    record_between(NULL);
+}
+
+static void test_external_event_record(void **state)
+{
+    (void)state;
+    record_between(&(ph_event_options){.external = true});
+}
+
+static void test_event_wait(void **state)
+{
+    (void)state;
+    ph_event *event;
+    assert_ok(ph_event_create(&event, world.device, NULL));
+    assert_ok(ph_event_record(event, world.stream));
+    begin_before("stream_wait_event", world.stream, true);
+    assert_ok(ph_stream_wait_event(world.stream, event));
+    check_begun();
+    assert_ok(t_add(&world, world.stream, x, x, N, 1));
+    end_capture(1);
+    ph_event_destroy(event);
+}
+
+static void test_stream_query(void **state)
+{
+    (void)state;
+    bool done;
+    begin_before("stream_query", world.stream, true);
+    assert_ok(ph_stream_query(&done, world.stream));
+    check_begun();
+    end_capture(0);
+}
+
+/* A stream that joins a capture cannot begin one of its own; the one that it joins goes on. */
+static void test_join(void **state)
+{
+    (void)state;
+    ph_graph *outer = NULL;
+    ph_stream *side;
+    ph_event *event;
+    assert_ok(ph_stream_create(&side, world.device, NULL));
+    assert_ok(ph_event_create(&event, world.device, NULL));
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_capture_begin(outer, world.stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
+    assert_ok(ph_event_record(event, world.stream));
+    begin_before("stream_wait_event", side, true);
+    assert_ok(ph_stream_wait_event(side, event));
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    if (other.status != PH_ERROR_CAPTURE)
+        fail_msg("%d: %s", (int)other.status, other.message);
+    assert_ok(t_add(&world, side, x, x, N, 1));
+    assert_ok(ph_stream_wait_stream(world.stream, side));
+    assert_ok(ph_graph_capture_end(outer, PH_OK));
+    assert_ok(ph_graph_replay(outer, world.stream));
+    t_all(x, N, 2, world.stream);
+    ph_graph_destroy(outer);
+    ph_event_destroy(event);
+    ph_stream_destroy(side);
+}
+
+/* ---- both at full speed ---- */
+typedef struct submitter {
+    atomic_bool stop;
+    char failure[1024];
+} submitter;
+
+static ph_status submit_all_kinds(unsigned round)
+{
+    ph_kernel *kernel;
+    ph_event *event;
+    int32_t *pinned, pageable[16] = {0};
+    bool done;
+    PH_TRY(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
+    memset(pinned, 1, BYTES);
+    PH_TRY(ph_memcpy(x, pinned, BYTES, world.stream));
+    ph_free_pinned(pinned, world.stream);
+    PH_TRY(ph_event_create(&event, world.device, &(ph_event_options){.external = round % 2}));
+    ph_status status = ph_event_record(event, world.stream);
+    ph_event_destroy(event);
+    PH_TRY(status);
+    status = ph_memcpy(round % 4 < 2 ? (void *)x : pageable, round % 4 < 2 ? (void *)pageable : x, sizeof pageable,
+                       world.stream);
+    if (status != PH_OK && status != PH_ERROR_UNPINNED)
+        return status;
+    status = ph_stream_query(&done, world.stream);
+    if (status != PH_OK && ph_error_last()->native_code != 900)
+        return status;
+    PH_TRY(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
+    status = ph_launch(world.stream, kernel, NULL, &x, sizeof x);
+    ph_kernel_release(kernel);
+    return status;
+}
+
+static void *submit(void *argument)
+{
+    submitter *s = argument;
+    for (unsigned round = 0; !atomic_load(&s->stop); round++)
+        if (submit_all_kinds(round) != PH_OK) {
+            memcpy(s->failure, ph_error_last()->message, sizeof ph_error_last()->message);
+            break;
+        }
+    return NULL;
+}
+
+static ph_status linger(ph_stream *stream, void *user)
+{
+    (void)stream;
+    for (int i = 0; i < *(int *)user; i++)
+        sched_yield();
+    return PH_OK;
+}
+
+static void check_nodes(void)
+{
+    const ph_record *record;
+    bool copies = false;
+    assert_ok(ph_graph_record(&record, graph));
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        ph_node_info info;
+        assert_ok(ph_record_node(&info, record, i));
+        copies = copies || info.kind == PH_NODE_MEMCPY;
+        if (info.kind == PH_NODE_KERNEL)
+            assert_string_equal(info.name, t_kernel_sources[T_KERNEL_ADD_ONE].name);
+    }
+    assert_true(!copies || pinned_kept() > 0);
+}
+
+static void test_all_at_full_speed(void **state)
+{
+    (void)state;
+    static submitter s; /* outlives a failed assertion */
+    pthread_t thread;
+    const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    assert_true(ph__thread_start(&thread, "submit", submit, &s));
+    for (int i = 0, rounds = t_nightly() ? 20000 : 500; i < rounds; i++) {
+        int yields = i % 8;
+        assert_ok(ph_graph_capture(graph, world.stream, &options, linger, &yields));
+        check_nodes();
+        assert_ok(ph_graph_replay(graph, world.stream));
+        assert_ok(ph_graph_reset(graph));
+    }
+    atomic_store(&s.stop, true);
+    pthread_join(thread, NULL);
+    if (s.failure[0])
+        fail_msg("%s", s.failure);
+    assert_int_equal(t_log_count("pageable"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_pinned_source_of_a_copy),
+        TEST(test_pinned_source_of_other_codes_copy),
+        TEST(test_kernel_of_a_launch),
+        TEST(test_pageable_source),
+        TEST(test_pageable_target),
+        TEST(test_event_record),
+        TEST(test_external_event_record),
+        TEST(test_event_wait),
+        TEST(test_stream_query),
+        TEST(test_join),
+        TEST(test_all_at_full_speed),
+    };
+    return cmocka_run_group_tests_name("threads.windows", tests, NULL, NULL);
+}

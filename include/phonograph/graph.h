@@ -47,6 +47,10 @@ typedef struct ph_capture_options {
     /* check_input_liveness looks at memory that other code allocated by asking the driver, once in so many replays: 0: 64; 1: at each;
      * UINT32_MAX: never. Without check_input_liveness: ARGUMENT, unless 0 */
     uint32_t check_foreign_every;
+    /* The capture fails where its end would only warn: UNPINNED where a copy that other code submitted is of pageable host memory, whose replays read
+     * or overwrite whatever lies there then (on every device, also one that can read pageable memory itself); STATE where the graph is empty, or the
+     * function left annotation scopes open. Likewise for ph_graph_import_cuda, of copies */
+    bool strict;
     uint64_t reserved[3];
 } ph_capture_options;
 
@@ -54,8 +58,9 @@ typedef struct ph_capture_options {
  * unless keep_graph. body's failure aborts the capture and is returned, its error record untouched. A capture
  * is a transaction: whatever goes wrong, stream, routing, pools and graph object are restored, and the same
  * stream can capture again at once; blocks already handed out stay valid until they are freed. An empty
- * capture is a warning, not an error. Begin never synchronizes. Errors: STATE (see the table),
- * DEFAULT_STREAM, POOL_BUSY, CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. */
+ * capture is a warning, not an error, and so are copies of pageable host memory that other code submitted, unless strict. Begin never
+ * synchronizes; where another thread is inside ph_memcpy between pageable memory and this very stream, it waits until that returns. Errors: STATE
+ * (see the table), DEFAULT_STREAM, POOL_BUSY, CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. */
 typedef ph_status (*ph_capture_fn)(ph_stream *stream, void *user);
 PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
                          ph_capture_fn body, void *user);

@@ -215,6 +215,8 @@ static ph_status take_record(ph_graph *graph, const char *call)
         status = ph__graph_read(graph, &own, call);
         if (graph->record)
             graph->record->layout = &graph->layout;
+        if (status == PH_OK)
+            status = ph__graph_take_copies(graph, call);
     }
     ph__ranges_free(&copy);
     ph__ranges_free(&ranges);
@@ -251,7 +253,14 @@ static ph_status finish(ph_graph *graph, const char *call)
 {
     bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0); /* the crumb before all others */
     ph__graph_list_annotations(graph);
-    ph_status status = ph__graph_complete(graph, true, call);
+    ph_status status = PH_OK;
+    if (empty && graph->strict)
+        status = ph_fail(PH_ERROR_STATE,
+                         "%s: the capture is strict, and the graph is empty: nothing was submitted to the "
+                         "capturing stream; wrong stream or device?",
+                         call);
+    if (status == PH_OK)
+        status = ph__graph_complete(graph, true, call);
     if (status != PH_OK)
         return fail_capture(graph, status);
     if (empty)
@@ -337,6 +346,11 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     graph->bodies--;
     size_t after = ph_mark_depth();
     if (!graph->doomed) {
+        if (status == PH_OK && graph->strict && after > depth)
+            status = ph_fail(PH_ERROR_STATE,
+                             "%s: the capture is strict, and the function left %zu scope%s open; ph_mark_end "
+                             "ends them",
+                             call, after - depth, after - depth == 1 ? "" : "s");
         status = end(graph, status, call);
         if (status == PH_OK && after > depth && ph_mark_depth() == after)
             ph__scopes_left(after - depth, call);

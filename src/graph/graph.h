@@ -88,6 +88,7 @@ struct ph_graph {
     ph__drv_event *uploaded; /* behind what ph_graph_upload submitted; NULL, or a replay was seen to have come after it */
     uint64_t uploaded_stream, uploaded_epoch; /* the id of its stream; of the last replay before it */
     bool breadcrumbs;  /* each annotated scope of the capture gets crumbs */
+    bool strict;       /* what its end would warn of fails it */
     bool in_end_hooks; /* the template is visible */
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
@@ -137,6 +138,10 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
  * undoes a failure, then calls ph__graph_leave in any case. captured: the template comes from a capture of
  * this library, so that nobody else has its handle once the hooks are over. */
 ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call);
+
+/* ---- copies.c ---- after the record was read, the pool held: pinned blocks that copies use are kept, pageable memory in copies is told of, or
+ * UNPINNED where the capture is strict. */
+ph_status ph__graph_take_copies(ph_graph *graph, const char *call);
 
 /* ---- child.c ---- puts a copy of the template into the capture that the stream is in. */
 ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call);

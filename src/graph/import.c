@@ -41,20 +41,6 @@ static ph_status hold_pool(ph_graph *graph, ph_pool *pool, const char *call)
     return status;
 }
 
-/* As a captured copy does: the pinned blocks are not used again while the graph holds its pool. */
-static void pin_copies(const ph_graph *graph, const ph_record *record)
-{
-    for (size_t i = 0; i < record->node_count; i++) {
-        const ph_node_info *info = &record->nodes[i].info;
-        if (info->kind == PH_NODE_MEMCPY) {
-            ph__memory_pin_used(graph->own->pool, info->dst);
-            ph__memory_pin_used(graph->own->pool, info->src);
-        }
-        if (info->body)
-            pin_copies(graph, info->body);
-    }
-}
-
 static ph_status import(ph_graph *graph, void *native, const ph_capture_options *options, const char *call)
 {
     const ph__own_memory none = {0};
@@ -63,7 +49,7 @@ static ph_status import(ph_graph *graph, void *native, const ph_capture_options 
     if (result != PH__R_OK)
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
-    pin_copies(graph, graph->record);
+    PH_TRY(ph__graph_take_copies(graph, call));
     return ph__graph_complete(graph, false, call);
 }
 

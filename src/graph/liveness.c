@@ -14,6 +14,7 @@ void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options)
     graph->liveness = options->check_input_liveness;
     graph->foreign_every = every == UINT32_MAX ? 0 : every;
     graph->foreign_turn = 0;
+    graph->strict = options->strict;
 }
 
 ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)

@@ -85,6 +85,10 @@ PH_API ph_stream *ph_device_default_stream(ph_device *device);
  * stream of a copy from the default stream to pageable memory. */
 PH_CALL ph_device_synchronize(ph_device *device);
 
+/* Whether a capture that the calling thread began through this library is open on the device,
+ * whatever its mode and stream; false for NULL. Cheap; thread-safe, legal in a capture. */
+PH_API bool ph_device_is_capturing(const ph_device *device);
+
 /* The calling thread's capture interaction mode, as cuThreadExchangeStreamCaptureMode: GLOBAL (0) at first.
  * Puts the previous mode into *mode. Thread-safe, legal in a capture. */
 typedef enum ph_capture_mode {

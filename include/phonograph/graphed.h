@@ -68,7 +68,11 @@ typedef struct ph_graphed_options {
     ph_graphed_inputs inputs;
     ph_generator *generator; /* of the random operators, at each replay; NULL: the device's default one */
     ph_stream *stream; /* warm-up and captures run on it, and it must outlive the graphed modules; NULL: one that all callables of the pool share */
-    uint64_t reserved[4];
+    /* Backward graphs that a callable may have: that of all its outputs, and one for each other set
+     * of them that a loss uses, captured at its first backward. 0: 8. 1: no other; a loss that would
+     * need one is refused (STATE). */
+    size_t max_backwards;
+    uint64_t reserved[3];
 } ph_graphed_options;
 #define PH_GRAPHED_NO_WARMUP SIZE_MAX
 
@@ -81,6 +85,12 @@ typedef struct ph_graphed_options {
  * - Outputs are the graph's own memory, until a later replay writes it: reading one then is an error (OVERWRITTEN) that names both calls;
  *   so is a backward through a call whose saved values are gone. Clone what must live longer.
  * - A second derivative is refused (STATE).
+ * - Backward of a loss that uses some of the outputs is captured the first time, and kept: as in the
+ *   module, nothing comes from the other outputs, and what only they depend on gets no gradient. Its
+ *   graph copies the incoming gradients, and the inputs that it reads. Refused: beyond max_backwards
+ *   (STATE); where this thread has a capture open on the device, whatever its stream (CAPTURE); while
+ *   another thread captures one into the same pool (POOL_BUSY); where it reads what the backward of
+ *   all outputs does not (UNSUPPORTED). A failure leaves all as it was.
  * - Argument count, shapes, dtypes and device must be the sample's, and an input may require a gradient only where the sample's did
  *   (unless nothing of the callable is differentiable): the message shows what was expected and what came. The parameters must be the tensors, at the
  *   addresses, and with the requires_grad, of the capture (STATE): none added, removed or replaced where the module's struct keeps them
@@ -117,10 +127,11 @@ typedef struct ph_graphed_input {
 typedef struct ph_graphed_info {
     size_t input_count, output_count, parameter_count;
     size_t saved_bytes;               /* of memory that lives from forward to backward */
-    size_t forward_nodes, backward_nodes; /* 0: there is no backward */
+    size_t forward_nodes, backward_nodes; /* backward of all outputs; 0: there is none */
     uint64_t forward_calls, backward_calls; /* replays */
     ph_graphed_gradients gradients;
-    uint64_t reserved[4];
+    size_t backwards; /* graphs: that of all outputs, and those of sets that were used since */
+    uint64_t reserved[3];
 } ph_graphed_info;
 /* STATE: not graphed. incoming: of gradient i of the outputs, instead of input i. */
 PH_CALL ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module);
@@ -129,7 +140,8 @@ PH_CALL ph_graphed_callable_input(ph_graphed_input *out, const ph_module *module
 PH_CALL ph_graphed_callable_structures(const ph_structure **inputs, const ph_structure **outputs, const ph_module *module);
 /* All of it as text, a line each; freed with ph_string_free. */
 PH_CALL ph_graphed_callable_describe(char **out, const ph_module *module);
-/* The graphs, borrowed, to look at (records, dumps, memory): do not replay or reset them. *backward is NULL where there is none. */
+/* The graphs, borrowed, to look at (records, dumps, memory): do not replay or reset them.
+ * *backward, that of all outputs, is NULL where there is none. */
 PH_CALL ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward, const ph_module *module);
 
 PH_END_DECLS

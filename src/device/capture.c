@@ -94,6 +94,20 @@ static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const 
     return ph__driver_fail(result, driver_call, "%s", call);
 }
 
+bool ph_device_is_capturing(const ph_device *device)
+{
+    if (!device || atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0)
+        return false;
+    ph_device *known = (ph_device *)(uintptr_t)device; /* for its lock alone */
+    uint64_t me = ph__thread_id();
+    bool found = false;
+    pthread_mutex_lock(&known->capture_lock);
+    for (size_t i = 0; i < known->captures.count && !found; i++)
+        found = known->captures.at[i]->owner_thread == me;
+    pthread_mutex_unlock(&known->capture_lock);
+    return found;
+}
+
 /* "a global capture, id 7, begun by this thread". */
 static void describe_open(char *out, size_t size, const ph_stream *stream, uint64_t id)
 {

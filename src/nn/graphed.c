@@ -200,6 +200,7 @@ static void drop_port(ph__port *port)
 
 void ph__callable_reset(ph__callable *callable)
 {
+    ph__callable_drop_others(callable);
     ph__program_leave(&callable->forward, callable->set->shared);
     ph__program_leave(&callable->backward, callable->set->shared);
     ph_graph_destroy(callable->forward.graph);
@@ -222,6 +223,7 @@ void ph__callable_reset(ph__callable *callable)
         drop_port(&callable->incoming[i]);
     ph__storages_free(&callable->changed);
     ph__storages_free(&callable->exposed);
+    ph__callable_drop_stand_ins(callable);
     callable->differentiable = false;
 }
 
@@ -252,6 +254,7 @@ void ph__callable_release(ph__callable *callable)
     ph__free(callable->op_slots);
     ph__free(callable->values);
     ph_pool_release(callable->aside);
+    ph__free(callable->depends);
     ph_module_release(callable->original);
     ph__graphed_set_release(callable->set);
     ph__free(callable);
@@ -312,10 +315,11 @@ static bool allocate(ph__callable *callable)
     callable->ops = ph__calloc(bundles, PH__BUNDLE_MAX);
     callable->op_slots = ph__calloc(bundles, sizeof *callable->op_slots);
     callable->values = ph__calloc(2 * in + out + parameters + bundles, sizeof *callable->values);
+    callable->depends = ph__calloc(out, in + 1);
     return callable->inputs && callable->incoming && callable->outputs && callable->operands &&
            callable->parameter_names && callable->parameter_data && callable->parameter_grads &&
            callable->parameter_saved && callable->modes && callable->exits && callable->exit_order &&
-           callable->ops && callable->op_slots && callable->values;
+           callable->ops && callable->op_slots && callable->values && callable->depends;
 }
 
 static void describe_inputs(ph__callable *callable, const ph_sample *sample)

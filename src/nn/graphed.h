@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed.h: graphed callables as their files share them. graphed.c makes them, graphed_warmup.c calls modules before, graphed_capture.c
- * captures and proves, graphed_call.c runs them, graphed_bind.c makes what comes fit, graphed_leaves.c tells leaves' gradients apart, graphed_values.c knows who overwrites what, graphed_watch.c what is changed in place,
- * graphed_look.c shows them. */
+ * captures and proves, graphed_call.c runs them, graphed_bind.c makes what comes fit, graphed_leaves.c
+ * tells leaves' gradients apart, graphed_values.c knows who overwrites what, graphed_watch.c what is
+ * changed in place, graphed_used.c captures backward for the outputs that a loss used, graphed_look.c
+ * shows them. */
 #ifndef PH_NN_GRAPHED_H
 #define PH_NN_GRAPHED_H
 #include "base/sync.h"
@@ -50,6 +52,9 @@ void ph__shared_pool_release(ph__shared_pool *shared); /* takes NULL */
 /* The stream of all captures into that pool which were given none; lives as long as it. */
 ph_status ph__shared_pool_stream(ph_stream **out, ph__shared_pool *shared, ph_device *device,
                                  const char *call);
+/* One capture into it at a time, of those that calls make: false: another thread makes one. */
+bool ph__shared_pool_enter(ph__shared_pool *shared);
+void ph__shared_pool_leave(ph__shared_pool *shared);
 /* A reference for the caller. ranges: taken over, also on failure; 2 words each. */
 typedef PH__VEC(uintptr_t) ph__spans;
 ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,
@@ -142,11 +147,24 @@ struct ph__callable {
     ph__storages
         exposed; /* backward reads them, and others can change them in place: outputs, buffers; neither inputs nor parameters */
     ph_slot_value *values; /* scratch of a call */
+    size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
+    size_t saved_bytes;
     ph_pool *aside;        /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none yet */
     bool routed_aside;     /* this call's thread is */
     bool looked_at_route;  /* this call has looked where its thread is routed to */
-    size_t saved_count;    /* rebound inputs that backward reads, then parameters that it reads */
-    size_t saved_bytes;
+    /* ---- graphed_used.c ---- */
+    bool *depends; /* out_count rows of in_count + 1: output o has a history through input i; the last
+                      of a row: through a parameter */
+    ph_tensor **stand_ins; /* in_count, retained: what backward reads of the inputs, for further
+                              captures; NULL: there will be none */
+    void *stand_block;     /* the memory of those that are rebound */
+    uint64_t stand_key;    /* of the tape that used it last */
+    ph__callable *others;  /* backwards of other sets of outputs, newest first: callables that have a
+                              backward alone */
+    size_t other_count;
+    /* One of these. used of `incoming` says which outputs, used of `inputs` what its first node
+     * copies to the stand-ins; operands, parameter_grads and values are borrowed from `of`. */
+    ph__callable *next, *of;
 };
 
 static inline ph_tensor **ph__callable_parameters(const ph__callable *callable)
@@ -203,6 +221,19 @@ bool ph__callable_changes(const ph__callable *callable,
 void ph__callable_count_changes(const ph__callable *callable); /* forward has been replayed */
 uint64_t ph__callable_versions(
     const ph__callable *callable); /* of what is exposed: another number, once one was changed */
+/* ---- graphed_used.c ---- the backward for the gradients that came: the callable itself where all
+ * its outputs have one, else one that was captured for these outputs, or is now. NULL: the tape has
+ * failed. */
+ph__callable *ph__callable_used(ph_tape *tape, ph__callable *callable, ph_tensor *const *out_grads);
+/* Before a replay of one of the others: the tape's stream will use the stand-ins' memory. */
+ph_status ph__callable_use_stand_ins(ph__callable *callable, const ph_tape *tape);
+/* Output i has a history in a call with these inputs. */
+bool ph__callable_has_history(const ph__callable *callable, size_t output, ph_tensor *const *in);
+void ph__callable_drop_others(ph__callable *callable);
+void ph__callable_drop_stand_ins(ph__callable *callable);
+/* "[0], [2]": the outputs that have a gradient. */
+void ph__callable_name_used(char *text, size_t size, const ph__callable *other);
+
 /* ---- graphed_structure.c ---- NULL with no host memory, or for NULL. */
 ph_structure *ph__structure_copy(const ph_structure *structure);
 void ph__structure_free(ph_structure *structure); /* takes NULL */

@@ -44,7 +44,8 @@ void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
 /* Whether replays leave x alone until the call, and its backward, have read it. */
 static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor *x, size_t bytes)
 {
-    const ph__program *const programs[] = {&callable->forward, &callable->backward};
+    const ph__callable *whole = callable->of ? callable->of : callable;
+    const ph__program *const programs[] = {&whole->forward, &callable->backward};
     bool written = is_in_pool(callable, x);
     for (int i = 0; i < 2 && !written; i++)
         if (programs[i]->graph)

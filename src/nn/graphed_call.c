@@ -103,11 +103,8 @@ static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, siz
         const ph__port *port = &callable->incoming[i];
         if (!port->used)
             continue;
-        ph_tensor *grad = i < call->out_count ? call->out_grads[i] : NULL;
-        if (!grad)
-            grad = ph_zeros(tape, port->dtype, port->shape);
-        if (grad)
-            grad = ph__callable_take(tape, callable, &callable->backward, port, port->slot, grad);
+        ph_tensor *grad = ph__callable_take(tape, callable, &callable->backward, port, port->slot,
+                                            call->out_grads[i]);
         if (ph__tape_failed(tape))
             return false;
         ph_tape_check(tape, ph__storage_use(grad->storage, tape->stream, tape->key));
@@ -116,12 +113,19 @@ static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, siz
     return !ph__tape_failed(tape);
 }
 
-static void bind_saved(const ph__grad_call *call, ph__callable *callable, size_t *values)
+/* The inputs that the callable's own backward reads were saved; backward of other outputs copies what
+ * it reads of them. */
+static void bind_saved(const ph__grad_call *call, const ph__callable *callable, ph__callable *used,
+                       size_t *values)
 {
     size_t saved = 0;
-    for (size_t i = 0; i < callable->in_count; i++)
-        if (callable->inputs[i].rebound && callable->inputs[i].backward_slot != PH_SLOT_NONE)
-            set(callable, values, callable->inputs[i].backward_slot, call->saved[saved++]->data);
+    for (size_t i = 0; i < callable->in_count; i++) {
+        const ph__port *port = &callable->inputs[i];
+        if (!port->rebound || port->backward_slot == PH_SLOT_NONE)
+            continue;
+        set(used, values, used == callable ? port->backward_slot : used->inputs[i].slot,
+            call->saved[saved++]->data);
+    }
 }
 
 /* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see it first. */
@@ -220,6 +224,19 @@ static bool lend(const ph__grad_call *call, ph__callable *callable, uint64_t now
     return !ph__tape_failed(call->tape);
 }
 
+/* Calls are counted in one row, whatever outputs they are for. */
+static ph_status replay_backward(ph_tape *tape, ph__callable *callable, ph__callable *used,
+                                 size_t values, uint64_t *number)
+{
+    if (used == callable)
+        return replay(tape, callable, &callable->backward, values, number);
+    PH_TRY(ph__callable_use_stand_ins(callable, tape));
+    used->backward.calls = callable->backward.calls;
+    PH_TRY(replay(tape, used, &used->backward, values, number));
+    callable->backward.calls = used->backward.calls;
+    return PH_OK;
+}
+
 static void graphed_backward(ph__grad_call *call)
 {
     const called *state = call->state;
@@ -241,28 +258,29 @@ static void graphed_backward(ph__grad_call *call)
                      callable->original->name);
         return;
     }
-    if (!bind_incoming(call, callable, &values))
+    ph__callable *used = ph__callable_used(tape, callable, call->out_grads);
+    if (!used || !bind_incoming(call, used, &values))
         return;
-    bind_saved(call, callable, &values);
-    bool bound = bind_exits(call, callable, &values);
-    ph__callable_end_aside(tape, callable);
+    bind_saved(call, callable, used, &values);
+    bool bound = bind_exits(call, used, &values);
+    ph__callable_end_aside(tape, used);
     if (!bound || ph__tape_failed(tape)) {
-        settle_leaves(callable, false);
+        settle_leaves(used, false);
         return;
     }
-    ph_status status = use_buffers(tape, callable->incoming, callable->out_count);
+    ph_status status = use_buffers(tape, used->incoming, used->out_count);
     if (status == PH_OK)
-        status = wait_for_gradient_readers(tape, callable);
+        status = wait_for_gradient_readers(tape, used);
     if (status == PH_OK)
-        status = replay(tape, callable, &callable->backward, values, &number);
-    settle_leaves(callable, status == PH_OK);
+        status = replay_backward(tape, callable, used, values, &number);
+    settle_leaves(used, status == PH_OK);
     if (status != PH_OK) {
         ph__error_prefix("backward of the graphed callable '%s'", callable->original->name);
         ph_tape_check(tape, status);
         return;
     }
     if (callable->set->options.gradients == PH_GRAPHED_BORROW)
-        lend(call, callable, number);
+        lend(call, used, number);
 }
 
 static void release_called(void *state)
@@ -309,11 +327,12 @@ static bool hand_out(ph__op *op, ph__callable *callable, ph_tensor **out, uint64
     return true;
 }
 
-/* The operator gives history to all floating outputs; those that had none in the capture have none here. */
+/* The operator gives history to all floating outputs; those that had none in the capture have none
+ * here, nor have those that had it from inputs which require no gradient this time. */
 static void strip(const ph__callable *callable, ph_tensor **out)
 {
     for (size_t i = 0; i < callable->out_count; i++)
-        if (out[i] && !callable->incoming[i].used && out[i]->node) {
+        if (out[i] && out[i]->node && !ph__callable_has_history(callable, i, callable->operands)) {
             ph__node_release(out[i]->node);
             out[i]->node = NULL;
         }

@@ -221,8 +221,14 @@ static bool gather(gathering *g, const ph__trial *trial)
         return false;
     g->wanted_count = ph__callable_wanted(callable, trial->in, g->wanted, g->wanted_at);
     g->with_count = ph__callable_differentiable(callable, trial->out, g->with, g->with_at);
-    for (size_t i = 0; i < g->with_count; i++)
-        g->seeds[i] = trial->incoming[g->with_at[i]];
+    size_t used = 0;
+    for (size_t i = 0; i < g->with_count; i++) {
+        if (!callable->incoming[g->with_at[i]].used)
+            continue;
+        g->with[used] = g->with[i];
+        g->seeds[used++] = trial->incoming[g->with_at[i]];
+    }
+    g->with_count = used;
     return true;
 }
 
@@ -289,11 +295,14 @@ static ph_status backward_body(ph_stream *stream, void *user)
     if (!gather(&g, trial)) {
         ph__tape_fail_host_memory(trial->tape, p->call, no_room);
     } else if (copy_in(trial, callable->incoming, &p->making->incoming, trial->incoming,
-                       callable->out_count)) {
+                       callable->out_count) &&
+               (!callable->of || copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
+                                         callable->in_count))) {
         bool borrowed = options->gradients == PH_GRAPHED_BORROW;
         ph_grad(trial->tape, g.found, g.wanted, g.wanted_count, g.with, g.seeds, g.with_count,
                 &(ph_grad_options){.retain_graph = true, .allow_unused = true});
-        ph__callable_check_unused(callable, trial->tape, g.found, g.wanted_at, g.wanted_count);
+        if (!callable->of)
+            ph__callable_check_unused(callable, trial->tape, g.found, g.wanted_at, g.wanted_count);
         take_exits(trial, &g, borrowed);
         if (!borrowed && !ph__tape_failed(trial->tape))
             copy_out(trial, &p->making->outgoing);

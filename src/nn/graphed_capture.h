@@ -68,4 +68,12 @@ ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *
 ph_status ph__making_prove_backward(ph__making *making, bool *again, const char *call);
 /* ---- graphed_finish.c ---- the callable takes the real graphs over: what they leave, and what they overwrite. */
 ph_status ph__making_finish(ph__making *making, const char *call);
+/* The same for one that has a backward alone, and where the gradients of its capture go. */
+ph_status ph__making_finish_backward(ph__making *making, const char *call);
+ph_status ph__making_stage_outgoing(ph__making *making, const char *call);
+/* Graphs that nobody took over, and what stood for memory. */
+void ph__making_clear(ph__making *making);
+/* ---- graphed_used.c ---- what other captures of backward will need: on which inputs each output
+ * depends, and the stand-ins. */
+ph_status ph__making_keep(ph__making *making, const char *call);
 #endif

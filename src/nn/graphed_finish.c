@@ -26,13 +26,14 @@ static ph_status add_tensor(ph__spans *ranges, const ph_tensor *x, const char *c
     return x ? add_range(ranges, x->storage->data, x->storage->bytes, call) : PH_OK;
 }
 
-/* What backward reads of what forward wrote: the allocations that words of its nodes lie in. */
+/* Allocations that words of backward's nodes lie in, of those that forward wrote. What backward was
+ * given itself forward has let go. */
 static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backward, const char *call)
 {
     const ph_record *record;
     ph_node_info info;
     ph_word word;
-    bool written;
+    bool written, own;
     PH_TRY(ph_graph_record(&record, backward));
     for (size_t i = 0; i < ph_record_node_count(record); i++) {
         PH_TRY(ph_record_node(&info, record, i));
@@ -41,11 +42,30 @@ static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backw
             if (word.kind == PH_WORD_VALUE || !word.base)
                 continue;
             PH_TRY(ph_graph_writes(&written, forward, (const void *)(uintptr_t)word.value, 1));
-            if (written)
+            PH_TRY(ph_graph_writes(&own, backward, (const void *)(uintptr_t)word.value, 1));
+            if (written && !own)
                 PH_TRY(add_range(ranges, word.base, word.allocation_bytes, call));
         }
     }
     return PH_OK;
+}
+
+/* Borrowed gradients: nothing where there are none. */
+static ph_status make_grad_values(ph__callable *callable, const char *call)
+{
+    ph__spans ranges = {0};
+    ph_status status = PH_OK;
+    if (!callable->backward.graph || callable->set->options.gradients != PH_GRAPHED_BORROW)
+        return PH_OK;
+    for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)
+        status = add_tensor(&ranges, callable->exits[i].grad, call);
+    if (status == PH_OK)
+        status = ph__values_make(
+            &callable->grad_values, callable->set->shared, callable->original->name, "a gradient",
+            "drop gradients before each backward (ph_module_zero_grad), or have new ones (PH_GRAPHED_COPY)",
+            &ranges, call);
+    ph__vec_free(&ranges);
+    return status;
 }
 
 static ph_status make_values(ph__making *making, const char *call)
@@ -69,28 +89,16 @@ static ph_status make_values(ph__making *making, const char *call)
         status = ph__values_make(&callable->saved_values, shared, name, "the saved values",
                                  "call backward before the next forward, or make a callable for each",
                                  &ranges, call);
-    for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)
-        status = add_tensor(&ranges, callable->exits[i].grad, call);
-    if (status == PH_OK && callable->backward.graph && callable->set->options.gradients == PH_GRAPHED_BORROW)
-        status = ph__values_make(
-            &callable->grad_values, shared, name, "a gradient",
-            "drop gradients before each backward (ph_module_zero_grad), or have new ones (PH_GRAPHED_COPY)",
-            &ranges, call);
     ph__vec_free(&ranges);
-    return status;
+    return status == PH_OK ? make_grad_values(callable, call) : status;
 }
 
-static void take_over(ph__making *making)
+static void take_backward(ph__making *making)
 {
     ph__callable *callable = making->callable;
     ph__trial *real = &making->real;
-    callable->forward.graph = real->forward;
     callable->backward.graph = real->backward;
-    real->forward = real->backward = NULL;
-    for (size_t i = 0; i < callable->out_count; i++) {
-        callable->outputs[i] = real->out[i];
-        real->out[i] = NULL;
-    }
+    real->backward = NULL;
     bool borrowed = callable->set->options.gradients == PH_GRAPHED_BORROW;
     for (size_t i = 0; i < real->exit_count; i++) {
         callable->exits[i] = real->exits[i];
@@ -100,6 +108,19 @@ static void take_over(ph__making *making)
             callable->exits[i].grad = NULL; /* backward's last node has read it by then */
     }
     callable->exit_count = real->exit_count;
+}
+
+static void take_over(ph__making *making)
+{
+    ph__callable *callable = making->callable;
+    ph__trial *real = &making->real;
+    callable->forward.graph = real->forward;
+    real->forward = NULL;
+    for (size_t i = 0; i < callable->out_count; i++) {
+        callable->outputs[i] = real->out[i];
+        real->out[i] = NULL;
+    }
+    take_backward(making);
     callable->saved_count = 0;
     for (size_t i = 0; i < callable->in_count; i++)
         callable->saved_count +=
@@ -118,6 +139,20 @@ static bool keeps_saved(const ph__callable *callable)
     return copies;
 }
 
+static ph_status join_backward(ph__callable *callable, const char *call)
+{
+    return callable->backward.graph ? ph__program_join(&callable->backward, callable->set->shared,
+                                                       &callable->grad_values, 1, call)
+                                    : PH_OK;
+}
+
+ph_status ph__making_finish_backward(ph__making *making, const char *call)
+{
+    take_backward(making);
+    PH_TRY(make_grad_values(making->callable, call));
+    return join_backward(making->callable, call);
+}
+
 ph_status ph__making_finish(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
@@ -127,17 +162,37 @@ ph_status ph__making_finish(ph__making *making, const char *call)
     callable->keeps_saved = callable->saved_values && keeps_saved(callable);
     ph__values *own[] = {callable->out_values, callable->keeps_saved ? callable->saved_values : NULL};
     PH_TRY(ph__program_join(&callable->forward, shared, own, 2, call));
-    return callable->backward.graph
-               ? ph__program_join(&callable->backward, shared, &callable->grad_values, 1, call)
-               : PH_OK;
+    PH_TRY(join_backward(callable, call));
+    return ph__making_keep(making, call);
 }
 
 /* ---- the order of captures ---- */
-static ph_status stage_inputs(ph__making *making, const char *call)
+ph_status ph__making_stage_outgoing(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
     size_t all = callable->in_count + callable->parameter_count;
+    if (callable->set->options.gradients == PH_GRAPHED_BORROW)
+        return PH_OK;
     size_t *bytes = ph__calloc(all + 1, sizeof *bytes);
+    if (!bytes)
+        return ph__fail_host_memory(call, "what stands for gradients");
+    for (size_t i = 0; i < all; i++)
+        if (i < callable->in_count)
+            bytes[i] = callable->inputs[i].requires_grad ? callable->inputs[i].bytes : 0;
+        else
+            bytes[i] = callable->parameter_grads[i - callable->in_count]
+                           ? ph_tensor_bytes(callable->operands[i])
+                           : 0;
+    ph_status status =
+        ph__stage_make(&making->outgoing, callable->set->stream, bytes, all, false, NULL, call);
+    ph__free(bytes);
+    return status;
+}
+
+static ph_status stage_inputs(ph__making *making, const char *call)
+{
+    ph__callable *callable = making->callable;
+    size_t *bytes = ph__calloc(callable->in_count + 1, sizeof *bytes);
     if (!bytes)
         return ph__fail_host_memory(call, "what stands for inputs");
     for (size_t i = 0; i < callable->in_count; i++) {
@@ -154,19 +209,10 @@ static ph_status stage_inputs(ph__making *making, const char *call)
         port->backward_slot = port->slot = PH_SLOT_NONE;
         bytes[i] = port->bytes;
     }
-    ph_stream *stream = callable->set->stream;
-    ph_status status = ph__stage_make(&making->inputs, stream, bytes, callable->in_count, true, NULL, call);
-    for (size_t i = 0; i < all; i++)
-        if (i < callable->in_count)
-            bytes[i] = callable->inputs[i].requires_grad ? callable->inputs[i].bytes : 0;
-        else
-            bytes[i] = callable->parameter_grads[i - callable->in_count]
-                           ? ph_tensor_bytes(callable->operands[i])
-                           : 0;
-    if (status == PH_OK && callable->set->options.gradients != PH_GRAPHED_BORROW)
-        status = ph__stage_make(&making->outgoing, stream, bytes, all, false, NULL, call);
+    ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes,
+                                      callable->in_count, true, NULL, call);
     ph__free(bytes);
-    return status;
+    return status == PH_OK ? ph__making_stage_outgoing(making, call) : status;
 }
 
 /* What comes back is known once the outputs are. */
@@ -269,19 +315,25 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
     return PH_OK;
 }
 
+void ph__making_clear(ph__making *making)
+{
+    ph__callable *callable = making->callable;
+    ph_stream *stream = callable->set->stream;
+    making->real.callable = making->probe.callable = callable;
+    ph__trial_free(&making->real, true);
+    ph__trial_free(&making->probe, true);
+    ph__stage_free(&making->inputs, stream);
+    ph__stage_free(&making->incoming, stream);
+    ph__stage_free(&making->outgoing, stream);
+    *making = (ph__making){.callable = callable};
+}
+
 static void clear(ph__making *makings, ph__callable *const *callables, size_t count, bool failed)
 {
     for (size_t i = 0; i < count; i++) {
-        ph__making *making = &makings[i];
-        making->real.callable = making->probe.callable = callables[i];
-        ph__trial_free(&making->real, true);
-        ph__trial_free(&making->probe, true);
-        ph__stage_free(&making->inputs, callables[i]->set->stream);
-        ph__stage_free(&making->incoming, callables[i]->set->stream);
-        ph__stage_free(&making->outgoing, callables[i]->set->stream);
+        ph__making_clear(&makings[i]);
         if (failed)
             ph__callable_reset(callables[i]);
-        *making = (ph__making){.callable = callables[i]};
     }
     if (failed) {
         ph_tape_destroy(callables[0]->set->tape);

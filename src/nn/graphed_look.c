@@ -47,7 +47,8 @@ ph_status ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module
                             .saved_bytes = callable->backward.graph ? callable->saved_bytes : 0,
                             .forward_calls = callable->forward.calls,
                             .backward_calls = callable->backward.calls,
-                            .gradients = callable->set->options.gradients};
+                            .gradients = callable->set->options.gradients,
+                            .backwards = callable->backward.graph ? 1 + callable->other_count : 0};
     PH_TRY(count_nodes(&info.forward_nodes, callable->forward.graph));
     PH_TRY(count_nodes(&info.backward_nodes, callable->backward.graph));
     *out = info;
@@ -134,6 +135,20 @@ static const char *const gradient_names[] = {[PH_GRAPHED_COPY] = "new tensors",
                                              [PH_GRAPHED_ACCUMULATE] = "added to the leaves' own",
                                              [PH_GRAPHED_BORROW] = "the graph's own memory"};
 
+static ph_status describe_others(ph__text *text, const ph__callable *callable)
+{
+    for (const ph__callable *other = callable->others; other; other = other->next) {
+        char names[256];
+        size_t nodes;
+        PH_TRY(count_nodes(&nodes, other->backward.graph));
+        ph__callable_name_used(names, sizeof names, other);
+        ph__text_add(text, "  backward of output ");
+        ph__text_add_shown(text, names, strlen(names));
+        ph__text_format(text, " alone: %zu nodes\n", nodes);
+    }
+    return PH_OK;
+}
+
 ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
 {
     static const char call[] = "ph_graphed_callable_describe";
@@ -160,6 +175,11 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
                         gradient_names[info.gradients]);
     else
         ph__text_format(&text, "  backward: none, no output has a gradient\n");
+    ph_status status = describe_others(&text, callable);
+    if (status != PH_OK) {
+        ph__text_free(&text);
+        return status;
+    }
     for (size_t i = 0; i < callable->in_count; i++)
         describe_port(&text, callable, &callable->inputs[i], i, false);
     for (size_t i = 0; callable->backward.graph && i < callable->out_count; i++)

@@ -205,6 +205,9 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
     if (status == PH_OK && !*again)
         status = find_copies(callable->incoming, &making->incoming, making->real.backward,
                              callable->out_count, "a gradient's copy");
+    if (status == PH_OK && !*again && callable->of)
+        status = find_copies(callable->inputs, &making->inputs, making->real.backward,
+                             callable->in_count, "an input's copy");
     if (status == PH_OK && !*again && callable->set->options.gradients != PH_GRAPHED_BORROW)
         status = find_exits(making, call);
     return status;

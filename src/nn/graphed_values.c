@@ -16,6 +16,7 @@ struct ph__shared_pool {
     ph__backend *backend;          /* that lent it; retained */
     ph__values *values;
     ph__program *programs;
+    atomic_bool entered; /* a call captures */
 };
 
 static ph__spinlock pools_lock;
@@ -72,6 +73,16 @@ void ph__shared_pool_release(ph__shared_pool *shared)
         ph__backend_release(shared->backend);
     }
     ph__free(shared);
+}
+
+bool ph__shared_pool_enter(ph__shared_pool *shared)
+{
+    return !atomic_exchange_explicit(&shared->entered, true, memory_order_acquire);
+}
+
+void ph__shared_pool_leave(ph__shared_pool *shared)
+{
+    atomic_store_explicit(&shared->entered, false, memory_order_release);
 }
 
 static ph_status lend(ph_stream **out, ph__backend **backend, ph_device *device, const char *call)

@@ -81,7 +81,7 @@ static bool check_versions(ph_tape *tape, const ph__region *region)
             ph_tape_check(tape, ph__fail_overwritten(region->in[i], name, which));
             return false;
         }
-        if (!region->in[i] || now == region->versions[i])
+        if (!region->in[i] || now == region->versions[i] || tape->recaptures)
             continue;
         ph_tape_fail(tape, PH_ERROR_STATE,
                      "%s: input %zu, %s, was changed in place before the second run: it has version %llu, "
@@ -281,7 +281,7 @@ static bool is_same_node(const ph__node *old, const ph__node *fresh)
 static bool move_values(ph_tape *tape, ph__node *old, ph__node *fresh)
 {
     for (size_t i = 0; i < old->saved_count; i++) {
-        if (old->versions[i] != fresh->versions[i]) {
+        if (old->versions[i] != fresh->versions[i] && !tape->recaptures) {
             ph_tape_fail(tape, PH_ERROR_STATE,
                          "%s: a value that %s saved was changed in place before the second run: it has "
                          "version %llu, and had %llu "

@@ -90,7 +90,7 @@ static bool finish_leaf(ph__pass *pass, ph__slot *slot)
     ph_tape *tape = pass->tape;
     if (!slot->grad)
         return true;
-    if (slot->leaf->leaf->hooks && !run_leaf_hooks(pass, slot))
+    if (slot->leaf->leaf->hooks && !tape->recaptures && !run_leaf_hooks(pass, slot))
         return false;
     size_t mark = ph_tape_scope_begin(tape);
     if (pass->inputs)

@@ -193,12 +193,17 @@ ph_status ph_tape_clear(ph_tape *tape)
     if (!ph__tape_failed(tape))
         return PH_OK;
     ph_error first = tape->error;
+    ph__tape_forgive(tape);
+    return ph_error_set(&first);
+}
+
+void ph__tape_forgive(ph_tape *tape)
+{
     tape->error = (ph_error){0};
     tape->placed = false;
     ph__unasked_tell(tape->unasked);
     ph__unasked_release(tape->unasked);
     tape->unasked = NULL;
-    return ph_error_set(&first);
 }
 
 ph_status ph__tape_refuse(const ph_tape *tape, const char *call)

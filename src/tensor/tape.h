@@ -86,6 +86,8 @@ struct ph_tape {
     ph__place *place; /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
     const ph__called *called; /* the innermost; NULL: none */
     bool placed;        /* the failure's message says in which module it was */
+    bool recaptures; /* history is gone through once more for a capture: what it saved may have other
+                        versions, and no hooks of leaves run */
     bool hollow;        /* nodes get no saved values: the first run of a checkpointed function */
     unsigned callbacks; /* of the user's, under way: clear is refused */
     size_t floor;       /* nodes below it belong to a pass of backward that is under way */
@@ -125,6 +127,8 @@ void ph__tape_fail_host_memory(ph_tape *tape, const char *call, const char *what
 void ph__tape_take_error(ph_tape *tape);
 /* Puts text behind the message of the tape's failure, where there is room for all of it. */
 void ph__tape_add_to_error(ph_tape *tape, const char *text);
+/* Drops the tape's failure, which has been told; what it owns and remembers stays. */
+void ph__tape_forgive(ph_tape *tape);
 /* An operator of a tape that has failed does nothing: see unasked.h. */
 void ph__tape_skip(const ph_tape *tape);
 /* For calls that give the tape's failure back as their status, and so tell it. refuse: PH_OK, or the failure that the tape had before the call, whose

@@ -159,6 +159,7 @@ static void streams(void **state)
     assert_null(ph_stream_device(NULL));
     assert_int_equal(ph_stream_priority(NULL), 0);
     assert_false(ph_stream_is_capturing(NULL));
+    assert_false(ph_device_is_capturing(NULL));
     ph_stream_destroy(NULL);
     ph_stream_destroy(ph_device_default_stream(world.device)); /* a part of the device: nothing happens */
     assert_ok(ph_stream_synchronize(ph_device_default_stream(world.device)));

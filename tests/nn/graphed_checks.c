@@ -347,7 +347,7 @@ static void test_options(void **state)
     ph_pool *pool;
     ph_generator *generator;
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (int)(sizeof a.options.reserved / sizeof a.options.reserved[0]); i++) {
         a.options = (ph_graphed_options){.inputs = PH_GRAPHED_AUTO};
         a.options.reserved[i] = 1;
         /* All of reserved is one field. */

@@ -502,13 +502,61 @@ static void releasing_a_device_at_work(void **state)
     }
 }
 
+/* ---- whose captures are open ---- */
+static void *look_and_capture(void *argument)
+{
+    job *j = argument;
+    ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL};
+    JOB_TRUE(j, !ph_device_is_capturing(j->world->device)); /* the main thread's is open */
+    JOB_OK(j, ph_graph_capture_begin(j->graph, j->stream, &options));
+    JOB_TRUE(j, ph_device_is_capturing(j->world->device));
+    JOB_OK(j, t_fill(j->world, j->stream, j->output, N, 1));
+    JOB_OK(j, ph_graph_capture_end(j->graph, PH_OK));
+    JOB_TRUE(j, !ph_device_is_capturing(j->world->device));
+    return NULL;
+}
+
+static void of_the_calling_thread(void **state)
+{
+    (void)state;
+    t_world world, other;
+    pthread_t thread;
+    ph_graph *graph;
+    job j = {.world = &world};
+    t_open(&world, NULL);
+    t_open(&other, NULL);
+    assert_ok(PH_NEW(&j.output, N, world.stream));
+    assert_ok(ph_stream_create(&j.stream, world.device, NULL));
+    assert_ok(ph_graph_create(&j.graph, NULL));
+    assert_ok(ph_graph_create(&graph, NULL));
+    for (int mode = PH_CAPTURE_THREAD_LOCAL; mode <= PH_CAPTURE_RELAXED; mode++) {
+        const ph_capture_options options = {.mode = (ph_capture_mode)mode};
+        assert_false(ph_device_is_capturing(world.device));
+        assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
+        assert_true(ph_device_is_capturing(world.device));
+        assert_false(ph_device_is_capturing(other.device));
+        start(&thread, look_and_capture, &j);
+        finish(thread, &j);
+        assert_ok(ph_graph_reset(j.graph));
+        assert_true(ph_device_is_capturing(world.device));
+        ph_graph_capture_abort(graph);
+        assert_false(ph_device_is_capturing(world.device));
+    }
+    ph_graph_destroy(graph);
+    ph_graph_destroy(j.graph);
+    ph_stream_destroy(j.stream);
+    ph_free(j.output, NULL);
+    t_close(&other);
+    t_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(captures_side_by_side),        cmocka_unit_test(work_from_other_threads),
         cmocka_unit_test(destroyed_by_another_thread),  cmocka_unit_test(replays_that_share_a_pool),
         cmocka_unit_test(destroying_the_stream_aborts), cmocka_unit_test(destroying_a_joined_stream),
-        cmocka_unit_test(releasing_a_device_at_work),
+        cmocka_unit_test(releasing_a_device_at_work),   cmocka_unit_test(of_the_calling_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,13 @@ typedef struct ph_pool ph_pool;
  * waiting. In a capture it comes from the pool of the capture that its *stream* belongs to, whatever thread
  * calls; else from the pool that the calling thread is routed to (ph_pool_begin), else from the device's
  * default pool. All calls here are thread-safe and legal in a capture; on a stream in a capture that this
- * library did not begin, allocations are refused (CAPTURE, 900). */
+ * library did not begin, allocations are refused (CAPTURE, 900).
+ *
+ * What is allocated while a capture is open, from whatever pool, on whatever stream and thread, and what a node
+ * of that capture addresses, is the graph's until that is reset or destroyed: freeing it is legal at any time,
+ * and it is not used again before. So what is freed while a capture is open waits for its end, where the thread that
+ * captures allocated or frees it; what another thread allocated and freed on its own is used again at once, and
+ * the capture fails (CAPTURE) where a node addresses such memory that somebody else has been given since. */
 
 /* Allocates count * size bytes (checked: SIZE on overflow), aligned to 512. out_pointer: the address of your
  * pointer (a T **); set to NULL on failure. A request of 0 bytes gives NULL and PH_OK. Errors: DEVICE_MEMORY
@@ -22,6 +28,12 @@ typedef struct ph_pool ph_pool;
  * DEVICE_MEMORY, and never while a capture is open. */
 PH_CALL ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *stream);
 #define PH_NEW(out, count, stream) ph_malloc((out), (count), sizeof **(out), (stream))
+
+/* The stream to allocate memory on that is for no stream in particular: that of the capture which the calling thread has
+ * open on the device, if that is exactly one, so that the memory is of the capture's pool; else the device's default
+ * stream. Captures that other threads began, or that this library did not begin, do not count. ph_tensor_create
+ * asks it. Borrowed: until that capture ends, or for the life of the device. NULL for NULL. */
+PH_API ph_stream *ph_memory_stream(ph_device *device);
 
 /* Allocates exactly at `address`, which must lie in free cached memory of the pool that the call routes to,
  * on this stream; for rebuilding a layout. NOT_FOUND when that place is not free; ARGUMENT when not aligned
@@ -119,7 +131,7 @@ typedef struct ph_pool_checkpoint ph_pool_checkpoint;
 PH_CALL ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool);
 PH_API void ph_pool_checkpoint_destroy(ph_pool_checkpoint *checkpoint);
 /* Frees what is allocated now (those pointers are dead), then allocates again, at the same addresses and
- * sizes, what was then. STATE when blocks of the pool wait for other streams, or would if they were freed, or
+ * sizes, what was then. STATE when blocks of the pool wait for other streams or graphs, or would if they were freed, or
  * a remembered segment is gone; nothing changed then. */
 PH_CALL ph_pool_checkpoint_restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint);
 /* *equal: exactly these addresses are allocated in the pool. */
@@ -141,7 +153,7 @@ typedef struct ph_memory_stats {
     uint64_t ooms,
         retries; /* requests that failed; requests that were served only after cached memory was given back */
     size_t pinned, pinned_reserved; /* bytes of pinned host memory in use; taken from the driver */
-    size_t deferred;                /* blocks freed but waiting for other streams or for a capture's end */
+    size_t deferred;                /* blocks freed but waiting for other streams, for a capture's end, or for graphs that address them */
     ph_counter allocation[3], segment[3], active[3],
         inactive_split[3]; /* counts, by PH_MEMORY_ALL, SMALL, LARGE; */
     ph_counter allocated_bytes[3], reserved_bytes[3], active_bytes[3],

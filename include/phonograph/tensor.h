@@ -49,8 +49,8 @@ PH_API int64_t ph_shape_count(const ph_shape *shape); /* elements; -1: a negativ
  * create: contiguous, contents undefined, from the device's caching allocator, in stream order of the device's default stream: the first
  * tape of another stream that uses it waits, once, for what that stream has to do by then (refused beside an open capture with blocking
  * streams: CAPTURE, 906). In a capture it cannot: synchronize the default stream before a capture that is a tensor's first use.
- * Errors: ARGUMENT (dtype, shape), SIZE, DEVICE_MEMORY. Legal in a capture: its memory is not the graph's then; tensors that a captured
- * step needs for itself come from operators. */
+ * Errors: ARGUMENT (dtype, shape), SIZE, DEVICE_MEMORY. Legal in a capture: where the calling thread has exactly one open on the device its
+ * memory is of that capture's pool, in order of the capture's stream (ph_memory_stream), and replays write it. */
 PH_CALL ph_tensor_create(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
 /* Its memory is pinned host memory of the device: both the host and the device can address it. */
 PH_CALL ph_tensor_create_pinned(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);

@@ -191,6 +191,7 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
     ph__cells_record(graph, own);
     ph__locate_record(graph);
     PH_TRY(ph__graph_take_kernels(graph, graph->record, call));
+    PH_TRY(ph__graph_hold_born(graph, call));
     return ph__graph_take_inputs(graph, call);
 }
 

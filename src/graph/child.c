@@ -155,6 +155,8 @@ ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t ca
     free_lent(lent);
     ph_status status = ph__declarations_pass(graph, capture_id, call);
     if (status == PH_OK)
+        status = ph__held_pass(graph, capture_id, call);
+    if (status == PH_OK)
         status = add_child(graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);
     lent = settle(device, capture_id, ticket, status == PH_OK);

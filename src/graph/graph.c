@@ -68,6 +68,7 @@ void ph__graph_clear(ph_graph *graph)
     graph->updated_pool = NULL;
     ph__marks_release(graph->marks);
     graph->marks = NULL;
+    ph__graph_drop_held(graph);
     ph__graph_drop_pools(graph);
     ph__graph_drop_streams(graph);
     if (graph->stream)
@@ -91,6 +92,8 @@ static ph__batch *let_go(ph_graph *graph)
     if (graph->exec_id)
         ph_ignore(ph__hooks_run(graph, PH_HOOK_DESTROY, NULL, graph->exec_id));
     graph->exec_id = 0;
+    if (graph->device)
+        ph__graph_drop_held(graph);
     ph__batch *batch = ph__graph_take_batch(graph);
     ph__graph_clear(graph);
     graph->state = PH_GRAPH_NEW;

@@ -24,6 +24,9 @@ typedef struct ph__writer {
     _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
 } ph__writer;
 
+/* Allocations that a graph holds: generation -> base. */
+typedef ph__map ph__held;
+
 /* A pool that the replays of a nested graph use, as the capture that it was put into keeps it until its
  * end. */
 typedef struct ph__lent {
@@ -103,6 +106,8 @@ struct ph_graph {
     uint64_t updated_stream;
     ph_pool *updated_pool; /* among `pools` */
     ph__drv_graph *template;
+    ph__held held;                /* by the template's nodes; under the device's capture_lock while the capture is open */
+    ph__held held_updated;        /* by what an update brought */
     ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
     ph__map kernels;              /* key and value: retained, each once */
     ph__inputs inputs;
@@ -242,6 +247,16 @@ bool ph__writer_covers(const ph__writer *writer, uintptr_t address);
 bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes); /* its replays may */
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);
 bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from); /* false: no host memory, *out is empty */
+
+/* ---- born.c ---- at the capture's end, when there is a record. pass: to the open capture that a copy of the graph is put into. copy: for `graph`,
+ * whose executable takes the parameters of `from`; with nothing held on failure. drop: of what no replay from now on uses; empty
+ * afterwards. drop_held: before the graph's streams are taken from it. holds: generation 0: of what is there now. */
+ph_status ph__graph_hold_born(ph_graph *graph, const char *call);
+ph_status ph__held_pass(ph_graph *graph, uint64_t capture_id, const char *call);
+ph_status ph__held_copy(ph__held *out, ph_graph *graph, const ph_graph *from, const char *call);
+void ph__held_drop(ph_graph *graph, ph__held *held);
+void ph__graph_drop_held(ph_graph *graph);
+bool ph__graph_holds(const ph_graph *graph, const void *address, uint64_t generation);
 
 /* ---- liveness.c ---- keeping the inputs that inputs.h finds, and the check. */
 void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options);

@@ -9,6 +9,7 @@
  * and say the same few things again and again. */
 typedef struct gather {
     ph_graph *graph;
+    const ph_graph *from; /* whose capture it is */
     const ph__declarations *declared;
     ph__inputs *out;
     ph__ranges foreign;                /* values are ph__foreign */
@@ -81,9 +82,10 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 }
 
 /* ---- one input ---- */
-/* Memory of the capture itself, or of any pool that the graph holds, is never an input. */
-static bool is_own(const ph_graph *graph, uint64_t address, ph_pool_id pool)
+/* Memory of the capture itself, or of any pool that the graph holds, is never an input. generation 0: nothing lives there. */
+static bool is_own(const gather *g, uint64_t address, ph_pool_id pool, uint64_t generation)
 {
+    const ph_graph *graph = g->graph;
     for (size_t i = 0; i < graph->pools.count; i++) {
         const ph__writer *writer = graph->pools.at[i];
         ph_pool_id id = ph_pool_get_id(writer->pool);
@@ -91,7 +93,7 @@ static bool is_own(const ph_graph *graph, uint64_t address, ph_pool_id pool)
             ph__writer_covers(writer, (uintptr_t)address))
             return true;
     }
-    return false;
+    return ph__graph_holds(g->from, (const void *)(uintptr_t)address, generation);
 }
 
 static void copy_name(char *out, size_t size, const char *name)
@@ -146,7 +148,7 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
         PH_TRY(note_used(g, declared));
         input->proved = true;
     }
-    if (is_own(g->graph, word->value, word->pool))
+    if (is_own(g, word->value, word->pool, word->generation))
         return PH_OK;
     input->base = word->base;
     input->bytes = word->allocation_bytes;
@@ -178,7 +180,7 @@ static ph_status add_freed(gather *g, ph__input *input)
     if (!input->proved)
         return PH_OK;
     if (ph__memory_find(&before, device, (const void *)(uintptr_t)(input->value - 1))) {
-        if (is_own(g->graph, input->value - 1, ph_pool_get_id(before.pool)))
+        if (is_own(g, input->value - 1, ph_pool_get_id(before.pool), before.generation))
             return PH_OK;
         input->base = before.base;
         input->bytes = before.size;
@@ -228,7 +230,7 @@ static ph_status add_word(gather *g, size_t node, const ph_word *word, bool may_
     if (!input.proved && !may_be_address(word->value))
         return PH_OK;
     if (ph__memory_taken_by(&pool, g->graph->device, (const void *)(uintptr_t)word->value))
-        return is_own(g->graph, word->value, pool) ? PH_OK : add_freed(g, &input);
+        return is_own(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input);
     return add_others(g, &input);
 }
 
@@ -260,7 +262,7 @@ static ph_status add_declared(gather *g)
         const ph__declared *declared = &g->declared->list.at[i];
         ph__input input = {.node = SIZE_MAX, .value = declared->address, .proved = true};
         if ((g->used.count && ph__map_get(&g->used, i + 1)) ||
-            is_own(g->graph, declared->address, declared->pool))
+            is_own(g, declared->address, declared->pool, declared->generation))
             continue;
         g->node_name = "ph_stream_uses";
         g->word_name = declared->name;
@@ -312,7 +314,7 @@ static ph_status finish(gather *g, ph_status status)
 
 ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *from, const char *call)
 {
-    gather g = {.graph = graph, .declared = &from->declared, .out = out, .call = call};
+    gather g = {.graph = graph, .from = from, .declared = &from->declared, .out = out, .call = call};
     const ph_record *record = from->record;
     ph_status status = PH_OK;
     for (size_t n = 0; n < record->node_count && status == PH_OK; n++)
@@ -326,7 +328,7 @@ ph_status ph__inputs_of_words(ph__inputs *out, ph_graph *graph, size_t node, con
                               const ph_word *words, size_t count, const char *call)
 {
     gather g = {
-        .graph = graph, .declared = &graph->declared, .out = out, .node_name = node_name, .call = call};
+        .graph = graph, .from = graph, .declared = &graph->declared, .out = out, .node_name = node_name, .call = call};
     ph_status status = PH_OK;
     for (size_t i = 0; i < count && status == PH_OK; i++)
         status = add_word(&g, node, &words[i], true);

@@ -10,6 +10,7 @@ typedef struct plan {
     ph__inputs inputs;
     PH__VEC(ph__writer *) added; /* pools that the graph did not hold before */
     ph__layout layout;           /* what the capture of `from` was given */
+    ph__held held;               /* what else its nodes address */
 } plan;
 
 static void undo(ph_graph *graph, plan *p)
@@ -18,6 +19,7 @@ static void undo(ph_graph *graph, plan *p)
         ph__graph_drop_pool(graph, p->added.at[i]);
     ph__vec_free(&p->added);
     ph__layout_free(&p->layout);
+    ph__held_drop(graph, &p->held);
     ph__inputs_free(&p->inputs, graph);
 }
 
@@ -71,6 +73,8 @@ static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const
         PH_TRY(share_ranges(graph, from, call));
     if (graph != from && !ph__layout_copy(&p->layout, &from->layout))
         return ph__fail_host_memory(call, "the layout of the capture");
+    if (graph != from)
+        PH_TRY(ph__held_copy(&p->held, graph, from, call));
     return ph__inputs_of_graph(&p->inputs, graph, from, call);
 }
 
@@ -89,6 +93,8 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     ph__locate_updated(graph, from->record, "ph_graph_update");
     ph__layout_free(&graph->updated_layout);
     graph->updated_layout = p->layout;
+    ph__held_drop(graph, &graph->held_updated);
+    graph->held_updated = p->held;
     graph->updated_stream = from->capture_stream;
     graph->updated_pool = graph != from ? from->own->pool : NULL;
     graph->changed = graph != from;

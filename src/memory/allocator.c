@@ -136,6 +136,7 @@ SHORT void hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
 void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
 {
     hand_out(memory, pool, block);
+    block->thread = ph__born_thread();
     if (ph__sees(memory, PH__SEE_HISTORY))
         ph__history_note(memory, PH__ALLOC, block->address, block->size, pool, ph__mseg_of(block)->stream,
                          block->generation);
@@ -271,11 +272,16 @@ __attribute__((noinline)) static void bad_free(const char *call, const ph_device
                      call, pointer);
 }
 
-/* The short way back: a block of its own stream that nobody else uses. */
-SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream)
+/* The short way back: a block of its own stream that nobody else uses, but perhaps a capture that is open. */
+SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream, bool captures)
 {
     if (ph__block_uses(block) || (stream && stream->id != block->segment->stream))
         return false;
+    if (captures && ph__born_keeps(memory, block)) {
+        ph__memory_retire(memory, block, NULL);
+        ph__born_wait(memory, block);
+        return true;
+    }
     retire(memory, block);
     give(memory, block);
     return true;
@@ -295,7 +301,7 @@ SHORT void free_in(ph__memory *memory, void *pointer, ph_stream *stream, const c
         block = ph__memory_block(memory, (uintptr_t)pointer);
     bool found = block && block->address == (uintptr_t)pointer && ph__block_is_live(block);
     if (found && plain)
-        done = free_at_once(memory, block, stream);
+        done = free_at_once(memory, block, stream, attention & PH__SEE_BORN);
     ph__spin_unlock(&memory->lock);
     if (!found || (!done && !ph__free_slow(memory, pointer, stream)))
         bad_free(call, memory->device, pointer);

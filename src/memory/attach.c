@@ -95,6 +95,8 @@ static void memory_free(ph__memory *memory)
     ph__ranges_free(&memory->segments);
     ph__ranges_free(&memory->pinned);
     ph__watchers_free(memory);
+    ph__vec_free(&memory->released);
+    ph__map_free(&memory->released_at);
     ph__free(memory->history);
     pthread_mutex_destroy(&memory->settling);
     ph__free(memory);

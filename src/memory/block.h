@@ -31,6 +31,7 @@ typedef struct ph__block {
     ph__segment *segment;
     struct ph__block *previous, *next; /* neighbours in the segment, by address */
     bool free;
+    uint32_t thread; /* the caller's: which one allocated it, where it says so */
     uint64_t generation; /* the caller's: which allocation this is; 0 when taken */
     void *user; /* the caller's: what it hangs on a block that is in use; NULL when taken and when free */
     struct ph__block *link[2]; /* the core's: place in the free tree, or in the list of spare blocks */

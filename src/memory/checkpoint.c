@@ -34,11 +34,11 @@ static size_t segment_count(const ph_pool *pool)
     return stats.segments[0] + stats.segments[1];
 }
 
-/* Other streams were recorded for it; what an ended capture recorded is not running. */
+/* Other streams were recorded for it, or graphs address it; what an ended capture recorded is not running. */
 static bool used_elsewhere(const ph__memory *memory, const ph__block *block)
 {
     const ph__uses *uses = ph__block_uses(block);
-    bool found = false;
+    bool found = (uses && uses->holders > 0) || ph__born_awaits(memory, block);
     for (size_t i = 0; uses && i < uses->list.count && !found; i++)
         found = uses->list.at[i].capture_id == 0 || ph__capturing(memory);
     return found;
@@ -72,7 +72,7 @@ static ph_status fail_waiting(const char *call, size_t waiting)
     return ph__fail_native(
         PH_ERROR_STATE, 0, NULL,
         "%s: %zu blocks of the pool wait for other streams; free what ph_record_stream was "
-        "called for, then synchronize those streams",
+        "called for, then synchronize those streams, and destroy the graphs that address memory of the pool",
         call, waiting);
 }
 

@@ -115,7 +115,12 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
     }
     uses = ph__block_uses(block);
     if (!uses) {
-        finish(memory, block);
+        if (ph__born_keeps(memory, block)) {
+            ph__born_wait(memory, block);
+            ph__spin_unlock(&memory->lock);
+        } else {
+            finish(memory, block);
+        }
         ph__uses_destroy(memory, fresh);
         return true;
     }

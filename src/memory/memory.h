@@ -117,6 +117,26 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
 uint64_t ph__memory_deaths(const ph_device *device); /* one atomic load */
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation);
 
+/* ---- memory that was allocated while a capture was open ---- of the pool's capture, from record_begin to record_end; of what that was given from
+ * the pool, pinned memory alone is. has_born: there was such memory. find_born: the allocation around the address is such memory, in use or freed:
+ * what was freed meanwhile waits until record_end, or is taken again where a thread that captured nothing had freed it. hold: it is not used again, and not given back to the device, until let_go, as often;
+ * streams: those on which work of the holder may still use it. hold is PH__TRACK_GONE where that allocation is not there any more. */
+typedef struct ph__born {
+    const void *base;
+    uint64_t generation;
+} ph__born;
+bool ph__pool_record_has_born(const ph_pool *pool);
+typedef enum ph__birth {
+    PH__BORN_NONE,
+    PH__BORN_HERE,
+    PH__BORN_AGAIN /* it was, and the place is somebody else's now: nothing can be held */
+} ph__birth;
+ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, uintptr_t address);
+ph__tracking ph__memory_hold(ph_device *device, const ph__born *born);
+void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const *streams, size_t count);
+/* Of what is around the address, in use, freed and waiting, or held; 0: nothing is. */
+uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address);
+
 /* Notes that a copy in a graph of the pool uses the pinned block around address, if there is one: it is not reused while the pool
  * lives, also when it is freed. The device layer's copy_captured does this for each captured ph_memcpy as it is made. */
 void ph__memory_pin_used(ph_pool *pool, const void *address);

@@ -25,6 +25,19 @@ ph__pinned *ph__pinned_find(const ph__memory *memory, uintptr_t address)
     return block && !block->free && !block->freed_by_user ? block : NULL;
 }
 
+void ph__pinned_unfree(ph__pinned *block)
+{
+    if (block->previous)
+        block->previous->next = block->next;
+    else
+        block->pool->pinned_free[block->size_class] = block->next;
+    if (block->next)
+        block->next->previous = block->previous;
+    block->next = block->previous = NULL;
+    block->free = false;
+    block->freed_by_user = true;
+}
+
 /* ---- taking ---- */
 
 static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *request)
@@ -52,8 +65,7 @@ static ph__pinned *take_cached(ph__memory *memory, const ph__request *request, u
     ph__spin_lock(&memory->lock);
     ph__pinned *block = request->pool->pinned_free[size_class];
     if (block) {
-        request->pool->pinned_free[size_class] = block->next;
-        block->next = NULL;
+        ph__pinned_unfree(block);
         hand_out(memory, block, request);
     }
     ph__spin_unlock(&memory->lock);
@@ -177,7 +189,10 @@ void ph__pinned_give(ph__memory *memory, ph__pinned *block)
     ph_pool *pool = block->pool;
     block->free = true;
     block->freed_by_user = false;
+    block->previous = NULL;
     block->next = pool->pinned_free[block->size_class];
+    if (block->next)
+        block->next->previous = block;
     pool->pinned_free[block->size_class] = block;
     if (pool->use_count == 0)
         ph__see(memory, PH__SEE_RETIRE, true);
@@ -190,6 +205,7 @@ ph__pinned *ph__pinned_collect(ph_pool *pool)
         while (pool->pinned_free[i]) {
             ph__pinned *block = pool->pinned_free[i];
             pool->pinned_free[i] = block->next;
+            block->previous = NULL;
             block->next = list;
             list = block;
         }

@@ -131,6 +131,7 @@ static ph__uses *take_covered(ph__memory *memory, const ph__request *request, ph
         ph__uses *uses = *at;
         if (waits_for(uses, request) && all_seen(walk, uses)) {
             *at = uses->next;
+            uses->ordered = true;
             uses->next = covered;
             covered = uses;
         } else {

@@ -28,6 +28,34 @@ static ph_pool *pool_of_capture(ph__memory *memory, uint64_t capture_id)
     return pool;
 }
 
+/* A capture that is only beginning has no id yet. */
+static ph_stream *own_capture_stream(ph_device *device)
+{
+    ph_stream *stream = NULL;
+    uint64_t thread = ph__thread_id();
+    size_t open = 0;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count; i++) {
+        const ph__capture *capture = device->captures.at[i];
+        if (capture->id == 0 || capture->owner_thread != thread)
+            continue;
+        stream = capture->stream;
+        open++;
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    return open == 1 ? stream : NULL;
+}
+
+ph_stream *ph_memory_stream(ph_device *device)
+{
+    if (!device)
+        return NULL;
+    ph_stream *own = atomic_load_explicit(&device->open_captures, memory_order_acquire)
+                         ? own_capture_stream(device)
+                         : NULL;
+    return own ? own : &device->default_stream;
+}
+
 /* Its graph could be replayed long after the memory has gone to somebody else, and nothing here would
  * know. */
 static ph_status fail_foreign(const ph__request *request, uint64_t capture_id)
@@ -91,10 +119,12 @@ static ph__recording start(ph_pool *pool, ph__recording recording)
     if (before == PH__IDLE) {
         pool->recording = recording;
         ph__pool_hold(pool);
-        if (recording == PH__IN_CAPTURE)
+        if (recording == PH__IN_CAPTURE) {
             pool->graphs++;
-        else if (memory->scopes++ == 0)
+            ph__born_begin(pool);
+        } else if (memory->scopes++ == 0) {
             ph__see(memory, PH__SEE_SCOPES, true);
+        }
     }
     ph__spin_unlock(&memory->lock);
     return before;
@@ -192,10 +222,13 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
     pool->capture_id = 0;
     pool->recording = PH__IDLE;
     pool->given.count = pool->given_merged = 0;
+    uint64_t born_from = pool->born_from;
+    ph__born_end(pool);
     bool spent = memory->spare == NULL;
     ph__spin_unlock(&memory->lock);
     ph__walks_free(walks);
     ph__layout_free(&layout);
+    ph__born_settle(memory, born_from);
     if (!spent)
         return;
     ph__uses *spare = ph__uses_create();

@@ -37,6 +37,7 @@ void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *plac
 {
     if (pool->capture_id != capture_id)
         return;
+    pool->noted += !placing->pinned;
     pool->layout.lost = pool->layout.lost || !ph__vec_push(&pool->layout.list, *placing);
 }
 
@@ -241,10 +242,11 @@ static bool fits(const ph__script *script, const part *one, const ph__placing *a
            is_there(script->memory, placing);
 }
 
-/* It is live from then on. */
+/* It is live from then on. In a capture, memory that has no stream of its own is its stream's, else the default one's (ph_memory_stream). */
 static part *take_part(ph__script *script, const ph__request *request, uintptr_t address, bool pinned)
 {
-    uint64_t stream = request->stream->id == script->to ? script->from : request->stream->id;
+    bool there = request->stream->id == script->to || request->stream->is_default;
+    uint64_t stream = there ? script->from : request->stream->id;
     const ph__placing asked = {
         .stream = stream, .address = address, .requested = request->bytes, .pinned = pinned};
     for (part **link = head_of(script, &asked); link && *link; link = &(*link)->next) {

@@ -25,7 +25,9 @@ typedef enum ph__life {
     PH__LIVE,     /* in the caller's hands */
     PH__FREEING,  /* a thread is freeing it just now, without the lock */
     PH__DEFERRED, /* freed; waits for captures to end, or for the captured graph to order its reuse */
-    PH__PENDING   /* freed; waits for the events of its uses */
+    PH__PENDING,  /* freed; waits for the events of its uses */
+    PH__AWAITED,  /* freed; a capture that is open may address it: born.c */
+    PH__HELD      /* freed; in no list, until the last graph that addresses it goes */
 } ph__life;
 
 /* What hangs on a block (of either kind) that other streams use, from the first such use on. */
@@ -35,6 +37,8 @@ typedef struct ph__uses {
     ph__block *block; /* one of the two */
     ph__pinned *pinned;
     ph__life life;
+    bool ordered; /* a captured graph orders its reuse: no other capture is waited for */
+    size_t holders; /* graphs that address it, and keep it from reuse */
     PH__VEC(ph__use) list;
     bool marked; /* the markers are the ends of all involved streams when it was freed, in this capture */
     uint64_t marker_capture;
@@ -83,6 +87,7 @@ struct ph__pinned {
     bool held_for_good;         /* it could not be noted who holds it: until the device is closed */
     PH__VEC(ph_pool *) holders; /* pools whose captures read it; each is kept */
     ph__pinned *next;           /* in a free list, the held list or a batch */
+    ph__pinned *previous;       /* in a free list */
 };
 enum {
     PH__PINNED_CLASSES = 48
@@ -104,6 +109,13 @@ typedef struct ph__span {
     uintptr_t base;
     size_t size;
 } ph__span;
+
+/* A block that went back to its heap while captures were open that might address it. */
+typedef struct ph__released {
+    uintptr_t address;
+    size_t size;
+    uint64_t generation;
+} ph__released;
 
 /* use_count counts handles, captures and scopes; keeps counts what the object itself must outlive: segments,
  * pinned blocks, code in progress. The object goes when both are 0. */
@@ -134,6 +146,10 @@ struct ph_pool {
     ph__recording recording;
     ph_pool *outer_scope; /* the scope that this pool's one was opened in */
     ph_pool *next_route;  /* in the list of published captures */
+    ph_pool *next_recording; /* in the list of captures that are open or whose graph is being read */
+    uint64_t born_from;   /* what was allocated since that capture began has this generation, or a later one */
+    uint32_t recorder; /* the thread that began it */
+    uint64_t noted;       /* of them, the blocks of device memory that the capture itself was given */
     uint64_t capture_id;  /* published; 0: none */
     PH__VEC(ph__span) given;
     size_t given_merged; /* of them, at the last merge */
@@ -154,7 +170,8 @@ enum {
     PH__SEE_HISTORY = 32,
     PH__SEE_POISON = 64,
     PH__SEE_SITES = 128,
-    PH__SEE_SCRIPT = 256
+    PH__SEE_SCRIPT = 256,
+    PH__SEE_BORN = 512
 };
 
 struct ph__memory {
@@ -171,6 +188,12 @@ struct ph__memory {
     size_t scopes;
     ph_pool *routes;
     ph__script *scripts;
+    ph_pool *recordings; /* see born.c, as `awaited` */
+    ph__uses *awaited;
+    ph__block *awaited_blocks; /* those without a record of uses, by their links */
+    PH__VEC(ph__released) released; /* each address once: */
+    ph__map released_at;            /* address -> 1 + the index */
+    size_t released_kept;           /* of them, when it was last looked for old ones */
     ph__uses *deferred, *pending;
     ph__uses **pending_last;
     ph_stream *replayed, *left; /* streams that replays may be running on; of them, those with replays of pools that have gone */
@@ -366,6 +389,24 @@ void ph__pending_process(ph__memory *memory, bool wait, int *failure);
 /* Gives back a block of either kind whose uses are over, and destroys the record. No lock held. */
 void ph__uses_finish(ph__memory *memory, ph__uses *uses);
 
+/* Those of a freed block that no list has: waits for them, or is at once as finished. No lock held. */
+void ph__uses_wait(ph__memory *memory, ph__uses *uses);
+void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits); /* lock held */
+
+/* ---- born.c ---- begin, end, awaits: lock held. begin: a capture into the pool is about to begin; end: its graph has been read, or there is
+ * none; then settle, without the lock, for what was freed meanwhile. awaits: a capture is open since before the block was allocated,
+ * other than the one that was given it. keeps: so that the block, which is being freed, stays out of reuse until it has ended; where a
+ * thread that captures nothing gives up its own, it is noted instead and may be used again. wait: a retired block without uses does, lock held; it
+ * needs no memory. withhold: the freed block, whose uses are over, must stay out of reuse; it is taken care of. */
+void ph__born_begin(ph_pool *pool);
+void ph__born_end(ph_pool *pool);
+void ph__born_settle(ph__memory *memory, uint64_t born_from);
+bool ph__born_awaits(const ph__memory *memory, const ph__block *block);
+bool ph__born_keeps(ph__memory *memory, const ph__block *block);
+uint32_t ph__born_thread(void); /* ph__block.thread of what the calling thread allocates */
+bool ph__born_withhold(ph__memory *memory, ph__uses *uses);
+void ph__born_wait(ph__memory *memory, ph__block *block);
+
 /* ---- poison.c ---- fills a freed block in stream order, where that is safe. No lock held. */
 void ph__poison(ph__memory *memory, const ph__block *block);
 /* Says it to the log when one failed. No lock held. */
@@ -403,6 +444,7 @@ void ph__mseg_close(ph__memory *memory, ph__mseg *mseg); /* at the end: without 
 ph__pinned *ph__pinned_find(const ph__memory *memory,
                             uintptr_t address);                 /* lock held: live, and interior too */
 void ph__pinned_give(ph__memory *memory, ph__pinned *block);    /* lock held; its stream has been released */
+void ph__pinned_unfree(ph__pinned *block); /* lock held: out of its free list, as if freed by the user and waiting */
 void ph__pinned_destroy(ph__memory *memory, ph__pinned *block); /* back to the driver. No lock held */
 ph__pinned *ph__pinned_collect(ph_pool *pool);                  /* lock held: all free ones, a list */
 void ph__pinned_close(ph__memory *memory);                      /* at the end: all of them */

@@ -56,17 +56,25 @@ static void unmark(ph__memory *memory, ph__uses *uses)
     ph__spin_unlock(&memory->lock);
 }
 
+void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits)
+{
+    size_t one = waits ? 1 : SIZE_MAX;
+    memory->account.waiting += one;
+    pool->account.waiting += one;
+    pool->waiting += one;
+}
+
 void ph__uses_finish(ph__memory *memory, ph__uses *uses)
 {
     ph__block *block = uses->block;
     ph__pinned *pinned = uses->pinned;
     unmark(memory, uses);
+    if (ph__born_withhold(memory, uses))
+        return;
     if (block)
         ph__poison(memory, block);
     ph__spin_lock(&memory->lock);
-    memory->account.waiting--;
-    uses->pool->account.waiting--;
-    uses->pool->waiting--;
+    ph__waiting_count(memory, uses->pool, false);
     if (block) {
         block->user = NULL;
         ph__memory_give(memory, block);
@@ -88,18 +96,33 @@ static void push_deferred(ph__memory *memory, ph__uses *uses)
 
 void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
 {
+    bool used = uses->list.count > 0;
     bool capturing = ph__capturing(memory);
-    bool marked = capturing && ph__reach_mark(memory, uses, freed_on);
+    bool marked = used && capturing && ph__reach_mark(memory, uses, freed_on);
     ph__spin_lock(&memory->lock);
-    memory->account.waiting++;
-    uses->pool->account.waiting++;
-    uses->pool->waiting++;
+    ph__waiting_count(memory, uses->pool, true);
     uses->marked = marked;
     if (marked)
         uses->pool->marked++;
+    if (used)
+        push_deferred(memory, uses);
+    ph__spin_unlock(&memory->lock);
+    if (!used)
+        ph__uses_finish(memory, uses);
+    else if (!capturing)
+        ph__deferred_process(memory, 0);
+}
+
+void ph__uses_wait(ph__memory *memory, ph__uses *uses)
+{
+    if (uses->list.count == 0) {
+        ph__uses_finish(memory, uses);
+        return;
+    }
+    ph__spin_lock(&memory->lock);
     push_deferred(memory, uses);
     ph__spin_unlock(&memory->lock);
-    if (!capturing)
+    if (!ph__capturing(memory))
         ph__deferred_process(memory, 0);
 }
 

@@ -23,17 +23,25 @@ static ph_status make(ph__storage **out, ph__storage_kind kind, ph__backend *bac
     return PH_OK;
 }
 
+/* For memory that is made without a tape. */
+static ph_stream *stream_of_none(const ph__backend *backend, uint64_t *key)
+{
+    ph_stream *stream = ph_memory_stream(backend->device);
+    *key = stream == ph_device_default_stream(backend->device) ? 0 : PH__NO_TAPE;
+    return stream;
+}
+
 ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes,
                            ph_stream *stream, uint64_t key)
 {
     ph_status status;
     begin(storage, block, PH__STORAGE_CACHED, backend, bytes);
+    if (!stream)
+        stream = stream_of_none(backend, &key);
     storage->key = key;
     atomic_init(&storage->last_key, key);
     if (bytes == 0)
         return PH_OK;
-    if (!stream)
-        stream = ph_device_default_stream(backend->device);
     if (ph__guards_on()) {
         status = ph__guarded_create(&storage->guarded, backend, bytes, stream);
         storage->data = status == PH_OK ? ph__guarded_data(storage->guarded) : NULL;
@@ -62,8 +70,12 @@ ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t byt
 
 ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, size_t bytes)
 {
+    uint64_t key = 0;
     PH_TRY(make(out, PH__STORAGE_PINNED, backend, bytes));
-    ph_status status = ph_malloc_pinned(&(*out)->data, bytes, 1, ph_device_default_stream(backend->device));
+    ph_stream *stream = stream_of_none(backend, &key);
+    ph_status status = ph_malloc_pinned(&(*out)->data, bytes, 1, stream);
+    (*out)->key = key;
+    atomic_init(&(*out)->last_key, key);
     if (status == PH_OK)
         return PH_OK;
     ph__backend_release(backend);

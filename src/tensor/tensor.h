@@ -56,7 +56,9 @@ struct ph_tensor {
     uint64_t sequence, call; /* that it was marked with */
 };
 
-/* ---- storage.c ---- uninitialised memory for a tape's tensors (stream, key), or stream NULL: the device's default stream, key 0. */
+/* ---- storage.c ---- uninitialised memory for a tape's tensors (stream, key), or stream NULL: ph_memory_stream,
+ * and key 0 for the device's default one, else PH__NO_TAPE. */
+#define PH__NO_TAPE UINT64_MAX
 ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes, ph_stream *stream, uint64_t key);
 /* In place, as a part of block, which is the caller's still when it fails. */
 ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes, ph_stream *stream, uint64_t key);

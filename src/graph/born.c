@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/born.c: memory that was allocated while the capture was open, other than what the capture was given, and that a node addresses: the
+ * graph holds it, so that it is the graph's own as its pool is, whoever frees it. */
+#include "graph/graph.h"
+
+/* Each allocation once. */
+static ph_status hold(ph__held *held, ph_device *device, const ph__born *born, const char *call)
+{
+    if (held->count && ph__map_get(held, born->generation))
+        return PH_OK;
+    if (!ph__map_reserve(held, 1))
+        return ph__fail_host_memory(call, "the memory of the graph");
+    ph__tracking tracking = ph__memory_hold(device, born);
+    if (tracking == PH__TRACK_NO_MEMORY)
+        return ph__fail_host_memory(call, "the memory of the graph");
+    if (tracking == PH__TRACKS)
+        (void)ph__map_put(held, born->generation, (void *)(uintptr_t)born->base); /* room was reserved */
+    return PH_OK;
+}
+
+static ph_status hold_all(ph__held *held, ph_device *device, const ph__held *from, const char *call)
+{
+    ph__born born;
+    size_t cursor = 0;
+    void *base;
+    while (ph__map_next(from, &cursor, &born.generation, &base)) {
+        born.base = base;
+        PH_TRY(hold(held, device, &born, call));
+    }
+    return PH_OK;
+}
+
+void ph__held_drop(ph_graph *graph, ph__held *held)
+{
+    ph__born born;
+    size_t cursor = 0;
+    void *base;
+    while (ph__map_next(held, &cursor, &born.generation, &base)) {
+        born.base = base;
+        ph__memory_let_go(graph->device, &born, graph->streams.at, graph->streams.count);
+    }
+    ph__map_free(held);
+}
+
+/* ---- the capture's end ---- */
+static ph_status fail_given_again(const ph__record_node *node, const ph_word *word, const char *call)
+{
+    return ph_fail(PH_ERROR_CAPTURE,
+                   "%s: node %zu (%s) addresses 0x%llx, which was allocated and freed while the capture was "
+                   "open, by a thread "
+                   "that was not capturing, and has been given to somebody else since; replays would write "
+                   "there: free it "
+                   "after the capture's end, or allocate it on a stream of the capture",
+                   call, node->info.index, node->info.name, (unsigned long long)word->value);
+}
+
+static ph_status hold_words(ph_graph *graph, const ph__record_node *node, const ph__hulls *hulls,
+                            const char *call)
+{
+    uint64_t last = 0;
+    for (size_t w = 0; w < node->info.word_count; w++) {
+        ph_word room;
+        ph__born born;
+        const ph_word *word = ph__record_word(&room, node, w);
+        if (word->internal || word->value == last || !ph__hulls_have(hulls, (uintptr_t)word->value))
+            continue;
+        last = word->value;
+        ph__birth birth = ph__memory_find_born(&born, graph->own->pool, (uintptr_t)word->value);
+        if (birth == PH__BORN_AGAIN)
+            return fail_given_again(node, word, call);
+        if (birth == PH__BORN_HERE)
+            PH_TRY(hold(&graph->held, graph->device, &born, call));
+    }
+    return PH_OK;
+}
+
+static ph_status hold_record(ph_graph *graph, const ph_record *record, const ph__hulls *hulls,
+                             const char *call)
+{
+    for (size_t n = 0; n < record->node_count; n++) {
+        PH_TRY(hold_words(graph, &record->nodes[n], hulls, call));
+        if (record->nodes[n].info.body)
+            PH_TRY(hold_record(graph, record->nodes[n].info.body, hulls, call));
+    }
+    return PH_OK;
+}
+
+ph_status ph__graph_hold_born(ph_graph *graph, const char *call)
+{
+    ph__hulls hulls;
+    if (!graph->capture_open || !ph__pool_record_has_born(graph->own->pool))
+        return PH_OK;
+    ph__memory_hulls(&hulls, graph->device);
+    return hold_record(graph, graph->record, &hulls, call);
+}
+
+/* ---- others that take its nodes over ---- */
+ph_status ph__held_pass(ph_graph *graph, uint64_t capture_id, const char *call)
+{
+    ph_device *device = graph->device;
+    ph_status status = PH_OK;
+    if (graph->held.count == 0)
+        return PH_OK;
+    pthread_mutex_lock(&device->capture_lock);
+    ph_graph *outer = ph__capture_owner_locked(device, capture_id);
+    if (outer)
+        status = hold_all(&outer->held, device, &graph->held, call);
+    pthread_mutex_unlock(&device->capture_lock);
+    return status;
+}
+
+ph_status ph__held_copy(ph__held *out, ph_graph *graph, const ph_graph *from, const char *call)
+{
+    ph_status status = hold_all(out, graph->device, &from->held, call);
+    if (status != PH_OK)
+        ph__held_drop(graph, out);
+    return status;
+}
+
+/* ---- questions and the end ---- */
+bool ph__graph_holds(const ph_graph *graph, const void *address, uint64_t generation)
+{
+    if (graph->held.count + graph->held_updated.count == 0)
+        return false;
+    if (generation == 0)
+        generation = ph__memory_generation_at(graph->device, (uintptr_t)address);
+    return generation &&
+           (ph__map_get(&graph->held, generation) || ph__map_get(&graph->held_updated, generation));
+}
+
+void ph__graph_drop_held(ph_graph *graph)
+{
+    ph__held_drop(graph, &graph->held);
+    ph__held_drop(graph, &graph->held_updated);
+}

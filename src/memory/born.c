@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/born.c: blocks that were allocated while a capture was open. A node of the captured graph may address them, whatever pool they are of:
+ * until the graph has been read they are not used again, and those that it addresses stay out of use as long as it lives. */
+#include "base/log.h"
+#include "memory/state.h"
+
+/* ---- captures that are open, or whose graph is being read ---- lock held */
+/* own: the pool whose own capture does not count; NULL: all do. */
+static bool awaits(const ph__memory *memory, const ph_pool *own, uint64_t generation)
+{
+    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
+        if (pool != own && generation >= pool->born_from)
+            return true;
+    return false;
+}
+
+/* What a capture was given from its pool is its own to use again, in the order of its graph. */
+bool ph__born_awaits(const ph__memory *memory, const ph__block *block)
+{
+    const ph_pool *pool = ph__mseg_of(block)->pool;
+    if (pool->recording == PH__IN_CAPTURE && block->generation >= pool->born_from)
+        return false;
+    return awaits(memory, pool, block->generation);
+}
+
+/* ---- threads that capture nothing ---- they allocate and free all the while, and would take ever more memory if that waited. */
+uint32_t ph__born_thread(void)
+{
+    return (uint32_t)ph__thread_id();
+}
+
+/* Some thread that has begun one of the captures which might address it has to do with it. */
+static bool is_captured_work(const ph__memory *memory, const ph__block *block)
+{
+    uint32_t thread = ph__born_thread();
+    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
+        if (block->generation >= pool->born_from &&
+            (pool->recorder == thread || pool->recorder == block->thread))
+            return true;
+    return block->thread != thread;
+}
+
+/* Of captures that are over. */
+static void forget_released(ph__memory *memory)
+{
+    uint64_t first = UINT64_MAX;
+    size_t kept = 0;
+    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
+        first = pool->born_from < first ? pool->born_from : first;
+    for (size_t i = 0; i < memory->released.count; i++) {
+        const ph__released one = memory->released.at[i];
+        if (one.generation < first) {
+            (void)ph__map_remove(&memory->released_at, one.address);
+            continue;
+        }
+        memory->released.at[kept] = one;
+        (void)ph__map_put(&memory->released_at, one.address, (void *)(uintptr_t)(++kept)); /* replaces */
+    }
+    memory->released.count = memory->released_kept = kept;
+}
+
+/* false: no host memory. */
+static bool note_released(ph__memory *memory, const ph__block *block)
+{
+    if (memory->released.count >= 2 * memory->released_kept + 1024)
+        forget_released(memory);
+    size_t at = (size_t)(uintptr_t)ph__map_get(&memory->released_at, block->address);
+    if (at == 0) {
+        if (!ph__vec_reserve(&memory->released, 1) || !ph__map_reserve(&memory->released_at, 1))
+            return false;
+        at = ++memory->released.count;
+        memory->released.at[at - 1] = (ph__released){block->address, 0, 0};
+        (void)ph__map_put(&memory->released_at, block->address, (void *)(uintptr_t)at);
+    }
+    ph__released *one = &memory->released.at[at - 1];
+    one->size = block->size > one->size ? block->size : one->size;
+    one->generation = block->generation;
+    return true;
+}
+
+bool ph__born_keeps(ph__memory *memory, const ph__block *block)
+{
+    return ph__born_awaits(memory, block) &&
+           (is_captured_work(memory, block) || !note_released(memory, block));
+}
+
+/* ---- begin and end ---- lock held */
+void ph__born_begin(ph_pool *pool)
+{
+    ph__memory *memory = pool->memory;
+    pool->born_from = memory->generation;
+    pool->noted = 0;
+    pool->recorder = ph__born_thread();
+    pool->next_recording = memory->recordings;
+    memory->recordings = pool;
+    ph__see(memory, PH__SEE_BORN, true);
+}
+
+void ph__born_end(ph_pool *pool)
+{
+    ph__memory *memory = pool->memory;
+    ph_pool **at = &memory->recordings;
+    while (*at && *at != pool)
+        at = &(*at)->next_recording;
+    if (*at)
+        *at = pool->next_recording;
+    pool->next_recording = NULL;
+    if (!memory->recordings)
+        forget_released(memory);
+    ph__see(memory, PH__SEE_BORN, memory->recordings != NULL);
+}
+
+/* ---- blocks that have been freed ---- */
+/* The host writes pinned memory at once, in no order of a graph's: the own capture counts too. */
+static bool uses_await(const ph__memory *memory, const ph__uses *uses)
+{
+    if (uses->pinned)
+        return awaits(memory, NULL, uses->pinned->generation);
+    return !uses->ordered && awaits(memory, uses->pool, uses->block->generation);
+}
+
+bool ph__born_withhold(ph__memory *memory, ph__uses *uses)
+{
+    ph__spin_lock(&memory->lock);
+    bool held = uses->holders > 0, waits = !held && uses_await(memory, uses);
+    if (held) {
+        uses->life = PH__HELD;
+    } else if (waits) {
+        uses->life = PH__AWAITED;
+        uses->next = memory->awaited;
+        memory->awaited = uses;
+    }
+    ph__spin_unlock(&memory->lock);
+    return held || waits;
+}
+
+/* Stands in blocks that wait without a record. */
+static _Alignas(16) ph__uses awaiting = {.life = PH__AWAITED};
+
+/* While a block is in use the core has no need of its links. Lock held. */
+static void link_block(ph__memory *memory, ph__block *block)
+{
+    ph__block_set_uses(block, &awaiting);
+    block->link[0] = memory->awaited_blocks;
+    block->link[1] = NULL;
+    if (block->link[0])
+        block->link[0]->link[1] = block;
+    memory->awaited_blocks = block;
+}
+
+static void unlink_block(ph__memory *memory, ph__block *block)
+{
+    if (block->link[1])
+        block->link[1]->link[0] = block->link[0];
+    else
+        memory->awaited_blocks = block->link[0];
+    if (block->link[0])
+        block->link[0]->link[1] = block->link[1];
+}
+
+void ph__born_wait(ph__memory *memory, ph__block *block)
+{
+    ph__waiting_count(memory, ph__mseg_of(block)->pool, true);
+    link_block(memory, block);
+}
+
+/* Out of the list: those that no capture waits for any more, which nobody else can meet. Lock held. */
+static ph__block *take_due_blocks(ph__memory *memory)
+{
+    ph__block *due = NULL;
+    for (ph__block *block = memory->awaited_blocks, *next; block; block = next) {
+        next = block->link[0];
+        if (ph__born_awaits(memory, block))
+            continue;
+        unlink_block(memory, block);
+        block->link[0] = due;
+        due = block;
+    }
+    return due;
+}
+
+static void finish_block(ph__memory *memory, ph__block *block)
+{
+    ph__poison(memory, block);
+    ph__spin_lock(&memory->lock);
+    ph__waiting_count(memory, ph__mseg_of(block)->pool, false);
+    block->user = NULL;
+    ph__memory_give(memory, block);
+    ph__spin_unlock(&memory->lock);
+}
+
+/* What an older capture waits for as well stays where it is. */
+void ph__born_settle(ph__memory *memory, uint64_t born_from)
+{
+    bool older = false;
+    ph__spin_lock(&memory->lock);
+    for (const ph_pool *pool = memory->recordings; pool && !older; pool = pool->next_recording)
+        older = pool->born_from <= born_from;
+    ph__uses *uses = older ? NULL : memory->awaited;
+    ph__block *block = older ? NULL : take_due_blocks(memory);
+    if (!older)
+        memory->awaited = NULL;
+    ph__spin_unlock(&memory->lock);
+    while (block) {
+        ph__block *next = block->link[0];
+        finish_block(memory, block);
+        block = next;
+    }
+    while (uses) {
+        ph__uses *next = uses->next;
+        uses->next = NULL;
+        ph__uses_wait(memory, uses);
+        uses = next;
+    }
+}
+
+/* ---- what a graph holds ---- */
+bool ph__pool_record_has_born(const ph_pool *pool)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    bool has = pool->recording == PH__IN_CAPTURE && memory->generation - pool->born_from != pool->noted;
+    ph__spin_unlock(&memory->lock);
+    return has;
+}
+
+/* The block of either kind around the address that has not gone to a heap again; pinned ones that are in a free list too. Lock held. */
+static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **block, ph__pinned **pinned)
+{
+    *pinned = NULL;
+    *block = ph__memory_may_have(memory, address) ? ph__memory_block(memory, address) : NULL;
+    const ph__range *range = *block ? NULL : ph__ranges_find(&memory->pinned, address);
+    *pinned = range ? range->value : NULL;
+    return *block || *pinned;
+}
+
+/* What was noted of an address, also of an interior one; NULL: nothing. */
+static const ph__released *find_released(const ph__memory *memory, uintptr_t address)
+{
+    size_t at = (size_t)(uintptr_t)ph__map_get(&memory->released_at, address);
+    if (at)
+        return &memory->released.at[at - 1];
+    for (size_t i = 0; i < memory->released.count; i++)
+        if (address - memory->released.at[i].address < memory->released.at[i].size)
+            return &memory->released.at[i];
+    return NULL;
+}
+
+/* Takes it out of its heap, to be held: nobody has it. Lock held. NULL: somebody has some of it, or there is no host memory. */
+static ph__block *take_released(ph__memory *memory, const ph__released *released)
+{
+    bool no_memory;
+    const ph__range *range = ph__ranges_find(&memory->segments, released->address);
+    ph__segment *segment = range ? range->value : NULL;
+    if (!segment)
+        return NULL;
+    ph_pool *pool = ((ph__mseg *)segment->user)->pool;
+    ph__block *block = ph__heap_take_at(pool->heap, released->address, released->size, released->size,
+                                        segment->stream, &no_memory);
+    if (block)
+        ph__memory_hand_out(memory, pool, block);
+    return block;
+}
+
+/* The block is in somebody's hands who may know nothing of the capture. */
+static bool is_given_again(const ph__memory *memory, const ph_pool *pool, const ph__block *block)
+{
+    return memory->released.count > 0 && ph__block_is_live(block) && block->thread != pool->recorder &&
+           find_released(memory, block->address) != NULL;
+}
+
+static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block)
+{
+    if (ph__mseg_of(block)->pool == pool || block->generation < pool->born_from)
+        return PH__BORN_NONE;
+    *out = (ph__born){(const void *)block->address, block->generation};
+    return is_given_again(pool->memory, pool, block) ? PH__BORN_AGAIN : PH__BORN_HERE;
+}
+
+/* Freed by a thread that captured nothing, and nobody's since then: it is a block again that was freed and waits. Lock held. */
+static ph__birth find_free(ph__born *out, ph_pool *pool, uintptr_t address)
+{
+    ph__memory *memory = pool->memory;
+    const ph__released *released = memory->released.count ? find_released(memory, address) : NULL;
+    if (!released || released->generation < pool->born_from)
+        return PH__BORN_NONE;
+    ph__block *block = take_released(memory, released);
+    if (!block)
+        return PH__BORN_AGAIN;
+    ph__memory_retire(memory, block, ph__mseg_of(block)->stream);
+    ph__born_wait(memory, block);
+    *out = (ph__born){(const void *)block->address, block->generation};
+    return PH__BORN_HERE;
+}
+
+ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, uintptr_t address)
+{
+    ph__memory *memory = pool->memory;
+    ph__block *block;
+    ph__pinned *pinned;
+    ph__birth birth;
+    ph__spin_lock(&memory->lock);
+    if (!find_at(memory, address, &block, &pinned)) {
+        birth = find_free(out, pool, address);
+    } else if (block) {
+        birth = find_block(out, pool, block);
+    } else {
+        *out = (ph__born){(const void *)pinned->address, pinned->generation};
+        birth = pinned->generation >= pool->born_from ? PH__BORN_HERE : PH__BORN_NONE;
+    }
+    ph__spin_unlock(&memory->lock);
+    return birth;
+}
+
+uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address)
+{
+    ph__memory *memory = ph__memory_of(device);
+    ph__block *block;
+    ph__pinned *pinned;
+    uint64_t generation = 0;
+    if (!memory)
+        return 0;
+    ph__spin_lock(&memory->lock);
+    if (find_at(memory, address, &block, &pinned))
+        generation = block ? block->generation : pinned->generation;
+    ph__spin_unlock(&memory->lock);
+    return generation;
+}
+
+/* The record of uses of exactly that allocation, for which *fresh is taken where there is none. Lock held. */
+static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fresh)
+{
+    ph__block *block;
+    ph__pinned *pinned;
+    if (!find_at(memory, (uintptr_t)born->base, &block, &pinned) ||
+        (block ? block->generation : pinned->generation) != born->generation)
+        return NULL;
+    ph__uses *uses = block ? ph__block_uses(block) : pinned->uses;
+    bool waits = uses == &awaiting;
+    if (uses && !waits)
+        return uses;
+    if (!fresh)
+        return NULL;
+    uses = *fresh;
+    *fresh = NULL;
+    uses->block = block;
+    uses->pinned = pinned;
+    uses->pool = block ? ph__mseg_of(block)->pool : pinned->pool;
+    if (block) {
+        if (waits)
+            unlink_block(memory, block);
+        uses->life = waits ? PH__HELD : PH__LIVE;
+        ph__block_set_uses(block, uses);
+        return uses;
+    }
+    uses->life = pinned->freed_by_user || pinned->free ? PH__FREEING : PH__LIVE;
+    pinned->uses = uses;
+    if (pinned->free) {
+        ph__pinned_unfree(pinned);
+        ph__waiting_count(memory, uses->pool, true);
+        uses->life = PH__HELD;
+    }
+    return uses;
+}
+
+ph__tracking ph__memory_hold(ph_device *device, const ph__born *born)
+{
+    ph__memory *memory = ph__memory_of(device);
+    ph__uses *fresh = memory ? ph__uses_create() : NULL;
+    if (!fresh)
+        return memory ? PH__TRACK_NO_MEMORY : PH__TRACK_GONE;
+    ph__spin_lock(&memory->lock);
+    ph__uses *uses = uses_of(memory, born, &fresh);
+    if (uses)
+        uses->holders++;
+    ph__spin_unlock(&memory->lock);
+    ph__uses_destroy(memory, fresh);
+    return uses ? PH__TRACKS : PH__TRACK_GONE;
+}
+
+/* Replays in flight may still use it. On its own stream what comes after them is behind them, but for what the host does. Lock held. */
+static bool add_replays(ph__uses *uses, ph_stream *const *streams, size_t count)
+{
+    bool added = true;
+    for (size_t i = 0; i < count && added; i++)
+        if (uses->pinned || streams[i]->id != uses->block->segment->stream)
+            added = ph__uses_add(uses, streams[i], 0);
+    return added;
+}
+
+void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const *streams, size_t count)
+{
+    ph__memory *memory = ph__memory_of(device);
+    ph__spin_lock(&memory->lock);
+    ph__uses *uses = uses_of(memory, born, NULL);
+    bool added = uses && add_replays(uses, streams, count);
+    bool last = added && --uses->holders == 0 && uses->life == PH__HELD;
+    if (last)
+        uses->life = PH__FREEING;
+    ph__spin_unlock(&memory->lock);
+    if (last)
+        ph__uses_wait(memory, uses);
+    if (uses && !added)
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "no host memory to remember the replays that use %p, which their graph lets go of; the "
+                     "block stays taken until "
+                     "the device is closed; said once",
+                     born->base);
+}

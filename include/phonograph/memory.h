@@ -94,7 +94,7 @@ typedef struct ph_pool_options {
     bool use_on_oom; /* cached blocks may serve requests outside it as the last resort before DEVICE_MEMORY */
     bool no_split;   /* blocks are never split: a request takes a whole one */
     /* A custom source of segments: both or neither, called with no lock held. alloc gives 512-byte aligned
-     * memory that the device can use; free may be called late, on any thread: what it needs must outlive the
+     * memory that the device can use, from elsewhere than this allocator (ARGUMENT; STATE where it asks the pool itself); free may be called late, on any thread: what it needs must outlive the
      * last block. */
     ph_pool_alloc_fn alloc;
     ph_pool_free_fn free;
@@ -116,7 +116,7 @@ PH_API ph_pool_id ph_pool_get_id(const ph_pool *pool);
 PH_API size_t ph_pool_use_count(const ph_pool *pool); /* how often it is retained */
 
 /* Routes the calling thread's allocations outside captures to the pool until the matching end; scopes nest,
- * innermost first. Only this thread: threads started inside are not routed. POOL_BUSY: the pool is being
+ * innermost first. Only this thread: threads started inside are not routed; its end ends them. POOL_BUSY: the pool is being
  * recorded to, by a capture or another scope. */
 PH_CALL ph_pool_begin(ph_pool *pool);
 PH_CALL ph_pool_end(ph_pool *pool); /* STATE: not the innermost scope of this thread */

@@ -17,6 +17,16 @@ bool ph__block_is_small(size_t rounded)
     return rounded <= PH__SMALL_MAX;
 }
 
+bool ph__block_splits(const ph__heap_options *options, size_t size, size_t rounded)
+{
+    size_t rest = size - rounded;
+    if (options->no_split)
+        return false;
+    if (ph__block_is_small(rounded))
+        return rest >= PH__BLOCK_MIN;
+    return rest > PH__SMALL_MAX && (options->max_split_size == 0 || rounded < options->max_split_size);
+}
+
 /* No option changes the sizes: a heap that does not split leaves the rest of its segments unused by choice.
  */
 bool ph__segment_size(const ph__heap_options *options, size_t rounded, size_t *segment_bytes)

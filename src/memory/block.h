@@ -4,7 +4,7 @@
  * the caller. Deterministic; fuzzed alone. Source of the rules: PyTorch's CUDA caching allocator as described
  * in its documentation and papers' accounts of it: requests are rounded to 512 bytes; up to 1 MiB come from 2
  * MiB segments, below 10 MiB from 20 MiB segments, larger ones get their own segment rounded to 2 MiB; best
- * fit among free blocks of the same stream, by size and then address. */
+ * fit among free blocks of the same stream, by size, then the age of their segment, then address. */
 #ifndef PH_MEMORY_BLOCK_H
 #define PH_MEMORY_BLOCK_H
 #include <stdbool.h>
@@ -42,6 +42,7 @@ struct ph__segment {
     uintptr_t address;
     size_t size;
     uint64_t stream; /* the key that all its blocks carry */
+    uint64_t number; /* ascending in the order in which segments were added to the heap */
     bool small;
     ph__heap *heap;
     ph__block *first;             /* lowest block */
@@ -81,6 +82,8 @@ void ph__heap_destroy(ph__heap *heap);
 bool ph__block_round(size_t bytes, size_t *rounded);
 bool ph__segment_size(const ph__heap_options *options, size_t rounded, size_t *segment_bytes);
 bool ph__block_is_small(size_t rounded);
+/* Whether a request that takes a free block of that size leaves the rest of it free. */
+bool ph__block_splits(const ph__heap_options *options, size_t size, size_t rounded);
 
 /* Takes the best fitting free block of this stream key for rounded bytes, splitting where the rules say so:
  * small half: when at least 512 bytes remain; large half: when more than 1 MiB remains and the request is

@@ -131,6 +131,7 @@ ph__segment *ph__heap_add_segment(ph__heap *heap, uintptr_t address, size_t size
     segment->address = address;
     segment->size = size;
     segment->stream = stream;
+    segment->number = ++heap->segment_number;
     segment->small = small;
     segment->heap = heap;
     segment->set = set;

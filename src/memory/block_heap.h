@@ -27,6 +27,7 @@ struct ph__heap {
     ph__half_counts counts[2];
     ph__free_set *sets[2][PH__SET_BUCKETS]; /* by hash of the stream */
     ph__segment *first_segment, *last_segment;
+    uint64_t segment_number; /* of the last one that was added */
     ph__ranges ranges; /* of the segments, by address */
     ph__slab *slabs;
     size_t slab_count;

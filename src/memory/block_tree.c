@@ -2,9 +2,14 @@
 /* memory/block_tree.c: the ordered sets of free blocks: bins by size, a treap in each. */
 #include "memory/block_tree.h"
 
+/* Of equal ones, those of the oldest segment come first: a layout that was made once is made again, wherever its segments lie. */
 static bool before(const ph__block *a, const ph__block *b)
 {
-    return a->size != b->size ? a->size < b->size : a->address < b->address;
+    if (a->size != b->size)
+        return a->size < b->size;
+    if (a->segment != b->segment)
+        return a->segment->number < b->segment->number;
+    return a->address < b->address;
 }
 
 /* Parts a tree into the blocks before the pivot and those after it, both keeping the heap order. */
@@ -104,7 +109,7 @@ static const char *check_tree(tree_walk *walk, const ph__block *tree)
         }
         if (side == 0) {
             if (walk->last != NULL && !before(walk->last, tree))
-                return "a free tree is not ordered by size and address";
+                return "a free tree is not ordered by size, age of the segment and address";
             if (!tree->free || tree->segment->set != walk->set)
                 return "a free tree holds a block that does not belong there";
             if (ph__free_bin(tree->size) != walk->bin || tree->bin != walk->bin)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block_tree.h: the free blocks of one stream and one half, ordered by size and then address. */
+/* memory/block_tree.h: the free blocks of one stream and one half, ordered by size, age of the segment, and address. */
 #ifndef PH_MEMORY_BLOCK_TREE_H
 #define PH_MEMORY_BLOCK_TREE_H
 #include "memory/block.h"
 
 /* Sizes are sorted into bins: one for each size below 32 KiB, from there on 32 for each doubling, the last
- * one for all from 2 TiB on. A bin is a treap of blocks by (size, address); a block that is alone in its bin,
+ * one for all from 2 TiB on. A bin is a treap of blocks by (size, age of the segment, address); a block that is alone in its bin,
  * the common case, costs no tree work. The bitmaps find the next bin that is not empty in two steps. */
 #define PH__FREE_BINS  896
 #define PH__FREE_WORDS (PH__FREE_BINS / 64)
@@ -50,7 +50,7 @@ static inline size_t ph__free_bin(size_t size)
     return bin < PH__FREE_BINS ? (size_t)bin : PH__FREE_BINS - 1;
 }
 
-/* The smallest block of at least size bytes, among equals the one at the lowest address. NULL: none. */
+/* The smallest block of at least size bytes, among equals that of the oldest segment, at the lowest address. NULL: none. */
 static inline ph__block *ph__free_set_best(const ph__free_set *set, size_t size)
 {
     size_t bin = ph__free_bin(size);

@@ -14,20 +14,53 @@ static ph__block *take_cached(ph__memory *memory, const ph__request *request, bo
     return block;
 }
 
+/* What a graph's replays write is not lent. */
+static bool may_lend(const ph_pool *pool, const ph__segment *segment)
+{
+    return !((const ph__mseg *)segment->user)->captured || pool->graphs == 0;
+}
+
+/* The best of those that may be lent; the search for when the best of all may not. */
+static const ph__block *best_to_lend(const ph_pool *pool, const ph__request *request)
+{
+    const ph__block *best = NULL;
+    for (const ph__segment *s = ph__heap_first_segment(pool->heap); s; s = s->next) {
+        if (s->stream != request->stream->id || s->small != ph__block_is_small(request->rounded) ||
+            !may_lend(pool, s))
+            continue;
+        for (const ph__block *b = s->first; b; b = b->next)
+            if (b->free && b->size >= request->rounded && (!best || b->size < best->size))
+                best = b;
+    }
+    return best;
+}
+
+/* Lock held. */
+static ph__block *lend(const ph_pool *pool, const ph__request *request)
+{
+    bool no_memory;
+    ph__block *block =
+        ph__heap_take(pool->heap, request->rounded, request->bytes, request->stream->id, &no_memory);
+    if (!block || may_lend(pool, block->segment))
+        return block;
+    (void)ph__heap_give(pool->heap, block);
+    const ph__block *best = best_to_lend(pool, request);
+    if (!best)
+        return NULL;
+    bool split = ph__block_splits(&pool->heap_options, best->size, request->rounded);
+    return ph__heap_take_at(pool->heap, best->address, split ? request->rounded : best->size, request->bytes,
+                            request->stream->id, &no_memory);
+}
+
 /* A cached block of a pool that lends on a shortage, unless a graph's replays write it. */
 static ph__block *borrow(ph__memory *memory, const ph__request *request)
 {
     ph__block *block = NULL;
-    bool no_memory;
     ph__spin_lock(&memory->lock);
     for (ph_pool *pool = memory->default_pool.next; pool && !block; pool = pool->next) {
         if (!pool->options.use_on_oom || pool->use_count == 0 || pool->recording == PH__IN_CAPTURE)
             continue;
-        block = ph__heap_take(pool->heap, request->rounded, request->bytes, request->stream->id, &no_memory);
-        if (block && ph__mseg_of(block)->captured && pool->graphs > 0) {
-            (void)ph__heap_give(pool->heap, block);
-            block = NULL;
-        }
+        block = lend(pool, request);
         if (block)
             ph__memory_hand_out(memory, pool, block);
     }
@@ -136,6 +169,18 @@ static ph_status fail(ph__memory *memory, const ph__request *request, const ph__
     case PH__DRIVER_FAILED:
         return ph__driver_fail(growth->result, PH__NAME_MEM_CREATE, "%s: a segment of %zu bytes",
                                request->call, growth->segment_bytes);
+    case PH__SOURCE_TAKEN:
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                               "%s: the alloc function of pool {%llu, %llu} gave memory that the allocator has already, from ph_malloc, or "
+                               "twice; a source of segments takes its memory from elsewhere",
+                               request->call, (unsigned long long)request->pool->id.first,
+                               (unsigned long long)request->pool->id.second);
+    case PH__SOURCE_RECURSES:
+        return ph__fail_native(PH_ERROR_STATE, 0, NULL,
+                               "%s: the alloc function of pool {%llu, %llu} allocates from that pool, and so would be called by itself "
+                               "for ever; a source of segments takes its memory from elsewhere than ph_malloc",
+                               request->call, (unsigned long long)request->pool->id.first,
+                               (unsigned long long)request->pool->id.second);
     default:
         return fail_shortage(memory, request, growth);
     }

@@ -46,21 +46,64 @@ static void release_memory(ph__memory *memory, const ph_pool *pool, uintptr_t ad
     ph__relaxed_end(memory->device, mode);
 }
 
-static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request)
+/* The pools whose alloc functions are running on the calling thread, one called by the other. */
+typedef struct source {
+    const ph_pool *pool;
+    const struct source *outer;
+} source;
+static _Thread_local const source *sources;
+
+static void leave_source(const source *left)
+{
+    sources = left->outer;
+}
+
+static bool is_running(const ph_pool *pool)
+{
+    const source *at = sources;
+    while (at && at->pool != pool)
+        at = at->outer;
+    return at != NULL;
+}
+
+/* An exception of the function's leaves it too. */
+static ph_status call_alloc(void **out, const ph__request *request, size_t bytes)
 {
     const ph_pool_options *options = &request->pool->options;
+    __attribute__((cleanup(leave_source))) const source here = {request->pool, sources};
+    sources = &here;
+    return options->alloc(out, bytes, request->stream, options->user);
+}
+
+/* Some of it is in a segment already. */
+static bool is_taken(ph__memory *memory, uintptr_t address, size_t bytes)
+{
+    ph__spin_lock(&memory->lock);
+    const ph__range *next = ph__ranges_from(&memory->segments, address);
+    bool taken = next && (next->base <= address || next->base - address < bytes);
+    ph__spin_unlock(&memory->lock);
+    return taken;
+}
+
+static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request)
+{
     void *address = NULL;
     ph_capture_mode mode;
+    if (is_running(request->pool)) {
+        growth->kind = PH__SOURCE_RECURSES;
+        return NULL;
+    }
     ph__relaxed_begin(memory->device, &mode);
-    growth->source = options->alloc(&address, growth->segment_bytes, request->stream, options->user);
+    growth->source = call_alloc(&address, request, growth->segment_bytes);
     ph__relaxed_end(memory->device, mode);
     if (growth->source != PH_OK || !address) {
         growth->kind = PH__NO_DEVICE_MEMORY;
         return NULL;
     }
-    if ((uintptr_t)address % PH__BLOCK_MIN == 0)
+    bool taken = is_taken(memory, (uintptr_t)address, growth->segment_bytes);
+    if (!taken && (uintptr_t)address % PH__BLOCK_MIN == 0)
         return address;
-    growth->kind = PH__SOURCE_MISALIGNED;
+    growth->kind = taken ? PH__SOURCE_TAKEN : PH__SOURCE_MISALIGNED;
     release_memory(memory, request->pool, (uintptr_t)address, growth->segment_bytes);
     return NULL;
 }

@@ -2,6 +2,7 @@
 /* memory/routing.c: which pool a request goes to: captures by stream, then the thread's scopes, then the
  * default pool. */
 #include "memory/state.h"
+#include <pthread.h>
 #include <stdlib.h>
 
 /* The calling thread's innermost scope, of whatever device. */
@@ -130,6 +131,34 @@ static ph__recording start(ph_pool *pool, ph__recording recording)
     return before;
 }
 
+static void stop(ph_pool *pool);
+
+/* ---- threads that end inside of scopes ---- */
+static pthread_key_t leftovers;
+static pthread_once_t leftovers_once = PTHREAD_ONCE_INIT;
+
+static void on_thread_end(void *unused)
+{
+    (void)unused;
+    while (scope_top) {
+        ph_pool *pool = scope_top;
+        scope_top = pool->outer_scope;
+        stop(pool);
+    }
+}
+
+static void make_leftovers(void)
+{
+    (void)pthread_key_create(&leftovers, on_thread_end);
+}
+
+/* Again for each scope: a destructor of another library's that runs when the thread ends may open one. */
+static void watch_thread_end(void)
+{
+    (void)pthread_once(&leftovers_once, make_leftovers);
+    (void)pthread_setspecific(leftovers, &scope_top);
+}
+
 ph_status ph_pool_begin(ph_pool *pool)
 {
     static const char call[] = "ph_pool_begin";
@@ -138,6 +167,8 @@ ph_status ph_pool_begin(ph_pool *pool)
     ph__recording by = start(pool, PH__IN_SCOPE);
     if (by != PH__IDLE)
         return ph__fail_busy(call, pool, by);
+    if (!scope_top)
+        watch_thread_end();
     pool->outer_scope = scope_top;
     scope_top = pool;
     return PH_OK;

@@ -315,7 +315,9 @@ typedef enum ph__growth_kind {
     PH__AT_POOL_LIMIT,
     PH__TOO_LARGE,
     PH__DRIVER_FAILED,
-    PH__SOURCE_MISALIGNED
+    PH__SOURCE_MISALIGNED,
+    PH__SOURCE_TAKEN, /* it gave memory that the allocator has */
+    PH__SOURCE_RECURSES /* the pool's own function asks for memory of the pool */
 } ph__growth_kind;
 typedef struct ph__growth {
     ph__growth_kind kind;

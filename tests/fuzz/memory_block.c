@@ -60,7 +60,8 @@ static void add_area(round *r, size_t rounded, uint64_t stream)
         return;
     }
     CHECK(r, ph__heap_add_segment(r->heap, address + size - 512, 1024, stream, true) == NULL);
-    *a = (area){segment, address, size, stream, ph__block_is_small(rounded), a->spans, 0, a->capacity};
+    *a = (area){segment,  address, size,        stream,    ph__block_is_small(rounded),
+                a->spans, 0,       a->capacity, seen.added};
     span_insert(a, 0, (span){.address = address, .size = size});
     seen.added++;
 }

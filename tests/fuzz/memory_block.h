@@ -41,6 +41,7 @@ typedef struct area {     /* a segment, as the model sees it */
     bool small;
     span *spans;
     size_t count, capacity;
+    uint64_t age; /* the later it was added the larger */
 } area;
 
 typedef struct round {
@@ -92,6 +93,12 @@ static inline void span_remove(area *a, size_t at)
     memmove(&a->spans[at], &a->spans[at + 1], (a->count - at) * sizeof *a->spans);
 }
 
+/* Among equals: the older segment, then the lower address. */
+static inline bool older(const area *a, const span *s, const area *than, const span *found)
+{
+    return a != than ? a->age < than->age : s->address < found->address;
+}
+
 static inline bool model_best(round *r, size_t rounded, uint64_t stream, area **best_area, size_t *best)
 {
     const span *found = NULL;
@@ -104,7 +111,7 @@ static inline bool model_best(round *r, size_t rounded, uint64_t stream, area **
             if (s->block != NULL || s->size < rounded)
                 continue;
             if (found == NULL || s->size < found->size ||
-                (s->size == found->size && s->address < found->address)) {
+                (s->size == found->size && older(a, s, *best_area, found))) {
                 found = s;
                 *best_area = a;
                 *best = k;

@@ -99,6 +99,59 @@ static void test_deleted_mempool_not_used_on_oom(void **state)
     assert_ok(ph_memory_set_limit(w.device, 0));
 }
 
+static ph_status take_12(ph_stream *stream, void *user)
+{
+    void *p;
+    (void)user;
+    PH_TRY(ph_malloc(&p, 1, 12 * MIB, stream));
+    PH_TRY(ph_memset(p, 0, 64, stream));
+    ph_free(p, stream);
+    return PH_OK;
+}
+
+/* The block that fits best is a graph's: the next best, which is nobody's, is lent. no_split: whole. */
+static void test_use_on_oom_passes_a_graphs_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const ph_pool_options options = {.use_on_oom = true, .no_split = i == 1};
+        const size_t lent = i == 1 ? 30 * MIB : 11 * MIB;
+        ph_pool *pool;
+        ph_graph *graph;
+        ph_memory_stats stats;
+        ph_allocation found;
+        void *rest;
+        assert_ok(ph_memory_set_limit(w.device, 62 * MIB));
+        assert_ok(ph_pool_create(&pool, w.device, &options));
+        const ph_capture_options into = {.pool = pool};
+        assert_ok(ph_graph_create(&graph, NULL));
+        assert_ok(ph_graph_capture(graph, w.stream, &into, take_12, NULL));
+        assert_ok(ph_pool_begin(pool));
+        void *cached = allocate(30 * MIB);
+        ph_free(cached, w.stream);
+        assert_ok(ph_pool_end(pool));
+        rest = allocate(20 * MIB);
+        void *p = allocate(11 * MIB);
+        assert_ptr_equal(p, cached);
+        assert_ok(ph_memory_lookup(&found, w.device, p));
+        assert_ptr_equal(found.pool, pool);
+        assert_int_equal(found.size, lent);
+        assert_ok(ph_pool_stats(&stats, pool));
+        assert_int_equal(stats.allocated, lent);
+        /* What is left is the graph's alone, and it stays so. */
+        void *none;
+        assert_error(ph_malloc(&none, 1, 20 * MIB, w.stream), PH_ERROR_POOL_LIMIT, "limit");
+        if (i == 1)
+            assert_error(ph_malloc(&none, 1, 12 * MIB, w.stream), PH_ERROR_POOL_LIMIT, "limit");
+        ph_free(p, w.stream);
+        ph_free(rest, w.stream);
+        ph_graph_destroy(graph);
+        ph_pool_release(pool);
+        assert_ok(ph_memory_trim(w.device));
+        assert_ok(ph_memory_set_limit(w.device, 0));
+    }
+}
+
 static void test_pool_limit(void **state)
 {
     (void)state;
@@ -243,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_mempool_oom_recovery_releases_cached_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deleted_mempool_not_used_on_oom, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_use_on_oom_passes_a_graphs_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pool_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_out_of_memory_message, setup, teardown),
         cmocka_unit_test_setup_teardown(test_graph_capture_oom, setup, teardown),

@@ -469,43 +469,49 @@ static void arena_free(void *pointer, size_t bytes, void *user)
     (void)user;
 }
 
+/* Three rounds of two streams, of which each asks for two sizes, the second stream in the other order. */
+static void arena_fill(void *out[12], ph_stream *const streams[2])
+{
+    static const size_t sizes[2] = {24 * MIB, 32 * MIB};
+    for (int i = 0; i < 12; i++) {
+        int stream = i / 2 % 2, second = i % 2;
+        out[i] = allocate(sizes[stream ? 1 - second : second], streams[stream]);
+    }
+}
+
+static void arena_empty(void *const in[12], ph_stream *const streams[2])
+{
+    for (int i = 0; i < 12; i++)
+        ph_free(in[i], streams[i / 2 % 2]);
+}
+
+/* A layout that was made once is made again: among equal blocks those of the oldest segment come first, wherever they lie. */
 static void test_nccl_mem_alloc_addresses_in_random_order(void **state)
 {
     (void)state;
-    const size_t total = 256 * MIB;
+    const size_t total = 1024 * MIB;
     arena a = {.base = aligned_alloc(2 * MIB, total), .high = total, .ascending = w.stream};
     ph_pool_options options = {.alloc = arena_alloc, .free = arena_free, .user = &a};
     ph_stream *streams[2] = {w.stream, NULL};
     ph_pool *pool;
     void *first[12], *second[12];
-    static const size_t sizes[2] = {24 * MIB, 16 * MIB};
     assert_non_null(a.base);
     assert_ok(ph_stream_create(&streams[1], w.device, NULL));
     assert_ok(ph_pool_create(&pool, w.device, &options));
     assert_ok(ph_pool_begin(pool));
-    for (int round = 0; round < 2; round++) {
-        void **p = round == 0 ? first : second;
-        for (int i = 0; i < 12; i++)
-            p[i] = allocate(sizes[(i / 2 + (i % 2)) % 2], streams[i % 2]);
-        for (int i = 0; i < 12; i++)
-            ph_free(p[i], streams[i % 2]);
-        for (int s = 0; s < 2 && round == 0; s++) {
-            void *half = allocate(12 * MIB, streams[s]);
-            ph_free(half, streams[s]);
-        }
-    }
-    assert_ok(ph_pool_end(pool));
+    arena_fill(first, streams);
     assert_int_equal(a.count, 12);
     assert_memory_equal(first, a.log, sizeof first);
-    /* Best fit takes the lowest address among equals: the same set on each stream, each address once. */
-    for (int i = 0; i < 12; i++) {
-        int found = 0;
-        for (int k = 0; k < 12; k++)
-            found += second[i] == first[k] && i % 2 == k % 2;
-        assert_int_equal(found, 1);
-        for (int k = 0; k < i; k++)
-            assert_ptr_not_equal(second[i], second[k]);
+    arena_empty(first, streams);
+    for (int stream = 0; stream < 2; stream++) { /* split, and one again */
+        void *half = allocate((stream ? 16 : 12) * MIB, streams[stream]);
+        ph_free(half, streams[stream]);
     }
+    arena_fill(second, streams);
+    assert_memory_equal(second, first, sizeof first);
+    arena_empty(second, streams);
+    assert_ok(ph_pool_end(pool));
+    assert_int_equal(a.count, 12);
     assert_int_equal(stats_of(pool).segments, 12);
     ph_pool_release(pool);
     ph_stream_destroy(streams[1]);
@@ -573,6 +579,109 @@ static void test_sources_that_fail(void **state)
     ph_pool_release(pool);
 }
 
+/* ---- sources that ask for what they are to give ---- */
+typedef struct well {
+    ph_pool *routed; /* what it allocates from; NULL: from wherever its caller does */
+    int depth, deepest;
+} well;
+
+static ph_status draw_alloc(void **out, size_t bytes, ph_stream *stream, void *user)
+{
+    well *one = user;
+    one->depth++;
+    one->deepest = one->depth > one->deepest ? one->depth : one->deepest;
+    ph_status status = one->depth > 20 ? ph_fail(PH_ERROR_CALLER, "much too deep") : PH_OK;
+    if (status == PH_OK && one->routed)
+        status = ph_pool_begin(one->routed);
+    if (status == PH_OK) {
+        status = ph_malloc(out, 1, bytes, stream);
+        if (one->routed)
+            ph_ignore(ph_pool_end(one->routed));
+    }
+    one->depth--;
+    return status;
+}
+
+static void draw_free(void *pointer, size_t bytes, void *user)
+{
+    (void)bytes;
+    (void)user;
+    ph_free(pointer, NULL);
+}
+
+static void test_sources_that_recurse(void **state)
+{
+    (void)state;
+    well wells[2] = {{0}};
+    ph_pool *pools[2], *plain;
+    void *p;
+    for (int i = 0; i < 2; i++) {
+        const ph_pool_options options = {.alloc = draw_alloc, .free = draw_free, .user = &wells[i]};
+        assert_ok(ph_pool_create(&pools[i], w.device, &options));
+    }
+    assert_ok(ph_pool_create(&plain, w.device, NULL));
+    for (int both = 0; both < 2; both++) {
+        wells[0].routed = both ? pools[1] : NULL;
+        assert_ok(ph_pool_begin(pools[0]));
+        assert_error(ph_malloc(&p, 1, MIB, w.stream), PH_ERROR_STATE, "called by itself");
+        assert_null(p);
+        assert_ok(ph_pool_end(pools[0]));
+        assert_int_equal(stats_of(pools[0]).reserved, 0);
+    }
+    assert_int_equal(wells[0].deepest, 1);
+    assert_int_equal(wells[1].deepest, 1);
+    /* What another pool gives would be in two. */
+    wells[0].routed = plain;
+    assert_ok(ph_pool_begin(pools[0]));
+    assert_error(ph_malloc(&p, 1, MIB, w.stream), PH_ERROR_ARGUMENT, "has already");
+    assert_ok(ph_pool_end(pools[0]));
+    assert_int_equal(stats_of(plain).allocated, 0);
+    assert_int_equal(stats_of(pools[0]).reserved, 0);
+    for (int i = 0; i < 2; i++)
+        ph_pool_release(pools[i]);
+    assert_ok(ph_memory_trim(w.device));
+    ph_pool_release(plain);
+}
+
+/* ---- threads that end ---- */
+static void *end_inside(void *user)
+{
+    ph_pool **pools = user;
+    void *p = NULL;
+    bool ok = ph_pool_begin(pools[0]) == PH_OK && ph_pool_begin(pools[1]) == PH_OK &&
+              ph_malloc(&p, 1, 100, w.stream) == PH_OK;
+    ph_free(p, w.stream);
+    return ok ? user : NULL;
+}
+
+static void test_thread_that_ends_in_a_scope(void **state)
+{
+    (void)state;
+    ph_pool *pools[2];
+    assert_ok(ph_pool_create(&pools[0], w.device, NULL));
+    assert_ok(ph_pool_create(&pools[1], w.device, NULL));
+    for (int round = 0; round < 3; round++) {
+        pthread_t thread;
+        void *done = NULL, *p;
+        assert_int_equal(pthread_create(&thread, NULL, end_inside, pools), 0);
+        pthread_join(thread, &done);
+        assert_non_null(done);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(ph_pool_use_count(pools[i]), 1);
+            p = allocate_in(pools[i], 100, w.stream);
+            ph_free(p, w.stream);
+        }
+        /* This thread's are as they were. */
+        ph_allocation found;
+        p = allocate(100, w.stream);
+        assert_ok(ph_memory_lookup(&found, w.device, p));
+        assert_null(found.pool);
+        ph_free(p, w.stream);
+    }
+    ph_pool_release(pools[0]);
+    ph_pool_release(pools[1]);
+}
+
 /* A pool that nobody holds is still named by its live blocks, and can be held again. */
 static void test_pool_held_again(void **state)
 {
@@ -625,6 +734,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nccl_mem_alloc_addresses_in_random_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sources_that_fail, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sources_that_recurse, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_thread_that_ends_in_a_scope, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pool_held_again, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ PH_API bool ph_structure_equal(const ph_structure *a, const ph_structure *b, cha
 /* ---- making ---- */
 typedef struct ph_sample {
     ph_tensor *const *tensors;     /* what the module is called with; values are read by the warm-up alone, and are not changed */
-    size_t count;                  /* its inputs */
+    size_t count;                  /* its inputs; 0, and tensors NULL: it takes none */
     const ph_structure *structure; /* NULL: a flat list */
     const ph_structure *out_structure; /* of the module's outputs; NULL: a flat list */
 } ph_sample;

@@ -29,7 +29,8 @@ typedef struct ph_module_desc {
     ph_forward_fn forward;
     void *self;
     void (*destroy)(void *self); /* may be NULL: called once the module is gone */
-    size_t in_count, out_count;  /* 0 is 1 */
+    size_t in_count; /* 0 is 1; PH_MODULE_NO_INPUTS: it takes none, and in[] may be NULL */
+    size_t out_count; /* 0 is 1; there is at least one */
     const ph_parameter *parameters; /* floating leaves; set to require a gradient */
     size_t parameter_count;
     const ph_parameter *buffers; /* saved with the state, not trained */
@@ -38,6 +39,7 @@ typedef struct ph_module_desc {
     size_t child_count;
     uint64_t reserved[4];
 } ph_module_desc;
+#define PH_MODULE_NO_INPUTS SIZE_MAX
 
 /* Names: not empty, without a dot, unique in the module (ARGUMENT). Reference counts are thread-safe, the rest is externally
  * synchronised. */
@@ -48,7 +50,8 @@ PH_API const char *ph_module_name(const ph_module *module);
 PH_API void *ph_module_self(const ph_module *module); /* of a graphed one: the original's */
 PH_API ph_device *ph_module_device(const ph_module *module);
 
-/* Calls it: hooks, a scope, forward. call: of one input and one output. The tape fails when the counts are not the module's. */
+/* Calls it: hooks, a scope, forward. call: of one input and one output. The tape fails when the counts
+ * are not the module's. call_n with an in_count of 0, and in NULL, is for modules without inputs. */
 PH_API ph_tensor *ph_call(ph_tape *tape, ph_module *module, ph_tensor *x);
 PH_API void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in, size_t in_count);
 

@@ -164,7 +164,7 @@ ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_d
     atomic_init(&module->references, 1);
     module->device = ph_device_retain(device);
     module->training = true;
-    module->in_count = desc->in_count ? desc->in_count : 1;
+    module->in_count = desc->in_count == PH_MODULE_NO_INPUTS ? 0 : desc->in_count ? desc->in_count : 1;
     module->out_count = desc->out_count ? desc->out_count : 1;
     ph_status status = copy_desc(module, desc) ? PH_OK : ph__fail_host_memory(call, "the names of a module");
     for (size_t i = 0; i < module->parameters.count && status == PH_OK; i++)
@@ -263,7 +263,7 @@ static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const 
     }
     if (!module)
         ph_tape_fail(tape, PH_ERROR_ARGUMENT, "ph_call: the module is NULL, and must not be");
-    else if (!out || !in)
+    else if (!out || (!in && in_count > 0))
         ph_tape_fail(tape, PH_ERROR_ARGUMENT, "module %s: %s is NULL, and must not be", module->name,
                      out ? "in" : "out");
     else if (in_count != module->in_count || out_count != module->out_count)
@@ -299,7 +299,8 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
         ph_tape_fail(tape, PH_ERROR_HOST_MEMORY, "module %s: no host memory for its inputs", module->name);
         return;
     }
-    memcpy(changed, in, module->in_count * sizeof *changed);
+    if (module->in_count > 0)
+        memcpy(changed, in, module->in_count * sizeof *changed);
     ph__module_hooks_run(tape, module, PH_MODULE_HOOK_FORWARD_PRE, changed, module->in_count);
     run_forward(tape, module, out, changed);
     ph__free(changed);

@@ -100,6 +100,7 @@ static ph_status check_sample(const ph_module *module, const ph_sample *sample, 
     for (size_t k = 0; k < sample->count; k++) {
         char path[96];
         const ph_tensor *x = sample->tensors[k];
+        PH_TRY(ph__tensor_check_there(x, call, "an input of a sample"));
         if (x && ph_tensor_device(x) == module->device)
             continue;
         (void)ph_structure_path(path, sizeof path, sample->structure, k);

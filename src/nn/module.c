@@ -37,6 +37,7 @@ static ph_status check_tensors(const ph_parameter *at, size_t count, const ph_de
         const ph_tensor *x = at[i].tensor ? *at[i].tensor : NULL;
         if (!x)
             continue;
+        PH_TRY(ph__tensor_check_there(x, call, at[i].name));
         if (ph_tensor_device(x) != device)
             return ph_fail(PH_ERROR_WRONG_DEVICE,
                            "%s: %s '%s' is a tensor of another device than the module's", call, kind,
@@ -287,6 +288,9 @@ static void run_forward(ph_tape *tape, ph_module *module, ph_tensor **out, ph_te
         if (!out[i]) {
             ph_tape_fail(tape, PH_ERROR_ARGUMENT, "module %s: its forward function left output %zu NULL",
                          module->name, i);
+            return;
+        } else if (out[i]->gone) {
+            ph_tape_check(tape, ph__quarantine_fail(out[i], module->name, "an output of forward"));
             return;
         }
 }

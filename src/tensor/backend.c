@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "tensor/generator.h"
 #include "tensor/products.h"
+#include "tensor/quarantine.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__backend *registry;
@@ -43,6 +44,7 @@ static void destroy(ph__backend *backend)
     ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
     ph__workspaces_free(&backend->workspaces);
     ph__generator_destroy_default(backend->default_generator);
+    ph__quarantine_destroy(atomic_load_explicit(&backend->quarantine, memory_order_relaxed));
     for (size_t i = 0; i < backend->idle.count; i++)
         ph_stream_destroy(backend->idle.at[i]);
     ph__vec_free(&backend->idle);

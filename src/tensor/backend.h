@@ -11,6 +11,7 @@
 
 typedef struct ph__backend ph__backend;
 typedef struct ph__products ph__products; /* products.h */
+typedef struct ph__quarantine ph__quarantine; /* quarantine.h */
 
 enum {
     PH__KERNEL_SLOTS = 4096
@@ -29,6 +30,7 @@ struct ph__backend {
     ph_tape *tapes;            /* that are alive, by tape.c; under lock */
     PH__VEC(ph_stream *) idle; /* streams that were lent and came back; under lock */
     ph_generator *default_generator;                /* made with the backend, a part of it (generator.h) */
+    _Atomic(ph__quarantine *) quarantine;           /* of handles; NULL: it is off */
     ph__backend *next;                              /* in the registry */
 };
 

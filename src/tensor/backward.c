@@ -52,6 +52,10 @@ static ph_tensor *checked_grad(ph__pass *pass, const ph__node *node, size_t i, p
     const ph__edge *edge = &node->edges[i];
     char text[PH__DESCRIBE];
     ph_shape both;
+    if (grad->gone) {
+        ph_tape_check(tape, ph__quarantine_fail(grad, node->name, "a gradient that backward gave"));
+        return NULL;
+    }
     if (grad->dtype == edge->dtype && ph_shape_equal(&grad->shape, &edge->shape) &&
         grad->storage->backend == tape->backend)
         return grad;
@@ -289,6 +293,11 @@ static bool check_output(const ph__pass *pass, size_t i)
     const ph_tensor *grad = pass->grads ? pass->grads[i] : NULL;
     if (!x)
         return fail_output(pass, i, PH_ERROR_ARGUMENT, "must be a tensor");
+    if (x->gone || (grad && grad->gone)) {
+        ph_tape_check(pass->tape, ph__quarantine_fail(x->gone ? x : grad, pass->call,
+                                                      x->gone ? "an output" : "a gradient"));
+        return false;
+    }
     if (!ph__needs_grad(x))
         return fail_output(pass, i, PH_ERROR_STATE,
                            "requires no gradient: nothing that does went into it, or gradients were "

@@ -32,6 +32,10 @@ void ph_custom_save(ph_custom *custom, ph_tensor *const *tensors, size_t count)
                      name);
         return;
     }
+    for (size_t i = 0; i < count && !ph__tape_failed(custom->tape); i++)
+        ph_tape_check(custom->tape, ph__tensor_check_there(tensors[i], name, "a tensor to save"));
+    if (ph__tape_failed(custom->tape))
+        return;
     custom->collected = ph__calloc(count, sizeof *custom->collected);
     if (!custom->collected) {
         ph__tape_fail_host_memory(custom->tape, name, "what it saves");
@@ -137,6 +141,8 @@ static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t o
     for (size_t i = 0; i < out_count && !ph__tape_failed(tape); i++) {
         if (!out[i])
             ph__op_fail(op, PH_ERROR_CALLER, "forward gave no output %zu", i);
+        else if (out[i]->gone)
+            ph_tape_check(tape, ph__quarantine_fail(out[i], op->name, "an output of forward"));
         else if (out[i]->storage->backend != tape->backend)
             ph__op_fail(op, PH_ERROR_WRONG_DEVICE,
                         "forward gave output %zu on another device than the tape's", i);

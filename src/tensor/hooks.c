@@ -22,6 +22,7 @@ ph_status ph_tensor_hook_add(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_
         return ph__fail_null(call, "x");
     if (!fn)
         return ph__fail_null(call, "fn");
+    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
     if (!ph__needs_grad(x)) {
         char text[PH__DESCRIBE];
         return ph_fail(PH_ERROR_STATE,

@@ -294,6 +294,9 @@ ph_tensor *ph__op_done(ph__op *op, ph_tensor *out)
 bool ph__op_done_n(ph__op *op, ph_tensor **out, size_t count)
 {
     ph_tape *tape = op->tape;
+    for (size_t i = 0; i < count && UNLIKELY(ph__quarantine_is_on(tape->backend)); i++)
+        if (out[i])
+            ph__quarantine_name(out[i], op->name);
     if (op->node && !ph__tape_failed(tape)) {
         if (UNLIKELY(!ph__node_set_outputs(op->node, count)))
             fail_host_memory(op, "its history");

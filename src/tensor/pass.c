@@ -75,6 +75,10 @@ static bool mark_inputs(ph__pass *pass)
             fail_input(pass, i, "must be a tensor");
             return false;
         }
+        if (x->gone) {
+            ph_tape_check(pass->tape, ph__quarantine_fail(x, pass->call, "an input"));
+            return false;
+        }
         if (!ph__node_is_alive(x->node)) {
             if (x->requires_grad && !make_slot(pass, x, &slot))
                 return false;

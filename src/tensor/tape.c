@@ -103,6 +103,16 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         ph__free(tape);
         return status;
     }
+    size_t asked = ph__quarantine_asked();
+    if (options && options->quarantine > asked)
+        asked = options->quarantine;
+    status = ph__quarantine_enlarge(tape->backend, asked, call);
+    if (status != PH_OK) {
+        ph__backend_release(tape->backend);
+        ph__free(tape);
+        return status;
+    }
+    tape->going = PH__GOING_WORK;
     ph__products_expect(tape->backend);
     tape->stream = stream;
     if (stream != ph_device_default_stream(device))
@@ -127,8 +137,10 @@ static bool is_empty(const ph_tape *tape)
 
 /* History first: its saved values are tensors that the tape may own, too. Callbacks of the user's run here: none of them may clear it, and what operators
  * that they call leave goes as well; of callbacks that bring about each other without end, the rest stays. */
-static void release_all(ph_tape *tape)
+static void release_all(ph_tape *tape, ph__going going)
 {
+    ph__going before = tape->going;
+    tape->going = going;
     tape->callbacks++;
     for (int round = 0; round < MOST_ROUNDS && (round == 0 || !is_empty(tape)); round++) {
         ph__autocast_drop(tape);
@@ -137,6 +149,7 @@ static void release_all(ph_tape *tape)
         ph__tape_drop(tape, 0, NULL, 0);
     }
     tape->callbacks--;
+    tape->going = before;
     ph__vec_free(&tape->nodes);
     ph__vec_free(&tape->regions);
     if (tape->owned != tape->owned_inline)
@@ -155,7 +168,7 @@ void ph_tape_destroy(ph_tape *tape)
                      "ph_tape_destroy: " FROM_INSIDE "destroy it when they are done; it stays");
         return;
     }
-    release_all(tape);
+    release_all(tape, PH__GOING_DESTROYED);
     leave_list(tape);
     ph_generator_release(tape->generator);
     ph_generator_release(tape->default_one);
@@ -189,7 +202,7 @@ ph_status ph_tape_clear(ph_tape *tape)
         return ph__fail_null(call, "tape");
     if (tape->callbacks > 0)
         return ph_fail(PH_ERROR_STATE, "%s: " FROM_INSIDE "clear it when they are done", call);
-    release_all(tape);
+    release_all(tape, PH__GOING_CLEARED);
     if (!ph__tape_failed(tape))
         return PH_OK;
     ph_error first = tape->error;
@@ -352,7 +365,7 @@ void ph__tape_drop(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_t co
             tape->owned[kept++] = x;
         } else {
             x->tape = NULL;
-            ph__tensor_release_on(x, tape->stream, tape->key);
+            ph__tensor_release_on(x, tape);
         }
     }
     if (kept < tape->owned_count)
@@ -376,7 +389,12 @@ void ph_tape_scope_end(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_
         return;
     if (tape->depth > 0)
         tape->depth--;
+    for (size_t i = 0; keep && i < count; i++)
+        ph_tape_check(tape, ph__tensor_check_there(keep[i], "ph_tape_scope_end", "a tensor to keep"));
+    ph__going before = tape->going;
+    tape->going = PH__GOING_SCOPE;
     ph__tape_drop(tape, mark, keep, keep ? count : 0);
+    tape->going = before;
 }
 
 ph_status ph_tape_get_info(ph_tape_info *out, const ph_tape *tape)

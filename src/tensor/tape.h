@@ -4,6 +4,7 @@
 #define PH_TENSOR_TAPE_H
 #include "base/vec.h"
 #include "tensor/op.h"
+#include "tensor/quarantine.h"
 #include "tensor/unasked.h"
 
 typedef struct ph__region ph__region; /* checkpoint.c */
@@ -89,6 +90,7 @@ struct ph_tape {
     bool recaptures; /* history is gone through once more for a capture: what it saved may have other
                         versions, and no hooks of leaves run */
     bool hollow;        /* nodes get no saved values: the first run of a checkpointed function */
+    ph__going going;    /* why it lets go of tensors now */
     unsigned callbacks; /* of the user's, under way: clear is refused */
     size_t floor;       /* nodes below it belong to a pass of backward that is under way */
     unsigned passes;    /* under way, one inside the other */

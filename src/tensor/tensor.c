@@ -2,6 +2,7 @@
 /* tensor/tensor.c: handles: making them around memory, keeping them, looking at them, their gradients. */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "tensor/quarantine.h"
 #include "tensor/tape.h"
 #include "tensor/written.h"
 #include <string.h>
@@ -43,9 +44,12 @@ static void init(ph_tensor *x, ph__storage *storage, ph_dtype dtype, const ph_sh
 ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
                            const int64_t *strides, size_t offset)
 {
-    ph_tensor *x = ph__alloc(sizeof *x);
-    if (x)
-        init(x, ph__storage_retain(storage), dtype, shape, strides, offset);
+    bool tracked = ph__quarantine_is_on(storage->backend);
+    ph_tensor *x = tracked ? ph__quarantine_alloc() : ph__alloc(sizeof *x);
+    if (!x)
+        return NULL;
+    init(x, ph__storage_retain(storage), dtype, shape, strides, offset);
+    x->tracked = tracked;
     return x;
 }
 
@@ -55,11 +59,24 @@ typedef struct fresh {
     ph__storage storage;
 } fresh;
 
+static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape,
+                            size_t bytes, ph_stream *stream, uint64_t key)
+{
+    ph__storage *storage;
+    PH_TRY(ph__storage_create(&storage, backend, bytes, stream, key));
+    *out = ph__tensor_make(storage, dtype, shape, NULL, 0);
+    ph__storage_release(storage);
+    return *out ? PH_OK : ph__fail_host_memory("a tensor", "its note");
+}
+
+/* A handle that is to be kept has a host allocation of its own. */
 ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape,
                            size_t bytes, ph_stream *stream, uint64_t key)
 {
-    fresh *both = ph__alloc(sizeof *both);
     *out = NULL;
+    if (__builtin_expect(ph__quarantine_is_on(backend), 0))
+        return make_apart(out, backend, dtype, shape, bytes, stream, key);
+    fresh *both = ph__alloc(sizeof *both);
     if (!both)
         return ph__fail_host_memory("a tensor", "its note");
     ph_status status = ph__storage_init(&both->storage, both, backend, bytes, stream, key);
@@ -79,6 +96,8 @@ static ph_status hand_out(ph_tensor **out, ph__storage *storage, ph_dtype dtype,
 {
     *out = ph__tensor_make(storage, dtype, shape, strides, 0);
     ph__storage_release(storage);
+    if (*out && (*out)->tracked)
+        ph__quarantine_name(*out, call);
     return *out ? PH_OK : ph__fail_host_memory(call, "a tensor");
 }
 
@@ -173,10 +192,17 @@ ph_status ph_tensor_wrap(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_
     return status;
 }
 
+/* A handle that is gone is as NULL to calls without a status; the thread's record says so. */
+static inline bool is_there(const ph_tensor *x, const char *call)
+{
+    return x && ph__tensor_check_there(x, call, "the tensor") == PH_OK;
+}
+
 ph_tensor *ph_tensor_retain(ph_tensor *x)
 {
-    if (x)
-        atomic_fetch_add_explicit(&x->references, 1, memory_order_relaxed);
+    if (!is_there(x, "ph_tensor_retain"))
+        return NULL;
+    atomic_fetch_add_explicit(&x->references, 1, memory_order_relaxed);
     return x;
 }
 
@@ -188,7 +214,7 @@ static void leaf_release(ph__leaf *leaf)
 }
 
 /* The storage goes last: x may be in its block. Gives it. */
-static ph__storage *dissolve(ph_tensor *x)
+static ph__storage *dissolve(ph_tensor *x, ph__going going)
 {
     ph__storage *storage = x->storage;
     if (x->leaf)
@@ -197,95 +223,102 @@ static ph__storage *dissolve(ph_tensor *x)
         ph__node_release(x->node);
     if (x->written)
         ph__written_release(x->written);
-    if (!x->in_block)
+    if (__builtin_expect(x->tracked, 0))
+        ph__quarantine_put(storage->backend, x, going);
+    else if (!x->in_block)
         ph__free(x);
     return storage;
 }
 
 void ph_tensor_release(ph_tensor *x)
 {
-    if (x && ph__drop_reference(&x->references))
-        ph__storage_release(dissolve(x));
+    if (is_there(x, "ph_tensor_release") && ph__drop_reference(&x->references))
+        ph__storage_release(dissolve(x, PH__GOING_RELEASED));
 }
 
-void ph__tensor_release_on(ph_tensor *x, ph_stream *stream, uint64_t key)
+void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
 {
-    if (ph__drop_reference(&x->references))
-        ph__storage_release_on(dissolve(x), stream, key);
+    if (__builtin_expect(x->gone, 0))
+        ph_tape_check(tape, ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
+    else if (ph__drop_reference(&x->references))
+        ph__storage_release_on(dissolve(x, tape->going), tape->stream, tape->key);
 }
 
 /* ---- looking ---- */
 ph_device *ph_tensor_device(const ph_tensor *x)
 {
-    return x ? ph__tensor_backend(x)->device : NULL;
+    return is_there(x, "ph_tensor_device") ? ph__tensor_backend(x)->device : NULL;
 }
 
 ph_dtype ph_tensor_dtype(const ph_tensor *x)
 {
-    return x ? x->dtype : (ph_dtype)0;
+    return is_there(x, "ph_tensor_dtype") ? x->dtype : (ph_dtype)0;
 }
 
 ph_shape ph_tensor_shape(const ph_tensor *x)
 {
-    return x ? x->shape : (ph_shape){0};
+    return is_there(x, "ph_tensor_shape") ? x->shape : (ph_shape){0};
 }
 
 size_t ph_tensor_rank(const ph_tensor *x)
 {
-    return x ? x->shape.rank : 0;
+    return is_there(x, "ph_tensor_rank") ? x->shape.rank : 0;
 }
 
 int64_t ph_tensor_dim(const ph_tensor *x, int axis)
 {
-    int at = x ? ph__axis(axis, x->shape.rank) : -1;
+    int at = is_there(x, "ph_tensor_dim") ? ph__axis(axis, x->shape.rank) : -1;
     return at < 0 ? 0 : x->shape.dim[at];
 }
 
 int64_t ph_tensor_stride(const ph_tensor *x, int axis)
 {
-    int at = x ? ph__axis(axis, x->shape.rank) : -1;
+    int at = is_there(x, "ph_tensor_stride") ? ph__axis(axis, x->shape.rank) : -1;
     return at < 0 ? 0 : x->stride[at];
 }
 
 int64_t ph_tensor_count(const ph_tensor *x)
 {
-    return x ? x->count : 0;
+    return is_there(x, "ph_tensor_count") ? x->count : 0;
 }
 
 size_t ph_tensor_bytes(const ph_tensor *x)
 {
-    return x ? (size_t)x->count * ph_dtype_size(x->dtype) : 0;
+    return is_there(x, "ph_tensor_bytes") ? (size_t)x->count * ph_dtype_size(x->dtype) : 0;
 }
 
 void *ph_tensor_data(const ph_tensor *x)
 {
-    return x ? x->data : NULL;
+    return is_there(x, "ph_tensor_data") ? x->data : NULL;
 }
 
 bool ph_tensor_is_contiguous(const ph_tensor *x)
 {
-    return x && x->contiguous;
+    return is_there(x, "ph_tensor_is_contiguous") && x->contiguous;
 }
 
 bool ph_tensor_is_pinned(const ph_tensor *x)
 {
-    return x && x->storage->kind == PH__STORAGE_PINNED;
+    return is_there(x, "ph_tensor_is_pinned") && x->storage->kind == PH__STORAGE_PINNED;
 }
 
 uint64_t ph_tensor_version(const ph_tensor *x)
 {
-    return x ? atomic_load_explicit(&x->storage->version, memory_order_relaxed) : 0;
+    if (!is_there(x, "ph_tensor_version"))
+        return 0;
+    return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
 }
 
 /* ---- gradients ---- */
 bool ph_tensor_requires_grad(const ph_tensor *x)
 {
-    return x && (x->requires_grad || ph__node_is_alive(x->node));
+    return is_there(x, "ph_tensor_requires_grad") &&
+           (x->requires_grad || ph__node_is_alive(x->node));
 }
 
 bool ph_tensor_is_leaf(const ph_tensor *x)
 {
-    return x && !ph__node_is_alive(x->node);
+    return is_there(x, "ph_tensor_is_leaf") && !ph__node_is_alive(x->node);
 }
 
 ph_status ph_tensor_set_requires_grad(ph_tensor *x, bool requires_grad)
@@ -294,6 +327,7 @@ ph_status ph_tensor_set_requires_grad(ph_tensor *x, bool requires_grad)
     char text[PH__DESCRIBE];
     if (!x)
         return ph__fail_null(call, "x");
+    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
     if (ph__node_is_alive(x->node))
         return ph_fail(PH_ERROR_STATE, "%s: %s was made by an operator, and is no leaf; ph_detach gives one",
                        call, ph__describe(text, x));
@@ -312,7 +346,7 @@ ph_status ph_tensor_set_requires_grad(ph_tensor *x, bool requires_grad)
 
 ph_tensor *ph_tensor_grad(const ph_tensor *x)
 {
-    return x && x->leaf ? x->leaf->grad : NULL;
+    return is_there(x, "ph_tensor_grad") && x->leaf ? x->leaf->grad : NULL;
 }
 
 ph__leaf *ph__tensor_leaf(ph_tensor *x)
@@ -325,6 +359,8 @@ ph__leaf *ph__tensor_leaf(ph_tensor *x)
 ph_status ph__tensor_check_grad(const ph_tensor *x, const ph_tensor *grad, const char *call)
 {
     char a[PH__DESCRIBE], b[PH__DESCRIBE];
+    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
+    PH_TRY(ph__tensor_check_there(grad, call, "the gradient"));
     if (grad->dtype != x->dtype || !ph_shape_equal(&grad->shape, &x->shape))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: the gradient is %s, and must be %s as the tensor is", call,
                        ph__describe(a, grad), ph__describe(b, x));
@@ -339,6 +375,7 @@ ph_status ph_tensor_set_grad(ph_tensor *x, ph_tensor *grad)
     static const char call[] = "ph_tensor_set_grad";
     if (!x)
         return ph__fail_null(call, "x");
+    PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
     if (!grad && !x->leaf)
         return PH_OK;
     if (grad == x)

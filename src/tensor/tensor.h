@@ -46,6 +46,7 @@ struct ph_tensor {
     bool requires_grad; /* a leaf's own; of others: node is not NULL and alive */
     bool kept;          /* by the scope of its tape that is ending */
     bool in_block;      /* in one host allocation with its storage, which frees it */
+    bool tracked, gone; /* quarantine.h: it will be kept after its last reference; it is kept so */
     char *data;         /* of its first element */
     ph__storage *storage; /* retained */
     ph__written *written; /* tells whether the memory has been overwritten since it was marked, retained; NULL: nobody does that */
@@ -102,8 +103,9 @@ ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape 
  * checked. */
 ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape, size_t bytes, ph_stream *stream,
                            uint64_t key);
-/* As ph_tensor_release, by the tape that has this stream and key: cheaper where the memory is its own. */
-void ph__tensor_release_on(ph_tensor *x, ph_stream *stream, uint64_t key);
+/* As ph_tensor_release, by the tape, with the tape's stream and key: cheaper where the memory is its
+ * own. */
+void ph__tensor_release_on(ph_tensor *x, ph_tape *tape);
 static inline ph__backend *ph__tensor_backend(const ph_tensor *x)
 {
     return x->storage->backend;

@@ -2,6 +2,7 @@
 /* tensor/written.c: marks on handles whose memory later replays write, and what is said when one is read too late. */
 #include "tensor/written.h"
 #include "base/status.h"
+#include "tensor/quarantine.h"
 
 ph__written *ph__written_retain(ph__written *written)
 {
@@ -27,6 +28,7 @@ void ph__tensor_mark(ph_tensor *x, ph__written *written, uint64_t sequence, uint
 ph_status ph__fail_overwritten(const ph_tensor *x, const char *call, const char *what)
 {
     char shape[PH__DESCRIBE], words[256] = "";
+    PH_TRY(ph__tensor_check_there(x, call, what));
     x->written->tell(x->written, x->sequence, x->call, words, sizeof words);
     return ph_fail(PH_ERROR_OVERWRITTEN, "%s: %s (%s) was overwritten: %s", call, what,
                    ph__describe(shape, x), words);

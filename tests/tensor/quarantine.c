@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/tensor/quarantine.c: handles that are used after their last reference went, with a
+ * quarantine: every public call that takes a tensor says what made it and who let go of it, and
+ * touches nothing. */
+#include "support/files.h"
+#include "support/grads.h"
+#include <phonograph/graphed.h>
+#include <stdio.h>
+
+enum {
+    ROOM = 64,
+    HEADER = 1 << 16
+};
+
+typedef struct bench {
+    t_scene s;
+    ph_tape *t;
+    ph_tensor *x; /* gone: made by mul, let go of by ph_tape_clear */
+    ph_tensor *y; /* f32[2], retained */
+    ph_tensor *i; /* i64[2], retained */
+    ph_tensor *b; /* bool[2], retained */
+} bench;
+
+static const char made[] = "'mul' made it, and ph_tape_clear let go of it";
+
+static void open_tape(bench *b, size_t quarantine)
+{
+    ph_tape_destroy(b->s.tape);
+    assert_ok(ph_tape_create(&b->t, b->s.stream, &(ph_tape_options){.quarantine = quarantine}));
+    b->s.tape = b->t;
+}
+
+static ph_tensor *gone(bench *b)
+{
+    ph_tensor *x = ph_mul(b->t, b->y, b->y);
+    assert_non_null(x);
+    assert_ok(ph_tape_clear(b->t));
+    return x;
+}
+
+static void bench_open(bench *b, size_t quarantine)
+{
+    t_scene_open(&b->s);
+    open_tape(b, quarantine);
+    b->y = t_leaf(&b->s, PH_SHAPE(2), 1, 2);
+    b->i = ph_tensor_retain(ph_zeros(b->t, PH_DTYPE_I64, PH_SHAPE(2)));
+    b->b = ph_tensor_retain(ph_zeros(b->t, PH_DTYPE_BOOL, PH_SHAPE(2)));
+    assert_ok(ph_tape_clear(b->t));
+    b->x = quarantine ? gone(b) : NULL;
+}
+
+static void bench_close(bench *b)
+{
+    ph_tensor_release(b->y);
+    ph_tensor_release(b->i);
+    ph_tensor_release(b->b);
+    t_scene_close(&b->s);
+}
+
+/* ---- calls ---- of a tape, of a status, and of neither: each with the gone tensor in every place.
+ */
+#define TAPE_CALLS(X)                                                                              \
+    X(ph_detach, ph_detach(t, x))                                                                  \
+    X(ph_slice, ph_slice(t, x, 0, 0, 1))                                                           \
+    X(ph_slice_step, ph_slice_step(t, x, 0, 0, 2, 1))                                              \
+    X(ph_select, ph_select(t, x, 0, 0))                                                            \
+    X(ph_transpose, ph_transpose(t, x, 0, 0))                                                      \
+    X(ph_permute, ph_permute(t, x, (const int[]){0}, 1))                                           \
+    X(ph_reshape, ph_reshape(t, x, PH_SHAPE(1, 2)))                                                \
+    X(ph_flatten, ph_flatten(t, x, 0, 0))                                                          \
+    X(ph_expand, ph_expand(t, x, PH_SHAPE(3, 2)))                                                  \
+    X(ph_squeeze, ph_squeeze(t, x, 0))                                                             \
+    X(ph_unsqueeze, ph_unsqueeze(t, x, 0))                                                         \
+    X(ph_clone, ph_clone(t, x))                                                                    \
+    X(ph_contiguous, ph_contiguous(t, x))                                                          \
+    X(ph_cast, ph_cast(t, x, PH_DTYPE_F64))                                                        \
+    X(ph_to_device, ph_to_device(t, x))                                                            \
+    X(ph_tensor_fill, ph_tensor_fill(t, x, 1))                                                     \
+    X(ph_tensor_copy, ph_tensor_copy(t, x, y))                                                     \
+    X(ph_tensor_copy, ph_tensor_copy(t, y, x))                                                     \
+    X(ph_tensor_add, ph_tensor_add(t, x, y, 1))                                                    \
+    X(ph_tensor_add, ph_tensor_add(t, y, x, 1))                                                    \
+    X(ph_tensor_scale, ph_tensor_scale(t, x, 1))                                                   \
+    X(ph_add, ph_add(t, x, y))                                                                     \
+    X(ph_add, ph_add(t, y, x))                                                                     \
+    X(ph_sub, ph_sub(t, x, y))                                                                     \
+    X(ph_mul, ph_mul(t, y, x))                                                                     \
+    X(ph_div, ph_div(t, x, y))                                                                     \
+    X(ph_maximum, ph_maximum(t, x, y))                                                             \
+    X(ph_minimum, ph_minimum(t, y, x))                                                             \
+    X(ph_add_scalar, ph_add_scalar(t, x, 1))                                                       \
+    X(ph_mul_scalar, ph_mul_scalar(t, x, 1))                                                       \
+    X(ph_pow_scalar, ph_pow_scalar(t, x, 2))                                                       \
+    X(ph_neg, ph_neg(t, x))                                                                        \
+    X(ph_abs, ph_abs(t, x))                                                                        \
+    X(ph_clamp, ph_clamp(t, x, 0, 1))                                                              \
+    X(ph_eq, ph_eq(t, x, y))                                                                       \
+    X(ph_ne, ph_ne(t, y, x))                                                                       \
+    X(ph_lt, ph_lt(t, x, y))                                                                       \
+    X(ph_le, ph_le(t, x, y))                                                                       \
+    X(ph_gt, ph_gt(t, x, y))                                                                       \
+    X(ph_ge, ph_ge(t, x, y))                                                                       \
+    X(ph_logical_and, ph_logical_and(t, b->b, x))                                                  \
+    X(ph_logical_or, ph_logical_or(t, b->b, x))                                                    \
+    X(ph_logical_not, ph_logical_not(t, x))                                                        \
+    X(ph_where, ph_where(t, b->b, x, y))                                                           \
+    X(ph_where, ph_where(t, b->b, y, x))                                                           \
+    X(ph_where, ph_where(t, x, y, y))                                                              \
+    X(ph_masked_fill, ph_masked_fill(t, x, b->b, 1))                                               \
+    X(ph_masked_fill, ph_masked_fill(t, y, x, 1))                                                  \
+    X(ph_exp, ph_exp(t, x))                                                                        \
+    X(ph_log, ph_log(t, x))                                                                        \
+    X(ph_sqrt, ph_sqrt(t, x))                                                                      \
+    X(ph_rsqrt, ph_rsqrt(t, x))                                                                    \
+    X(ph_square, ph_square(t, x))                                                                  \
+    X(ph_tanh, ph_tanh(t, x))                                                                      \
+    X(ph_sigmoid, ph_sigmoid(t, x))                                                                \
+    X(ph_relu, ph_relu(t, x))                                                                      \
+    X(ph_gelu, ph_gelu(t, x))                                                                      \
+    X(ph_gelu_tanh, ph_gelu_tanh(t, x))                                                            \
+    X(ph_silu, ph_silu(t, x))                                                                      \
+    X(ph_leaky_relu, ph_leaky_relu(t, x, 0.1))                                                     \
+    X(ph_matmul, ph_matmul(t, x, y))                                                               \
+    X(ph_matmul, ph_matmul(t, y, x))                                                               \
+    X(ph_linear, ph_linear(t, x, y, NULL))                                                         \
+    X(ph_linear, ph_linear(t, y, x, NULL))                                                         \
+    X(ph_linear, ph_linear(t, ph_ones2(b), ph_ones2(b), x))                                        \
+    X(ph_sum, ph_sum(t, x))                                                                        \
+    X(ph_sum_over, ph_sum_over(t, x, PH_AXES(0), false))                                           \
+    X(ph_mean, ph_mean(t, x))                                                                      \
+    X(ph_mean_over, ph_mean_over(t, x, PH_AXES(0), false))                                         \
+    X(ph_max, ph_max(t, x))                                                                        \
+    X(ph_max_over, ph_max_over(t, x, PH_AXES(0), false))                                           \
+    X(ph_argmax, ph_argmax(t, x, 0, false))                                                        \
+    X(ph_norm, ph_norm(t, x, 2))                                                                   \
+    X(ph_norm_over, ph_norm_over(t, x, 2, PH_AXES(0), false))                                      \
+    X(ph_softmax, ph_softmax(t, x, 0))                                                             \
+    X(ph_log_softmax, ph_log_softmax(t, x, 0))                                                     \
+    X(ph_layer_norm, ph_layer_norm(t, x, y, y, 1e-5))                                              \
+    X(ph_layer_norm, ph_layer_norm(t, y, x, y, 1e-5))                                              \
+    X(ph_layer_norm, ph_layer_norm(t, y, y, x, 1e-5))                                              \
+    X(ph_rms_norm, ph_rms_norm(t, y, x, 1e-5))                                                     \
+    X(ph_cross_entropy, ph_cross_entropy(t, x, b->i))                                              \
+    X(ph_cross_entropy, ph_cross_entropy(t, ph_ones2(b), x))                                       \
+    X(ph_cross_entropy_with, ph_cross_entropy_with(t, x, b->i, NULL))                              \
+    X(ph_mse, ph_mse(t, x, y))                                                                     \
+    X(ph_mse, ph_mse(t, y, x))                                                                     \
+    X(ph_embedding, ph_embedding(t, x, b->i))                                                      \
+    X(ph_embedding, ph_embedding(t, ph_ones2(b), x))                                               \
+    X(ph_gather, ph_gather(t, x, 0, b->i))                                                         \
+    X(ph_gather, ph_gather(t, y, 0, x))                                                            \
+    X(ph_scatter, ph_scatter(t, x, 0, b->i, y))                                                    \
+    X(ph_scatter, ph_scatter(t, y, 0, b->i, x))                                                    \
+    X(ph_scatter_add, ph_scatter_add(t, y, 0, x, y))                                               \
+    X(ph_index_select, ph_index_select(t, x, 0, b->i))                                             \
+    X(ph_index_select, ph_index_select(t, y, 0, x))                                                \
+    X(ph_concat, ph_concat(t, (ph_tensor *[]){y, x}, 2, 0))                                        \
+    X(ph_concat, ph_concat(t, (ph_tensor *[]){x, y}, 2, 0))                                        \
+    X(ph_stack, ph_stack(t, (ph_tensor *[]){y, x}, 2, 0))                                          \
+    X(ph_split, ph_split(t, out, x, 0, (const int64_t[]){1, 1}, 2))                                \
+    X(ph_attention, ph_attention(t, x, x, x, NULL))                                                \
+    X(ph_normal_of, ph_normal_of(t, x, y))                                                         \
+    X(ph_normal_of, ph_normal_of(t, y, x))                                                         \
+    X(ph_poisson, ph_poisson(t, x))                                                                \
+    X(ph_bernoulli, ph_bernoulli(t, x))                                                            \
+    X(ph_tensor_uniform, ph_tensor_uniform(t, x, 0, 1))                                            \
+    X(ph_tensor_normal, ph_tensor_normal(t, x, 0, 1))                                              \
+    X(ph_tensor_exponential, ph_tensor_exponential(t, x, 1))                                       \
+    X(ph_tensor_log_normal, ph_tensor_log_normal(t, x, 0, 1))                                      \
+    X(ph_tensor_cauchy, ph_tensor_cauchy(t, x, 0, 1))                                              \
+    X(ph_tensor_geometric, ph_tensor_geometric(t, x, 0.5))                                         \
+    X(ph_tensor_random, ph_tensor_random(t, x, 0, 2))                                              \
+    X(ph_tensor_bernoulli, ph_tensor_bernoulli(t, x, 0.5))                                         \
+    X(ph_tensor_bernoulli_of, ph_tensor_bernoulli_of(t, x, y))                                     \
+    X(ph_tensor_bernoulli_of, ph_tensor_bernoulli_of(t, b->b, x))                                  \
+    X(ph_dropout, ph_dropout(t, x, 0.5))                                                           \
+    X(ph_rrelu, ph_rrelu(t, x, 0.1, 0.2))                                                          \
+    X(ph_backward, ph_backward(t, x))                                                              \
+    X(ph_backward_from, ph_backward_from(t, &x, NULL, 1, NULL))                                    \
+    X(ph_backward_from, ph_backward_from(t, (ph_tensor *[]){ph_neg(t, y)}, &x, 1, NULL))           \
+    X(ph_grad, ph_grad(t, out, &x, 1, (ph_tensor *[]){ph_sum(t, y)}, NULL, 1, &unused))            \
+    X(ph_grad, ph_grad(t, out, &y, 1, &x, NULL, 1, NULL))                                          \
+    X(ph_tape_scope_end, ph_tape_scope_end(t, ph_tape_scope_begin(t), &x, 1))                      \
+    X(ph_custom_call, ph_custom_call(t, &custom, out, 1, &x, 1))                                   \
+    X(ph_custom_save, ph_custom_call(t, &saving, out, 1, &y, 1))                                   \
+    X(ph_checkpoint, ph_checkpoint(t, identity, NULL, out, 1, &x, 1))                              \
+    X(ph_call, ph_call(t, module, x))                                                              \
+    X(ph_call_n, ph_call_n(t, module, out, 1, &x, 1))                                              \
+    X(ph_call_structured, ph_call_structured(t, module, out, 1, &x, 1, NULL, NULL))
+
+#define STATUS_CALLS(X)                                                                            \
+    X(ph_tensor_write, ph_tensor_write(t, x, "12345678", 8))                                       \
+    X(ph_tensor_read, ph_tensor_read(bytes, 8, t, x))                                              \
+    X(ph_tensor_item, ph_tensor_item(&number, t, x))                                               \
+    X(ph_tensor_format, ph_tensor_format(&text, t, x))                                             \
+    X(ph_tensor_set_requires_grad, ph_tensor_set_requires_grad(x, true))                           \
+    X(ph_tensor_set_grad, ph_tensor_set_grad(x, y))                                                \
+    X(ph_tensor_set_grad, ph_tensor_set_grad(x, NULL))                                             \
+    X(ph_tensor_set_grad, ph_tensor_set_grad(y, x))                                                \
+    X(ph_tensor_hook_add, ph_tensor_hook_add(&hook, x, same, NULL))                                \
+    X(ph_npy_write, ph_npy_write(t, x, t_inside(&folder, "x.npy")))                                \
+    X(ph_safetensors_write,                                                                        \
+      ph_safetensors_write(t, t_inside(&folder, "x.st"), &(ph_named_tensor){"x", x}, 1))           \
+    X(ph_safetensors_read_into, ph_safetensors_read_into(t, x, file, "y"))                         \
+    X(ph_tensor_to_dlpack, ph_tensor_to_dlpack(&managed, t, x, NULL))                              \
+    X(ph_tensor_to_dlpack_unversioned, ph_tensor_to_dlpack_unversioned(&unversioned, t, x, NULL))  \
+    X(ph_module_create, ph_module_create(&fresh, b->s.device, &desc))                              \
+    X(ph_make_graphed_callables,                                                                   \
+      ph_make_graphed_callables(&fresh, &module, &(ph_sample){.tensors = &x, .count = 1}, 1,       \
+                                NULL))
+
+#define LOOKS(X)                                                                                   \
+    X(ph_tensor_retain, ph_tensor_retain(x) == NULL)                                               \
+    X(ph_tensor_release, (ph_tensor_release(x), true))                                             \
+    X(ph_tensor_device, ph_tensor_device(x) == NULL)                                               \
+    X(ph_tensor_dtype, ph_tensor_dtype(x) == (ph_dtype)0)                                          \
+    X(ph_tensor_shape, ph_tensor_shape(x).rank == 0)                                               \
+    X(ph_tensor_rank, ph_tensor_rank(x) == 0)                                                      \
+    X(ph_tensor_dim, ph_tensor_dim(x, 0) == 0)                                                     \
+    X(ph_tensor_stride, ph_tensor_stride(x, 0) == 0)                                               \
+    X(ph_tensor_count, ph_tensor_count(x) == 0)                                                    \
+    X(ph_tensor_bytes, ph_tensor_bytes(x) == 0)                                                    \
+    X(ph_tensor_data, ph_tensor_data(x) == NULL)                                                   \
+    X(ph_tensor_is_contiguous, !ph_tensor_is_contiguous(x))                                        \
+    X(ph_tensor_is_pinned, !ph_tensor_is_pinned(x))                                                \
+    X(ph_tensor_version, ph_tensor_version(x) == 0)                                                \
+    X(ph_tensor_requires_grad, !ph_tensor_requires_grad(x))                                        \
+    X(ph_tensor_is_leaf, !ph_tensor_is_leaf(x))                                                    \
+    X(ph_tensor_grad, ph_tensor_grad(x) == NULL)
+
+static ph_tensor *ph_ones2(bench *b)
+{
+    return ph_full(b->t, PH_DTYPE_F32, PH_SHAPE(2, 2), 1);
+}
+
+static void identity(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    (void)user;
+    out[0] = ph_neg(tape, in[0]);
+}
+
+static ph_tensor *same(ph_tape *tape, ph_tensor *grad, void *user)
+{
+    (void)tape;
+    (void)user;
+    return grad;
+}
+
+static void custom_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    ph_tensor *saved = ph_custom_user(custom);
+    if (saved)
+        ph_custom_save(custom, &saved, 1);
+    out[0] = ph_neg(tape, in[0]);
+}
+
+static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
+{
+    (void)custom;
+    (void)needed;
+    grad_in[0] = ph_neg(tape, grad_out[0]);
+}
+
+static void expect_message(const char *name)
+{
+    const ph_error *error = ph_error_last();
+    if (error->status != PH_ERROR_STATE || !strstr(error->message, made))
+        fail_msg("%s: %s: %s", name, ph_status_name(error->status), error->message);
+}
+
+static ph_module *neg_module(bench *b)
+{
+    ph_module *module;
+    const ph_module_desc desc = {.name = "neg", .forward = identity};
+    assert_ok(ph_module_create(&module, b->s.device, &desc));
+    return module;
+}
+
+/* ---- the tests ---- */
+static void test_tape_calls(void **state)
+{
+    (void)state;
+    bench bench_, *b = &bench_;
+    bench_open(b, ROOM);
+    ph_tape *t = b->t;
+    ph_tensor *x = b->x, *y = b->y, *out[2];
+    ph_module *module = neg_module(b);
+    const ph_grad_options unused = {.allow_unused = true};
+    const ph_custom_operator custom = {"own", custom_forward, custom_backward, NULL, NULL, {0}},
+                             saving = {"saves", custom_forward, custom_backward, NULL, x, {0}};
+#define TRY(name, call)                                                                            \
+    assert_ok(ph_tape_status(t));                                                                  \
+    (void)(call);                                                                                  \
+    if (ph_tape_status(t) == PH_OK)                                                                \
+        fail_msg("%s: the tape has not failed", #call);                                            \
+    expect_message(#call);                                                                         \
+    ph_ignore(ph_tape_clear(t));
+    TAPE_CALLS(TRY)
+#undef TRY
+    ph_module_release(module);
+    bench_close(b);
+}
+
+static void test_status_calls(void **state)
+{
+    (void)state;
+    bench bench_, *b = &bench_;
+    t_folder folder;
+    t_folder_open(&folder);
+    bench_open(b, ROOM);
+    ph_tape *t = b->t;
+    ph_tensor *x = b->x, *y = b->y;
+    ph_module *module = neg_module(b), *fresh;
+    char bytes[8], *text;
+    double number;
+    ph_tensor_hook *hook;
+    ph_safetensors *file;
+    struct DLManagedTensorVersioned *managed;
+    struct DLManagedTensor *unversioned;
+    const ph_parameter parameter = {"p", &x};
+    const ph_module_desc desc = {
+        .name = "m", .forward = identity, .parameters = &parameter, .parameter_count = 1};
+    assert_ok(ph_safetensors_write(t, t_inside(&folder, "y.st"), &(ph_named_tensor){"y", y}, 1));
+    assert_ok(ph_safetensors_open(&file, t_inside(&folder, "y.st")));
+#define TRY(name, call)                                                                            \
+    assert_int_equal((call), PH_ERROR_STATE);                                                      \
+    expect_message(#call);                                                                         \
+    ph_ignore(ph_tape_clear(t));
+    STATUS_CALLS(TRY)
+#undef TRY
+    ph_safetensors_close(file);
+    ph_module_release(module);
+    bench_close(b);
+    t_folder_close(&folder, (const char *const[]){"y.st"}, 1);
+}
+
+static void test_looks(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, ROOM);
+    ph_tensor *x = b.x;
+#define TRY(name, is_as_null)                                                                      \
+    ph_ignore(ph_fail(PH_ERROR_CALLER, "before"));                                                 \
+    assert_true(is_as_null);                                                                       \
+    expect_message(#name);                                                                         \
+    assert_non_null(strstr(ph_error_last()->message, #name));
+    LOOKS(TRY)
+#undef TRY
+    bench_close(&b);
+}
+
+/* ---- all calls ---- the headers are read: each function that takes a tensor is in a list above.
+ */
+#define NAME(name, call) #name,
+static const char *const tried[] = {TAPE_CALLS(NAME) STATUS_CALLS(NAME) LOOKS(NAME)};
+
+static bool is_tried(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++)
+        if (strlen(tried[i]) == length && memcmp(tried[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+/* "ph_tensor *" among the parameters, but not "ph_tensor **", which is where results go. */
+static bool takes_a_tensor(const char *at, const char *end)
+{
+    static const char type[] = "ph_tensor *";
+    for (; (at = strstr(at, type)) && at < end; at++)
+        if (at[sizeof type - 1] != '*')
+            return true;
+    return false;
+}
+
+static size_t look_through(const char *text, const char *header)
+{
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, "\nPH_")); at++) {
+        const char *open = strchr(at, '('), *end = strchr(at, ';'), *name = open;
+        if (!open || !end || open > end ||
+            (strncmp(at + 1, "PH_API ", 7) && strncmp(at + 1, "PH_CALL ", 8)))
+            continue;
+        while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z') ||
+               (name[-1] >= '0' && name[-1] <= '9'))
+            name--;
+        if (!takes_a_tensor(open, end))
+            continue;
+        found++;
+        if (!is_tried(name, (size_t)(open - name)))
+            fail_msg("%s: %.*s takes a tensor, and is not tried here", header, (int)(open - name),
+                     name);
+    }
+    return found;
+}
+
+static void test_every_call(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {"tensor", "tape",   "operators",   "module", "optimizer",
+                                          "random", "dlpack", "tensor_file", "graphed"};
+    size_t found = 0;
+    static char text[HEADER];
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/include/phonograph/%s.h", PH_TEST_SOURCE_DIR,
+                       headers[i]);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        size_t length = fread(text, 1, sizeof text - 1, file);
+        assert_true(length < sizeof text - 1);
+        text[length] = '\0';
+        assert_int_equal(fclose(file), 0);
+        found += look_through(text, headers[i]);
+    }
+    assert_true(found > 100);
+}
+
+/* ---- who made it, who let go of it ---- */
+static void expect_gone(bench *b, ph_tensor *x, const char *words)
+{
+    assert_null(ph_relu(b->t, x));
+    t_expect_failure(&b->s, PH_ERROR_STATE, words);
+}
+
+static void forward_gone(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    (void)in;
+    (void)tape;
+    out[0] = user;
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, ROOM);
+    ph_tensor *x = ph_linear(b.t, ph_ones2(&b), ph_ones2(&b), b.y), *z;
+    assert_ok(ph_tape_clear(b.t));
+    expect_gone(&b, x, "relu: operand 0 (f32[2, 2]) is gone: '");
+    size_t mark = ph_tape_scope_begin(b.t);
+    x = ph_neg(b.t, b.y); /* which saves nothing */
+    ph_tape_scope_end(b.t, mark, NULL, 0);
+    expect_gone(&b, x, "'neg' made it, and ph_tape_scope_end let go of it");
+    assert_ok(ph_tensor_create(&x, b.s.device, PH_DTYPE_F32, PH_SHAPE(3)));
+    ph_tensor_release(x);
+    expect_gone(
+        &b, x, "(f32[3]) is gone: 'ph_tensor_create' made it, and its last reference was released");
+    x = ph_tensor_retain(ph_sqrt(b.t, b.y)); /* held beyond the tape's clear */
+    z = ph_slice(b.t, x, 0, 0, 1);
+    assert_ok(ph_tape_clear(b.t));
+    expect_gone(&b, z, "(f32[1]) is gone: 'slice' made it, and ph_tape_clear let go of it");
+    assert_non_null(ph_relu(b.t, x));
+    ph_tensor_release(x);
+    expect_gone(&b, x, "'sqrt' made it, and its last reference was released");
+    x = ph_exp(b.t, b.y);
+    ph_tensor_release(x); /* the tape's reference, which is not the caller's */
+    assert_error(ph_tape_clear(b.t), PH_ERROR_STATE, "released too often");
+    ph_module *module;
+    const ph_module_desc desc = {.name = "late", .forward = forward_gone, .self = b.x};
+    assert_ok(ph_module_create(&module, b.s.device, &desc));
+    assert_null(ph_call(b.t, module, b.y));
+    t_expect_failure(&b.s, PH_ERROR_STATE,
+                     "late: an output of forward (f32[2]) is gone: 'mul' made it");
+    ph_module_release(module);
+    x = ph_exp(b.t, b.y);
+    open_tape(&b, 0);
+    expect_gone(&b, x, "'exp' made it, and ph_tape_destroy let go of it");
+    bench_close(&b);
+}
+
+/* Memory goes at once; handles stay, as many as there is room for. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, 4);
+    size_t before = t_allocated(&b.s);
+    (void)gone(&b);
+    for (int i = 0; i < 8; i++)
+        (void)gone(&b);
+    int64_t live = ph__alloc_live();
+    for (int i = 0; i < 100; i++)
+        expect_gone(&b, gone(&b), made);
+    assert_int_equal(ph__alloc_live(), live);
+    assert_int_equal(t_allocated(&b.s), before);
+    open_tape(&b, 2); /* never less */
+    ph_tensor *x[4];
+    for (int i = 0; i < 4; i++)
+        x[i] = gone(&b);
+    open_tape(&b, 6);
+    ph_tensor *more[2] = {gone(&b), gone(&b)};
+    for (int i = 0; i < 4; i++)
+        expect_gone(&b, x[i], made);
+    for (int i = 0; i < 2; i++)
+        expect_gone(&b, more[i], made);
+    bench_close(&b);
+}
+
+static void test_variable(void **state)
+{
+    (void)state;
+    bench b;
+    assert_int_equal(setenv("PH_QUARANTINE", "16", 1), 0);
+    bench_open(&b, 0);
+    expect_gone(&b, gone(&b), made);
+    bench_close(&b);
+    assert_int_equal(unsetenv("PH_QUARANTINE"), 0);
+    bench_open(&b, 0);
+    ph_tensor *kept = ph_tensor_retain(ph_exp(b.t, b.y));
+    assert_ok(ph_tape_clear(b.t));
+    t_expect_values(b.t, ph_log(b.t, kept), PH_SHAPE(2), 1, 2);
+    ph_tensor_release(kept);
+    ph_tape *tape;
+    assert_error(ph_tape_create(&tape, b.s.stream, &(ph_tape_options){.quarantine = SIZE_MAX}),
+                 PH_ERROR_HOST_MEMORY, "ph_tape_create");
+    assert_null(tape);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tape_calls), cmocka_unit_test(test_status_calls),
+        cmocka_unit_test(test_looks),      cmocka_unit_test(test_every_call),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_variable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

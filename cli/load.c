@@ -116,7 +116,8 @@ const char *show_text(char room[SHOWN_TEXT], const char *text)
     return room;
 }
 
-/* Of a place deep inside bodies its beginning and its end, so that there is room for what is wrong. */
+/* Of a place deep inside bodies its beginning and its end, so that there is room for what is
+ * wrong. */
 static void shorten(char *where)
 {
     enum {

@@ -9,7 +9,8 @@
 
 enum {
     VERSION = 1,
-    DEEPEST_BODY = 31, /* as ph_record_create has it: bodies in one another, the outermost record not counted */
+    /* as ph_record_create has it: bodies in one another, the outermost record not counted */
+    DEEPEST_BODY = 31,
     MOST_ARGS = 1 << 20 /* bytes of a kernel's parameters, as ph_record_create has it */
 };
 

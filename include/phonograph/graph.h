@@ -19,8 +19,9 @@ typedef enum ph_graph_state {
 } ph_graph_state;
 
 typedef struct ph_graph_options {
-    bool keep_graph; /* the template stays visible: instantiate, raw handles and debug_dump at any time, edits
-                        before instantiate */
+    /* the template stays visible: instantiate, raw handles and debug_dump at any time, edits by
+     * the driver's own calls */
+    bool keep_graph;
     bool defer_upload; /* the executable is made without being uploaded to the device: many graphs are ready sooner. ph_graph_upload
                           uploads it, or else the first replay does, which then takes longer than the others and fails where there is
                           not enough of the device's memory, as capture and instantiate do without this */
@@ -74,8 +75,13 @@ PH_CALL ph_graph_capture_end(ph_graph *graph, ph_status body);
 PH_API void ph_graph_capture_abort(
     ph_graph *graph); /* CAPTURING: ends and drops the capture; the graph is NEW. Otherwise nothing */
 
-/* keep_graph only: makes (or makes again) the executable of the template. Without it the capture's end did
- * that already. */
+/* keep_graph only: makes (or makes again) the executable of the template. Without it the
+ * capture's end did that already. A template whose handle was given out (ph_graph_raw,
+ * ph_graph_cuda) and that was edited since by CUDA's own calls is read again: record, dumps,
+ * inputs, kernels and the numbers of nodes are those of the edited one from then on (what
+ * ph_graph_record gave before is gone), nodes that are left keep their annotations. STATE, and
+ * all is as it was: the edit took away a node that the library made itself (cells, breadcrumbs,
+ * checks), or moved one that has places of slots. */
 PH_CALL ph_graph_instantiate(ph_graph *graph);
 
 /* For graphs with defer_upload: uploads the executable on a stream of the graph's device, asynchronously, behind what the stream was given

@@ -65,24 +65,33 @@ typedef struct ph_check_result {
 PH_CALL ph_graph_check_count(size_t *out, ph_graph *graph);
 PH_CALL ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index);
 
-/* ---- verify ---- does a replay do what an eager run of the same function does? Keeps the contents of all memory that the nodes address or that the capture
- * was given, and captures body a second time, for what it would be now. Then, each time from those contents, with the device memory of the
- * capture poisoned (what it was given has no contents before it is written): runs body eagerly on stream, with its allocations where the capture had
- * them, and replays the graph, with two different poisons. Compares every byte of that memory, or the outputs that the options name,
- * within the tolerance. Where something differs: runs the nodes one after another; compares prefixes of the replay (later nodes switched off)
- * with prefixes of the second capture, by bisection, for the first node that differs. At the end contents, switches and epoch are as before. Memory that
- * other code allocated is kept and compared as the library's own, where the driver tells its base and size (skip_foreign leaves it out). body is captured once, or up to three times where it no longer asks for blocks that it has kept, and runs
- * eagerly once, and up to three times more where a changed parameter is not what differs (an eager run may race, too). Host functions, replay hooks and
- * cells' sources run with every replay. Scopes that body and prepare leave open are ended. Device memory that body leaves allocated lies where the capture
- * left it, and is live, unless another has that place by now. body and prepare must leave the graph alone (STATE).
+/* ---- verify ---- does a replay do what an eager run of the same function does? Keeps the
+ * contents of all memory that the nodes address or that the capture was given, and captures body
+ * a second time, for what it would be now. Then, each time from those contents, with the device
+ * memory of the capture poisoned (what it was given has no contents before it is written): runs
+ * body eagerly on stream, with its allocations where the capture had them, and replays the
+ * graph, with two different poisons. Compares every byte of that memory, or the outputs that the
+ * options name, within the tolerance. Where something differs: runs the nodes one after another;
+ * compares prefixes of the replay (later nodes switched off) with prefixes of the second
+ * capture, by bisection, for the first node that differs. At the end contents, switches and
+ * epoch are as before. Memory that other code allocated is kept and compared as the library's
+ * own, where the driver tells its base and size (skip_foreign leaves it out). body is captured
+ * once, or up to three times where it no longer asks for blocks that it has kept, and runs
+ * eagerly once, and up to three times more where a changed parameter is not what differs (an
+ * eager run may race, too). Host functions, replay hooks and cells' sources run with every
+ * replay. Scopes that body and prepare leave open are ended. Device memory that body leaves
+ * allocated lies where the capture left it, and is live, unless another has that place by now.
+ * body and prepare must leave the graph alone (STATE).
  *
- * Waits for the device; other work on that memory must be at rest, and contents are copied to the host: four times. Instantiates where
- * there is no executable. stream: any but the default one, not capturing. Errors: STATE; as ph_graph_replay and ph_graph_capture; body's own;
- * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output in memory that the graph does not address or that
- * is left out; one that is empty or not at a multiple of its numbers' size; a tolerance without outputs); HOST_MEMORY (no room for the copies, or for what body left allocated, which is
- * then not live); UNSUPPORTED (memory nodes, nested graphs, conditionals, semaphores, batches: the record has them). A difference is no error:
- * *out tells.
- * docs/locate.md. */
+ * Waits for the device; other work on that memory must be at rest, and contents are copied to
+ * the host: four times. Instantiates where there is no executable. stream: any but the default
+ * one, not capturing. Errors: STATE; as ph_graph_replay and ph_graph_capture; body's own;
+ * STALE_INPUT (a proved input was freed, whatever the graph's options); ARGUMENT (an output in
+ * memory that the graph does not address or that is left out; one that is empty or not at a
+ * multiple of its numbers' size; a tolerance without outputs); HOST_MEMORY (no room for the
+ * copies, or for what body left allocated, which is then not live); UNSUPPORTED (memory nodes,
+ * nested graphs, conditionals, semaphores, batches: the record has them). A difference is no
+ * error: *out tells. docs/locate.md. */
 typedef struct ph_verify_output {
     const void *address;
     ph_number_type type;
@@ -97,15 +106,16 @@ typedef struct ph_verify_options {
     /* May be NULL. Before each run, eager, captured or replayed, with body's user: sets what they start from and what is no memory of the graph: states of
      * generators, step counts. Without it, graphs with cells (cells.h) are replayed with one poison alone, and not node by node. */
     ph_status (*prepare)(ph_stream *stream, void *user);
-    /* Memory that other code allocated is neither kept nor compared nor put back: each run changes it. For memory that other code uses
-     * meanwhile (buffers of a collective library), or that is too large to keep four times on the host. */
+    /* Memory that other code allocated is neither kept nor compared nor put back: each run
+     * changes it. For memory that other code uses meanwhile (buffers of a collective library),
+     * or that is too large to keep four times on the host. */
     bool skip_foreign;
     uint64_t reserved[2];
 } ph_verify_options;
 typedef enum ph_verify_verdict {
     PH_VERIFY_NONE = 0, /* the call failed: nothing is known */
-    /* message also names parameters that are others in a second capture, though from these contents they give the same: addresses, learning rates,
-     * seeds. */
+    /* message also names parameters that are others in a second capture, though from these
+     * contents they give the same: addresses, learning rates, seeds. */
     PH_VERIFY_EQUAL = 1,
     /* And the second capture has other nodes or edges: message says which (diff.h). */
     PH_VERIFY_CAPTURE_DIFFERS = 2,
@@ -123,9 +133,10 @@ typedef enum ph_verify_verdict {
     /* Eager runs from the same contents differ, and no such two nodes are seen: body is not deterministic, or goes by state that
      * ph_verify_options.prepare is to set. */
     PH_VERIFY_EAGER_DIFFERS = 7,
-    /* What was compared is the same, and that is not all that the graph's nodes may write (`compared` and `written`): memory of other code's that is left
-     * out, that the driver cannot read or does not know, or nodes that write what no parameter of theirs tells. Never with named outputs, which are
-     * compared as a whole. message says what is missing. */
+    /* What was compared is the same, and that is not all that the graph's nodes may write
+     * (`compared` and `written`): memory of other code's that is left out, that the driver
+     * cannot read or does not know, or nodes that write what no parameter of theirs tells. Never
+     * with named outputs, which are compared as a whole. message says what is missing. */
     PH_VERIFY_PARTLY = 8
 } ph_verify_verdict;
 typedef struct ph_verify_result {
@@ -135,8 +146,9 @@ typedef struct ph_verify_result {
     /* Bytes, or numbers of the outputs; of a node with NODE_DIFFERS and POISON always bytes. */
     size_t different, compared;
     char message[600]; /* node, kernel, annotation, parameter, both values */
-    /* Bytes that the nodes may write, as far as their parameters tell: the allocations that kernels address, and what copies and fills write. Without named
-     * outputs `compared` counts those of them that were compared. */
+    /* Bytes that the nodes may write, as far as their parameters tell: the allocations that
+     * kernels address, and what copies and fills write. Without named outputs `compared` counts
+     * those of them that were compared. */
     size_t written;
     uint64_t reserved[3];
 } ph_verify_result;

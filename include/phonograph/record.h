@@ -9,9 +9,10 @@ PH_BEGIN_DECLS
 
 typedef struct ph_record ph_record;
 
-/* Borrowed: valid until the graph is reset, captured again or destroyed. STATE before a capture has ended;
- * also inside capture-end hooks. Immutable: thread-safe to read. The first call asks the driver what memory of other code's the nodes address. Errors
- * also: HOST_MEMORY. */
+/* Borrowed: valid until the graph is reset, captured again or destroyed, or instantiated after
+ * its template was edited. STATE before a capture has ended; also inside capture-end hooks.
+ * Immutable: thread-safe to read. The first call asks the driver what memory of other code's the
+ * nodes address. Errors also: HOST_MEMORY. */
 PH_CALL ph_graph_record(const ph_record **out, ph_graph *graph);
 
 typedef enum ph_node_kind {
@@ -74,15 +75,17 @@ typedef struct ph_word {
     const char *name; /* "x" (typed parameter), "dst", "src", "op 0", or "+16" (the offset) */
     size_t offset;    /* in args; for dst 0, for src 8, for op 1 8 */
     uint64_t value;
-    /* the allocation that the value lay in at the capture's end; base NULL when none. See also foreign */
+    /* the allocation that the value lay in at the capture's end; base NULL when none. See also
+     * foreign */
     const void *base;
     size_t allocation_bytes;
     uint64_t generation;
     ph_pool_id pool;
     bool pinned;
     bool internal; /* allocated in this capture, from its own pool; or one of its cells: never an input */
-    /* Memory that other code allocated, as the driver described it when the record was first asked for (base, size and pinned; generation is the driver's
-     * number for it, pool {0, 0}). Memory that was gone by then has no base. */
+    /* Memory that other code allocated, as the driver described it when the record was first
+     * asked for (base, size and pinned; generation is the driver's number for it, pool {0, 0}).
+     * Memory that was gone by then has no base. */
     bool foreign;
     uint64_t reserved[4];
 } ph_word;

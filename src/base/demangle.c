@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* base/demangle.c: names of C++ functions as their authors wrote them. Code that has such names mostly comes with a C++ runtime, and the
- * runtime with the function that reads them: nothing of it is needed here, and nothing is loaded for it. */
+/* base/demangle.c: names of C++ functions as their authors wrote them. Code that has such names
+ * mostly comes with a C++ runtime, and the runtime with the function that reads them: nothing of it
+ * is needed here, and nothing is loaded for it. */
 #include "base/demangle.h"
 #include "base/line.h"
 #include <dlfcn.h>
@@ -8,7 +9,8 @@
 #include <string.h>
 
 enum {
-    LONGEST = 4096 /* of a mangled name; it says more than its length, as parts stand for one another */
+    LONGEST =
+        4096 /* of a mangled name; it says more than its length, as parts stand for one another */
 };
 
 typedef char *demangle_fn(const char *name, char *buffer, size_t *size, int *status);

@@ -27,7 +27,8 @@ void ph__text_free(ph__text *text);
  * text stays the caller's. Fails with PH_ERROR_IO (native code: errno) or PH_ERROR_HOST_MEMORY. */
 ph_status ph__text_write_file(ph__text *text, const char *path, const char *call);
 
-/* JSON: commas are put by the writer. Any depth: who is closed is not the first any more where it stands. */
+/* JSON: commas are put by the writer. Any depth: who is closed is not the first any more where
+ * it stands. */
 typedef struct ph__json {
     ph__text text;
     size_t depth;

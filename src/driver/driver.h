@@ -341,6 +341,12 @@ typedef struct ph__driver {
     void (*graph_disown)(ph__drv_graph *graph);
     void *(*graph_native)(ph__drv_graph *graph);
     size_t (*graph_host_bytes)(ph__drv_graph *graph);
+    /* Another picture of the same graph, which somebody may have changed meanwhile; it is
+     * still `graph` that destroys the driver's graph, until hand_over. 801: nobody can change
+     * one, and the other two entries are NULL. native: the node's own handle, the same in both. */
+    int (*graph_look_again)(ph__drv_graph **out, ph__drv_graph *graph);
+    void (*graph_hand_over)(ph__drv_graph *to, ph__drv_graph *from);
+    const void *(*node_native)(const ph__drv_node *node);
     /* After graph_nodes, of the graph that a capture became: how many of the nodes had been made at that position of the capture. Nodes that other code
      * makes on a stream which this library does not know count as made where a stream that it knows comes behind them. */
     size_t (*graph_position)(ph__drv_graph *graph, uint64_t position);

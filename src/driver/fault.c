@@ -49,6 +49,7 @@
     X(s, graph_import, (ph__drv_graph * *a, ph__drv_device * b, void *c), (a, b, c))                         \
     X(s, graph_nodes, (ph__drv_node *const **a, size_t *b, ph__drv_graph *c), (a, b, c))                     \
     X(s, graph_lower, (ph__drv_graph * a), (a))                                                              \
+    X(s, graph_look_again, (ph__drv_graph * *a, ph__drv_graph * b), (a, b))                                  \
     X(s, node_info, (ph__drv_node_info * a, ph__drv_node * b), (a, b))                                       \
     X(s, instantiate, (ph__drv_exec * *a, ph__drv_graph * b, int c, ph__drv_node **d), (a, b, c, d))         \
     X(s, exec_upload, (ph__drv_exec * a, ph__drv_stream * b), (a, b))                                        \

@@ -124,9 +124,10 @@ static ph_status add_child(ph_graph *graph, ph_stream *stream, uint64_t capture_
 {
     ph__marks_graph marks;
     PH_TRY(keep_kernels(graph->record, stream, capture_id, call));
-    PH_TRY(ph__marks_enter_graph(&marks, stream, graph->marks, call));
+    ph__marks *of_graph = graph->edited ? NULL : graph->marks;
+    PH_TRY(ph__marks_enter_graph(&marks, stream, of_graph, call));
     int result = graph->device->driver->child(stream->handle, graph->template);
-    ph__marks_leave_graph(&marks, graph->marks, result == PH__R_OK);
+    ph__marks_leave_graph(&marks, of_graph, result == PH__R_OK);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the child graph");
     return result == PH__R_OK ? PH_OK

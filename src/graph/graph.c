@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/graph.c: the graph object's life: create, destroy, reset, its pools and its record. */
 #include "graph/graph.h"
+#include "graph/edited.h"
 #include "base/alloc.h"
 #include "base/log.h"
 
@@ -45,6 +46,7 @@ void ph__graph_clear(ph_graph *graph)
     ph__graph_unlist_annotations(graph);
     ph__upload_drop(graph);
     driver->exec_destroy(graph->exec);
+    ph__edit_forget(graph);
     driver->graph_destroy(graph->template);
     graph->exec = NULL;
     graph->template = NULL;

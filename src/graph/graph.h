@@ -108,6 +108,10 @@ struct ph_graph {
     ph__drv_graph *template;
     ph__held held;                /* by the template's nodes; under the device's capture_lock while the capture is open */
     ph__held held_updated;        /* by what an update brought */
+    /* what it was when its handle was handed out first; NULL: it was not. See edited.c */
+    ph__drv_graph *shown;
+    /* its picture was read from it after an edit of the user's; marks are of what was captured */
+    bool edited;
     ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
     ph__map kernels;              /* key and value: retained, each once */
     ph__inputs inputs;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/instantiate.c: making the executable of a template. */
+#include "graph/edited.h"
 #include "graph/graph.h"
 
 static uint64_t next_exec_id(void)
@@ -8,10 +9,10 @@ static uint64_t next_exec_id(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__drv_node *failed,
+static ph_status fail_instantiate(const ph_record *record, int result, const ph__drv_node *failed,
                                   const char *call)
 {
-    size_t node = ph__record_index_of(graph->record, failed);
+    size_t node = ph__record_index_of(record, failed);
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the executable of the graph");
     if (node == SIZE_MAX)
@@ -19,7 +20,7 @@ static ph_status fail_instantiate(const ph_graph *graph, int result, const ph__d
                                "%s: the captured graph cannot be made executable", call);
     return ph__driver_fail(result, PH__NAME_GRAPH_INSTANTIATE,
                            "%s: the captured graph cannot be made executable because of node %zu (%s)", call,
-                           node, graph->record->nodes[node].info.name);
+                           node, record->nodes[node].info.name);
 }
 
 static ph_status fail_start(int result, const char *call)
@@ -30,41 +31,50 @@ static ph_status fail_start(int result, const char *call)
                            "%s: switching off breadcrumbs and checks in the new executable", call);
 }
 
+static void forget_changes(ph_graph *graph)
+{
+    graph->changed = graph->hosts_changed = false;
+    ph__layout_free(&graph->updated_layout);
+    graph->updated_pool = NULL;
+}
+
 /* What the last executable was told about its nodes is forgotten: kernels and inputs are the record's again.
  */
-static ph_status start_again(ph_graph *graph, const char *call)
+static ph_status start_again(ph_graph *graph, const ph__edit *edit, const char *call)
 {
     ph__inputs inputs = {0};
+    if (edit->template) {
+        forget_changes(graph);
+        return PH_OK;
+    }
     if (graph->liveness)
         PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
     ph_status status = ph__graph_take_kernels(graph, graph->record, call);
     if (status == PH_OK) {
         ph__graph_set_inputs(graph, &inputs);
         graph->inputs_due = !graph->liveness;
-        graph->changed = graph->hosts_changed = false;
-        ph__layout_free(&graph->updated_layout);
-        graph->updated_pool = NULL;
+        forget_changes(graph);
     } else {
         ph__inputs_free(&inputs, graph);
     }
     return status;
 }
 
-ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
+static ph_status make(ph_graph *graph, ph__edit *edit, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
     ph__drv_exec *exec = NULL;
     ph__drv_node *failed = NULL;
-    PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
     ph_capture_mode mode;
     ph__relaxed_begin(graph->device, &mode);
     int flags = PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY;
     if (graph->defer)
         flags |= PH__INSTANTIATE_DEFER_UPLOAD;
-    int result = driver->instantiate(&exec, graph->template, flags, &failed);
+    int result = driver->instantiate(&exec, edit->template ? edit->template : graph->template, flags, &failed);
     ph__relaxed_end(graph->device, mode);
     if (result != PH__R_OK)
-        return fail_instantiate(graph, result, failed, call);
+        return fail_instantiate(edit->template ? edit->record : graph->record, result, failed, call);
+    ph__edit_point(edit, graph);
     result = ph__locate_start(graph, exec);
     if (result != PH__R_OK) {
         ph_status status = fail_start(result, call);
@@ -72,7 +82,7 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
         return status;
     }
     if (graph->exec) {
-        ph_status status = start_again(graph, call);
+        ph_status status = start_again(graph, edit, call);
         if (status != PH_OK) {
             driver->exec_destroy(exec);
             return status;
@@ -81,11 +91,25 @@ ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
         driver->exec_destroy(graph->exec);
     }
     graph->exec = exec;
+    ph__edit_commit(edit, graph);
     graph->deferred = graph->defer;
     graph->exec_id = next_exec_id();
     ph__cells_renew(graph);
     ph__slots_renew(graph, graph->record);
     ph__locate_renew(graph);
+    return PH_OK;
+}
+
+ph_status ph__graph_make_exec(ph_graph *graph, const char *call)
+{
+    ph__edit edit = {0};
+    PH_TRY(ph__rule_check(graph->device, PH__RULE_INSTANTIATE));
+    PH_TRY(ph__edit_look(&edit, graph, call));
+    ph_status made = make(graph, &edit, call);
+    if (made != PH_OK) {
+        ph__edit_abandon(&edit, graph);
+        return made;
+    }
     graph->state = PH_GRAPH_READY;
     ph_status status = ph__hooks_run(graph, PH_HOOK_INSTANTIATE, NULL, graph->exec_id);
     return status == PH_OK ? PH_OK : ph__graph_fail(graph, status);

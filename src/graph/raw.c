@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/raw.c: the driver's own handles. */
+#include "graph/edited.h"
 #include "graph/graph.h"
 #include <phonograph/cuda.h>
 
@@ -10,6 +11,8 @@ static ph_status raw(void **out, ph_graph *graph, bool exec, ph__graph_call whic
     *out = NULL;
     PH_TRY(ph__graph_check(graph, which));
     const ph__driver *driver = graph->device->driver;
+    if (!exec)
+        PH_TRY(ph__edit_expect(graph, ph__graph_calls[which].name));
     *out = exec ? driver->exec_native(graph->exec) : driver->graph_native(graph->template);
     return PH_OK;
 }

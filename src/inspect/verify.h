@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c keeps, poisons and compares, verify_run.c runs
- * body and replays, all or in parts, verify_find.c looks for the node, verify_race.c for nodes that share memory without an order,
- * verify_blocks.c tells which block an address is in, verify_written.c what is written and was not compared, verify_say.c has the words,
- * verify_change.c those of parameters. */
+/* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c
+ * keeps, poisons and compares, verify_run.c runs body and replays, all or in parts,
+ * verify_find.c looks for the node, verify_race.c for nodes that share memory without an order,
+ * verify_blocks.c tells which block an address is in, verify_written.c what is written and was
+ * not compared, verify_say.c has the words, verify_change.c those of parameters. */
 #ifndef PH_INSPECT_VERIFY_H
 #define PH_INSPECT_VERIFY_H
 #include "graph/graph.h"
@@ -68,7 +69,8 @@ typedef struct ph__verify {
     const ph__driver *driver;
     PH__VEC(ph__kept) kept;
     ph__ranges places;         /* of them, by address -> index + 1 */
-    ph__ranges foreign;        /* whole allocations of other code's that the nodes address, kept or left out */
+    /* whole allocations of other code's that the nodes address, kept or left out */
+    ph__ranges foreign;
     size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
     ph__block_index blocks;    /* of the layout */
     ph__image start, eager, replay, other;
@@ -101,15 +103,17 @@ ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison);
 /* NULL also where the contents could not be kept. */
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
 
-/* ---- verify_written.c ---- what the graph's nodes may write, as far as their parameters tell: whole allocations for kernels, destinations for copies and
- * fills. */
+/* ---- verify_written.c ---- what the graph's nodes may write, as far as their parameters tell:
+ * whole allocations for kernels, destinations for copies and fills. */
 typedef struct ph__written {
     size_t compared, bytes; /* bytes of such memory that are compared; all of them */
     ph__ranges left;        /* the others */
-    size_t node;            /* that addresses the first of them; SIZE_MAX: ph_stream_uses named it */
+    /* that addresses the first of them; SIZE_MAX: ph_stream_uses named it */
+    size_t node;
     uint64_t address;
     char node_name[64], word[48];
-    size_t unseen, first_unseen, hosts; /* nodes that write what no parameter tells, the first; host functions */
+    /* nodes that write what no parameter tells, the first; host functions */
+    size_t unseen, first_unseen, hosts;
 } ph__written;
 ph_status ph__verify_written(ph__written *out, ph__verify *verify);
 /* Not all of it was compared. */
@@ -172,7 +176,8 @@ ph_status ph__verify_find_race(ph__race *out, ph__verify *verify, uintptr_t seen
 /* ---- verify_change.c ---- */
 /* How the node differs from the second capture's. */
 void ph__verify_add_change(const ph__verify *verify, size_t node);
-/* The parameters of all nodes but that one that the second capture has else. SIZE_MAX: of all; then the results are the same. */
+/* The parameters of all nodes but that one that the second capture has else. SIZE_MAX: of all;
+ * then the results are the same. */
 void ph__verify_add_changes(const ph__verify *verify, size_t but);
 
 /* ---- verify_say.c ---- add: to the message. */

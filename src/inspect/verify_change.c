@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_change.c: the parameters that a capture made now would have else than the graph, in words. */
+/* inspect/verify_change.c: the parameters that a capture made now would have else than the graph,
+ * in words. */
 #include "base/demangle.h"
 #include "graph/slots.h"
 #include "inspect/verify.h"
@@ -28,9 +29,10 @@ static void add_address(const ph__verify *verify, uint64_t value)
         add(verify, " (byte %zu of %zu)", (size_t)(value - (uintptr_t)block.base), block.requested);
 }
 
-/* How many bytes of the word are one number, from which on: of typed kernels known, of others guessed by what changed. */
-static void find_number(unsigned *first, unsigned *bytes, const ph__record_node *node, const ph_word *a,
-                        const ph_word *b)
+/* How many bytes of the word are one number, from which on: of typed kernels known, of others
+ * guessed by what changed. */
+static void find_number(unsigned *first, unsigned *bytes, const ph__record_node *node,
+                        const ph_word *a, const ph_word *b)
 {
     uint64_t changed = a->value ^ b->value;
     bool low = (changed & UINT32_MAX) != 0, high = changed >> 32 != 0,
@@ -71,15 +73,17 @@ static void add_word_change(const ph__verify *verify, const ph__record_node *nod
 static bool add_form_change(const ph__verify *verify, const ph_node_info *a, const ph_node_info *b)
 {
     if (memcmp(a->grid, b->grid, sizeof a->grid) != 0)
-        add(verify, "; its grid is %ux%ux%u in the graph and %ux%ux%u in the new capture", a->grid[0],
-            a->grid[1], a->grid[2], b->grid[0], b->grid[1], b->grid[2]);
+        add(verify, "; its grid is %ux%ux%u in the graph and %ux%ux%u in the new capture",
+            a->grid[0], a->grid[1], a->grid[2], b->grid[0], b->grid[1], b->grid[2]);
     else if (memcmp(a->block, b->block, sizeof a->block) != 0)
-        add(verify, "; its blocks are %ux%ux%u in the graph and %ux%ux%u in the new capture", a->block[0],
-            a->block[1], a->block[2], b->block[0], b->block[1], b->block[2]);
+        add(verify, "; its blocks are %ux%ux%u in the graph and %ux%ux%u in the new capture",
+            a->block[0], a->block[1], a->block[2], b->block[0], b->block[1], b->block[2]);
     else if (a->bytes != b->bytes)
-        add(verify, "; it writes %zu bytes in the graph and %zu in the new capture", a->bytes, b->bytes);
+        add(verify, "; it writes %zu bytes in the graph and %zu in the new capture", a->bytes,
+            b->bytes);
     else if (a->value != b->value)
-        add(verify, "; its value is 0x%x in the graph and 0x%x in the new capture", a->value, b->value);
+        add(verify, "; its value is 0x%x in the graph and 0x%x in the new capture", a->value,
+            b->value);
     else
         return false;
     return true;
@@ -88,19 +92,22 @@ static bool add_form_change(const ph__verify *verify, const ph_node_info *a, con
 /* ---- one node ---- */
 void ph__verify_add_change(const ph__verify *verify, size_t node)
 {
-    const ph__record_node *a = &verify->graph->record->nodes[node], *b = &verify->second->record->nodes[node];
+    const ph__record_node *a = &verify->graph->record->nodes[node],
+                          *b = &verify->second->record->nodes[node];
     if (!verify->switches.on[node]) {
         add(verify, "; it is switched off (ph_graph_node_set_enabled)");
         return;
     }
     if (verify->graph->changed || verify->graph->slots) {
-        add(verify, "; the graph's nodes may have other parameters than were captured (ph_graph_node_set_*, "
+        add(verify, "; the graph's nodes may have other parameters than were captured "
+                    "(ph_graph_node_set_*, "
                     "ph_graph_update, slots)");
         return;
     }
     for (size_t i = 0; i < a->info.word_count && i < b->info.word_count; i++) {
         ph_word rooms[2];
-        const ph_word *mine = ph__record_look(&rooms[0], verify->graph->record, a, i), *theirs = ph__record_look(&rooms[1], verify->second->record, b, i);
+        const ph_word *mine = ph__record_look(&rooms[0], verify->graph->record, a, i),
+                      *theirs = ph__record_look(&rooms[1], verify->second->record, b, i);
         if (mine->value != theirs->value) {
             add_word_change(verify, a, mine, theirs);
             return;
@@ -108,8 +115,8 @@ void ph__verify_add_change(const ph__verify *verify, size_t node)
     }
     if (add_form_change(verify, &a->info, &b->info))
         return;
-    add(verify,
-        "; its parameters are the same in both: it is not deterministic, or reads what no parameter shows");
+    add(verify, "; its parameters are the same in both: it is not deterministic, or reads what no "
+                "parameter shows");
 }
 
 /* ---- all nodes ---- */
@@ -137,12 +144,13 @@ static bool has_other_parameters(const ph_graph *graph, size_t node, size_t offs
            ph__slot_find_place(slots, offset, sizeof(uint64_t));
 }
 
-static void say_other(const ph__verify *verify, size_t node, const ph_word *a, const ph_word *b, bool alone)
+static void say_other(const ph__verify *verify, size_t node, const ph_word *a, const ph_word *b,
+                      bool alone)
 {
     const ph__record_node *at = &verify->graph->record->nodes[node];
     char room[PH__READABLE];
-    add(verify, "; node %zu (%.60s) %s differs%s (", node, ph__readable_name(room, at->info.name), a->name,
-        alone ? " in a capture made now" : ", too");
+    add(verify, "; node %zu (%.60s) %s differs%s (", node, ph__readable_name(room, at->info.name),
+        a->name, alone ? " in a capture made now" : ", too");
     add_values(verify, at, a, b, " in the graph, ");
     add(verify, alone ? " now), with the same result from these contents" : " in the new capture)");
 }

@@ -177,7 +177,8 @@ static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
     return PH_OK;
 }
 
-/* An address range that is reserved and not mapped throughout cannot be read as a whole: it stays as it is. */
+/* An address range that is reserved and not mapped throughout cannot be read as a whole: it
+ * stays as it is. */
 static void look_for_lost(ph__verify *verify, size_t first)
 {
     for (size_t i = first; i < verify->kept.count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_written.c: what a graph's nodes may write, as far as their parameters tell, and how much of that a verification compares. */
+/* inspect/verify_written.c: what a graph's nodes may write, as far as their parameters tell, and
+ * how much of that a verification compares. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "inspect/verify.h"
@@ -104,8 +105,8 @@ static void look_at_nodes(const survey *s)
         if (node->info.kind == PH_NODE_HOST)
             s->out->hosts++;
         else if (copies ? node->info.dst == NULL
-                        : node->info.kind == PH_NODE_KERNEL && !s->addresses[n] && !has_address(node) &&
-                              !is_the_librarys(graph, n))
+                        : node->info.kind == PH_NODE_KERNEL && !s->addresses[n] &&
+                              !has_address(node) && !is_the_librarys(graph, n))
             add_unseen(s->out, n);
     }
 }
@@ -130,7 +131,8 @@ ph_status ph__verify_written(ph__written *out, ph__verify *verify)
         out->compared += verify->kept.at[i].compared ? verify->kept.at[i].bytes : 0;
     out->bytes = out->compared;
     survey s = {out, verify, ph__calloc(verify->graph->record->node_count + 1, sizeof(bool))};
-    ph_status status = s.addresses ? look(&s) : ph__fail_host_memory(verify->call, "the list of the memory");
+    ph_status status =
+        s.addresses ? look(&s) : ph__fail_host_memory(verify->call, "the list of the memory");
     ph__free(s.addresses);
     return status;
 }

@@ -65,6 +65,47 @@ ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__ann
     return PH_OK;
 }
 
+static ph_status keep_list(ph_record *to, const ph_record *from, const char *call)
+{
+    to->annotations = ph__calloc(from->annotation_count + 1, sizeof(ph__annotation *));
+    if (to->annotations == NULL)
+        return ph__fail_host_memory(call, "the annotations of the record");
+    for (size_t i = 0; i < from->annotation_count; i++)
+        to->annotations[i] = ph__annotation_retain(from->annotations[i]);
+    to->annotation_count = from->annotation_count;
+    return PH_OK;
+}
+
+static ph_status inherit(ph_record *to, const ph__map *nodes, const ph__driver *driver, const char *call)
+{
+    for (size_t i = 0; i < to->node_count; i++) {
+        ph__record_node *node = &to->nodes[i];
+        const ph__record_node *before =
+            ph__map_get(nodes, (uint64_t)(uintptr_t)driver->node_native(node->handle));
+        if (before == NULL)
+            continue;
+        node->annotation = before->annotation;
+        if (node->info.body && before->info.body)
+            PH_TRY(ph__record_inherit((ph_record *)(uintptr_t)node->info.body, before->info.body, driver, call));
+    }
+    return PH_OK;
+}
+
+ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver, const char *call)
+{
+    ph__map nodes = {0};
+    bool mapped = ph__map_reserve(&nodes, from->node_count);
+    for (size_t i = 0; i < from->node_count && mapped; i++)
+        mapped = ph__map_put(&nodes, (uint64_t)(uintptr_t)driver->node_native(from->nodes[i].handle),
+                             (void *)(uintptr_t)&from->nodes[i]);
+    ph_status status = mapped ? keep_list(to, from, call)
+                              : ph__fail_host_memory(call, "the annotations of the record");
+    if (status == PH_OK)
+        status = inherit(to, &nodes, driver, call);
+    ph__map_free(&nodes);
+    return status;
+}
+
 void ph__record_drop_annotations(ph_record *record)
 {
     for (size_t i = 0; i < record->annotation_count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/foreign.c: memory of other code's that words of a record address. The driver knows it, and is asked when the record is first handed out, so
- * that captures do not wait for it. */
+/* record/foreign.c: memory of other code's that words of a record address. The driver knows it, and
+ * is asked when the record is first handed out, so that captures do not wait for it. */
 #include "base/alloc.h"
 #include "record/record.h"
 #include <string.h>
@@ -56,7 +56,8 @@ static bool ask(asker *a, uint64_t value)
         if (a->lost)
             return true;
     }
-    return where.kind == PH__MEMORY_PAGEABLE ? ph__map_put(&a->unknown, value, a) : add(a->to, &where);
+    return where.kind == PH__MEMORY_PAGEABLE ? ph__map_put(&a->unknown, value, a)
+                                             : add(a->to, &where);
 }
 
 static bool look(asker *a, ph_record *record)
@@ -87,7 +88,8 @@ ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const ch
     to->owner = record;
     to->complete = look(&a, record);
     ph__map_free(&a.unknown);
-    return to->complete ? PH_OK : ph__fail_host_memory(call, "the memory that the record addresses");
+    return to->complete ? PH_OK
+                        : ph__fail_host_memory(call, "the memory that the record addresses");
 }
 
 void ph__record_drop_foreign(ph_record *record)
@@ -101,7 +103,8 @@ void ph__record_drop_foreign(ph_record *record)
     ph__free(foreign);
 }
 
-const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node, size_t w)
+const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node,
+                               size_t w)
 {
     const ph_word *word = ph__record_word(room, node, w);
     if (record->foreign == NULL || record->foreign->list.count == 0 || !asks(word, node))

@@ -35,7 +35,8 @@ struct ph_record {
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
     const ph__layout *layout;     /* what its capture was given; the graph's. NULL: not known */
-    struct ph__record_foreign *foreign; /* memory of other code's that words address; NULL: nobody has asked for it */
+    /* memory of other code's that words address; NULL: nobody has asked for it */
+    struct ph__record_foreign *foreign;
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
     size_t annotation_count;
 };
@@ -86,6 +87,8 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
  * runs them, and of the capture that they come from. Linear in the number of nodes and marks. */
 ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
                               const char *call);
+/* Of nodes that both have, by the driver's own handles, bodies included; what is new has none. */
+ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver, const char *call);
 /* Not those of bodies. */
 void ph__record_drop_annotations(ph_record *record);
 size_t ph__record_annotation_bytes(const ph_record *record);
@@ -150,8 +153,9 @@ const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_
 /* Its value alone, of a kernel that this library did not load. */
 uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
 
-/* ---- foreign.c ---- find: asks the driver, once, what memory of other code's the words address. A driver that does not answer (a lost device) is no
- * failure: then the rest is not known. look: as ph__record_word, with such memory. drop: not of bodies. */
+/* ---- foreign.c ---- find: asks the driver, once, what memory of other code's the words
+ * address. A driver that does not answer (a lost device) is no failure: then the rest is not
+ * known. look: as ph__record_word, with such memory. drop: not of bodies. */
 ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call);
 const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node, size_t w);
 void ph__record_drop_foreign(ph_record *record);

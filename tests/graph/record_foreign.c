@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/record_foreign.c: memory of other code's in the record: words, JSON, DOT, differences; asked for once, and not at the capture. */
+/* tests/graph/record_foreign.c: memory of other code's in the record: words, JSON, DOT,
+ * differences; asked for once, and not at the capture. */
 #include "inputs.h"
 
 #include <phonograph/diff.h>
@@ -73,7 +74,8 @@ static void test_typed_words_and_copies(void **state)
     check_foreign(&at, other);
 }
 
-/* What no parameter describes is an address where the driver knows it; a number in a typed parameter never is. */
+/* What no parameter describes is an address where the driver knows it; a number in a typed
+ * parameter never is. */
 static ph_status launch_pair(ph_kernel *kernel, const void *one, void *two)
 {
     struct t_copy_first pair = {one, two};
@@ -151,10 +153,11 @@ static void test_texts(void **state)
     end();
     ph_word at = word(0, 1);
     assert_ok(ph_record_json(&json, record()));
-    (void)snprintf(expected, sizeof expected,
-                   "\"base\":\"0x%llx\",\"bytes\":%d,\"offset\":8,\"generation\":%llu,\"pool\":[0,0],"
-                   "\"pinned\":false,\"foreign\":true}",
-                   (unsigned long long)(uintptr_t)other, BYTES, (unsigned long long)at.generation);
+    (void)snprintf(
+        expected, sizeof expected,
+        "\"base\":\"0x%llx\",\"bytes\":%d,\"offset\":8,\"generation\":%llu,\"pool\":[0,0],"
+        "\"pinned\":false,\"foreign\":true}",
+        (unsigned long long)(uintptr_t)other, BYTES, (unsigned long long)at.generation);
     if (!strstr(json, expected))
         fail_msg("%s is not in %s", expected, json);
     const char *first = strstr(json, "foreign");
@@ -165,7 +168,8 @@ static void test_texts(void **state)
     ph_string_free(dot);
 }
 
-/* Two captures over two allocations of other code's are the same work, as with the library's own. */
+/* Two captures over two allocations of other code's are the same work, as with the library's own.
+ */
 static void test_differences(void **state)
 {
     (void)state;
@@ -234,7 +238,8 @@ static void test_memory_that_has_gone(void **state)
     assert_null(at.base);
 }
 
-/* A lost device does not answer: the record is there all the same. No host memory is a failure, and a later call makes it good. */
+/* A lost device does not answer: the record is there all the same. No host memory is a failure, and
+ * a later call makes it good. */
 static void test_failures(void **state)
 {
     (void)state;

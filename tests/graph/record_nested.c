@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/record_nested.c: records of graphs in graphs in graphs are written as deep as they are. */
+/* tests/graph/record_nested.c: records of graphs in graphs in graphs are written as deep as they
+ * are. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -38,7 +39,8 @@ static int close_world(void **state)
 static ph_status inner(ph_stream *stream, void *user)
 {
     (void)user;
-    return made == 0 ? t_add(&world, stream, x, x, N, 1) : ph_graph_replay(graphs[made - 1], stream);
+    return made == 0 ? t_add(&world, stream, x, x, N, 1)
+                     : ph_graph_replay(graphs[made - 1], stream);
 }
 
 /* Each graph replays the one before it: the last one has so many bodies in one another. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/verify_foreign.c: ph_graph_verify on memory that other code allocated, on what it cannot compare, and on parameters that another
- * capture would have else. */
+/* tests/inspect/verify_foreign.c: ph_graph_verify on memory that other code allocated, on what it
+ * cannot compare, and on parameters that another capture would have else. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -107,7 +107,8 @@ static void test_memory_of_other_code_is_compared(void **state)
     assert_int_equal(result.different % N, 0);
 }
 
-/* Kernels whose parameters nothing describes, copies and fills: their addresses are found all the same. */
+/* Kernels whose parameters nothing describes, copies and fills: their addresses are found all the
+ * same. */
 static int32_t put;
 
 static ph_status untyped(ph_stream *stream, void *kernel)
@@ -165,7 +166,8 @@ static void test_an_output_of_other_codes(void **state)
                  PH_ERROR_ARGUMENT, "is longer than the 1196 bytes that there are");
 }
 
-/* A refusal says which it is: memory that no parameter addresses, that the options leave out, or that nobody knows. */
+/* A refusal says which it is: memory that no parameter addresses, that the options leave out, or
+ * that nobody knows. */
 static void test_refused_outputs_say_why(void **state)
 {
     (void)state;
@@ -175,20 +177,24 @@ static void test_refused_outputs_say_why(void **state)
     ph_verify_options options = {.outputs = &output, .output_count = 1};
     assert_ok(PH_NEW(&ours, N, world.stream));
     capture(step);
-    assert_error(ph_graph_verify(&result, graph, world.stream, step, NULL, &options), PH_ERROR_ARGUMENT,
-                 "lies in 1200 bytes of other code's, which no parameter of the graph's nodes addresses");
+    assert_error(
+        ph_graph_verify(&result, graph, world.stream, step, NULL, &options), PH_ERROR_ARGUMENT,
+        "lies in 1200 bytes of other code's, which no parameter of the graph's nodes addresses");
     output.address = ours;
-    assert_error(ph_graph_verify(&result, graph, world.stream, step, NULL, &options), PH_ERROR_ARGUMENT,
-                 "output 0 (z), 4 numbers at ");
-    assert_non_null(strstr(ph_error_last()->message, "is no memory that the graph was given or addresses"));
-    output.address = nobodys;
-    assert_status(ph_graph_verify(&result, graph, world.stream, step, NULL, &options), PH_ERROR_ARGUMENT);
+    assert_error(ph_graph_verify(&result, graph, world.stream, step, NULL, &options),
+                 PH_ERROR_ARGUMENT, "output 0 (z), 4 numbers at ");
     assert_non_null(
-        strstr(ph_error_last()->message, "is memory that neither this library nor the driver knows"));
+        strstr(ph_error_last()->message, "is no memory that the graph was given or addresses"));
+    output.address = nobodys;
+    assert_status(ph_graph_verify(&result, graph, world.stream, step, NULL, &options),
+                  PH_ERROR_ARGUMENT);
+    assert_non_null(strstr(ph_error_last()->message,
+                           "is memory that neither this library nor the driver knows"));
     output.address = y;
     options.skip_foreign = true;
-    assert_error(ph_graph_verify(&result, graph, world.stream, step, NULL, &options), PH_ERROR_ARGUMENT,
-                 "lies in 1200 bytes of other code's, which ph_verify_options.skip_foreign leaves out");
+    assert_error(
+        ph_graph_verify(&result, graph, world.stream, step, NULL, &options), PH_ERROR_ARGUMENT,
+        "lies in 1200 bytes of other code's, which ph_verify_options.skip_foreign leaves out");
     assert_int_equal(result.verdict, PH_VERIFY_NONE);
     ph_free(ours, world.stream);
     other_free(unused);
@@ -214,8 +220,8 @@ static void test_what_is_left_out_is_counted(void **state)
     assert_ok(ph_graph_capture(graph, world.stream, NULL, step_and_ours, ours));
     assert_ok(ph_graph_verify(&result, graph, world.stream, step_and_ours, ours, &options));
     char numbers[160];
-    (void)snprintf(numbers, sizeof numbers, "%zu of the %zu bytes that the graph's nodes may write", at.size,
-                   at.size + 2 * BYTES);
+    (void)snprintf(numbers, sizeof numbers, "%zu of the %zu bytes that the graph's nodes may write",
+                   at.size, at.size + 2 * BYTES);
     expect(PH_VERIFY_PARTLY, SIZE_MAX, numbers);
     assert_int_equal(result.compared, at.size);
     assert_int_equal(result.written, at.size + 2 * BYTES);
@@ -235,7 +241,8 @@ static void test_what_is_left_out_is_counted(void **state)
     expect(PH_VERIFY_PARTLY, SIZE_MAX, "0 of the 2400 bytes that the graph's nodes may write");
 }
 
-/* Memory of the library's that nodes only read, or write all of, leaves nothing out. Of other code's that a copy only reads: neither. */
+/* Memory of the library's that nodes only read, or write all of, leaves nothing out. Of other
+ * code's that a copy only reads: neither. */
 static ph_status reading(ph_stream *stream, void *user)
 {
     return ph_memcpy(user, x, BYTES, stream);
@@ -256,8 +263,9 @@ static void test_what_is_only_read_is_not_missed(void **state)
     ph_free(ours, world.stream);
 }
 
-/* A range that the driver tells and does not copy as a whole (reserved, and mapped in part) stays as it is, and is counted. Each call of
- * the driver fails so in turn: nothing is EQUAL that was not compared. */
+/* A range that the driver tells and does not copy as a whole (reserved, and mapped in part) stays
+ * as it is, and is counted. Each call of the driver fails so in turn: nothing is EQUAL that was not
+ * compared. */
 static void test_memory_that_cannot_be_read(void **state)
 {
     (void)state;
@@ -344,7 +352,8 @@ static void test_a_host_function_alone(void **state)
     assert_non_null(strstr(result.message, "1 host function"));
 }
 
-/* ---- parameters that another capture would have else ---- the gradient is 0: neither rate shows in the result */
+/* ---- parameters that another capture would have else ---- the gradient is 0: neither rate shows
+ * in the result */
 static ph_status two_steps(ph_stream *stream, void *user)
 {
     (void)user;
@@ -365,7 +374,8 @@ static void test_a_baked_rate_that_does_not_show(void **state)
     rate = 0.25F;
     assert_ok(ph_graph_verify(&result, graph, world.stream, two_steps, NULL, NULL));
     expect(PH_VERIFY_EQUAL, SIZE_MAX,
-           "; node 0 (axpy_f32) a differs in a capture made now (0x3f000000 (0.5) in the graph, 0x3e800000 "
+           "; node 0 (axpy_f32) a differs in a capture made now (0x3f000000 (0.5) in the graph, "
+           "0x3e800000 "
            "(0.25) "
            "now), with the same result from these contents");
     assert_non_null(strstr(result.message, "; node 1 (axpy_f32) a differs"));
@@ -388,11 +398,12 @@ static void test_the_other_parameters_are_named_too(void **state)
     rate = 2;
     verify(two_steps, NULL);
     /* The first two cancel each other. */
-    expect(PH_VERIFY_NODE_DIFFERS, 3, "parameter a is 0x3fc00000 (1.5) in the graph and 0x40400000 (3)");
-    assert_non_null(
-        strstr(result.message, "; node 0 (axpy_f32) a differs, too (0x3f000000 (0.5) in the graph"));
-    assert_non_null(
-        strstr(result.message, "; node 1 (axpy_f32) a differs, too (0xbf000000 (-0.5) in the graph"));
+    expect(PH_VERIFY_NODE_DIFFERS, 3,
+           "parameter a is 0x3fc00000 (1.5) in the graph and 0x40400000 (3)");
+    assert_non_null(strstr(result.message,
+                           "; node 0 (axpy_f32) a differs, too (0x3f000000 (0.5) in the graph"));
+    assert_non_null(strstr(result.message,
+                           "; node 1 (axpy_f32) a differs, too (0xbf000000 (-0.5) in the graph"));
 }
 
 static ph_status many_steps(ph_stream *stream, void *user)
@@ -421,8 +432,8 @@ int main(void)
         TEST(test_memory_of_other_code_is_compared), TEST(test_kernels_without_types_and_copies),
         TEST(test_an_output_of_other_codes),         TEST(test_refused_outputs_say_why),
         TEST(test_what_is_left_out_is_counted),      TEST(test_what_is_only_read_is_not_missed),
-        TEST(test_memory_that_cannot_be_read),
-        TEST(test_host_memory), TEST(test_a_kernel_without_addresses),       TEST(test_a_host_function_alone),
+        TEST(test_memory_that_cannot_be_read),       TEST(test_host_memory),
+        TEST(test_a_kernel_without_addresses),       TEST(test_a_host_function_alone),
         TEST(test_a_baked_rate_that_does_not_show),  TEST(test_the_other_parameters_are_named_too),
         TEST(test_many_parameters_are_counted),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/base_demangle.c: C++ names in records and texts, with and without a C++ runtime in the process. */
+/* tests/unit/base_demangle.c: C++ names in records and texts, with and without a C++ runtime in the
+ * process. */
 #include "support/support.h"
 
 #include "base/demangle.h"
@@ -47,7 +48,8 @@ static void test_names(void **state)
     if (!has_runtime())
         return;
     reads("_Z1fi", "f(int)");
-    reads("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+    reads("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
+          "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
           "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
           "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)");
     stays("saxpy");

@@ -200,6 +200,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(graph_nodes(NULL, NULL, NULL));
     CALL(node_info(NULL, NULL));
     CALL(graph_lower(NULL));
+    CALL(graph_look_again(NULL, NULL));
     CALL(instantiate(NULL, NULL, 0, NULL));
     CALL(exec_upload(NULL, NULL));
     CALL(exec_launch(NULL, NULL));
@@ -245,9 +246,9 @@ static void every_fallible_entry_is_wrapped(void **state)
     ph__driver_host.device_close(device);
     assert_int_equal(called, replaced);
     assert_int_equal(ph__driver_calls() - before, called);
-    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; three native handles, kernel_keep, graph_disown,
-     * two accounts of bytes, the tools' ids and what a position means */
-    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 9);
+    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; four native handles, kernel_keep, graph_disown,
+     * graph_hand_over, two accounts of bytes, the tools' ids and what a position means */
+    assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 11);
 }
 
 static void the_nth_call_fails_once(void **state)

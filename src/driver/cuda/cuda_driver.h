@@ -402,6 +402,8 @@ void ph__cuda_clone_close(ph__cuda_clone *copy); /* takes NULL */
                                 X(capture_get) X(capture_id) X(capture_position) X(capture_drop)             \
                                     X(graph_destroy) X(graph_import) X(graph_disown) X(graph_native)         \
                                         X(graph_host_bytes) X(graph_position) X(graph_lower) X(graph_nodes)  \
+                                            X(graph_look_again) X(graph_hand_over)                           \
+                                            X(node_native)                                                   \
                                             X(node_info) X(instantiate) X(exec_destroy) X(exec_native)       \
                                                 X(exec_memory) X(exec_tools_id) X(exec_upload)               \
                                                     X(exec_launch) X(exec_update) X(exec_set_kernel)         \

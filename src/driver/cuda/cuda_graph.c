@@ -68,6 +68,23 @@ void ph__cuda_graph_disown(ph__drv_graph *graph)
     ph__cuda_graph_destroy(graph);
 }
 
+int ph__cuda_graph_look_again(ph__drv_graph **out, ph__drv_graph *graph)
+{
+    *out = ph__cuda_graph_create(graph->device, graph->handle, false);
+    return *out ? PH__R_OK : PH__R_OUT_OF_MEMORY;
+}
+
+void ph__cuda_graph_hand_over(ph__drv_graph *to, ph__drv_graph *from)
+{
+    to->owned = from->owned;
+    from->owned = false;
+}
+
+const void *ph__cuda_node_native(const ph__drv_node *node)
+{
+    return node->handle;
+}
+
 void *ph__cuda_graph_native(ph__drv_graph *graph)
 {
     return graph ? graph->handle : NULL;

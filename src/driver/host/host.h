@@ -332,6 +332,7 @@ void *ph__host_graph_native(ph__drv_graph *graph);
 size_t ph__host_graph_host_bytes(ph__drv_graph *graph);
 int ph__host_graph_nodes(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
 int ph__host_graph_lower(ph__drv_graph *graph);
+int ph__host_graph_look_again(ph__drv_graph **out, ph__drv_graph *graph);
 int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *node);
 int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed);
 void ph__host_exec_destroy(ph__drv_exec *exec);

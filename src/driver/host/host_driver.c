@@ -69,6 +69,7 @@ const ph__driver ph__driver_host = {
     .graph_host_bytes = ph__host_graph_host_bytes,
     .graph_nodes = ph__host_graph_nodes,
     .graph_lower = ph__host_graph_lower,
+    .graph_look_again = ph__host_graph_look_again,
     .node_info = ph__host_node_info,
     .instantiate = ph__host_instantiate,
     .exec_destroy = ph__host_exec_destroy,

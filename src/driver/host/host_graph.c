@@ -220,6 +220,13 @@ int ph__host_graph_lower(ph__drv_graph *graph)
     return graph ? PH__R_OK : PH__R_INVALID_VALUE;
 }
 
+/* A graph of this driver can be read, and not be edited. */
+int ph__host_graph_look_again(ph__drv_graph **out, ph__drv_graph *graph)
+{
+    (void)out;
+    return graph ? PH__R_NOT_SUPPORTED : PH__R_INVALID_VALUE;
+}
+
 size_t ph__host_graph_host_bytes(ph__drv_graph *handle)
 {
     ph__host_graph *graph = ph__host_graph_of(handle);

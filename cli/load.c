@@ -16,6 +16,7 @@ struct source {
     size_t bytes;
     int error;             /* errno of the read that failed */
     bool too_long, marked; /* marked: a byte order mark is at its beginning */
+    struct cut *cut;       /* NULL: all of it is kept */
 };
 
 /* Of UTF-8, or of UTF-16 in either order. */
@@ -25,9 +26,8 @@ static bool begins_with_mark(const unsigned char *bytes, size_t count)
            (count >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0));
 }
 
-static size_t read_some(void *buffer, size_t size, void *user)
+static size_t read_bytes(void *buffer, size_t size, struct source *s)
 {
-    struct source *s = user;
     size_t got = fread(buffer, 1, size, s->file);
     if (got < size && ferror(s->file)) {
         s->error = errno;
@@ -39,12 +39,33 @@ static size_t read_some(void *buffer, size_t size, void *user)
     return s->too_long ? (size_t)-1 : got;
 }
 
+/* What is left out reads as nothing, which would be the end. A single node may be as large as all others. */
+static size_t read_some(void *buffer, size_t size, void *user)
+{
+    struct source *s = user;
+    char text[1024];
+    size_t kept = 0;
+    if (!s->cut)
+        return read_bytes(buffer, size, s);
+    while (kept == 0 && size > CUT_HELD) {
+        size_t room = size - CUT_HELD, got = read_bytes(text, room < sizeof text ? room : sizeof text, s);
+        if (got == 0 || got == (size_t)-1)
+            return got;
+        kept = cut_text(s->cut, buffer, text, got);
+        s->too_long = s->cut->bytes / 2 > s->cut->most_bytes;
+        if (s->too_long)
+            return (size_t)-1;
+    }
+    return kept;
+}
+
 static ph_status say_why(const struct source *s, const json_error_t *error, const char *path)
 {
     if (s->error)
         return ph_fail(PH_ERROR_IO, "%s: cannot be read: %s", path, strerror(s->error));
     if (s->too_long)
-        return ph_fail(PH_ERROR_IO, "%s: longer than %zu bytes", path, most_bytes);
+        return ph_fail(PH_ERROR_IO, "%s: longer than %zu bytes", path,
+                       s->bytes > most_bytes ? most_bytes : 2 * s->cut->most_bytes);
     if (s->bytes == 0)
         return ph_fail(PH_ERROR_IO, "%s: empty", path);
     if (s->marked)
@@ -68,10 +89,10 @@ const char *load_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-ph_status load_json(json_t **out, const char *path)
+ph_status load_json(json_t **out, const char *path, cut *bounds)
 {
     bool standard_input = strcmp(path, "-") == 0;
-    struct source s = {.file = standard_input ? stdin : fopen(path, "rbe")};
+    struct source s = {.file = standard_input ? stdin : fopen(path, "rbe"), .cut = bounds};
     *out = NULL;
     if (!s.file)
         return ph_fail(PH_ERROR_IO, "%s: cannot be opened: %s", path, strerror(errno));

@@ -2,14 +2,16 @@
 /* cli/load.h: JSON from a file, and its fields by name with the place said when one is wrong. */
 #ifndef CLI_LOAD_H
 #define CLI_LOAD_H
+#include "cut.h"
 #include <jansson.h>
 #include <phonograph/status.h>
 
 /* How messages call it: "-" is standard input. */
 const char *load_name(const char *path);
 
-/* Reads the whole file. Errors: IO, with line and column for what is no JSON. */
-ph_status load_json(json_t **out, const char *path);
+/* Reads the whole file; where bounds is not NULL, within its bounds. Errors: IO, with line and column
+ * for what is no JSON. */
+ph_status load_json(json_t **out, const char *path, cut *bounds);
 
 /* Where in the file an object is, for messages: "nodes[3].words[0]". */
 typedef struct place {

@@ -331,11 +331,19 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
 
 ph_status file_record_read(file_record **out, const char *path)
 {
+    return file_record_read_some(out, path, NULL);
+}
+
+ph_status file_record_read_some(file_record **out, const char *path, cut *bounds)
+{
     place at = {.index = NO_INDEX, .path = load_name(path)};
     json_t *json;
+    bool settled = true;
     *out = NULL;
-    PH_TRY(load_json(&json, path));
-    file_record *record = calloc(1, sizeof *record);
+    PH_TRY(load_json(&json, path, bounds));
+    if (bounds && cut_is_short(bounds))
+        settled = record_settle_cut(json, bounds);
+    file_record *record = settled ? calloc(1, sizeof *record) : NULL;
     if (!record) {
         json_decref(json);
         return record_no_memory(&at);

@@ -14,6 +14,8 @@ ph_status record_read_times(file_node *node, const place *up, json_t *object);
 /* The profile of the whole and the blocks: nothing of them is kept, the page passes them on. nodes: how many the record has. */
 ph_status record_check_summary(const place *up, json_t *object, size_t nodes);
 ph_status record_check_blocks(const place *up, json_t *object);
+/* After some of it was left out; what was `outer` nodes. False: no host memory. */
+bool record_settle_cut(json_t *record, const cut *bounds);
 /* The digits of a kernel's parameters. */
 ph_status record_check_args(const file_node *node, const place *at, json_t *object);
 

@@ -79,17 +79,39 @@ static int check_output(const struct options *o, const char *output, const char 
     return cli_failed();
 }
 
-static ph_status write_page(const struct options *o, file_record *record, const char *output)
+/* What is kept of a record, however long its file is: as much as the page can draw and a browser
+ * holds. Its text takes eleven times the memory once it is read. */
+static const cut bounds = {.most = {[CUT_OTHER] = SIZE_MAX, [CUT_NODES] = 50000, [CUT_BLOCKS] = 100000},
+                           .most_bytes = (size_t)96 << 20};
+
+static void say_left(const char *path, const cut *left)
+{
+    if (!cut_is_short(left))
+        return;
+    (void)fputs("phonograph: view: ", stderr);
+    cli_put_text(stderr, load_name(path));
+    (void)fprintf(stderr,
+                  ": too large for a page: it has the first %zu nodes, with the edges between them; left out are "
+                  "%zu nodes and %zu blocks of memory\n",
+                  left->kept[CUT_NODES], left->left[CUT_NODES], left->left[CUT_BLOCKS]);
+}
+
+static ph_status write_page(const struct options *o, file_record *record, const cut *left,
+                            const char *output)
 {
     view shown = {0};
     struct page page = {.shown = &shown};
     ph_status st = view_make(&shown, record, load_name(o->path));
+    shown.left_nodes = left->left[CUT_NODES];
+    shown.left_blocks = left->left[CUT_BLOCKS];
     if (st == PH_OK)
         st = view_layouts(&page.layouts, &shown);
     if (st == PH_OK && strcmp(output, "-") == 0)
         st = put_page(stdout, &page) ? PH_OK : view_no_memory(&shown);
     else if (st == PH_OK)
         st = view_write_file(output, put_page, &page);
+    if (st == PH_OK)
+        say_left(o->path, left);
     if (st == PH_OK && !o->output) {
         cli_put_text(stdout, output);
         (void)putchar('\n');
@@ -102,6 +124,7 @@ static ph_status write_page(const struct options *o, file_record *record, const 
 static int view_record(const struct options *o)
 {
     file_record *record;
+    cut left = bounds;
     char *beside = name_beside(strcmp(o->path, "-") == 0 ? "graph.json" : o->path);
     if (!beside) {
         ph_ignore(ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to show it", load_name(o->path)));
@@ -110,7 +133,8 @@ static int view_record(const struct options *o)
     const char *output = o->output ? o->output : beside;
     int status = check_output(o, output, beside);
     if (status == EXIT_SUCCESS &&
-        (file_record_read(&record, o->path) != PH_OK || write_page(o, record, output) != PH_OK))
+        (file_record_read_some(&record, o->path, &left) != PH_OK ||
+         write_page(o, record, &left, output) != PH_OK))
         status = cli_failed();
     free(beside);
     return status;

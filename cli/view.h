@@ -34,6 +34,7 @@ typedef struct view {
     const char *path; /* as in messages */
     view_node *nodes;
     size_t count, outer; /* all; those of the outermost record */
+    size_t left_nodes, left_blocks; /* left out of the page, to bound it */
     size_t edge_count;   /* with those between a graph node and the roots of its body */
     json_t *annotations; /* array: each once */
     json_t *

@@ -259,7 +259,8 @@ static void put_head(FILE *out, const view *v)
     view_put_string(out, slash && slash[1] ? slash + 1 : v->path);
     (void)fputs(",\"version\":", out);
     view_put_string(out, ph_version());
-    (void)fprintf(out, ",\"outer\":%zu,\"edges\":%zu,\"kinds\":[", v->outer, v->record->edge_count);
+    (void)fprintf(out, ",\"outer\":%zu,\"edges\":%zu,\"left\":[%zu,%zu],\"kinds\":[", v->outer,
+                  v->record->edge_count, v->left_nodes, v->left_blocks);
     for (int kind = PH_NODE_KERNEL; kind <= PH_NODE_CONDITIONAL; kind++)
         (void)fprintf(out, "%s\"%s\"", kind ? "," : "", ph_node_kind_name((ph_node_kind)kind));
     (void)fputs("],\n\"annotations\":[", out);

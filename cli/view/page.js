@@ -139,6 +139,12 @@ function showTitle() {
   if (data.annotations.length) facts.push(plural(data.annotations.length, "annotation"));
   if (hasTimes && data.profile.replay_ns !== undefined) facts.push(`${formatTime(data.profile.replay_ns)} a replay`);
   byId("facts").textContent = facts.join(" · ");
+  const [leftNodes, leftBlocks] = data.left;
+  if (leftNodes || leftBlocks) {
+    byId("left").hidden = false;
+    byId("left").textContent = `Too large for a page: these are the first ${plural(count, "node")} with the edges between them. Left out: ` +
+      [leftNodes && plural(leftNodes, "node"), leftBlocks && plural(leftBlocks, "block") + " of memory"].filter(Boolean).join(", ") + ".";
+  }
   byId("made").textContent = `Written by phonograph ${data.version}. This file needs no network and sends nothing.`;
 }
 

@@ -4,6 +4,7 @@
 #include "program.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
+#include <phonograph/locate.h>
 
 enum {
     N = 256,
@@ -171,6 +172,43 @@ static void own_kernel(void **state)
 }
 
 /* ---- other nodes ---- */
+/* A program that has all of its memory from cuMemAlloc, and all kernels from elsewhere: the record
+ * tells the allocation, and a replay is compared with an eager run. */
+static ph_status launch_deep(ph_stream *stream, void *user)
+{
+    (void)stream;
+    launch(user, false);
+    return PH_OK;
+}
+
+static void a_program_of_its_own(void **state)
+{
+    (void)state;
+    int32_t *y = take(true, BYTES);
+    const ph_record *record;
+    ph_verify_result result;
+    ph_word word;
+    cu(MemsetD32Async((uintptr_t)y, 3, N, NULL));
+    cu(CtxSynchronize());
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, launch_deep, y + 7));
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_word(&word, record, 0, 1));
+    assert_int_equal(word.kind, PH_WORD_SUSPECTED);
+    assert_true(word.foreign);
+    assert_ptr_equal(word.base, y);
+    assert_int_equal(word.allocation_bytes, BYTES);
+    assert_ok(ph_record_word(&word, record, 0, 2));
+    assert_int_equal(word.kind, PH_WORD_VALUE);
+    assert_ok(ph_graph_verify(&result, graph, world.stream, launch_deep, y + 7, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+    assert_int_equal(result.compared, BYTES);
+    assert_ok(ph_graph_verify(&result, graph, world.stream, launch_deep, y + 8, NULL));
+    assert_int_equal(result.verdict, PH_VERIFY_NODE_DIFFERS);
+    assert_non_null(strstr(result.message, "parameter +8 is 0x"));
+    assert_ok(ph_graph_reset(graph));
+    give(true, y);
+}
+
 static void batch_memory_operations(void **state)
 {
     (void)state;
@@ -348,7 +386,8 @@ static void cublas(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(own_kernel), TEST(batch_memory_operations), TEST(rows),
+    const struct CMUnitTest tests[] = {TEST(own_kernel), TEST(a_program_of_its_own),
+                                       TEST(batch_memory_operations), TEST(rows),
                                        TEST(cublas)};
     return cmocka_run_group_tests_name("cuda.inputs", tests, NULL, NULL);
 }

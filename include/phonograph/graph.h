@@ -108,7 +108,8 @@ PH_CALL ph_graph_replay(ph_graph *graph, ph_stream *stream);
  * instantiate it again, on a thread that a replay in flight waits for. */
 PH_CALL ph_graph_reset(ph_graph *graph);
 
-/* The pool of the capture: borrowed; retain it to keep it. pools: *count pools, at most capacity written
+/* The pool of the capture: borrowed; retain it to keep it (ph_pool_retain): a handle of a pool that went with its last holder is refused
+ * by each call (ARGUMENT). pools: *count pools, at most capacity written
  * (pools may be NULL for 0). */
 PH_CALL ph_graph_pool(ph_pool **out, ph_graph *graph);
 PH_CALL ph_graph_pools(ph_pool **pools, size_t capacity, size_t *count, const ph_graph *graph);

@@ -87,7 +87,9 @@ PH_API void ph_free_pinned(void *pointer, ph_stream *stream);
 
 /* ---- private pools ----
  * A pool keeps its memory apart. Retained: by you, by each capture into it until that graph is reset, by each
- * open scope. Creating one takes no device memory. */
+ * open scope. Creating one takes no device memory. A handle is good as long as anybody retains the pool, or has a
+ * block of it; later the calls that are given it refuse it (ARGUMENT), and those that return no status do nothing
+ * and tell the log once. */
 typedef ph_status (*ph_pool_alloc_fn)(void **out, size_t bytes, ph_stream *stream, void *user);
 typedef void (*ph_pool_free_fn)(void *pointer, size_t bytes, void *user);
 typedef struct ph_pool_options {

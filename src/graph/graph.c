@@ -148,6 +148,7 @@ ph_status ph_graph_pool(ph_pool **out, ph_graph *graph)
         return ph__fail_null("ph_graph_pool", "out");
     *out = NULL;
     PH_TRY(ph__graph_check(graph, PH__CALL_POOL));
+    ph__pool_tell(graph->own->pool);
     *out = graph->own->pool;
     return PH_OK;
 }
@@ -167,6 +168,8 @@ ph_status ph_graph_pools(ph_pool **pools, size_t capacity, size_t *count, const 
     for (size_t i = 0; i < graph->pools.count && written < capacity; i++)
         if (graph->pools.at[i] != graph->own)
             pools[written++] = graph->pools.at[i]->pool;
+    for (size_t i = 0; i < written; i++)
+        ph__pool_tell(pools[i]);
     *count = graph->pools.count;
     return PH_OK;
 }
@@ -178,6 +181,7 @@ ph_status ph_graph_retain_pool(ph_graph *graph, ph_pool *pool)
     PH_TRY(ph__graph_check(graph, PH__CALL_RETAIN_POOL));
     if (pool == NULL)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: pool is NULL, the default pool, which needs no keeping", call);
+    PH_TRY(ph__pool_check(pool, call));
     if (ph__pool_device(pool) != graph->device)
         return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph", graph->device);
     if (ph__graph_find_pool(graph, pool))

@@ -26,6 +26,8 @@ static ph_status fail_import(int result, const ph_device *device, const char *ca
 static ph_status hold_pool(ph_graph *graph, ph_pool *pool, const char *call)
 {
     ph_pool *made = NULL;
+    if (pool)
+        PH_TRY(ph__pool_check(pool, call));
     if (pool && ph__pool_device(pool) != graph->device)
         return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph", graph->device);
     if (pool == NULL)

@@ -88,7 +88,7 @@ static bool is_own(const gather *g, uint64_t address, ph_pool_id pool, uint64_t 
     const ph_graph *graph = g->graph;
     for (size_t i = 0; i < graph->pools.count; i++) {
         const ph__writer *writer = graph->pools.at[i];
-        ph_pool_id id = ph_pool_get_id(writer->pool);
+        ph_pool_id id = ph__pool_id(writer->pool);
         if ((id.first == pool.first && id.second == pool.second) ||
             ph__writer_covers(writer, (uintptr_t)address))
             return true;
@@ -180,7 +180,7 @@ static ph_status add_freed(gather *g, ph__input *input)
     if (!input->proved)
         return PH_OK;
     if (ph__memory_find(&before, device, (const void *)(uintptr_t)(input->value - 1))) {
-        if (is_own(g, input->value - 1, ph_pool_get_id(before.pool), before.generation))
+        if (is_own(g, input->value - 1, ph__pool_id(before.pool), before.generation))
             return PH_OK;
         input->base = before.base;
         input->bytes = before.size;

@@ -61,7 +61,7 @@ static ph_status look(ph__declared *out, ph_device *device, const void *address,
         out->bytes = found.size;
         out->requested = found.requested;
         out->generation = found.generation;
-        out->pool = ph_pool_get_id(found.pool);
+        out->pool = ph__pool_id(found.pool);
         out->pinned = found.pinned;
         return PH_OK;
     }
@@ -86,7 +86,7 @@ static bool checks(ph_device *device, uint64_t capture_id, ph_pool_id *own)
     const ph_graph *graph = ph__capture_owner_locked(device, capture_id);
     bool checking = graph && graph->liveness;
     if (checking)
-        *own = ph_pool_get_id(graph->own->pool);
+        *own = ph__pool_id(graph->own->pool);
     pthread_mutex_unlock(&device->capture_lock);
     return checking;
 }

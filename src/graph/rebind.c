@@ -48,7 +48,7 @@ static void find_anew(set_word *word, ph_graph *graph)
     ph__lookups *met = &graph->met;
     if (!ph__memory_find(&word->where, graph->device, (const void *)(uintptr_t)word->value))
         return;
-    word->pool = ph_pool_get_id(word->where.pool);
+    word->pool = ph__pool_id(word->where.pool);
     if (ph__memory_track(graph->device, word->where.base, word->where.generation, NULL) != PH__TRACKS)
         return;
     unsigned at = met->next;

@@ -94,7 +94,7 @@ static bool is_in_span(const proof *p, uint64_t value)
 /* What an earlier capture left in the pool of this one, too: activations that a backward pass reads. */
 static bool is_own(const proof *p, const ph_graph *graph, const ph_word *word)
 {
-    ph_pool_id id = ph_pool_get_id(graph->own->pool);
+    ph_pool_id id = ph__pool_id(graph->own->pool);
     return word->internal ||
            (word->value && ph__graph_writes(graph, (const void *)(uintptr_t)word->value, 1)) ||
            (word->base && word->pool.first == id.first && word->pool.second == id.second &&

@@ -32,6 +32,19 @@ ph__memory *ph__memory_of_address(uintptr_t address)
     return found;
 }
 
+bool ph__pool_is_there(const ph_pool *pool)
+{
+    bool there = false;
+    pthread_mutex_lock(&all_lock);
+    for (ph__memory *memory = all; memory && !there; memory = memory->next_memory) {
+        ph__spin_lock(&memory->lock);
+        there = memory->pools.count > 0 && ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool) != NULL;
+        ph__spin_unlock(&memory->lock);
+    }
+    pthread_mutex_unlock(&all_lock);
+    return there;
+}
+
 void ph__memory_see_all(unsigned flag, bool on)
 {
     pthread_mutex_lock(&all_lock);
@@ -88,6 +101,8 @@ static void close_pools(ph__memory *memory)
 static void memory_free(ph__memory *memory)
 {
     ph__heap_destroy(memory->default_pool.heap);
+    ph__pools_forget(memory, 0);
+    ph__map_free(&memory->pools);
     for (size_t i = 0; i < memory->events.count; i++)
         memory->driver->event_destroy(memory->events.at[i]);
     ph__vec_free(&memory->events);
@@ -145,6 +160,7 @@ static ph__attachment *create(ph_device *device)
     memory->device = device;
     memory->driver = device->driver;
     memory->pending_last = &memory->pending;
+    memory->gone_last = &memory->gone;
     memory->spare = ph__uses_create();
     if (!memory->spare || !ph__pool_init(&memory->default_pool, memory)) {
         ph__uses_destroy(memory, memory->spare);

@@ -82,8 +82,7 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
     ph__memory_process(memory);
     ph_pool_checkpoint *checkpoint = ph__calloc(1, sizeof *checkpoint);
@@ -251,8 +250,7 @@ static ph_status restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint, la
 ph_status ph_pool_checkpoint_restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint)
 {
     static const char call[] = "ph_pool_checkpoint_restore";
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     if (!checkpoint)
         return ph__fail_null(call, "checkpoint");
     if (checkpoint->pool.first != pool->id.first || checkpoint->pool.second != pool->id.second)
@@ -280,8 +278,7 @@ ph_status ph_pool_check_live(bool *equal, ph_pool *pool, void *const *addresses,
     if (!equal)
         return ph__fail_null(call, "equal");
     *equal = false;
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     if (!addresses && count > 0)
         return ph__fail_null(call, "addresses");
     address_list wanted = {0};

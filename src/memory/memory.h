@@ -20,6 +20,10 @@ void ph__pool_graph_release(ph_pool *pool); /* takes NULL */
 /* A pool {n, 0}, as captures make for themselves. */
 ph_status ph__pool_create_private(ph_pool **out, ph_device *device);
 ph_device *ph__pool_device(const ph_pool *pool);
+/* PH_OK, or ARGUMENT for NULL and for a handle of no pool that there is: for each call that a user gives one. */
+ph_status ph__pool_check(const ph_pool *pool, const char *call);
+void ph__pool_tell(ph_pool *pool); /* its user has the handle from now on; takes NULL */
+ph_pool_id ph__pool_id(const ph_pool *pool); /* as ph_pool_get_id, of one that there is */
 
 /* The address ranges that the capture was given out of the pool, freed ones included, merged and sorted: what its replays may write.
  * Call between the driver's end and record_end; *out is then the caller's (ph__ranges_free). */

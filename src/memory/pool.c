@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/pool.c: pools: making them, who holds them, and their end. */
+#include "base/log.h"
 #include "memory/state.h"
 #include <string.h>
 
@@ -41,6 +42,14 @@ static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options 
     pool->device = ph_device_retain(device);
     ph_pool *first = &memory->default_pool;
     ph__spin_lock(&memory->lock);
+    bool listed = ph__map_put(&memory->pools, (uint64_t)(uintptr_t)pool, pool);
+    if (!listed) {
+        ph__spin_unlock(&memory->lock);
+        ph_device_release(pool->device);
+        ph__heap_destroy(pool->heap);
+        ph__free(pool);
+        return ph__fail_host_memory(call, "the pool");
+    }
     pool->previous = first;
     pool->next = first->next;
     if (first->next)
@@ -87,9 +96,21 @@ void ph__pool_hold(ph_pool *pool)
         (void)ph_device_retain(pool->device);
 }
 
+/* For calls that cannot fail. */
+static bool is_there_or_said(const ph_pool *pool, const char *call)
+{
+    bool there = ph__pool_is_there(pool);
+    if (!there)
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "%s: %p is no pool, or was one that went with its last holder, as a graph's pool does when the graph is reset; "
+                     "nothing was done; said once",
+                     call, (const void *)pool);
+    return there;
+}
+
 ph_pool *ph_pool_retain(ph_pool *pool)
 {
-    if (!pool)
+    if (!pool || !is_there_or_said(pool, "ph_pool_retain"))
         return NULL;
     ph__spin_lock(&pool->memory->lock);
     ph__pool_hold(pool);
@@ -104,8 +125,25 @@ void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
     pool->previous->next = pool->next;
     if (pool->next)
         pool->next->previous = pool->previous;
+    (void)ph__map_remove(&pool->memory->pools, (uint64_t)(uintptr_t)pool);
     ph__pool_leave_replay(pool);
     *dead = pool;
+}
+
+/* A pool that has gone leaves its address taken for some time, so that a handle which somebody still has does not come to name another pool. */
+static void keep_address(ph_pool *dead)
+{
+    enum {
+        KEPT = 256
+    };
+    ph__memory *memory = dead->memory;
+    ph__spin_lock(&memory->lock);
+    dead->next = NULL;
+    *memory->gone_last = dead;
+    memory->gone_last = &dead->next;
+    memory->gone_count++;
+    ph__spin_unlock(&memory->lock);
+    ph__pools_forget(memory, KEPT);
 }
 
 void ph__pool_bury(ph_pool *dead)
@@ -121,7 +159,49 @@ void ph__pool_bury(ph_pool *dead)
     ph__vec_free(&dead->before);
     if (dead->last_replay)
         ph__stream_release(dead->last_replay);
-    ph__free(dead);
+    if (dead->told)
+        keep_address(dead);
+    else
+        ph__free(dead);
+}
+
+void ph__pools_forget(ph__memory *memory, size_t kept)
+{
+    for (ph_pool *oldest = NULL;; ph__free(oldest)) {
+        ph__spin_lock(&memory->lock);
+        bool more = memory->gone_count > kept;
+        if (more) {
+            oldest = memory->gone;
+            memory->gone = oldest->next;
+            if (!memory->gone)
+                memory->gone_last = &memory->gone;
+            memory->gone_count--;
+        }
+        ph__spin_unlock(&memory->lock);
+        if (!more)
+            return;
+    }
+}
+
+void ph__pool_tell(ph_pool *pool)
+{
+    if (!pool)
+        return;
+    ph__spin_lock(&pool->memory->lock);
+    pool->told = true;
+    ph__spin_unlock(&pool->memory->lock);
+}
+
+ph_status ph__pool_check(const ph_pool *pool, const char *call)
+{
+    if (!pool)
+        return ph__fail_null(call, "pool");
+    if (ph__pool_is_there(pool))
+        return PH_OK;
+    return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                           "%s: %p is no pool, or was one that went with its last holder: a graph's pool goes when the graph is reset, destroyed or "
+                           "aborted; take a reference before that (ph_pool_retain), and release it later",
+                           call, (const void *)pool);
 }
 
 /* The last holder has gone. What is free goes back now when nothing uses it any more, else at the next
@@ -161,7 +241,7 @@ void ph__pool_drop(ph_pool *pool, bool graph)
 
 void ph_pool_release(ph_pool *pool)
 {
-    if (pool)
+    if (pool && is_there_or_said(pool, "ph_pool_release"))
         ph__pool_drop(pool, false);
 }
 
@@ -179,14 +259,19 @@ void ph__pool_graph_release(ph_pool *pool)
         ph__pool_drop(pool, true);
 }
 
-ph_pool_id ph_pool_get_id(const ph_pool *pool)
+ph_pool_id ph__pool_id(const ph_pool *pool)
 {
     return pool ? pool->id : (ph_pool_id){0, 0};
 }
 
+ph_pool_id ph_pool_get_id(const ph_pool *pool)
+{
+    return pool && ph__pool_is_there(pool) ? pool->id : (ph_pool_id){0, 0};
+}
+
 size_t ph_pool_use_count(const ph_pool *pool)
 {
-    if (!pool)
+    if (!pool || !ph__pool_is_there(pool))
         return 0;
     ph__spin_lock(&pool->memory->lock);
     size_t count = pool->use_count;
@@ -197,8 +282,7 @@ size_t ph_pool_use_count(const ph_pool *pool)
 ph_status ph_pool_trim(ph_pool *pool)
 {
     static const char call[] = "ph_pool_trim";
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
     ph__spin_lock(&memory->lock);
     bool idle = pool->recording == PH__IDLE && pool->graphs == 0;

@@ -162,8 +162,7 @@ static void watch_thread_end(void)
 ph_status ph_pool_begin(ph_pool *pool)
 {
     static const char call[] = "ph_pool_begin";
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     ph__recording by = start(pool, PH__IN_SCOPE);
     if (by != PH__IDLE)
         return ph__fail_busy(call, pool, by);
@@ -216,8 +215,7 @@ void ph__pool_leave(ph_pool *pool)
 
 ph_status ph__pool_record_begin(ph_pool *pool, ph_device *device, const char *call)
 {
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     if (pool->memory->device != device)
         return ph__fail_devices(call, "the pool", pool->memory->device, "the capture", device);
     ph__recording by = start(pool, PH__IN_CAPTURE);

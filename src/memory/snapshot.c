@@ -336,6 +336,8 @@ ph_status ph_memory_snapshot(char **out, const ph_device *device, const ph_pool 
     *out = NULL;
     if (!device)
         return ph__fail_null(call, "device");
+    if (pool)
+        PH_TRY(ph__pool_check(pool, call));
     if (pool && pool->memory->device != device)
         return ph__fail_devices(call, "the pool", pool->memory->device, "what is asked about", device);
     ph__memory *memory = ph__memory_attach((ph_device *)(uintptr_t)device, call);

@@ -132,7 +132,8 @@ struct ph_pool {
 
     ph__memory *memory;
     ph_device *device; /* retained while use_count > 0; not by the default pool */
-    ph_pool *previous, *next;
+    ph_pool *previous, *next; /* next: also in the list of those that have gone */
+    bool told;                /* its user has it from a graph or an address, and may have it still when it has gone */
     ph__heap *heap;
     ph__heap_options heap_options;
     ph_pool_id id;
@@ -184,6 +185,9 @@ struct ph__memory {
     ph_pool default_pool;
     ph__account account;
     ph__ranges segments; /* of all pools; values are ph__segment */
+    ph__map pools;       /* all but the default one: their addresses, as handles that may have gone are looked up */
+    ph_pool *gone, **gone_last; /* dead ones, which are nothing but an address that no other pool gets */
+    size_t gone_count;
     size_t reserved, limit;
     size_t scopes;
     ph_pool *routes;
@@ -229,6 +233,7 @@ static inline ph__memory *ph__memory_of(const ph_device *device)
 }
 /* The memory that address belongs to, of any device of the process, with the device retained; NULL: none. */
 ph__memory *ph__memory_of_address(uintptr_t address);
+bool ph__pool_is_there(const ph_pool *pool); /* of any device of the process. No lock held */
 void ph__memory_see_all(unsigned flag, bool on); /* in all memories of the process. No lock held */
 
 static inline void ph__see(ph__memory *memory, unsigned flag, bool on)
@@ -359,6 +364,7 @@ bool ph__pool_init(ph_pool *pool, ph__memory *memory);
  * the lock. */
 void ph__pool_unkeep(ph_pool *pool, ph_pool **dead);
 void ph__pool_bury(ph_pool *dead); /* takes NULL */
+void ph__pools_forget(ph__memory *memory, size_t kept); /* of dead ones, but for the newest; no lock held */
 void ph__pool_hold(ph_pool *pool); /* with the lock held; drop: without it */
 void ph__pool_drop(ph_pool *pool, bool graph);
 

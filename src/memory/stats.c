@@ -90,8 +90,7 @@ ph_status ph_pool_stats(ph_memory_stats *out, const ph_pool *pool)
     if (!out)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
-    if (!pool)
-        return ph__fail_null(call, "pool");
+    PH_TRY(ph__pool_check(pool, call));
     ph__memory *memory = pool->memory;
     ph__memory_process(memory);
     ph__spin_lock(&memory->lock);

@@ -117,7 +117,10 @@ ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const vo
     memset(out, 0, sizeof *out);
     if (!device)
         return ph__fail_null(call, "device");
-    return ph__memory_find(out, device, address) ? PH_OK : ph__fail_not_live(call, address, device);
+    if (!ph__memory_find(out, device, address))
+        return ph__fail_not_live(call, address, device);
+    ph__pool_tell(out->pool);
+    return PH_OK;
 }
 
 /* The allocation at base when it is still that one. Lock held. */

@@ -178,9 +178,12 @@ static ph_status make_set(ph__graphed_set **out, ph_device *device, const ph_gra
     set->device = ph_device_retain(device);
     set->options = *options;
     set->stream = options->stream;
-    if (options->pool)
-        set->pool = ph_pool_retain(options->pool);
-    else
+    if (options->pool && !(set->pool = ph_pool_retain(options->pool)))
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: ph_graphed_options.pool is no pool, or one that went with its last holder; take a reference with "
+                       "ph_pool_retain before that",
+                       call);
+    if (!set->pool)
         PH_TRY(ph_pool_create(&set->pool, device, NULL));
     PH_TRY(ph__shared_pool_get(&set->shared, set->pool, call));
     return set->stream ? PH_OK : ph__shared_pool_stream(&set->stream, set->shared, device, call);

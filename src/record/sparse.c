@@ -69,7 +69,7 @@ static void look_up(ph__found *found, ph_word *words, size_t count, const ph_dev
         words[i].internal = ph__own_has(own, addresses[i]);
         if (at[i].base) {
             ph__word_lies_in(&words[i], &at[i]);
-            words[i].pool = ph_pool_get_id(at[i].pool);
+            words[i].pool = ph__pool_id(at[i].pool);
         }
         words[i].kind = at[i].base || words[i].internal ? PH_WORD_SUSPECTED : PH_WORD_VALUE;
         found->numbers = found->numbers || words[i].kind == PH_WORD_VALUE;

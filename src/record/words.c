@@ -152,7 +152,7 @@ static bool find_allocation(ph_allocation *out, ph_pool_id *pool, const ph_devic
         return true;
     if (!ph__memory_find(out, device, address))
         return false;
-    *pool = ph_pool_get_id(out->pool);
+    *pool = ph__pool_id(out->pool);
     if (seen)
         remember(seen, out, *pool);
     return true;

@@ -87,6 +87,28 @@ static void test_shared_pool(void **state)
     t_scene_close(&s);
 }
 
+static void test_pool_that_has_gone(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_pool *pool;
+    t_scene_open(&s);
+    assert_ok(ph_pool_create(&pool, s.device, NULL));
+    ph_pool_release(pool);
+    ph_module *plain = gn_net(&s, GN_MLP, 1), *graphed;
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), false);
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    const ph_graphed_options options = {.pool = pool};
+    t_log_start();
+    assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1, &options), PH_ERROR_ARGUMENT,
+                 "ph_graphed_options.pool");
+    t_log_stop();
+    assert_null(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
 /* ---- many calls ---- each with inputs in new memory, which goes after it: memory stays as it was.
  *
  * Queues keep the memory of as many commands as were in flight at once, which is a matter of who is faster.
@@ -499,11 +521,17 @@ static void test_info_of_forward_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interleaved),   cmocka_unit_test(test_shared_pool),
-        cmocka_unit_test(test_many_calls),    cmocka_unit_test(test_releases),
-        cmocka_unit_test(test_made_twice),    cmocka_unit_test(test_release_of_several),
-        cmocka_unit_test(test_info),          cmocka_unit_test(test_info_of_forward_alone),
-        cmocka_unit_test(test_checkpoint),    cmocka_unit_test(test_made_often),
+        cmocka_unit_test(test_interleaved),
+        cmocka_unit_test(test_shared_pool),
+        cmocka_unit_test(test_pool_that_has_gone),
+        cmocka_unit_test(test_many_calls),
+        cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_made_twice),
+        cmocka_unit_test(test_release_of_several),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_info_of_forward_alone),
+        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_made_often),
         cmocka_unit_test(test_hostile_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@ function(ph_add_library target output)
     add_library(${target}_objects OBJECT ${ARGN})
     set_target_properties(${target}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_include_directories(${target}_objects PRIVATE include src)
+    # Exceptions of the user's functions pass through, and undo on their way what base/unwind.h says.
+    target_compile_options(${target}_objects PRIVATE -fexceptions)
     target_link_libraries(${target}_objects PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
     add_library(${target} SHARED $<TARGET_OBJECTS:${target}_objects>)

@@ -16,6 +16,8 @@ set(PH_ANY_DEVICE_TESTS cli.digits cli.dump cli.examples)
 # Those of libphonograph_nn; the fake has no kernels of its own for their CUDA text.
 set(PH_NN_GROUPS tensor nn)
 set(PH_NN_TESTS fuzz.tensor_files)
+# Those in which functions of the user's are left by unwinding, as by C++ exceptions: with an unwinder, as C++ programs have it.
+set(PH_UNWIND_TESTS graph.unwound nn.unwound)
 # Those of the CUDA driver: not on the host device.
 set(PH_CUDA_GROUPS cuda)
 # Of those groups, what touches no device; and what one of the two cannot run.
@@ -143,6 +145,9 @@ foreach(source ${test_sources})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:test_support> phonograph::static PkgConfig::CMOCKA m)
     if(group IN_LIST PH_NN_GROUPS OR "${group}.${name}" IN_LIST PH_NN_TESTS)
         target_link_libraries(${target} PRIVATE phonograph::nn_static)
+    endif()
+    if("${group}.${name}" IN_LIST PH_UNWIND_TESTS)
+        target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed -lgcc_s -Wl,--pop-state)
     endif()
     if(group STREQUAL inspect) # reads the JSON that is written
         target_link_libraries(${target} PRIVATE PkgConfig::JANSSON)

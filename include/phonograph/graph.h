@@ -61,7 +61,8 @@ typedef struct ph_capture_options {
  * stream can capture again at once; blocks already handed out stay valid until they are freed. An empty
  * capture is a warning, not an error, and so are copies of pageable host memory that other code submitted, unless strict. Begin never
  * synchronizes; where another thread is inside ph_memcpy between pageable memory and this very stream, it waits until that returns. Errors: STATE
- * (see the table), DEFAULT_STREAM, POOL_BUSY, CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. */
+ * (see the table), DEFAULT_STREAM, POOL_BUSY, CAPTURE (401: the stream is capturing already; 900-908), WRONG_DEVICE. A C++ exception out of body
+ * aborts the capture too, and goes on (docs/errors.md); longjmp out of it is forbidden: abort, reset and destroy then give the stream back. */
 typedef ph_status (*ph_capture_fn)(ph_stream *stream, void *user);
 PH_CALL ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
                          ph_capture_fn body, void *user);

@@ -2,7 +2,9 @@
 /* graph/capture.c: capturing into a graph, as a transaction: begin, end, abort, and the form that calls a
  * function. */
 #include "base/log.h"
+#include "base/unwind.h"
 #include "graph/graph.h"
+#include <execinfo.h>
 
 /* ---- begin ---- */
 ph_status ph__graph_check_options(const ph_capture_options *options, const char *call)
@@ -120,6 +122,11 @@ static ph_status begin_prepared(ph_graph *graph, ph_stream *stream, const ph_cap
     return status;
 }
 
+static void release_stream(void *stream)
+{
+    ph__stream_release(stream);
+}
+
 static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
                        ph__graph_call which)
 {
@@ -138,11 +145,13 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
     if (options->prepare)
         PH_TRY(prepare(stream, call));
     ph__stream_retain(stream); /* hooks may destroy it */
+    PH__UNWIND unwind = {release_stream, stream};
     ph_status status = ph__hooks_run(graph, PH_HOOK_CAPTURE_PREPARE, stream, 0);
     if (status == PH_OK)
         status = ph__stream_check(stream, call);
     if (status == PH_OK)
         status = begin_prepared(graph, stream, options, call);
+    unwind.undo = NULL;
     ph__stream_release(stream);
     ph__graph_leave(graph);
     return status;
@@ -324,13 +333,71 @@ ph_status ph_graph_capture_end(ph_graph *graph, ph_status body)
     return end(graph, body, "ph_graph_capture_end");
 }
 
+/* Whether the innermost function is running no more, as longjmp has left it: nobody on this stack waits for it. */
+static bool was_left(const ph_graph *graph)
+{
+    enum {
+        FRAMES = 256
+    };
+    void *frames[FRAMES];
+    if (graph->bodies == 0 || graph->running_caller == NULL || graph->running_thread != ph__thread_id())
+        return false;
+    int count = backtrace(frames, FRAMES);
+    bool found = count == 0 || count == FRAMES; /* it cannot be told, or not from here */
+    for (int i = 0; i < count; i++)
+        found = found || frames[i] == graph->running_caller;
+    return !found;
+}
+
+void ph__graph_forget_left(ph_graph *graph)
+{
+    if (!was_left(graph))
+        return;
+    graph->bodies = 0;
+}
+
 void ph_graph_capture_abort(ph_graph *graph)
 {
-    if (graph == NULL || graph->busy || !graph->capture_open)
+    if (graph == NULL || graph->busy)
+        return;
+    ph__graph_forget_left(graph);
+    if (!graph->capture_open)
         return;
     ph__graph_drop_capture(graph);
     ph__graph_clear(graph);
     graph->state = PH_GRAPH_NEW;
+}
+
+typedef struct running {
+    ph_graph *graph;
+    size_t depth; /* of scopes, before it */
+} running;
+
+/* An exception has left the function: as if it had never been called. */
+static void abandon(void *what)
+{
+    const running *r = what;
+    ph_error saved;
+    ph__error_save(&saved);
+    r->graph->bodies--;
+    ph_mark_unwind(r->depth);
+    ph_graph_capture_abort(r->graph);
+    ph__graph_leave(r->graph);
+    ph__error_restore(&saved);
+}
+
+/* Not inline: its caller's address tells whether it runs. */
+__attribute__((noinline)) static ph_status run_body(ph_graph *graph, size_t depth, ph_stream *stream, ph_capture_fn body, void *user)
+{
+    running r = {graph, depth};
+    graph->bodies++;
+    graph->running_thread = ph__thread_id();
+    graph->running_caller = __builtin_return_address(0);
+    PH__UNWIND unwind = {abandon, &r};
+    ph_status status = body(stream, user);
+    unwind.undo = NULL;
+    graph->bodies--;
+    return status;
 }
 
 ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
@@ -342,9 +409,7 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
         return ph__fail_null(call, "body");
     PH_TRY(begin(graph, stream, options, PH__CALL_CAPTURE));
     size_t depth = ph_mark_depth();
-    graph->bodies++;
-    ph_status status = body(stream, user);
-    graph->bodies--;
+    ph_status status = run_body(graph, depth, stream, body, user);
     size_t after = ph_mark_depth();
     if (!graph->doomed) {
         if (status == PH_OK && graph->strict && after > depth)

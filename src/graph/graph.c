@@ -105,6 +105,7 @@ static ph__batch *let_go(ph_graph *graph)
 ph_status ph_graph_reset(ph_graph *graph)
 {
     PH_TRY(ph__graph_check(graph, PH__CALL_RESET));
+    ph__graph_forget_left(graph);
     ph_error saved;
     ph__error_save(&saved);
     ph__batch *batch = let_go(graph);
@@ -120,6 +121,7 @@ void ph_graph_destroy(ph_graph *graph)
 {
     if (graph == NULL)
         return;
+    ph__graph_forget_left(graph);
     graph->doomed = true;
     if (graph->busy || graph->bodies)
         return;
@@ -132,6 +134,32 @@ void ph_graph_destroy(ph_graph *graph)
     ph__hooks_detach(&graph->hooks);
     ph__free(graph);
     ph__batch_run(batch);
+    ph__error_restore(&saved);
+}
+
+/* Fails as the call would, had the hook failed. */
+static void fail_abandoned(ph_graph *graph)
+{
+    graph->in_end_hooks = false;
+    ph_ignore(ph__graph_fail(graph, ph_fail(PH_ERROR_CALLER, "a hook of the graph did not return: an exception left it, or its thread ended")));
+    ph__graph_clear(graph);
+}
+
+void ph__graph_abandon(ph_graph *graph, ph_graph_hook_point point)
+{
+    ph_error saved;
+    ph__error_save(&saved);
+    if (point == PH_HOOK_CAPTURE_START)
+        ph_graph_capture_abort(graph);
+    if (point == PH_HOOK_CAPTURE_END || point == PH_HOOK_INSTANTIATE)
+        fail_abandoned(graph);
+    ph__slots_drop_staged(graph);
+    if (point == PH_HOOK_DESTROY) {
+        graph->exec_id = 0; /* its hooks were run */
+        if (!graph->doomed)
+            ph_ignore(ph_graph_reset(graph));
+    }
+    ph__graph_leave(graph);
     ph__error_restore(&saved);
 }
 

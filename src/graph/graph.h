@@ -96,6 +96,8 @@ struct ph_graph {
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
     unsigned bodies;   /* capture functions of it that are running */
+    uint64_t running_thread;   /* of the last one that ph_graph_capture called, and where it returns to */
+    const void *running_caller;
     uint64_t id;       /* unique in the process; for messages */
     uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */
     ph_stream *stream; /* the capture's; retained from begin until its end */
@@ -134,11 +136,16 @@ ph_status ph__graph_fail(ph_graph *graph, ph_status status);
 /* ---- graph.c ---- lets go of all that the capture brought, but for what ph_graph_retain named; device
  * included. Leaves the error record and the state alone. */
 void ph__graph_clear(ph_graph *graph);
+/* A hook at that point was left by an exception, no call of the graph's goes on: what was begun is undone, what was being destroyed is. The graph may
+ * be gone then. */
+void ph__graph_abandon(ph_graph *graph, ph_graph_hook_point point);
 /* After hooks: carries out a destroy that one of them asked for. graph may be gone then. */
 void ph__graph_leave(ph_graph *graph);
 
 /* ---- capture.c ---- ends an open capture for good, from any thread. */
 void ph__graph_drop_capture(ph_graph *graph);
+/* Where longjmp has left capture functions, which is forbidden: they do not count as running any more. */
+void ph__graph_forget_left(ph_graph *graph);
 /* Checks the options that a capture and an import share. */
 ph_status ph__graph_check_options(const ph_capture_options *options, const char *call);
 /* Reads the template back: record, kernels, inputs. The pools are the graph's already. */

@@ -2,6 +2,7 @@
 /* graph/hooks.c: the registries of hooks, and running them with no lock held. */
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/unwind.h"
 #include "graph/graph.h"
 #include <pthread.h>
 
@@ -177,6 +178,19 @@ static ph_status call_hook(const ph_hook *hook, const ph_graph_hook_info *info)
     return status;
 }
 
+typedef struct reading {
+    ph__hook_set *set;
+    ph__hook_list *list;
+} reading;
+
+static void stop_reading(void *what)
+{
+    const reading *r = what;
+    pthread_mutex_lock(&lock);
+    end_reading(r->set, r->list);
+    pthread_mutex_unlock(&lock);
+}
+
 static ph_status run_set(ph__hook_set *set, const ph_graph_hook_info *info)
 {
     ph_status status = PH_OK;
@@ -187,6 +201,8 @@ static ph_status run_set(ph__hook_set *set, const ph_graph_hook_info *info)
     pthread_mutex_unlock(&lock);
     if (list == NULL)
         return PH_OK;
+    reading r = {set, list};
+    PH__UNWIND unwind = {stop_reading, &r};
     for (size_t i = 0; i < list->count && status == PH_OK; i++) {
         const ph_hook *hook = list->at[i];
         if (hook->point != info->point || atomic_load(&hook->removed))
@@ -201,10 +217,17 @@ static ph_status run_set(ph__hook_set *set, const ph_graph_hook_info *info)
             status = PH_OK;
         }
     }
-    pthread_mutex_lock(&lock);
-    end_reading(set, list);
-    pthread_mutex_unlock(&lock);
+    unwind.undo = NULL;
+    stop_reading(&r);
     return status;
+}
+
+/* A hook was left without a return. */
+static void abandon(void *what)
+{
+    const ph_graph_hook_info *info = what;
+    info->graph->busy--;
+    ph__graph_abandon(info->graph, info->point);
 }
 
 ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *stream, uint64_t exec_id)
@@ -213,9 +236,11 @@ ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *s
     if (!ph__hooks_any(&graph->hooks, point))
         return PH_OK;
     graph->busy++;
+    PH__UNWIND unwind = {abandon, &info};
     ph_status status = run_set(&ph__process_hooks, &info);
     if (status == PH_OK)
         status = run_set(&graph->hooks, &info);
+    unwind.undo = NULL;
     graph->busy--;
     if (status == PH_OK && graph->doomed && point != PH_HOOK_REPLAY_END && point != PH_HOOK_DESTROY)
         status = ph_fail(PH_ERROR_STATE, "the graph was destroyed by one of its own hooks");

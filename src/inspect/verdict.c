@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in turns. */
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/line.h"
+#include "base/unwind.h"
 #include "device/stream.h"
 #include "graph/graph.h"
 #include <phonograph/profile.h>
@@ -27,13 +29,20 @@ typedef struct sample {
     uint64_t host_ns, total_ns;
 } sample;
 
+static void end_scopes(void *depth)
+{
+    ph_mark_unwind(*(const size_t *)depth);
+}
+
 static ph_status submit(const work *w)
 {
     if (w->body == NULL)
         return ph_graph_replay(w->graph, w->stream);
     /* Scopes that it leaves open, a failed one too, would pile up round by round. */
     size_t depth = ph_mark_depth();
+    PH__UNWIND unwind = {end_scopes, &depth};
     ph_status status = w->body(w->stream, w->user);
+    unwind.undo = NULL;
     ph_mark_unwind(depth);
     return status;
 }
@@ -231,6 +240,20 @@ static ph_status count_bytes(ph_verdict *out, ph_graph *graph)
     return PH_OK;
 }
 
+typedef struct measuring {
+    ph_graph *graph;
+    uint64_t *values;
+} measuring;
+
+/* A function of the user's did not return. */
+static void abandon(void *what)
+{
+    const measuring *m = what;
+    ph__free(m->values);
+    m->graph->bodies--;
+    ph__graph_leave(m->graph);
+}
+
 ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body,
                            void *user, const ph_verdict_options *options)
 {
@@ -245,7 +268,10 @@ ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, 
         return ph__fail_host_memory(call, "the times of the rounds");
     ph_verdict v = {0};
     graph->bodies++; /* a destroy inside body, or inside a hook, waits */
+    measuring m = {graph, values};
+    PH__UNWIND unwind = {abandon, &m};
     ph_status status = measure_both(&v, &eager, &replays, rounds, values);
+    unwind.undo = NULL;
     ph__free(values);
     if (status == PH_OK)
         status = count_bytes(&v, graph);

@@ -2,6 +2,7 @@
 /* inspect/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
 #include "inspect/verify.h"
 #include "base/alloc.h"
+#include "base/unwind.h"
 #include "base/line.h"
 #include <math.h>
 #include <string.h>
@@ -242,6 +243,20 @@ static ph_status finish(ph__verify *verify, ph_status status)
     return status != PH_OK ? status : back;
 }
 
+/* A function of the user's did not return: all that was there before is put back. */
+static void abandon(void *what)
+{
+    ph__verify *verify = what;
+    ph_graph *graph = verify->graph;
+    ph_error saved;
+    ph__error_save(&saved);
+    ph_ignore(finish(verify, PH_ERROR_CALLER));
+    memset(verify->out, 0, sizeof *verify->out);
+    verify->out->node = SIZE_MAX;
+    ph__graph_leave(graph);
+    ph__error_restore(&saved);
+}
+
 ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body,
                           void *user, const ph_verify_options *options)
 {
@@ -261,9 +276,11 @@ ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *str
                          .call = call,
                          .driver = graph->device->driver,
                          .prepared = graph->cells == NULL || options->prepare};
+    PH__UNWIND unwind = {abandon, &verify};
     ph_status status = set_up(&verify);
     if (status == PH_OK)
         status = run(&verify);
+    unwind.undo = NULL;
     status = finish(&verify, status);
     if (status != PH_OK) {
         memset(out, 0, sizeof *out);

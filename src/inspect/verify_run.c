@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/verify_run.c: the runs of a verification: body captured again, body eagerly, replays of all nodes or some. */
 #include "base/alloc.h"
+#include "base/unwind.h"
 #include "inspect/verify.h"
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */
@@ -39,14 +40,32 @@ static void leave(const ph__verify *verify, size_t depth)
     ph_mark_unwind(depth);
 }
 
-static ph_status prepare(const ph__verify *verify)
+typedef struct inside {
+    ph__verify *verify;
+    size_t depth;
+    bool scope; /* of the pool */
+} inside;
+
+/* A function of the user's did not return. The verification is put back by ph_graph_verify. */
+static void abandon(void *what)
+{
+    const inside *in = what;
+    leave(in->verify, in->depth);
+    if (in->scope)
+        ph__pool_leave(in->verify->pool);
+}
+
+static ph_status prepare(ph__verify *verify)
 {
     if (verify->options->prepare == NULL)
         return PH_OK;
     ph_error before;
     size_t depth;
     enter(verify, &before, &depth);
+    inside in = {verify, depth, false};
+    PH__UNWIND unwind = {abandon, &in};
     ph_status status = verify->options->prepare(verify->stream, verify->user);
+    unwind.undo = NULL;
     leave(verify, depth);
     return say_whose(verify, status, &before, "ph_verify_options.prepare");
 }
@@ -65,7 +84,10 @@ static ph_status capture(ph__verify *verify)
     ph_error before;
     size_t depth;
     enter(verify, &before, &depth);
+    inside in = {verify, depth, false};
+    PH__UNWIND unwind = {abandon, &in};
     ph_status status = ph_graph_capture(verify->second, verify->stream, &options, verify->body, verify->user);
+    unwind.undo = NULL;
     leave(verify, depth);
     return say_whose(verify, status, &before, "capturing body again");
 }
@@ -92,7 +114,10 @@ static ph_status run_body(ph__verify *verify)
     size_t depth;
     PH_TRY(ph_pool_begin(verify->pool));
     enter(verify, &before, &depth);
+    inside in = {verify, depth, true};
+    PH__UNWIND unwind = {abandon, &in};
     ph_status status = verify->body(verify->stream, verify->user);
+    unwind.undo = NULL;
     leave(verify, depth);
     (void)say_whose(verify, status, &before, "running body eagerly");
     ph__error_save(&failure);

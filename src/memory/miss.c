@@ -2,6 +2,7 @@
 /* memory/miss.c: the long way of ph_malloc: routing, reuse in captures, new segments, the last resorts, and
  * the words of a refusal. */
 #include "base/checked.h"
+#include "base/unwind.h"
 #include "memory/state.h"
 #include <stdio.h>
 #include <string.h>
@@ -266,12 +267,27 @@ static ph_status serve(void **out, ph__memory *memory, const ph__request *reques
     return PH_OK;
 }
 
+typedef struct routed {
+    ph__memory *memory;
+    const ph__request *request;
+} routed;
+
+/* A pool's own function did not return. */
+static void abandon(void *what)
+{
+    const routed *r = what;
+    ph__unroute(r->memory, r->request);
+}
+
 ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
 {
     ph__memory_process(memory);
     PH_TRY(ph__route(memory, request));
+    routed r = {memory, request};
+    PH__UNWIND unwind = {abandon, &r};
     bool scripted = ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(out, memory, request, 0, false);
     ph_status status = scripted ? PH_OK : serve(out, memory, request);
+    unwind.undo = NULL;
     ph__unroute(memory, request);
     return status;
 }

@@ -2,6 +2,7 @@
 /* memory/provider.c: where segments come from and go to: the driver, or a pool's own functions; and the
  * limits. */
 #include "base/checked.h"
+#include "base/unwind.h"
 #include "memory/state.h"
 
 /* Promises bytes to the pool, before they are asked for, so that no two threads pass a limit together. */
@@ -46,6 +47,23 @@ static void release_memory(ph__memory *memory, const ph_pool *pool, uintptr_t ad
     ph__relaxed_end(memory->device, mode);
 }
 
+/* What a pool's own function leaves where it does not return. */
+typedef struct growing {
+    ph__memory *memory;
+    ph_pool *pool;
+    size_t bytes;
+    ph__mseg *mseg;
+    ph_capture_mode mode; /* of the thread, before it */
+} growing;
+
+static void abandon(void *what)
+{
+    const growing *g = what;
+    ph__relaxed_end(g->memory->device, g->mode);
+    ph__free(g->mseg);
+    unreserve(g->memory, g->pool, g->bytes);
+}
+
 /* The pools whose alloc functions are running on the calling thread, one called by the other. */
 typedef struct source {
     const ph_pool *pool;
@@ -85,17 +103,19 @@ static bool is_taken(ph__memory *memory, uintptr_t address, size_t bytes)
     return taken;
 }
 
-static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request)
+static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request, ph__mseg *mseg)
 {
     void *address = NULL;
-    ph_capture_mode mode;
+    growing g = {.memory = memory, .pool = request->pool, .bytes = growth->segment_bytes, .mseg = mseg};
     if (is_running(request->pool)) {
         growth->kind = PH__SOURCE_RECURSES;
         return NULL;
     }
-    ph__relaxed_begin(memory->device, &mode);
+    ph__relaxed_begin(memory->device, &g.mode);
+    PH__UNWIND unwind = {abandon, &g};
     growth->source = call_alloc(&address, request, growth->segment_bytes);
-    ph__relaxed_end(memory->device, mode);
+    unwind.undo = NULL;
+    ph__relaxed_end(memory->device, g.mode);
     if (growth->source != PH_OK || !address) {
         growth->kind = PH__NO_DEVICE_MEMORY;
         return NULL;
@@ -108,11 +128,11 @@ static void *own_source(ph__growth *growth, ph__memory *memory, const ph__reques
     return NULL;
 }
 
-static void *obtain(ph__growth *growth, ph__memory *memory, const ph__request *request)
+static void *obtain(ph__growth *growth, ph__memory *memory, const ph__request *request, ph__mseg *mseg)
 {
     void *address = NULL;
     if (request->pool->options.alloc)
-        return own_source(growth, memory, request);
+        return own_source(growth, memory, request, mseg);
     growth->result = memory->driver->segment_create(&address, memory->device->handle, growth->segment_bytes);
     if (growth->result == PH__R_OK)
         return address;
@@ -184,7 +204,7 @@ ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *r
     ph__mseg *mseg = ph__calloc(1, sizeof *mseg);
     if (!mseg)
         growth->kind = PH__NO_HOST_MEMORY;
-    void *address = mseg ? obtain(growth, memory, request) : NULL;
+    void *address = mseg ? obtain(growth, memory, request, mseg) : NULL;
     if (!address) {
         ph__free(mseg);
         unreserve(memory, pool, bytes);

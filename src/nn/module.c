@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module.c: making, keeping and calling modules. */
 #include "base/alloc.h"
+#include "base/unwind.h"
 #include "base/status.h"
 #include "nn/graphed.h"
 #include "tensor/autocast.h"
@@ -303,10 +304,12 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
         ph_tape_fail(tape, PH_ERROR_HOST_MEMORY, "module %s: no host memory for its inputs", module->name);
         return;
     }
+    PH__UNWIND unwind = {ph__free, changed};
     if (module->in_count > 0)
         memcpy(changed, in, module->in_count * sizeof *changed);
     ph__module_hooks_run(tape, module, PH_MODULE_HOOK_FORWARD_PRE, changed, module->in_count);
     run_forward(tape, module, out, changed);
+    unwind.undo = NULL;
     ph__free(changed);
     if (ph__tape_failed(tape))
         return;
@@ -315,23 +318,57 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
         ph__module_hooks_attach(tape, module, out, module->out_count);
 }
 
+static void release(void *module)
+{
+    ph_module_release(module);
+}
+
 static void call(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
 {
     if (module->hooks) {
         ph_module_retain(module); /* a hook may let it go */
+        PH__UNWIND unwind = {release, module};
         run_hooked(tape, module, out, in);
+        unwind.undo = NULL;
         ph_module_release(module);
     } else {
         run_forward(tape, module, out, in);
     }
 }
 
+typedef struct marked {
+    ph__module_mark mark;
+    ph_tape *tape;
+} marked;
+
+static void end_mark(void *what)
+{
+    marked *m = what;
+    ph__module_mark_end(&m->mark, m->tape);
+}
+
 static void call_marked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_tensor *const *in)
 {
-    ph__module_mark mark;
-    if (ph__module_mark_begin(&mark, tape, module))
+    marked m = {.tape = tape};
+    if (ph__module_mark_begin(&m.mark, tape, module)) {
+        PH__UNWIND unwind = {end_mark, &m};
         call(tape, module, out, in);
-    ph__module_mark_end(&mark, tape);
+        unwind.undo = NULL;
+    }
+    end_mark(&m);
+}
+
+typedef struct calling {
+    ph__tape_state state;
+    const ph__called *outer;
+} calling;
+
+/* forward, or a hook, did not return. */
+static void abandon(void *what)
+{
+    const calling *c = what;
+    c->state.tape->called = c->outer;
+    ph__tape_state_left(&c->state);
 }
 
 void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in,
@@ -344,12 +381,16 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
     size_t mark = ph_tape_scope_begin(tape), depth = ph_mark_depth();
     ph_autocast autocast = tape->autocast;
     const ph__called called = {tape->called, module};
+    calling c = {.outer = called.outer};
+    ph__tape_state_begin(&c.state, tape, module->name);
+    PH__UNWIND unwind = {abandon, &c};
     tape->called = &called;
     tape->callbacks++; /* in and out are the tape's */
     if (tape->mark_modules)
         call_marked(tape, module, out, in);
     else
         call(tape, module, out, in);
+    unwind.undo = NULL;
     tape->callbacks--;
     if (ph__tape_failed(tape))
         ph__called_failed(tape);

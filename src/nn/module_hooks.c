@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module_hooks.c: hooks before and after a module's forward function, and on the gradients of its outputs. */
 #include "base/alloc.h"
+#include "base/unwind.h"
 #include "base/status.h"
 #include "nn/module.h"
 #include "tensor/tape.h"
@@ -99,6 +100,19 @@ bool ph_module_has_hooks(const ph_module *module)
            ph__module_has_hook(module, PH_MODULE_HOOK_BACKWARD);
 }
 
+static void end_run(ph_module *module)
+{
+    if (--module->hooks_running == 0)
+        sweep(module);
+    ph_module_release(module);
+}
+
+/* A hook did not return. */
+static void abandon(void *module)
+{
+    end_run(module);
+}
+
 /* A hook may add hooks, which take part from the next run on, and remove them, which do not any more. It may call the module, and let it go. */
 void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point, ph_tensor **tensors,
                           size_t count)
@@ -108,15 +122,15 @@ void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point
         last = last->next;
     ph_module_retain(module);
     module->hooks_running++;
+    PH__UNWIND unwind = {abandon, module};
     for (ph_module_hook *hook = module->hooks; hook && !ph__tape_failed(tape); hook = hook->next) {
         if (hook->point == point && !hook->removed)
             hook->fn(tape, module, tensors, count, hook->user);
         if (hook == last)
             break;
     }
-    if (--module->hooks_running == 0)
-        sweep(module);
-    ph_module_release(module);
+    unwind.undo = NULL;
+    end_run(module);
 }
 
 /* ---- on gradients ---- an operator that changes nothing: its backward sees all gradients of the outputs at once. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/backward.c: the backward pass: from outputs to leaves, newest node first, freeing what it has used as it goes. */
+#include "base/unwind.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/pass.h"
@@ -252,9 +253,28 @@ static size_t walk(ph__pass *pass)
 }
 
 /* The tape is as it was before, but for what the pass used up, and its error. */
+typedef struct passing {
+    ph__tape_state state;
+    ph__pass *pass;
+} passing;
+
+/* A function of the user's that the pass ran did not return. */
+static void abandon(void *what)
+{
+    const passing *p = what;
+    ph__pass_end_marks(p->pass);
+    ph__pass_end(p->pass, p->pass->top);
+    ph__tape_state_left(&p->state);
+    for (size_t i = 0; p->pass->found && i < p->pass->input_count; i++)
+        ph_tensor_release(p->pass->found[i]);
+    ph__free(p->pass->found);
+}
+
 static void run(ph__pass *pass)
 {
     ph_tape *tape = pass->tape;
+    passing p = {.pass = pass};
+    ph__tape_state_begin(&p.state, tape, pass->call);
     ph__autocast_drop(tape); /* history holds the casts that it needs, and lets go of one after the other */
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     ph_autocast autocast = tape->autocast;
@@ -266,8 +286,10 @@ static void run(ph__pass *pass)
     tape->autocast.dtype = 0;
     tape->callbacks++;
     size_t reached = pass->top;
+    PH__UNWIND unwind = {abandon, &p};
     if (ph__pass_plan(pass))
         reached = walk(pass);
+    unwind.undo = NULL;
     ph__pass_end_marks(pass);
     ph__pass_end(pass, reached);
     tape->callbacks--;

@@ -5,6 +5,7 @@
  * The first run leaves nodes as always, so that gradients find their way through them like through any other, but no saved values. The
  * second run makes the same nodes again, with saved values: these go over to the first ones, and the rest of it is dropped. A checkpoint
  * inside another one has its inputs from the outer one's second run. */
+#include "base/unwind.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/generator.h"
@@ -204,6 +205,11 @@ static bool check_call(ph__op *op, ph_checkpoint_fn fn, ph_tensor *const *out, s
     return true;
 }
 
+static void abandon(void *state)
+{
+    ph__tape_state_left(state);
+}
+
 void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **out, size_t out_count,
                    ph_tensor *const *in, size_t in_count)
 {
@@ -214,6 +220,9 @@ void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **o
     in_count = in ? in_count : 0;
     if (!ph__op_begin(&op, tape, name, in, in_count, 0) || !check_call(&op, fn, out, out_count))
         return;
+    ph__tape_state state;
+    ph__tape_state_begin(&state, tape, "checkpoint: the function");
+    PH__UNWIND unwind = {abandon, &state};
     size_t depth = tape->depth++;
     if (!tape->grad_enabled) {
         ph_autocast autocast = tape->autocast;
@@ -229,6 +238,7 @@ void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **o
         }
     }
     tape->depth = depth;
+    unwind.undo = NULL;
     (void)ph__op_done_n(&op, out, out_count);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/custom.c: operators of the user's, with a forward and a backward of their own. */
+#include "base/unwind.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 
@@ -161,6 +162,19 @@ static bool call_tracked(ph__op *op, ph_custom *custom, ph_tensor **out, size_t 
     return kept;
 }
 
+typedef struct calling {
+    ph__tape_state state;
+    ph_custom *custom;
+} calling;
+
+static void abandon(void *what)
+{
+    const calling *c = what;
+    ph__tape_state_left(&c->state);
+    drop_collected(c->custom);
+    release_user(c->custom);
+}
+
 void ph_custom_call(ph_tape *tape, const ph_custom_operator *op, ph_tensor **out, size_t out_count,
                     ph_tensor *const *in, size_t in_count)
 {
@@ -178,9 +192,13 @@ void ph_custom_call(ph_tape *tape, const ph_custom_operator *op, ph_tensor **out
         custom.op.name = "custom";
     if (ph__op_begin(&begun, tape, custom.op.name, in, in ? in_count : 0, 0) &&
         check(&begun, op, out, out_count)) {
+        calling c = {.custom = &custom};
+        ph__tape_state_begin(&c.state, tape, custom.op.name);
+        PH__UNWIND unwind = {abandon, &c};
         size_t depth = tape->depth++;
         kept = call_tracked(&begun, &custom, out, out_count);
         tape->depth = depth;
+        unwind.undo = NULL;
     }
     if (!kept)
         release_user(&custom);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/hooks.c: functions of the user's that see gradients, and may replace them. */
+#include "base/unwind.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 
@@ -114,14 +115,31 @@ static ph_tensor *run_one(ph_tape *tape, const ph_tensor_hook *hook, ph_tensor *
     return kept;
 }
 
+typedef struct running {
+    ph_tensor_hook *first;
+    const ph_tensor_hook *last;
+    ph_tensor **grad; /* a reference that the hook was lent */
+} running;
+
+/* A hook did not return. */
+static void abandon(void *what)
+{
+    const running *r = what;
+    let_go(r->first, r->last);
+    ph_tensor_release(*r->grad);
+}
+
 ph_tensor *ph__tensor_hooks_run(ph_tape *tape, ph_tensor_hook *const *list, uint32_t output, ph_tensor *grad)
 {
     ph_tensor_hook *first = *list;
     const ph_tensor_hook *last = hold(first);
+    running r = {first, last, &grad};
+    PH__UNWIND unwind = {abandon, &r};
     ph_tensor_retain(grad);
     for (ph_tensor_hook *hook = first; hook && grad; hook = hook == last ? NULL : hook->next)
         if (hook->output == output && !hook->removed)
             grad = run_one(tape, hook, grad);
+    unwind.undo = NULL;
     let_go(first, last);
     return grad;
 }

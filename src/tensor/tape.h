@@ -138,6 +138,20 @@ void ph__tape_skip(const ph_tape *tape);
 ph_status ph__tape_refuse(const ph_tape *tape, const char *call);
 ph_status ph__tape_tell(const ph_tape *tape, ph_status status);
 
+/* ---- left.c ---- around a function of the user's, or a pass: what of the tape it may have changed when it is left by unwinding (base/unwind.h). begin
+ * at entry; left puts it back, and the tape has failed with "<what> did not return", unless it had before. */
+typedef struct ph__tape_state {
+    ph_tape *tape;
+    const char *what; /* borrowed */
+    ph__region *region;
+    ph_autocast autocast;
+    bool grad_enabled, hollow;
+    unsigned callbacks, passes;
+    size_t floor, depth, marks;
+} ph__tape_state;
+void ph__tape_state_begin(ph__tape_state *state, ph_tape *tape, const char *what);
+void ph__tape_state_left(const ph__tape_state *state);
+
 /* ---- marks.c ---- the scopes of annotation.h in backward, and what callbacks leave of theirs */
 /* Opens the scope of mark (NULL: none, there is the phase alone) for backward's work. False: the tape has failed, and nothing is open. */
 bool ph__tape_resume(ph_tape *tape, ph_mark *mark);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/unwound.c: functions of the user's under a tape that do not return, as when an exception leaves them (here the end of their thread, which
+ * unwinds in the same way): the tape has failed, its modes are as before, and once it is cleared it goes on. */
+#include "base/sync.h"
+#include "support/grads.h"
+#include <phonograph/nn.h>
+
+static t_scene scene;
+static ph_tensor *x;
+static ph_module *module;
+static bool leaves;
+
+static void leave(void)
+{
+    if (leaves)
+        pthread_exit(NULL);
+}
+
+static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    (void)self;
+    out[0] = ph_relu(tape, in[0]);
+    leave();
+}
+
+static int open_scene(void **state)
+{
+    (void)state;
+    const ph_module_desc desc = {.name = "leaving", .forward = forward};
+    t_scene_open(&scene);
+    x = t_leaf(&scene, PH_SHAPE(2), 1, 2);
+    assert_ok(ph_module_create(&module, scene.device, &desc));
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    ph_module_release(module);
+    ph_tensor_release(x);
+    t_scene_close(&scene);
+    return 0;
+}
+
+static void *run(void *call)
+{
+    (*(void (**)(void))call)();
+    return NULL;
+}
+
+/* call ends its thread inside of it; afterwards it goes well here. */
+static void leave_inside(void (*call)(void))
+{
+    pthread_t thread;
+    ph_tape *tape = scene.tape;
+    leaves = true;
+    assert_true(ph__thread_start(&thread, "left", run, &call));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    leaves = false;
+    assert_int_equal(ph_tape_status(tape), PH_ERROR_CALLER);
+    assert_non_null(strstr(ph_error_last()->message, "did not return"));
+    assert_true(ph_tape_grad_enabled(tape));
+    assert_status(ph_tape_clear(tape), PH_ERROR_CALLER); /* not refused: it tells the failure that it cleared */
+    assert_ok(ph_tape_status(tape));
+    call();
+    assert_ok(ph_tape_status(tape));
+    assert_ok(ph_tape_clear(tape));
+}
+
+/* ---- modules ---- */
+static void call_module(void)
+{
+    (void)ph_call(scene.tape, module, x);
+}
+
+static void test_forward(void **state)
+{
+    (void)state;
+    leave_inside(call_module);
+}
+
+static void module_hook(ph_tape *tape, ph_module *of, ph_tensor **tensors, size_t count, void *user)
+{
+    (void)tape;
+    (void)of;
+    (void)tensors;
+    (void)count;
+    (void)user;
+    leave();
+}
+
+static void test_module_hooks(void **state)
+{
+    (void)state;
+    ph_module_hook *hook;
+    assert_ok(ph_module_hook_add(&hook, module, PH_MODULE_HOOK_FORWARD_PRE, module_hook, NULL));
+    leave_inside(call_module);
+    ph_module_hook_remove(hook); /* at once: none runs */
+    assert_ok(ph_module_hook_add(&hook, module, PH_MODULE_HOOK_FORWARD, module_hook, NULL));
+    leave_inside(call_module);
+    ph_module_hook_remove(hook);
+}
+
+/* ---- operators ---- */
+static unsigned released;
+
+static void custom_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    ph_custom_save(custom, in, 1);
+    out[0] = ph_relu(tape, in[0]);
+    leave();
+}
+
+static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
+                            const bool *needed)
+{
+    (void)custom;
+    (void)tape;
+    (void)needed;
+    grad_in[0] = grad_out[0];
+}
+
+static void release(void *user)
+{
+    (void)user;
+    released++;
+}
+
+static void call_custom(void)
+{
+    const ph_custom_operator op = {
+        .name = "mine", .forward = custom_forward, .backward = custom_backward, .release = release};
+    ph_tensor *out;
+    ph_custom_call(scene.tape, &op, &out, 1, &x, 1);
+}
+
+static void test_custom_operator(void **state)
+{
+    (void)state;
+    released = 0;
+    leave_inside(call_custom);
+    assert_int_equal(released, 2);
+}
+
+static void checkpointed(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+{
+    (void)user;
+    out[0] = ph_relu(tape, in[0]);
+    leave();
+}
+
+static void call_checkpoint(void)
+{
+    ph_tensor *out;
+    ph_checkpoint(scene.tape, checkpointed, NULL, &out, 1, &x, 1);
+}
+
+static void test_checkpoint(void **state)
+{
+    (void)state;
+    leave_inside(call_checkpoint);
+}
+
+/* ---- backward ---- */
+static ph_tensor *tensor_hook(ph_tape *tape, ph_tensor *grad, void *user)
+{
+    (void)tape;
+    (void)user;
+    leave();
+    return grad;
+}
+
+static void call_backward(void)
+{
+    ph_backward(scene.tape, ph_sum(scene.tape, ph_relu(scene.tape, x)));
+}
+
+static void test_tensor_hook(void **state)
+{
+    (void)state;
+    ph_tensor_hook *hook;
+    assert_ok(ph_tensor_hook_add(&hook, x, tensor_hook, NULL));
+    leave_inside(call_backward);
+    ph_tensor_hook_remove(hook);
+    call_backward();
+    assert_ok(ph_tape_status(scene.tape));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_forward),    TEST(test_module_hooks), TEST(test_custom_operator),
+        TEST(test_checkpoint), TEST(test_tensor_hook),
+    };
+    return cmocka_run_group_tests_name("nn.unwound", tests, NULL, NULL);
+}

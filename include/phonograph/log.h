@@ -17,7 +17,8 @@ typedef void (*ph_log_fn)(ph_log_level level, const char *message, void *user);
 
 /* Replaces the callback of the process. NULL restores the default, which writes warnings to stderr, as
  * "phonograph: warning: ...". The same warning from the same cause is given at most once where repeating it
- * would say nothing new. Thread-safe; user must outlive the last message. Legal in a capture. */
+ * would say nothing new. Thread-safe; user must outlive the last message, which may come as the process exits inside a capture that is dead:
+ * what killed it. Legal in a capture. */
 PH_API void ph_log_set(ph_log_fn callback, void *user);
 
 PH_END_DECLS

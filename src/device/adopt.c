@@ -261,7 +261,9 @@ ph_status ph_fail_cuda(int code, const char *call)
 {
     if (code == PH__R_OK)
         return PH_OK;
-    return ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)%s",
-                           call && call[0] ? call : "a call of CUDA's", code, ph__result_name(code),
-                           ph__result_text(code), ph__result_lost(code));
+    ph_status status = ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)%s",
+                                       call && call[0] ? call : "a call of CUDA's", code,
+                                       ph__result_name(code), ph__result_text(code), ph__result_lost(code));
+    ph__error_add_culprit(code == PH__R_CAPTURE_INVALIDATED);
+    return status;
 }

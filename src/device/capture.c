@@ -7,6 +7,7 @@
 #include "device/stream.h"
 #include "driver/suspects.h"
 #include <string.h>
+#include <unistd.h>
 
 static ph_status before_capture(ph_device *device, ph_stream *stream)
 {
@@ -182,12 +183,14 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     capture->id = 0;
     capture->mode = mode;
     capture->owner_thread = ph__thread_id();
+    capture->process = (int)getpid();
     capture->device = device;
     capture->stream = ph__stream_retain(stream);
     atomic_store(&capture->has_blocking, stream->blocking);
     capture->kernels = (ph__map){0};
     capture->marks = NULL;
     atomic_store(&capture->reported, false);
+    ph__captures_watch_exit();
     ph__suspects_open();
     capture->suspects_since = ph__suspects_next();
     ph_status status = open_capture(capture, stream, call);

@@ -5,7 +5,9 @@
 #include "device/device.h"
 #include "driver/suspects.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     CULPRIT_BYTES = 280, /* leaves room in a message for what was called and what to do */
@@ -84,9 +86,71 @@ ph_status ph__stream_fail(int result, const ph_stream *stream, const char *drive
                            culprit);
 }
 
+/* ---- captures that are open and dead ---- */
+typedef struct search {
+    bool any, exiting; /* of any thread; those alone that nobody was told of, who is from now on */
+    uint64_t thread;
+    ph__capture found; /* what a blame needs of it */
+} search;
+
+/* Under capture_lock. */
+static bool is_wanted(ph__capture *capture, const search *s)
+{
+    ph__drv_capture seen;
+    if (capture->id == 0 || capture->process != (int)getpid() || (!s->any && capture->owner_thread != s->thread))
+        return false;
+    return capture->device->driver->capture_get(&seen, capture->stream->handle) == PH__R_OK &&
+           seen.status == PH_CAPTURE_INVALIDATED &&
+           !(s->exiting && atomic_exchange(&capture->reported, true));
+}
+
+static bool find_dead_on(ph_device *device, search *s)
+{
+    bool found = false;
+    if (atomic_load(&device->open_captures) == 0)
+        return false;
+    pthread_mutex_lock(&device->capture_lock);
+    for (size_t i = 0; i < device->captures.count && !found; i++) {
+        found = is_wanted(device->captures.at[i], s);
+        s->found.id = device->captures.at[i]->id;
+        s->found.owner_thread = device->captures.at[i]->owner_thread;
+        s->found.suspects_since = device->captures.at[i]->suspects_since;
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    return found;
+}
+
+static bool find_dead(search *s)
+{
+    bool found = false;
+    for (ph_device *device = ph__device_next_open(NULL); device;) {
+        found = found || find_dead_on(device, s);
+        ph_device *next = ph__device_next_open(device);
+        ph_device_release(device);
+        device = next;
+    }
+    return found;
+}
+
+void ph__error_add_culprit(bool any)
+{
+    search s = {.any = any, .thread = ph__thread_id()};
+    ph__suspect suspect;
+    static const char what[] = "; the capture is dead (901), killed by ";
+    char text[sizeof what + CULPRIT_BYTES];
+    if (!find_dead(&s) || !blame(&suspect, &s.found))
+        return;
+    size_t room = sizeof((ph_error){0}).message - strlen(ph_error_last()->message);
+    memcpy(text, what, sizeof what);
+    size_t culprit = CULPRIT_BYTES;
+    for (int frames = 4; frames >= 0 && (culprit >= CULPRIT_BYTES || sizeof what + culprit > room); frames--)
+        culprit = ph__suspect_describe(text + sizeof what - 1, CULPRIT_BYTES, &suspect, frames);
+    ph__error_suffix(text);
+}
+
 /* A log message holds one line of some length: a long backtrace goes on in further ones, cut between
  * frames. */
-static void log_trace(uint64_t capture_id, const char *trace)
+static void log_trace(uint64_t capture_id, const char *how, const char *trace)
 {
     size_t length = strlen(trace), at = 0;
     while (at < length) {
@@ -100,7 +164,7 @@ static void log_trace(uint64_t capture_id, const char *trace)
                 }
         }
         ph__log(PH_LOG_WARNING, "capture %llu %s %.*s", (unsigned long long)capture_id,
-                at == 0 ? "was killed by" : "(on)", (int)part, trace + at);
+                at == 0 ? how : "(on)", (int)part, trace + at);
         at += part;
     }
 }
@@ -112,5 +176,34 @@ void ph__capture_report(ph__capture *capture)
     if (!blame(&suspect, capture) || atomic_exchange(&capture->reported, true))
         return;
     (void)ph__suspect_describe(trace, sizeof trace, &suspect, PH__SUSPECT_FRAMES);
-    log_trace(capture->id, trace);
+    log_trace(capture->id, "was killed by", trace);
+}
+
+/* ---- the end of the process ---- by exit, as error macros of other code call it: nobody ends the capture then. Registered behind the driver's own
+ * handlers, it runs before them; where the library is unloaded, at that moment. Captures of a parent are not a child's. */
+static _Atomic int last_process;
+
+static void at_exit(void)
+{
+    ph__suspect suspect;
+    char trace[TRACE_BYTES];
+    if (atomic_load(&last_process) != (int)getpid())
+        return;
+    for (search s = {.any = true, .exiting = true}; find_dead(&s);)
+        if (blame(&suspect, &s.found)) {
+            (void)ph__suspect_describe(trace, sizeof trace, &suspect, PH__SUSPECT_FRAMES);
+            log_trace(s.found.id, "is open as the program exits, and was killed by", trace);
+        }
+}
+
+static void register_exit(void)
+{
+    (void)atexit(at_exit);
+}
+
+void ph__captures_watch_exit(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    atomic_store_explicit(&last_process, (int)getpid(), memory_order_relaxed);
+    (void)pthread_once(&once, register_exit);
 }

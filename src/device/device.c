@@ -55,6 +55,16 @@ ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal)
     return device;
 }
 
+ph_device *ph__device_next_open(const ph_device *after)
+{
+    pthread_mutex_lock(&open_lock);
+    ph_device *device = after ? after->next_open : open_devices;
+    while (device && !try_retain(device))
+        device = device->next_open;
+    pthread_mutex_unlock(&open_lock);
+    return device;
+}
+
 bool ph__device_others_have(const ph_device *device, const void *address)
 {
     bool found = false;

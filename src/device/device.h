@@ -138,6 +138,9 @@ static inline ph__attachment *ph__device_attached(const ph_device *device, int s
  * NULL: none. */
 ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal);
 
+/* The open device that comes behind that one, which is retained (NULL: the first); retained. NULL: none. */
+ph_device *ph__device_next_open(const ph_device *after);
+
 /* Whether the address is in a live allocation of another open device. */
 bool ph__device_others_have(const ph_device *device, const void *address);
 
@@ -210,6 +213,7 @@ struct ph__capture {
     uint64_t id; /* the driver's */
     ph_capture_mode mode;
     uint64_t owner_thread;
+    int process; /* that it began in: a child of fork has a copy of it */
     uint64_t suspects_since; /* notes from here on may be about it */
     atomic_bool reported;    /* what killed it was said to the log */
     ph_device *device;
@@ -273,6 +277,10 @@ ph_status ph__stream_fail(int result, const ph_stream *stream, const char *drive
 ph_status ph__capture_fail_dead(ph__capture *capture, const char *call);
 /* Says to the log, once, what killed the capture, with the whole backtrace. No lock held. */
 void ph__capture_report(ph__capture *capture);
+/* From now on the end of the process says it of captures that are open then, and dead. */
+void ph__captures_watch_exit(void);
+/* Puts behind the record's message which call killed the open capture of the calling thread (any: of any thread), if one is dead. */
+void ph__error_add_culprit(bool any);
 
 /* ---- deferred work ---- runs fn(item) now when no capture is open on the device, else when the last one has
  * ended, on the thread that ended it, no lock held. The item is the caller's memory and must live until fn is

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "device/device.h"
+#include <phonograph/cuda.h>
 #include <string.h>
 
 enum {
@@ -137,6 +138,44 @@ static void test_work_on_the_dead(void **state)
     assert_usable();
 }
 
+static void *fail_elsewhere(void *code)
+{
+    ph_ignore(ph_fail_cuda(*(const int *)code, "cudaMalloc"));
+    *(int *)code = strstr(ph_error_last()->message, "killed by cuStreamSynchronize (900") != NULL;
+    return NULL;
+}
+
+/* Whether the message of another thread's failure names the culprit. */
+static bool names_elsewhere(int code)
+{
+    pthread_t thread;
+    assert_true(ph__thread_start(&thread, "other", fail_elsewhere, &code));
+    pthread_join(thread, NULL);
+    return code;
+}
+
+/* What other code failed with keeps its number, and has the culprit behind it. */
+static void test_other_codes_failure(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
+    assert_error(ph_fail_cuda(2, "cudaMalloc"), PH_ERROR_DEVICE_MEMORY, "cudaMalloc gave 2");
+    assert_null(strstr(ph_error_last()->message, "killed"));
+    kill_it(world.stream);
+    assert_error(ph_fail_cuda(901, "cudaMemcpyAsync"), PH_ERROR_CAPTURE, "cudaMemcpyAsync gave 901");
+    assert_native(901);
+    assert_string_equal(ph_error_last()->native_call, "cudaMemcpyAsync");
+    assert_non_null(strstr(ph_error_last()->message,
+                           "; the capture is dead (901), killed by cuStreamSynchronize (900"));
+    assert_error(ph_fail_cuda(1, "cublasSgemm"), PH_ERROR_ARGUMENT, "killed by cuStreamSynchronize (900");
+    assert_true(names_elsewhere(901));
+    assert_false(names_elsewhere(2)); /* its own affair */
+    assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
+    (void)ph_fail_cuda(901, "cudaMemcpyAsync");
+    assert_null(strstr(ph_error_last()->message, "killed"));
+    assert_usable();
+}
+
 /* A body that gives up on the dead capture keeps its own words; the log has the culprit. */
 static void test_dropped(void **state)
 {
@@ -189,6 +228,7 @@ int main(void)
         TEST(test_another_thread),
         TEST(test_frames_of_a_static_program),
         TEST(test_work_on_the_dead),
+        TEST(test_other_codes_failure),
         TEST(test_dropped),
         TEST(test_nobody_to_blame),
     };

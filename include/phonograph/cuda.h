@@ -16,8 +16,8 @@ PH_BEGIN_DECLS
 /* A stream of the user's, to be used like any other here; it must outlive the wrapper, whose destroy leaves it alone (an open
  * capture that this library began on it is aborted). Its device: of those open for its GPU the oldest; where none is, it is opened,
  * and goes with the last thing that lives on it. Its context must be the GPU's primary one, which the runtime API uses too
- * (WRONG_DEVICE). Destroy the wrapper while the stream is in no capture. ARGUMENT for NULL and CUDA's other names of default
- * streams: they cannot capture, and ph_device_default_stream is the legacy one. NOT_FOUND where CUDA cannot be used. A stream that is
+ * (WRONG_DEVICE). Destroy the wrapper while the stream is in no capture. ARGUMENT for CUDA's names of default streams: the legacy one (NULL,
+ * cudaStreamLegacy) cannot capture, and is ph_device_default_stream; cudaStreamPerThread can, but is another stream on each thread that names it. NOT_FOUND where CUDA cannot be used. A stream that is
  * capturing is refused (CAPTURE, 900), and its capture goes on. A wrapped stream may be captured by CUDA's own calls: work submitted
  * to it here is captured then; allocations, and a capture of ours, are refused. Thread-safe, legal in a capture. */
 PH_CALL ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream);
@@ -45,7 +45,8 @@ PH_CALL ph_context_push_cuda(ph_device *device);
 PH_API void ph_context_pop_cuda(ph_device *device); /* takes NULL; never touches the error record */
 
 /* For code of CUDA's inside capture bodies: a CUresult or cudaError_t as a status. 0 is PH_OK and sets nothing; else the thread's
- * record gets the number, its name and meaning, and `call`, which says what failed. */
+ * record gets the number, its name and meaning, and `call`, which says what failed; and, where a capture that this thread began is dead (for 901: of any
+ * thread), which call killed it. */
 PH_API ph_status ph_fail_cuda(int code, const char *call);
 
 PH_END_DECLS

@@ -84,6 +84,26 @@ static ph_status device_of(ph_device **out, const ph__driver *driver, uint32_t o
     return PH_OK;
 }
 
+enum {
+    PER_THREAD = 2 /* CU_STREAM_PER_THREAD; NULL and 1: the legacy default stream */
+};
+
+static ph_status fail_default(const void *stream, const char *call)
+{
+    if ((uintptr_t)stream == PER_THREAD)
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
+            "%s: %p is CUDA's name for the calling thread's own default stream (cudaStreamPerThread), which "
+            "can capture but is another stream on each thread, while streams of this library are used by "
+            "any; pass one that was created, or give a graph that you captured on it to "
+            "ph_graph_import_cuda",
+            call, stream);
+    return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
+                           "%s: %p is CUDA's name for the legacy default stream, which cannot capture; pass "
+                           "one that was created (ph_device_default_stream is the legacy one)",
+                           call, stream);
+}
+
 ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
 {
     static const char call[] = "ph_stream_wrap_cuda";
@@ -93,12 +113,8 @@ ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
     if (!out)
         return ph__fail_null(call, "out");
     *out = NULL;
-    if ((uintptr_t)stream <= 2)
-        return ph__fail_native(
-            PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
-            "%s: the stream is one of CUDA's names for default streams (%p), which cannot "
-            "capture; pass one that was created (ph_device_default_stream is the legacy one)",
-            call, (void *)stream);
+    if ((uintptr_t)stream <= PER_THREAD)
+        return fail_default(stream, call);
     const ph__driver *driver = find_cuda();
     if (driver)
         driver->describe(version, &count, reason);

@@ -98,7 +98,7 @@ static void streams_that_are_refused(void **state)
     ph_stream *wrapped;
     for (uintptr_t name = 0; name <= 2; name++)
         assert_error(ph_stream_wrap_cuda(&wrapped, (struct CUstream_st *)name), PH_ERROR_ARGUMENT,
-                     "default streams");
+                     name == 2 ? "another stream on each thread" : "the legacy default stream, which cannot capture");
     assert_int_equal(fake_cuda()->context_create(&other, 0), 0);
     ph__cu_stream raw = stream_in(other);
     assert_error(ph_stream_wrap_cuda(&wrapped, raw), PH_ERROR_WRONG_DEVICE, "primary");

@@ -105,7 +105,8 @@ static void test_wrapping_a_stream(void **state)
     assert_error(ph_stream_wrap_cuda(NULL, native), PH_ERROR_ARGUMENT, "out is NULL");
     for (uintptr_t name = 0; name <= 2; name++) { /* CUDA's names of default streams */
         assert_error(ph_stream_wrap_cuda(&stream, (struct CUstream_st *)name), PH_ERROR_ARGUMENT,
-                     "default streams");
+                     name == 2 ? "can capture but is another stream on each thread"
+                               : "the legacy default stream, which cannot capture");
         assert_null(stream);
     }
     if (!cuda)

@@ -48,7 +48,7 @@ typedef struct ph_capture_options {
     /* check_input_liveness looks at memory that other code allocated by asking the driver, once in so many replays: 0: 64; 1: at each;
      * UINT32_MAX: never. Without check_input_liveness: ARGUMENT, unless 0 */
     uint32_t check_foreign_every;
-    /* The capture fails where its end would only warn: UNPINNED where a copy that other code submitted is of pageable host memory, whose replays read
+    /* The capture fails where its end would only warn: UNPINNED where a copy or fill that other code submitted is of pageable host memory, whose replays read
      * or overwrite whatever lies there then (on every device, also one that can read pageable memory itself); STATE where the graph is empty, or the
      * function left annotation scopes open. Likewise for ph_graph_import_cuda, of copies */
     bool strict;

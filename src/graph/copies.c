@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/copies.c: the memory of captured copies, whoever submitted them: pinned blocks are kept from reuse, pageable memory is told of. */
+/* graph/copies.c: the memory of captured copies and fills, whoever submitted them: pinned blocks are kept from reuse, pageable memory is told of. */
 #include "base/log.h"
 #include "base/mapping.h"
 #include "graph/graph.h"
@@ -55,8 +55,8 @@ static void describe(char *out, size_t size, const search *s, const ph__record_n
     if (s->nested)
         (void)snprintf(where, sizeof where, " of the graph in node %zu", s->outer);
     ph__mapping_describe(mapping, sizeof mapping, address);
-    (void)snprintf(out, size, "node %zu%s (memcpy of %zu bytes%s%s%s) %s %s at %p (%s)", node->info.index,
-                   where, node->info.bytes, scope[0] ? ", scope \"" : "", scope, scope[0] ? "\"" : "",
+    (void)snprintf(out, size, "node %zu%s (%s of %zu bytes%s%s%s) %s %s at %p (%s)", node->info.index,
+                   where, node->info.name, node->info.bytes, scope[0] ? ", scope \"" : "", scope, scope[0] ? "\"" : "",
                    reads ? "reads" : "writes",
                    ph__device_others_have(s->graph->device, address)
                        ? "memory of another device, which is pageable here,"
@@ -92,6 +92,14 @@ static ph_status look_at_copy(search *s, const ph__record_node *node)
     return src || dst ? tell(s, node, src) : PH_OK;
 }
 
+/* A fill is recorded with any address. */
+static ph_status look_at_fill(search *s, const ph__record_node *node)
+{
+    bool dst;
+    PH_TRY(is_pageable(&dst, s, node->info.dst));
+    return dst ? tell(s, node, false) : PH_OK;
+}
+
 static ph_status look(search *s, const ph_record *record)
 {
     bool nested = s->nested;
@@ -99,6 +107,8 @@ static ph_status look(search *s, const ph_record *record)
         const ph__record_node *node = &record->nodes[i];
         if (node->info.kind == PH_NODE_MEMCPY)
             PH_TRY(look_at_copy(s, node));
+        if (node->info.kind == PH_NODE_MEMSET)
+            PH_TRY(look_at_fill(s, node));
         if (!node->info.body)
             continue;
         s->outer = nested ? s->outer : i;
@@ -114,7 +124,7 @@ ph_status ph__graph_take_copies(ph_graph *graph, const char *call)
     search s = {.graph = graph, .call = call, .record = graph->record};
     PH_TRY(look(&s, graph->record));
     if (s.found > TOLD)
-        ph__log(PH_LOG_WARNING, "%s: %zu more copies of the graph are of pageable host memory", call,
+        ph__log(PH_LOG_WARNING, "%s: %zu more copies and fills of the graph are of pageable host memory", call,
                 s.found - TOLD);
     return PH_OK;
 }

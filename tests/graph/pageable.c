@@ -89,6 +89,21 @@ static void test_target_is_told(void **state)
     check_told("ph_graph_capture: node 0 (memcpy of 1024 bytes) writes pageable host memory at ");
 }
 
+static ph_status fill_pageable(ph_stream *stream, void *user)
+{
+    const ph__drv_memset fill = {pageable, 0, 4, N};
+    (void)user;
+    return ph_fail_cuda(world.device->driver->fill(stream->handle, &fill), "cuMemsetD32Async");
+}
+
+/* Captured with any address; where the device cannot write there, the replay is its end. */
+static void test_fill_is_told(void **state)
+{
+    (void)state;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, fill_pageable, NULL));
+    check_told("ph_graph_capture: node 0 (memset of 1024 bytes) writes pageable host memory at ");
+}
+
 static ph_status read_in_scope(ph_stream *stream, void *user)
 {
     PH_TRY(ph_mark_begin(stream, "loader", NULL));
@@ -136,7 +151,7 @@ static void test_many_are_counted(void **state)
     int times = 30;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, read_often, &times));
     assert_int_equal(t_log_count("reads pageable host memory"), 8);
-    assert_int_equal(t_log_count("22 more copies of the graph are of pageable host memory"), 1);
+    assert_int_equal(t_log_count("22 more copies and fills of the graph are of pageable host memory"), 1);
 }
 
 static void test_strict_fails(void **state)
@@ -239,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_source_is_told),     TEST(test_target_is_told),   TEST(test_scope_is_named),
+        TEST(test_fill_is_told),
         TEST(test_nested_graph),       TEST(test_many_are_counted), TEST(test_strict_fails),
         TEST(test_strict_about_the_rest), TEST(test_legal_copies_pass), TEST(test_segments_of_a_pools_own),
     };

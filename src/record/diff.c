@@ -29,7 +29,8 @@ static void put_node(ph__text *text, const ph__diff_level *level, size_t i, size
     const ph__record_node *node = i != SIZE_MAX ? &level->a->nodes[i] : &level->b->nodes[j];
     ph__text_format(text, "node %zu (", i != SIZE_MAX ? i : j);
     char room[PH__READABLE];
-    ph__put_name(text, ph__readable_name(room, node->info.name), 64);
+    const ph_record *record = i != SIZE_MAX ? level->a : level->b;
+    ph__put_name(text, ph__record_readable(room, record, node->info.name), 64);
     if (i != SIZE_MAX && j != SIZE_MAX && i != j)
         ph__text_format(text, ", now %zu", j);
     ph__text_add(text, ")");

@@ -135,10 +135,10 @@ static void put_edges(ph__text *text, const ph_record *record, const char *prefi
     }
 }
 
-static void put_name(ph__text *text, const char *name)
+static void put_name(ph__text *text, const ph_record *record, const char *name)
 {
     char room[PH__READABLE];
-    put_escaped(text, ph__readable_name(room, name));
+    put_escaped(text, ph__record_readable(room, record, name));
 }
 
 /* prefix tells the nodes of nested bodies apart. */
@@ -148,7 +148,7 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
         const ph__record_node *node = &record->nodes[n];
         put_box(text, record, n, prefix);
         ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n, shape_of(node->info.kind), n);
-        put_name(text, node->info.name);
+        put_name(text, record, node->info.name);
         if (verbose)
             put_details(text, record, node);
         ph__text_add(text, "\"];\n");

@@ -132,10 +132,10 @@ static void put_kernel(ph__json *json, const ph__record_node *node)
     put_args(json, node);
 }
 
-static void put_readable(ph__json *json, const char *name)
+static void put_readable(ph__json *json, const ph_record *record, const char *name)
 {
     char room[PH__READABLE];
-    const char *readable = ph__readable_name(room, name);
+    const char *readable = ph__record_readable(room, record, name);
     if (readable != name)
         put_string(json, "demangled", readable);
 }
@@ -148,7 +148,7 @@ static void put_node(ph__json *json, const ph_record *record, const ph__record_n
     put_u64(json, "index", info->index);
     put_string(json, "kind", ph_node_kind_name(info->kind));
     put_string(json, "name", info->name);
-    put_readable(json, info->name);
+    put_readable(json, record, info->name);
     if (node->annotation)
         ph__pairs_to_json(json, node->annotation->pairs, node->annotation->count);
     if (info->kind == PH_NODE_KERNEL)

@@ -3,6 +3,7 @@
  */
 #ifndef PH_RECORD_RECORD_H
 #define PH_RECORD_RECORD_H
+#include "base/demangle.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "device/annotate.h"
@@ -182,6 +183,14 @@ bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *arg
 void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_memory *own);
 /* Leaves out of `count` places those of such words; how many stay. */
 size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found);
+
+/* A node's name as its author wrote it. Not in records that were made of descriptions: their names are
+ * somebody else's, and a few bytes of a mangled name can say more than memory holds. */
+static inline const char *ph__record_readable(char room[PH__READABLE], const ph_record *record,
+                                              const char *name)
+{
+    return record->made ? name : ph__readable_name(room, name);
+}
 
 /* ---- readers ---- into a text whose failure the caller checks. */
 void ph__record_to_json(ph__json *json, const ph_record *record);

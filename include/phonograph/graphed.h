@@ -60,6 +60,9 @@ typedef struct ph_graphed_options {
     bool enable_annotations;  /* the nodes of both graphs get the pairs of the scopes that they were captured in; those of
                                  backward: of forward's (annotation.h, docs/autograd.md) */
     bool mark_modules;        /* as of ph_tape_options, for the captures */
+    bool check_input_liveness; /* as of ph_capture_options, for all graphs: a call, or a backward, whose graph addresses memory that was freed is
+                                  refused (STALE_INPUT); for memory that the callable cannot hold, as nobody made a tensor of it */
+    uint32_t check_foreign_every; /* as of ph_capture_options; ARGUMENT without check_input_liveness, unless 0 */
     ph_pool *pool;            /* of all captures; NULL: one for this call. What a graph of the caller's own that captures into it overwrites is not noticed */
     ph_autocast autocast; /* of warm-up and captures (tape.h), with no_cache: else ARGUMENT, as in PyTorch. A module whose forward switches it on
                              itself needs none here, and may keep its casts */
@@ -95,6 +98,9 @@ typedef struct ph_graphed_options {
  *   (unless nothing of the callable is differentiable): the message shows what was expected and what came. The parameters must be the tensors, at the
  *   addresses, and with the requires_grad, of the capture (STATE): none added, removed or replaced where the module's struct keeps them
  *   (ph_parameter), nor a buffer; and autocast to the same dtype as then, or off (STATE).
+ *
+ * Memory that forward or backward use and that is neither input, parameter nor buffer is held while the module lives; an input that overlaps
+ * what they write outside of the graphs is cloned first. Where forward replaces such memory from call to call, making is refused (STATE).
  *
  * An input is rebound where a second capture proved all its uses (ph_graph_slot_prove); one that is not contiguous, not aligned to 256 bytes, or
  * overlaps what the graph writes, or lies in memory that no slot takes (ph_graph_slot_takes), is cloned first; the clone is of no pool that the graphs write. An input that the module writes is copied: the caller's tensor stays as it is. One that

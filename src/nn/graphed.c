@@ -125,6 +125,10 @@ static ph_status check_options(const ph_graphed_options *options, const ph_devic
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_inputs", call, (int)options->inputs);
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no capture mode", call, (int)options->mode);
+    if (options->check_foreign_every && !options->check_input_liveness)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: check_foreign_every is how often check_input_liveness asks the driver; set that, too",
+                       call);
     PH_TRY(ph__autocast_check(&options->autocast, call));
     if (options->autocast.dtype != 0 && !options->autocast.no_cache)
         return ph_fail(PH_ERROR_ARGUMENT,
@@ -228,6 +232,11 @@ void ph__callable_reset(ph__callable *callable)
     ph__storages_free(&callable->changed);
     ph__storages_free(&callable->exposed);
     ph__callable_drop_stand_ins(callable);
+    ph__storages_free(&callable->held);
+    ph_free(callable->outgoing, callable->set->stream);
+    callable->outgoing = NULL;
+    ph__ranges_free(&callable->forward.touched);
+    ph__ranges_free(&callable->backward.touched);
     callable->differentiable = false;
 }
 

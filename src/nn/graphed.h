@@ -6,6 +6,7 @@
  * shows them. */
 #ifndef PH_NN_GRAPHED_H
 #define PH_NN_GRAPHED_H
+#include "base/map.h"
 #include "base/sync.h"
 #include "nn/module.h"
 #include "tensor/bundle.h"
@@ -44,7 +45,18 @@ typedef struct ph__program {
     bool backward;
     uint64_t calls; /* replays */
     PH__VEC(ph__values *) victims;
+    ph__ranges touched; /* memory from outside of its captures that it may write */
 } ph__program;
+/* Whether it may write there, outside of what its captures were given. */
+static inline bool ph__program_touches(const ph__program *program, const void *address, size_t bytes)
+{
+    const ph__ranges *touched = &program->touched;
+    const uintptr_t begin = (uintptr_t)address, end = begin + bytes;
+    if (touched->count == 0 || end <= touched->at[0].base)
+        return false;
+    const ph__range *from = ph__ranges_from(touched, begin);
+    return from && from->base < end;
+}
 
 /* Those of all graphed callables whose captures use one pool. */
 ph_status ph__shared_pool_get(ph__shared_pool **out, const ph_pool *pool, const char *call);
@@ -96,6 +108,7 @@ typedef struct ph__exit {
     size_t bytes;
     size_t op_at;                /* its place among the ops */
     ph_tensor *fresh, *fresh_of; /* in a call: made for that leaf, which has it once it is written */
+    const char *idle;            /* what its slot has in calls that need no gradient here; NULL: what it had */
     const char *added;           /* the leaf's own gradient that `apart` was found for; NULL: none yet */
     bool apart; /* nothing else of the launch writes there, nor does the graph: it may add there itself */
 } ph__exit;
@@ -109,6 +122,7 @@ typedef struct ph__graphed_set {
     ph_tape *tape;              /* that the captures ran on; keeps what backward reads */
     ph__shared_pool *shared;    /* retained */
     ph_graphed_options options; /* its pointers are not followed after the making */
+    uint64_t begun, probed; /* what was allocated before the captures, and since the last probe: see ph__graphed_set_mark */
 } ph__graphed_set;
 
 struct ph__callable {
@@ -143,7 +157,10 @@ struct ph__callable {
     uint64_t out_switches, grad_switches; /* of the storages that were handed out, added up: others, once a tape of another stream used one */
     bool keeps_saved; /* backward reads what each forward writes anew */
     ph__values *out_values, *saved_values, *grad_values;
-    ph__storages changed; /* of parameters and buffers: forward changes them in place */
+    ph__storages changed; /* not the graphs' own: forward changes them in place */
+    ph__storages held;    /* not the graphs' own: the graphs read or write them */
+    void *outgoing; /* where gradients went in the captures, while replays look at what their slots have: `idle` of exits; else NULL */
+    bool compared;        /* with another capture: forward keeps to the memory that it has outside */
     ph__storages
         exposed; /* backward reads them, and others can change them in place: outputs, buffers; neither inputs nor parameters */
     ph_slot_value *values; /* scratch of a call */
@@ -216,8 +233,6 @@ bool ph__exit_may_add(const ph__callable *callable, const ph_tensor *leaf);
 bool ph__callable_look_at_leaves(const ph__grad_call *call, ph__callable *callable);
 /* ---- graphed_watch.c ---- what is changed in place outside of the graphs' own memory. */
 void ph__storages_free(ph__storages *list);
-bool ph__callable_changes(const ph__callable *callable,
-                          const ph_tensor *x);                 /* forward changes memory that x is in */
 void ph__callable_count_changes(const ph__callable *callable); /* forward has been replayed */
 uint64_t ph__callable_versions(
     const ph__callable *callable); /* of what is exposed: another number, once one was changed */

@@ -48,7 +48,7 @@ static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor
     const ph__program *const programs[] = {&whole->forward, &callable->backward};
     bool written = is_in_pool(callable, x);
     for (int i = 0; i < 2 && !written; i++)
-        if (programs[i]->graph)
+        if (programs[i]->graph && !(written = ph__program_touches(programs[i], x->data, bytes)))
             ph_tape_check(tape, ph_graph_writes(&written, programs[i]->graph, x->data, bytes));
     return !written;
 }
@@ -116,7 +116,8 @@ ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__pr
         return copy(tape, callable, port, x);
     if (!port->rebound)
         return x;
-    if (UNLIKELY((uintptr_t)x->data % ALIGNMENT != 0))
+    if (UNLIKELY((uintptr_t)x->data % ALIGNMENT != 0 ||
+                 ph__program_touches(program, x->data, port->bytes)))
         return copy(tape, callable, port, x);
     ph_tape_check(tape, ph_graph_writes(&written, program->graph, x->data, port->bytes));
     return UNLIKELY(written) ? copy(tape, callable, port, x) : x;
@@ -128,8 +129,6 @@ bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *
     for (size_t i = 0; i < callable->in_count && !ph__tape_failed(tape); i++) {
         const ph__port *port = &callable->inputs[i];
         ph_tensor *x = ph__callable_take(tape, callable, &callable->forward, port, port->slot, in[i]);
-        if (x == in[i] && port->rebound && UNLIKELY(ph__callable_changes(callable, x)))
-            x = copy(tape, callable, port, x);
         if (x == in[i] && port->backward_slot != PH_SLOT_NONE)
             x = ph__callable_take(tape, callable, &callable->backward, port, port->backward_slot, x);
         callable->operands[i] = x;

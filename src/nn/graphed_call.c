@@ -191,10 +191,13 @@ static bool bind_exits(const ph__grad_call *call, ph__callable *callable, size_t
         return false;
     for (size_t i = 0; i < callable->exit_count; i++) {
         ph__exit *leaving = &callable->exits[i];
-        if (call->needed[leaving->operand])
+        if (call->needed[leaving->operand]) {
             bind_exit(call, callable, leaving, values);
-        else
-            callable->ops[leaving->op_at] = PH__BUNDLE_SKIP;
+            continue;
+        }
+        callable->ops[leaving->op_at] = PH__BUNDLE_SKIP;
+        if (leaving->idle)
+            set(callable, values, leaving->slot, leaving->idle);
     }
     for (size_t i = 0; i < callable->op_slot_count; i++)
         set(callable, values, callable->op_slots[i], callable->ops + i * PH__BUNDLE_MAX);

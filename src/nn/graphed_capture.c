@@ -96,8 +96,20 @@ static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn
     return ph_graph_capture(*graph, set->stream,
                             &(ph_capture_options){.pool = set->pool,
                                                   .mode = set->options.mode,
-                                                  .enable_annotations = set->options.enable_annotations},
+                                                  .enable_annotations = set->options.enable_annotations,
+                                                  .check_input_liveness = set->options.check_input_liveness,
+                                                  .check_foreign_every = set->options.check_foreign_every},
                             body, p);
+}
+
+/* Notes what operators use meanwhile. */
+static ph_status capture_seeing(ph_graph **graph, ph__trial *trial, ph_capture_fn body, passing *p)
+{
+    trial->tape->sightings = &trial->seen[graph == &trial->backward];
+    ph_status status = capture(graph, trial, body, p);
+    trial->tape->sightings = NULL;
+    ph__trial_forget_brought(trial, graph == &trial->backward);
+    return status;
 }
 
 static bool is_declared(const ph__callable *callable, ph_tensor *const *in, const ph_tensor *leaf)
@@ -187,7 +199,7 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     if (status == PH_OK && !trial->probe)
         status = ph__watch_begin(&watch, callable->original, call);
     if (status == PH_OK)
-        status = ph__callable_failed(callable, capture(&trial->forward, trial, forward_body, &p),
+        status = ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
                                      "capturing forward", call);
     if (status == PH_OK) {
         note_writes(trial, versions);
@@ -323,7 +335,7 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
         if (callable->incoming[i].used)
             PH_TRY(stand_in(&trial->incoming[i], trial, &trial->callable->incoming[i],
                             &making->incoming.at[i], call));
-    return ph__callable_failed(callable, capture(&trial->backward, trial, backward_body, &p),
+    return ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
                                "capturing backward", call);
 }
 
@@ -346,6 +358,8 @@ void ph__trial_free(ph__trial *trial, bool graphs)
     trial->exit_count = 0;
     if (!graphs)
         return;
+    ph__sightings_free(&trial->seen[0]);
+    ph__sightings_free(&trial->seen[1]);
     ph_graph_destroy(trial->forward);
     ph_graph_destroy(trial->backward);
     trial->forward = trial->backward = NULL;

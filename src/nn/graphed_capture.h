@@ -4,6 +4,7 @@
 #ifndef PH_NN_GRAPHED_CAPTURE_H
 #define PH_NN_GRAPHED_CAPTURE_H
 #include "nn/graphed.h"
+#include "tensor/sightings.h"
 
 /* Addresses that stand for a port's memory while a pass is captured. Nothing is ever there but in captures. */
 typedef struct ph__stand_in {
@@ -34,6 +35,7 @@ typedef struct ph__trial {
     size_t exit_count;
     size_t first_node; /* of the tape */
     bool writes_input;
+    ph__sightings seen[2]; /* of forward, of backward */
 } ph__trial;
 
 /* What the captures of one callable have between them. */
@@ -62,6 +64,15 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
 ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *call);
 void ph__trial_free(ph__trial *trial, bool graphs);
 
+/* ---- graphed_outside.c ---- memory that is neither the graphs' own nor what calls bring. */
+/* A number: what is allocated from now on has higher ones. */
+ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call);
+/* What stands for what calls bring is not seen: behind each capture of a pass. */
+void ph__trial_forget_brought(ph__trial *trial, bool backward);
+/* STATE: the pass of the real capture uses other such memory than that of its probe: forward replaces what it keeps. */
+ph_status ph__making_compare(const ph__making *making, bool backward, const char *call);
+/* What the real graph of the pass uses of it is held from now on, and what it writes known. */
+ph_status ph__making_hold(ph__making *making, bool backward, const char *call);
 /* ---- graphed_prove.c ---- slots of the real graphs. *again: something could not be proved: its callable copies from now on, and all is to be
  * captured anew. */
 ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *call);

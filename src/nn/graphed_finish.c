@@ -106,6 +106,12 @@ static void take_backward(ph__making *making)
             real->exits[i].grad = NULL;
         else
             callable->exits[i].grad = NULL; /* backward's last node has read it by then */
+        if (!borrowed && callable->set->options.check_input_liveness)
+            callable->exits[i].idle = making->outgoing.at[real->exits[i].operand].base;
+    }
+    if (callable->set->options.check_input_liveness) {
+        callable->outgoing = making->outgoing.block;
+        making->outgoing.block = NULL;
     }
     callable->exit_count = real->exit_count;
 }
@@ -148,6 +154,7 @@ static ph_status join_backward(ph__callable *callable, const char *call)
 
 ph_status ph__making_finish_backward(ph__making *making, const char *call)
 {
+    PH_TRY(ph__making_hold(making, true, call));
     take_backward(making);
     PH_TRY(make_grad_values(making->callable, call));
     return join_backward(making->callable, call);
@@ -157,6 +164,8 @@ ph_status ph__making_finish(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
     ph__shared_pool *shared = callable->set->shared;
+    PH_TRY(ph__making_hold(making, false, call));
+    PH_TRY(ph__making_hold(making, true, call));
     take_over(making);
     PH_TRY(make_values(making, call));
     callable->keeps_saved = callable->saved_values && keeps_saved(callable);
@@ -257,7 +266,7 @@ static ph_status probe(ph__making *making, bool *again, const char *call)
     ph__trial *trial = &making->probe;
     trial->callable = making->callable;
     trial->probe = true;
-    if (making->callable->copies_all)
+    if (making->callable->copies_all && making->callable->compared)
         return PH_OK;
     PH_TRY(new_tape(&trial->tape, making->callable->set));
     ph_status status = ph__trial_forward(trial, making, call);
@@ -265,7 +274,7 @@ static ph_status probe(ph__making *making, bool *again, const char *call)
         *again = true;
     if (status == PH_OK && !*again)
         status = stage_incoming(making, trial->out, call);
-    if (status == PH_OK && !*again && making->callable->differentiable)
+    if (status == PH_OK && !*again && making->callable->differentiable && !making->callable->copies_all)
         status = ph__trial_backward(trial, making, call);
     ph_error failure;
     ph__error_save(&failure);
@@ -283,6 +292,8 @@ static ph_status capture_forward(ph__making *making, bool *again, const char *ca
     real->callable = making->callable;
     real->tape = making->callable->set->tape;
     PH_TRY(ph__trial_forward(real, making, call));
+    PH_TRY(ph__making_compare(making, false, call));
+    making->callable->compared = true;
     if (real->writes_input) {
         *again = true;
         return PH_OK;
@@ -296,16 +307,21 @@ static ph_status capture_backward(ph__making *making, bool *again, const char *c
     if (!making->callable->differentiable)
         return PH_OK;
     PH_TRY(ph__trial_backward(&making->real, making, call));
+    PH_TRY(ph__making_compare(making, true, call));
     return ph__making_prove_backward(making, again, call);
 }
 
 static ph_status capture_all(ph__making *makings, size_t count, bool *again, const char *call)
 {
-    PH_TRY(new_tape(&makings[0].callable->set->tape, makings[0].callable->set));
+    ph__graphed_set *set = makings[0].callable->set;
+    PH_TRY(new_tape(&set->tape, set));
+    if (set->begun == 0)
+        PH_TRY(ph__graphed_set_mark(&set->begun, set, call));
     for (size_t i = 0; i < count && !*again; i++) {
         PH_TRY(stage_inputs(&makings[i], call));
         PH_TRY(probe(&makings[i], again, call));
     }
+    PH_TRY(ph__graphed_set_mark(&set->probed, set, call));
     for (size_t i = 0; i < count && !*again; i++)
         PH_TRY(capture_forward(&makings[i], again, call));
     for (size_t i = count; i-- > 0 && !*again;)

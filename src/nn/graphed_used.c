@@ -135,6 +135,8 @@ static void drop(ph__callable *other)
     ph__free(other->exit_order);
     ph__free(other->ops);
     ph__free(other->op_slots);
+    ph__ranges_free(&other->backward.touched);
+    ph_free(other->outgoing, other->set->stream);
     ph_pool_release(other->aside);
     ph__free(other);
 }

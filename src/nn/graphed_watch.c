@@ -81,6 +81,9 @@ ph_status ph__watch_end(ph__watch *watch, const ph__trial *trial, const char *ca
     for (size_t i = 0; ok && i < watch->seen.count; i++)
         if (version_of(watch->seen.at[i].storage) != watch->seen.at[i].version)
             ok = add(&callable->changed, watch->seen.at[i].storage);
+    for (size_t i = 0; ok && i < trial->seen[0].list.count; i++)
+        if (ph__sighting_has_changed(&trial->seen[0].list.at[i]))
+            ok = add(&callable->changed, trial->seen[0].list.at[i].storage);
     for (size_t i = trial->first_node; ok && i < trial->tape->nodes.count; i++) {
         const ph__node *node = trial->tape->nodes.at[i];
         for (size_t k = 0; ok && k < node->saved_count; k++)
@@ -96,11 +99,6 @@ void ph__watch_free(ph__watch *watch)
 }
 
 /* ---- calls ---- */
-bool ph__callable_changes(const ph__callable *callable, const ph_tensor *x)
-{
-    return callable->changed.count > 0 && has(&callable->changed, x->storage);
-}
-
 void ph__callable_count_changes(const ph__callable *callable)
 {
     for (size_t i = 0; i < callable->changed.count; i++)

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/line.h"
 #include "base/status.h"
+#include "tensor/sightings.h"
 #include "tensor/tape.h"
 #include "tensor/written.h"
 #include <stdio.h>
@@ -124,8 +125,12 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
             return fail_operand(op, i);
         if (ph__tensor_is_overwritten(x))
             return fail_overwritten(op, i);
-        if (storage->key != tape->key && UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
-            return fail_call(op);
+        if (storage->key != tape->key) {
+            if (UNLIKELY(ph__storage_use(storage, tape->stream, tape->key) != PH_OK))
+                return fail_call(op);
+            if (UNLIKELY(tape->sightings != NULL) && !ph__sight(tape->sightings, x, name))
+                return fail_host_memory(op, "what it uses");
+        }
         if (tape->grad_enabled && ph__needs_grad(x)) {
             if (UNLIKELY(x->node && x->node->alive && x->node->tape != tape))
                 return fail_operand(op, i);
@@ -202,6 +207,8 @@ bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
                                .block = {block[0], block[1], block[2]},
                                .shared_bytes = shared_bytes,
                                .programmatic = true};
+    if (UNLIKELY(tape->sightings != NULL) && !ph__sight_kernel(tape->sightings, def->name))
+        return fail_host_memory(op, "what it launches");
     return ph__op_check(op, ph_launch(tape->stream, kernel, &config, args, def->args_size));
 }
 

@@ -9,6 +9,7 @@
 
 typedef struct ph__region ph__region; /* checkpoint.c */
 typedef struct ph__casts ph__casts;   /* autocast.c */
+typedef struct ph__sightings ph__sightings; /* sightings.h */
 typedef struct ph__called ph__called; /* nn/module.c: a call of a module that is under way */
 
 /* The module that is being called, with its name: for those that it calls. Made by who knows modules. */
@@ -86,6 +87,7 @@ struct ph_tape {
     ph__casts *casts;     /* of weights, kept; NULL: none yet */
     ph__place *place; /* where mark_modules: the innermost call that is under way, which holds it; NULL: none */
     const ph__called *called; /* the innermost; NULL: none */
+    ph__sightings *sightings; /* borrowed: notes what operators use that is not the tape's own; NULL: nobody asks */
     bool placed;        /* the failure's message says in which module it was */
     bool recaptures; /* history is gone through once more for a capture: what it saved may have other
                         versions, and no hooks of leaves run */

@@ -32,8 +32,14 @@ typedef struct ph_device_options {
  * Each open of "host" makes an independent software device with memory and streams of its own.
  * Errors: NOT_FOUND (no such name, no such GPU, or no driver: the message says which), ARGUMENT (bad setting),
  * HOST_MEMORY. Retained once for the caller; everything that lives on a device retains it too. Thread-safe. Legal
- * in a capture. A child of fork() has none of its parent's threads: it must leave its parent's handles alone, and
- * may open devices of its own. */
+ * in a capture.
+ *
+ * A child of fork() has none of its parent's threads. It may open host devices of its own, whatever
+ * other threads were doing at the fork; where the parent has used a GPU, CUDA allows none in the child
+ * (NOT_FOUND, at once). Calls on what the parent made (devices, and streams, events, memory, pools,
+ * kernels and captured graphs of them) answer STATE there; what releases, frees or destroys them
+ * returns at once and does nothing, also no release functions of ph_graph_retain: the child's copy
+ * of them goes with the child. */
 PH_CALL ph_device_open(ph_device **out, const char *name, const ph_device_options *options);
 PH_API ph_device *ph_device_retain(ph_device *device); /* takes NULL */
 /* Takes NULL. The last reference of all, whichever call drops it (a stream's or event's destroy, a kernel's

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* base/log.c: the log callback of the process, and the default that writes to stderr. */
 #include "base/log.h"
+#include "base/fork.h"
 #include "base/line.h"
 #include <errno.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@ enum {
 };
 
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_LOG, sink_lock)
 static struct sink {
     ph_log_fn callback; /* NULL: the default */
     void *user;

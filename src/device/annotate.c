@@ -2,6 +2,7 @@
 /* device/annotate.c: annotations, merged and counted, and the marks that captures keep of them. */
 #include "device/annotate.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "device/scopes.h"
 #include <string.h>
 
@@ -179,6 +180,15 @@ bool ph__marks_open(ph__capture *capture)
     }
     return opened;
 }
+
+/* The parent's captures: none of them is open here. */
+static void forget_open(void)
+{
+    all.open.count = 0;
+    refresh();
+    count_open();
+}
+PH__FORK_PART(.order = PH__FORK_MARKS, .lock = &all.lock, .child = forget_open)
 
 void ph__marks_close(ph__capture *capture)
 {

@@ -2,6 +2,7 @@
 /* device/device.c: opening and closing devices, what is attached to them, what they are. */
 #include "device/device.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "device/name.h"
 #include "device/nvtx.h"
 #include "device/stream.h"
@@ -33,6 +34,39 @@ static void leave_list(ph_device *device)
         at = &(*at)->next_open;
     *at = device->next_open;
     pthread_mutex_unlock(&open_lock);
+}
+
+/* The child has none of the threads that hold locks of these devices, run their streams or capture
+ * on them. */
+static void abandon(ph_device *device)
+{
+    device->forked = true;
+    device->driver = &ph__driver_forked;
+    atomic_store(&device->open_captures, 0);
+    atomic_store(&device->open_checks, 0);
+    atomic_store(&device->foreign, false);
+    for (int slot = 0; slot < PH__ATTACH_COUNT; slot++)
+        atomic_store(&device->attached[slot], NULL);
+    pthread_mutex_init(&device->attach_lock, NULL);
+    pthread_mutex_init(&device->capture_lock, NULL);
+    device->cells_lock = (ph__mutex){0};
+    device->captures.count = 0;
+    device->deferred_first = device->deferred_last = NULL;
+    atomic_store(&device->legacy_calls, 0);
+    atomic_store(&device->legacy_waiters, 0);
+}
+
+static void abandon_all(void)
+{
+    for (ph_device *device = open_devices; device; device = device->next_open)
+        abandon(device);
+    open_devices = NULL;
+}
+PH__FORK_PART(.order = PH__FORK_DEVICES, .lock = &open_lock, .child = abandon_all)
+
+ph_status ph__fail_forked(const ph_device *device, const char *call)
+{
+    return ph_fail(PH_ERROR_STATE, "%s: %s (%s)", call, ph__driver_forked_words, device->name);
 }
 
 /* One that is on its way out is none. */
@@ -175,6 +209,8 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     ph_device_options settings = {0};
     if (options)
         settings = *options;
+    if (!ph__fork_handled())
+        return ph__fail_host_memory(call, "the handler of fork()");
     ph__device_name parsed;
     const ph__driver *driver = NULL;
     PH_TRY(ph__device_name_parse(&parsed, &settings, name, call));
@@ -209,6 +245,8 @@ ph_device *ph_device_retain(ph_device *device)
 void ph_device_release(ph_device *device)
 {
     if (!device || atomic_fetch_sub_explicit(&device->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (device->forked)
         return;
     leave_list(device);
     /* The attachments may still submit work and make calls that set the record; a release never does. */
@@ -247,6 +285,8 @@ ph__attachment *ph__device_attach(ph_device *device, int slot, ph__attachment *(
 ph_status ph__fail_devices(const char *call, const char *what, const ph_device *device,
                            const char *other_what, const ph_device *other)
 {
+    PH_TRY(ph__device_check(device, call));
+    PH_TRY(ph__device_check(other, call));
     return ph__fail_native(
         PH_ERROR_WRONG_DEVICE, 0, NULL,
         "%s: %s is of one device (%s), %s of another (%s); every ph_device_open makes a device of its own: "
@@ -262,6 +302,7 @@ ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
     memset(out, 0, sizeof *out);
     if (!device)
         return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
     ph__drv_device_info info;
     int result = device->driver->device_info(&info, device->handle);
     if (result != PH__R_OK)
@@ -309,6 +350,7 @@ ph_status ph_device_synchronize(ph_device *device)
     static const char call[] = "ph_device_synchronize";
     if (!device)
         return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
     PH_TRY(ph__rule_check(device, PH__RULE_DEVICE_SYNC));
     int result = device->driver->device_synchronize(device->handle);
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);

@@ -83,6 +83,7 @@ struct ph_device {
     atomic_uint open_checks;   /* of them, those whose graphs are told what memory they use */
     atomic_bool
         foreign; /* captures that this library did not begin are possible: the driver is always asked */
+    bool forked; /* opened by the process that this one was forked from: ph__device_check */
     atomic_int references;
     uint32_t ordinal;
     ph_device *next_open;      /* in the list of the process, oldest first */
@@ -132,6 +133,15 @@ ph__attachment *ph__device_attach(ph_device *device, int slot, ph__attachment *(
 static inline ph__attachment *ph__device_attached(const ph_device *device, int slot)
 {
     return atomic_load_explicit(&((ph_device *)(uintptr_t)device)->attached[slot], memory_order_acquire);
+}
+
+/* STATE for what belongs to a device that was opened before a fork, in the child. There calls on
+ * it must stop here: locks may be held by threads that the child does not have, and what they
+ * guard may be half changed. What destroys does nothing there. */
+ph_status ph__fail_forked(const ph_device *device, const char *call);
+static inline ph_status ph__device_check(const ph_device *device, const char *call)
+{
+    return __builtin_expect(device->forked, 0) ? ph__fail_forked(device, call) : PH_OK;
 }
 
 /* The oldest open device of a driver (as devices have it: through ph__driver_faulty) and ordinal, retained;

@@ -9,7 +9,7 @@ ph_status ph__event_check(const ph_event *event, const ph_device *device, const 
         return ph__fail_null(call, "event");
     if (device && event->device != device)
         return ph__fail_devices(call, "the event", event->device, "the stream", device);
-    return PH_OK;
+    return ph__device_check(event->device, call);
 }
 
 ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_options *options)
@@ -43,6 +43,8 @@ void ph_event_destroy(ph_event *event)
     if (!event)
         return;
     ph_device *device = event->device;
+    if (device->forked)
+        return;
     device->driver->event_destroy(event->handle);
     ph__free(event);
     ph_device_release(device);

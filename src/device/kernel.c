@@ -2,6 +2,7 @@
 /* device/kernel.c: kernels: creation, checks of their description, launches. */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/fork.h"
 #include "device/stream.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ static struct {
     pthread_mutex_t lock;
     ph__map kernels;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+PH__FORK_LOCK(PH__FORK_KERNELS, registry.lock)
 
 static uint64_t key_of(const ph__drv_kernel *handle)
 {
@@ -314,6 +316,8 @@ void ph_kernel_release(ph_kernel *kernel)
     if (!kernel || atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1)
         return;
     ph_device *device = kernel->device;
+    if (device->forked)
+        return;
     registry_remove(kernel);
     device->driver->kernel_destroy(kernel->handle);
     free_kernel(kernel);

@@ -2,6 +2,7 @@
 /* device/scopes.c: the scopes of a thread: opening, closing, and taking along what is open; lanes of streams. */
 #include "device/scopes.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "device/nvtx.h"
 #include <string.h>
 
@@ -298,9 +299,11 @@ ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_p
 }
 
 /* ---- lanes ---- */
+static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_LANES, lanes_lock)
+
 ph_status ph_stream_lane(uint32_t *out, ph_stream *stream)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static unsigned next = 60;
     static const char call[] = "ph_stream_lane";
     if (out == NULL)
@@ -309,13 +312,13 @@ ph_status ph_stream_lane(uint32_t *out, ph_stream *stream)
     PH_TRY(ph__stream_check(stream, call));
     unsigned lane = atomic_load_explicit(&stream->lane, memory_order_relaxed);
     if (lane == 0) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&lanes_lock);
         lane = atomic_load_explicit(&stream->lane, memory_order_relaxed);
         if (lane == 0) {
             lane = next++;
             atomic_store_explicit(&stream->lane, lane, memory_order_relaxed);
         }
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&lanes_lock);
     }
     *out = lane;
     return PH_OK;

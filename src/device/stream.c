@@ -29,7 +29,7 @@ ph_status ph__stream_check(const ph_stream *stream, const char *call)
     if (atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CAPTURE_INFO,
                                "%s: the stream was destroyed", call);
-    return PH_OK;
+    return ph__device_check(stream->device, call);
 }
 
 static int clamp_priority(const ph_device *device, int priority)
@@ -117,6 +117,8 @@ void ph_stream_destroy(ph_stream *stream)
     if (!stream || stream->is_default || atomic_exchange(&stream->destroyed, true))
         return;
     ph_device *device = stream->device;
+    if (device->forked)
+        return;
     ph_error saved;
     ph__error_save(&saved);
     ph__capture *capture = capture_of_origin(stream);

@@ -399,6 +399,11 @@ typedef struct ph__driver {
 extern const ph__driver *const ph__drivers[];
 extern const ph__driver ph__driver_cuda, ph__driver_host;
 
+/* In a child of fork(), the driver of what its parent opened (forked.c): no entry of it looks at a
+ * handle. */
+extern const ph__driver ph__driver_forked;
+extern const char ph__driver_forked_words[];
+
 /* A failed call's words: set by drivers, read by the layer above right after the failure, on the same thread. "" when there are none. */
 const char *ph__driver_reason(void);
 void ph__driver_set_reason(const char *format, ...) PH_PRINTF(1, 2);

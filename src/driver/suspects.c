@@ -2,6 +2,7 @@
 /* driver/suspects.c: the ring of driver calls that failed while a capture was open, who is to blame, and his
  * words. */
 #include "driver/suspects.h"
+#include "base/fork.h"
 #include "base/line.h"
 #include "base/sync.h"
 #include "driver/frames.h"
@@ -29,6 +30,13 @@ typedef struct slot {
 static slot ring[PH__SUSPECTS];
 static atomic_uint_least64_t next_number = 1;
 static atomic_uint open_captures;
+
+/* The parent's are not open here. */
+static void forget_captures(void)
+{
+    atomic_store(&open_captures, 0);
+}
+PH__FORK_PART(.order = PH__FORK_DRIVERS, .child = forget_captures)
 
 /* The first backtrace of a process loads and allocates. */
 static void first_backtrace(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/annotations.c: the list of all annotated nodes of the process's graphs. */
+#include "base/fork.h"
 #include "graph/graph.h"
 #include <string.h>
 
@@ -20,6 +21,14 @@ static void unlist(ph_graph *graph)
     graph->next_annotated = NULL;
     graph->annotated_at = NULL;
 }
+
+/* The parent's graphs are not for the child to ask about. */
+static void unlist_all(void)
+{
+    while (all.first)
+        unlist(all.first);
+}
+PH__FORK_PART(.order = PH__FORK_ANNOTATED, .lock = &all.lock, .child = unlist_all)
 
 void ph__graph_list_annotations(ph_graph *graph)
 {
@@ -44,8 +53,7 @@ void ph_clear_kernel_annotations(void)
 {
     pthread_mutex_lock(&all.lock);
     ph__annotations_forget();
-    while (all.first)
-        unlist(all.first);
+    unlist_all();
     pthread_mutex_unlock(&all.lock);
 }
 

@@ -2,6 +2,7 @@
 /* graph/epochs.c: the pools that graphs hold and what of them their replays may write: which replay wrote an
  * output last. */
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/map.h"
 #include "graph/graph.h"
 #include <pthread.h>
@@ -14,6 +15,7 @@ typedef struct ph__writers {
     size_t gone_count;
 } ph__writers;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_WRITERS, lock)
 static ph__map pools; /* ph_pool -> ph__writers */
 
 /* ---- memory ---- */

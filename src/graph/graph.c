@@ -119,7 +119,7 @@ ph_status ph_graph_reset(ph_graph *graph)
  * callback is done. */
 void ph_graph_destroy(ph_graph *graph)
 {
-    if (graph == NULL)
+    if (graph == NULL || (graph->device && graph->device->forked))
         return;
     ph__graph_forget_left(graph);
     graph->doomed = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/hooks.c: the registries of hooks, and running them with no lock held. */
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/unwind.h"
 #include "graph/graph.h"
@@ -26,6 +27,7 @@ struct ph__hook_list {
 
 ph__hook_set ph__process_hooks;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_HOOKS, lock)
 
 static void drop_reference(ph_hook *hook)
 {

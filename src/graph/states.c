@@ -43,6 +43,8 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     const ph__state_row *row = &ph__graph_calls[call];
     if (graph == NULL)
         return ph__fail_null(row->name, "graph");
+    if (graph->device)
+        PH_TRY(ph__device_check(graph->device, row->name));
     if (row->busy && graph->busy)
         return ph_fail(PH_ERROR_STATE,
                        "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "

@@ -260,6 +260,8 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
 __attribute__((noinline)) static void bad_free(const char *call, const ph_device *device, const void *pointer)
 {
     ph_allocation around;
+    if (ph__memory_is_forked((uintptr_t)pointer))
+        return;
     if (device && ph__memory_find(&around, device, pointer) && around.base != pointer && !around.pinned)
         PH__LOG_ONCE(PH_LOG_WARNING,
                      "%s: %p lies %zu bytes inside the live block %p; free that address; nothing was "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/attach.c: the memory state of a device: made at first use, found by address, ended with the device.
  */
+#include "base/fork.h"
 #include "memory/state.h"
 
 /* All memories of the process, for calls that have an address and no device. */
@@ -54,6 +55,62 @@ void ph__memory_see_all(unsigned flag, bool on)
         ph__spin_unlock(&memory->lock);
     }
     pthread_mutex_unlock(&all_lock);
+}
+
+/* ---- fork ---- what an allocation is changes under the memories' locks, so that they come across
+ * whole. */
+
+/* The parent's: their addresses are known, and nothing is done with them. */
+static ph__memory *all_forked;
+
+static void lock_all(void)
+{
+    for (ph__memory *memory = all; memory; memory = memory->next_memory)
+        ph__spin_lock(&memory->lock);
+}
+
+static void unlock_all(void)
+{
+    for (ph__memory *memory = all; memory; memory = memory->next_memory)
+        ph__spin_unlock(&memory->lock);
+}
+
+static void abandon_all(void)
+{
+    unlock_all();
+    for (ph__memory *memory = all, *next; memory; memory = next) {
+        next = memory->next_memory;
+        memory->driver = &ph__driver_forked;
+        pthread_mutex_init(&memory->settling, NULL);
+        for (ph_pool *pool = &memory->default_pool; pool; pool = pool->next)
+            pool->replay_lock = (ph__mutex){0};
+        memory->next_memory = all_forked;
+        all_forked = memory;
+    }
+    all = NULL;
+}
+PH__FORK_PART(.order = PH__FORK_MEMORIES, .lock = &all_lock, .prepare = lock_all,
+              .parent = unlock_all, .child = abandon_all)
+
+bool ph__memory_is_forked(uintptr_t address)
+{
+    bool found = false;
+    pthread_mutex_lock(&all_lock);
+    for (const ph__memory *memory = all_forked; memory && !found; memory = memory->next_memory)
+        found = ph__ranges_find(&memory->segments, address) ||
+                ph__ranges_find(&memory->pinned, address);
+    pthread_mutex_unlock(&all_lock);
+    return found;
+}
+
+bool ph__pool_is_forked(const ph_pool *pool)
+{
+    bool found = false;
+    pthread_mutex_lock(&all_lock);
+    for (const ph__memory *memory = all_forked; memory && !found; memory = memory->next_memory)
+        found = memory->pools.count > 0 && ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool);
+    pthread_mutex_unlock(&all_lock);
+    return found;
 }
 
 static void leave_list(ph__memory *memory)
@@ -185,6 +242,8 @@ static ph__attachment *create(ph_device *device)
 
 ph__memory *ph__memory_attach(ph_device *device, const char *call)
 {
+    if (ph__device_check(device, call) != PH_OK)
+        return NULL;
     ph__attachment *attachment = ph__device_attach(device, PH__ATTACH_MEMORY, create);
     if (!attachment)
         (void)ph__fail_host_memory(call, "the device's memory state");

@@ -313,7 +313,8 @@ void ph_free_pinned(void *pointer, ph_stream *stream)
     if (!pointer)
         return;
     ph__memory *memory = stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
-    if (!memory || !free_in(memory, (uintptr_t)pointer, stream))
+    bool freed = memory && free_in(memory, (uintptr_t)pointer, stream);
+    if (!freed && !ph__memory_is_forked((uintptr_t)pointer))
         PH__LOG_ONCE(
             PH_LOG_WARNING,
             "ph_free_pinned: %p is no live pinned allocation of the stream's device (freed twice, or "

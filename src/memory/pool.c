@@ -100,7 +100,7 @@ void ph__pool_hold(ph_pool *pool)
 static bool is_there_or_said(const ph_pool *pool, const char *call)
 {
     bool there = ph__pool_is_there(pool);
-    if (!there)
+    if (!there && !ph__pool_is_forked(pool))
         PH__LOG_ONCE(PH_LOG_WARNING,
                      "%s: %p is no pool, or was one that went with its last holder, as a graph's pool does when the graph is reset; "
                      "nothing was done; said once",
@@ -198,6 +198,8 @@ ph_status ph__pool_check(const ph_pool *pool, const char *call)
         return ph__fail_null(call, "pool");
     if (ph__pool_is_there(pool))
         return PH_OK;
+    if (ph__pool_is_forked(pool))
+        return ph__fail_forked(pool->memory->device, call);
     return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
                            "%s: %p is no pool, or was one that went with its last holder: a graph's pool goes when the graph is reset, destroyed or "
                            "aborted; take a reference before that (ph_pool_retain), and release it later",
@@ -224,6 +226,8 @@ static void end(ph__memory *memory, ph_pool *pool)
 void ph__pool_drop(ph_pool *pool, bool graph)
 {
     ph__memory *memory = pool->memory;
+    if (memory->device->forked)
+        return;
     ph__spin_lock(&memory->lock);
     /* Pinned blocks may be held for the replays that are over now. */
     bool due = graph && --pool->graphs == 0 && memory->held;

@@ -190,6 +190,8 @@ ph_status ph_pool_end(ph_pool *pool)
     static const char call[] = "ph_pool_end";
     if (!pool)
         return ph__fail_null(call, "pool");
+    if (ph__pool_is_forked(pool))
+        return ph__fail_forked(pool->memory->device, call);
     if (scope_top != pool)
         return ph__fail_native(PH_ERROR_STATE, 0, NULL,
                                "%s: the pool is not this thread's innermost scope; scopes end in the reverse "

@@ -276,6 +276,7 @@ ph_status ph_memory_trim(ph_device *device)
 {
     if (!device)
         return ph__fail_null("ph_memory_trim", "device");
+    PH_TRY(ph__device_check(device, "ph_memory_trim"));
     ph__memory *memory = ph__memory_of(device);
     return memory ? ph__trim_status(ph__memory_sweep(memory, true), "ph_memory_trim") : PH_OK;
 }

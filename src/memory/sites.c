@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/sites.c: where allocations were made and freed, as backtraces, for messages about memory that a graph reads and that is gone. */
 #include "memory/sites.h"
+#include "base/fork.h"
 #include "base/vec.h"
 #include "driver/frames.h"
 #include "driver/suspects.h"
@@ -23,6 +24,7 @@ typedef struct entry {
 
 /* One table for the process: generations are unique in it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_SITES, lock)
 static atomic_uint wanted;
 static ph__map entries; /* by generation */
 static uint64_t dead[DEAD_KEPT];

@@ -234,6 +234,10 @@ static inline ph__memory *ph__memory_of(const ph_device *device)
 /* The memory that address belongs to, of any device of the process, with the device retained; NULL: none. */
 ph__memory *ph__memory_of_address(uintptr_t address);
 bool ph__pool_is_there(const ph_pool *pool); /* of any device of the process. No lock held */
+/* In a child of fork(): whether it is memory of a device that the parent opened, which freeing
+ * leaves alone. */
+bool ph__memory_is_forked(uintptr_t address);
+bool ph__pool_is_forked(const ph_pool *pool); /* likewise */
 void ph__memory_see_all(unsigned flag, bool on); /* in all memories of the process. No lock held */
 
 static inline void ph__see(ph__memory *memory, unsigned flag, bool on)

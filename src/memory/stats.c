@@ -73,6 +73,7 @@ ph_status ph_memory_get_stats(ph_memory_stats *out, const ph_device *device)
     memset(out, 0, sizeof *out);
     if (!device)
         return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
     ph__memory *memory = ph__memory_of(device);
     if (!memory)
         return PH_OK;
@@ -141,6 +142,7 @@ static ph_status reset(ph_device *device, void (*one)(ph__account *account), con
 {
     if (!device)
         return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
     ph__memory *memory = ph__memory_of(device);
     if (!memory)
         return PH_OK;

@@ -117,6 +117,7 @@ ph_status ph_memory_lookup(ph_allocation *out, const ph_device *device, const vo
     memset(out, 0, sizeof *out);
     if (!device)
         return ph__fail_null(call, "device");
+    PH_TRY(ph__device_check(device, call));
     if (!ph__memory_find(out, device, address))
         return ph__fail_not_live(call, address, device);
     ph__pool_tell(out->pool);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed_values.c: what the replays of graphed callables leave in memory that a pool shares among them, and which replay writes over it. */
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed.h"
@@ -21,6 +22,18 @@ struct ph__shared_pool {
 
 static ph__spinlock pools_lock;
 static ph__shared_pool *pools;
+
+static void lock_pools(void)
+{
+    ph__spin_lock(&pools_lock);
+}
+
+static void unlock_pools(void)
+{
+    ph__spin_unlock(&pools_lock);
+}
+PH__FORK_PART(.order = PH__FORK_VALUES, .prepare = lock_pools, .parent = unlock_pools,
+              .child = unlock_pools)
 
 /* ---- pools ---- */
 static ph__shared_pool *find(ph_pool_id id)

@@ -2,14 +2,59 @@
 /* tensor/backend.c: one backend a device: found or made, and gone with the last that needs it. */
 #include "tensor/backend.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/status.h"
 #include "tensor/generator.h"
 #include "tensor/products.h"
 #include "tensor/quarantine.h"
+#include "tensor/tape.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__backend *registry;
 static ph_hook *prepare_hook; /* while the registry has any; under its lock */
+
+/* ---- fork ---- backends come across whole, and the child lets them and their tapes be. */
+
+static void lock_all(void)
+{
+    for (ph__backend *backend = registry; backend; backend = backend->next)
+        pthread_mutex_lock(&backend->lock);
+}
+
+static void unlock_all(void)
+{
+    for (ph__backend *backend = registry; backend; backend = backend->next)
+        pthread_mutex_unlock(&backend->lock);
+}
+
+/* The threads that looked at the tapes are not here. */
+static void fail_tapes(ph__backend *backend)
+{
+    ph_error saved, error;
+    ph__error_save(&saved);
+    ph_ignore(ph_fail(PH_ERROR_STATE,
+                      "the tape was made before fork(), by the parent process, and cannot be used in "
+                      "the child: make one here, of a device that is opened here"));
+    ph__error_save(&error);
+    ph__error_restore(&saved);
+    for (ph_tape *tape = backend->tapes; tape; tape = tape->next) {
+        tape->lookers = 0;
+        if (!ph__tape_failed(tape))
+            tape->error = error;
+    }
+}
+
+static void abandon_all(void)
+{
+    unlock_all();
+    for (ph__backend *backend = registry; backend; backend = backend->next) {
+        backend->forked = true;
+        fail_tapes(backend);
+    }
+    registry = NULL;
+}
+PH__FORK_PART(.order = PH__FORK_BACKENDS, .lock = &registry_lock, .prepare = lock_all,
+              .parent = unlock_all, .child = abandon_all)
 
 static ph_status make(ph__backend **out, ph_device *device, const char *call)
 {
@@ -87,7 +132,7 @@ static ph_status before_capture(const ph_graph_hook_info *info, void *user)
 
 static ph_status enter_registry(ph__backend *backend)
 {
-    if (!registry)
+    if (!prepare_hook)
         PH_TRY(ph_graph_hook_add(&prepare_hook, NULL, PH_HOOK_CAPTURE_PREPARE, before_capture, NULL));
     backend->next = registry;
     registry = backend;
@@ -156,6 +201,8 @@ void ph__backend_give_back_stream(ph__backend *backend, ph_stream *stream)
 void ph__backend_release(ph__backend *backend)
 {
     if (!backend || atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (backend->forked)
         return;
     leave_registry(backend);
     destroy(backend);

@@ -20,6 +20,7 @@ struct ph__backend {
     atomic_int references; /* the registry holds none */
     ph_device *device;     /* retained */
     ph_device_info info;
+    bool forked; /* its device is of the process that this one was forked from */
     bool cuda; /* products go to cuBLASLt, and kernels have warps: asked by the few that must */
     int32_t ordinal; /* of the GPU, as CUDA counts them; else 0 */
     pthread_mutex_t lock;

@@ -3,6 +3,7 @@
 #include "tensor/guard.h"
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/fork.h"
 #include "base/status.h"
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct ph__guarded {
 
 static atomic_bool guards_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_GUARDS, lock)
 static ph__guarded *all;
 
 void ph__storage_debug(bool on)

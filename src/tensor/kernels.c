@@ -2,23 +2,26 @@
 /* tensor/kernels.c: kernels of this library, created at a device's first use of them and kept for its backend's life. */
 #include "tensor/kernels.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/status.h"
 #include "base/text.h"
 
 const char *(*ph__kernel_stand_in)(const ph__kernel_def *def);
 
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_SLOTS, slots_lock)
+
 /* Numbers of all defs of the process, in order of their first use; 0 is none. */
 static int take_slot(ph__kernel_def *def)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int last;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&slots_lock);
     int slot = atomic_load_explicit(&def->slot, memory_order_relaxed);
     if (slot == 0 && last + 1 < PH__KERNEL_SLOTS) {
         slot = ++last;
         atomic_store_explicit(&def->slot, slot, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&slots_lock);
     return slot;
 }
 

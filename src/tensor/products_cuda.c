@@ -3,6 +3,7 @@
  * the name. */
 #include "base/environment.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/status.h"
 #include "base/sync.h"
 #include "tensor/cublaslt_abi.h"
@@ -19,6 +20,7 @@ static struct {
     bool ready;
     ph__lt_functions functions;
 } lt = {.lock = PTHREAD_MUTEX_INITIALIZER};
+PH__FORK_LOCK(PH__FORK_PRODUCTS_CUDA, lt.lock)
 
 static const char *find_functions(ph__lt_functions *out, void *library)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/products_host.c: products on the host device: tiles of the result, each one block of a kernel, through a BLAS or the plain product. */
 #include "base/environment.h"
+#include "base/fork.h"
 #include "base/status.h"
 #include "tensor/products.h"
 #include "tensor/products_plain.h"
@@ -30,6 +31,7 @@ static struct {
     sgemm_fn *sgemm; /* both, or none: the plain product */
     dgemm_fn *dgemm;
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
+PH__FORK_LOCK(PH__FORK_PRODUCTS_HOST, blas.lock)
 
 /* OpenBLAS reads the environment when it is loaded, and has no calls for all that it reads there. It would start threads of its own, where ours
  * are; and Debian 12's takes processors that it does not know for very old ones. What the user has set stays; a library that the program has

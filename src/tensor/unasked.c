@@ -2,6 +2,7 @@
 /* tensor/unasked.c: captures in which a tape failed and nobody asked it: a hook at their end fails them. */
 #include "tensor/unasked.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/status.h"
 #include <phonograph/graph.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@ typedef struct watch {
 
 /* ph_graph_retain is not for several threads at a time, and a capture may have tapes of several. */
 static pthread_mutex_t retaining = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_RETAINING, retaining)
 
 ph__unasked *ph__unasked_make(const ph_error *failure)
 {

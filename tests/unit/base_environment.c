@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/base_environment.c: variables that name what is loaded are not believed where the program has more rights than whoever
- * started it: as if, everywhere; and in a set-uid copy of this program, where root can make one. */
+/* tests/unit/base_environment.c: variables that name what is loaded are not believed where the
+ * program has more rights than whoever started it: as if, everywhere; and in a set-uid copy of this
+ * program, where root can make one. */
 #include "support/support.h"
 
 #include "base/environment.h"
@@ -15,9 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Every variable of the library that names a file, a folder or a library, or says which one is loaded. */
-static const char *const names[] = {"NVTX_INJECTION64_PATH", "PH_NVRTC",       "PH_CUBLASLT", "PH_BLAS",
-                                    "PH_CACHE_DIR",          "XDG_CACHE_HOME", "HOME",        "PH_CULPRIT"};
+/* Every variable of the library that names a file, a folder or a library, or says which one is
+ * loaded. */
+static const char *const names[] = {
+    "NVTX_INJECTION64_PATH", "PH_NVRTC",       "PH_CUBLASLT", "PH_BLAS",
+    "PH_CACHE_DIR",          "XDG_CACHE_HOME", "HOME",        "PH_CULPRIT"};
 enum {
     NAMES = sizeof names / sizeof names[0],
     NOBODY = 65534,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/base_links.c: files are written through symbolic links, also those that lead to nothing yet; what may not be written is not
- * replaced. */
+/* tests/unit/base_links.c: files are written through symbolic links, also those that lead to
+ * nothing yet; what may not be written is not replaced. */
 #include "support/files.h"
 
 #include "base/alloc.h"
@@ -21,7 +21,8 @@ static int make_folder(void **state)
 /* Nothing but these may be left: no temporary file. */
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"first", "target", "file", "loop", "nowhere", "below", "a", "link"};
+    static const char *const names[] = {"first",   "target", "file", "loop",
+                                        "nowhere", "below",  "a",    "link"};
     (void)state;
     t_folder_close(&folder, names, sizeof names / sizeof names[0]);
     return ph__alloc_live() == 0 ? 0 : -1;
@@ -156,7 +157,8 @@ static void test_protected_file(void **state)
     }
     pid_t child = fork();
     if (child == 0) {
-        if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+        if (geteuid() == 0 &&
+            (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
             _exit(NO_RIGHTS_TO_DROP);
         _exit(try_protected());
     }
@@ -176,8 +178,9 @@ static void test_protected_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_dangling_links), IN_FOLDER(test_links_that_lead_nowhere), IN_FOLDER(test_long_links),
-        IN_FOLDER(test_no_memory),      IN_FOLDER(test_protected_file),
+        IN_FOLDER(test_dangling_links), IN_FOLDER(test_links_that_lead_nowhere),
+        IN_FOLDER(test_long_links),     IN_FOLDER(test_no_memory),
+        IN_FOLDER(test_protected_file),
     };
     return cmocka_run_group_tests_name("base_links", tests, NULL, NULL);
 }

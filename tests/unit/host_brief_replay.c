@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_brief_replay.c: which replays of the host device run on the calling thread: those whose kernels are all declared
- * brief, and no others, however quick they were before. */
+/* tests/unit/host_brief_replay.c: which replays of the host device run on the calling thread: those
+ * whose kernels are all declared brief, and no others, however quick they were before. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -99,7 +99,8 @@ static bool replay_here(ph_graph *graph)
     return atomic_load(&ran_on) == ph__thread_id();
 }
 
-/* Whether a replay is quick enough is for the clock to say; a machine that is busy asks for some more of them. */
+/* Whether a replay is quick enough is for the clock to say; a machine that is busy asks for some
+ * more of them. */
 static void expect_here_at_last(ph_graph *graph)
 {
     bool here = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/cuda_activity.c: when the nodes of a launched executable ran, by CUPTI's activity records. CUPTI has one user in a process, who says
  * so by subscribing; here that is one profile at a time. */
+#include "base/fork.h"
 #include "base/line.h"
 #include "base/map.h"
 #include "driver/cuda/cuda_driver.h"
@@ -48,6 +49,7 @@ static struct {
     PH__VEC(activity_record) records; /* since the last read */
     atomic_bool lost;                 /* one could not be kept */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+PH__FORK_LOCK(PH__FORK_CUDA_ACTIVITY, state.lock)
 
 /* ---- buffers ---- on any thread */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/cuda_core.c: the kernels of the library itself: loading them, and how they are launched. */
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "driver/cuda/core_kernels.h"
 #include "driver/cuda/cuda_driver.h"
@@ -51,10 +52,12 @@ static int load(ph__cuda_core *core, const ph__drv_device *device)
     return result;
 }
 
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_CUDA_CORE, making)
+
 /* Two threads that come first at once load it one after the other: the lock is for nothing else. */
 static int make(ph__cuda_core **out, ph__drv_device *device)
 {
-    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
     int result = PH__R_OK;
     pthread_mutex_lock(&making);
     ph__cuda_core *core = atomic_load_explicit(&device->core, memory_order_acquire);

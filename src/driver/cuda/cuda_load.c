@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/cuda_load.c: finding libcuda and its functions at run time, and what depends on whether it is
  * there yet. */
+#include "base/fork.h"
 #include "base/line.h"
 #include "driver/cuda/cuda_driver.h"
 #include <dlfcn.h>
@@ -160,6 +161,7 @@ static void in_child(void)
     if (atomic_exchange(&ready, false))
         atomic_store(&forked, true);
 }
+PH__FORK_PART(.order = PH__FORK_CUDA, .child = in_child)
 
 /* The library stays loaded whatever comes: it may have started threads. */
 static int load(void)
@@ -178,8 +180,6 @@ static int load(void)
     result = resolve(get_proc);
     if (result != PH__R_OK)
         return result;
-    if (pthread_atfork(NULL, NULL, in_child) != 0)
-        return give_up(PH__R_OUT_OF_MEMORY, "no host memory");
     result = ph__cu.Init(0);
     return result == PH__R_OK ? PH__R_OK : failed("cuInit", result);
 }

@@ -2,6 +2,7 @@
 /* driver/cuda/cuda_nvrtc.c: loading NVRTC, its options, compiling, and the words of a failed compilation. */
 #include "driver/cuda/cuda_nvrtc.h"
 #include "base/environment.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/sync.h"
 #include "base/text.h"
@@ -53,6 +54,7 @@ static struct {
         functions; /* set once, stays to the end of the process, as the library does */
     nvrtc_functions storage;
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+PH__FORK_LOCK(PH__FORK_CUDA_NVRTC, loaded.lock)
 
 static void *open_library(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/cuda/cuda_tools.c: what NVIDIA's tools call the nodes of an executable in their traces: the executable's graph id above the node's. */
+#include "base/fork.h"
 #include "driver/cuda/cuda_driver.h"
 #include <dlfcn.h>
 #include <string.h>
@@ -20,10 +21,12 @@ static void *loaded_cupti(void)
     return library;
 }
 
+static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
+PH__FORK_LOCK(PH__FORK_CUDA_TOOLS, finding)
+
 static bool find_cupti(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&finding);
     void *library = cupti.node ? NULL : loaded_cupti();
     void *node = library ? dlsym(library, "cuptiGetGraphNodeId") : NULL;
     void *exec = library ? dlsym(library, "cuptiGetGraphExecId") : NULL;
@@ -34,7 +37,7 @@ static bool find_cupti(void)
         (void)dlclose(library); /* a reference of ours, to what others keep */
     }
     bool found = cupti.node != NULL;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&finding);
     return found;
 }
 

@@ -20,6 +20,8 @@ function(ph_add_library target output)
         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
     set_target_properties(${target}_static PROPERTIES
         OUTPUT_NAME ${output} ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+    # What the library calls is its own, also where another copy of it comes first in the process.
+    target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
     if(NOT PH_SANITIZE)
         target_link_options(${target} PRIVATE -Wl,--no-undefined)
     endif()

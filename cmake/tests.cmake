@@ -170,6 +170,11 @@ foreach(test test_device_nvtx test_unit_base_environment)
     endif()
 endforeach()
 
+if(TARGET test_unit_copies)
+    add_dependencies(test_unit_copies phonograph)
+    target_compile_definitions(test_unit_copies PRIVATE PH_TEST_LIBRARY="$<TARGET_FILE:phonograph>")
+endif()
+
 # ---- What oracle.py holds against PyTorch, where there is one; that it runs is tested here ----
 add_executable(oracle tests/oracle/oracle.c tests/oracle/oracle_autocast.c tests/oracle/oracle_more.c tests/oracle/oracle_optimizers.c)
 target_include_directories(oracle PRIVATE src)
@@ -313,6 +318,7 @@ add_test(NAME headers.licences COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/li
 add_test(NAME headers.documented COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/documented.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME headers.forks COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/forks.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.layers COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/layers.sh ${PROJECT_SOURCE_DIR})
 
 # ---- A program outside the tree, against an installed copy ----

@@ -66,8 +66,7 @@ typedef struct ph__ambient {
 } ph__ambient;
 /* Of the calling thread's scopes, borrowed: 0 is the innermost, 1 the one around it, and so on to depth - 1. */
 ph__annotation *ph__scope_at(size_t outwards);
-extern _Thread_local ph__ambient ph__thread_ambient
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local ph__ambient ph__thread_ambient __attribute__((visibility("hidden")));
 extern _Atomic uint64_t
     ph__marks_serial;                 /* of all annotated captures that are open; UINT64_MAX: they differ */
 extern atomic_uint ph__marks_count; /* of these captures */

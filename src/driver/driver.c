@@ -9,7 +9,8 @@
 const ph__driver *const ph__drivers[] = {&ph__driver_cuda, &ph__driver_host, NULL};
 
 static _Thread_local char reason[256];
-_Thread_local bool ph__driver_has_reason;
+static _Thread_local bool has_reason;
+atomic_uint ph__driver_reasons;
 
 const char *ph__driver_reason(void)
 {
@@ -22,13 +23,22 @@ void ph__driver_set_reason(const char *format, ...)
     va_start(args, format);
     ph__line_vformat(reason, sizeof reason, format, args);
     va_end(args);
-    ph__driver_has_reason = true;
+    if (!has_reason)
+        atomic_fetch_add_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
+    has_reason = true;
 }
 
 void ph__driver_clear_reason(void)
 {
     reason[0] = '\0';
-    ph__driver_has_reason = false;
+    if (has_reason)
+        atomic_fetch_sub_explicit(&ph__driver_reasons, 1, memory_order_relaxed);
+    has_reason = false;
+}
+
+bool ph__driver_thread_has_reason(void)
+{
+    return has_reason;
 }
 
 typedef struct result_words {

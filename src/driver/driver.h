@@ -14,6 +14,7 @@
 #include <phonograph/device.h>
 #include <phonograph/profile.h>
 #include <phonograph/record.h>
+#include <stdatomic.h>
 
 enum {
     PH__R_OK = 0,
@@ -408,9 +409,16 @@ extern const char ph__driver_forked_words[];
 const char *ph__driver_reason(void);
 void ph__driver_set_reason(const char *format, ...) PH_PRINTF(1, 2);
 void ph__driver_clear_reason(void);
-/* Whether the calling thread has words: one byte that costs nothing to look at, also in a shared library. */
-extern _Thread_local bool ph__driver_has_reason
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* Whether the calling thread has words. The number of threads that have some stands in front: a word
+ * that is nearly always zero, and unlike a thread's own costs no call in a library that was loaded by
+ * dlopen. Threads that end with words stay counted, which costs that call alone. */
+extern atomic_uint ph__driver_reasons __attribute__((visibility("hidden")));
+bool ph__driver_thread_has_reason(void);
+static inline bool ph__driver_has_reason(void)
+{
+    return atomic_load_explicit(&ph__driver_reasons, memory_order_relaxed) != 0 &&
+           ph__driver_thread_has_reason();
+}
 
 /* CUDA's name and meaning of a number: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing". */
 const char *ph__result_name(int result);
@@ -424,7 +432,7 @@ const char *ph__result_lost(int result);
 /* 2 without words is the host's memory; with words the driver has said whose. */
 static inline bool ph__result_is_host_memory(int result)
 {
-    return result == PH__R_OUT_OF_MEMORY && !ph__driver_has_reason;
+    return result == PH__R_OUT_OF_MEMORY && !ph__driver_has_reason();
 }
 
 /* Turns a driver's number into a status with the record set. call: the driver.h entry by the name of its CUDA function. */

@@ -60,7 +60,7 @@ static void run_before(const char *entry)
  * stand behind it. */
 static int enter(const char *entry)
 {
-    if (ph__driver_has_reason)
+    if (ph__driver_has_reason())
         ph__driver_clear_reason();
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return 0;

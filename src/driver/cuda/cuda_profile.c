@@ -30,7 +30,7 @@ static int open_source(ph__drv_profile *profile, ph_profile_source *source)
     int result = ph__cuda_clone_open(&profile->copy, profile->exec);
     if (result == PH__R_OK) {
         *source = PH_PROFILE_EVENTS;
-    } else if (why[0] && ph__driver_has_reason) {
+    } else if (why[0] && ph__driver_has_reason()) {
         char words[256];
         ph__line_format(words, sizeof words, "%s", ph__driver_reason());
         ph__driver_set_reason("%s; and %s", why, words);

@@ -91,5 +91,11 @@ PH_CALL ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, si
  * them). Open scopes go on marking what is captured in them, and records keep what they have. Thread-safe as the list is. */
 PH_API void ph_clear_kernel_annotations(void);
 
+/* For NVTX, which calls this of the shared library that NVTX_INJECTION64_PATH names, and for nobody
+ * else: from then on ranges that the program pushes and pops are scopes of the thread, as
+ * ph_mark_begin makes them. find_table: NVTX's own. Not 0: taken; 0 for NULL. The tool that
+ * PH_NVTX_NEXT names gets everything too (docs/annotations.md). Thread-safe. */
+PH_API int InitializeInjectionNvtx2(const void *(*find_table)(uint32_t number));
+
 PH_END_DECLS
 #endif

@@ -4,7 +4,7 @@
 #include "device/nvtx.h"
 #include "base/environment.h"
 #include "base/log.h"
-#include "device/nvtx_abi.h"
+#include "device/nvtx_heard.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -47,16 +47,13 @@ static const void *find_table(uint32_t number)
     return number == PH__NVTX_TABLE_VERSION ? &version : NULL;
 }
 
-static bool take_over(void *library)
+static bool take_over(ph__nvtx_start_fn start)
 {
-    ph__nvtx_start_fn start;
     ph__nvtx_create_fn create;
-    void *address = dlsym(library, "InitializeInjectionNvtx2");
-    memcpy(&start, &address, sizeof start);
     for (size_t m = 0; m < PH__NVTX_MODULES; m++) /* number 0 has no place */
         for (size_t f = 1; f < PH__NVTX_MOST_FUNCTIONS; f++)
             places[m][f] = &functions[m][f];
-    if (!start || !start(find_table))
+    if (!start(find_table))
         return false;
     memcpy(&create, &functions[PH__NVTX_MODULE_CORE2][PH__NVTX_DOMAIN_CREATE], sizeof create);
     memcpy(&push, &functions[PH__NVTX_MODULE_CORE2][PH__NVTX_DOMAIN_RANGE_PUSH], sizeof push);
@@ -66,21 +63,37 @@ static bool take_over(void *library)
     return push && pop;
 }
 
-/* A tool that started stays loaded. */
-static void look_for_tool(void)
+/* A tool that started stays loaded. NULL, with a warning where it cannot be loaded: there is none. */
+static ph__nvtx_start_fn tool_named(const char *variable)
 {
-    const char *path = ph__environment("NVTX_INJECTION64_PATH");
+    ph__nvtx_start_fn start;
+    const char *path = ph__environment(variable);
     if (!path || path[0] == '\0')
-        return;
+        return NULL;
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         const char *error = dlerror();
-        ph__log(PH_LOG_WARNING,
-                "NVTX_INJECTION64_PATH: the tool's library cannot be loaded, and gets no ranges: %s",
-                error ? error : path);
-        return;
+        PH__LOG_ONCE(PH_LOG_WARNING, "%s: the tool's library cannot be loaded, and gets no ranges: %s",
+                     variable, error ? error : path);
+        return NULL;
     }
-    ph__nvtx_listens = take_over(library);
+    void *address = dlsym(library, "InitializeInjectionNvtx2");
+    memcpy(&start, &address, sizeof start);
+    return start;
+}
+
+ph__nvtx_start_fn ph__nvtx_find_tool(void)
+{
+    ph__nvtx_start_fn start = tool_named("NVTX_INJECTION64_PATH");
+    if (start == InitializeInjectionNvtx2)
+        start = tool_named("PH_NVTX_NEXT");
+    return start == InitializeInjectionNvtx2 ? NULL : start;
+}
+
+static void look_for_tool(void)
+{
+    ph__nvtx_start_fn start = ph__nvtx_find_tool();
+    ph__nvtx_listens = start && take_over(start);
 }
 
 void ph__nvtx_start(void)

@@ -12,7 +12,10 @@ enum {
     PH__NVTX_VERSION = 3,
     PH__NVTX_COLOR_UNKNOWN = 0,
     PH__NVTX_PAYLOAD_UNKNOWN = 0,
-    PH__NVTX_MESSAGE_ASCII = 1
+    PH__NVTX_MESSAGE_ASCII = 1,
+    PH__NVTX_MESSAGE_UNICODE = 2,
+    PH__NVTX_MESSAGE_REGISTERED = 3,
+    PH__NVTX_NO_LEVEL = -2 /* of a range, where nobody counts them */
 };
 typedef struct ph__nvtx_event { /* nvtxEventAttributes_t */
     uint16_t version, size;
@@ -41,9 +44,16 @@ enum {
     PH__NVTX_CUDART_SIZE = 7,
     PH__NVTX_CORE2_SIZE = 16,
     PH__NVTX_SYNC_SIZE = 7,
+    PH__NVTX_RANGE_PUSH_EX = 8, /* of CORE */
+    PH__NVTX_RANGE_PUSH_A = 9,
+    PH__NVTX_RANGE_PUSH_W = 10,
+    PH__NVTX_RANGE_POP = 11,
     PH__NVTX_DOMAIN_RANGE_PUSH = 4, /* of CORE2 */
     PH__NVTX_DOMAIN_RANGE_POP = 5,
-    PH__NVTX_DOMAIN_CREATE = 12
+    PH__NVTX_DOMAIN_REGISTER_A = 10,
+    PH__NVTX_DOMAIN_REGISTER_W = 11,
+    PH__NVTX_DOMAIN_CREATE = 12,
+    PH__NVTX_DOMAIN_CREATE_W = 13
 };
 typedef void (*ph__nvtx_function)(void);
 typedef int (*ph__nvtx_push_fn)(ph__nvtx_domain domain, const ph__nvtx_event *event);

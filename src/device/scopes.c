@@ -3,7 +3,9 @@
 #include "device/scopes.h"
 #include "base/alloc.h"
 #include "base/fork.h"
+#include "base/log.h"
 #include "device/nvtx.h"
+#include "device/nvtx_heard.h"
 #include <string.h>
 
 typedef struct ph__scope {
@@ -12,9 +14,15 @@ typedef struct ph__scope {
     uint64_t serial;
     bool forward_only; /* who takes along what is open takes the outer one's */
     bool ranged;       /* a tool was told of it */
+    bool heard;        /* a range that the program told NVTX of */
+    bool over;         /* it has ended, and goes with what was begun inside it */
+    const void *domain; /* of a heard one */
 } ph__scope;
 
 _Thread_local ph__ambient ph__thread_ambient;
+
+/* Ranges of the program's that are open and have no scope: the innermost ones. */
+static _Thread_local size_t unheard;
 
 /* Scopes that a thread leaves open when it ends go with it. */
 static pthread_key_t leftovers;
@@ -50,6 +58,14 @@ static void pop(void)
     if (scope->ranged)
         ph__nvtx_pop();
     free_scope(scope);
+}
+
+/* The innermost scope, and those around it that have ended already. */
+static void pop_ended(void)
+{
+    do
+        pop();
+    while (ph__thread_ambient.top && ph__thread_ambient.top->over);
 }
 
 static void on_thread_end(void *unused)
@@ -99,7 +115,7 @@ static void push(ph__scope *scope, const ph__pairs *given, size_t count)
     ambient->top = scope;
     ambient->serial = scope->serial;
     ambient->depth++;
-    scope->ranged = ph__nvtx_on() && start_range(given, count);
+    scope->ranged = !scope->heard && ph__nvtx_on() && start_range(given, count);
 }
 
 ph__annotation *ph__scope_annotation(void)
@@ -231,17 +247,69 @@ ph_status ph_mark_end(ph_stream *stream)
         return ph_fail(
             PH_ERROR_STATE,
             "%s: the calling thread has no scope open; scopes belong to the thread that began them", call);
+    ph__scope *scope = ph__thread_ambient.top;
+    while (scope && (scope->heard || scope->over))
+        scope = scope->outer;
+    if (scope == NULL)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the scopes that the calling thread has open are NVTX ranges of the program's, "
+                       "which end where it ends them",
+                       call);
     ph_status status = tell(stream, false, call);
-    if (status == PH_OK) {
-        pop();
-        return ph__marks_change(NULL, call);
-    }
     ph_error failure;
-    ph__error_save(&failure);
-    pop();
-    ph_ignore(ph__marks_change(NULL, call));
-    ph__error_restore(&failure);
-    return status;
+    if (status != PH_OK)
+        ph__error_save(&failure);
+    scope->over = true;
+    if (scope == ph__thread_ambient.top)
+        pop_ended();
+    ph_status changed = ph__marks_change(NULL, call);
+    if (status != PH_OK)
+        ph__error_restore(&failure);
+    return status != PH_OK ? status : changed;
+}
+
+/* ---- ranges that NVTX was told of ---- */
+
+void ph__scope_push_range(const void *domain, const char *name)
+{
+    static const char call[] = "an NVTX range";
+    const ph_annotation_pair own = {.key = "name", .text = name};
+    ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
+    const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0}, {&own, 1}};
+    ph_error saved;
+    ph__error_save(&saved);
+    bool good = unheard == 0 && ph__annotation_make(&annotation, sources, 2, call) == PH_OK;
+    ph__scope *scope = good ? new_scope() : NULL;
+    if (scope) {
+        *scope = (ph__scope){.annotation = annotation, .heard = true, .domain = domain};
+        push(scope, NULL, 0);
+        ph_ignore(ph__marks_change(NULL, call)); /* else at the next submission */
+    } else {
+        if (unheard++ == 0)
+            PH__LOG_ONCE(PH_LOG_WARNING, "the NVTX range \"%.80s\" becomes no scope: no host memory", name);
+        ph__annotation_release(annotation);
+    }
+    ph__error_restore(&saved);
+}
+
+void ph__scope_pop_range(const void *domain)
+{
+    ph__scope *scope = ph__thread_ambient.top;
+    if (unheard > 0) {
+        unheard--;
+        return;
+    }
+    while (scope && (!scope->heard || scope->over || scope->domain != domain))
+        scope = scope->outer;
+    if (!scope)
+        return;
+    ph_error saved;
+    ph__error_save(&saved);
+    scope->over = true;
+    if (scope == ph__thread_ambient.top)
+        pop_ended();
+    ph_ignore(ph__marks_change(NULL, "an NVTX range"));
+    ph__error_restore(&saved);
 }
 
 size_t ph_mark_depth(void)
@@ -256,7 +324,13 @@ void ph_mark_unwind(size_t depth)
         return;
     ph_error saved;
     ph__error_save(&saved);
-    while (ph__thread_ambient.depth > depth)
+    while (ph__thread_ambient.depth > depth) {
+        /* Its end is still to come, and must end no other. */
+        const ph__scope *top = ph__thread_ambient.top;
+        unheard += top->heard && !top->over;
+        pop();
+    }
+    while (ph__thread_ambient.top && ph__thread_ambient.top->over)
         pop();
     ph_ignore(ph__marks_change(NULL, "ph_mark_unwind"));
     ph__error_restore(&saved);

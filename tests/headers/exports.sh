@@ -16,7 +16,7 @@ declared()
     "$cc" -std=c11 -E -P -I"$include" "$1" | tr '\n' ' ' | sed 's/[;{}]/\n/g' |
         sed -n 's/__attribute__((visibility("default")))/@/; /@/{s/.*@//; s/__attribute__((warn_unused_result))//g; p;}' |
         awk '{
-            if (match($0, /(^|[^A-Za-z0-9_])ph_[A-Za-z0-9_]* *\(/)) {
+            if (match($0, /(^|[^A-Za-z0-9_])(ph_[A-Za-z0-9_]*|InitializeInjectionNvtx2) *\(/)) {
                 name = substr($0, RSTART, RLENGTH)
             } else {
                 name = $0

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* device/nvtx_heard.c: this library as the tool that NVTX tells of a program's ranges, in front of
+ * the tool that was there.
+ *
+ * NVTX loads the library that NVTX_INJECTION64_PATH names and asks it to fill a table of functions,
+ * once for each binary that uses NVTX. The next tool fills the table first, so that it gets
+ * everything as ever; then the few functions that begin and end ranges get ours in front of theirs.
+ */
+#include "device/nvtx_heard.h"
+#include "base/alloc.h"
+#include "base/environment.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "device/nvtx.h"
+#include "device/nvtx_abi.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+enum {
+    NAME_BYTES = 512
+};
+
+/* The next tool's functions; NULL where it took none, or there is no tool. */
+static struct {
+    pthread_mutex_t lock;
+    bool known;
+    ph__nvtx_function core[PH__NVTX_MOST_FUNCTIONS], core2[PH__NVTX_MOST_FUNCTIONS];
+    ph__map strings; /* handles of registered strings -> their text; they stay */
+} next = {.lock = PTHREAD_MUTEX_INITIALIZER};
+PH__FORK_LOCK(PH__FORK_NVTX, next.lock)
+
+/* ---- words ---- */
+
+/* As much of it as there is room for, in UTF-8. */
+static void narrow(char out[NAME_BYTES], const wchar_t *text)
+{
+    size_t at = 0;
+    for (; *text && at + 4 < NAME_BYTES; text++) {
+        uint32_t c = (uint32_t)*text;
+        if (c < 0x80) {
+            out[at++] = (char)c;
+        } else if (c < 0x800) {
+            out[at++] = (char)(0xc0 | c >> 6);
+            out[at++] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x10000) {
+            out[at++] = (char)(0xe0 | c >> 12);
+            out[at++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[at++] = (char)(0x80 | (c & 0x3f));
+        } else {
+            out[at++] = (char)(0xf0 | (c >> 18 & 7));
+            out[at++] = (char)(0x80 | (c >> 12 & 0x3f));
+            out[at++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[at++] = (char)(0x80 | (c & 0x3f));
+        }
+    }
+    out[at] = '\0';
+}
+
+static const char *registered(const void *handle)
+{
+    pthread_mutex_lock(&next.lock);
+    const char *text = ph__map_get(&next.strings, (uintptr_t)handle);
+    pthread_mutex_unlock(&next.lock);
+    return text;
+}
+
+/* Without host memory the string has no name here; the tool's handle is given all the same. */
+static void *remember(void *handle, const char *text)
+{
+    char *copy = ph__strdup(text);
+    if (!handle)
+        handle = copy;
+    pthread_mutex_lock(&next.lock);
+    bool known = copy && ph__map_get(&next.strings, (uintptr_t)handle);
+    bool put = copy && !known && ph__map_put(&next.strings, (uintptr_t)handle, copy);
+    pthread_mutex_unlock(&next.lock);
+    if (!put && handle != copy)
+        ph__free(copy);
+    return handle;
+}
+
+static void push_event(const void *domain, const ph__nvtx_event *event)
+{
+    char name[NAME_BYTES];
+    const char *text = NULL;
+    if (event && event->message_type == PH__NVTX_MESSAGE_ASCII) {
+        text = event->message;
+    } else if (event && event->message_type == PH__NVTX_MESSAGE_UNICODE && event->message) {
+        narrow(name, (const wchar_t *)(const void *)event->message);
+        text = name;
+    } else if (event && event->message_type == PH__NVTX_MESSAGE_REGISTERED) {
+        text = registered(event->message);
+    }
+    ph__scope_push_range(domain, text ? text : "");
+}
+
+/* ---- the functions ---- each calls the next tool's, whose answer is the program's. */
+
+#define NEXT(type, module, number) ((type)next.module[number])
+
+static int push_ex(const ph__nvtx_event *event)
+{
+    push_event(NULL, event);
+    int (*theirs)(const ph__nvtx_event *) =
+        NEXT(int (*)(const ph__nvtx_event *), core, PH__NVTX_RANGE_PUSH_EX);
+    return theirs ? theirs(event) : PH__NVTX_NO_LEVEL;
+}
+
+static int push_ascii(const char *message)
+{
+    ph__scope_push_range(NULL, message ? message : "");
+    int (*theirs)(const char *) = NEXT(int (*)(const char *), core, PH__NVTX_RANGE_PUSH_A);
+    return theirs ? theirs(message) : PH__NVTX_NO_LEVEL;
+}
+
+static int push_wide(const wchar_t *message)
+{
+    char name[NAME_BYTES] = "";
+    if (message)
+        narrow(name, message);
+    ph__scope_push_range(NULL, name);
+    int (*theirs)(const wchar_t *) = NEXT(int (*)(const wchar_t *), core, PH__NVTX_RANGE_PUSH_W);
+    return theirs ? theirs(message) : PH__NVTX_NO_LEVEL;
+}
+
+static int pop(void)
+{
+    ph__scope_pop_range(NULL);
+    int (*theirs)(void) = NEXT(int (*)(void), core, PH__NVTX_RANGE_POP);
+    return theirs ? theirs() : PH__NVTX_NO_LEVEL;
+}
+
+/* Handles of domains where no tool makes them; what a copy of this library tells is of the first.
+ */
+static const char *const own_domain = "phonograph";
+static _Atomic(const void *) ignored; /* the next tool's handle for it */
+
+static bool is_ignored(ph__nvtx_domain domain)
+{
+    return domain && (const void *)domain == atomic_load_explicit(&ignored, memory_order_relaxed);
+}
+
+static int domain_push(ph__nvtx_domain domain, const ph__nvtx_event *event)
+{
+    if (!is_ignored(domain))
+        push_event(domain, event);
+    ph__nvtx_push_fn theirs = NEXT(ph__nvtx_push_fn, core2, PH__NVTX_DOMAIN_RANGE_PUSH);
+    return theirs ? theirs(domain, event) : PH__NVTX_NO_LEVEL;
+}
+
+static int domain_pop(ph__nvtx_domain domain)
+{
+    if (!is_ignored(domain))
+        ph__scope_pop_range(domain);
+    ph__nvtx_pop_fn theirs = NEXT(ph__nvtx_pop_fn, core2, PH__NVTX_DOMAIN_RANGE_POP);
+    return theirs ? theirs(domain) : PH__NVTX_NO_LEVEL;
+}
+
+static void *register_ascii(ph__nvtx_domain domain, const char *text)
+{
+    void *(*theirs)(ph__nvtx_domain, const char *) =
+        NEXT(void *(*)(ph__nvtx_domain, const char *), core2, PH__NVTX_DOMAIN_REGISTER_A);
+    void *handle = theirs ? theirs(domain, text) : NULL;
+    return text ? remember(handle, text) : handle;
+}
+
+static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
+{
+    char name[NAME_BYTES];
+    void *(*theirs)(ph__nvtx_domain, const wchar_t *) =
+        NEXT(void *(*)(ph__nvtx_domain, const wchar_t *), core2, PH__NVTX_DOMAIN_REGISTER_W);
+    void *handle = theirs ? theirs(domain, text) : NULL;
+    if (!text)
+        return handle;
+    narrow(name, text);
+    return remember(handle, name);
+}
+
+/* Where no tool makes domains, a handle is the name, kept: two of one name are two domains. */
+static ph__nvtx_domain note_domain(bool made, ph__nvtx_domain theirs, const char *name)
+{
+    ph__nvtx_domain domain = made ? theirs : (ph__nvtx_domain)(void *)ph__strdup(name);
+    if (domain && strcmp(name, own_domain) == 0)
+        atomic_store(&ignored, domain);
+    return domain;
+}
+
+static ph__nvtx_domain create_ascii(const char *name)
+{
+    ph__nvtx_create_fn theirs = NEXT(ph__nvtx_create_fn, core2, PH__NVTX_DOMAIN_CREATE);
+    return note_domain(theirs != NULL, theirs ? theirs(name) : NULL, name ? name : "");
+}
+
+static ph__nvtx_domain create_wide(const wchar_t *text)
+{
+    char name[NAME_BYTES] = "";
+    ph__nvtx_domain (*theirs)(const wchar_t *) =
+        NEXT(ph__nvtx_domain(*)(const wchar_t *), core2, PH__NVTX_DOMAIN_CREATE_W);
+    if (text)
+        narrow(name, text);
+    return note_domain(theirs != NULL, theirs ? theirs(text) : NULL, name);
+}
+
+/* ---- taking over ---- */
+
+typedef struct ours {
+    int module;
+    unsigned number;
+    ph__nvtx_function function;
+} ours;
+static const ours functions[] = {
+    {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_PUSH_EX, (ph__nvtx_function)push_ex},
+    {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_PUSH_A, (ph__nvtx_function)push_ascii},
+    {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_PUSH_W, (ph__nvtx_function)push_wide},
+    {PH__NVTX_MODULE_CORE, PH__NVTX_RANGE_POP, (ph__nvtx_function)pop},
+    {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_RANGE_PUSH, (ph__nvtx_function)domain_push},
+    {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_RANGE_POP, (ph__nvtx_function)domain_pop},
+    {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_REGISTER_A, (ph__nvtx_function)register_ascii},
+    {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_REGISTER_W, (ph__nvtx_function)register_wide},
+    {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_CREATE, (ph__nvtx_function)create_ascii},
+    {PH__NVTX_MODULE_CORE2, PH__NVTX_DOMAIN_CREATE_W, (ph__nvtx_function)create_wide}};
+enum {
+    OURS = sizeof functions / sizeof functions[0]
+};
+
+/* Where a binary of the program keeps one of its functions; NULL: it has none of that number. */
+static ph__nvtx_function *place_of(const ph__nvtx_callbacks *callbacks, const ours *of)
+{
+    ph__nvtx_function **places;
+    unsigned count;
+    bool there = callbacks->functions(of->module, &places, &count) && of->number < count;
+    return there ? places[of->number] : NULL;
+}
+
+static ph__nvtx_function *kept(const ours *of)
+{
+    return of->module == PH__NVTX_MODULE_CORE ? &next.core[of->number] : &next.core2[of->number];
+}
+
+/* What the next tool left as it was before it did not take. False: for another binary it took other
+ * functions, and there is one place for each. */
+static bool keep_theirs(ph__nvtx_function *const places[OURS], const ph__nvtx_function before[OURS])
+{
+    bool same = true;
+    pthread_mutex_lock(&next.lock);
+    for (size_t i = 0; i < OURS; i++) {
+        ph__nvtx_function theirs = places[i] && *places[i] != before[i] ? *places[i] : NULL;
+        if (!next.known)
+            *kept(&functions[i]) = theirs;
+        same = same && *kept(&functions[i]) == theirs;
+    }
+    next.known = true;
+    pthread_mutex_unlock(&next.lock);
+    return same;
+}
+
+int InitializeInjectionNvtx2(const void *(*find_table)(uint32_t number))
+{
+    ph__nvtx_function *places[OURS], before[OURS] = {0};
+    const ph__nvtx_callbacks *callbacks = find_table ? find_table(PH__NVTX_TABLE_CALLBACKS) : NULL;
+    const ph__nvtx_version_info *version = find_table ? find_table(PH__NVTX_TABLE_VERSION) : NULL;
+    if (!callbacks || !callbacks->functions)
+        return 0;
+    for (size_t i = 0; i < OURS; i++) {
+        places[i] = place_of(callbacks, &functions[i]);
+        before[i] = places[i] ? *places[i] : NULL;
+    }
+    ph__nvtx_start_fn start = ph__nvtx_find_tool();
+    bool told = start && start(find_table);
+    if (!keep_theirs(places, before)) {
+        PH__LOG_ONCE(
+            PH_LOG_WARNING,
+            "NVTX: the tool behind this library has functions of its own for each binary; ranges "
+            "of this one reach that tool, and become no scopes");
+        return told;
+    }
+    for (size_t i = 0; i < OURS; i++)
+        if (places[i])
+            *places[i] = functions[i].function;
+    if (!told && version && version->set_tool_version)
+        version->set_tool_version(PH__NVTX_VERSION);
+    return 1;
+}
+
+/* ---- in front of a tool ---- PH_NVTX_SCOPES=1: this library puts itself where NVTX looks, before
+ * the program runs. */
+
+static void stand_in_front(void)
+{
+    Dl_info here;
+    const char *before = ph__environment("NVTX_INJECTION64_PATH");
+    if (dladdr(own_domain, &here) == 0 || !here.dli_fname)
+        return;
+    void *library = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!library || !dlsym(library, "InitializeInjectionNvtx2")) {
+        ph__log(PH_LOG_WARNING,
+                "PH_NVTX_SCOPES: NVTX loads shared libraries alone, and this one is a part "
+                "of the program; link the shared one");
+        return;
+    }
+    if (before && before[0] && strcmp(before, here.dli_fname) != 0)
+        (void)setenv("PH_NVTX_NEXT", before, 1);
+    (void)setenv("NVTX_INJECTION64_PATH", here.dli_fname, 1);
+}
+
+__attribute__((constructor)) static void look_for_wish(void)
+{
+    const char *wish = ph__environment("PH_NVTX_SCOPES");
+    if (wish && strcmp(wish, "1") == 0)
+        stand_in_front();
+}

@@ -18,8 +18,9 @@ typedef struct ph_pool ph_pool;
  *
  * What is allocated while a capture is open, from whatever pool, on whatever stream and thread, and what a node
  * of that capture addresses, is the graph's until that is reset or destroyed: freeing it is legal at any time,
- * and it is not used again before. So what is freed while a capture is open waits for its end, where the thread that
- * captures allocated or frees it; what another thread allocated and freed on its own is used again at once, and
+ * and it is not used again before. So what is freed while a capture is open waits for its end, where a thread that
+ * works on the capture (begins it, or allocates or uses blocks in it) allocated or frees it; what another thread
+ * allocated and freed on its own is used again at once, and
  * the capture fails (CAPTURE) where a node addresses such memory that somebody else has been given since. */
 
 /* Allocates count * size bytes (checked: SIZE on overflow), aligned to 512. out_pointer: the address of your

@@ -29,13 +29,40 @@ uint32_t ph__born_thread(void)
     return (uint32_t)ph__thread_id();
 }
 
-/* Some thread that has begun one of the captures which might address it has to do with it. */
+static bool works(const ph_pool *pool, uint32_t thread)
+{
+    bool found = pool->worker == thread;
+    for (size_t i = 0; i < pool->workers.count && !found; i++)
+        found = pool->workers.at[i] == thread;
+    return found;
+}
+
+/* Without host memory the last one alone is known. */
+void ph__born_work(ph_pool *pool)
+{
+    uint32_t thread = ph__born_thread();
+    if (pool->worker == thread)
+        return;
+    if (!works(pool, thread))
+        (void)ph__vec_push(&pool->workers, thread);
+    pool->worker = thread;
+}
+
+void ph__born_work_on(ph__memory *memory, uint64_t capture_id)
+{
+    ph_pool *pool = memory->routes;
+    while (pool && pool->capture_id != capture_id)
+        pool = pool->next_route;
+    if (pool)
+        ph__born_work(pool);
+}
+
+/* A thread that works on one of the captures which might address it has to do with it. */
 static bool is_captured_work(const ph__memory *memory, const ph__block *block)
 {
     uint32_t thread = ph__born_thread();
     for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
-        if (block->generation >= pool->born_from &&
-            (pool->recorder == thread || pool->recorder == block->thread))
+        if (block->generation >= pool->born_from && (works(pool, thread) || works(pool, block->thread)))
             return true;
     return block->thread != thread;
 }
@@ -90,7 +117,9 @@ void ph__born_begin(ph_pool *pool)
     ph__memory *memory = pool->memory;
     pool->born_from = memory->generation;
     pool->noted = 0;
-    pool->recorder = ph__born_thread();
+    pool->workers.count = 0;
+    pool->worker = 0;
+    ph__born_work(pool);
     pool->next_recording = memory->recordings;
     memory->recordings = pool;
     ph__see(memory, PH__SEE_BORN, true);
@@ -265,7 +294,7 @@ static ph__block *take_released(ph__memory *memory, const ph__released *released
 /* The block is in somebody's hands who may know nothing of the capture. */
 static bool is_given_again(const ph__memory *memory, const ph_pool *pool, const ph__block *block)
 {
-    return memory->released.count > 0 && ph__block_is_live(block) && block->thread != pool->recorder &&
+    return memory->released.count > 0 && ph__block_is_live(block) && !works(pool, block->thread) &&
            find_released(memory, block->address) != NULL;
 }
 

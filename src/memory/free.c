@@ -195,6 +195,8 @@ ph_status ph_record_stream(void *pointer, ph_stream *stream)
     }
     if (found && own != stream)
         noted = uses && add_use(memory, uses, stream, capture_id);
+    if (capture_id)
+        ph__born_work_on(memory, capture_id);
     ph__spin_unlock(&memory->lock);
     ph__uses_destroy(memory, fresh);
     if (!found)

@@ -153,6 +153,7 @@ void ph__pool_bury(ph_pool *dead)
     ph__heap_destroy(dead->heap);
     ph__walks_free(dead->walks);
     ph__vec_free(&dead->given);
+    ph__vec_free(&dead->workers);
     ph__mark_recycle(dead->memory, dead->replayed);
     for (size_t i = 0; i < dead->before.count; i++)
         ph__mark_recycle(dead->memory, dead->before.at[i].event);

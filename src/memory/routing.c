@@ -315,6 +315,7 @@ void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block)
                                  .size = block->size,
                                  .generation = block->generation};
     ph__mseg_of(block)->captured = true;
+    ph__born_work(pool);
     ph__layout_note(pool, capture_id, &placing);
     /* Work that goes from one buffer to another is given the same two in turn. */
     size_t count = pool->given.count;

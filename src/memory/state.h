@@ -149,7 +149,8 @@ struct ph_pool {
     ph_pool *next_route;  /* in the list of published captures */
     ph_pool *next_recording; /* in the list of captures that are open or whose graph is being read */
     uint64_t born_from;   /* what was allocated since that capture began has this generation, or a later one */
-    uint32_t recorder; /* the thread that began it */
+    uint32_t worker; /* the thread that worked on it last; at first the one that began it */
+    PH__VEC(uint32_t) workers; /* all of them: those that allocate in it, or use blocks in it, too */
     uint64_t noted;       /* of them, the blocks of device memory that the capture itself was given */
     uint64_t capture_id;  /* published; 0: none */
     PH__VEC(ph__span) given;
@@ -413,6 +414,8 @@ void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits); /* lock h
 void ph__born_begin(ph_pool *pool);
 void ph__born_end(ph_pool *pool);
 void ph__born_settle(ph__memory *memory, uint64_t born_from);
+void ph__born_work(ph_pool *pool); /* the calling thread works on the pool's capture; lock held */
+void ph__born_work_on(ph__memory *memory, uint64_t capture_id); /* likewise, lock held */
 bool ph__born_awaits(const ph__memory *memory, const ph__block *block);
 bool ph__born_keeps(ph__memory *memory, const ph__block *block);
 uint32_t ph__born_thread(void); /* ph__block.thread of what the calling thread allocates */

@@ -560,6 +560,42 @@ static void test_threads_that_capture_for_others(void **state)
     give_others(&o);
 }
 
+/* A thread that works on the capture, as its allocations there tell, may use its memory again: it does so in the order of the work. */
+static void *work_for_it(void *user)
+{
+    eager *e = user;
+    int32_t *inside;
+    e->status = PH_NEW(&inside, N, world.stream);
+    if (e->status == PH_OK)
+        ph_free(inside, world.stream);
+    if (e->status == PH_OK)
+        (void)work_beside(e);
+    return NULL;
+}
+
+static void test_threads_that_work_on_the_capture(void **state)
+{
+    (void)state;
+    eager e = {.rounds = 1, .use = true, .take_again = true};
+    ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    made m = {.take = from_side, .give = give};
+    pthread_t thread;
+    ph_graph *graph;
+    others o;
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
+    assert_int_equal(pthread_create(&thread, NULL, work_for_it, &e), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(e.status, PH_OK);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    m.p = e.p;
+    ph_free(e.again, side);
+    assert_false(take_others(&o, &m));
+    replay_gives_6(graph);
+    give_others(&o);
+    ph_graph_destroy(graph);
+}
+
 /* Nothing can be held: somebody has it. */
 static void test_memory_given_again_is_refused(void **state)
 {
@@ -680,6 +716,7 @@ int main(void)
         TEST(test_captures_use_their_own_again),
         TEST(test_threads_that_capture_nothing),
         TEST(test_threads_that_capture_for_others),
+        TEST(test_threads_that_work_on_the_capture),
         TEST(test_memory_given_again_is_refused),
         TEST(test_checked_inputs),
         TEST(test_checkpoints),

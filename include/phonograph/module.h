@@ -50,8 +50,9 @@ PH_API const char *ph_module_name(const ph_module *module);
 PH_API void *ph_module_self(const ph_module *module); /* of a graphed one: the original's */
 PH_API ph_device *ph_module_device(const ph_module *module);
 
-/* Calls it: hooks, a scope, forward. call: of one input and one output. The tape fails when the counts
- * are not the module's. call_n with an in_count of 0, and in NULL, is for modules without inputs. */
+/* Calls it: hooks, a scope, forward. call: of one input and one output. The tape fails when the
+ * counts are not the module's. call_n with an in_count of 0, and in NULL, is for modules without
+ * inputs. */
 PH_API ph_tensor *ph_call(ph_tape *tape, ph_module *module, ph_tensor *x);
 PH_API void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in, size_t in_count);
 

@@ -35,9 +35,9 @@ typedef struct ph_tape_options {
      * outermost, and of one that is not below the module that calls it, the kind. Names in scopes around it are replaced by it; other keys stay. */
     bool mark_modules;
     ph_autocast autocast; /* from the beginning on */
-    /* For debugging: so many handles of tensors of the device are kept after their last reference went,
-     * and a call that gets one says what made it and who let go of it (STATE), where it would touch
-     * memory that is gone: docs/tensors.md. 0: as the variable PH_QUARANTINE says, or none. */
+    /* For debugging: so many handles of tensors of the device are kept after their last reference
+     * went, and a call that gets one says what made it and who let go of it (STATE), where it would
+     * touch memory that is gone: docs/tensors.md. 0: as the variable PH_QUARANTINE says, or none. */
     size_t quarantine;
     uint64_t reserved[3];
 } ph_tape_options;

@@ -166,7 +166,9 @@ ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_d
     atomic_init(&module->references, 1);
     module->device = ph_device_retain(device);
     module->training = true;
-    module->in_count = desc->in_count == PH_MODULE_NO_INPUTS ? 0 : desc->in_count ? desc->in_count : 1;
+    module->in_count = desc->in_count ? desc->in_count : 1;
+    if (desc->in_count == PH_MODULE_NO_INPUTS)
+        module->in_count = 0;
     module->out_count = desc->out_count ? desc->out_count : 1;
     ph_status status = copy_desc(module, desc) ? PH_OK : ph__fail_host_memory(call, "the names of a module");
     for (size_t i = 0; i < module->parameters.count && status == PH_OK; i++)

@@ -152,7 +152,8 @@ static bool call_fn(ph_tape *tape, const run *r)
         if (!r->out[i])
             ph_tape_fail(tape, PH_ERROR_CALLER, "%s: the function gave no output %zu", name, i);
         else
-            ph_tape_check(tape, ph__tensor_check_there(r->out[i], name, "an output of the function"));
+            ph_tape_check(tape,
+                          ph__tensor_check_there(r->out[i], name, "an output of the function"));
     return !ph__tape_failed(tape);
 }
 

@@ -390,7 +390,8 @@ void ph_tape_scope_end(ph_tape *tape, size_t mark, ph_tensor *const *keep, size_
     if (tape->depth > 0)
         tape->depth--;
     for (size_t i = 0; keep && i < count; i++)
-        ph_tape_check(tape, ph__tensor_check_there(keep[i], "ph_tape_scope_end", "a tensor to keep"));
+        ph_tape_check(tape,
+                      ph__tensor_check_there(keep[i], "ph_tape_scope_end", "a tensor to keep"));
     ph__going before = tape->going;
     tape->going = PH__GOING_SCOPE;
     ph__tape_drop(tape, mark, keep, keep ? count : 0);

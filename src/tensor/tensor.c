@@ -59,8 +59,8 @@ typedef struct fresh {
     ph__storage storage;
 } fresh;
 
-static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape,
-                            size_t bytes, ph_stream *stream, uint64_t key)
+static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtype,
+                            const ph_shape *shape, size_t bytes, ph_stream *stream, uint64_t key)
 {
     ph__storage *storage;
     PH_TRY(ph__storage_create(&storage, backend, bytes, stream, key));
@@ -239,7 +239,8 @@ void ph_tensor_release(ph_tensor *x)
 void ph__tensor_release_on(ph_tensor *x, ph_tape *tape)
 {
     if (__builtin_expect(x->gone, 0))
-        ph_tape_check(tape, ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
+        ph_tape_check(tape,
+                      ph__quarantine_fail(x, "tape", "a tensor of the tape, released too often,"));
     else if (ph__drop_reference(&x->references))
         ph__storage_release_on(dissolve(x, tape->going), tape->stream, tape->key);
 }

@@ -103,8 +103,7 @@ ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape 
  * checked. */
 ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape, size_t bytes, ph_stream *stream,
                            uint64_t key);
-/* As ph_tensor_release, by the tape, with the tape's stream and key: cheaper where the memory is its
- * own. */
+/* As ph_tensor_release, by the tape, with its stream and key: cheaper where the memory is its own. */
 void ph__tensor_release_on(ph_tensor *x, ph_tape *tape);
 static inline ph__backend *ph__tensor_backend(const ph_tensor *x)
 {

@@ -96,6 +96,7 @@ typedef struct ph__port {
     size_t slot, uses;    /* of the graph that it goes into */
     size_t backward_slot; /* rebound inputs: where backward reads it again; PH_SLOT_NONE: it does not */
     size_t backward_uses;
+    const char *stood; /* inputs: where it lay in the capture; nothing is there */
     ph_tensor *buffer; /* copied: where to; retained */
     char reason[200];  /* why it is copied */
 } ph__port;
@@ -174,7 +175,7 @@ struct ph__callable {
                       of a row: through a parameter */
     ph_tensor **stand_ins; /* in_count, retained: what backward reads of the inputs, for further
                               captures; NULL: there will be none */
-    void *stand_block;     /* the memory of those that are rebound */
+    void *stand_block;     /* memory of those that backward reads; NULL: no other backward yet */
     uint64_t stand_key;    /* of the tape that used it last */
     ph__callable *others;  /* backwards of other sets of outputs, newest first: callables that have a
                               backward alone */

@@ -87,4 +87,8 @@ void ph__making_clear(ph__making *making);
 /* ---- graphed_used.c ---- what other captures of backward will need: on which inputs each output
  * depends, and the stand-ins. */
 ph_status ph__making_keep(ph__making *making, const char *call);
+/* ---- graphed_recapture.c ---- a backward for the outputs that have a gradient, among the callable's
+ * others from now on. */
+ph_status ph__callable_recapture(ph__callable **out, ph__callable *callable,
+                                 ph_tensor *const *out_grads, const char *call);
 #endif

@@ -107,6 +107,15 @@ void ph__tape_drop_regions(ph_tape *tape, size_t first)
     }
 }
 
+void ph__regions_move(ph_tape *tape, const ph__storage *from, char *to)
+{
+    for (size_t r = 0; r < tape->regions.count; r++) {
+        const ph__region *region = tape->regions.at[r];
+        for (size_t i = 0; i < region->in_count; i++)
+            ph__tensor_move(region->in[i], from, to);
+    }
+}
+
 static ph__region *make_region(ph_tape *tape, size_t in_count, size_t out_count)
 {
     size_t each = sizeof(ph_tensor *) + sizeof(uint64_t);

@@ -218,4 +218,6 @@ bool ph__region_fill(ph_tape *tape, ph__node *node);
 /* A pass has come below node: values that checkpoints which begin there made again are dropped; with consume their inputs too. */
 void ph__region_leave(ph_tape *tape, const ph__node *node, bool consume);
 void ph__tape_drop_regions(ph_tape *tape, size_t first);
+/* Inputs that its regions keep: see ph__tensor_move. */
+void ph__regions_move(ph_tape *tape, const ph__storage *from, char *to);
 #endif

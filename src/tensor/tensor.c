@@ -53,6 +53,15 @@ ph_tensor *ph__tensor_make(ph__storage *storage, ph_dtype dtype, const ph_shape 
     return x;
 }
 
+void ph__tensor_move(ph_tensor *x, const ph__storage *from, char *to)
+{
+    if (!x || x->storage != from || !x->data)
+        return;
+    uintptr_t offset = (uintptr_t)x->data - (uintptr_t)from->data;
+    if (offset < from->bytes)
+        x->data = to + offset;
+}
+
 /* One host allocation for both. */
 typedef struct fresh {
     ph_tensor tensor;

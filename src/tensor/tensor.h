@@ -105,6 +105,9 @@ ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype
                            uint64_t key);
 /* As ph_tensor_release, by the tape, with its stream and key: cheaper where the memory is its own. */
 void ph__tensor_release_on(ph_tensor *x, ph_tape *tape);
+/* A handle on `from` is, from now on, as far behind `to` as it was behind that storage's memory, which
+ * does not overlap `to`: a second time does nothing. Other handles, and NULL, are left alone. */
+void ph__tensor_move(ph_tensor *x, const ph__storage *from, char *to);
 static inline ph__backend *ph__tensor_backend(const ph_tensor *x)
 {
     return x->storage->backend;

@@ -732,6 +732,27 @@ static void test_threads(void **state)
     t_scene_close(&t.b.s);
 }
 
+/* ---- memory ---- of the first other backward alone, and all of it goes with the callable. */
+static size_t held_after(bool others, size_t most)
+{
+    bench b;
+    bench_open(&b, &(ph_graphed_options){.max_backwards = most});
+    if (others)
+        expect_right(&b, 1, "one output");
+    assert_ok(ph_device_synchronize(b.s.device));
+    size_t held = t_allocated(&b.s);
+    bench_close(&b); /* nothing is left */
+    return held;
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    size_t none = held_after(false, 1);
+    assert_int_equal(held_after(false, 0), none);
+    assert_true(held_after(true, 0) > none);
+}
+
 /* ---- failures ---- at every place of the capture: the tape has failed, and the next try is right.
  */
 typedef struct swept {
@@ -826,6 +847,7 @@ int main(void)
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_in_a_capture),
         cmocka_unit_test(test_described),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_threads),
         T_SWEEP(test_without_host_memory, &sweep),
         T_SWEEP(test_when_the_driver_fails, &sweep),

@@ -30,6 +30,8 @@
     X(s, plain_alloc, (void **a, ph__drv_device *b, size_t c), (a, b, c))                          \
     X(s, pinned_alloc, (void **a, ph__drv_device *b, size_t c), (a, b, c))                         \
     X(s, pointer_info, (ph__drv_pointer * a, ph__drv_device * b, const void *c), (a, b, c))        \
+    X(s, pointer_mapped, (uintptr_t * a, size_t * b, ph__drv_device * c, const void *d),           \
+      (a, b, c, d))                                                                                \
     X(s, kernel_create, (ph__drv_kernel * *a, ph__drv_device * b, const ph_kernel_source *c),      \
       (a, b, c))                                                                                   \
     X(s, kernel_wrap,                                                                              \

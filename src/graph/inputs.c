@@ -21,12 +21,13 @@ typedef struct gather {
 } gather;
 
 /* ---- memory of other code's ---- */
-static ph__foreign *add_foreign(gather *g, const ph__drv_pointer *where)
+static ph__foreign *add_foreign(gather *g, const ph__drv_pointer *where, uint64_t address)
 {
     ph__foreign *foreign = ph__calloc(1, sizeof *foreign);
     if (foreign == NULL)
         return NULL;
     foreign->base = (const void *)where->base;
+    foreign->asked = (const void *)(uintptr_t)address;
     foreign->bytes = where->size;
     foreign->buffer_id = where->buffer_id;
     foreign->pinned = where->kind == PH__MEMORY_PINNED;
@@ -77,7 +78,7 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
         return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: the word 0x%llx of a node",
                                g->call, (unsigned long long)value);
     bool kept = where.kind == PH__MEMORY_PAGEABLE ? ph__map_put(&g->unknown, value, g)
-                                                  : (*out = add_foreign(g, &where)) != NULL;
+                                                  : (*out = add_foreign(g, &where, value)) != NULL;
     return kept ? PH_OK : ph__fail_host_memory(g->call, "the inputs of the graph");
 }
 
@@ -279,7 +280,7 @@ static ph_status add_declared(gather *g)
                                        (uintptr_t)declared->base, declared->bytes, declared->buffer_id};
                 ph_input_state state = input.foreign ? PH_INPUT_REPLACED : PH_INPUT_FREED;
                 ph__ranges_free(&g->foreign); /* overlaps what is there now */
-                input.foreign = add_foreign(g, &was);
+                input.foreign = add_foreign(g, &was, declared->address);
                 if (!input.foreign)
                     return ph__fail_host_memory(g->call, "the inputs of the graph");
                 input.foreign->state = state;

@@ -11,6 +11,8 @@ typedef struct ph__foreign {
     struct ph__foreign *next, **link; /* in the graph's list */
     size_t inputs;                    /* that lie in it */
     const void *base;
+    /* The address that it was found by: of reserved ones the first may have nothing behind it. */
+    const void *asked;
     size_t bytes;
     uint64_t buffer_id;
     bool pinned;

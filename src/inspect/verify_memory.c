@@ -110,18 +110,47 @@ static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint6
     return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size, &as);
 }
 
+static bool find_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verify, uintptr_t address)
+{
+    size_t bytes = 0;
+    int result = verify->driver->pointer_mapped(base, &bytes, verify->graph->device->handle,
+                                                (const void *)address);
+    *end = *base + bytes;
+    return result == PH__R_OK && bytes > 0;
+}
+
+/* A range of addresses that was reserved has memory behind some of it: of [*base, *end) what there is
+ * around the address, without a gap. */
+static void keep_to_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verify,
+                           uintptr_t address)
+{
+    uintptr_t first, last, low, high;
+    if (!find_mapped(&first, &last, verify, address))
+        return;
+    while (last < *end && find_mapped(&low, &high, verify, last) && low == last)
+        last = high;
+    while (first > *base && find_mapped(&low, &high, verify, first - 1) && high == first)
+        first = low;
+    *base = first > *base ? first : *base;
+    *end = last < *end ? last : *end;
+}
+
 /* Memory of other code's, as the driver describes it. */
 static ph_status add_foreign(ph__verify *verify, const ph_input_info *input, bool compared)
 {
-    const uintptr_t base = (uintptr_t)input->base;
+    uintptr_t base = (uintptr_t)input->base, end = base + input->bytes;
     const ph__kept as = {.compared = compared, .foreign = true};
-    const ph__range *there = ph__ranges_from(&verify->foreign, base);
     if (input->state != PH_INPUT_LIVE || input->bytes == 0)
         return PH_OK;
-    if ((there == NULL || there->base >= base + input->bytes) &&
-        !ph__ranges_add(&verify->foreign, base, input->bytes, verify))
+    if (ph__ranges_find(&verify->foreign, (uintptr_t)input->address))
+        return PH_OK;
+    if (!input->pinned)
+        keep_to_mapped(&base, &end, verify, (uintptr_t)input->address);
+    const ph__range *there = ph__ranges_from(&verify->foreign, base);
+    if ((there == NULL || there->base >= end) &&
+        !ph__ranges_add(&verify->foreign, base, end - base, verify))
         return ph__fail_host_memory(verify->call, "the list of the memory");
-    return verify->options->skip_foreign ? PH_OK : add_range(verify, base, input->bytes, &as);
+    return verify->options->skip_foreign ? PH_OK : add_range(verify, base, end - base, &as);
 }
 
 ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)

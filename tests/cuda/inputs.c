@@ -209,6 +209,57 @@ static void a_program_of_its_own(void **state)
     give(true, y);
 }
 
+/* Virtual memory: the driver tells the whole reservation, of which some has memory. What lies around
+ * the address without a gap is compared. */
+enum {
+    PIECES = 8
+};
+
+static void map_piece(ph__cu_pointer at, size_t bytes, ph__cu_memory *memory)
+{
+    const ph__cu_location here = {.type = PH__CU_LOCATION_TYPE_DEVICE, .id = 0};
+    const ph__cu_allocation what = {.type = PH__CU_ALLOCATION_TYPE_PINNED, .location = here};
+    const ph__cu_access access = {.location = here, .flags = PH__CU_ACCESS_READWRITE};
+    cu(MemCreate(memory, bytes, &what, 0));
+    cu(MemMap(at, bytes, 0, *memory, 0));
+    cu(MemSetAccess(at, bytes, &access, 1));
+    cu(MemsetD32Async(at, 3, bytes / 4, NULL));
+    cu(CtxSynchronize());
+}
+
+static void reserved_memory(void **state)
+{
+    (void)state;
+    static const size_t pieces[] = {2, 3, 5};
+    const ph__cu_allocation what = {
+        .type = PH__CU_ALLOCATION_TYPE_PINNED,
+        .location = {.type = PH__CU_LOCATION_TYPE_DEVICE, .id = 0}};
+    ph__cu_memory memories[3];
+    ph__cu_pointer base;
+    ph_verify_result result;
+    size_t unit;
+    cu(MemGetAllocationGranularity(&unit, &what, 0));
+    cu(MemAddressReserve(&base, PIECES * unit, 0, 0, 0));
+    for (int i = 0; i < 3; i++)
+        map_piece(base + pieces[i] * unit, unit, &memories[i]);
+    for (size_t at = 2; at < 4; at++) { /* in either of the two that lie side by side */
+        int32_t *y = (int32_t *)(uintptr_t)(base + at * unit) + 7;
+        assert_ok(ph_graph_capture(graph, world.stream, NULL, launch_deep, y));
+        assert_ok(ph_graph_verify(&result, graph, world.stream, launch_deep, y, NULL));
+        assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
+        assert_int_equal(result.compared, 2 * unit);
+        assert_int_equal(result.written, 2 * unit);
+        assert_ok(ph_graph_verify(&result, graph, world.stream, launch_deep, y + 1, NULL));
+        assert_int_equal(result.verdict, PH_VERIFY_NODE_DIFFERS);
+        assert_ok(ph_graph_reset(graph));
+    }
+    for (int i = 0; i < 3; i++) {
+        cu(MemUnmap(base + pieces[i] * unit, unit));
+        cu(MemRelease(memories[i]));
+    }
+    cu(MemAddressFree(base, PIECES * unit));
+}
+
 static void batch_memory_operations(void **state)
 {
     (void)state;
@@ -386,7 +437,7 @@ static void cublas(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(own_kernel), TEST(a_program_of_its_own),
+    const struct CMUnitTest tests[] = {TEST(own_kernel), TEST(a_program_of_its_own), TEST(reserved_memory),
                                        TEST(batch_memory_operations), TEST(rows),
                                        TEST(cublas)};
     return cmocka_run_group_tests_name("cuda.inputs", tests, NULL, NULL);

@@ -97,11 +97,28 @@ FAKE(PointerGetAttributes, (unsigned count, int *attributes, void **values, ph__
     if (count == 0 || !attributes || !values)
         return PH__R_INVALID_VALUE;
     ph__cu_context context = fake_context_at(pointer_of(address), &pointer);
+    if (context) /* as CUDA has it: of virtual memory all that was reserved, mapped or not */
+        (void)fake_reservation_at(&pointer.base, &pointer.size, (uintptr_t)address);
     for (unsigned i = 0; i < count; i++) {
         int result = put_attribute(attributes[i], values[i], context, &pointer);
         if (result)
             return result;
     }
+    return 0;
+}
+
+FAKE(MemGetAddressRange, (ph__cu_pointer * base, size_t *bytes, ph__cu_pointer address),
+     (base, bytes, address))
+{
+    ph__drv_pointer pointer = {0};
+    ph__cu_context current;
+    int result = base && bytes ? fake_current(&current, "cuMemGetAddressRange") : PH__R_INVALID_VALUE;
+    if (!result && !fake_context_at(pointer_of(address), &pointer))
+        result = PH__R_INVALID_VALUE;
+    if (result)
+        return result;
+    *base = pointer.base;
+    *bytes = pointer.size;
     return 0;
 }
 

@@ -134,6 +134,8 @@ int fake_target_of(fake_target *out, ph__cu_stream handle, const char *call);
 
 /* ---- memory (cuda_vmm.c, cuda_alloc.c) ---- */
 void fake_vmm_clear(ph__cu_context context, fake_cuda_counts *left); /* everything of that GPU */
+/* The address space that was reserved around it. */
+bool fake_reservation_at(uintptr_t *base, size_t *bytes, uintptr_t address);
 void fake_vmm_count(fake_cuda_counts *out);
 void fake_alloc_count(fake_cuda_counts *out, ph__cu_context context); /* adds */
 /* Takes bytes of the GPU's memory, or gives them back: false when there is not so much. */

@@ -173,6 +173,18 @@ static int map_locked(ph__cu_pointer address, size_t bytes, memory *of)
     return 0;
 }
 
+bool fake_reservation_at(uintptr_t *base, size_t *bytes, uintptr_t address)
+{
+    pthread_mutex_lock(&lock);
+    const ph__range *range = ph__ranges_find(&reservations, address);
+    if (range) {
+        *base = range->base;
+        *bytes = range->size;
+    }
+    pthread_mutex_unlock(&lock);
+    return range != NULL;
+}
+
 FAKE(MemMap,
      (ph__cu_pointer address, size_t bytes, size_t offset, ph__cu_memory handle, unsigned long long flags),
      (address, bytes, offset, handle, flags))

@@ -179,6 +179,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(pinned_alloc(NULL, NULL, 0));
     CALL(pinned_free(freeing, NULL));
     CALL(pointer_info(NULL, NULL, NULL));
+    CALL(pointer_mapped(NULL, NULL, NULL, NULL));
     CALL(kernel_create(NULL, NULL, NULL));
     CALL(kernel_wrap(NULL, NULL, NULL, NULL, NULL));
     CALL(kernel_cells(NULL, NULL, 0));

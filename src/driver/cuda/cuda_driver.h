@@ -397,6 +397,7 @@ void ph__cuda_clone_close(ph__cuda_clone *copy); /* takes NULL */
                 X(stream_ordinal) X(stream_native) X(event_create) X(event_destroy) X(event_record) X(       \
                     event_query) X(event_synchronize) X(event_elapsed) X(segment_create) X(segment_destroy)  \
                     X(plain_alloc) X(plain_free) X(pinned_alloc) X(pinned_free) X(pointer_info)              \
+                        X(pointer_mapped)                                                                    \
                         X(kernel_create) X(kernel_destroy) X(kernel_wrap) X(kernel_keep) X(launch) X(copy)   \
                             X(fill) X(host) X(copy_sync) X(child) X(capture_begin) X(capture_end)            \
                                 X(capture_get) X(capture_id) X(capture_position) X(capture_drop)             \

@@ -172,3 +172,18 @@ int ph__cuda_pointer_info(ph__drv_pointer *out, ph__drv_device *device, const vo
     *out = pointer;
     return PH__R_OK;
 }
+
+/* What the attributes tell of virtual memory is the whole reservation, mapped or not. */
+int ph__cuda_pointer_mapped(uintptr_t *base, size_t *bytes, ph__drv_device *device,
+                            const void *address)
+{
+    ph__cuda_scope scope;
+    ph__cu_pointer begin = 0;
+    int result = ph__cuda_enter(&scope, device);
+    if (result != PH__R_OK)
+        return result;
+    result = ph__cu.MemGetAddressRange(&begin, bytes, (uintptr_t)address);
+    ph__cuda_leave(&scope);
+    *base = (uintptr_t)begin;
+    return result;
+}

@@ -299,6 +299,8 @@ int ph__host_plain_alloc(void **out, ph__drv_device *device, size_t bytes);
 int ph__host_plain_free(ph__drv_device *device, void *address);
 int ph__host_pinned_alloc(void **out, ph__drv_device *device, size_t bytes);
 int ph__host_pinned_free(ph__drv_device *device, void *address);
+int ph__host_pointer_mapped(uintptr_t *base, size_t *bytes, ph__drv_device *device,
+                            const void *address);
 int ph__host_pointer_info(ph__drv_pointer *out, ph__drv_device *device, const void *address);
 int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source);
 void ph__host_kernel_destroy(ph__drv_kernel *kernel);

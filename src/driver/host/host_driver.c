@@ -42,6 +42,7 @@ const ph__driver ph__driver_host = {
     .pinned_alloc = ph__host_pinned_alloc,
     .pinned_free = ph__host_pinned_free,
     .pointer_info = ph__host_pointer_info,
+    .pointer_mapped = ph__host_pointer_mapped,
     .kernel_create = ph__host_kernel_create,
     .kernel_destroy = ph__host_kernel_destroy,
     .kernel_wrap = ph__host_kernel_wrap,

@@ -259,6 +259,19 @@ int ph__host_pointer_info(ph__drv_pointer *out, ph__drv_device *handle, const vo
     return 0;
 }
 
+/* Memory of this driver has no gaps. */
+int ph__host_pointer_mapped(uintptr_t *base, size_t *bytes, ph__drv_device *device,
+                            const void *address)
+{
+    ph__drv_pointer pointer;
+    int result = ph__host_pointer_info(&pointer, device, address);
+    if (result || pointer.kind != PH__MEMORY_DEVICE)
+        return result ? result : PH__R_INVALID_VALUE;
+    *base = pointer.base;
+    *bytes = pointer.size;
+    return 0;
+}
+
 void ph__host_memory_free_all(ph__host_device *device)
 {
     for (size_t i = 0; i < device->segments.count; i++)

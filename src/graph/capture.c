@@ -340,7 +340,7 @@ static bool was_left(const ph_graph *graph)
         FRAMES = 256
     };
     void *frames[FRAMES];
-    if (graph->bodies == 0 || graph->running_caller == NULL || graph->running_thread != ph__thread_id())
+    if (graph->running == 0 || graph->running_thread != ph__thread_id())
         return false;
     int count = backtrace(frames, FRAMES);
     bool found = count == 0 || count == FRAMES; /* it cannot be told, or not from here */
@@ -353,7 +353,8 @@ void ph__graph_forget_left(ph_graph *graph)
 {
     if (!was_left(graph))
         return;
-    graph->bodies = 0;
+    graph->bodies -= graph->running;
+    graph->running = 0;
 }
 
 void ph_graph_capture_abort(ph_graph *graph)
@@ -368,6 +369,14 @@ void ph_graph_capture_abort(ph_graph *graph)
     graph->state = PH_GRAPH_NEW;
 }
 
+static void end_running(ph_graph *graph)
+{
+    if (graph->running == 0) /* forgotten: it was away from its stack */
+        return;
+    graph->bodies--;
+    graph->running--;
+}
+
 typedef struct running {
     ph_graph *graph;
     size_t depth; /* of scopes, before it */
@@ -379,7 +388,7 @@ static void abandon(void *what)
     const running *r = what;
     ph_error saved;
     ph__error_save(&saved);
-    r->graph->bodies--;
+    end_running(r->graph);
     ph_mark_unwind(r->depth);
     ph_graph_capture_abort(r->graph);
     ph__graph_leave(r->graph);
@@ -387,16 +396,18 @@ static void abandon(void *what)
 }
 
 /* Not inline: its caller's address tells whether it runs. */
-__attribute__((noinline)) static ph_status run_body(ph_graph *graph, size_t depth, ph_stream *stream, ph_capture_fn body, void *user)
+__attribute__((noinline)) static ph_status run_body(ph_graph *graph, size_t depth, ph_stream *stream,
+                                                    ph_capture_fn body, void *user)
 {
     running r = {graph, depth};
     graph->bodies++;
+    graph->running++;
     graph->running_thread = ph__thread_id();
     graph->running_caller = __builtin_return_address(0);
     PH__UNWIND unwind = {abandon, &r};
     ph_status status = body(stream, user);
     unwind.undo = NULL;
-    graph->bodies--;
+    end_running(graph);
     return status;
 }
 

@@ -96,7 +96,8 @@ struct ph_graph {
     bool capture_open; /* at the driver; also in FAILED after an end on the wrong thread */
     bool doomed;       /* destroyed inside one of its own callbacks: goes when the outermost call is done */
     unsigned bodies;   /* capture functions of it that are running */
-    uint64_t running_thread;   /* of the last one that ph_graph_capture called, and where it returns to */
+    unsigned running;          /* of them, those that ph_graph_capture called */
+    uint64_t running_thread;   /* of the last one of these, and where it returns to */
     const void *running_caller;
     uint64_t id;       /* unique in the process; for messages */
     uint64_t exec_id;  /* of the executable, or of the one that FAILED took along; 0: none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile.c: replays a graph while the driver takes down when each node runs. */
 #include "inspect/profile.h"
+#include "base/unwind.h"
 #include "device/stream.h"
 #include "graph/graph.h"
 
@@ -229,6 +230,23 @@ static ph_status measure(run *r)
     return PH_OK;
 }
 
+static void finish(run *r)
+{
+    ph__map_free(&r->index);
+    ph__free(r->off);
+    ph__free(r->times.at);
+    r->graph->bodies--;
+    ph__graph_leave(r->graph);
+}
+
+/* A hook of the replays did not return. */
+static void abandon(void *what)
+{
+    run *r = what;
+    close_source(r);
+    finish(r);
+}
+
 ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
                            const ph_profile_options *options)
 {
@@ -239,14 +257,12 @@ ph_status ph_graph_profile(ph_profile **out, ph_graph *graph, ph_stream *stream,
     PH_TRY(read_options(&r.options, options));
     PH_TRY(check(graph, stream));
     graph->bodies++; /* a destroy inside a hook waits */
+    PH__UNWIND unwind = {abandon, &r};
     ph_status status = measure(&r);
+    unwind.undo = NULL;
     close_source(&r);
     if (status == PH_OK)
         status = ph__profile_make(out, graph->record, &r.times, r.source, call);
-    ph__map_free(&r.index);
-    ph__free(r.off);
-    ph__free(r.times.at);
-    graph->bodies--;
-    ph__graph_leave(graph);
+    finish(&r);
     return status;
 }

@@ -262,6 +262,24 @@ static void test_verdict(void **state)
     assert_ok(ph_graph_create(&graph, NULL));
 }
 
+static void profile(void)
+{
+    ph_profile *result;
+    ph_ignore(ph_graph_profile(&result, graph, world.stream, NULL));
+}
+
+/* Its replays run the graph's hooks. */
+static void test_profile(void **state)
+{
+    (void)state;
+    capture_one();
+    hook_at(PH_HOOK_REPLAY_START);
+    leave_inside(profile);
+    ph_hook_remove(hook);
+    ph_graph_destroy(graph);
+    assert_ok(ph_graph_create(&graph, NULL));
+}
+
 static ph_status no_segment(void **out, size_t bytes, ph_stream *stream, void *user)
 {
     (void)bytes;
@@ -389,6 +407,7 @@ int main(void)
         TEST(test_destroy_hook),
         TEST(test_verify),
         TEST(test_verdict),
+        TEST(test_profile),
         TEST(test_segments_of_a_pools_own),
         TEST(test_longjmp_and_abort),
         TEST(test_longjmp_and_reset),

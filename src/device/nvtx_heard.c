@@ -28,7 +28,8 @@ static struct {
     pthread_mutex_t lock;
     bool known;
     ph__nvtx_function core[PH__NVTX_MOST_FUNCTIONS], core2[PH__NVTX_MOST_FUNCTIONS];
-    ph__map strings; /* handles of registered strings -> their text; they stay */
+    ph__map texts;   /* by hash: intern */
+    ph__map strings; /* handles of registered strings -> their text */
 } next = {.lock = PTHREAD_MUTEX_INITIALIZER};
 PH__FORK_LOCK(PH__FORK_NVTX, next.lock)
 
@@ -59,6 +60,33 @@ static void narrow(char out[NAME_BYTES], const wchar_t *text)
     out[at] = '\0';
 }
 
+/* One copy of each text, for good: names of domains and registered strings are few, however often a
+ * program asks for them. Lock held; NULL: no host memory. */
+typedef struct interned {
+    struct interned *other; /* of the same hash */
+    char text[];
+} interned;
+
+static const char *intern(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    interned *first = ph__map_get(&next.texts, hash);
+    for (const interned *known = first; known; known = known->other)
+        if (strcmp(known->text, text) == 0)
+            return known->text;
+    interned *fresh = ph__alloc(sizeof *fresh + strlen(text) + 1);
+    if (!fresh)
+        return NULL;
+    (void)strcpy(fresh->text, text);
+    fresh->other = first;
+    if (ph__map_put(&next.texts, hash, fresh))
+        return fresh->text;
+    ph__free(fresh);
+    return NULL;
+}
+
 static const char *registered(const void *handle)
 {
     pthread_mutex_lock(&next.lock);
@@ -67,18 +95,17 @@ static const char *registered(const void *handle)
     return text;
 }
 
-/* Without host memory the string has no name here; the tool's handle is given all the same. */
-static void *remember(void *handle, const char *text)
+/* made: by the next tool, whose handle is the program's; else it is the text itself. Without host
+ * memory the string has no name here. */
+static void *remember(bool made, void *handle, const char *text)
 {
-    char *copy = ph__strdup(text);
-    if (!handle)
-        handle = copy;
     pthread_mutex_lock(&next.lock);
-    bool known = copy && ph__map_get(&next.strings, (uintptr_t)handle);
-    bool put = copy && !known && ph__map_put(&next.strings, (uintptr_t)handle, copy);
+    const char *kept = intern(text);
+    if (!made)
+        handle = (void *)(uintptr_t)kept;
+    if (kept && handle)
+        (void)ph__map_put(&next.strings, (uintptr_t)handle, (void *)(uintptr_t)kept);
     pthread_mutex_unlock(&next.lock);
-    if (!put && handle != copy)
-        ph__free(copy);
     return handle;
 }
 
@@ -164,7 +191,7 @@ static void *register_ascii(ph__nvtx_domain domain, const char *text)
     void *(*theirs)(ph__nvtx_domain, const char *) =
         NEXT(void *(*)(ph__nvtx_domain, const char *), core2, PH__NVTX_DOMAIN_REGISTER_A);
     void *handle = theirs ? theirs(domain, text) : NULL;
-    return text ? remember(handle, text) : handle;
+    return text ? remember(theirs != NULL, handle, text) : handle;
 }
 
 static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
@@ -176,13 +203,18 @@ static void *register_wide(ph__nvtx_domain domain, const wchar_t *text)
     if (!text)
         return handle;
     narrow(name, text);
-    return remember(handle, name);
+    return remember(theirs != NULL, handle, name);
 }
 
-/* Where no tool makes domains, a handle is the name, kept: two of one name are two domains. */
+/* Where no tool makes domains, a handle is the name: two of one name are one. */
 static ph__nvtx_domain note_domain(bool made, ph__nvtx_domain theirs, const char *name)
 {
-    ph__nvtx_domain domain = made ? theirs : (ph__nvtx_domain)(void *)ph__strdup(name);
+    ph__nvtx_domain domain = theirs;
+    if (!made) {
+        pthread_mutex_lock(&next.lock);
+        domain = (ph__nvtx_domain)(uintptr_t)intern(name);
+        pthread_mutex_unlock(&next.lock);
+    }
     if (domain && strcmp(name, own_domain) == 0)
         atomic_store(&ignored, domain);
     return domain;

@@ -256,6 +256,9 @@ static void test_scopes(void **state)
     EXPECT_NAMES(body_crossed, "in b", NULL, "range", NULL, "mark", NULL);
     EXPECT_NAMES(body_unwound, "outer", "outer", "outer", "seen", NULL);
     EXPECT_NAMES(body_own, NULL, NULL);
+    assert_ptr_equal(create("one"),
+                     create("one")); /* nothing grows with how often it is asked for */
+    assert_ptr_not_equal(create("one"), create("other"));
     assert_int_equal(push("level"), PH__NVTX_NO_LEVEL);
     assert_int_equal(pop(), PH__NVTX_NO_LEVEL);
     assert_int_equal(start_nvtx(InitializeInjectionNvtx2), 1); /* another binary of the program's */

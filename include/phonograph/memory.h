@@ -16,12 +16,13 @@ typedef struct ph_pool ph_pool;
  * default pool. All calls here are thread-safe and legal in a capture; on a stream in a capture that this
  * library did not begin, allocations are refused (CAPTURE, 900).
  *
- * What is allocated while a capture is open, from whatever pool, on whatever stream and thread, and what a node
- * of that capture addresses, is the graph's until that is reset or destroyed: freeing it is legal at any time,
- * and it is not used again before. So what is freed while a capture is open waits for its end, where a thread that
- * works on the capture (begins it, or allocates or uses blocks in it) allocated or frees it; what another thread
- * allocated and freed on its own is used again at once, and
- * the capture fails (CAPTURE) where a node addresses such memory that somebody else has been given since. */
+ * What is allocated while a capture is open, from whatever pool, on whatever stream and thread, and
+ * what a node of that capture addresses, is the graph's until that is reset or destroyed: freeing
+ * it is legal at any time, and it is not used again before. So what is freed while a capture is
+ * open waits for its end, where a thread that works on the capture (begins it, or allocates or uses
+ * blocks in it) allocated or frees it; what another thread allocated and freed on its own is used
+ * again at once, and the capture fails (CAPTURE) where a node addresses such memory that somebody
+ * else has been given since. */
 
 /* Allocates count * size bytes (checked: SIZE on overflow), aligned to 512. out_pointer: the address of your
  * pointer (a T **); set to NULL on failure. A request of 0 bytes gives NULL and PH_OK. Errors: DEVICE_MEMORY
@@ -30,10 +31,11 @@ typedef struct ph_pool ph_pool;
 PH_CALL ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *stream);
 #define PH_NEW(out, count, stream) ph_malloc((out), (count), sizeof **(out), (stream))
 
-/* The stream to allocate memory on that is for no stream in particular: that of the capture which the calling thread has
- * open on the device, if that is exactly one, so that the memory is of the capture's pool; else the device's default
- * stream. Captures that other threads began, or that this library did not begin, do not count. ph_tensor_create
- * asks it. Borrowed: until that capture ends, or for the life of the device. NULL for NULL. */
+/* The stream to allocate memory on that is for no stream in particular: that of the capture which
+ * the calling thread has open on the device, if that is exactly one, so that the memory is of the
+ * capture's pool; else the device's default stream. Captures that other threads began, or that this
+ * library did not begin, do not count. ph_tensor_create asks it. Borrowed: until that capture ends,
+ * or for the life of the device. NULL for NULL. */
 PH_API ph_stream *ph_memory_stream(ph_device *device);
 
 /* Allocates exactly at `address`, which must lie in free cached memory of the pool that the call routes to,

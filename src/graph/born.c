@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/born.c: memory that was allocated while the capture was open, other than what the capture was given, and that a node addresses: the
- * graph holds it, so that it is the graph's own as its pool is, whoever frees it. */
+/* graph/born.c: memory that was allocated while the capture was open, other than what the capture
+ * was given, and that a node addresses: the graph holds it, so that it is the graph's own as its
+ * pool is, whoever frees it. */
 #include "graph/graph.h"
 
 /* Each allocation once. */
@@ -13,8 +14,15 @@ static ph_status hold(ph__held *held, ph_device *device, const ph__born *born, c
     ph__tracking tracking = ph__memory_hold(device, born);
     if (tracking == PH__TRACK_NO_MEMORY)
         return ph__fail_host_memory(call, "the memory of the graph");
-    if (tracking == PH__TRACKS)
-        (void)ph__map_put(held, born->generation, (void *)(uintptr_t)born->base); /* room was reserved */
+    if (tracking == PH__TRACK_GONE)
+        return ph_fail(
+            PH_ERROR_CAPTURE,
+            "%s: memory at %p, which a node addresses, was freed while the capture was open and "
+            "is just being given to "
+            "somebody else; free it after the capture's end",
+            call, born->base);
+    (void)ph__map_put(held, born->generation,
+                      (void *)(uintptr_t)born->base); /* room was reserved */
     return PH_OK;
 }
 
@@ -43,15 +51,17 @@ void ph__held_drop(ph_graph *graph, ph__held *held)
 }
 
 /* ---- the capture's end ---- */
-static ph_status fail_given_again(const ph__record_node *node, const ph_word *word, const char *call)
+static ph_status fail_given_again(const ph__record_node *node, const ph_word *word,
+                                  const char *call)
 {
-    return ph_fail(PH_ERROR_CAPTURE,
-                   "%s: node %zu (%s) addresses 0x%llx, which was allocated and freed while the capture was "
-                   "open, by a thread "
-                   "that was not capturing, and has been given to somebody else since; replays would write "
-                   "there: free it "
-                   "after the capture's end, or allocate it on a stream of the capture",
-                   call, node->info.index, node->info.name, (unsigned long long)word->value);
+    return ph_fail(
+        PH_ERROR_CAPTURE,
+        "%s: node %zu (%s) addresses 0x%llx, which was allocated and freed while the capture was "
+        "open, by a thread "
+        "that was not capturing, and has been given to somebody else since; replays would write "
+        "there: free it "
+        "after the capture's end, or allocate it on a stream of the capture",
+        call, node->info.index, node->info.name, (unsigned long long)word->value);
 }
 
 static ph_status hold_words(ph_graph *graph, const ph__record_node *node, const ph__hulls *hulls,

@@ -260,9 +260,11 @@ bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes);
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);
 bool ph__ranges_copy(ph__ranges *out, const ph__ranges *from); /* false: no host memory, *out is empty */
 
-/* ---- born.c ---- at the capture's end, when there is a record. pass: to the open capture that a copy of the graph is put into. copy: for `graph`,
- * whose executable takes the parameters of `from`; with nothing held on failure. drop: of what no replay from now on uses; empty
- * afterwards. drop_held: before the graph's streams are taken from it. holds: generation 0: of what is there now. */
+/* ---- born.c ---- at the capture's end, when there is a record. pass: to the open capture that a
+ * copy of the graph is put into. copy: for `graph`, whose executable takes the parameters of
+ * `from`; with nothing held on failure. drop: of what no replay from now on uses; empty afterwards.
+ * drop_held: before the graph's streams are taken from it. holds: generation 0: of what is there
+ * now. */
 ph_status ph__graph_hold_born(ph_graph *graph, const char *call);
 ph_status ph__held_pass(ph_graph *graph, uint64_t capture_id, const char *call);
 ph_status ph__held_copy(ph__held *out, ph_graph *graph, const ph_graph *from, const char *call);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/born.c: blocks that were allocated while a capture was open. A node of the captured graph may address them, whatever pool they are of:
- * until the graph has been read they are not used again, and those that it addresses stay out of use as long as it lives. */
+/* memory/born.c: blocks that were allocated while a capture was open. A node of the captured graph
+ * may address them, whatever pool they are of: until the graph has been read they are not used
+ * again, and those that it addresses stay out of use as long as it lives. */
 #include "base/log.h"
 #include "memory/state.h"
 
@@ -23,92 +24,11 @@ bool ph__born_awaits(const ph__memory *memory, const ph__block *block)
     return awaits(memory, pool, block->generation);
 }
 
-/* ---- threads that capture nothing ---- they allocate and free all the while, and would take ever more memory if that waited. */
-uint32_t ph__born_thread(void)
-{
-    return (uint32_t)ph__thread_id();
-}
-
-static bool works(const ph_pool *pool, uint32_t thread)
-{
-    bool found = pool->worker == thread;
-    for (size_t i = 0; i < pool->workers.count && !found; i++)
-        found = pool->workers.at[i] == thread;
-    return found;
-}
-
-/* Without host memory the last one alone is known. */
-void ph__born_work(ph_pool *pool)
-{
-    uint32_t thread = ph__born_thread();
-    if (pool->worker == thread)
-        return;
-    if (!works(pool, thread))
-        (void)ph__vec_push(&pool->workers, thread);
-    pool->worker = thread;
-}
-
-void ph__born_work_on(ph__memory *memory, uint64_t capture_id)
-{
-    ph_pool *pool = memory->routes;
-    while (pool && pool->capture_id != capture_id)
-        pool = pool->next_route;
-    if (pool)
-        ph__born_work(pool);
-}
-
-/* A thread that works on one of the captures which might address it has to do with it. */
-static bool is_captured_work(const ph__memory *memory, const ph__block *block)
-{
-    uint32_t thread = ph__born_thread();
-    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
-        if (block->generation >= pool->born_from && (works(pool, thread) || works(pool, block->thread)))
-            return true;
-    return block->thread != thread;
-}
-
-/* Of captures that are over. */
-static void forget_released(ph__memory *memory)
-{
-    uint64_t first = UINT64_MAX;
-    size_t kept = 0;
-    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
-        first = pool->born_from < first ? pool->born_from : first;
-    for (size_t i = 0; i < memory->released.count; i++) {
-        const ph__released one = memory->released.at[i];
-        if (one.generation < first) {
-            (void)ph__map_remove(&memory->released_at, one.address);
-            continue;
-        }
-        memory->released.at[kept] = one;
-        (void)ph__map_put(&memory->released_at, one.address, (void *)(uintptr_t)(++kept)); /* replaces */
-    }
-    memory->released.count = memory->released_kept = kept;
-}
-
-/* false: no host memory. */
-static bool note_released(ph__memory *memory, const ph__block *block)
-{
-    if (memory->released.count >= 2 * memory->released_kept + 1024)
-        forget_released(memory);
-    size_t at = (size_t)(uintptr_t)ph__map_get(&memory->released_at, block->address);
-    if (at == 0) {
-        if (!ph__vec_reserve(&memory->released, 1) || !ph__map_reserve(&memory->released_at, 1))
-            return false;
-        at = ++memory->released.count;
-        memory->released.at[at - 1] = (ph__released){block->address, 0, 0};
-        (void)ph__map_put(&memory->released_at, block->address, (void *)(uintptr_t)at);
-    }
-    ph__released *one = &memory->released.at[at - 1];
-    one->size = block->size > one->size ? block->size : one->size;
-    one->generation = block->generation;
-    return true;
-}
-
+/* ---- a block that is being freed ---- */
 bool ph__born_keeps(ph__memory *memory, const ph__block *block)
 {
     return ph__born_awaits(memory, block) &&
-           (is_captured_work(memory, block) || !note_released(memory, block));
+           (ph__born_is_captured_work(memory, block) || !ph__released_note(memory, block));
 }
 
 /* ---- begin and end ---- lock held */
@@ -135,7 +55,7 @@ void ph__born_end(ph_pool *pool)
         *at = pool->next_recording;
     pool->next_recording = NULL;
     if (!memory->recordings)
-        forget_released(memory);
+        ph__released_forget(memory);
     ph__see(memory, PH__SEE_BORN, memory->recordings != NULL);
 }
 
@@ -193,7 +113,8 @@ void ph__born_wait(ph__memory *memory, ph__block *block)
     link_block(memory, block);
 }
 
-/* Out of the list: those that no capture waits for any more, which nobody else can meet. Lock held. */
+/* Out of the list: those that no capture waits for any more, which nobody else can meet. Lock held.
+ * */
 static ph__block *take_due_blocks(ph__memory *memory)
 {
     ph__block *due = NULL;
@@ -248,13 +169,16 @@ bool ph__pool_record_has_born(const ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
     ph__spin_lock(&memory->lock);
-    bool has = pool->recording == PH__IN_CAPTURE && memory->generation - pool->born_from != pool->noted;
+    bool has =
+        pool->recording == PH__IN_CAPTURE && memory->generation - pool->born_from != pool->noted;
     ph__spin_unlock(&memory->lock);
     return has;
 }
 
-/* The block of either kind around the address that has not gone to a heap again; pinned ones that are in a free list too. Lock held. */
-static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **block, ph__pinned **pinned)
+/* The block of either kind around the address that has not gone to a heap again; pinned ones that
+ * are in a free list too. Lock held. */
+static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **block,
+                    ph__pinned **pinned)
 {
     *pinned = NULL;
     *block = ph__memory_may_have(memory, address) ? ph__memory_block(memory, address) : NULL;
@@ -263,39 +187,12 @@ static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **blo
     return *block || *pinned;
 }
 
-/* What was noted of an address, also of an interior one; NULL: nothing. */
-static const ph__released *find_released(const ph__memory *memory, uintptr_t address)
-{
-    size_t at = (size_t)(uintptr_t)ph__map_get(&memory->released_at, address);
-    if (at)
-        return &memory->released.at[at - 1];
-    for (size_t i = 0; i < memory->released.count; i++)
-        if (address - memory->released.at[i].address < memory->released.at[i].size)
-            return &memory->released.at[i];
-    return NULL;
-}
-
-/* Takes it out of its heap, to be held: nobody has it. Lock held. NULL: somebody has some of it, or there is no host memory. */
-static ph__block *take_released(ph__memory *memory, const ph__released *released)
-{
-    bool no_memory;
-    const ph__range *range = ph__ranges_find(&memory->segments, released->address);
-    ph__segment *segment = range ? range->value : NULL;
-    if (!segment)
-        return NULL;
-    ph_pool *pool = ((ph__mseg *)segment->user)->pool;
-    ph__block *block = ph__heap_take_at(pool->heap, released->address, released->size, released->size,
-                                        segment->stream, &no_memory);
-    if (block)
-        ph__memory_hand_out(memory, pool, block);
-    return block;
-}
-
 /* The block is in somebody's hands who may know nothing of the capture. */
 static bool is_given_again(const ph__memory *memory, const ph_pool *pool, const ph__block *block)
 {
-    return memory->released.count > 0 && ph__block_is_live(block) && !works(pool, block->thread) &&
-           find_released(memory, block->address) != NULL;
+    return memory->released.count > 0 && ph__block_is_live(block) &&
+           !ph__born_works(pool, block->thread) &&
+           ph__released_find(memory, block->address) != NULL;
 }
 
 static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block)
@@ -306,14 +203,16 @@ static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block
     return is_given_again(pool->memory, pool, block) ? PH__BORN_AGAIN : PH__BORN_HERE;
 }
 
-/* Freed by a thread that captured nothing, and nobody's since then: it is a block again that was freed and waits. Lock held. */
+/* Freed by a thread that captured nothing, and nobody's since then: it is a block again that was
+ * freed and waits. Lock held. */
 static ph__birth find_free(ph__born *out, ph_pool *pool, uintptr_t address)
 {
     ph__memory *memory = pool->memory;
-    const ph__released *released = memory->released.count ? find_released(memory, address) : NULL;
+    const ph__released *released =
+        memory->released.count ? ph__released_find(memory, address) : NULL;
     if (!released || released->generation < pool->born_from)
         return PH__BORN_NONE;
-    ph__block *block = take_released(memory, released);
+    ph__block *block = ph__released_take(memory, released);
     if (!block)
         return PH__BORN_AGAIN;
     ph__memory_retire(memory, block, ph__mseg_of(block)->stream);
@@ -356,7 +255,8 @@ uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address)
     return generation;
 }
 
-/* The record of uses of exactly that allocation, for which *fresh is taken where there is none. Lock held. */
+/* The record of uses of exactly that allocation, for which *fresh is taken where there is none.
+ * Lock held. */
 static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fresh)
 {
     ph__block *block;
@@ -367,7 +267,7 @@ static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fr
     ph__uses *uses = block ? ph__block_uses(block) : pinned->uses;
     bool waits = uses == &awaiting;
     if (uses && !waits)
-        return uses;
+        return !block || uses->block == block ? uses : NULL; /* else it is on its way to its heap */
     if (!fresh)
         return NULL;
     uses = *fresh;
@@ -407,7 +307,8 @@ ph__tracking ph__memory_hold(ph_device *device, const ph__born *born)
     return uses ? PH__TRACKS : PH__TRACK_GONE;
 }
 
-/* Replays in flight may still use it. On its own stream what comes after them is behind them, but for what the host does. Lock held. */
+/* Replays in flight may still use it. On its own stream what comes after them is behind them, but
+ * for what the host does. Lock held. */
 static bool add_replays(ph__uses *uses, ph_stream *const *streams, size_t count)
 {
     bool added = true;
@@ -417,7 +318,8 @@ static bool add_replays(ph__uses *uses, ph_stream *const *streams, size_t count)
     return added;
 }
 
-void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const *streams, size_t count)
+void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const *streams,
+                       size_t count)
 {
     ph__memory *memory = ph__memory_of(device);
     ph__spin_lock(&memory->lock);
@@ -430,9 +332,10 @@ void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const
     if (last)
         ph__uses_wait(memory, uses);
     if (uses && !added)
-        PH__LOG_ONCE(PH_LOG_WARNING,
-                     "no host memory to remember the replays that use %p, which their graph lets go of; the "
-                     "block stays taken until "
-                     "the device is closed; said once",
-                     born->base);
+        PH__LOG_ONCE(
+            PH_LOG_WARNING,
+            "no host memory to remember the replays that use %p, which their graph lets go of; the "
+            "block stays taken until "
+            "the device is closed; said once",
+            born->base);
 }

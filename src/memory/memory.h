@@ -121,10 +121,13 @@ void ph__memory_untrack(ph_device *device, const void *base, uint64_t generation
 uint64_t ph__memory_deaths(const ph_device *device); /* one atomic load */
 bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t generation);
 
-/* ---- memory that was allocated while a capture was open ---- of the pool's capture, from record_begin to record_end; of what that was given from
- * the pool, pinned memory alone is. has_born: there was such memory. find_born: the allocation around the address is such memory, in use or freed:
- * what was freed meanwhile waits until record_end, or is taken again where a thread that captured nothing had freed it. hold: it is not used again, and not given back to the device, until let_go, as often;
- * streams: those on which work of the holder may still use it. hold is PH__TRACK_GONE where that allocation is not there any more. */
+/* ---- memory that was allocated while a capture was open ---- of the pool's capture, from
+ * record_begin to record_end; of what that was given from the pool, pinned memory alone is.
+ * has_born: there was such memory. find_born: the allocation around the address is such memory, in
+ * use or freed: what was freed meanwhile waits until record_end, or is taken again where a thread
+ * that captured nothing had freed it. hold: it is not used again, and not given back to the device,
+ * until let_go, as often; streams: those on which work of the holder may still use it. hold is
+ * PH__TRACK_GONE where that allocation is not there any more. */
 typedef struct ph__born {
     const void *base;
     uint64_t generation;

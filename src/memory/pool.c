@@ -130,7 +130,8 @@ void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
     *dead = pool;
 }
 
-/* A pool that has gone leaves its address taken for some time, so that a handle which somebody still has does not come to name another pool. */
+/* A pool that has gone leaves its address taken for some time, so that a handle which somebody
+ * still has does not come to name another pool. */
 static void keep_address(ph_pool *dead)
 {
     enum {

@@ -152,7 +152,8 @@ static void make_leftovers(void)
     (void)pthread_key_create(&leftovers, on_thread_end);
 }
 
-/* Again for each scope: a destructor of another library's that runs when the thread ends may open one. */
+/* Again for each scope: a destructor of another library's that runs when the thread ends may open
+ * one. */
 static void watch_thread_end(void)
 {
     (void)pthread_once(&leftovers_once, make_leftovers);

@@ -242,7 +242,8 @@ static bool fits(const ph__script *script, const part *one, const ph__placing *a
            is_there(script->memory, placing);
 }
 
-/* It is live from then on. In a capture, memory that has no stream of its own is its stream's, else the default one's (ph_memory_stream). */
+/* It is live from then on. In a capture, memory that has no stream of its own is its stream's, else
+ * the default one's (ph_memory_stream). */
 static part *take_part(ph__script *script, const ph__request *request, uintptr_t address, bool pinned)
 {
     bool there = request->stream->id == script->to || request->stream->is_default;

@@ -406,21 +406,36 @@ void ph__uses_finish(ph__memory *memory, ph__uses *uses);
 void ph__uses_wait(ph__memory *memory, ph__uses *uses);
 void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits); /* lock held */
 
-/* ---- born.c ---- begin, end, awaits: lock held. begin: a capture into the pool is about to begin; end: its graph has been read, or there is
- * none; then settle, without the lock, for what was freed meanwhile. awaits: a capture is open since before the block was allocated,
- * other than the one that was given it. keeps: so that the block, which is being freed, stays out of reuse until it has ended; where a
- * thread that captures nothing gives up its own, it is noted instead and may be used again. wait: a retired block without uses does, lock held; it
- * needs no memory. withhold: the freed block, whose uses are over, must stay out of reuse; it is taken care of. */
+/* ---- born.c ---- begin, end, awaits: lock held. begin: a capture into the pool is about to begin;
+ * end: its graph has been read, or there is none; then settle, without the lock, for what was freed
+ * meanwhile. awaits: a capture is open since before the block was allocated, other than the one
+ * that was given it. keeps: so that the block, which is being freed, stays out of reuse until it
+ * has ended; where a thread that captures nothing gives up its own, it is noted instead and may be
+ * used again. wait: a retired block without uses does, lock held; it needs no memory. withhold: the
+ * freed block, whose uses are over, must stay out of reuse; it is taken care of. */
 void ph__born_begin(ph_pool *pool);
 void ph__born_end(ph_pool *pool);
 void ph__born_settle(ph__memory *memory, uint64_t born_from);
-void ph__born_work(ph_pool *pool); /* the calling thread works on the pool's capture; lock held */
-void ph__born_work_on(ph__memory *memory, uint64_t capture_id); /* likewise, lock held */
 bool ph__born_awaits(const ph__memory *memory, const ph__block *block);
 bool ph__born_keeps(ph__memory *memory, const ph__block *block);
-uint32_t ph__born_thread(void); /* ph__block.thread of what the calling thread allocates */
 bool ph__born_withhold(ph__memory *memory, ph__uses *uses);
 void ph__born_wait(ph__memory *memory, ph__block *block);
+
+/* ---- released.c ---- lock held. work: the calling thread works on the pool's capture, or the one
+ * of that id; works: the thread does. thread: ph__block.thread of what the calling thread
+ * allocates. is_captured_work: a thread that works on a capture which may address the block
+ * allocated it or frees it. note: false without host memory. find: also by an interior address;
+ * NULL: nothing was noted of it. take: out of its heap, if nobody has any of it and there is host
+ * memory, else NULL. */
+uint32_t ph__born_thread(void);
+void ph__born_work(ph_pool *pool);
+void ph__born_work_on(ph__memory *memory, uint64_t capture_id);
+bool ph__born_works(const ph_pool *pool, uint32_t thread);
+bool ph__born_is_captured_work(const ph__memory *memory, const ph__block *block);
+bool ph__released_note(ph__memory *memory, const ph__block *block);
+void ph__released_forget(ph__memory *memory);
+const ph__released *ph__released_find(const ph__memory *memory, uintptr_t address);
+ph__block *ph__released_take(ph__memory *memory, const ph__released *released);
 
 /* ---- poison.c ---- fills a freed block in stream order, where that is safe. No lock held. */
 void ph__poison(ph__memory *memory, const ph__block *block);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/held.c: memory from elsewhere than the capture's pool that was allocated while the capture was open, and that its nodes address:
- * it is the graph's until that goes, whoever has freed it. */
+/* tests/graph/held.c: memory from elsewhere than the capture's pool that was allocated while the
+ * capture was open, and that its nodes address: it is the graph's until that goes, whoever has
+ * freed it. */
 #include "support/support.h"
 #include "support/sweep.h"
 
@@ -196,7 +197,8 @@ static void check_held(made *m)
     ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL};
     print_message("  %s\n", m->name);
     assert_ok(ph_device_synchronize(world.device));
-    assert_ok(ph_memory_trim(world.device)); /* what others have left: it is the lowest address then */
+    assert_ok(
+        ph_memory_trim(world.device)); /* what others have left: it is the lowest address then */
     ph_graph *graph = capture_of(m, &options);
     if (m->freed == AFTER_REPLAY)
         replay_gives_6(graph);
@@ -232,7 +234,8 @@ static void test_wherever_it_comes_from(void **state)
         }
 }
 
-/* Of the pool of the capture itself the host's half: the pool lives on, and what it gives next would be written by the host at once. */
+/* Of the pool of the capture itself the host's half: the pool lives on, and what it gives next
+ * would be written by the host at once. */
 static void test_pinned_memory_of_the_own_pool(void **state)
 {
     (void)state;
@@ -311,8 +314,8 @@ static void test_captures_that_come_to_nothing(void **state)
         ph_memory_stats stats;
         assert_ok(ph_graph_create(&graph, NULL));
         if (how == 0) {
-            assert_error(ph_graph_capture(graph, world.stream, NULL, body_that_fails, &m), PH_ERROR_CALLER,
-                         "in the middle");
+            assert_error(ph_graph_capture(graph, world.stream, NULL, body_that_fails, &m),
+                         PH_ERROR_CALLER, "in the middle");
         } else {
             assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
             assert_ok(body(world.stream, &m));
@@ -391,8 +394,9 @@ static void test_updates(void **state)
         replay_gives_6(graph);
         give_others(&o);
         assert_ok(ph_memory_get_stats(&stats, world.device));
-        assert_in_range(stats.deferred, 2,
-                        2 + OTHERS); /* blocks of a replay that has just been polled may still be there */
+        assert_in_range(
+            stats.deferred, 2,
+            2 + OTHERS); /* blocks of a replay that has just been polled may still be there */
     }
     assert_ok(ph_graph_update(graph, graph, NULL));
     assert_ok(ph_device_synchronize(world.device));
@@ -560,7 +564,8 @@ static void test_threads_that_capture_for_others(void **state)
     give_others(&o);
 }
 
-/* A thread that works on the capture, as its allocations there tell, may use its memory again: it does so in the order of the work. */
+/* A thread that works on the capture, as its allocations there tell, may use its memory again: it
+ * does so in the order of the work. */
 static void *work_for_it(void *user)
 {
     eager *e = user;
@@ -640,7 +645,8 @@ static void test_checkpoints(void **state)
     for (when freed = IN_BODY; freed <= AFTER_IT; freed++) {
         m.freed = freed;
         ph_graph *graph = capture_of(&m, NULL);
-        assert_error(ph_pool_checkpoint_restore(pool, checkpoint), PH_ERROR_STATE, "destroy the graphs");
+        assert_error(ph_pool_checkpoint_restore(pool, checkpoint), PH_ERROR_STATE,
+                     "destroy the graphs");
         replay_gives_6(graph);
         if (freed != IN_BODY)
             give(m.p);

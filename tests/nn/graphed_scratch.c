@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_scratch.c: callables whose forward makes tensors of its own without the tape, as torch.empty in a forward does. */
+/* tests/nn/graphed_scratch.c: callables whose forward makes tensors of its own without the tape, as
+ * torch.empty in a forward does. */
 #include "support/nets.h"
 
 enum {
@@ -22,7 +23,8 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* y = x + 3 x', or x x 3 x', which backward reads again: x' is a copy of x that no gradient goes to. */
+/* y = x + 3 x', or x x 3 x', which backward reads again: x' is a copy of x that no gradient goes
+ * to. */
 static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     ph_tensor *scratch;
@@ -40,7 +42,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
 static void check(bool product)
 {
     ph_module *plain, *graphed;
-    ph_tensor *weights[WEIGHTS], *sample = t_leaf(&s, PH_SHAPE(2), 1, 2), *x = t_leaf(&s, PH_SHAPE(2), 2, 4);
+    ph_tensor *weights[WEIGHTS], *sample = t_leaf(&s, PH_SHAPE(2), 1, 2),
+                                 *x = t_leaf(&s, PH_SHAPE(2), 2, 4);
     const ph_sample samples = {.tensors = &sample, .count = 1};
     const ph_module_desc desc = {.name = "scratch", .forward = forward, .self = &product};
     ph_graph *graphs[2];

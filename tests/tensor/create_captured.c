@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/create_captured.c: tensors that are made without a tape while a capture is open: whose memory they have, and that nobody else
- * has it as long as the graph lives. */
+/* tests/tensor/create_captured.c: tensors that are made without a tape while a capture is open:
+ * whose memory they have, and that nobody else has it as long as the graph lives. */
 #include "support/tensors.h"
 
 enum {

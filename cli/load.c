@@ -39,7 +39,8 @@ static size_t read_bytes(void *buffer, size_t size, struct source *s)
     return s->too_long ? (size_t)-1 : got;
 }
 
-/* What is left out reads as nothing, which would be the end. A single node may be as large as all others. */
+/* What is left out reads as nothing, which would be the end. A single node may be as large as
+ * all others. */
 static size_t read_some(void *buffer, size_t size, void *user)
 {
     struct source *s = user;
@@ -48,7 +49,8 @@ static size_t read_some(void *buffer, size_t size, void *user)
     if (!s->cut)
         return read_bytes(buffer, size, s);
     while (kept == 0 && size > CUT_HELD) {
-        size_t room = size - CUT_HELD, got = read_bytes(text, room < sizeof text ? room : sizeof text, s);
+        size_t room = size - CUT_HELD,
+               got = read_bytes(text, room < sizeof text ? room : sizeof text, s);
         if (got == 0 || got == (size_t)-1)
             return got;
         kept = cut_text(s->cut, buffer, text, got);

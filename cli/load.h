@@ -9,8 +9,8 @@
 /* How messages call it: "-" is standard input. */
 const char *load_name(const char *path);
 
-/* Reads the whole file; where bounds is not NULL, within its bounds. Errors: IO, with line and column
- * for what is no JSON. */
+/* Reads the whole file; where bounds is not NULL, within its bounds. Errors: IO, with line and
+ * column for what is no JSON. */
 ph_status load_json(json_t **out, const char *path, cut *bounds);
 
 /* Where in the file an object is, for messages: "nodes[3].words[0]". */

@@ -22,7 +22,9 @@ static void put_text_word(FILE *out, const file_word *word, int indent)
     if (strcmp(word->kind, "value") != 0)
         (void)fprintf(out, ", %s", word->kind);
     if (word->has_allocation && word->foreign)
-        (void)fprintf(out, ": +%" PRIu64 " in %" PRIu64 "%s bytes at 0x%" PRIx64 " (other code's, buffer %" PRIu64 ")",
+        (void)fprintf(out,
+                      ": +%" PRIu64 " in %" PRIu64 "%s bytes at 0x%" PRIx64
+                      " (other code's, buffer %" PRIu64 ")",
                       word->base_offset, word->bytes, word->pinned ? " pinned" : "", word->base,
                       word->generation);
     else if (word->has_allocation)

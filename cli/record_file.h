@@ -43,8 +43,8 @@ typedef struct file_record {
 /* The one check for all that is done with a record. path "-": standard input. Errors name the file and the place in it: IO for what cannot be read or is no
  * such record, UNSUPPORTED for a later version of the format, HOST_MEMORY. */
 ph_status file_record_read(file_record **out, const char *path);
-/* The first nodes alone, within the bounds: a record of them, with the edges between them. Of what is
- * left out it is only known how much it is. */
+/* The first nodes alone, within the bounds: a record of them, with the edges between them. Of
+ * what is left out it is only known how much it is. */
 ph_status file_record_read_some(file_record **out, const char *path, cut *bounds);
 void file_record_free(file_record *record); /* takes NULL */
 

@@ -81,8 +81,9 @@ static int check_output(const struct options *o, const char *output, const char 
 
 /* What is kept of a record, however long its file is: as much as the page can draw and a browser
  * holds. Its text takes eleven times the memory once it is read. */
-static const cut bounds = {.most = {[CUT_OTHER] = SIZE_MAX, [CUT_NODES] = 50000, [CUT_BLOCKS] = 100000},
-                           .most_bytes = (size_t)96 << 20};
+static const cut bounds = {
+    .most = {[CUT_OTHER] = SIZE_MAX, [CUT_NODES] = 50000, [CUT_BLOCKS] = 100000},
+    .most_bytes = (size_t)96 << 20};
 
 static void say_left(const char *path, const cut *left)
 {
@@ -91,7 +92,8 @@ static void say_left(const char *path, const cut *left)
     (void)fputs("phonograph: view: ", stderr);
     cli_put_text(stderr, load_name(path));
     (void)fprintf(stderr,
-                  ": too large for a page: it has the first %zu nodes, with the edges between them; left out are "
+                  ": too large for a page: it has the first %zu nodes, with the edges between "
+                  "them; left out are "
                   "%zu nodes and %zu blocks of memory\n",
                   left->kept[CUT_NODES], left->left[CUT_NODES], left->left[CUT_BLOCKS]);
 }

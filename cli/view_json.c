@@ -117,8 +117,9 @@ static json_int_t number_of_allocation(writer *w, const file_word *word)
     if (!word->has_allocation)
         return -1;
     (void)snprintf(text, sizeof text,
-                   "\"0x%" PRIx64 "\",%" PRIu64 ",%" PRIu64 ",\"%" PRIu64 ".%" PRIu64 "\",%d,%d", word->base,
-                   word->bytes, word->generation, word->pool[0], word->pool[1], word->pinned, word->foreign);
+                   "\"0x%" PRIx64 "\",%" PRIu64 ",%" PRIu64 ",\"%" PRIu64 ".%" PRIu64 "\",%d,%d",
+                   word->base, word->bytes, word->generation, word->pool[0], word->pool[1],
+                   word->pinned, word->foreign);
     return number_of(w, w->allocations, text);
 }
 
@@ -195,13 +196,16 @@ static void put_node(writer *w, size_t node)
 {
     const view_node *n = &w->v->nodes[node];
     (void)fprintf(w->out,
-                  "{\"k\":%d,\"n\":%" JSON_INTEGER_FORMAT ",\"p\":%lld,\"a\":%lld,\"b\":%" PRIu64 ",\"s\":",
-                  (int)n->file->kind, number_of(w, w->names, n->file->demangled ? n->file->demangled : n->file->name),
+                  "{\"k\":%d,\"n\":%" JSON_INTEGER_FORMAT ",\"p\":%lld,\"a\":%lld,\"b\":%" PRIu64
+                  ",\"s\":",
+                  (int)n->file->kind,
+                  number_of(w, w->names, n->file->demangled ? n->file->demangled : n->file->name),
                   n->parent == VIEW_NONE ? -1LL : (long long)n->parent,
                   n->annotation == VIEW_NONE ? -1LL : (long long)n->annotation, n->file->bytes);
     put_shape(w, n->file);
     if (n->file->demangled)
-        (void)fprintf(w->out, ",\"r\":%" JSON_INTEGER_FORMAT, number_of(w, w->names, n->file->name));
+        (void)fprintf(w->out, ",\"r\":%" JSON_INTEGER_FORMAT,
+                      number_of(w, w->names, n->file->name));
     (void)fputs(",\"d\":", w->out);
     put_edges(w, node);
     if (n->file->programmatic) {

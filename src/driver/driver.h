@@ -286,7 +286,8 @@ typedef struct ph__driver {
                         const void *address); /* unknown addresses are PAGEABLE */
     /* Of device memory that pointer_info knows: the part of its range around the address that one
      * piece of memory stands behind. Virtual memory has several, or gaps. */
-    int (*pointer_mapped)(uintptr_t *base, size_t *bytes, ph__drv_device *device, const void *address);
+    int (*pointer_mapped)(uintptr_t *base, size_t *bytes, ph__drv_device *device,
+                          const void *address);
 
     /* ---- kernels ---- destroy: submitted launches and graphs keep what they need. */
     int (*kernel_create)(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source);

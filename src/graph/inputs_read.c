@@ -13,7 +13,8 @@ ph_status ph__foreign_ask(ph__foreign *foreign, ph_graph *graph, const char *cal
     ph__drv_pointer where;
     int result = graph->device->driver->pointer_info(&where, graph->device->handle, foreign->asked);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, foreign->asked);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               foreign->asked);
     if (where.kind == PH__MEMORY_PAGEABLE)
         foreign->state = PH_INPUT_FREED;
     else

@@ -50,7 +50,8 @@ static void say_scope(words *to, const ph_graph *graph, size_t node)
 static const char *name_of(char room[PH__READABLE], const ph_graph *graph, const ph__input *input)
 {
     bool there = !input->nested && input->node < graph->record->node_count;
-    return ph__readable_name(room, there ? graph->record->nodes[input->node].info.name : input->node_name);
+    return ph__readable_name(room, there ? graph->record->nodes[input->node].info.name
+                                         : input->node_name);
 }
 
 /* "node 3 (saxpy) x = 0x7f..., +16 in 4096 bytes, in "layer 3"". */

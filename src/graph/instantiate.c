@@ -70,10 +70,12 @@ static ph_status make(ph_graph *graph, ph__edit *edit, const char *call)
     int flags = PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY;
     if (graph->defer)
         flags |= PH__INSTANTIATE_DEFER_UPLOAD;
-    int result = driver->instantiate(&exec, edit->template ? edit->template : graph->template, flags, &failed);
+    int result = driver->instantiate(&exec, edit->template ? edit->template : graph->template,
+                                     flags, &failed);
     ph__relaxed_end(graph->device, mode);
     if (result != PH__R_OK)
-        return fail_instantiate(edit->template ? edit->record : graph->record, result, failed, call);
+        return fail_instantiate(edit->template ? edit->record : graph->record, result, failed,
+                                call);
     ph__edit_point(edit, graph);
     result = ph__locate_start(graph, exec);
     if (result != PH__R_OK) {

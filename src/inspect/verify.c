@@ -94,7 +94,8 @@ static ph_status check(ph_graph *graph, ph_stream *stream, ph_capture_fn body,
 }
 
 /* Memory that is not compared: whose it is, and why not. */
-static ph_status fail_unknown(const ph__verify *verify, const ph_verify_output *output, size_t index)
+static ph_status fail_unknown(const ph__verify *verify, const ph_verify_output *output,
+                              size_t index)
 {
     ph_device *device = verify->graph->device;
     ph__drv_pointer where = {0};
@@ -105,13 +106,15 @@ static ph_status fail_unknown(const ph__verify *verify, const ph_verify_output *
     if (ph__memory_is_taken(device, output->address))
         ph__line_format(why, sizeof why, "is no memory that the graph was given or addresses");
     else if (where.kind == PH__MEMORY_PAGEABLE)
-        ph__line_format(why, sizeof why, "is memory that neither this library nor the driver knows");
+        ph__line_format(why, sizeof why,
+                        "is memory that neither this library nor the driver knows");
     else
         ph__line_format(why, sizeof why, "lies in %zu bytes of other code's, which %s", where.size,
                         ph__ranges_find(&verify->foreign, (uintptr_t)output->address) == NULL
                             ? "no parameter of the graph's nodes addresses"
-                        : verify->options->skip_foreign ? "ph_verify_options.skip_foreign leaves out"
-                                                        : "the driver does not copy as a whole");
+                        : verify->options->skip_foreign
+                            ? "ph_verify_options.skip_foreign leaves out"
+                            : "the driver does not copy as a whole");
     return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu (%s), %zu numbers at %p, %s", call, index,
                    name_of(output), output->count, output->address, why);
 }

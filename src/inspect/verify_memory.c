@@ -110,7 +110,8 @@ static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint6
     return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size, &as);
 }
 
-static bool find_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verify, uintptr_t address)
+static bool find_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verify,
+                        uintptr_t address)
 {
     size_t bytes = 0;
     int result = verify->driver->pointer_mapped(base, &bytes, verify->graph->device->handle,
@@ -119,8 +120,8 @@ static bool find_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verif
     return result == PH__R_OK && bytes > 0;
 }
 
-/* A range of addresses that was reserved has memory behind some of it: of [*base, *end) what there is
- * around the address, without a gap. */
+/* A range of addresses that was reserved has memory behind some of it: of [*base, *end) what
+ * there is around the address, without a gap. */
 static void keep_to_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verify,
                            uintptr_t address)
 {

@@ -239,32 +239,36 @@ static void add_missed(const ph__verify *verify, const ph__written *written)
             written->bytes - written->compared, written->bytes - written->compared == 1 ? "" : "s");
         if (written->node != SIZE_MAX)
             add(verify, "node %zu (", written->node);
-        add(verify, "%s%s %s at 0x%llx, %s", written->node_name, written->node == SIZE_MAX ? ":" : ")",
-            written->word, (unsigned long long)written->address,
+        add(verify, "%s%s %s at 0x%llx, %s", written->node_name,
+            written->node == SIZE_MAX ? ":" : ")", written->word,
+            (unsigned long long)written->address,
             verify->options->skip_foreign ? "are left out (ph_verify_options.skip_foreign)"
                                           : "cannot be read by the driver as a whole");
     }
     if (written->unseen)
-        add(verify, "; %zu node%s, as node %zu (%s), %s no parameter that tells what %s", written->unseen,
-            written->unseen == 1 ? "" : "s", written->first_unseen,
+        add(verify, "; %zu node%s, as node %zu (%s), %s no parameter that tells what %s",
+            written->unseen, written->unseen == 1 ? "" : "s", written->first_unseen,
             verify->graph->record->nodes[written->first_unseen].info.name,
-            written->unseen == 1 ? "has" : "have", written->unseen == 1 ? "it writes" : "they write");
+            written->unseen == 1 ? "has" : "have",
+            written->unseen == 1 ? "it writes" : "they write");
 }
 
 void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference,
                           const ph__written *written)
 {
     ph_verify_result *out = verify->out;
-    bool outputs = verify->options->output_count > 0, partly = !outputs && ph__written_is_missed(written);
+    bool outputs = verify->options->output_count > 0,
+         partly = !outputs && ph__written_is_missed(written);
     out->verdict = partly ? PH_VERIFY_PARTLY : PH_VERIFY_EQUAL;
     out->compared = difference->compared;
     if (partly)
         add(verify,
-            "what was compared is the same, but that is %zu of the %zu bytes that the graph's nodes may write",
+            "what was compared is the same, but that is %zu of the %zu bytes that the graph's "
+            "nodes may write",
             written->compared, written->bytes);
     else
-        add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared", difference->compared,
-            outputs ? "number" : "byte", difference->compared == 1 ? "" : "s",
+        add(verify, "a replay gives what an eager run gives: %zu %s%s%s compared",
+            difference->compared, outputs ? "number" : "byte", difference->compared == 1 ? "" : "s",
             outputs ? " of the outputs" : "");
     if (partly)
         add_missed(verify, written);

@@ -76,7 +76,8 @@ static ph_status keep_list(ph_record *to, const ph_record *from, const char *cal
     return PH_OK;
 }
 
-static ph_status inherit(ph_record *to, const ph__map *nodes, const ph__driver *driver, const char *call)
+static ph_status inherit(ph_record *to, const ph__map *nodes, const ph__driver *driver,
+                         const char *call)
 {
     for (size_t i = 0; i < to->node_count; i++) {
         ph__record_node *node = &to->nodes[i];
@@ -86,18 +87,21 @@ static ph_status inherit(ph_record *to, const ph__map *nodes, const ph__driver *
             continue;
         node->annotation = before->annotation;
         if (node->info.body && before->info.body)
-            PH_TRY(ph__record_inherit((ph_record *)(uintptr_t)node->info.body, before->info.body, driver, call));
+            PH_TRY(ph__record_inherit((ph_record *)(uintptr_t)node->info.body, before->info.body,
+                                      driver, call));
     }
     return PH_OK;
 }
 
-ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver, const char *call)
+ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver,
+                             const char *call)
 {
     ph__map nodes = {0};
     bool mapped = ph__map_reserve(&nodes, from->node_count);
     for (size_t i = 0; i < from->node_count && mapped; i++)
-        mapped = ph__map_put(&nodes, (uint64_t)(uintptr_t)driver->node_native(from->nodes[i].handle),
-                             (void *)(uintptr_t)&from->nodes[i]);
+        mapped =
+            ph__map_put(&nodes, (uint64_t)(uintptr_t)driver->node_native(from->nodes[i].handle),
+                        (void *)(uintptr_t)&from->nodes[i]);
     ph_status status = mapped ? keep_list(to, from, call)
                               : ph__fail_host_memory(call, "the annotations of the record");
     if (status == PH_OK)

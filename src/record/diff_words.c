@@ -40,8 +40,8 @@ static bool same_address(ph__differ *d, const ph_word *a, const ph_word *b)
     /* Older files do not have such memory. */
     if ((a->foreign && b->base == NULL) || (b->foreign && a->base == NULL))
         return a->value == b->value;
-    if ((a->base == NULL) != (b->base == NULL) || a->pinned != b->pinned || a->internal != b->internal ||
-        a->foreign != b->foreign)
+    if ((a->base == NULL) != (b->base == NULL) || a->pinned != b->pinned ||
+        a->internal != b->internal || a->foreign != b->foreign)
         return false;
     uint64_t mine = memory_of(a), theirs = memory_of(b);
     return a->value - mine == b->value - theirs && mine && theirs && correspond(d, mine, theirs);
@@ -127,8 +127,10 @@ void ph__diff_words(ph__differ *d, const ph__diff_level *level, size_t i, size_t
     size_t m = 0, t = 0;
     while (m < a->info.word_count || t < b->info.word_count) {
         ph_word rooms[2];
-        const ph_word *mine = m < a->info.word_count ? ph__record_look(&rooms[0], level->a, a, m) : NULL,
-                      *theirs = t < b->info.word_count ? ph__record_look(&rooms[1], level->b, b, t) : NULL;
+        const ph_word *mine = m < a->info.word_count ? ph__record_look(&rooms[0], level->a, a, m)
+                                                     : NULL,
+                      *theirs = t < b->info.word_count ? ph__record_look(&rooms[1], level->b, b, t)
+                                                       : NULL;
         if (theirs == NULL || (mine && mine->offset < theirs->offset)) {
             tell_alone(d, level, i, j, mine, true);
             m++;

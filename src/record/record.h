@@ -89,7 +89,8 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
 ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
                               const char *call);
 /* Of nodes that both have, by the driver's own handles, bodies included; what is new has none. */
-ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver, const char *call);
+ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__driver *driver,
+                             const char *call);
 /* Not those of bodies. */
 void ph__record_drop_annotations(ph_record *record);
 size_t ph__record_annotation_bytes(const ph_record *record);
@@ -158,7 +159,8 @@ uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w);
  * address. A driver that does not answer (a lost device) is no failure: then the rest is not
  * known. look: as ph__record_word, with such memory. drop: not of bodies. */
 ph_status ph__record_find_foreign(ph_record *record, ph_device *device, const char *call);
-const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node, size_t w);
+const ph_word *ph__record_look(ph_word *room, const ph_record *record, const ph__record_node *node,
+                               size_t w);
 void ph__record_drop_foreign(ph_record *record);
 
 /* ---- sparse nodes, while a record is built ---- */
@@ -184,8 +186,8 @@ void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_
 /* Leaves out of `count` places those of such words; how many stay. */
 size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found);
 
-/* A node's name as its author wrote it. Not in records that were made of descriptions: their names are
- * somebody else's, and a few bytes of a mangled name can say more than memory holds. */
+/* A node's name as its author wrote it. Not in records that were made of descriptions: their
+ * names are somebody else's, and a few bytes of a mangled name can say more than memory holds. */
 static inline const char *ph__record_readable(char room[PH__READABLE], const ph_record *record,
                                               const char *name)
 {

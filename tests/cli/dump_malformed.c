@@ -93,7 +93,8 @@ static void test_changed_fields(void **state)
         {"[4,1,1]", 1, "[4,1,4294967296]", "nodes[0].grid[2]: is 4294967296"},
         {"[4,1,1]", 1, "[-1,1,1]", "nodes[0].grid[0]: is -1"},
         {"\"dependencies\":[0]", 1, "\"dependencies\":[1]",
-         "nodes[1].dependencies[0]: is 1, but a node depends only on nodes before it (this is node 1)\n"},
+         "nodes[1].dependencies[0]: is 1, but a node depends only on nodes before it (this is node "
+         "1)\n"},
         {"\"dependencies\":[0]", 1, "\"dependencies\":[5]",
          "nodes[1].dependencies[0]: is 5, but there are 2 nodes\n"},
         {"\"dependencies\":[0]", 1, "\"dependencies\":[-1]",
@@ -102,25 +103,32 @@ static void test_changed_fields(void **state)
          "nodes[1].dependencies[0]: is no whole number\n"},
         {"\"dependencies\":[0]", 1, "\"dependencies\":[0,0]",
          "nodes[1].dependencies[1]: is 0, not above the one before it"},
-        {"\"dependencies\":[0]", 1, "\"dependencies\":[]", "nodes[0].dependents: disagrees with node 1"},
-        {"\"dependents\":[1]", 1, "\"dependents\":[]", "nodes[1].dependencies: disagrees with node 0"},
+        {"\"dependencies\":[0]", 1, "\"dependencies\":[]",
+         "nodes[0].dependents: disagrees with node 1"},
+        {"\"dependents\":[1]", 1, "\"dependents\":[]",
+         "nodes[1].dependencies: disagrees with node 0"},
         {"\"dependents\":[1]", 1, "\"dependents\":[0]",
-         "nodes[0].dependents[0]: is 0, but only nodes behind a node depend on it (this is node 0)\n"},
+         "nodes[0].dependents[0]: is 0, but only nodes behind a node depend on it (this is node "
+         "0)\n"},
         {"\"dst\":\"0x7f00\"", 1, "\"dst\":\"7f00\"", "nodes[1].dst: is \"7f00\""},
         {"\"dst\":\"0x7f00\"", 1, "\"dst\":\"0x11112222333344445\"", "nodes[1].dst: is \"0x1111"},
         {"\"kind\":\"proved\"", 1, "\"kind\":\"sure\"", "nodes[0].words[0].kind: is \"sure\""},
         {"\"internal\":true", 1, "\"internal\":1", "nodes[0].words[0].internal: is neither"},
-        {"\"generation\":7", 1, "\"generation\":-7", "nodes[0].words[0].allocation.generation: is -7"},
+        {"\"generation\":7", 1, "\"generation\":-7",
+         "nodes[0].words[0].allocation.generation: is -7"},
         {"\"pinned\":false", 1, "\"pin\":false", "nodes[0].words[0].allocation.pinned: is missing"},
-        {"\"name\":\"first\"", 1, "\"name\":\"first\",\"demangled\":1", "nodes[0].demangled: is no string"},
+        {"\"name\":\"first\"", 1, "\"name\":\"first\",\"demangled\":1",
+         "nodes[0].demangled: is no string"},
         {"\"pinned\":false", 1, "\"pinned\":false,\"foreign\":0",
          "nodes[0].words[0].allocation.foreign: is neither"},
         {"memset\"", 1, "graph\",\"body\":{}", "record.json: nodes[1].body.format: is missing"},
         {"\"words\":[]", 1, "\"words\":[[]]", "nodes[1].words[0]: is no object"},
         {"\"words\":[]", 1, "\"words\":[],\"body\":{}", "nodes[1].body: belongs to a graph node"},
-        {"\"words\":[]", 1, "\"words\":[],\"words\":[]", "cannot be read as JSON: duplicate object key"},
+        {"\"words\":[]", 1, "\"words\":[],\"words\":[]",
+         "cannot be read as JSON: duplicate object key"},
         {"\"index\":1", 1, "\"index\":1e999", "line 3, column"},
-        {"\"index\":1", 1, "\"index\":99999999999999999999", "cannot be read as JSON: too big integer"},
+        {"\"index\":1", 1, "\"index\":99999999999999999999",
+         "cannot be read as JSON: too big integer"},
         /* cut between characters: a snowman has three bytes */
         {"\"kind\":\"kernel\"", 1, "\"kind\":\"" SNOW SNOW SNOW "\"",
          "nodes[0].kind: is \"" SNOW SNOW "...\", which is no kind of node\n"},
@@ -147,7 +155,8 @@ static void test_memory_of_other_code(void **state)
 static void test_readable_names(void **state)
 {
     (void)state;
-    char *text = changed("\"name\":\"first\"", 1, "\"name\":\"_Z1fi\",\"demangled\":\"f(int)\\u001b\"");
+    char *text =
+        changed("\"name\":\"first\"", 1, "\"name\":\"_Z1fi\",\"demangled\":\"f(int)\\u001b\"");
     expect_text(text, 0, "0: kernel f(int)\\x1b  grid", NULL);
     expect_text(text, 0, "      name: _Z1fi\n", NULL);
     free(text);

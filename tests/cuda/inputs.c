@@ -209,8 +209,8 @@ static void a_program_of_its_own(void **state)
     give(true, y);
 }
 
-/* Virtual memory: the driver tells the whole reservation, of which some has memory. What lies around
- * the address without a gap is compared. */
+/* Virtual memory: the driver tells the whole reservation, of which some has memory. What lies
+ * around the address without a gap is compared. */
 enum {
     PIECES = 8
 };
@@ -437,8 +437,11 @@ static void cublas(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(own_kernel), TEST(a_program_of_its_own), TEST(reserved_memory),
-                                       TEST(batch_memory_operations), TEST(rows),
+    const struct CMUnitTest tests[] = {TEST(own_kernel),
+                                       TEST(a_program_of_its_own),
+                                       TEST(reserved_memory),
+                                       TEST(batch_memory_operations),
+                                       TEST(rows),
                                        TEST(cublas)};
     return cmocka_run_group_tests_name("cuda.inputs", tests, NULL, NULL);
 }

@@ -112,7 +112,8 @@ FAKE(MemGetAddressRange, (ph__cu_pointer * base, size_t *bytes, ph__cu_pointer a
 {
     ph__drv_pointer pointer = {0};
     ph__cu_context current;
-    int result = base && bytes ? fake_current(&current, "cuMemGetAddressRange") : PH__R_INVALID_VALUE;
+    int result =
+        base && bytes ? fake_current(&current, "cuMemGetAddressRange") : PH__R_INVALID_VALUE;
     if (!result && !fake_context_at(pointer_of(address), &pointer))
         result = PH__R_INVALID_VALUE;
     if (result)

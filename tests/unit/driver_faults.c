@@ -247,8 +247,9 @@ static void every_fallible_entry_is_wrapped(void **state)
     ph__driver_host.device_close(device);
     assert_int_equal(called, replaced);
     assert_int_equal(ph__driver_calls() - before, called);
-    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; four native handles, kernel_keep, graph_disown,
-     * graph_hand_over, two accounts of bytes, the tools' ids and what a position means */
+    /* name, describe, stream_default, thread_exchange_mode, context_pop; what destroys; four
+     * native handles, kernel_keep, graph_disown, graph_hand_over, two accounts of bytes, the
+     * tools' ids and what a position means */
     assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 11);
 }
 

@@ -126,6 +126,10 @@ PH_CALL ph_stream_capturing_graph(ph_graph **out, const ph_stream *stream);
 typedef void (*ph_release_fn)(void *object);
 PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize);
 
+/* The allocation (ph_malloc's or ph_malloc_pinned's) around address is the graph's from now on: once it is freed it is not used again before the graph is
+ * reset or destroyed, and it is no input (inputs.h). Repeating it is no error. Needs a record. NOT_FOUND: no live allocation of the graph's device. */
+PH_CALL ph_graph_hold_memory(ph_graph *graph, const void *address);
+
 /* The driver's own handles, for code of that driver: a CUgraph / CUgraphExec (typed: cuda.h), on the host
  * device a ph_host_graph (host.h). raw needs keep_graph, or to be inside a capture-end hook; raw_exec an
  * executable. Valid until the next instantiate or reset. */

@@ -61,7 +61,7 @@ typedef struct ph_graphed_options {
                                  backward: of forward's (annotation.h, docs/autograd.md) */
     bool mark_modules;        /* as of ph_tape_options, for the captures */
     bool check_input_liveness; /* as of ph_capture_options, for all graphs: a call, or a backward, whose graph addresses memory that was freed is
-                                  refused (STALE_INPUT); for memory that the callable cannot hold, as nobody made a tensor of it */
+                                  refused (STALE_INPUT); for memory of other code's, which the callable cannot hold where nobody made a tensor of it */
     uint32_t check_foreign_every; /* as of ph_capture_options; ARGUMENT without check_input_liveness, unless 0 */
     ph_pool *pool;            /* of all captures; NULL: one for this call. What a graph of the caller's own that captures into it overwrites is not noticed */
     ph_autocast autocast; /* of warm-up and captures (tape.h), with no_cache: else ARGUMENT, as in PyTorch. A module whose forward switches it on

@@ -104,6 +104,21 @@ ph_status ph__graph_hold_born(ph_graph *graph, const char *call)
     return hold_record(graph, graph->record, &hulls, call);
 }
 
+/* ---- on request ---- */
+ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
+{
+    static const char call[] = "ph_graph_hold_memory";
+    ph_allocation found;
+    PH_TRY(ph__graph_check(graph, PH__CALL_HOLD_MEMORY));
+    if (address == NULL)
+        return ph__fail_null(call, "address");
+    if (!ph__memory_find(&found, graph->device, address))
+        return ph__fail_not_live(call, address, graph->device);
+    const size_t before = graph->held.count;
+    PH_TRY(hold(&graph->held, graph->device, &(ph__born){found.base, found.generation}, call));
+    return graph->held.count == before ? PH_OK : ph__graph_take_inputs(graph, call);
+}
+
 /* ---- others that take its nodes over ---- */
 ph_status ph__held_pass(ph_graph *graph, uint64_t capture_id, const char *call)
 {

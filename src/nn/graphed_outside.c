@@ -142,6 +142,7 @@ static ph_status compare_tensors(const ph__trial *real, const ph__trial *probe, 
 typedef struct look {
     const ph__callable *callable;
     const ph__sightings *seen;
+    ph_graph *graph;
     PH__VEC(uint64_t) addresses; /* of memory that was allocated before the captures */
     ph__ranges *touched;         /* NULL: not asked for */
     ph_node_info info;           /* of the node that is looked at */
@@ -163,15 +164,31 @@ static ph_status cover(const look *l, uintptr_t begin, uintptr_t end)
                : ph__fail_host_memory(l->call, "what its replays write");
 }
 
-/* Of a tensor that operators use its own bytes, else the whole allocation. */
-static ph_status touch(const look *l, uint64_t address, const void *base, size_t bytes)
+static const ph__storage *find_tensor(const look *l, uint64_t address)
 {
     for (size_t i = 0; i < l->seen->list.count; i++) {
         const ph__storage *storage = l->seen->list.at[i].storage;
         if (address - (uintptr_t)storage->data < storage->bytes)
-            return cover(l, (uintptr_t)storage->data, (uintptr_t)storage->data + storage->bytes);
+            return storage;
     }
+    return NULL;
+}
+
+/* Of a tensor that operators use its own bytes, else the whole allocation. */
+static ph_status touch(const look *l, uint64_t address, const void *base, size_t bytes)
+{
+    const ph__storage *storage = find_tensor(l, address);
+    if (storage)
+        return cover(l, (uintptr_t)storage->data, (uintptr_t)storage->data + storage->bytes);
     return base ? cover(l, (uintptr_t)base, (uintptr_t)base + bytes) : cover(l, address, address + 1);
+}
+
+/* What is no tensor's. */
+static ph_status hold_raw(const look *l, const ph_word *word)
+{
+    if (!l->touched || word->foreign || find_tensor(l, word->value))
+        return PH_OK;
+    return ph_graph_hold_memory(l->graph, word->base);
 }
 
 /* Whether the node may write where the word points. Operators count what their kernels change; nobody knows what others do. */
@@ -196,6 +213,7 @@ static ph_status look_at_word(look *l, const ph_word *word)
         return PH_OK;
     if (!ph__vec_push(&l->addresses, word->value))
         return ph__fail_host_memory(l->call, "what its graphs use");
+    PH_TRY(hold_raw(l, word));
     return l->touched && may_write(l, &l->info, word->offset)
                ? touch(l, word->value, word->base, word->allocation_bytes)
                : PH_OK;
@@ -238,6 +256,7 @@ static ph_status look_at_foreign(const look *l, ph_graph *graph, const ph_record
 static ph_status look_at(look *l, ph_graph *graph)
 {
     const ph_record *record;
+    l->graph = graph;
     PH_TRY(ph_graph_record(&record, graph));
     PH_TRY(look_at_record(l, record));
     return l->touched ? look_at_foreign(l, graph, record) : PH_OK;

@@ -288,6 +288,8 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
         return retain_pool(graph);
     case PH__CALL_RETAIN:
         return ph_graph_retain(graph, release, NULL, false);
+    case PH__CALL_HOLD_MEMORY:
+        return ph_graph_hold_memory(graph, x);
     case PH__CALL_RAW:
         return ph_graph_raw(&raw, graph);
     case PH__CALL_RAW_EXEC:

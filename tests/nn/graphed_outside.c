@@ -374,6 +374,18 @@ static void test_raw(void **state)
     assert_ok(ph_tensor_wrap(&inside, s.device, PH_DTYPE_F32, PH_SHAPE(N), NULL, c.raw + 2 * N, NULL, NULL));
     assert_int_equal(copies_of(&s, &c, inside), 1);
     assert_int_equal(copies_of(&s, &c, outside), 0);
+    /* Freed by everybody else, it is held. */
+    int32_t *others[4];
+    ph_free(c.raw, s.stream);
+    c.raw = NULL;
+    for (int i = 0; i < 4; i++) {
+        assert_ok(ph_malloc(&others[i], 4 * N, sizeof(float), s.stream));
+        assert_ok(ph_memset(others[i], 0x40, 4 * N * sizeof(float), s.stream));
+    }
+    expect_all(&s, ph_call(s.tape, c.graphed, outside), 1, "zeros, and the input");
+    assert_ok(ph_tape_clear(s.tape));
+    for (int i = 0; i < 4; i++)
+        ph_free(others[i], s.stream);
     ph_tensor_release(inside);
     ph_tensor_release(outside);
     raw_close(&s, &c);

@@ -56,7 +56,7 @@ struct app {
     ph_kernel *typed, *untyped;
     ph_graph *found, *proved, *shifted;
     pair pairs[PAIRS];
-    void *gap;
+    void *block; /* of the captures that only prove */
     float *host;
 };
 
@@ -111,19 +111,31 @@ static ph_status find(struct app *app)
     return PH_OK;
 }
 
+/* Where a buffer lies in the capture that only proves: at a place in its page that has all bits from the
+ * replays' alignment on otherwise than the buffer itself. */
+static void *opposite(void *block, const void *of)
+{
+    uintptr_t page = ((uintptr_t)block + 4095) / 4096 * 4096;
+    return (void *)(page + (~(uintptr_t)of & (4096 - 256)));
+}
+
 /* Parameters that nobody declared: what differs between two captures by a buffer's distance is that buffer's. */
 static ph_status prove(struct app *app)
 {
-    const pair *a = &app->pairs[0], *b = &app->pairs[1];
+    const pair *a = &app->pairs[0];
+    char *block = app->block;
+    pair b = {opposite(block, a->in), opposite(block + BYTES + 3 * 4096, a->out)};
     size_t slot;
     ph_slot_proof proofs[2];
     PH_TRY(capture(app, &app->proved, app->untyped, *a));
     if (ph_graph_slot_find(&slot, app->proved, "in", a->in, BYTES, NULL) != PH_ERROR_UNSUPPORTED)
         return ph_fail(PH_ERROR_CALLER, "an address of an untyped launch was taken for certain");
-    PH_TRY(capture(app, &app->shifted, app->untyped, *b));
-    const ph_slot_span spans[] = {{.name = "in", .base = a->in, .shifted = b->in, .bytes = BYTES},
-                                  {.name = "out", .base = a->out, .shifted = b->out, .bytes = BYTES}};
-    PH_TRY(ph_graph_slot_prove(proofs, app->proved, app->shifted, spans, 2));
+    PH_TRY(capture(app, &app->shifted, app->untyped, b));
+    const void *in = b.in, *out = b.out; /* one address for each capture: here there is one */
+    const ph_slot_span spans[] = {
+        {.name = "in", .base = a->in, .shifted = &in, .bytes = BYTES, .alignment = 256},
+        {.name = "out", .base = a->out, .shifted = &out, .bytes = BYTES, .alignment = 256}};
+    PH_TRY(ph_graph_slot_prove(proofs, app->proved, &app->shifted, 1, spans, 2));
     for (size_t i = 0; i < 2; i++)
         if (proofs[i].slot == PH_SLOT_NONE) /* a program for all cases would copy into a->in instead */
             return ph_fail(PH_ERROR_CALLER, "%s is not proved: %s", spans[i].name, proofs[i].reason);
@@ -134,8 +146,8 @@ static ph_status prove(struct app *app)
     return PH_OK;
 }
 
-/* The two buffers of the second capture must be moved by different distances: the gap between them sees to
- * that, where blocks of one size follow each other in memory. */
+/* The two buffers of the second capture must be moved by different distances: prove has some pages more
+ * between them than lie between the first capture's. */
 static ph_status run(struct app *app, const char *device)
 {
     PH_TRY(ph_device_open(&app->device, device, NULL));
@@ -144,10 +156,9 @@ static ph_status run(struct app *app, const char *device)
     PH_TRY(ph_kernel_create(&app->untyped, app->device, &untyped_source));
     for (size_t i = 0; i < PAIRS; i++) {
         PH_TRY(PH_NEW(&app->pairs[i].in, COUNT, app->stream));
-        if (i == 1)
-            PH_TRY(ph_malloc(&app->gap, 1, 4096, app->stream));
         PH_TRY(PH_NEW(&app->pairs[i].out, COUNT, app->stream));
     }
+    PH_TRY(ph_malloc(&app->block, 2 * (size_t)BYTES + 8 * 4096, 1, app->stream));
     PH_TRY(find(app));
     return prove(app);
 }
@@ -165,7 +176,7 @@ int main(int argc, char **argv)
         ph_free(app.pairs[i].out, app.stream);
         ph_free(app.pairs[i].in, app.stream);
     }
-    ph_free(app.gap, app.stream);
+    ph_free(app.block, app.stream);
     ph_kernel_release(app.untyped);
     ph_kernel_release(app.typed);
     ph_stream_destroy(app.stream);

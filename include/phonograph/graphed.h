@@ -102,7 +102,7 @@ typedef struct ph_graphed_options {
  * Memory that forward or backward use and that is neither input, parameter nor buffer is held while the module lives; an input that overlaps
  * what they write outside of the graphs is cloned first. Where forward replaces such memory from call to call, making is refused (STATE).
  *
- * An input is rebound where a second capture proved all its uses (ph_graph_slot_prove); one that is not contiguous, not aligned to 256 bytes, or
+ * An input is rebound where further captures proved all its uses (ph_graph_slot_prove; docs/graphed-callables.md says what they cannot prove); one that is not contiguous, not aligned to 256 bytes, or
  * overlaps what the graph writes, or lies in memory that no slot takes (ph_graph_slot_takes), is cloned first; the clone is of no pool that the graphs write. An input that the module writes is copied: the caller's tensor stays as it is. One that
  * backward reads again is kept until then, and must not be changed in place meanwhile (STATE).
  *

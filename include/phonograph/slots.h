@@ -46,18 +46,23 @@ PH_CALL ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const char 
 PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, size_t bytes, const ph_slot_place *places,
                                      size_t count);
 
-/* prove: compares graph with `shifted`, a second capture of the same work in which span i lay at spans[i].shifted instead of .base. A
- * word that differs by exactly the distance of one span, and lies in it, is a use of that span; a word that is in memory of the graphs' own
+/* prove: compares graph with further captures of the same work, in each of which span i lay elsewhere: at spans[i].shifted[k] in captures[k]. A
+ * word that differs by exactly the distance of one span, and lies in it, is a use of that span, in all captures or in none; a word that is in memory of the graphs' own
  * captures in both, or in an allocation of their own pool that was live at the capture's end and is no span's, or in their cells, is their own matter; a word that is equal in both counts as a value, unless it lies in a span, base or shifted; any other difference, in a word, a dimension, a kernel, an edge or
  * a count, is unexplained, and then no span is proved. Nor is any where a node could take addresses from where nobody can see
  * them: host functions, batch memory operations, nested graphs, and copies that read host memory. What a record cannot show stays
- * trusted: kernels that take addresses from device memory or from module globals (docs/slots.md).
- * The distances must differ from each other, and the shifted spans must overlap nothing (ARGUMENT). shifted may be reset
+ * trusted: kernels that take addresses from device memory or from module globals, and what follows from addresses and came out the same in
+ * all captures (docs/slots.md).
+ * A slot accepts no address bit below 4096 that no capture has changed: without an alignment of its own it gets the smallest, from the
+ * one of ph_slot_options on, whose bits from it to 2048 differ between base and the shifted addresses, in one capture or another; a span
+ * for which there is none is not proved. One capture does, with base at a multiple of 4096 and shifted 256 below one.
+ * The distances of one capture must differ from each other, and its shifted spans must overlap nothing (ARGUMENT). The captures may be reset
  * afterwards. For each span out[i] has a new slot, or PH_SLOT_NONE with the reason; a span without any use is proved (uses 0), and setting
  * it does nothing. PH_OK also when nothing was proved. */
 typedef struct ph_slot_span {
     const char *name;
-    const void *base, *shifted;
+    const void *base;
+    const void *const *shifted; /* capture_count of them */
     size_t bytes;
     size_t alignment; /* as in ph_slot_options */
     uint64_t reserved[2];
@@ -68,7 +73,8 @@ typedef struct ph_slot_proof {
     char reason[200]; /* why not: "node 3 (gemm): word +48 differs by 0x20, which is no input's distance"; "" when proved */
     uint64_t reserved[2];
 } ph_slot_proof;
-PH_CALL ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *shifted, const ph_slot_span *spans, size_t count);
+PH_CALL ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *const *captures, size_t capture_count,
+                            const ph_slot_span *spans, size_t count);
 
 /* ---- setting ---- value: of an address slot the address itself, of a scalar slot where its bytes are (read during the call).
  *

@@ -84,6 +84,11 @@ ph_status ph__slots_commit(ph_graph *graph, ph__slot_draft *drafts, size_t count
 void ph__slot_abandon(ph__slot_draft *draft);
 ph_status ph__slot_check_span(const void *base, size_t bytes, size_t alignment, const char *call);
 
+/* ---- slots_same.c ---- *why: what two captures of one work have otherwise in a node, or what nobody can see of it; NULL: nothing but,
+ * perhaps, words of its parameters. */
+ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
+                            const ph__record_node *theirs, const char *call);
+
 /* The node as a record has it. */
 void ph__slot_load(ph__slot_node *to, const ph__record_node *from);
 /* The first place that has some of those bytes, or NULL; node may be NULL. */

@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots_prove.c: slots out of two captures of the same work, with the inputs elsewhere in the second: what differs by an
+/* graph/slots_prove.c: slots out of several captures of the same work, with the inputs elsewhere in each: what differs by an
  * input's distance is that input's, and nothing else may differ. */
 #include "base/line.h"
 #include "graph/slots.h"
 #include <string.h>
 
+/* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */
+enum {
+    PAGE = 4096
+};
+
 typedef struct proof {
-    ph_graph *graph, *shifted;
+    ph_graph *graph, *const *captures;
+    size_t capture_count;
     const ph_slot_span *spans;
     size_t count;
     ph__slot_draft *drafts;
+    size_t *found;     /* of each span: places that the capture under comparison has shown again */
+    ph_graph *shifted; /* the capture under comparison, and its number */
+    size_t at;
     const char *call;
     char reason[sizeof((ph_slot_proof *)0)
                     ->reason]; /* of the first difference that nothing explains; "": none */
 } proof;
 
 /* ---- the arguments ---- */
-static uint64_t distance_of(const ph_slot_span *span)
+static const void *shifted_of(const proof *p, const ph_slot_span *span)
 {
-    return (uintptr_t)span->shifted - (uintptr_t)span->base;
+    return span->shifted[p->at];
+}
+
+static uint64_t distance_of(const proof *p, const ph_slot_span *span)
+{
+    return (uintptr_t)shifted_of(p, span) - (uintptr_t)span->base;
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -29,54 +43,121 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 static ph_status check_pair(const proof *p, size_t i, size_t j)
 {
     const ph_slot_span *a = &p->spans[i], *b = &p->spans[j];
-    if (a->shifted == a->base && a->bytes)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: span %zu is not shifted: it lies at %p in both captures",
-                       p->call, i, a->base);
-    if (overlap(a->shifted, a->bytes, b->base, b->bytes) ||
-        overlap(b->shifted, b->bytes, a->base, a->bytes) ||
-        (i != j && overlap(a->shifted, a->bytes, b->shifted, b->bytes)))
+    const void *at = shifted_of(p, a), *other = shifted_of(p, b);
+    if (at == a->base && a->bytes)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: span %zu is not shifted in capture %zu: it lies at %p as in the graph", p->call,
+                       i, p->at, a->base);
+    if (overlap(at, a->bytes, b->base, b->bytes) || overlap(other, b->bytes, a->base, a->bytes) ||
+        (i != j && overlap(at, a->bytes, other, b->bytes)))
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
                        p->call, i, j);
-    if (i != j && distance_of(a) == distance_of(b))
+    if (i != j && distance_of(p, a) == distance_of(p, b))
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
-                       "cannot be told apart; allocate something between the second capture's buffers",
-                       p->call, i, j, (unsigned long long)distance_of(a));
+                       "cannot be told apart; allocate something between that capture's buffers",
+                       p->call, i, j, (unsigned long long)distance_of(p, a));
     return PH_OK;
 }
 
-static ph_status check_spans(const proof *p)
+static ph_status check_shifts(proof *p, size_t i)
 {
-    for (size_t i = 0; i < p->count; i++) {
-        const ph_slot_span *span = &p->spans[i];
-        if (!PH__RESERVED_OK(span))
-            return ph__fail_reserved(p->call, "ph_slot_span");
-        PH_TRY(ph__slot_check_span(span->base, span->bytes, span->alignment, p->call));
-        PH_TRY(ph__slot_check_span(span->shifted, span->bytes, 0, p->call));
+    const ph_slot_span *span = &p->spans[i];
+    if (span->shifted == NULL)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: spans[%zu].shifted is NULL; it has an address for each capture", p->call, i);
+    for (p->at = 0; p->at < p->capture_count; p->at++) {
+        PH_TRY(ph__slot_check_span(shifted_of(p, span), span->bytes, 0, p->call));
         for (size_t j = 0; j <= i; j++)
             PH_TRY(check_pair(p, i, j));
     }
     return PH_OK;
 }
 
-static ph_status check(const proof *p, const ph_slot_proof *out)
+static ph_status check_spans(proof *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const ph_slot_span *span = &p->spans[i];
+        if (!PH__RESERVED_OK(span))
+            return ph__fail_reserved(p->call, "ph_slot_span");
+        PH_TRY(ph__slot_check_span(span->base, span->bytes, span->alignment, p->call));
+        PH_TRY(check_shifts(p, i));
+    }
+    return PH_OK;
+}
+
+static ph_status check_capture(const proof *p, ph_graph *shifted)
+{
+    if (shifted == NULL)
+        return ph__fail_null(p->call, "one of the captures");
+    PH_TRY(ph__graph_check(shifted, PH__CALL_SLOT_PROVE_SHIFTED));
+    if (p->graph == shifted)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: a capture is the graph itself; it is another capture of its work", p->call);
+    if (p->graph->device != shifted->device)
+        return ph__fail_devices(p->call, "the graph", p->graph->device, "the shifted one", shifted->device);
+    return PH_OK;
+}
+
+static ph_status check(proof *p, const ph_slot_proof *out)
 {
     if (p->count && out == NULL)
         return ph__fail_null(p->call, "out");
     if (p->count && p->spans == NULL)
         return ph__fail_null(p->call, "spans");
     PH_TRY(ph__graph_check(p->graph, PH__CALL_SLOT_PROVE));
-    if (p->shifted == NULL)
-        return ph__fail_null(p->call, "shifted");
-    PH_TRY(ph__graph_check(p->shifted, PH__CALL_SLOT_PROVE_SHIFTED));
-    if (p->graph == p->shifted)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: shifted is the graph itself; it is another capture of its work", p->call);
-    if (p->graph->device != p->shifted->device)
-        return ph__fail_devices(p->call, "the graph", p->graph->device, "the shifted one",
-                                p->shifted->device);
+    if (p->captures == NULL)
+        return ph__fail_null(p->call, "captures");
+    if (p->capture_count == 0)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: 0 captures; one graph alone proves nothing", p->call);
+    for (size_t i = 0; i < p->capture_count; i++)
+        PH_TRY(check_capture(p, p->captures[i]));
     return check_spans(p);
+}
+
+/* ---- alignments ---- */
+/* The address bits that no capture has changed. */
+static uint64_t same_bits(const proof *p, const ph_slot_span *span)
+{
+    uint64_t differ = 0;
+    for (size_t i = 0; i < p->capture_count; i++)
+        differ |= (uintptr_t)span->base ^ (uintptr_t)span->shifted[i];
+    return ~differ & (PAGE - 1);
+}
+
+static size_t default_alignment(const ph_slot_span *span)
+{
+    size_t alignment = PH__SLOT_ALIGNMENT;
+    while ((uintptr_t)span->base % alignment)
+        alignment /= 2;
+    return alignment;
+}
+
+/* What the slot may accept: addresses that differ from the captured one in no bit that stayed the same. 0: there is no such alignment. */
+static size_t proved_alignment(const proof *p, const ph_slot_span *span)
+{
+    uint64_t same = same_bits(p, span);
+    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
+    while (same & ~(uint64_t)(alignment - 1)) {
+        alignment *= 2;
+        if (span->alignment || (uintptr_t)span->base % alignment)
+            return 0;
+    }
+    return alignment;
+}
+
+static const char *same_bits_reason(const proof *p, const ph_slot_span *span, char *text, size_t size)
+{
+    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
+    uint64_t same = same_bits(p, span) & ~(uint64_t)(alignment - 1);
+    if (proved_alignment(p, span))
+        return NULL;
+    ph__line_format(text, size,
+                    "address bits 0x%llx are the same in all captures, and a slot aligned to %zu accepts "
+                    "others: shift by odd multiples of %zu, in several captures, or ask for more alignment",
+                    (unsigned long long)same, alignment, alignment);
+    return text;
 }
 
 /* ---- the comparison ---- every one answers false when it has put a difference into the reason. */
@@ -86,7 +167,7 @@ static bool is_in_span(const proof *p, uint64_t value)
 {
     for (size_t i = 0; i < p->count; i++)
         if (value - (uintptr_t)p->spans[i].base < p->spans[i].bytes ||
-            value - (uintptr_t)p->spans[i].shifted < p->spans[i].bytes)
+            value - (uintptr_t)shifted_of(p, &p->spans[i]) < p->spans[i].bytes)
             return true;
     return false;
 }
@@ -105,6 +186,19 @@ static bool is_own(const proof *p, const ph_graph *graph, const ph_word *word)
 static bool reaches_beyond(const ph_node_info *info, uint64_t inside, size_t bytes)
 {
     return info->kind != PH_NODE_KERNEL && info->bytes > bytes - inside;
+}
+
+/* The first capture finds the places, which come in order; each one more is to show the same ones. */
+static ph_status take_use(proof *p, size_t i, size_t node, size_t offset, bool *ok)
+{
+    ph__slot_draft *draft = &p->drafts[i];
+    size_t next = p->found[i]++;
+    *ok = true;
+    if (p->at == 0)
+        return ph__slot_add(draft, p->graph, node, offset, p->call);
+    *ok = next < draft->places.count && draft->places.at[next].node == node &&
+          draft->places.at[next].offset == offset;
+    return PH_OK;
 }
 
 /* *status: the failure of taking a use down. */
@@ -126,12 +220,18 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
     for (size_t i = 0; i < p->count && !own && !own_theirs; i++) {
         const ph_slot_span *span = &p->spans[i];
         uint64_t inside = mine->value - (uintptr_t)span->base;
-        if (by != distance_of(span) || inside >= span->bytes)
+        if (by != distance_of(p, span) || inside >= span->bytes)
             continue;
         if (reaches_beyond(info, inside, span->bytes))
             return UNEXPLAINED(p, "node %zu (%s): its %zu bytes at %s reach beyond span %zu", info->index,
                                info->name, info->bytes, mine->name, i);
-        *status = ph__slot_add(&p->drafts[i], p->graph, info->index, mine->offset, p->call);
+        bool ok;
+        *status = take_use(p, i, info->index, mine->offset, &ok);
+        if (!ok)
+            return UNEXPLAINED(p,
+                               "node %zu (%s): word %s is a use of span %zu in capture %zu, and not in "
+                               "those before",
+                               info->index, info->name, mine->name, i, p->at);
         return *status == PH_OK;
     }
     bool negative = by > UINT64_MAX / 2;
@@ -177,130 +277,66 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
     return true;
 }
 
-static bool same_edges(const ph__record_node *a, const ph__record_node *b)
-{
-    bool same = a->info.dependency_count == b->info.dependency_count;
-    for (size_t d = 0; same && d < a->info.dependency_count; d++)
-        same = a->dependencies[d] == b->dependencies[d] && a->dependency_kinds[d] == b->dependency_kinds[d];
-    return same;
-}
-
-/* Everything but words and edges. */
-static const char *other_in(const ph__record_node *a, const ph__record_node *b)
-{
-    const ph_node_info *mine = &a->info, *theirs = &b->info;
-    if (mine->kind != theirs->kind)
-        return "it is of another kind";
-    if (strcmp(mine->name, theirs->name) != 0 || a->kernel != b->kernel)
-        return "it is another kernel";
-    if (memcmp(mine->grid, theirs->grid, sizeof mine->grid) != 0 ||
-        memcmp(mine->block, theirs->block, sizeof mine->block) != 0)
-        return "its grid or block differs";
-    if (mine->shared_bytes != theirs->shared_bytes)
-        return "its shared memory differs";
-    if (mine->args_size != theirs->args_size)
-        return "it has other parameters";
-    if (mine->bytes != theirs->bytes || a->count != b->count)
-        return "its size differs";
-    if (mine->value != theirs->value || mine->value_size != theirs->value_size)
-        return "its value differs";
-    return NULL;
-}
-
-/* What no record shows: which kernel of a name it is, and where addresses may come from. NULL: nothing of it. */
-static ph_status unseen(const char **why, const proof *p, const ph__record_node *node,
-                        const ph__record_node *other)
-{
-    ph__drv_pointer where = {.kind = PH__MEMORY_DEVICE};
-    ph__drv_node_info info = {0}, theirs = {0};
-    const ph__driver *driver = p->graph->device->driver;
-    int result = PH__R_OK;
-    *why = NULL;
-    switch (node->info.kind) {
-    case PH_NODE_KERNEL:
-        if (node->kernel)
-            break;
-        result = driver->node_info(&info, node->handle);
-        if (result == PH__R_OK)
-            result = driver->node_info(&theirs, other->handle);
-        if (info.code != theirs.code)
-            *why = "it is another kernel of that name";
-        break;
-    case PH_NODE_MEMCPY:
-        if (!node->kept[1].base)
-            result = driver->pointer_info(&where, p->graph->device->handle, node->info.src);
-        if (result == PH__R_OK && (where.kind != PH__MEMORY_DEVICE || node->kept[1].pinned))
-            *why = "it reads host memory, which may hold addresses";
-        /* fall through */
-    case PH_NODE_MEMSET:
-        if (result == PH__R_OK)
-            result = driver->node_info(&info, node->handle);
-        if (info.strided)
-            *why =
-                "it copies or fills rows, planes or an array, of which the record shows the beginning alone";
-        break;
-    case PH_NODE_HOST:
-        *why = "what a host function does nobody can see";
-        break;
-    case PH_NODE_GRAPH:
-        *why = "a nested graph cannot be set";
-        break;
-    case PH_NODE_BATCH_MEM_OP:
-    case PH_NODE_CONDITIONAL:
-        *why = "what it does the record does not show";
-        break;
-    default:
-        break;
-    }
-    return result == PH__R_OK ? PH_OK
-                              : ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: node %zu (%s)",
-                                                p->call, node->info.index, node->info.name);
-}
-
 static bool compare_node(proof *p, size_t index, ph_status *status)
 {
     const ph__record_node *mine = &p->graph->record->nodes[index],
                           *theirs = &p->shifted->record->nodes[index];
-    const char *why = other_in(mine, theirs);
-    if (why == NULL && !same_edges(mine, theirs))
-        why = "it depends on other nodes";
-    if (why == NULL) {
-        *status = unseen(&why, p, mine, theirs);
-        if (*status != PH_OK)
-            return false;
-    }
+    const char *why;
+    *status = ph__slot_other_in(&why, p->graph, mine, theirs, p->call);
+    if (*status != PH_OK)
+        return false;
     return why ? UNEXPLAINED(p, "node %zu (%s): %s", index, mine->info.name, why)
                : compare_words(p, mine, theirs, status);
 }
 
-static ph_status compare(proof *p)
+static bool shows_all_places(proof *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->found[i] != p->drafts[i].places.count)
+            return UNEXPLAINED(p, "capture %zu has fewer uses of span %zu than those before", p->at, i);
+    return true;
+}
+
+static ph_status compare_with(proof *p)
 {
     size_t count = p->graph->record->node_count, theirs = p->shifted->record->node_count;
     ph_status status = PH_OK;
+    bool same = true;
     if (count != theirs)
         return (void)UNEXPLAINED(p, "the shifted capture has %zu nodes, the graph %zu", theirs, count), PH_OK;
-    for (size_t i = 0; i < count; i++)
-        if (!compare_node(p, i, &status))
-            break;
+    memset(p->found, 0, p->count * sizeof *p->found);
+    for (size_t i = 0; i < count && same; i++)
+        same = compare_node(p, i, &status);
+    if (same)
+        (void)shows_all_places(p);
     return status;
+}
+
+static ph_status compare(proof *p)
+{
+    for (p->at = 0; p->at < p->capture_count && p->reason[0] == '\0'; p->at++) {
+        p->shifted = p->captures[p->at];
+        PH_TRY(compare_with(p));
+    }
+    return PH_OK;
 }
 
 /* ---- slots of it ---- */
 /* A span in memory that a capture gave has no other uses than the capture's own. */
 static const char *foreign_reason(const proof *p, const ph_slot_span *span)
 {
-    return ph__graph_writes(p->graph, span->base, span->bytes) ||
-                   ph__graph_writes(p->shifted, span->shifted, span->bytes)
-               ? "the span lies in memory of the captures themselves"
-               : NULL;
+    bool foreign = ph__graph_writes(p->graph, span->base, span->bytes);
+    for (size_t i = 0; i < p->capture_count && !foreign; i++)
+        foreign = ph__graph_writes(p->captures[i], span->shifted[i], span->bytes);
+    return foreign ? "the span lies in memory of the captures themselves" : NULL;
 }
 
 static ph_status start_drafts(proof *p)
 {
     for (size_t i = 0; i < p->count; i++) {
         const ph_slot_span *span = &p->spans[i];
-        PH_TRY(ph__slot_start(&p->drafts[i], p->graph, span->name, span->base, span->bytes, span->alignment,
-                              p->call));
+        PH_TRY(ph__slot_start(&p->drafts[i], p->graph, span->name, span->base, span->bytes,
+                              proved_alignment(p, span), p->call));
     }
     return PH_OK;
 }
@@ -309,7 +345,10 @@ static ph_status finish(proof *p, ph_slot_proof *out)
 {
     size_t first = ph_graph_slot_count(p->graph), made = 0;
     for (size_t i = 0; i < p->count; i++) {
+        char bits[sizeof out->reason];
         const char *why = p->reason[0] ? p->reason : foreign_reason(p, &p->spans[i]);
+        if (why == NULL)
+            why = same_bits_reason(p, &p->spans[i], bits, sizeof bits);
         if (why == NULL) {
             out[i].slot = first + made;
             out[i].uses = p->drafts[i].places.count;
@@ -329,25 +368,32 @@ static void clear(ph_slot_proof *out, size_t count)
         out[i] = (ph_slot_proof){.slot = PH_SLOT_NONE};
 }
 
-ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *shifted,
-                              const ph_slot_span *spans, size_t count)
+ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *const *captures,
+                              size_t capture_count, const ph_slot_span *spans, size_t count)
 {
-    proof p = {graph, shifted, spans, count, NULL, "ph_graph_slot_prove", ""};
+    proof p = {.graph = graph,
+               .captures = captures,
+               .capture_count = capture_count,
+               .spans = spans,
+               .count = count,
+               .call = "ph_graph_slot_prove"};
     if (out)
         clear(out, count);
     PH_TRY(check(&p, out));
     p.drafts = ph__calloc(count + 1, sizeof *p.drafts);
-    if (p.drafts == NULL)
-        return ph__fail_host_memory(p.call, "the slots");
-    ph_status status = start_drafts(&p);
+    p.found = ph__calloc(count + 1, sizeof *p.found);
+    ph_status status = p.drafts && p.found ? PH_OK : ph__fail_host_memory(p.call, "the slots");
+    if (status == PH_OK)
+        status = start_drafts(&p);
     if (status == PH_OK)
         status = compare(&p);
     if (status == PH_OK)
         status = finish(&p, out);
     if (status != PH_OK)
         clear(out, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; p.drafts && i < count; i++)
         ph__slot_abandon(&p.drafts[i]);
     ph__free(p.drafts);
+    ph__free(p.found);
     return status;
 }

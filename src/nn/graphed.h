@@ -84,6 +84,10 @@ static inline uint64_t ph__values_now(const ph__values *values)
 }
 
 /* ---- callables ---- */
+enum {
+    PH__PORT_ALIGNMENT = 256 /* of what is rebound: the stand-ins of captures differ in all bits from it on */
+};
+
 /* An input, or the incoming gradient of an output. */
 typedef struct ph__port {
     ph_dtype dtype;

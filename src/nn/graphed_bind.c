@@ -7,7 +7,6 @@
 #define COLD        __attribute__((cold, noinline))
 
 enum {
-    ALIGNMENT = 256, /* kernels may have been chosen for the stand-ins' alignment: see slots.h */
     TRIES = 8
 };
 
@@ -116,7 +115,7 @@ ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__pr
         return copy(tape, callable, port, x);
     if (!port->rebound)
         return x;
-    if (UNLIKELY((uintptr_t)x->data % ALIGNMENT != 0 ||
+    if (UNLIKELY((uintptr_t)x->data % PH__PORT_ALIGNMENT != 0 ||
                  ph__program_touches(program, x->data, port->bytes)))
         return copy(tape, callable, port, x);
     ph_tape_check(tape, ph_graph_writes(&written, program->graph, x->data, port->bytes));

@@ -24,7 +24,7 @@ static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__port *por
                           const char *call)
 {
     if (port->rebound)
-        PH_TRY(wrap(out, trial, port, trial->probe ? memory->shifted : memory->base, call));
+        PH_TRY(wrap(out, trial, port, trial->probe ? memory->shifted[trial->number] : memory->base, call));
     else {
         if (!port->buffer)
             port->buffer = ph_tensor_retain(ph_empty(trial->tape, port->dtype, port->shape));

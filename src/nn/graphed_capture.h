@@ -8,27 +8,37 @@
 
 /* Addresses that stand for a port's memory while a pass is captured. Nothing is ever there but in captures. */
 typedef struct ph__stand_in {
-    char *base,
-        *shifted; /* rebound ports: of the capture and of its probe; copied ones: base is where the copy comes from */
+    char *base;     /* of the capture; copied ports: where the copy comes from */
+    char **shifted; /* of each probe */
     size_t bytes;
 } ph__stand_in;
+
+/* How many probes tell the ports of a callable apart, inputs and incoming gradients together, and in how large a window each moves. */
+typedef struct ph__stage_plan {
+    size_t probes, coded; /* coded: of them, those by which any two ports differ */
+    size_t window;        /* a power of two: from a page to 1 MiB */
+} ph__stage_plan;
+ph__stage_plan ph__stage_plan_for(size_t ports);
 
 /* The stand-ins of all ports of one direction, in one block. */
 typedef struct ph__stage {
     ph__stand_in *at;
     size_t count;
+    char **shifted;
     void *block;
 } ph__stage;
-/* bytes: of each. probed: with shifted ones, none at a distance that another has, of this stage or of `other` (which may be NULL). */
-ph_status ph__stage_make(ph__stage *stage, ph_stream *stream, const size_t *bytes, size_t count, bool probed,
-                         const ph__stage *other, const char *call);
+/* bytes: of each. plan: with shifted ones, none at a distance that another has in the same probe, of this stage or of another one; NULL: without. first: the
+ * number of its first port among those of the callable. */
+ph_status ph__stage_make(ph__stage *stage, ph_stream *stream, const size_t *bytes, size_t count,
+                         const ph__stage_plan *plan, size_t first, const char *call);
 void ph__stage_free(ph__stage *stage, ph_stream *stream);
 
-/* Both passes, captured once: as they will be replayed, or as a probe, with rebound ports at their shifted addresses. */
+/* Both passes, captured once: as they will be replayed, or as a probe, with rebound ports at its shifted addresses. */
 typedef struct ph__trial {
     ph__callable *callable;
     ph_tape *tape;
     bool probe;
+    size_t number; /* of the probe */
     ph_graph *forward, *backward;
     ph_tensor **in, **out, **incoming; /* in_count, out_count, out_count; retained */
     ph__exit *exits;
@@ -41,8 +51,9 @@ typedef struct ph__trial {
 /* What the captures of one callable have between them. */
 typedef struct ph__making {
     ph__callable *callable;
+    ph__stage_plan plan;
     ph__stage inputs, incoming, outgoing; /* outgoing: base: where gradients go */
-    ph__trial real, probe;
+    ph__trial real, *probes;              /* as many as planned; NULL: none was tried */
 } ph__making;
 
 /* The versions of a module's parameters and buffers before its capture. */

@@ -193,7 +193,7 @@ ph_status ph__making_stage_outgoing(ph__making *making, const char *call)
                            ? ph_tensor_bytes(callable->operands[i])
                            : 0;
     ph_status status =
-        ph__stage_make(&making->outgoing, callable->set->stream, bytes, all, false, NULL, call);
+        ph__stage_make(&making->outgoing, callable->set->stream, bytes, all, NULL, 0, call);
     ph__free(bytes);
     return status;
 }
@@ -218,8 +218,9 @@ static ph_status stage_inputs(ph__making *making, const char *call)
         port->backward_slot = port->slot = PH_SLOT_NONE;
         bytes[i] = port->bytes;
     }
-    ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes,
-                                      callable->in_count, true, NULL, call);
+    making->plan = ph__stage_plan_for(callable->in_count + callable->out_count);
+    ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes, callable->in_count,
+                                      &making->plan, 0, call);
     ph__free(bytes);
     return status == PH_OK ? ph__making_stage_outgoing(making, call) : status;
 }
@@ -248,7 +249,7 @@ static ph_status stage_incoming(ph__making *making, ph_tensor *const *out, const
         callable->differentiable = callable->differentiable || port->used;
     }
     ph_status status = ph__stage_make(&making->incoming, callable->set->stream, bytes, callable->out_count,
-                                      true, &making->inputs, call);
+                                      &making->plan, callable->in_count, call);
     ph__free(bytes);
     return status;
 }
@@ -261,13 +262,10 @@ static ph_status new_tape(ph_tape **out, const ph__graphed_set *set)
                                              .autocast = set->options.autocast});
 }
 
-static ph_status probe(ph__making *making, bool *again, const char *call)
+static ph_status probe(ph__making *making, size_t number, bool *again, const char *call)
 {
-    ph__trial *trial = &making->probe;
-    trial->callable = making->callable;
-    trial->probe = true;
-    if (making->callable->copies_all && making->callable->compared)
-        return PH_OK;
+    ph__trial *trial = &making->probes[number];
+    *trial = (ph__trial){.callable = making->callable, .probe = true, .number = number};
     PH_TRY(new_tape(&trial->tape, making->callable->set));
     ph_status status = ph__trial_forward(trial, making, call);
     if (status == PH_OK && trial->writes_input)
@@ -284,6 +282,21 @@ static ph_status probe(ph__making *making, bool *again, const char *call)
     if (status != PH_OK)
         ph__error_restore(&failure);
     return status;
+}
+
+/* Where nothing is rebound one probe tells whether forward keeps to its memory. */
+static ph_status probe_all(ph__making *making, bool *again, const char *call)
+{
+    const ph__callable *callable = making->callable;
+    size_t count = making->plan.probes;
+    if (callable->copies_all)
+        count = callable->compared ? 0 : 1;
+    making->probes = ph__calloc(making->plan.probes, sizeof *making->probes);
+    if (!making->probes)
+        return ph__fail_host_memory(call, "the probes");
+    for (size_t i = 0; i < count && !*again; i++)
+        PH_TRY(probe(making, i, again, call));
+    return PH_OK;
 }
 
 static ph_status capture_forward(ph__making *making, bool *again, const char *call)
@@ -319,7 +332,7 @@ static ph_status capture_all(ph__making *makings, size_t count, bool *again, con
         PH_TRY(ph__graphed_set_mark(&set->begun, set, call));
     for (size_t i = 0; i < count && !*again; i++) {
         PH_TRY(stage_inputs(&makings[i], call));
-        PH_TRY(probe(&makings[i], again, call));
+        PH_TRY(probe_all(&makings[i], again, call));
     }
     PH_TRY(ph__graphed_set_mark(&set->probed, set, call));
     for (size_t i = 0; i < count && !*again; i++)
@@ -335,9 +348,11 @@ void ph__making_clear(ph__making *making)
 {
     ph__callable *callable = making->callable;
     ph_stream *stream = callable->set->stream;
-    making->real.callable = making->probe.callable = callable;
+    making->real.callable = callable;
     ph__trial_free(&making->real, true);
-    ph__trial_free(&making->probe, true);
+    for (size_t i = 0; making->probes && i < making->plan.probes; i++)
+        ph__trial_free(&making->probes[i], true);
+    ph__free(making->probes);
     ph__stage_free(&making->inputs, stream);
     ph__stage_free(&making->incoming, stream);
     ph__stage_free(&making->outgoing, stream);

@@ -317,12 +317,16 @@ static ph_status compare_words(const ph__trial *real, const ph__trial *probe, bo
 
 ph_status ph__making_compare(const ph__making *making, bool backward, const char *call)
 {
-    const ph__trial *real = &making->real, *probe = &making->probe;
+    const ph__trial *real = &making->real;
     PH_TRY(check_lost(real, backward, call));
-    if (backward ? !probe->backward : !probe->forward)
-        return PH_OK;
-    PH_TRY(compare_tensors(real, probe, backward, call));
-    return compare_words(real, probe, backward, call);
+    for (size_t i = 0; making->probes && i < making->plan.probes; i++) {
+        const ph__trial *probe = &making->probes[i];
+        if (backward ? !probe->backward : !probe->forward)
+            break;
+        PH_TRY(compare_tensors(real, probe, backward, call));
+        PH_TRY(compare_words(real, probe, backward, call));
+    }
+    return PH_OK;
 }
 
 /* ---- what is kept ---- */

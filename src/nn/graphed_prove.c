@@ -10,6 +10,7 @@
 /* ---- proofs ---- */
 typedef struct proof {
     ph__making *making;
+    ph_graph **probes;
     ph_slot_span *spans;
     ph_slot_proof *results;
     ph__port **ports;
@@ -20,14 +21,16 @@ static bool begin(proof *p, ph__making *making)
 {
     size_t room = making->callable->in_count + making->callable->out_count;
     *p = (proof){.making = making};
+    p->probes = ph__calloc(making->plan.probes + 1, sizeof *p->probes);
     p->spans = ph__calloc(room, sizeof *p->spans);
     p->results = ph__calloc(room, sizeof *p->results);
     p->ports = ph__calloc(room, sizeof *p->ports);
-    return p->spans && p->results && p->ports;
+    return p->probes && p->spans && p->results && p->ports;
 }
 
 static void end(proof *p)
 {
+    ph__free(p->probes);
     ph__free(p->spans);
     ph__free(p->results);
     ph__free(p->ports);
@@ -37,8 +40,11 @@ static void add(proof *p, ph__port *port, const ph__stand_in *memory, const char
 {
     if (!port->used || !port->rebound || port->bytes == 0)
         return;
-    p->spans[p->count] =
-        (ph_slot_span){.name = name, .base = memory->base, .shifted = memory->shifted, .bytes = port->bytes};
+    p->spans[p->count] = (ph_slot_span){.name = name,
+                                        .base = memory->base,
+                                        .shifted = (const void *const *)memory->shifted,
+                                        .bytes = port->bytes,
+                                        .alignment = PH__PORT_ALIGNMENT};
     p->ports[p->count++] = port;
 }
 
@@ -73,12 +79,17 @@ static ph_status settle(proof *p, bool *again, const char *call)
     return PH_OK;
 }
 
-static ph_status run(proof *p, ph_graph *graph, ph_graph *probe, bool *again, const char *call)
+static ph_status run(proof *p, bool backward, bool *again, const char *call)
 {
+    ph__making *making = p->making;
+    ph_graph *graph = backward ? making->real.backward : making->real.forward;
     if (p->count == 0)
         return PH_OK;
-    PH_TRY(ph__callable_failed(p->making->callable,
-                               ph_graph_slot_prove(p->results, graph, probe, p->spans, p->count),
+    for (size_t i = 0; i < making->plan.probes; i++)
+        p->probes[i] = backward ? making->probes[i].backward : making->probes[i].forward;
+    PH_TRY(ph__callable_failed(making->callable,
+                               ph_graph_slot_prove(p->results, graph, p->probes, making->plan.probes,
+                                                   p->spans, p->count),
                                "proving its inputs", call));
     return settle(p, again, call);
 }
@@ -110,7 +121,7 @@ ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *
     }
     for (size_t i = 0; i < callable->in_count; i++)
         add(&p, &callable->inputs[i], &making->inputs.at[i], "an input");
-    ph_status status = run(&p, making->real.forward, making->probe.forward, again, call);
+    ph_status status = run(&p, false, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
         p.ports[i]->slot = p.results[i].slot;
         p.ports[i]->uses = p.results[i].uses;
@@ -190,7 +201,7 @@ ph_status ph__making_prove_backward(ph__making *making, bool *again, const char 
     size_t inputs = p.count;
     for (size_t i = 0; i < callable->out_count; i++)
         add(&p, &callable->incoming[i], &making->incoming.at[i], "an incoming gradient");
-    ph_status status = run(&p, making->real.backward, making->probe.backward, again, call);
+    ph_status status = run(&p, true, again, call);
     for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
         ph__port *port = p.ports[i];
         if (i < inputs) {

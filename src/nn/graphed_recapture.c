@@ -213,7 +213,7 @@ static ph_status stage_ports(ph__stage *stage, const ph__callable *other, const 
         return ph__fail_host_memory(call, "what stands for its memory");
     for (size_t i = 0; i < count; i++)
         bytes[i] = ports[i].used ? ports[i].bytes : 0;
-    ph_status status = ph__stage_make(stage, other->set->stream, bytes, count, false, NULL, call);
+    ph_status status = ph__stage_make(stage, other->set->stream, bytes, count, NULL, 0, call);
     ph__free(bytes);
     return status;
 }

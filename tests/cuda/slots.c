@@ -43,6 +43,8 @@ static void next_on_host(const ph_block_range *range, const void *args)
 static ph__cu_function plain, next;
 static ph_graph *graph;
 static int32_t *x, *y, *z;
+static void *block;
+static const void *far_away; /* what another capture has */
 
 static int open_world(void **state)
 {
@@ -59,6 +61,8 @@ static int open_world(void **state)
         assert_ok(PH_NEW(all[i], N, world.stream));
         assert_ok(t_fill(&world, world.stream, *all[i], N, 0));
     }
+    assert_ok(ph_malloc(&block, 8192 + BYTES, 1, world.stream));
+    far_away = t_opposite(block, x);
     assert_ok(ph_stream_synchronize(world.stream));
     assert_ok(ph_graph_create(&graph, NULL));
     return 0;
@@ -71,6 +75,7 @@ static int close_world(void **state)
     ph_free(x, NULL);
     ph_free(y, NULL);
     ph_free(z, NULL);
+    ph_free(block, NULL);
     module_close();
     return 0;
 }
@@ -131,12 +136,12 @@ static void proved(void **state)
     (void)state;
     ph_slot_proof proof;
     size_t slot;
-    const ph_slot_span span = {.base = x, .shifted = y, .bytes = BYTES};
+    const ph_slot_span span = {.base = x, .shifted = &far_away, .bytes = BYTES};
     capture();
-    ph_graph *shifted = captured(plain, y);
+    ph_graph *shifted = captured(plain, (int32_t *)(uintptr_t)far_away);
     assert_error(ph_graph_slot_find(&slot, graph, NULL, x, BYTES, NULL), PH_ERROR_UNSUPPORTED,
                  "node 0 (t_plain)");
-    assert_ok(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
     ph_graph_destroy(shifted);
     assert_string_equal(proof.reason, "");
     assert_int_equal(proof.uses, 2);
@@ -154,14 +159,14 @@ static void another_of_that_name(void **state)
     ph__cu_module again;
     ph__cu_function same_name;
     ph_slot_proof proof;
-    const ph_slot_span span = {.base = x, .shifted = y, .bytes = BYTES};
+    const ph_slot_span span = {.base = x, .shifted = &far_away, .bytes = BYTES};
     cu(CtxPushCurrent(own));
     cu(ModuleLoadDataEx(&again, ptx, 0, NULL, NULL));
     cu(ModuleGetFunction(&same_name, again, "t_plain"));
     pop(own);
     capture();
-    ph_graph *shifted = captured(same_name, y);
-    assert_ok(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    ph_graph *shifted = captured(same_name, (int32_t *)(uintptr_t)far_away);
+    assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
     assert_int_equal(proof.slot, PH_SLOT_NONE);
     assert_non_null(strstr(proof.reason, "node 0 (t_plain): it is another kernel of that name"));
     ph_graph_destroy(shifted);
@@ -207,7 +212,7 @@ static void updated(void **state)
     check(y, 6, 7);
     assert_ok(with(out, z));
     check(z, 6, 7);
-    from = captured(plain, y);
+    from = captured(plain, (int32_t *)(uintptr_t)far_away);
     assert_ok(ph_graph_update(graph, from, NULL));
     ph_graph_destroy(from);
     assert_ok(ph_graph_replay(graph, world.stream));

@@ -13,6 +13,7 @@ enum {
 static t_world world;
 static ph_graph *graph, *shifted;
 static int32_t *x, *y, *z;
+static void *far_block; /* what another capture's input lies in */
 static const ph_capture_options checked = {.check_input_liveness = true};
 
 static int32_t *filled(int32_t value)
@@ -30,6 +31,7 @@ static int start(void **state)
     x = filled(1);
     y = filled(0);
     z = filled(5);
+    assert_ok(ph_malloc(&far_block, 8192 + BYTES, 1, world.stream));
     assert_ok(ph_stream_synchronize(world.stream));
     return 0;
 }
@@ -40,6 +42,7 @@ static int stop(void **state)
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     ph_free(z, world.stream);
+    ph_free(far_block, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
     return 0;
@@ -221,13 +224,14 @@ static ph_status everything(void *user)
     const ph_slot_place value = {1, offsetof(struct t_add_i32, value)};
     size_t slot;
     ph_slot_proof proof;
-    const ph_slot_span span = {.base = x, .shifted = z, .bytes = BYTES};
+    const void *far_away = t_opposite(far_block, x);
+    const ph_slot_span span = {.base = x, .shifted = &far_away, .bytes = BYTES};
     (void)user;
     PH_TRY(ph_graph_create(&graph, NULL));
     PH_TRY(ph_graph_create(&shifted, NULL));
     PH_TRY(ph_graph_capture(graph, world.stream, &checked, body, NULL));
-    PH_TRY(ph_graph_capture(shifted, world.stream, NULL, body, z));
-    PH_TRY(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    PH_TRY(ph_graph_capture(shifted, world.stream, NULL, body, (void *)(uintptr_t)far_away));
+    PH_TRY(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
     PH_TRY(ph_graph_slot_declare_scalar(&slot, graph, "value", 4, &value, 1));
     PH_TRY(ph_graph_slot_find(&slot, graph, "out", y, BYTES, NULL));
     const ph_slot_value values[] = {{0, z}, {1, &(int32_t){3}}, {2, y}};

@@ -11,7 +11,7 @@ enum {
 static void spans_of(ph_slot_span spans[INPUTS])
 {
     for (int i = 0; i < INPUTS; i++)
-        spans[i] = (ph_slot_span){.base = base[i], .shifted = moved[i], .bytes = BYTES, .alignment = 4};
+        spans[i] = (ph_slot_span){.base = base[i], .shifted = &moved_at[i], .bytes = BYTES, .alignment = 4};
 }
 
 /* ---- random programs ---- */
@@ -86,7 +86,7 @@ static void test_random_programs(void **state)
         p.inputs = moved;
         capture(shifted, random_body, &p);
         spans_of(spans);
-        assert_ok(ph_graph_slot_prove(proofs, graph, shifted, spans, INPUTS));
+        assert_ok(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, INPUTS));
         assert_ok(ph_graph_reset(shifted));
         for (int i = 0; i < INPUTS; i++) {
             assert_string_equal(proofs[i].reason, "");

@@ -140,7 +140,7 @@ static ph_slot_proof prove_scene(int which, ph_slot_span span)
     capture(graph, scene_body, &s);
     s = (scene){moved, which, true};
     capture(shifted, scene_body, &s);
-    assert_ok(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
     assert_ok(ph_graph_reset(graph));
     assert_ok(ph_graph_reset(shifted));
     return proof;
@@ -170,7 +170,7 @@ static void test_differences_that_nothing_explains(void **state)
         {KEPT, "node 1 (copy_first): word +0 is 0x"},
         {KEPT_MOVED, "node 1 (copy_first): word +0 is 0x"},
     };
-    const ph_slot_span span = {.base = base[0], .shifted = moved[0], .bytes = BYTES};
+    const ph_slot_span span = {.base = base[0], .shifted = AT(moved[0]), .bytes = BYTES};
     assert_ok(ph_malloc_pinned(&pinned, 64, 1, world.stream));
     assert_ok(ph_graph_create(&inner, NULL));
     scene plain = {base, PLAIN, false};
@@ -192,7 +192,7 @@ static void test_differences_that_nothing_explains(void **state)
 static void test_a_copy_beyond_the_span(void **state)
 {
     (void)state;
-    ph_slot_span span = {.base = base[0], .shifted = moved[0], .bytes = BYTES - 4};
+    ph_slot_span span = {.base = base[0], .shifted = AT(moved[0]), .bytes = BYTES - 4};
     ph_slot_proof proof = prove_scene(BEYOND, span);
     assert_int_equal(proof.slot, PH_SLOT_NONE);
     assert_non_null(strstr(proof.reason, "reach beyond span 0"));
@@ -215,13 +215,13 @@ static void test_aliased_inputs(void **state)
     ph_slot_proof proofs[3];
     int32_t *same[] = {base[0], base[0]}, host[2];
     const ph_slot_span spans[] = {
-        {.base = base[0], .shifted = moved[0], .bytes = BYTES, .name = "a"},
-        {.base = base[0], .shifted = moved[1], .bytes = BYTES, .name = "b"},
-        {.base = base[2], .shifted = moved[2], .bytes = BYTES, .name = "unused"},
+        {.base = base[0], .shifted = AT(moved[0]), .bytes = BYTES, .name = "a"},
+        {.base = base[0], .shifted = AT(moved[1]), .bytes = BYTES, .name = "b"},
+        {.base = base[2], .shifted = AT(moved[2]), .bytes = BYTES, .name = "unused"},
     };
     capture(graph, aliased, same);
     capture(shifted, aliased, moved);
-    assert_ok(ph_graph_slot_prove(proofs, graph, shifted, spans, 3));
+    assert_ok(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 3));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(proofs[i].slot, i);
         assert_int_equal(proofs[i].uses, i < 2);
@@ -231,6 +231,120 @@ static void test_aliased_inputs(void **state)
     t_read(host, out, sizeof host, world.stream);
     assert_int_equal(host[0], 102);
     assert_int_equal(host[1], 103);
+}
+
+/* ---- address bits ---- */
+static ph_slot_info info_of(size_t slot)
+{
+    ph_slot_info info;
+    assert_ok(ph_graph_slot_get(&info, graph, slot));
+    return info;
+}
+
+static ph_status reads(ph_stream *stream, void *user)
+{
+    return first(stream, user, out);
+}
+
+/* All captures had one place within a page, or few: more than that is not accepted. */
+static void test_bits_that_stay(void **state)
+{
+    (void)state;
+    ph_slot_proof proof;
+    void *block;
+    assert_ok(ph_malloc(&block, 8 * (size_t)PAGE, 1, world.stream));
+    int32_t *page = at_page(block, 1);
+    const struct {
+        int32_t *base, *at;
+        size_t asked, alignment; /* 0: not proved */
+    } rows[] = {
+        {page, page + PAGE / 4, 0, PAGE},
+        {page, page + PAGE / 4, PAGE, PAGE},
+        {page, page + PAGE / 4, 256, 0},
+        {page + 64, page + PAGE / 4 + 64, 0, 0},
+        {page, page + PAGE / 4 - 128, 0, 512},
+        {page, page + PAGE / 4 - 64, 0, 256},
+        {page, page + PAGE / 4 - 64, 128, 0},
+        {page, page + 5 * PAGE / 4 - 64, 512, 512},
+        {page + 64, page + PAGE / 4 + 64 * 14, 0, 256},
+        {page + 64, page + PAGE / 4 + 64 * 15, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const ph_slot_span span = {
+            .base = rows[i].base, .shifted = AT(rows[i].at), .bytes = 64, .alignment = rows[i].asked};
+        capture(graph, reads, rows[i].base);
+        capture(shifted, reads, rows[i].at);
+        assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
+        assert_int_equal(proof.slot == PH_SLOT_NONE, rows[i].alignment == 0);
+        if (rows[i].alignment)
+            assert_int_equal(info_of(proof.slot).alignment, rows[i].alignment);
+        else
+            assert_non_null(strstr(proof.reason, "are the same in all captures"));
+        assert_ok(ph_graph_reset(graph));
+        assert_ok(ph_graph_reset(shifted));
+    }
+    ph_free(block, world.stream);
+}
+
+/* Several captures show together what none does alone. */
+static void test_several_captures(void **state)
+{
+    (void)state;
+    ph_slot_proof proof;
+    void *block;
+    ph_graph *captures[3];
+    assert_ok(ph_malloc(&block, 16 * (size_t)PAGE, 1, world.stream));
+    int32_t *page = at_page(block, 1), *at[3];
+    const ptrdiff_t places[] = {64 * 5, 64 * 10, 0};
+    for (int i = 0; i < 3; i++) {
+        at[i] = page + (i + 1) * PAGE / 4 + places[i];
+        assert_ok(ph_graph_create(&captures[i], NULL));
+        capture(captures[i], reads, at[i]);
+    }
+    const ph_slot_span span = {
+        .base = page, .shifted = AT(at[0], at[1], at[2]), .bytes = 64, .alignment = 256};
+    capture(graph, reads, page);
+    assert_ok(ph_graph_slot_prove(&proof, graph, captures, 1, &span, 1));
+    assert_non_null(strstr(proof.reason, "address bits 0xa00 are the same in all captures"));
+    assert_ok(ph_graph_slot_prove(&proof, graph, captures, 3, &span, 1));
+    assert_int_equal(proof.uses, 1);
+    assert_int_equal(info_of(proof.slot).alignment, 256);
+    /* one of them is of something else */
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_reset(captures[1]));
+    capture(graph, reads, page);
+    capture(captures[1], reads, at[0]);
+    assert_ok(ph_graph_slot_prove(&proof, graph, captures, 3, &span, 1));
+    assert_int_equal(proof.slot, PH_SLOT_NONE);
+    assert_non_null(strstr(proof.reason, "which is no input's distance"));
+    for (int i = 0; i < 3; i++)
+        ph_graph_destroy(captures[i]);
+    ph_free(block, world.stream);
+}
+
+/* Two inputs at one place in the graph: which of them a word is of, each capture must say alike. */
+static void test_captures_that_disagree(void **state)
+{
+    (void)state;
+    ph_slot_proof proofs[2];
+    ph_graph *captures[2] = {shifted, NULL};
+    const ph_slot_span spans[] = {
+        {.base = base[0], .shifted = AT(moved[0], moved[2]), .bytes = BYTES},
+        {.base = base[0], .shifted = AT(moved[1], moved[3]), .bytes = BYTES},
+    };
+    for (int same = 0; same < 2; same++) {
+        capture(graph, reads, base[0]);
+        capture(shifted, reads, moved[0]);
+        assert_ok(ph_graph_create(&captures[1], NULL));
+        capture(captures[1], reads, same ? moved[2] : moved[3]);
+        assert_ok(ph_graph_slot_prove(proofs, graph, captures, 2, spans, 2));
+        assert_int_equal(proofs[0].slot != PH_SLOT_NONE, same);
+        if (!same)
+            assert_non_null(strstr(proofs[0].reason, "is a use of span 1 in capture 1, and not in"));
+        ph_graph_destroy(captures[1]);
+        assert_ok(ph_graph_reset(graph));
+        assert_ok(ph_graph_reset(shifted));
+    }
 }
 
 static ph_status of_the_pool(ph_stream *stream, void *user)
@@ -248,8 +362,8 @@ static void test_memory_of_the_captures_themselves(void **state)
     int32_t *a = NULL, *b = NULL;
     capture(graph, of_the_pool, &a);
     capture(shifted, of_the_pool, &b);
-    const ph_slot_span span = {.base = a, .shifted = b, .bytes = BYTES};
-    assert_ok(ph_graph_slot_prove(&proof, graph, shifted, &span, 1));
+    const ph_slot_span span = {.base = a, .shifted = AT(b), .bytes = BYTES};
+    assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
     assert_int_equal(proof.slot, PH_SLOT_NONE);
     assert_non_null(strstr(proof.reason, "memory of the captures themselves"));
     ph_free(a, world.stream);
@@ -260,25 +374,33 @@ static void test_arguments(void **state)
 {
     (void)state;
     ph_slot_proof proofs[2];
-    ph_slot_span spans[] = {{.base = base[0], .shifted = moved[0], .bytes = BYTES},
-                            {.base = base[1], .shifted = moved[1], .bytes = BYTES}};
+    ph_graph *nothing_there = NULL;
+    ph_slot_span spans[] = {{.base = base[0], .shifted = AT(moved[0]), .bytes = BYTES},
+                            {.base = base[1], .shifted = AT(moved[1]), .bytes = BYTES}};
     capture(graph, aliased, base);
     capture(shifted, aliased, moved);
 #define REFUSED(words)                                                                                       \
-    assert_error(ph_graph_slot_prove(proofs, graph, shifted, spans, 2), PH_ERROR_ARGUMENT, (words));         \
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT, (words));         \
     assert_int_equal(proofs[0].slot, PH_SLOT_NONE)
-    assert_error(ph_graph_slot_prove(NULL, graph, shifted, spans, 2), PH_ERROR_ARGUMENT, "out is NULL");
-    assert_error(ph_graph_slot_prove(proofs, graph, shifted, NULL, 2), PH_ERROR_ARGUMENT, "spans is NULL");
-    assert_error(ph_graph_slot_prove(proofs, graph, NULL, spans, 2), PH_ERROR_ARGUMENT, "shifted is NULL");
-    assert_error(ph_graph_slot_prove(proofs, graph, graph, spans, 2), PH_ERROR_ARGUMENT, "the graph itself");
-    spans[1].shifted = (char *)moved[0] + ((char *)base[1] - (char *)base[0]);
+    assert_error(ph_graph_slot_prove(NULL, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT, "out is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, NULL, 2), PH_ERROR_ARGUMENT, "spans is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, NULL, 1, spans, 2), PH_ERROR_ARGUMENT,
+                 "captures is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 0, spans, 2), PH_ERROR_ARGUMENT, "0 captures");
+    assert_error(ph_graph_slot_prove(proofs, graph, &nothing_there, 1, spans, 2), PH_ERROR_ARGUMENT,
+                 "one of the captures is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, &graph, 1, spans, 2), PH_ERROR_ARGUMENT,
+                 "the graph itself");
+    spans[1].shifted = NULL;
+    REFUSED("spans[1].shifted is NULL");
+    spans[1].shifted = AT((char *)moved[0] + ((char *)base[1] - (char *)base[0]));
     spans[1].bytes = spans[0].bytes = 4;
     REFUSED("same distance");
-    spans[1].shifted = moved[0];
+    spans[1].shifted = AT(moved[0]);
     REFUSED("overlaps");
-    spans[1].shifted = base[1];
+    spans[1].shifted = AT(base[1]);
     REFUSED("span 1 is not shifted");
-    spans[1].shifted = moved[1];
+    spans[1].shifted = AT(moved[1]);
     spans[1].alignment = 3;
     REFUSED("no power of two");
     spans[1].alignment = 0;
@@ -289,11 +411,11 @@ static void test_arguments(void **state)
     REFUSED("base is NULL");
     spans[1].base = base[1];
     spans[1].reserved[0] = 1;
-    assert_status(ph_graph_slot_prove(proofs, graph, shifted, spans, 2), PH_ERROR_ARGUMENT);
+    assert_status(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT);
     spans[1].reserved[0] = 0;
     spans[0].bytes = spans[1].bytes = BYTES;
-    assert_ok(ph_graph_slot_prove(proofs, graph, shifted, spans, 2));
-    assert_error(ph_graph_slot_prove(proofs, graph, shifted, spans, 2), PH_ERROR_STATE,
+    assert_ok(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 2));
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 2), PH_ERROR_STATE,
                  "are a place of slot 0");
     assert_int_equal(proofs[1].slot, PH_SLOT_NONE);
     assert_int_equal(ph_graph_slot_count(graph), 2);
@@ -306,6 +428,9 @@ int main(void)
         TEST(test_differences_that_nothing_explains),
         TEST(test_a_copy_beyond_the_span),
         TEST(test_aliased_inputs),
+        TEST(test_bits_that_stay),
+        TEST(test_several_captures),
+        TEST(test_captures_that_disagree),
         TEST(test_memory_of_the_captures_themselves),
         TEST(test_arguments),
     };

@@ -155,7 +155,7 @@ static ph_status compare(ph_graph *graph)
 static ph_status prove(ph_graph *graph)
 {
     ph_graph *shifted = graph_in(PH_GRAPH_READY, false);
-    ph_status status = ph_graph_slot_prove(NULL, graph, shifted, NULL, 0);
+    ph_status status = ph_graph_slot_prove(NULL, graph, &shifted, 1, NULL, 0);
     ph_graph_destroy(shifted);
     return status;
 }
@@ -167,7 +167,7 @@ static ph_status prove_shifted(ph_graph *shifted)
     assert_ok(ph_stream_create(&stream, world.device, NULL));
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, stream, NULL, body, NULL));
-    ph_status status = ph_graph_slot_prove(NULL, graph, shifted, NULL, 0);
+    ph_status status = ph_graph_slot_prove(NULL, graph, &shifted, 1, NULL, 0);
     ph_graph_destroy(graph);
     ph_stream_destroy(stream);
     return status;
@@ -427,7 +427,7 @@ static void walk(ph__graph_call which, ph_graph_state state, bool keep)
     /* A second capture on the stream of the first is another matter than the graph's state. */
     ph_status status = which == PH__CALL_UPDATE && state == PH_GRAPH_CAPTURING ? ph_graph_update(graph, graph, NULL)
                        : which == PH__CALL_SLOT_PROVE && state == PH_GRAPH_CAPTURING
-                           ? ph_graph_slot_prove(NULL, graph, graph, NULL, 0)
+                           ? ph_graph_slot_prove(NULL, graph, &graph, 1, NULL, 0)
                            : call(which, graph);
     if (go)
         assert_int_equal(status, done(which));

@@ -65,6 +65,11 @@ ph_status t_add(const t_world *world, ph_stream *stream, const int32_t *x, int32
 ph_status t_fill_f(const t_world *world, ph_stream *stream, float *y, size_t n, float value);
 ph_status t_axpy(const t_world *world, ph_stream *stream, float a, const float *x, float *y, size_t n);
 ph_launch_config t_config(size_t n);
+/* Within the first two pages of block: an address that has all bits from 8 to 11 otherwise than base. */
+static inline void *t_opposite(void *block, const void *base)
+{
+    return (void *)((((uintptr_t)block + 4095) & ~(uintptr_t)4095) + (~(uintptr_t)base & 0xf00));
+}
 
 /* Reads back over the stream and waits. The sum; or fails unless every element is `value`. */
 int64_t t_sum(const int32_t *y, size_t n, ph_stream *stream);

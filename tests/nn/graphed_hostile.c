@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/graphed_hostile.c: kernels with parameters that a program computed from its inputs'
+ * addresses: graphed callables must copy then. The kernels compute the same anew of the addresses
+ * that they get, and say so in the result where a replay brought an old value. */
+#include "fake/fake_cuda.h"
+#include "support/graphed_nets.h"
+
+enum {
+    ALIGNMENT = 256, /* of inputs that are rebound */
+    WINDOW_BITS = 20,
+    CALLS = 24,
+    ROOM = 1 << 19 /* elements of what inputs are cut out of: 2 MiB */
+};
+
+/* One text for both devices: what a program may make of two addresses and a length. */
+#define LOOK_BODY                                                                                  \
+    {                                                                                              \
+        unsigned long long v = of == 0   ? x                                                       \
+                               : of == 1 ? b                                                       \
+                               : of == 2 ? x + b                                                   \
+                               : of == 3 ? x - b                                                   \
+                               : of == 4 ? (x ^ b)                                                 \
+                               : of == 5 ? x + bytes                                               \
+                               : of == 6 ? b + bytes                                               \
+                                         : b - x;                                                  \
+        if (how == 0)                                                                              \
+            return v >> by & 1;                                                                    \
+        if (how == 1)                                                                              \
+            return v % by;                                                                         \
+        if (how == 2)                                                                              \
+            return v % by == 0;                                                                    \
+        if (how == 3)                                                                              \
+            return v >> 63;                                                                        \
+        if (how == 4) {                                                                            \
+            v = (by - v % by) % by;                                                                \
+            return v < bytes ? v : bytes;                                                          \
+        }                                                                                          \
+        v = (v ^ v >> 29) * by;                                                                    \
+        return v >> 32;                                                                            \
+    }
+#define STRING_OF(...) #__VA_ARGS__
+#define STRING(...)    STRING_OF(__VA_ARGS__)
+
+/* of: of which of the addresses. how: a bit, a remainder, an alignment, a sign, what is missing to
+ * a boundary, a hash; by: a number for that. */
+static unsigned long long look(unsigned long long of, unsigned long long how, unsigned long long by,
+                               unsigned long long x, unsigned long long b,
+                               unsigned long long bytes) LOOK_BODY
+
+    typedef struct hostile_args {
+    uint64_t n;
+    float *y;
+    const float *x, *b;
+    uint64_t of, how, by, bytes, seen;
+} hostile_args;
+
+/* y = 2 x + b, and 1000 more where `seen` is of other addresses. */
+static void hostile_host(const ph_block_range *range, const void *args)
+{
+    const hostile_args *a = args;
+    bool stale = look(a->of, a->how, a->by, (uintptr_t)a->x, (uintptr_t)a->b, a->bytes) != a->seen;
+    for (uint64_t i = range->begin * range->block[0]; i < range->end * range->block[0] && i < a->n;
+         i++)
+        a->y[i] = 2 * a->x[i] + a->b[i] + (stale ? 1000.0f : 0.0f);
+}
+
+static const ph_kernel_source hostile_source = {
+    .name = "hostile",
+    .host = hostile_host,
+    .args_size = sizeof(hostile_args),
+    .cuda =
+        "__device__ unsigned long long look(unsigned long long of, unsigned long long how,\n"
+        "    unsigned long long by, unsigned long long x, unsigned long long b,\n"
+        "    unsigned long long bytes) " STRING(
+            LOOK_BODY) "\n"
+                       "extern \"C\" __global__ void hostile(unsigned long long n, float *y, const "
+                       "float "
+                       "*x,\n"
+                       "    const float *b, unsigned long long of, unsigned long long how, "
+                       "unsigned long "
+                       "long by,\n"
+                       "    unsigned long long bytes, unsigned long long seen)\n"
+                       "{\n"
+                       "    unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + "
+                       "threadIdx.x;\n"
+                       "    if (i >= n) return;\n"
+                       "    unsigned long long now = look(of, how, by, (unsigned long long)x,\n"
+                       "                                  (unsigned long long)b, bytes);\n"
+                       "    y[i] = 2 * x[i] + b[i] + (now != seen ? 1000.0f : 0.0f);\n"
+                       "}\n"};
+
+/* ---- programs ---- */
+typedef struct program {
+    ph_kernel *kernel;
+    uint64_t of, how, by;
+    bool plain; /* it looks at nothing */
+} program;
+
+static ph_tensor *launch(ph_tape *tape, const program *p, const ph_tensor *x, const ph_tensor *b)
+{
+    ph_tensor *y = ph_empty(tape, PH_DTYPE_F32, ph_tensor_shape(x));
+    if (!y)
+        return NULL;
+    hostile_args a = {.n = (uint64_t)ph_tensor_count(x),
+                      .y = ph_tensor_data(y),
+                      .x = ph_tensor_data(x),
+                      .b = ph_tensor_data(b),
+                      .of = p->of,
+                      .how = p->how,
+                      .by = p->by,
+                      .bytes = ph_tensor_bytes(x)};
+    if (p->plain)
+        a.how = 1, a.by = 1;
+    a.seen = look(a.of, a.how, a.by, (uintptr_t)a.x, (uintptr_t)a.b, a.bytes);
+    const ph_launch_config config = t_config(a.n);
+    ph_tape_check(tape, ph_launch(ph_tape_stream(tape), p->kernel, &config, &a, sizeof a));
+    return y;
+}
+
+static void two_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    out[0] = launch(tape, self, in[0], in[1]);
+}
+
+static void one_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    out[0] = launch(tape, self, in[0], in[0]);
+}
+
+/* Its backward looks at the incoming gradient's address and the input's: the gradient is 2 dy + x.
+ */
+static void doubled_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    ph_custom_save(custom, in, 1);
+    out[0] = ph_mul_scalar(tape, in[0], 2);
+}
+
+static void doubled_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                             ph_tensor *const *grad_out, const bool *needed)
+{
+    (void)needed;
+    grad_in[0] = launch(tape, ph_custom_user(custom), grad_out[0], ph_custom_saved(custom, 0));
+}
+
+static void back_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const ph_custom_operator op = {
+        .name = "doubled", .forward = doubled_forward, .backward = doubled_backward, .user = self};
+    ph_custom_call(tape, &op, out, 1, in, 1);
+}
+
+/* ---- one of them ---- */
+typedef struct field {
+    t_scene s;
+    ph_tensor *big;
+    float *host;
+    uint64_t seed;
+} field;
+
+static void open_field(field *f)
+{
+    t_scene_open(&f->s);
+    fake_cuda_register(&hostile_source);
+    f->host = malloc(ROOM * sizeof *f->host);
+    assert_non_null(f->host);
+    for (size_t i = 0; i < ROOM; i++)
+        f->host[i] = (float)(i * 7 % 211);
+    assert_ok(ph_tensor_create(&f->big, f->s.device, PH_DTYPE_F32, PH_SHAPE(ROOM)));
+    assert_ok(ph_tensor_write(f->s.tape, f->big, f->host, ROOM * sizeof *f->host));
+    f->seed = 1;
+}
+
+static void close_field(field *f)
+{
+    ph_tensor_release(f->big);
+    free(f->host);
+    t_scene_close(&f->s);
+}
+
+/* A piece of the field, three times of four where an input is rebound. */
+static ph_tensor *piece(field *f, size_t n, size_t *at)
+{
+    ph__rng rng = {f->seed++};
+    *at = (size_t)ph__rng_below(&rng, ROOM - n);
+    if (ph__rng_below(&rng, 4) > 0)
+        *at &= ~(size_t)(ALIGNMENT / sizeof(float) - 1);
+    return ph_slice(f->s.tape, f->big, 0, (int64_t)*at, (int64_t)(*at + n));
+}
+
+static void expect_piece(field *f, const program *p, const ph_tensor *y, size_t n, size_t x,
+                         size_t b)
+{
+    static float got[2000];
+    assert_ok(ph_tensor_read(got, n * sizeof *got, f->s.tape, y));
+    for (size_t i = 0; i < n; i++)
+        if (got[i] != 2 * f->host[x + i] + f->host[b + i])
+            fail_msg("look %d %d %llu: element %zu is %g, expected %g", (int)p->of, (int)p->how,
+                     (unsigned long long)p->by, i, (double)got[i],
+                     (double)(2 * f->host[x + i] + f->host[b + i]));
+}
+
+static void call_it(field *f, const program *p, ph_module *graphed, size_t inputs, size_t n)
+{
+    for (int call = 0; call < CALLS; call++) {
+        size_t at[2] = {0, 0};
+        ph_tensor *in[2], *y;
+        in[0] = piece(f, n, &at[0]);
+        in[1] = inputs == 2 ? piece(f, n, &at[1]) : NULL;
+        ph_call_n(f->s.tape, graphed, &y, 1, in, inputs);
+        expect_piece(f, p, y, n, at[0], at[inputs - 1]);
+        assert_ok(ph_tape_clear(f->s.tape));
+    }
+}
+
+static void try_program(field *f, program *p, size_t inputs, size_t n)
+{
+    ph_module *plain =
+        gn_function(&f->s, "hostile", inputs == 2 ? two_forward : one_forward, p, inputs, 1);
+    ph_tensor *x = gn_sample(&f->s, PH_SHAPE((int64_t)n), false), *both[] = {x, x};
+    ph_module *graphed = gn_graph(plain, both, inputs, NULL);
+    bool constant =
+        p->of > 4 && ((p->how == 2 && n * sizeof(float) % ALIGNMENT != 0) ||
+                      (p->how == 4 && n == 1)); /* no end is aligned, all are far from one */
+    for (size_t i = 0; i < inputs; i++)
+        if (gn_input(graphed, i, false).rebound != (p->plain || constant))
+            fail_msg("look %d %d %llu of %zu inputs of %zu: input %zu is %s", (int)p->of,
+                     (int)p->how, (unsigned long long)p->by, inputs, n, i,
+                     p->plain ? "copied" : "rebound");
+    call_it(f, p, graphed, inputs, n);
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(x);
+}
+
+static void back(field *f, program *p, size_t n)
+{
+    ph_module *plain = gn_function(&f->s, "back", back_forward, p, 1, 1);
+    ph_tensor *x = gn_sample(&f->s, PH_SHAPE((int64_t)n), true);
+    ph_module *graphed = gn_graph(plain, &x, 1, NULL);
+    assert_int_equal(gn_input(graphed, 0, true).rebound, p->plain);
+    for (int call = 0; call < CALLS; call++) {
+        size_t at[2] = {0, 0};
+        ph_tensor *in = ph_detach(f->s.tape, piece(f, n, &at[0])), *seed = piece(f, n, &at[1]),
+                  *grad;
+        assert_ok(ph_tensor_set_requires_grad(in, true));
+        ph_tensor *y = ph_call(f->s.tape, graphed, in);
+        ph_grad(f->s.tape, &grad, &in, 1, &y, &seed, 1, NULL);
+        expect_piece(f, p, grad, n, at[1], at[0]);
+        assert_ok(ph_tape_clear(f->s.tape));
+    }
+    ph_module_release(graphed);
+    ph_module_release(plain);
+    ph_tensor_release(x);
+}
+
+/* ---- all of them ---- each_program: of one source of values, what can be made of it. */
+typedef void try_fn(field *f, program *p, size_t inputs, size_t n);
+
+static void each_program(field *f, ph_kernel *kernel, uint64_t of, size_t inputs, size_t n,
+                         try_fn *try_it)
+{
+    static const uint64_t numbers[] = {512, 1000, 1536, 4096, 12288, 65536, 3, 7, 641};
+    program p = {.kernel = kernel, .of = of};
+    for (p.how = 0, p.by = 8; p.by < WINDOW_BITS; p.by++)
+        try_it(f, &p, inputs, n);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        for (p.how = 1, p.by = numbers[i]; p.how <= 4;
+             p.how += p.how == 1 && numbers[i] % 512 ? 3 : 1)
+            if (p.how != 3 && (p.how == 1 || (p.by & (p.by - 1)) == 0))
+                try_it(f, &p, inputs, n);
+    p.how = 5;
+    for (uint64_t k = 0; k < 4; k++) {
+        ph__rng rng = {k};
+        p.by = ph__rng_next(&rng) | 1;
+        try_it(f, &p, inputs, n);
+    }
+}
+
+static void test_what_two_inputs_show(void **state)
+{
+    field f;
+    ph_kernel *kernel;
+    (void)state;
+    open_field(&f);
+    assert_ok(ph_kernel_create(&kernel, f.s.device, &hostile_source));
+    for (uint64_t of = 0; of < 8; of++)
+        each_program(&f, kernel, of, 2, of % 2 ? 896 : 1024, try_program);
+    /* which of them comes first */
+    try_program(&f, &(program){.kernel = kernel, .of = 3, .how = 3}, 2, 1000);
+    try_program(&f, &(program){.kernel = kernel, .of = 7, .how = 3}, 2, 1000);
+    try_program(&f, &(program){.kernel = kernel, .plain = true}, 2, 1000);
+    ph_kernel_release(kernel);
+    close_field(&f);
+}
+
+static void test_what_one_input_shows(void **state)
+{
+    static const size_t sizes[] = {1, 896, 1000, 1024};
+    field f;
+    ph_kernel *kernel;
+    (void)state;
+    open_field(&f);
+    assert_ok(ph_kernel_create(&kernel, f.s.device, &hostile_source));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        each_program(&f, kernel, 0, 1, sizes[i], try_program);
+        each_program(&f, kernel, 5, 1, sizes[i], try_program);
+        try_program(&f, &(program){.kernel = kernel, .plain = true}, 1, sizes[i]);
+    }
+    ph_kernel_release(kernel);
+    close_field(&f);
+}
+
+static void back_of(field *f, program *p, size_t inputs, size_t n)
+{
+    (void)inputs;
+    back(f, p, n);
+}
+
+static void test_what_backward_shows(void **state)
+{
+    field f;
+    ph_kernel *kernel;
+    (void)state;
+    open_field(&f);
+    assert_ok(ph_kernel_create(&kernel, f.s.device, &hostile_source));
+    each_program(&f, kernel, 0, 1, 896, back_of);
+    each_program(&f, kernel, 2, 1, 896, back_of);
+    each_program(&f, kernel, 3, 1, 896, back_of);
+    back(&f, &(program){.kernel = kernel, .plain = true}, 896);
+    ph_kernel_release(kernel);
+    close_field(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_two_inputs_show),
+        cmocka_unit_test(test_what_one_input_shows),
+        cmocka_unit_test(test_what_backward_shows),
+    };
+    return cmocka_run_group_tests_name("nn.graphed_hostile", tests, NULL, NULL);
+}

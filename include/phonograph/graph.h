@@ -40,7 +40,8 @@ typedef struct ph_capture_options {
     ph_pool *pool; /* allocations of the capture come from here; NULL: a pool of its own */
     ph_capture_mode mode;
     bool check_input_liveness; /* every replay first checks that the memory which the nodes address is still
-                                  allocated */
+                                  allocated: refused where a word is proved an address (typed parameters,
+                                  copies, fills, slots, ph_stream_uses); else a warning. docs/liveness.md */
     bool enable_annotations; /* the nodes get the pairs of the scopes that they were captured in (annotation.h) */
     bool breadcrumbs;        /* with enable_annotations: nodes that tell how far a replay came (locate.h) */
     bool prepare; /* first synchronizes the device and trims its caches, as torch.cuda.graph does on entry:

@@ -150,12 +150,13 @@ void ph__warn_suspected(ph_graph *graph, ph__input *input, const char *call)
 {
     char text[320];
     words to = {text, sizeof text, 0};
-    size_t more = 0;
+    size_t more = 0, unproved = 0;
     if (input->warned)
         return;
     say_input(&to, graph, input);
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ph__input *other = &graph->inputs.at[i];
+        unproved += !ph__input_is_proved(graph, other);
         if (other->base != input->base || other->generation != input->generation ||
             other->foreign != input->foreign || other->proved)
             continue;
@@ -166,8 +167,9 @@ void ph__warn_suspected(ph_graph *graph, ph__input *input, const char *call)
         say(&to, " (and %zu more word%s there)", more, more == 1 ? "" : "s");
     ph__log(
         PH_LOG_WARNING,
-        "%s: %s: looks like an address in memory that is gone since the capture; nothing proves that it is "
-        "one: "
-        "give the kernel typed parameters, or call ph_stream_uses in the capture, to know",
-        call, text);
+        "%s: %s: looks like an address in memory that is gone since the capture, and nothing proves that it "
+        "is one: the replay is not refused; of the graph's %zu addresses %zu are not proved: give kernels "
+        "typed parameters, prove the words by further captures (ph_graph_slot_prove), or call "
+        "ph_stream_uses in the capture",
+        call, text, graph->inputs.count, unproved);
 }

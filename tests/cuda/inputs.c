@@ -171,6 +171,54 @@ static void own_kernel(void **state)
         own_kernel_of(i & 1, i & 2);
 }
 
+/* What a further capture proves is as certain as what the caller says. */
+static void proved_by_a_capture_of(bool foreign)
+{
+    ph_graph *shifted;
+    ph_slot_proof proof;
+    int32_t *x = take(foreign, BYTES), *y = take(foreign, BYTES);
+    void *block = take(foreign, 8192 + BYTES);
+    const void *far_away = t_opposite(block, y);
+    const ph_slot_span span = {.base = y, .shifted = &far_away, .bytes = BYTES};
+    begin();
+    launch(y, false);
+    launch(x, false);
+    end();
+    assert_ok(ph_graph_create(&shifted, NULL));
+    assert_ok(ph_graph_capture_begin(shifted, world.stream, NULL));
+    launch((int32_t *)(uintptr_t)far_away, false);
+    launch(x, false);
+    assert_ok(ph_graph_capture_end(shifted, PH_OK));
+    assert_false(find(y).proved);
+    assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
+    assert_string_equal(proof.reason, "");
+    assert_int_equal(proof.uses, 1);
+    ph_graph_destroy(shifted);
+    give(foreign, block);
+    assert_true(find(y).proved);
+    assert_false(find(x).proved);
+    assert_ok(ph_graph_replay(graph, world.stream));
+    /* x is dead, and not proved: one warning, which says how much is not proved */
+    give(foreign, x);
+    t_log_start();
+    assert_ok(ph_graph_replay(graph, world.stream));
+    assert_int_equal(t_log_count("of the graph's 2 addresses 1 are not proved"), 1);
+    t_log_stop();
+    /* y is dead, and proved */
+    give(foreign, y);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input: ");
+    assert_non_null(strstr(ph_error_last()->message, "node 0 (t_deep) +8 = 0x"));
+    assert_error(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT, "1 dead input: ");
+    assert_ok(ph_graph_reset(graph));
+}
+
+static void proved_by_a_capture(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++)
+        proved_by_a_capture_of(foreign);
+}
+
 /* ---- other nodes ---- */
 /* A program that has all of its memory from cuMemAlloc, and all kernels from elsewhere: the record
  * tells the allocation, and a replay is compared with an eager run. */
@@ -442,6 +490,7 @@ int main(void)
                                        TEST(reserved_memory),
                                        TEST(batch_memory_operations),
                                        TEST(rows),
+                                       TEST(proved_by_a_capture),
                                        TEST(cublas)};
     return cmocka_run_group_tests_name("cuda.inputs", tests, NULL, NULL);
 }

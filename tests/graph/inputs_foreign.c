@@ -104,6 +104,7 @@ static void test_foreign_suspected(void **state)
     assert_int_equal(t_log_count("looks like an address"), 1);
     assert_int_equal(t_log_count("of other code's, freed (and 49 more words there): looks like an address"),
                      1);
+    assert_int_equal(t_log_count("of the graph's 100 addresses 100 are not proved"), 1);
     t_log_stop();
     ph_kernel_release(kernel);
 }

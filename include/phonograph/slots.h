@@ -37,14 +37,15 @@ PH_CALL ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, cons
 
 /* declare: the caller vouches for the places. address: each place is 8 bytes at `offset` of the node's parameters (record.h says how
  * offsets count; dst 0 and src 8 in memcpy, dst 0 in memset), and holds an address in [base, base + bytes) (ARGUMENT when not).
- * scalar: each place is `bytes` bytes at offset of a kernel node's parameters (1 to 256; ARGUMENT beyond them). */
+ * scalar: each place is `bytes` bytes at offset of a kernel node's parameters (1 to 256; ARGUMENT beyond them), and holds `expected` as it
+ * was captured (ARGUMENT when not). */
 typedef struct ph_slot_place {
     size_t node, offset;
 } ph_slot_place;
 PH_CALL ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const char *name, const void *base, size_t bytes,
                                       const ph_slot_place *places, size_t count, const ph_slot_options *options);
-PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, size_t bytes, const ph_slot_place *places,
-                                     size_t count);
+PH_CALL ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, const void *expected, size_t bytes,
+                                     const ph_slot_place *places, size_t count);
 
 /* prove: compares graph with further captures of the same work, in each of which span i lay elsewhere: at spans[i].shifted[k] in captures[k]. A
  * word that differs by exactly the distance of one span, and lies in it, is a use of that span, in all captures or in none; a word that is in memory of the graphs' own
@@ -75,6 +76,15 @@ typedef struct ph_slot_proof {
 } ph_slot_proof;
 PH_CALL ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *const *captures, size_t capture_count,
                             const ph_slot_span *spans, size_t count);
+
+/* prove_scalar: the same of a value of 1 to 256 bytes: graph was captured with old_value and `changed`, a capture of the same work on the
+ * same memory, with new_value. Where kernels' parameters differ from old_value to exactly new_value is a place; any other difference is
+ * unexplained but for that of addresses in the captures' own memory, and then nothing is proved; nor is anything where no parameter differs (the
+ * value comes by a way that nobody can see, or not at all), or where prove would not prove anything: host functions, nested graphs, copies
+ * out of host memory. Values whose bytes are all different show most: what follows from the value and came out the same with both stays as captured
+ * (docs/slots.md). ARGUMENT: the values are equal. *out as above; PH_OK also when nothing was proved. */
+PH_CALL ph_graph_slot_prove_scalar(ph_slot_proof *out, ph_graph *graph, ph_graph *changed, const char *name,
+                                   const void *old_value, const void *new_value, size_t bytes);
 
 /* ---- setting ---- value: of an address slot the address itself, of a scalar slot where its bytes are (read during the call).
  *

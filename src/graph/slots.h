@@ -76,6 +76,8 @@ typedef struct ph__slot_draft {
     ph__slot *slot;
     PH__VEC(ph_slot_place) places;
 } ph__slot_draft;
+/* ---- slots_make.c ---- of scalar slots: ARGUMENT where a value cannot have as many bytes. */
+ph_status ph__slot_check_scalar(size_t bytes, const char *call);
 ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name, const void *base,
                          size_t bytes, size_t alignment, const char *call);
 ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size_t offset, const char *call);
@@ -88,6 +90,11 @@ ph_status ph__slot_check_span(const void *base, size_t bytes, size_t alignment, 
  * perhaps, words of its parameters. */
 ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
                             const ph__record_node *theirs, const char *call);
+
+/* The word's address lies in memory that the graph's capture was given. */
+bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word);
+/* It lies in what an earlier capture left in the graph's pool, too: activations that a backward pass reads. */
+bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word);
 
 /* The node as a record has it. */
 void ph__slot_load(ph__slot_node *to, const ph__record_node *from);

@@ -142,18 +142,64 @@ ph_status ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const cha
     return finish(slot, graph, &draft, add_all(&draft, graph, places, count, call), call);
 }
 
-ph_status ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, size_t bytes,
-                                       const ph_slot_place *places, size_t count)
+ph_status ph__slot_check_scalar(size_t bytes, const char *call)
+{
+    if (bytes == 0 || bytes > PH__SLOT_SCALAR)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: a value of %zu bytes; it has 1 to %d", call, bytes,
+                       (int)PH__SLOT_SCALAR);
+    return PH_OK;
+}
+
+enum {
+    SHOWN = 8 /* bytes of a value, in messages */
+};
+
+static const char *shown(char out[2 * SHOWN + 4], const void *value, size_t bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *at = value;
+    size_t used = 0;
+    for (size_t i = 0; i < bytes && i < SHOWN; i++) {
+        out[used++] = digits[at[i] >> 4];
+        out[used++] = digits[at[i] & 15];
+    }
+    memcpy(out + used, bytes > SHOWN ? "..." : "", bytes > SHOWN ? 4 : 1);
+    return out;
+}
+
+/* The places were added: they are there. */
+static ph_status check_expected(const ph_graph *graph, const ph_slot_place *places, size_t count,
+                                const void *expected, size_t bytes, const char *call)
+{
+    char want[2 * SHOWN + 4], have[2 * SHOWN + 4];
+    for (size_t i = 0; i < count; i++) {
+        const ph_node_info *info = &graph->record->nodes[places[i].node].info;
+        const char *at = (const char *)info->args + places[i].offset;
+        if (memcmp(at, expected, bytes) != 0)
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: node %zu (%s) has the bytes %s at offset %zu, and not %s as expected: the "
+                           "place holds something else, or the capture had another value",
+                           call, info->index, info->name, shown(have, at, bytes), places[i].offset,
+                           shown(want, expected, bytes));
+    }
+    return PH_OK;
+}
+
+ph_status ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, const void *expected,
+                                       size_t bytes, const ph_slot_place *places, size_t count)
 {
     static const char call[] = "ph_graph_slot_declare_scalar";
     ph__slot_draft draft;
     PH_TRY(check_making(slot, graph, PH__CALL_SLOT_DECLARE_SCALAR));
     PH_TRY(check_places(places, count, call));
-    if (bytes == 0 || bytes > PH__SLOT_SCALAR)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: a value of %zu bytes; it has 1 to %d", call, bytes,
-                       (int)PH__SLOT_SCALAR);
+    if (expected == NULL)
+        return ph__fail_null(call, "expected");
+    PH_TRY(ph__slot_check_scalar(bytes, call));
     PH_TRY(ph__slot_start(&draft, graph, name, NULL, bytes, 0, call));
-    return finish(slot, graph, &draft, add_all(&draft, graph, places, count, call), call);
+    ph_status status = add_all(&draft, graph, places, count, call);
+    if (status == PH_OK)
+        status = check_expected(graph, places, count, expected, bytes, call);
+    return finish(slot, graph, &draft, status, call);
 }
 
 /* ---- looking ---- */

@@ -172,14 +172,10 @@ static bool is_in_span(const proof *p, uint64_t value)
     return false;
 }
 
-/* What an earlier capture left in the pool of this one, too: activations that a backward pass reads. */
 static bool is_own(const proof *p, const ph_graph *graph, const ph_word *word)
 {
-    ph_pool_id id = ph__pool_id(graph->own->pool);
-    return word->internal ||
-           (word->value && ph__graph_writes(graph, (const void *)(uintptr_t)word->value, 1)) ||
-           (word->base && word->pool.first == id.first && word->pool.second == id.second &&
-            !is_in_span(p, word->value));
+    return ph__slot_is_captures(graph, word) ||
+           (ph__slot_is_pools(graph, word) && !is_in_span(p, word->value));
 }
 
 /* Where a use goes on beyond the span, another address would take it elsewhere. */

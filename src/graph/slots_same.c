@@ -87,6 +87,18 @@ static ph_status unseen(const char **why, const ph_graph *graph, const ph__recor
                                  node->info.index, node->info.name);
 }
 
+bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word)
+{
+    return word->internal ||
+           (word->value && ph__graph_writes(graph, (const void *)(uintptr_t)word->value, 1));
+}
+
+bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word)
+{
+    ph_pool_id id = ph__pool_id(graph->own->pool);
+    return word->base && word->pool.first == id.first && word->pool.second == id.second;
+}
+
 ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
                             const ph__record_node *theirs, const char *call)
 {

@@ -161,6 +161,21 @@ static bool is_empty(const ph__trial *real, size_t first)
     return true;
 }
 
+/* What is done with gradients is a value of a bundle: all of them are copied in the capture. */
+static ph_status declare_ops(ph__making *making, size_t first, const void *address, const char *call)
+{
+    ph__callable *callable = making->callable;
+    const ph__trial *real = &making->real;
+    uint8_t expected[PH__BUNDLE_MAX] = {0};
+    size_t node = 0;
+    for (size_t i = first; i < real->exit_count && i < first + PH__BUNDLE_MAX; i++)
+        expected[i - first] = PH__BUNDLE_COPY;
+    PH_TRY(find_bundle(&node, real->backward, address, call));
+    return ph_graph_slot_declare_scalar(&callable->op_slots[first / PH__BUNDLE_MAX], real->backward,
+                                        "what is done with gradients", expected, PH__BUNDLE_MAX,
+                                        &(ph_slot_place){node, offsetof(ph__bundle_args, op)}, 1);
+}
+
 static ph_status find_exits(ph__making *making, const char *call)
 {
     ph__callable *callable = making->callable;
@@ -168,17 +183,12 @@ static ph_status find_exits(ph__making *making, const char *call)
     for (size_t i = 0; i < real->exit_count; i++) {
         ph__exit *leaving = &real->exits[i];
         const ph__stand_in *to = &making->outgoing.at[leaving->operand];
-        size_t node = 0;
         if (i % PH__BUNDLE_MAX == 0) {
             callable->op_slots[i / PH__BUNDLE_MAX] = PH_SLOT_NONE;
             callable->op_slot_count = i / PH__BUNDLE_MAX + 1;
         }
-        if (i % PH__BUNDLE_MAX == 0 && !is_empty(real, i)) {
-            PH_TRY(find_bundle(&node, real->backward, to->base, call));
-            PH_TRY(ph_graph_slot_declare_scalar(&callable->op_slots[i / PH__BUNDLE_MAX], real->backward,
-                                                "what is done with gradients", PH__BUNDLE_MAX,
-                                                &(ph_slot_place){node, offsetof(ph__bundle_args, op)}, 1));
-        }
+        if (i % PH__BUNDLE_MAX == 0 && !is_empty(real, i))
+            PH_TRY(declare_ops(making, i, to->base, call));
         leaving->op_at = i;
         if (leaving->grad->count > 0)
             PH_TRY(ph_graph_slot_find(&leaving->slot, real->backward, "a gradient", to->base,

@@ -178,18 +178,22 @@ static void another_of_that_name(void **state)
 static void declared(void **state)
 {
     (void)state;
-    size_t out, value;
+    size_t out, first, second;
     const ph_slot_place places[] = {{0, 0}, {1, 0}}, values[] = {{0, 16}, {1, 16}};
     capture();
+    assert_error(ph_graph_slot_declare_scalar(&first, graph, "value", &(int32_t){5}, 4, values, 2),
+                 PH_ERROR_ARGUMENT, "node 1 (t_plain) has the bytes 06000000 at offset 16");
     assert_ok(ph_graph_slot_declare_address(&out, graph, "out", x, BYTES, places, 2, NULL));
-    assert_ok(ph_graph_slot_declare_scalar(&value, graph, "value", 4, values, 2));
-    assert_ok(with(value, &(int32_t){9}));
-    check(x, 9, 9);
+    assert_ok(ph_graph_slot_declare_scalar(&first, graph, "first", &(int32_t){5}, 4, values, 1));
+    assert_ok(ph_graph_slot_declare_scalar(&second, graph, "second", &(int32_t){6}, 4, values + 1, 1));
+    assert_ok(with(first, &(int32_t){9}));
+    check(x, 9, 6);
     assert_ok(with(out, y));
-    check(y, 9, 9);
-    assert_ok(with(value, &(int32_t){5}));
-    check(y, 5, 5);
-    check(x, 9, 9);
+    check(y, 9, 6);
+    const ph_slot_value both[] = {{first, &(int32_t){5}}, {second, &(int32_t){7}}};
+    assert_ok(ph_graph_replay_with(graph, world.stream, both, 2));
+    check(y, 5, 7);
+    check(x, 9, 6);
 }
 
 /* The nodes keep the function that an update brought, when their parameters are set again. */

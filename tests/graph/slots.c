@@ -217,7 +217,7 @@ static void test_declared(void **state)
     const int32_t five = 5;
     capture();
     assert_ok(ph_graph_slot_declare_address(&in, graph, "in", x, BYTES, places, 2, NULL));
-    assert_ok(ph_graph_slot_declare_scalar(&value, graph, "value", sizeof five, &scalar, 1));
+    assert_ok(ph_graph_slot_declare_scalar(&value, graph, "value", &(int32_t){1}, sizeof five, &scalar, 1));
     ph_slot_info info = info_of(value);
     assert_false(info.address);
     assert_int_equal(info.bytes, 4);
@@ -312,10 +312,10 @@ static void test_update(void **state)
     t_all(w, 8, 21, world.stream);
     size_t slot;
     const ph_slot_place place = {ADD, offsetof(struct t_add_i32, value)};
-    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, 4, &place, 1), PH_ERROR_STATE,
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){1}, 4, &place, 1), PH_ERROR_STATE,
                  "ph_graph_update");
     assert_ok(ph_graph_update(graph, graph, NULL));
-    assert_ok(ph_graph_slot_declare_scalar(&slot, graph, NULL, 4, &place, 1));
+    assert_ok(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){1}, 4, &place, 1));
     assert_ok(with(slot, &(int32_t){9}));
     t_all(w, 8, 29, world.stream);
 }

@@ -232,7 +232,7 @@ static ph_status everything(void *user)
     PH_TRY(ph_graph_capture(graph, world.stream, &checked, body, NULL));
     PH_TRY(ph_graph_capture(shifted, world.stream, NULL, body, (void *)(uintptr_t)far_away));
     PH_TRY(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
-    PH_TRY(ph_graph_slot_declare_scalar(&slot, graph, "value", 4, &value, 1));
+    PH_TRY(ph_graph_slot_declare_scalar(&slot, graph, "value", &(int32_t){1}, 4, &value, 1));
     PH_TRY(ph_graph_slot_find(&slot, graph, "out", y, BYTES, NULL));
     const ph_slot_value values[] = {{0, z}, {1, &(int32_t){3}}, {2, y}};
     ph_status status = ph_graph_replay_with(graph, world.stream, values, 3);

@@ -84,7 +84,7 @@ static void capture(bool liveness)
         (void)snprintf(name, sizeof name, "x%zu", i);
         assert_ok(ph_graph_slot_find(&slot, graph, name, x[i], BYTES, NULL));
         assert_int_equal(slot, 2 * i);
-        assert_ok(ph_graph_slot_declare_scalar(&slot, graph, "add", sizeof(int32_t), &place, 1));
+        assert_ok(ph_graph_slot_declare_scalar(&slot, graph, "add", &(int32_t){1}, sizeof(int32_t), &place, 1));
         assert_int_equal(slot, 2 * i + 1);
     }
 }

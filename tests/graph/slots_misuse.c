@@ -80,7 +80,14 @@ static ph_status declare(const void *base, size_t bytes, size_t node, size_t off
 static ph_status scalar(size_t bytes, size_t node, size_t offset)
 {
     const ph_slot_place place = {node, offset};
-    return ph_graph_slot_declare_scalar(&slot, graph, "v", bytes, &place, 1);
+    const ph_record *record;
+    ph_node_info info;
+    char there[512] = {0};
+    assert_ok(ph_graph_record(&record, graph));
+    assert_ok(ph_record_node(&info, record, node));
+    for (size_t i = offset; i < offset + bytes && i < info.args_size; i++)
+        there[i - offset] = ((const char *)info.args)[i];
+    return ph_graph_slot_declare_scalar(&slot, graph, "v", there, bytes, &place, 1);
 }
 
 static ph_status with(size_t which, const void *value)
@@ -126,7 +133,8 @@ static void test_find(void **state)
 static void test_declare(void **state)
 {
     (void)state;
-    const ph_slot_place twice[] = {{ADD, 8}, {ADD, 12}}, same[] = {{ADD, 24}, {ADD, 24}};
+    const ph_slot_place twice[] = {{ADD, 2}, {ADD, 4}}, once = {ADD, 24}, same[] = {{ADD, 24}, {ADD, 24}};
+    const int32_t one = 1;
     slot = 5;
     assert_error(ph_graph_slot_declare_address(&slot, graph, NULL, x, 4, NULL, 1, NULL), PH_ERROR_ARGUMENT,
                  "places is NULL");
@@ -146,10 +154,17 @@ static void test_declare(void **state)
     assert_error(scalar(257, ADD, 24), PH_ERROR_ARGUMENT, "1 to 256");
     assert_error(scalar(4, ADD, 29), PH_ERROR_ARGUMENT, "leave the 32 bytes");
     assert_error(scalar(4, FILL, 0), PH_ERROR_UNSUPPORTED, "only kernel nodes");
-    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, 4, same, 2), PH_ERROR_STATE,
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &one, 4, same, 2), PH_ERROR_STATE,
                  "slot 0 already");
-    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, 8, twice, 2), PH_ERROR_STATE,
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){0}, 4, twice, 2), PH_ERROR_STATE,
                  "slot 0 already");
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, NULL, 4, &once, 1), PH_ERROR_ARGUMENT,
+                 "expected is NULL");
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){2}, 4, &once, 1),
+                 PH_ERROR_ARGUMENT, "has the bytes 01000000 at offset 24, and not 02000000 as expected");
+    const ph_slot_place one_of_two[] = {{ADD, 24}, {ADD, 0}};
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &one, 4, one_of_two, 2),
+                 PH_ERROR_ARGUMENT, "has the bytes 00020000 at offset 0");
     check_nothing_made();
     assert_ok(declare(u, BYTES, FIRST, 0));
     assert_ok(scalar(4, ADD, 24));

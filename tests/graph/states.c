@@ -173,6 +173,22 @@ static ph_status prove_shifted(ph_graph *shifted)
     return status;
 }
 
+/* One of them; the other one is made here. */
+static ph_status prove_scalar(ph_graph *graph, ph_graph *changed)
+{
+    ph_slot_proof proof;
+    ph_graph *made;
+    ph_stream *stream;
+    assert_ok(ph_stream_create(&stream, world.device, NULL));
+    assert_ok(ph_graph_create(&made, NULL));
+    assert_ok(ph_graph_capture(made, stream, NULL, body, NULL));
+    ph_status status = ph_graph_slot_prove_scalar(&proof, graph ? graph : made, changed ? changed : made,
+                                                  NULL, &(int32_t){1}, &(int32_t){2}, 4);
+    ph_graph_destroy(made);
+    ph_stream_destroy(stream);
+    return status;
+}
+
 static ph_status dump(ph_graph *graph)
 {
     char path[64];
@@ -265,9 +281,13 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     case PH__CALL_SLOT_DECLARE_ADDRESS:
         return ph_graph_slot_declare_address(&count, graph, NULL, x, 64 * sizeof *x, &memset_place, 1, NULL);
     case PH__CALL_SLOT_DECLARE_SCALAR:
-        return ph_graph_slot_declare_scalar(&count, graph, NULL, 4, &kernel_place, 1);
+        return ph_graph_slot_declare_scalar(&count, graph, NULL, &(int32_t){32}, 4, &kernel_place, 1);
     case PH__CALL_SLOT_PROVE:
         return prove(graph);
+    case PH__CALL_SLOT_PROVE_SCALAR:
+        return prove_scalar(graph, NULL);
+    case PH__CALL_SLOT_PROVE_CHANGED:
+        return prove_scalar(NULL, graph);
     case PH__CALL_SLOT_PROVE_SHIFTED:
         return prove_shifted(graph);
     case PH__CALL_SLOT_COUNT:

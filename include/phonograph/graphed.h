@@ -55,7 +55,7 @@ typedef enum ph_graphed_inputs {
 } ph_graphed_inputs;
 
 typedef struct ph_graphed_options {
-    size_t warmup_iterations; /* calls before the capture; 0: 3; PH_GRAPHED_NO_WARMUP: none */
+    size_t warmup_iterations; /* calls before the capture; 0: 3; PH_ZERO: none */
     bool allow_unused_input;  /* an input or parameter that requires a gradient and takes no part has none; else ARGUMENT */
     bool enable_annotations;  /* the nodes of both graphs get the pairs of the scopes that they were captured in; those of
                                  backward: of forward's (annotation.h, docs/autograd.md) */
@@ -77,7 +77,6 @@ typedef struct ph_graphed_options {
     size_t max_backwards;
     uint64_t reserved[3];
 } ph_graphed_options;
-#define PH_GRAPHED_NO_WARMUP SIZE_MAX
 
 /* Makes out[i] from modules[i] for all i, or nothing. A graphed module is called like the one that it is made from, with inputs of
  * the sample's shapes and dtypes, and has its name, parameters, buffers and children. One call is one launch, and one node of the tape,

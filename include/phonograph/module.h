@@ -97,7 +97,7 @@ PH_CALL ph_module_load(ph_module *module, const char *path, bool strict);
 typedef struct ph_layer_options {
     ph_dtype dtype; /* 0: f32 */
     bool no_bias;
-    double eps;              /* norms; 0: 1e-5 */
+    double eps;              /* norms; 0: 1e-5; PH_ZERO: none */
     ph_generator *generator; /* of the initial values; NULL: the device's default one */
     uint64_t reserved[4];
 } ph_layer_options;

@@ -131,7 +131,7 @@ PH_API ph_tensor *ph_argmax(ph_tape *tape, ph_tensor *x, int axis, bool keep);
 PH_API ph_tensor *ph_norm(ph_tape *tape, ph_tensor *x, double p);
 PH_API ph_tensor *ph_norm_over(ph_tape *tape, ph_tensor *x, double p, ph_axes axes, bool keep);
 
-/* ---- normalisation and losses ---- layer_norm, rms_norm: over the last axis; weight [last] and bias [last] may be NULL; eps 0 is 1e-5.
+/* ---- normalisation and losses ---- layer_norm, rms_norm: over the last axis; weight [last] and bias [last] may be NULL; eps 0 is 1e-5, PH_ZERO none.
  * cross_entropy: mean over the rows of logits [.., classes] against targets [..] of i64 or i32 class numbers; a row whose target is
  * ignore_index takes no part; any other number outside [0, classes) makes the loss (and that row's gradient) NaN. mse: mean of (a-b)^2. */
 PH_API ph_tensor *ph_softmax(ph_tape *tape, ph_tensor *x, int axis);
@@ -173,7 +173,7 @@ PH_API void ph_split(ph_tape *tape, ph_tensor **out, ph_tensor *x, int axis, con
                      size_t count);
 
 /* ---- attention ---- softmax(q k' * scale) v for q [.., heads, tq, d], k and v [.., kv_heads, tk, d], in one fused operator of O(tq)
- * extra memory, forward and backward (after "FlashAttention-2", Dao 2023). causal: row i sees columns up to i + tk - tq. scale 0: 1/sqrt(d).
+ * extra memory, forward and backward (after "FlashAttention-2", Dao 2023). causal: row i sees columns up to i + tk - tq. scale 0: 1/sqrt(d); PH_ZERO: 0, all columns count alike.
  * kv_heads must divide heads. Rows that see nothing give 0. d at most 256. */
 typedef struct ph_attention_options {
     bool causal;

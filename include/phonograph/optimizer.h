@@ -8,7 +8,7 @@ PH_BEGIN_DECLS
 
 typedef struct ph_optimizer ph_optimizer;
 
-/* torch.optim's meanings and formulas: 0 is the default of members that a comment gives one. Parameters are those of the module that require a
+/* torch.optim's meanings and formulas: 0 is the default of members that a comment gives one, PH_ZERO the number zero. Parameters are those of the module that require a
  * gradient at creation, each once; retained; f32 or f64, contiguous (ARGUMENT). A parameter without a gradient is passed over, and counts no
  * step; its momenta are made by the first eager step in which it has one, outside of any graph's pool. create waits for the device's default
  * stream, which only relaxed captures allow (else CAPTURE, 900). Externally synchronised. */
@@ -25,13 +25,12 @@ typedef struct ph_adam_options {
     double lr;           /* 0: 1e-3 */
     double beta1, beta2; /* 0: 0.9, 0.999 */
     double eps;          /* 0: 1e-8 */
-    double weight_decay; /* Adam: added to the gradient; AdamW: decoupled, its default (0) is 0.01, PH_NO_WEIGHT_DECAY none */
+    double weight_decay; /* Adam: added to the gradient; AdamW: decoupled, its default (0) is 0.01, PH_ZERO none */
     bool not_capturable; /* step counters on the host: a step in a capture is refused (STATE) before anything is launched */
     bool maximize;       /* as ph_sgd_options has it */
     bool amsgrad;        /* divides by the root of each second moment's largest value so far: one more tensor of state for each parameter */
     uint64_t reserved[4];
 } ph_adam_options;
-#define PH_NO_WEIGHT_DECAY (-1.0)
 PH_CALL ph_adam_create(ph_optimizer **out, ph_module *module, const ph_adam_options *options);
 PH_CALL ph_adamw_create(ph_optimizer **out, ph_module *module, const ph_adam_options *options);
 PH_API void ph_optimizer_destroy(ph_optimizer *optimizer); /* takes NULL; graphs that captured its step keep what they need */

@@ -21,7 +21,7 @@ typedef enum ph_profile_source {
 } ph_profile_source;
 typedef struct ph_profile_options {
     unsigned replays; /* measured; 0: 10. ARGUMENT where the times of so many would take more than 1 GiB */
-    unsigned warmup;  /* before them; 0: 2 */
+    unsigned warmup;  /* before them; 0: 2; PH_ZERO: none */
     ph_profile_source source;
     uint64_t reserved[4];
 } ph_profile_options;

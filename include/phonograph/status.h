@@ -6,6 +6,10 @@
 
 PH_BEGIN_DECLS
 
+/* In every option struct a number of 0 is the member's default. PH_ZERO is the number zero itself, in each member in which that means something; in the others it
+ * is refused (ARGUMENT). Any member takes it, whatever its type. */
+#define PH_ZERO 0x80000001u
+
 /* Pinned numbers, in tens by family; never renumbered. */
 typedef enum ph_status {
     PH_OK = 0,

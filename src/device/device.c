@@ -2,6 +2,7 @@
 /* device/device.c: opening and closing devices, what is attached to them, what they are. */
 #include "device/device.h"
 #include "base/alloc.h"
+#include "base/option.h"
 #include "base/fork.h"
 #include "device/name.h"
 #include "device/nvtx.h"
@@ -209,6 +210,8 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     ph_device_options settings = {0};
     if (options)
         settings = *options;
+    PH_TRY(ph__option_no_zero(settings.host_chaos_seed, "host_chaos_seed", call));
+    PH_TRY(ph__option_no_zero(settings.host_memory_bytes, "host_memory_bytes", call));
     if (!ph__fork_handled())
         return ph__fail_host_memory(call, "the handler of fork()");
     ph__device_name parsed;

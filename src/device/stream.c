@@ -32,6 +32,11 @@ ph_status ph__stream_check(const ph_stream *stream, const char *call)
     return ph__device_check(stream->device, call);
 }
 
+static int priority_of(const ph_stream_options *options)
+{
+    return options == NULL || options->priority == (int)PH_ZERO ? 0 : options->priority;
+}
+
 static int clamp_priority(const ph_device *device, int priority)
 {
     if (priority > device->priority_lowest)
@@ -56,7 +61,7 @@ ph_status ph_stream_create(ph_stream **out, ph_device *device, const ph_stream_o
     if (!stream)
         return ph__fail_host_memory(call, "the stream");
     stream->blocking = options && options->blocking;
-    stream->priority = clamp_priority(device, options ? options->priority : 0);
+    stream->priority = clamp_priority(device, priority_of(options));
     ph__drv_stream *handle = NULL;
     int result = device->driver->stream_create(
         &handle, device->handle, stream->blocking ? PH__STREAM_BLOCKING : PH__STREAM_NON_BLOCKING,

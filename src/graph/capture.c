@@ -2,6 +2,7 @@
 /* graph/capture.c: capturing into a graph, as a transaction: begin, end, abort, and the form that calls a
  * function. */
 #include "base/log.h"
+#include "base/option.h"
 #include "base/unwind.h"
 #include "graph/graph.h"
 #include <execinfo.h>
@@ -26,7 +27,7 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
             "%s: check_foreign_every (%u) says how often check_input_liveness asks the driver; set "
             "check_input_liveness too",
             call, (unsigned)options->check_foreign_every);
-    return PH_OK;
+    return ph__option_no_zero(options->check_foreign_every, "check_foreign_every", call);
 }
 
 /* A stream that is capturing already is refused first: synchronizing would kill a capture that this library

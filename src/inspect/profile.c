@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inspect/profile.c: replays a graph while the driver takes down when each node runs. */
 #include "inspect/profile.h"
+#include "base/option.h"
 #include "base/unwind.h"
 #include "device/stream.h"
 #include "graph/graph.h"
@@ -34,8 +35,9 @@ static ph_status read_options(ph_profile_options *out, const ph_profile_options 
     if ((unsigned)out->source > PH_PROFILE_EVENTS)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: source %d is none; see ph_profile_source", call,
                        (int)out->source);
+    PH_TRY(ph__option_no_zero(out->replays, "replays", call));
     out->replays = out->replays ? out->replays : REPLAYS;
-    out->warmup = out->warmup ? out->warmup : WARMUP;
+    out->warmup = (unsigned)ph__option_count(out->warmup, WARMUP);
     return PH_OK;
 }
 

@@ -2,6 +2,7 @@
 /* inspect/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in turns. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/option.h"
 #include "base/line.h"
 #include "base/unwind.h"
 #include "device/stream.h"
@@ -221,6 +222,7 @@ static ph_status check(unsigned *rounds, const ph_graph *graph, const ph_stream 
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_verdict_options");
     *rounds = options && options->rounds ? options->rounds : ROUNDS;
+    PH_TRY(ph__option_no_zero(*rounds, "rounds", call));
     PH_TRY(ph__graph_check(graph, PH__CALL_VERDICT));
     PH_TRY(ph__stream_check(stream, call));
     if (stream->device != graph->device)

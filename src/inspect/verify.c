@@ -2,6 +2,7 @@
 /* inspect/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
 #include "inspect/verify.h"
 #include "base/alloc.h"
+#include "base/option.h"
 #include "base/unwind.h"
 #include "base/line.h"
 #include <math.h>
@@ -268,7 +269,10 @@ ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *str
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);
     out->node = SIZE_MAX;
-    options = options ? options : &defaults;
+    ph_verify_options given = options ? *options : defaults;
+    given.relative = ph__option_real(given.relative, 0);
+    given.absolute = ph__option_real(given.absolute, 0);
+    options = &given;
     PH_TRY(check(graph, stream, body, options));
     ph__verify verify = {.graph = graph,
                          .stream = stream,

@@ -2,6 +2,7 @@
 /* memory/pool.c: pools: making them, who holds them, and their end. */
 #include "base/log.h"
 #include "memory/state.h"
+#include "base/option.h"
 #include <string.h>
 
 /* One count for all pools of the process, whoever made them: no number is ever used twice. */
@@ -74,6 +75,8 @@ ph_status ph_pool_create(ph_pool **out, ph_device *device, const ph_pool_options
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
                                "%s: only one of alloc and free is set; a source of segments needs both",
                                call);
+    if (options)
+        PH_TRY(ph__option_no_zero(options->limit, "limit", call));
     return create(out, device, options, true, call);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/block.c: a transformer block as GPT-2 has it: attention and an MLP, each behind a norm and beside a residual path. */
 #include "base/alloc.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "nn/module.h"
 
@@ -85,7 +86,7 @@ static ph_status create_parts(block *b, ph_device *device, int64_t width, const 
     PH_TRY(ph_layer_norm_create(&b->norm2, device, width, &layer));
     PH_TRY(ph_linear_create_with(&b->up, device, width, 4 * width, &layer));
     PH_TRY(ph_linear_create_with(&b->down, device, 4 * width, width, &layer));
-    return ph_dropout_create(&b->dropout, device, options->dropout);
+    return ph_dropout_create(&b->dropout, device, ph__option_real(options->dropout, 0));
 }
 
 static void free_block(void *self)

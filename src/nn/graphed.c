@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/generator.h"
@@ -125,6 +126,8 @@ static ph_status check_options(const ph_graphed_options *options, const ph_devic
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_inputs", call, (int)options->inputs);
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no capture mode", call, (int)options->mode);
+    PH_TRY(ph__option_no_zero(options->max_backwards, "max_backwards", call));
+    PH_TRY(ph__option_no_zero(options->check_foreign_every, "check_foreign_every", call));
     if (options->check_foreign_every && !options->check_input_liveness)
         return ph_fail(PH_ERROR_ARGUMENT,
                        "%s: check_foreign_every is how often check_input_liveness asks the driver; set that, too",

@@ -95,7 +95,7 @@ static ph_status fail_replaced(const ph__callable *callable, const char *what, b
         "is another one at each call: replays would go on with the one of the capture; make it a buffer, "
         "and let forward change it in place (ph_tensor_copy)%s",
         call, callable->original->name, backward ? "backward" : "forward", what,
-        callable->set->options.warmup_iterations == PH_GRAPHED_NO_WARMUP
+        callable->set->options.warmup_iterations == PH_ZERO
             ? "; what forward makes when it first needs it, a warm-up makes"
             : "");
 }

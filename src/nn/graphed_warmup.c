@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed_warmup.c: calls of modules before their capture, and what captures and calls both ask of a callable. */
 #include "base/alloc.h"
+#include "base/option.h"
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed.h"
@@ -161,9 +162,9 @@ static ph_status repeat(warmup *w, size_t iterations)
 ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, const char *call)
 {
     const ph__graphed_set *set = callable->set;
-    size_t iterations = set->options.warmup_iterations;
+    size_t iterations = ph__option_count(set->options.warmup_iterations, DEFAULT_ITERATIONS);
     warmup w = {.callable = callable};
-    if (iterations == PH_GRAPHED_NO_WARMUP)
+    if (iterations == 0)
         return PH_OK;
     uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
     ph_status status = versions && allocate(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
@@ -176,7 +177,7 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     for (size_t i = 0; status == PH_OK && i < callable->in_count; i++)
         versions[i] = ph_tensor_version(w.in[i]);
     if (status == PH_OK)
-        status = repeat(&w, iterations ? iterations : DEFAULT_ITERATIONS);
+        status = repeat(&w, iterations);
     if (status == PH_OK)
         note_writes(&w, versions);
     ph_error failure;

@@ -2,6 +2,7 @@
 /* nn/optimizer.c: optimizers: what they are made from, their learning rate, and what they have done. */
 #include "nn/optimizer.h"
 #include "base/alloc.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "tensor/tape.h"
 #include <math.h>
@@ -146,28 +147,25 @@ ph_status ph_sgd_create(ph_optimizer **out, ph_module *module, const ph_sgd_opti
         return ph__fail_null(call, "options");
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_sgd_options");
-    PH_TRY(check_at_least_0(options->lr, "lr", call));
-    PH_TRY(check_at_least_0(options->momentum, "momentum", call));
-    PH_TRY(check_at_least_0(options->weight_decay, "weight_decay", call));
-    if (!isfinite(options->dampening))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: dampening is %g, and must be finite", call,
-                       options->dampening);
-    if (options->nesterov && (options->momentum <= 0 || options->dampening != 0))
+    double lr = ph__option_real(options->lr, 0), momentum = ph__option_real(options->momentum, 0),
+           dampening = ph__option_real(options->dampening, 0),
+           weight_decay = ph__option_real(options->weight_decay, 0);
+    PH_TRY(check_at_least_0(lr, "lr", call));
+    PH_TRY(check_at_least_0(momentum, "momentum", call));
+    PH_TRY(check_at_least_0(weight_decay, "weight_decay", call));
+    if (!isfinite(dampening))
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: dampening is %g, and must be finite", call, dampening);
+    if (options->nesterov && (momentum <= 0 || dampening != 0))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: nesterov needs a momentum, and no dampening", call);
     ph_optimizer from = {.kind = &ph__optimizer_sgd,
-                         .weight_decay = options->weight_decay,
-                         .momentum = options->momentum,
-                         .dampening = options->dampening,
-                         .flags = (options->momentum > 0 ? PH__UPDATE_STATE : 0) |
+                         .weight_decay = weight_decay,
+                         .momentum = momentum,
+                         .dampening = dampening,
+                         .flags = (momentum > 0 ? PH__UPDATE_STATE : 0) |
                                   (options->nesterov ? PH__UPDATE_NESTEROV : 0) |
                                   (options->maximize ? PH__UPDATE_MAXIMIZE : 0),
-                         .state_count = options->momentum > 0 ? 1 : 0};
-    return create(out, module, &from, options->lr, call);
-}
-
-static double or_else(double value, double fallback)
-{
-    return value == 0 ? fallback : value;
+                         .state_count = momentum > 0 ? 1 : 0};
+    return create(out, module, &from, lr, call);
 }
 
 static ph_status create_adam(ph_optimizer **out, ph_module *module, const ph_adam_options *options,
@@ -184,13 +182,12 @@ static ph_status create_adam(ph_optimizer **out, ph_module *module, const ph_ada
         options = &defaults;
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_adam_options");
-    bool none = options->weight_decay == PH_NO_WEIGHT_DECAY;
-    double lr = or_else(options->lr, 1e-3);
+    double lr = ph__option_real(options->lr, 1e-3);
     ph_optimizer from = {.kind = kind,
-                         .weight_decay = none ? 0 : or_else(options->weight_decay, decoupled ? 0.01 : 0),
-                         .beta1 = or_else(options->beta1, 0.9),
-                         .beta2 = or_else(options->beta2, 0.999),
-                         .eps = or_else(options->eps, 1e-8),
+                         .weight_decay = ph__option_real(options->weight_decay, decoupled ? 0.01 : 0),
+                         .beta1 = ph__option_real(options->beta1, 0.9),
+                         .beta2 = ph__option_real(options->beta2, 0.999),
+                         .eps = ph__option_real(options->eps, 1e-8),
                          .flags = (decoupled ? PH__UPDATE_DECOUPLED : 0) |
                                   (options->maximize ? PH__UPDATE_MAXIMIZE : 0) |
                                   (options->amsgrad ? PH__UPDATE_AMSGRAD : 0),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/attention.c: the operator: shapes and strides of its operands, which kernels take them, and its gradient. */
 #include "tensor/attention.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/products.h"
@@ -314,7 +315,6 @@ ph_tensor *ph_attention(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "reserved words of ph_attention_options must be 0");
     int64_t d = q->shape.dim[q->shape.rank - 1];
     attention_state state = {.causal = options && options->causal, .scale = options ? options->scale : 0};
-    if (state.scale == 0)
-        state.scale = d > 0 ? 1 / sqrt((double)d) : 1;
+    state.scale = ph__option_real(state.scale, d > 0 ? 1 / sqrt((double)d) : 1);
     return ph__op_done(&op, attention(&op, in, &state));
 }

@@ -3,6 +3,7 @@
  * each row's mean and scale (one over its deviation). Gradients of weight and bias are added in two steps,
  * by blocks of rows and then over those, so that their order is fixed. */
 #include "tensor/autocast.h"
+#include "base/option.h"
 #include "tensor/rows.h"
 
 /* y = (x - mean) * scale * w + b. In backward b is the gradient of y, and y that of x. w, b: may be NULL. */
@@ -292,7 +293,7 @@ static ph_tensor *norm(ph__op *op, double eps, bool centered)
                       .scales = work.scales->data,
                       .rows = state.rows,
                       .n = state.n,
-                      .eps = eps > 0 ? eps : 1e-5,
+                      .eps = ph__option_real(eps, 1e-5),
                       .centered = centered};
     if (!launch(op, &args, x->dtype, false))
         return NULL;

@@ -2,6 +2,7 @@
 /* tensor/tape.c: the tape: making and clearing it, its first error, its modes, its scopes. */
 #include "tensor/tape.h"
 #include "base/line.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/generator.h"
@@ -104,8 +105,8 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         return status;
     }
     size_t asked = ph__quarantine_asked();
-    if (options && options->quarantine > asked)
-        asked = options->quarantine;
+    if (options && ph__option_count(options->quarantine, 0) > asked)
+        asked = ph__option_count(options->quarantine, 0);
     status = ph__quarantine_enlarge(tape->backend, asked, call);
     if (status != PH_OK) {
         ph__backend_release(tape->backend);

@@ -154,7 +154,7 @@ static void test_several(void **state)
 static void test_warmup(void **state)
 {
     (void)state;
-    static const size_t iterations[] = {PH_GRAPHED_NO_WARMUP, 0, 1, 11};
+    static const size_t iterations[] = {PH_ZERO, 0, 1, 11};
     static const int more[] = {0, 3, 1, 11};
     t_scene s;
     t_scale scale;

@@ -253,7 +253,7 @@ static void test_warm_up(void **state)
         warm_up(0, 3, own_stream);
         warm_up(1, 1, own_stream);
         warm_up(2, 2, own_stream);
-        warm_up(PH_GRAPHED_NO_WARMUP, 0, own_stream);
+        warm_up(PH_ZERO, 0, own_stream);
     }
 }
 

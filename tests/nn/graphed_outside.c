@@ -267,7 +267,7 @@ static void first_use_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *
 static void test_replaced(void **state)
 {
     (void)state;
-    static const size_t warmups[] = {0, PH_GRAPHED_NO_WARMUP};
+    static const size_t warmups[] = {0, PH_ZERO};
     for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_REBIND; inputs++)
         for (int warmup = 0; warmup < 2; warmup++) {
             const ph_graphed_options options = {.inputs = (ph_graphed_inputs)inputs,

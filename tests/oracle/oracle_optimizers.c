@@ -39,7 +39,7 @@ static const rule rules[] = {
      .adam = {.lr = 0.02, .beta2 = 0.5, .weight_decay = 0.05, .maximize = true, .amsgrad = true}},
     {.name = "adamw", .adam = {.lr = 0}, .decoupled = true},
     {.name = "adamw_decay", .adam = {.lr = 0.02, .weight_decay = 0.2}, .decoupled = true},
-    {.name = "adamw_no_decay", .adam = {.lr = 0.02, .weight_decay = PH_NO_WEIGHT_DECAY}, .decoupled = true},
+    {.name = "adamw_no_decay", .adam = {.lr = 0.02, .weight_decay = PH_ZERO}, .decoupled = true},
     {.name = "adamw_maximize",
      .adam = {.lr = 0.02, .weight_decay = 0.2, .maximize = true},
      .decoupled = true},

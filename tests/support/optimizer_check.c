@@ -15,6 +15,11 @@ void oc_describe(char text[200], const oc_rule *r)
                    r->maximize ? " maximize" : "", r->amsgrad ? " amsgrad" : "");
 }
 
+static double or_zero(double value)
+{
+    return value == 0 ? PH_ZERO : value;
+}
+
 ph_optimizer *oc_create(const oc_rule *r, ph_module *module)
 {
     ph_optimizer *optimizer;
@@ -24,11 +29,11 @@ ph_optimizer *oc_create(const oc_rule *r, ph_module *module)
                           .weight_decay = r->weight_decay,
                           .nesterov = r->nesterov,
                           .maximize = r->maximize};
-    ph_adam_options adam = {.lr = r->lr,
-                            .beta1 = r->beta1,
-                            .beta2 = r->beta2,
-                            .eps = r->eps,
-                            .weight_decay = r->weight_decay == 0 ? PH_NO_WEIGHT_DECAY : r->weight_decay,
+    ph_adam_options adam = {.lr = or_zero(r->lr),
+                            .beta1 = or_zero(r->beta1),
+                            .beta2 = or_zero(r->beta2),
+                            .eps = or_zero(r->eps),
+                            .weight_decay = or_zero(r->weight_decay),
                             .not_capturable = r->not_capturable,
                             .maximize = r->maximize,
                             .amsgrad = r->amsgrad};

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/nn/zeros.c: every number of every public option struct: what its 0 means, and that a zero
+ * which is legal and not the default can be said, by PH_ZERO. The structs are read from the public
+ * headers: a member that nobody has thought of here is a failure. */
+#include "support/graphed_nets.h"
+#include "support/optimizer_check.h"
+
+#include <dirent.h>
+#include <phonograph/locate.h>
+#include <phonograph/profile.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TEXT = 1 << 17,
+    MEMBERS = 128
+};
+
+/* ---- what PH_ZERO says, and 0 does not ---- */
+static void step_with(oc_rule rule)
+{
+    oc_problem p;
+    char text[200];
+    oc_describe(text, &rule);
+    oc_open(&p, PH_DTYPE_F64, NULL, 0, 5);
+    ph_optimizer *optimizer = oc_create(&rule, p.module);
+    assert_true(ph_optimizer_lr(optimizer) == rule.lr);
+    for (int i = 0; i < 3; i++) {
+        oc_gradients(&p, UINT64_MAX);
+        assert_ok(oc_step(&p, optimizer));
+        oc_reference(&p, &rule);
+        oc_compare(&p, oc_adam_bound(p.dtype), text);
+    }
+    ph_optimizer_destroy(optimizer);
+    oc_close(&p);
+}
+
+static void adam_steps(void (*change)(oc_rule *))
+{
+    for (unsigned number = 0; number < OC_ADAM_RULES; number += 5) {
+        oc_rule rule = oc_adam_rule(number);
+        change(&rule);
+        step_with(rule);
+    }
+}
+
+static void no_lr(oc_rule *r)
+{
+    r->lr = 0;
+}
+static void no_beta1(oc_rule *r)
+{
+    r->beta1 = 0;
+}
+static void no_beta2(oc_rule *r)
+{
+    r->beta2 = 0;
+}
+static void no_eps(oc_rule *r)
+{
+    r->eps = 0;
+}
+static void no_decay(oc_rule *r)
+{
+    r->weight_decay = 0;
+}
+static void adam_lr(void)
+{
+    adam_steps(no_lr);
+}
+static void adam_beta1(void)
+{
+    adam_steps(no_beta1);
+}
+static void adam_beta2(void)
+{
+    adam_steps(no_beta2);
+}
+static void adam_eps(void)
+{
+    adam_steps(no_eps);
+}
+static void adam_weight_decay(void)
+{
+    adam_steps(no_decay);
+}
+
+/* With eps, a row of such small numbers is nearly 0; without, it is as any other. */
+static void layer_eps(void)
+{
+    t_scene s;
+    ph_module *norm[2];
+    const ph_layer_options options = {.eps = PH_ZERO};
+    t_scene_open(&s);
+    assert_ok(ph_layer_norm_create(&norm[0], s.device, 2, &options));
+    assert_ok(ph_rms_norm_create(&norm[1], s.device, 2, &options));
+    const float small = 0x1p-20f;
+    ph_tensor *x = t_input(&s, small, -small);
+    for (int i = 0; i < 2; i++) {
+        t_expect_values(s.tape, ph_call(s.tape, norm[i], x), PH_SHAPE(2), 1, -1);
+        ph_module_release(norm[i]);
+    }
+    t_expect_values(s.tape, ph_layer_norm(s.tape, x, NULL, NULL, PH_ZERO), PH_SHAPE(2), 1, -1);
+    t_expect_values(s.tape, ph_rms_norm(s.tape, x, NULL, PH_ZERO), PH_SHAPE(2), 1, -1);
+    t_scene_close(&s);
+}
+
+/* All columns count alike. */
+static void attention_scale(void)
+{
+    t_scene s;
+    t_scene_open(&s);
+    const ph_shape shape = PH_SHAPE(1, 2, 2);
+    ph_tensor *q = ph_from_memory(s.tape, PH_DTYPE_F32, shape, (const float[]){9, 1, -7, 3});
+    ph_tensor *v = ph_from_memory(s.tape, PH_DTYPE_F32, shape, (const float[]){1, 2, 3, 6});
+    const ph_attention_options options = {.scale = PH_ZERO};
+    t_expect_values(s.tape, ph_attention(s.tape, q, q, v, &options), shape, 2, 4, 2, 4);
+    t_scene_close(&s);
+}
+
+static void graphed_warmup(void)
+{
+    static const size_t given[] = {PH_ZERO, 0, 2};
+    static const int calls[] = {0, 3, 2};
+    int before = 0;
+    t_scene s;
+    t_scale scale;
+    t_scene_open(&s);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    for (int i = 0; i < 3; i++) {
+        ph_module *plain = t_scale_open(&s, &scale, 3);
+        ph_module *graphed =
+            gn_graph_one(plain, x, &(ph_graphed_options){.warmup_iterations = given[i]});
+        before = i ? before : scale.calls;
+        assert_int_equal(scale.calls - before, calls[i]);
+        ph_module_release(graphed);
+        ph_module_release(plain);
+    }
+    ph_tensor_release(x);
+    t_scene_close(&s);
+}
+
+static ph_status fill(ph_stream *stream, void *user)
+{
+    void *at;
+    (void)user;
+    PH_TRY(ph_malloc(&at, 64, 1, stream));
+    ph_status status = ph_memset(at, 0, 64, stream);
+    ph_free(at, stream);
+    return status;
+}
+
+/* Each replay counts the graph's epoch up. */
+static void profile_warmup(void)
+{
+    static const unsigned given[] = {PH_ZERO, 0, 7};
+    static const uint64_t more[] = {0, 2, 7};
+    uint64_t none = 0;
+    t_scene s;
+    ph_graph *graph;
+    t_scene_open(&s);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, fill, NULL));
+    for (int i = 0; i < 3; i++) {
+        ph_profile *profile;
+        uint64_t before = ph_graph_epoch(graph);
+        const ph_profile_options options = {.replays = 3, .warmup = given[i]};
+        assert_ok(ph_graph_profile(&profile, graph, s.stream, &options));
+        ph_profile_destroy(profile);
+        uint64_t replays = ph_graph_epoch(graph) - before;
+        none = i ? none : replays;
+        assert_int_equal(replays - none, more[i]);
+    }
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
+/* ---- where zero is the default: PH_ZERO says no more ---- */
+static void sgd_zeros(void)
+{
+    for (int i = 0; i < 4; i++) {
+        oc_problem p;
+        ph_optimizer *optimizer;
+        const double momentum = i == 1 ? 0.5 : 0, decay = i == 2 ? 0.5 : 0, lr = i == 3 ? 0 : 0.5;
+        const oc_rule rule = {
+            .kind = OC_SGD, .lr = lr, .momentum = momentum, .weight_decay = decay};
+        const ph_sgd_options options = {.lr = lr == 0 ? PH_ZERO : lr,
+                                        .momentum = momentum == 0 ? PH_ZERO : momentum,
+                                        .dampening = PH_ZERO,
+                                        .weight_decay = decay == 0 ? PH_ZERO : decay};
+        oc_open(&p, PH_DTYPE_F64, NULL, 0, 9);
+        assert_ok(ph_sgd_create(&optimizer, p.module, &options));
+        for (int step = 0; step < 3; step++) {
+            oc_gradients(&p, UINT64_MAX);
+            assert_ok(oc_step(&p, optimizer));
+            oc_reference(&p, &rule);
+            oc_compare(&p, 1e-12, "sgd");
+        }
+        ph_optimizer_destroy(optimizer);
+        oc_close(&p);
+    }
+}
+
+static void block_dropout(void)
+{
+    t_scene s;
+    ph_module *block[2];
+    ph_generator *generator;
+    t_scene_open(&s);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ph_generator_create(&generator, s.device, 3));
+        const ph_block_options options = {.dropout = i ? PH_ZERO : 0, .generator = generator};
+        assert_ok(ph_transformer_block_create(&block[i], s.device, 4, 2, &options));
+        ph_generator_release(generator);
+    }
+    ph_tensor *x = gn_random(&s, PH_SHAPE(1, 3, 4), 1);
+    gn_expect_same(&s, ph_call(s.tape, block[1], x), ph_call(s.tape, block[0], x),
+                   "without dropout");
+    ph_module_release(block[0]);
+    ph_module_release(block[1]);
+    t_scene_close(&s);
+}
+
+static void verify_tolerances(void)
+{
+    t_scene s;
+    ph_graph *graph;
+    ph_verify_result result;
+    t_scene_open(&s);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, fill, NULL));
+    /* a tolerance without outputs would be refused */
+    const ph_verify_options options = {.relative = PH_ZERO, .absolute = PH_ZERO};
+    assert_ok(ph_graph_verify(&result, graph, s.stream, fill, NULL, &options));
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
+/* A tape that asks for no quarantine takes what one without options takes. */
+static void tape_quarantine(void)
+{
+    static const size_t given[] = {0, PH_ZERO};
+    int64_t taken[2];
+    t_scene s;
+    t_scene_open(&s);
+    for (int i = 0; i < 2; i++) {
+        ph_tape *tape;
+        int64_t before = ph__alloc_live();
+        assert_ok(ph_tape_create(&tape, s.stream, &(ph_tape_options){.quarantine = given[i]}));
+        taken[i] = ph__alloc_live() - before;
+        ph_tape_destroy(tape);
+    }
+    assert_int_equal(taken[0], taken[1]);
+    t_scene_close(&s);
+}
+
+static void stream_priority(void)
+{
+    t_scene s;
+    ph_stream *stream;
+    t_scene_open(&s);
+    assert_ok(ph_stream_create(&stream, s.device, &(ph_stream_options){.priority = (int)PH_ZERO}));
+    assert_int_equal(ph_stream_priority(stream), 0);
+    ph_stream_destroy(stream);
+    t_scene_close(&s);
+}
+
+/* ---- where zero means nothing: PH_ZERO is refused ---- */
+static void device_numbers(void)
+{
+    static const ph_device_options options[] = {
+        {.host_threads = PH_ZERO}, {.host_chaos_seed = PH_ZERO}, {.host_memory_bytes = PH_ZERO}};
+    for (int i = 0; i < 3; i++) {
+        ph_device *device;
+        assert_status(ph_device_open(&device, "host", &options[i]), PH_ERROR_ARGUMENT);
+        assert_null(device);
+    }
+}
+
+static void capture_asks(void)
+{
+    t_scene s;
+    ph_graph *graph;
+    const ph_capture_options options = {.check_input_liveness = true,
+                                        .check_foreign_every = PH_ZERO};
+    t_scene_open(&s);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_error(ph_graph_capture(graph, s.stream, &options, fill, NULL), PH_ERROR_ARGUMENT,
+                 "check_foreign_every is PH_ZERO");
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
+static void pool_limit(void)
+{
+    t_scene s;
+    ph_pool *pool;
+    t_scene_open(&s);
+    assert_error(ph_pool_create(&pool, s.device, &(ph_pool_options){.limit = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "limit is PH_ZERO");
+    t_scene_close(&s);
+}
+
+static void graphed_numbers(void)
+{
+    static const ph_graphed_options options[] = {
+        {.max_backwards = PH_ZERO},
+        {.check_input_liveness = true, .check_foreign_every = PH_ZERO}};
+    static const char *const words[] = {"max_backwards is PH_ZERO", "check_foreign_every is PH_ZERO"};
+    t_scene s;
+    t_scale scale;
+    ph_module *graphed;
+    t_scene_open(&s);
+    ph_module *plain = t_scale_open(&s, &scale, 3);
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
+    const ph_sample sample = {.tensors = &x, .count = 1};
+    for (int i = 0; i < 2; i++)
+        assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1, &options[i]),
+                     PH_ERROR_ARGUMENT, words[i]);
+    ph_tensor_release(x);
+    ph_module_release(plain);
+    t_scene_close(&s);
+}
+
+static void loss_classes(void)
+{
+    t_scene s;
+    t_scene_open(&s);
+    ph_tensor *x = gn_random(&s, PH_SHAPE(2, 3), 1);
+    ph_tensor *y = ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(2), (const int64_t[]){0, 1});
+    const ph_cross_entropy_options options = {.classes = PH_ZERO};
+    assert_null(ph_cross_entropy_with(s.tape, x, y, &options));
+    t_expect_failure(&s, PH_ERROR_ARGUMENT, "classes");
+    t_scene_close(&s);
+}
+
+static void profile_numbers(void)
+{
+    t_scene s;
+    ph_graph *graph;
+    ph_profile *profile;
+    ph_verdict verdict;
+    t_scene_open(&s);
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, fill, NULL));
+    assert_error(
+        ph_graph_profile(&profile, graph, s.stream, &(ph_profile_options){.replays = PH_ZERO}),
+        PH_ERROR_ARGUMENT, "replays is PH_ZERO");
+    assert_error(ph_graph_verdict(&verdict, graph, s.stream, fill, NULL,
+                                  &(ph_verdict_options){.rounds = PH_ZERO}),
+                 PH_ERROR_ARGUMENT, "rounds is PH_ZERO");
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
+static void slot_alignment(void)
+{
+    t_scene s;
+    ph_graph *graph;
+    size_t slot;
+    void *at;
+    t_scene_open(&s);
+    assert_ok(ph_malloc(&at, 64, 1, s.stream));
+    assert_ok(ph_graph_create(&graph, NULL));
+    assert_ok(ph_graph_capture(graph, s.stream, NULL, fill, NULL));
+    assert_error(
+        ph_graph_slot_find(&slot, graph, NULL, at, 64, &(ph_slot_options){.alignment = PH_ZERO}),
+        PH_ERROR_ARGUMENT, "no power of two");
+    ph_graph_destroy(graph);
+    ph_free(at, s.stream);
+    t_scene_close(&s);
+}
+
+static ph_status too_large(ph_stream *stream, void *user)
+{
+    const struct t_fill_f32 args = {0};
+    const ph_launch_config configs[] = {{.grid = {1, PH_ZERO}}, {.block = {PH_ZERO}}};
+    for (int i = 0; i < 2; i++)
+        assert_status(ph_launch(stream, user, &configs[i], &args, sizeof args), PH_ERROR_ARGUMENT);
+    return PH_OK;
+}
+
+static void launch_dimensions(void)
+{
+    t_scene s;
+    ph_kernel *kernel;
+    t_scene_open(&s);
+    t_register_kernels();
+    assert_ok(ph_kernel_create(&kernel, s.device, &t_kernel_sources[T_KERNEL_FILL_F32]));
+    assert_ok(too_large(s.stream, kernel));
+    ph_kernel_release(kernel);
+    t_scene_close(&s);
+}
+
+/* ---- all of them ---- */
+typedef enum zero {
+    SAID,    /* 0 is the default, which is not zero: PH_ZERO says zero */
+    DEFAULT, /* the default is zero: 0 and PH_ZERO say it */
+    REFUSED, /* there is no zero: PH_ZERO is refused */
+    AS_IT_IS /* 0 is the number 0, of which another member says whether it counts; or a number of
+                entries */
+} zero;
+static const struct row {
+    const char *member;
+    zero zero;
+    void (*test)(void);
+} rows[] = {
+    {"ph_adam_options.lr", SAID, adam_lr},
+    {"ph_adam_options.beta1", SAID, adam_beta1},
+    {"ph_adam_options.beta2", SAID, adam_beta2},
+    {"ph_adam_options.eps", SAID, adam_eps},
+    {"ph_adam_options.weight_decay", SAID, adam_weight_decay},
+    {"ph_layer_options.eps", SAID, layer_eps},
+    {"ph_attention_options.scale", SAID, attention_scale},
+    {"ph_graphed_options.warmup_iterations", SAID, graphed_warmup},
+    {"ph_profile_options.warmup", SAID, profile_warmup},
+    {"ph_sgd_options.lr", DEFAULT, sgd_zeros},
+    {"ph_sgd_options.momentum", DEFAULT, sgd_zeros},
+    {"ph_sgd_options.dampening", DEFAULT, sgd_zeros},
+    {"ph_sgd_options.weight_decay", DEFAULT, sgd_zeros},
+    {"ph_block_options.dropout", DEFAULT, block_dropout},
+    {"ph_verify_options.relative", DEFAULT, verify_tolerances},
+    {"ph_verify_options.absolute", DEFAULT, verify_tolerances},
+    {"ph_tape_options.quarantine", DEFAULT, tape_quarantine}, /* beyond that of PH_QUARANTINE */
+    {"ph_stream_options.priority", DEFAULT, stream_priority},
+    {"ph_device_options.host_threads", REFUSED, device_numbers},
+    {"ph_device_options.host_chaos_seed", REFUSED, device_numbers},
+    {"ph_device_options.host_memory_bytes", REFUSED, device_numbers},
+    {"ph_capture_options.check_foreign_every", REFUSED, capture_asks},
+    {"ph_pool_options.limit", REFUSED, pool_limit},
+    {"ph_graphed_options.max_backwards", REFUSED, graphed_numbers},
+    {"ph_graphed_options.check_foreign_every", REFUSED, graphed_numbers},
+    {"ph_cross_entropy_options.classes", REFUSED, loss_classes},
+    {"ph_profile_options.replays", REFUSED, profile_numbers},
+    {"ph_verdict_options.rounds", REFUSED, profile_numbers},
+    {"ph_slot_options.alignment", REFUSED, slot_alignment},
+    {"ph_launch_config.grid", REFUSED, launch_dimensions},
+    {"ph_launch_config.block", REFUSED, launch_dimensions},
+    {"ph_launch_config.shared_bytes", AS_IT_IS, NULL},
+    {"ph_cross_entropy_options.ignore_index", AS_IT_IS, NULL}, /* has_ignore_index */
+    {"ph_mark_options.count", AS_IT_IS, NULL},
+    {"ph_verify_options.output_count", AS_IT_IS, NULL},
+};
+enum {
+    ROWS = sizeof rows / sizeof rows[0]
+};
+
+static void test_each(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].test && (i == 0 || rows[i].test != rows[i - 1].test))
+            rows[i].test();
+}
+
+/* ---- the headers ---- */
+typedef struct members {
+    char name[MEMBERS][96];
+    size_t count;
+} members;
+
+static void read_header(char *text, const char *name)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/include/phonograph/%s", PH_TEST_SOURCE_DIR, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t length = fread(text, 1, TEXT - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    for (char *at = text; (at = strstr(at, "/*")) != NULL;) {
+        char *end = strstr(at, "*/");
+        assert_non_null(end);
+        memset(at, ' ', (size_t)(end + 2 - at));
+    }
+}
+
+/* "double momentum, dampening": each name of a numeric type; what has a * or a ( in it is no
+ * number. */
+static void add_members(members *to, const char *structure, char *declaration)
+{
+    static const char *const types[] = {"double",   "float",    "int",     "unsigned", "size_t",
+                                        "uint32_t", "uint64_t", "int32_t", "int64_t",  "long"};
+    char *rest = NULL, *type = declaration + strspn(declaration, " \n\t");
+    size_t length = strcspn(type, " \n\t");
+    bool numeric = false;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        numeric = numeric || (strlen(types[i]) == length && strncmp(type, types[i], length) == 0);
+    if (!numeric || strpbrk(declaration, "*("))
+        return;
+    for (char *name = strtok_r(type + length, ", \n\t", &rest); name;
+         name = strtok_r(NULL, ", \n\t", &rest)) {
+        name[strcspn(name, "[")] = '\0';
+        if (strcmp(name, "reserved") == 0)
+            continue;
+        assert_true(to->count < MEMBERS);
+        (void)snprintf(to->name[to->count++], sizeof to->name[0], "%s.%s", structure, name);
+    }
+}
+
+static bool is_of_options(const char *name)
+{
+    size_t length = strlen(name);
+    return (length > 8 && strcmp(name + length - 8, "_options") == 0) ||
+           (length > 7 && strcmp(name + length - 7, "_config") == 0);
+}
+
+static void find_members(members *to, char *text)
+{
+    static const char begin[] = "typedef struct ";
+    for (char *at = text; (at = strstr(at, begin)) != NULL;) {
+        char name[64] = "", *rest = NULL;
+        at += strlen(begin);
+        size_t length = strcspn(at, " ;{\n");
+        assert_true(length < sizeof name);
+        memcpy(name, at, length);
+        char *open = at + length + strspn(at + length, " \n");
+        char *close = strchr(open, '}');
+        if (*open != '{' || !is_of_options(name) || !close)
+            continue;
+        *close = '\0';
+        for (char *member = strtok_r(open + 1, ";", &rest); member;
+             member = strtok_r(NULL, ";", &rest))
+            add_members(to, name, member);
+        at = close + 1;
+    }
+}
+
+static void test_all_are_here(void **state)
+{
+    (void)state;
+    static members found;
+    static char text[TEXT];
+    size_t seen[ROWS] = {0};
+    DIR *folder = opendir(PH_TEST_SOURCE_DIR "/include/phonograph");
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        if (!strstr(entry->d_name, ".h"))
+            continue;
+        read_header(text, entry->d_name);
+        find_members(&found, text);
+    }
+    closedir(folder);
+    for (size_t m = 0; m < found.count; m++) {
+        bool known = false;
+        for (size_t i = 0; i < ROWS; i++)
+            if (strcmp(rows[i].member, found.name[m]) == 0)
+                known = ++seen[i] == 1;
+        if (!known)
+            fail_msg("%s: is 0 legal there, and not the default? Say it in this test",
+                     found.name[m]);
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        if (seen[i] != 1)
+            fail_msg("%s is in no public header", rows[i].member);
+        else if (rows[i].zero != AS_IT_IS)
+            assert_non_null(rows[i].test);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_are_here),
+        cmocka_unit_test(test_each),
+    };
+    return cmocka_run_group_tests_name("nn.zeros", tests, NULL, NULL);
+}

@@ -78,10 +78,10 @@ PH_API ph_tensor *ph_maximum(ph_tape *tape, ph_tensor *a,
 PH_API ph_tensor *ph_minimum(ph_tape *tape, ph_tensor *a, ph_tensor *b);
 PH_API ph_tensor *ph_add_scalar(ph_tape *tape, ph_tensor *x, double value);
 PH_API ph_tensor *ph_mul_scalar(ph_tape *tape, ph_tensor *x, double value);
-PH_API ph_tensor *ph_pow_scalar(ph_tape *tape, ph_tensor *x, double exponent); /* floats */
+PH_API ph_tensor *ph_pow_scalar(ph_tape *tape, ph_tensor *x, double exponent); /* floats; 0.5 and -0.5 are roots, of -inf NaN */
 PH_API ph_tensor *ph_neg(ph_tape *tape, ph_tensor *x);
 PH_API ph_tensor *ph_abs(ph_tape *tape, ph_tensor *x); /* gradient at 0: 0 */
-PH_API ph_tensor *ph_clamp(ph_tape *tape, ph_tensor *x, double low, double high);
+PH_API ph_tensor *ph_clamp(ph_tape *tape, ph_tensor *x, double low, double high); /* NaN where x is, or a bound */
 
 /* ---- comparison and choice ---- give bool, no gradient. where: cond is bool; a, b of one dtype. masked_fill: x where mask is false. */
 PH_API ph_tensor *ph_eq(ph_tape *tape, ph_tensor *a, ph_tensor *b);
@@ -131,7 +131,8 @@ PH_API ph_tensor *ph_argmax(ph_tape *tape, ph_tensor *x, int axis, bool keep);
 PH_API ph_tensor *ph_norm(ph_tape *tape, ph_tensor *x, double p);
 PH_API ph_tensor *ph_norm_over(ph_tape *tape, ph_tensor *x, double p, ph_axes axes, bool keep);
 
-/* ---- normalisation and losses ---- layer_norm, rms_norm: over the last axis; weight [last] and bias [last] may be NULL; eps 0 is 1e-5, PH_ZERO none.
+/* ---- normalisation and losses ---- layer_norm, rms_norm: over the last axis; weight [last] and bias [last] may be NULL; eps 0 is 1e-5, PH_ZERO none; rows with magnitudes above
+ * about 1e19 (f64: 1e154), of which a square is no number of the dtype, are beyond them (docs/operators.md).
  * cross_entropy: mean over the rows of logits [.., classes] against targets [..] of i64 or i32 class numbers; a row whose target is
  * ignore_index takes no part; any other number outside [0, classes) makes the loss (and that row's gradient) NaN. mse: mean of (a-b)^2. */
 PH_API ph_tensor *ph_softmax(ph_tape *tape, ph_tensor *x, int axis);

@@ -63,7 +63,8 @@
 #define TANH(p)    PH__LEVEL_MATH(tanhf)(p)
 #define SIGMOID(p) PH__LEVEL_MATH(sigmoidf)(p)
 #define ERF(p)     PH__LEVEL_MATH(erff)(p)
-#define POW(p, q)  powf(p, q)
+/* Roots are roots: of -inf NaN, of -0 what sqrt and rsqrt give; pow has inf and 0 there. */
+#define POW(p, q)  ((q) == 0.5f ? sqrtf(p) : (q) == -0.5f ? 1.0f / sqrtf(p) : powf(p, q))
 #include "tensor/elementwise.def"
 #undef T
 #undef TYPE_NAME
@@ -87,7 +88,7 @@
 #define TANH(p)    tanh(p)
 #define SIGMOID(p) (1.0 / (1.0 + exp(-(p))))
 #define ERF(p)     erf(p)
-#define POW(p, q)  pow(p, q)
+#define POW(p, q)  ((q) == 0.5 ? sqrt(p) : (q) == -0.5 ? 1.0 / sqrt(p) : pow(p, q))
 #include "tensor/elementwise.def"
 #undef T
 #undef TYPE_NAME

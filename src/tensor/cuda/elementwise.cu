@@ -136,13 +136,14 @@ __device__ __forceinline__ u8 absolute(u8 x)
 {
     return x;
 }
+/* Roots are roots: of -inf NaN, of -0 what sqrt and rsqrt give; pow has inf and 0 there. */
 __device__ __forceinline__ f32 power(f32 x, f32 y)
 {
-    return powf(x, y);
+    return y == 0.5f ? sqrtf(x) : y == -0.5f ? rsqrtf(x) : powf(x, y);
 }
 __device__ __forceinline__ f64 power(f64 x, f64 y)
 {
-    return pow(x, y);
+    return y == 0.5 ? sqrt(x) : y == -0.5 ? rsqrt(x) : pow(x, y);
 }
 __device__ __forceinline__ f32 divide(f32 x, f32 y)
 {

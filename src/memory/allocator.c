@@ -17,7 +17,7 @@ ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address)
     ph__block *block = ph__heap_find(memory->default_pool.heap, address);
     if (block)
         return block;
-    const ph__range *range = ph__ranges_find(&memory->segments, address);
+    const ph__range *range = ph__range_map_find(&memory->segments, address);
     return range ? ph__heap_find(((ph__segment *)range->value)->heap, address) : NULL;
 }
 

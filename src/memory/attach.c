@@ -24,7 +24,7 @@ ph__memory *ph__memory_of_address(uintptr_t address)
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory && !found; memory = memory->next_memory) {
         ph__spin_lock(&memory->lock);
-        bool here = ph__ranges_find(&memory->segments, address) || ph__ranges_find(&memory->pinned, address);
+        bool here = ph__range_map_find(&memory->segments, address) || ph__range_map_find(&memory->pinned, address);
         ph__spin_unlock(&memory->lock);
         if (here && try_retain(memory->device))
             found = memory;
@@ -97,8 +97,8 @@ bool ph__memory_is_forked(uintptr_t address)
     bool found = false;
     pthread_mutex_lock(&all_lock);
     for (const ph__memory *memory = all_forked; memory && !found; memory = memory->next_memory)
-        found = ph__ranges_find(&memory->segments, address) ||
-                ph__ranges_find(&memory->pinned, address);
+        found = ph__range_map_find(&memory->segments, address) ||
+                ph__range_map_find(&memory->pinned, address);
     pthread_mutex_unlock(&all_lock);
     return found;
 }
@@ -138,7 +138,7 @@ static void close_segment(ph__memory *memory, ph_pool *pool, ph__segment *segmen
         (void)ph__heap_give(pool->heap, block);
         block = segment->first; /* merged: at most one free block stands before the next used one */
     }
-    (void)ph__ranges_remove(&memory->segments, segment->address);
+    (void)ph__range_map_remove(&memory->segments, segment->address);
     ph__heap_remove_segment(pool->heap, segment);
     ph__mseg_close(memory, mseg);
 }
@@ -164,8 +164,8 @@ static void memory_free(ph__memory *memory)
         memory->driver->event_destroy(memory->events.at[i]);
     ph__vec_free(&memory->events);
     ph__uses_destroy(memory, memory->spare);
-    ph__ranges_free(&memory->segments);
-    ph__ranges_free(&memory->pinned);
+    ph__range_map_free(&memory->segments);
+    ph__range_map_free(&memory->pinned);
     ph__watchers_free(memory);
     ph__vec_free(&memory->released);
     ph__map_free(&memory->released_at);

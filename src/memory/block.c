@@ -132,7 +132,7 @@ ph__block *ph__heap_take_at(ph__heap *heap, uintptr_t address, size_t rounded, s
                             uint64_t stream, bool *no_memory)
 {
     *no_memory = false;
-    const ph__range *range = ph__ranges_find(&heap->ranges, address);
+    const ph__range *range = ph__range_map_find(&heap->ranges, address);
     ph__segment *segment = range != NULL ? range->value : NULL;
     if (segment == NULL || segment->stream != stream || rounded == 0 || rounded % PH__BLOCK_MIN != 0 ||
         (address - segment->address) % PH__BLOCK_MIN != 0)
@@ -207,7 +207,7 @@ ph__block *ph__heap_find(const ph__heap *heap, uintptr_t address)
 {
     ph__block *block = ph__index_get(&heap->index, address);
     if (block == NULL) {
-        const ph__range *range = ph__ranges_find(&heap->ranges, address);
+        const ph__range *range = ph__range_map_find(&heap->ranges, address);
         if (range == NULL)
             return NULL;
         block = ph__starts_find(&heap->index, range->value, address);

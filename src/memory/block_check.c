@@ -45,7 +45,7 @@ static const char *check_segment(const ph__heap *heap, const ph__segment *segmen
         return "used_blocks of a segment is wrong";
     if (!ph__starts_check(segment))
         return "the bitmap of starts is wrong";
-    const ph__range *range = ph__ranges_find(&heap->ranges, segment->address + segment->size - 1);
+    const ph__range *range = ph__range_map_find(&heap->ranges, segment->address + segment->size - 1);
     if (range == NULL || range->value != segment || range->base != segment->address)
         return "the ranges do not know a segment";
     counts->segments++;

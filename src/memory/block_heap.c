@@ -36,7 +36,7 @@ void ph__heap_destroy(ph__heap *heap)
         ph__free(slab);
     }
     ph__index_free(&heap->index);
-    ph__ranges_free(&heap->ranges);
+    ph__range_map_free(&heap->ranges);
     ph__free(heap);
 }
 
@@ -126,7 +126,7 @@ ph__segment *ph__heap_add_segment(ph__heap *heap, uintptr_t address, size_t size
     ph__free_set *set = set_retain(heap, half, stream);
     if (set == NULL)
         goto no_set;
-    if (!ph__records_reserve(heap, 1) || !ph__ranges_add(&heap->ranges, address, size, segment))
+    if (!ph__records_reserve(heap, 1) || !ph__range_map_add(&heap->ranges, address, size, segment))
         goto no_range;
     segment->address = address;
     segment->size = size;
@@ -163,7 +163,7 @@ void ph__heap_remove_segment(ph__heap *heap, ph__segment *segment)
     set->counts->segment_bytes -= segment->size;
     set->counts->empty_segments--;
     set->counts->empty_bytes -= segment->size;
-    (void)ph__ranges_remove(&heap->ranges, segment->address);
+    (void)ph__range_map_remove(&heap->ranges, segment->address);
     set_release(heap, set);
     segment_unlink(heap, segment);
     ph__free(segment);

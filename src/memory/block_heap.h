@@ -2,7 +2,7 @@
 /* memory/block_heap.h: the inside of a heap, for the files of the core; nobody else includes it. */
 #ifndef PH_MEMORY_BLOCK_HEAP_H
 #define PH_MEMORY_BLOCK_HEAP_H
-#include "base/map.h"
+#include "base/range_map.h"
 #include "base/rng.h"
 #include "memory/block.h"
 #include "memory/block_index.h"
@@ -28,7 +28,7 @@ struct ph__heap {
     ph__free_set *sets[2][PH__SET_BUCKETS]; /* by hash of the stream */
     ph__segment *first_segment, *last_segment;
     uint64_t segment_number; /* of the last one that was added */
-    ph__ranges ranges; /* of the segments, by address */
+    ph__range_map ranges;    /* of the segments, by address */
     ph__slab *slabs;
     size_t slab_count;
     ph__rng rng; /* of the priorities */

@@ -131,7 +131,7 @@ static bool segments_exist(const ph_pool *pool, const ph_pool_checkpoint *checkp
 {
     const ph__memory *memory = pool->memory;
     for (size_t i = 0; i < checkpoint->segments.count; i++) {
-        const ph__range *range = ph__ranges_find(&memory->segments, checkpoint->segments.at[i].base);
+        const ph__range *range = ph__range_map_find(&memory->segments, checkpoint->segments.at[i].base);
         const ph__segment *segment = range ? range->value : NULL;
         if (!segment || segment->heap != pool->heap || segment->address != checkpoint->segments.at[i].base ||
             segment->size != checkpoint->segments.at[i].size)

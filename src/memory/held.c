@@ -146,8 +146,9 @@ size_t ph__memory_pinned_held(const ph_device *device, bool (*holds)(const void 
     if (!memory)
         return 0;
     ph__spin_lock(&memory->lock);
-    for (size_t i = 0; i < memory->pinned.count; i++) {
-        const ph__pinned *block = memory->pinned.at[i].value;
+    for (const ph__range *range = ph__range_map_from(&memory->pinned, 0); range;
+         range = ph__range_map_from(&memory->pinned, range->base + range->size)) {
+        const ph__pinned *block = range->value;
         bool held = false;
         for (size_t h = 0; h < block->holders.count && !held; h++)
             held = holds(user, block->holders.at[h]);

@@ -20,7 +20,7 @@ static bool class_of(size_t bytes, unsigned *size_class)
 
 ph__pinned *ph__pinned_find(const ph__memory *memory, uintptr_t address)
 {
-    const ph__range *range = ph__ranges_find(&memory->pinned, address);
+    const ph__range *range = ph__range_map_find(&memory->pinned, address);
     ph__pinned *block = range ? range->value : NULL;
     return block && !block->free && !block->freed_by_user ? block : NULL;
 }
@@ -97,7 +97,7 @@ static void driver_free(ph__memory *memory, uintptr_t address)
 static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *request)
 {
     ph__spin_lock(&memory->lock);
-    bool added = ph__ranges_add(&memory->pinned, block->address, block->size, block);
+    bool added = ph__range_map_add(&memory->pinned, block->address, block->size, block);
     if (added) {
         ph__hull_widen(&memory->pinned_hull, block->address, block->size);
         block->pool->keeps++;
@@ -218,7 +218,7 @@ void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)
     ph_pool *dead = NULL;
     ph__spin_lock(&memory->lock);
     /* Before the driver may give the address out again. */
-    (void)ph__ranges_remove(&memory->pinned, block->address);
+    (void)ph__range_map_remove(&memory->pinned, block->address);
     ph__spin_unlock(&memory->lock);
     driver_free(memory, block->address);
     ph__spin_lock(&memory->lock);
@@ -235,8 +235,8 @@ void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)
 void ph__pinned_close(ph__memory *memory)
 {
     while (memory->pinned.count > 0) {
-        ph__pinned *block = memory->pinned.at[memory->pinned.count - 1].value;
-        (void)ph__ranges_remove(&memory->pinned, block->address);
+        ph__pinned *block = ph__range_map_from(&memory->pinned, 0)->value;
+        (void)ph__range_map_remove(&memory->pinned, block->address);
         ph__uses_destroy(memory, block->uses);
         if (block->stream)
             ph__stream_release(block->stream);

@@ -174,7 +174,7 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
     if (!segment)
         return NULL;
     segment->user = mseg;
-    if (!ph__ranges_add(&memory->segments, mseg->address, mseg->size, segment)) {
+    if (!ph__range_map_add(&memory->segments, mseg->address, mseg->size, segment)) {
         ph__heap_remove_segment(pool->heap, segment);
         return NULL;
     }
@@ -184,7 +184,7 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
     if (block)
         return block;
     account_segment(memory, mseg, false);
-    (void)ph__ranges_remove(&memory->segments, mseg->address);
+    (void)ph__range_map_remove(&memory->segments, mseg->address);
     ph__heap_remove_segment(pool->heap, segment);
     return NULL;
 }

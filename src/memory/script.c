@@ -78,7 +78,7 @@ bool ph__layout_copy(ph__layout *out, const ph__layout *from)
 static bool is_there(const ph__memory *memory, const ph__placing *placing)
 {
     const ph__range *range =
-        ph__ranges_find(placing->pinned ? &memory->pinned : &memory->segments, placing->address);
+        ph__range_map_find(placing->pinned ? &memory->pinned : &memory->segments, placing->address);
     if (range == NULL || !placing->pinned)
         return range != NULL;
     const ph__pinned *block = range->value;

@@ -33,7 +33,7 @@ static void collect_pool(ph__batch *batch, ph__memory *memory, ph_pool *pool, ph
         next = segment->next;
         if (segment->used_blocks > 0 || !may_leave(pool, mseg, what, extra))
             continue;
-        (void)ph__ranges_remove(&memory->segments, segment->address);
+        (void)ph__range_map_remove(&memory->segments, segment->address);
         ph__heap_remove_segment(pool->heap, segment);
         mseg->next = batch->segments;
         batch->segments = mseg;

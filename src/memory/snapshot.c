@@ -108,8 +108,9 @@ static void copy_segment(copies *all, const ph_pool *pool, const ph__segment *se
 
 static void copy_pinned(copies *all, const ph__memory *memory, const ph_pool *only)
 {
-    for (size_t i = 0; i < memory->pinned.count; i++) {
-        const ph__pinned *block = memory->pinned.at[i].value;
+    for (const ph__range *range = ph__range_map_from(&memory->pinned, 0); range;
+         range = ph__range_map_from(&memory->pinned, range->base + range->size)) {
+        const ph__pinned *block = range->value;
         if (!only || block->pool == only)
             all->pinned.at[all->pinned.count++] = (pinned_copy){block->address,
                                                                 block->size,

@@ -4,6 +4,7 @@
 #ifndef PH_MEMORY_STATE_H
 #define PH_MEMORY_STATE_H
 #include "base/alloc.h"
+#include "base/range_map.h"
 #include "memory/account.h"
 #include "memory/block.h"
 #include "memory/memory.h"
@@ -185,7 +186,7 @@ struct ph__memory {
     uint64_t generation, generation_end;
     ph_pool default_pool;
     ph__account account;
-    ph__ranges segments; /* of all pools; values are ph__segment */
+    ph__range_map segments; /* of all pools; values are ph__segment */
     ph__map pools;       /* all but the default one: their addresses, as handles that may have gone are looked up */
     ph_pool *gone, **gone_last; /* dead ones, which are nothing but an address that no other pool gets */
     size_t gone_count;
@@ -204,7 +205,7 @@ struct ph__memory {
     ph_stream *replayed, *left; /* streams that replays may be running on; of them, those with replays of pools that have gone */
     uint64_t round;             /* of counting streams; under `settling` */
     ph__uses *spare; /* one record kept for a free when there is no host memory */
-    ph__ranges pinned;
+    ph__range_map pinned;
     ph__pinned *held;
     /* All that segments and pinned has ever been lies in [lowest, highest) of its own hull: most words that are looked up are no addresses at all. They grow
      * under the lock, and are read without it: memory is handed out after that. */

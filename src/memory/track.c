@@ -74,8 +74,8 @@ bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *a
     if (!memory || !ph__memory_may_have(memory, (uintptr_t)address))
         return false;
     ph__spin_lock(&memory->lock);
-    const ph__range *segment = ph__ranges_find(&memory->segments, (uintptr_t)address);
-    const ph__range *pinned = segment ? NULL : ph__ranges_find(&memory->pinned, (uintptr_t)address);
+    const ph__range *segment = ph__range_map_find(&memory->segments, (uintptr_t)address);
+    const ph__range *pinned = segment ? NULL : ph__range_map_find(&memory->pinned, (uintptr_t)address);
     const ph_pool *pool = NULL;
     if (segment)
         pool = ((const ph__mseg *)((const ph__segment *)segment->value)->user)->pool;

@@ -11,7 +11,7 @@
  * queues and of recycling), which nest in nothing. None is held while user code runs. */
 #ifndef PH_DRIVER_HOST_HOST_H
 #define PH_DRIVER_HOST_HOST_H
-#include "base/map.h"
+#include "base/range_map.h"
 #include "base/rng.h"
 #include "base/sync.h"
 #include "base/vec.h"
@@ -128,7 +128,7 @@ struct ph__host_device {
     atomic_int live_handles; /* streams, events, kernels, graphs, executables: 0 at close */
 
     pthread_mutex_t memory_lock;
-    ph__ranges segments, pinned, plain; /* value: the buffer id, as a pointer-sized number */
+    ph__range_map segments, pinned, plain; /* value: the buffer id, as a pointer-sized number */
     uint64_t memory_used;
 
     _Atomic(ph__host_kernel *) kept_kernels; /* until the device closes */

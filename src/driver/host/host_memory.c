@@ -43,22 +43,22 @@ static void give_memory(ph__host_device *device, size_t bytes)
     pthread_mutex_unlock(&device->memory_lock);
 }
 
-static bool add_range(ph__host_device *device, ph__ranges *ranges, void *address, size_t bytes)
+static bool add_range(ph__host_device *device, ph__range_map *ranges, void *address, size_t bytes)
 {
     pthread_mutex_lock(&device->memory_lock);
-    bool added = ph__ranges_add(ranges, (uintptr_t)address, bytes, next_buffer_id());
+    bool added = ph__range_map_add(ranges, (uintptr_t)address, bytes, next_buffer_id());
     pthread_mutex_unlock(&device->memory_lock);
     return added;
 }
 
 /* The size of what begins at address, which is forgotten; 0 when nothing does. */
-static size_t remove_range(ph__host_device *device, ph__ranges *ranges, const void *address)
+static size_t remove_range(ph__host_device *device, ph__range_map *ranges, const void *address)
 {
     pthread_mutex_lock(&device->memory_lock);
-    const ph__range *range = ph__ranges_find(ranges, (uintptr_t)address);
+    const ph__range *range = ph__range_map_find(ranges, (uintptr_t)address);
     size_t bytes = range && range->base == (uintptr_t)address ? range->size : 0;
     if (bytes)
-        ph__ranges_remove(ranges, (uintptr_t)address);
+        ph__range_map_remove(ranges, (uintptr_t)address);
     pthread_mutex_unlock(&device->memory_lock);
     return bytes;
 }
@@ -142,7 +142,7 @@ static void aligned_free(void *aligned)
     ph__free(((void **)aligned)[-1]);
 }
 
-static int allocate(void **out, ph__host_device *device, ph__ranges *ranges, size_t bytes, size_t alignment)
+static int allocate(void **out, ph__host_device *device, ph__range_map *ranges, size_t bytes, size_t alignment)
 {
     void *address = aligned_alloc_counted(bytes, alignment);
     if (!address)
@@ -172,7 +172,7 @@ int ph__host_plain_alloc(void **out, ph__drv_device *handle, size_t bytes)
 }
 
 /* As cuMemFree, both frees wait for the device: work that was submitted may still use the memory. */
-static int release(ph__host_device *device, ph__ranges *ranges, void *address, size_t *bytes)
+static int release(ph__host_device *device, ph__range_map *ranges, void *address, size_t *bytes)
 {
     *bytes = 0;
     if (!address)
@@ -220,13 +220,13 @@ int ph__host_pinned_free(ph__drv_device *handle, void *address)
 /* Under memory_lock. */
 static const ph__range *find(ph__host_device *device, const void *address, ph__memory_kind *kind)
 {
-    const ph__range *range = ph__ranges_find(&device->segments, (uintptr_t)address);
+    const ph__range *range = ph__range_map_find(&device->segments, (uintptr_t)address);
     if (!range)
-        range = ph__ranges_find(&device->plain, (uintptr_t)address);
+        range = ph__range_map_find(&device->plain, (uintptr_t)address);
     *kind = PH__MEMORY_DEVICE;
     if (range)
         return range;
-    range = ph__ranges_find(&device->pinned, (uintptr_t)address);
+    range = ph__range_map_find(&device->pinned, (uintptr_t)address);
     *kind = range ? PH__MEMORY_PINNED : PH__MEMORY_PAGEABLE;
     return range;
 }
@@ -272,15 +272,27 @@ int ph__host_pointer_mapped(uintptr_t *base, size_t *bytes, ph__drv_device *devi
     return 0;
 }
 
+static void unmap(const ph__range *range)
+{
+    (void)munmap((void *)range->base, range->size);
+}
+
+static void free_plain(const ph__range *range)
+{
+    aligned_free((void *)range->base);
+}
+
+static void free_ranges(ph__range_map *ranges, void (*give_back)(const ph__range *range))
+{
+    for (size_t i = 0; i < ranges->piece_count; i++)
+        for (size_t k = 0; k < ranges->pieces[i].count; k++)
+            give_back(&ranges->pieces[i].at[k]);
+    ph__range_map_free(ranges);
+}
+
 void ph__host_memory_free_all(ph__host_device *device)
 {
-    for (size_t i = 0; i < device->segments.count; i++)
-        (void)munmap((void *)device->segments.at[i].base, device->segments.at[i].size);
-    for (size_t i = 0; i < device->plain.count; i++)
-        aligned_free((void *)device->plain.at[i].base);
-    for (size_t i = 0; i < device->pinned.count; i++)
-        aligned_free((void *)device->pinned.at[i].base);
-    ph__ranges_free(&device->segments);
-    ph__ranges_free(&device->plain);
-    ph__ranges_free(&device->pinned);
+    free_ranges(&device->segments, unmap);
+    free_ranges(&device->plain, free_plain);
+    free_ranges(&device->pinned, free_plain);
 }

@@ -49,6 +49,9 @@ typedef struct ph__stream_replays {
     ph_stream *previous, *next;       /* among those that replays may be running on */
     ph_pool *first_pool, *last_pool;  /* pools whose last replay was on it: those first that no event is recorded behind */
     size_t pool_count;
+    struct ph__use *first_use, *last_use; /* what waits for work on it, in order; see memory/waits.c */
+    ph_stream *previous_awaited, *next_awaited; /* among the streams where there is any */
+    struct ph__mseg *segments;            /* of all pools, whose stream it is */
     bool listed;             /* it is, and is retained for that */
     bool left;               /* a pool has gone since `behind` was recorded */
     bool in_left;            /* it has to be looked at for that */

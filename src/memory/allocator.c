@@ -168,11 +168,11 @@ void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream)
                          block->generation);
 }
 
-/* Nobody can allocate from the segment any more. */
+/* Nobody can allocate from the segment any more, unless replays write it, which is looked at then. */
 SHORT bool is_abandoned(const ph__mseg *mseg)
 {
     return mseg->pool->use_count == 0 ||
-           (atomic_load_explicit(&mseg->stream->destroyed, memory_order_relaxed) && !mseg->captured);
+           atomic_load_explicit(&mseg->stream->destroyed, memory_order_relaxed);
 }
 
 SHORT void give(ph__memory *memory, ph__block *block)
@@ -186,7 +186,7 @@ SHORT void give(ph__memory *memory, ph__block *block)
     }
     ph__segment *segment = ph__heap_give(pool->heap, block);
     if (segment->used_blocks == 0 && is_abandoned(segment->user))
-        ph__see(memory, PH__SEE_RETIRE, true);
+        ph__mseg_due(memory, segment->user);
 }
 
 void ph__memory_give(ph__memory *memory, ph__block *block)

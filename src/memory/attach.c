@@ -191,15 +191,16 @@ static void stream_destroyed(ph__attachment *attachment, ph_stream *stream)
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph__spin_lock(&memory->lock);
-    ph__see(memory, PH__SEE_RETIRE, true);
+    ph__stream_segments_due(memory, stream);
     ph__spin_unlock(&memory->lock);
     if (stream->wrapped)
-        ph__replays_settle(memory);
+        ph__replays_settle(memory, stream);
 }
 
 static void capture_ended(ph__attachment *attachment, uint64_t capture_id)
 {
     ph__memory *memory = (ph__memory *)attachment;
+    ph__capture_walks_end(memory, capture_id);
     if (ph__sees(memory, PH__SEE_DEFERRED))
         ph__deferred_process(memory, capture_id);
 }
@@ -216,7 +217,6 @@ static ph__attachment *create(ph_device *device)
         return NULL;
     memory->device = device;
     memory->driver = device->driver;
-    memory->pending_last = &memory->pending;
     memory->gone_last = &memory->gone;
     memory->spare = ph__uses_create();
     if (!memory->spare || !ph__pool_init(&memory->default_pool, memory)) {

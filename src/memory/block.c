@@ -203,6 +203,11 @@ ph__segment *ph__heap_first_segment(const ph__heap *heap)
     return heap->first_segment;
 }
 
+bool ph__heap_has_stream(ph__heap *heap, uint64_t stream)
+{
+    return ph__set_find(heap, 0, stream) != NULL || ph__set_find(heap, 1, stream) != NULL;
+}
+
 ph__block *ph__heap_find(const ph__heap *heap, uintptr_t address)
 {
     ph__block *block = ph__index_get(&heap->index, address);

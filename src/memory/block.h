@@ -117,6 +117,7 @@ void ph__heap_remove_segment(ph__heap *heap, ph__segment *segment);
 ph__block *ph__heap_find(const ph__heap *heap, uintptr_t address);
 
 ph__segment *ph__heap_first_segment(const ph__heap *heap);
+bool ph__heap_has_stream(ph__heap *heap, uint64_t stream); /* any segment of it */
 void ph__heap_get_stats(const ph__heap *heap, ph__heap_stats *out);
 
 /* Every invariant, the costly ones too: NULL when all hold, else words that say which does not. For tests. */

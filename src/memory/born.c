@@ -182,7 +182,7 @@ static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **blo
 {
     *pinned = NULL;
     *block = ph__memory_may_have(memory, address) ? ph__memory_block(memory, address) : NULL;
-    const ph__range *range = *block ? NULL : ph__ranges_find(&memory->pinned, address);
+    const ph__range *range = *block ? NULL : ph__range_map_find(&memory->pinned, address);
     *pinned = range ? range->value : NULL;
     return *block || *pinned;
 }

@@ -65,30 +65,51 @@ static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
     return block->holders.count == 0 && !block->held_for_good;
 }
 
+/* A block that must still be held is with a holder that graphs hold, until none does. Lock held. false: there is no such one, and it is
+ * looked at again at the next chance. */
+static bool park(ph__pinned *block)
+{
+    for (size_t i = 0; i < block->holders.count; i++) {
+        ph_pool *holder = block->holders.at[i];
+        if (holder->graphs == 0)
+            continue;
+        block->next = holder->parked;
+        holder->parked = block;
+        return true;
+    }
+    return false;
+}
+
+void ph__pinned_unpark(ph_pool *pool)
+{
+    while (pool->parked) {
+        ph__pinned *block = pool->parked;
+        pool->parked = block->next;
+        block->next = pool->memory->held;
+        pool->memory->held = block;
+    }
+}
+
 void ph__held_process(ph__memory *memory)
 {
     ph__spin_lock(&memory->lock);
     ph__pinned *block = memory->held;
     memory->held = NULL;
     ph__spin_unlock(&memory->lock);
-    ph__pinned *kept = NULL;
     while (block) {
         ph__pinned *next = block->next;
         block->next = NULL;
-        if (!drop_dead_holders(memory, block) || !wait_for_streams(memory, block)) {
-            block->next = kept;
-            kept = block;
+        ph__step(memory);
+        bool over = drop_dead_holders(memory, block) && wait_for_streams(memory, block);
+        ph__spin_lock(&memory->lock);
+        /* What is held for good is known by its address alone. */
+        if (!over && !block->held_for_good && !park(block)) {
+            block->next = memory->held;
+            memory->held = block;
         }
+        ph__spin_unlock(&memory->lock);
         block = next;
     }
-    ph__spin_lock(&memory->lock);
-    while (kept) {
-        ph__pinned *next = kept->next;
-        kept->next = memory->held;
-        memory->held = kept;
-        kept = next;
-    }
-    ph__spin_unlock(&memory->lock);
 }
 
 /* ---- captured copies ---- */

@@ -184,7 +184,7 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
 
 /* ---- giving back ---- */
 
-void ph__pinned_give(ph__memory *memory, ph__pinned *block)
+void ph__pinned_give(ph__pinned *block)
 {
     ph_pool *pool = block->pool;
     block->free = true;
@@ -195,7 +195,7 @@ void ph__pinned_give(ph__memory *memory, ph__pinned *block)
         block->next->previous = block;
     pool->pinned_free[block->size_class] = block;
     if (pool->use_count == 0)
-        ph__see(memory, PH__SEE_RETIRE, true);
+        ph__pool_due(pool);
 }
 
 ph__pinned *ph__pinned_collect(ph_pool *pool)
@@ -294,7 +294,7 @@ static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
     bool unused = in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses;
     if (unused) {
         block->stream = NULL;
-        ph__pinned_give(memory, block);
+        ph__pinned_give(block);
     }
     ph__spin_unlock(&memory->lock);
     if (unused) {

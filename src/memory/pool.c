@@ -129,6 +129,7 @@ void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
     if (pool->next)
         pool->next->previous = pool->previous;
     (void)ph__map_remove(&pool->memory->pools, (uint64_t)(uintptr_t)pool);
+    ph__pool_not_due(pool);
     ph__pool_leave_replay(pool);
     *dead = pool;
 }
@@ -235,12 +236,15 @@ void ph__pool_drop(ph_pool *pool, bool graph)
         return;
     ph__spin_lock(&memory->lock);
     /* Pinned blocks may be held for the replays that are over now. */
-    bool due = graph && --pool->graphs == 0 && memory->held;
+    bool idle = graph && --pool->graphs == 0;
+    if (idle)
+        ph__pinned_unpark(pool);
+    bool due = idle && memory->held;
     bool last = --pool->use_count == 0;
     if (last)
         pool->keeps++;
-    if (last || due)
-        ph__see(memory, PH__SEE_RETIRE, true);
+    if (last || idle)
+        ph__pool_due(pool);
     ph__spin_unlock(&memory->lock);
     if (last)
         end(memory, pool);
@@ -298,7 +302,7 @@ ph_status ph_pool_trim(ph_pool *pool)
     bool later = idle && ph__capturing(memory);
     if (later) {
         pool->trim_wanted = true;
-        ph__see(memory, PH__SEE_RETIRE, true);
+        ph__pool_due(pool);
     }
     ph__spin_unlock(&memory->lock);
     if (later)

@@ -97,7 +97,7 @@ static ph_status call_alloc(void **out, const ph__request *request, size_t bytes
 static bool is_taken(ph__memory *memory, uintptr_t address, size_t bytes)
 {
     ph__spin_lock(&memory->lock);
-    const ph__range *next = ph__ranges_from(&memory->segments, address);
+    const ph__range *next = ph__range_map_from(&memory->segments, address);
     bool taken = next && (next->base <= address || next->base - address < bytes);
     ph__spin_unlock(&memory->lock);
     return taken;
@@ -178,12 +178,15 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
         ph__heap_remove_segment(pool->heap, segment);
         return NULL;
     }
+    mseg->segment = segment;
+    ph__mseg_link(mseg);
     ph__hull_widen(&memory->device_hull, mseg->address, mseg->size);
     account_segment(memory, mseg, true);
     ph__block *block = ph__memory_take(memory, request, &no_memory);
     if (block)
         return block;
     account_segment(memory, mseg, false);
+    ph__mseg_unlink(memory, mseg);
     (void)ph__range_map_remove(&memory->segments, mseg->address);
     ph__heap_remove_segment(pool->heap, segment);
     return NULL;

@@ -107,7 +107,7 @@ const ph__released *ph__released_find(const ph__memory *memory, uintptr_t addres
 ph__block *ph__released_take(ph__memory *memory, const ph__released *released)
 {
     bool no_memory;
-    const ph__range *range = ph__ranges_find(&memory->segments, released->address);
+    const ph__range *range = ph__range_map_find(&memory->segments, released->address);
     ph__segment *segment = range ? range->value : NULL;
     if (!segment)
         return NULL;

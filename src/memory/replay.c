@@ -106,24 +106,33 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
     return epoch;
 }
 
-void ph__replays_settle(ph__memory *memory)
+static void unkeep(ph__memory *memory, ph_pool *pool)
+{
+    ph_pool *dead = NULL;
+    ph__spin_lock(&memory->lock);
+    ph__pool_unkeep(pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
+}
+
+void ph__replays_settle(ph__memory *memory, ph_stream *stream)
 {
     ph__spin_lock(&memory->lock);
-    ph_pool *pool = &memory->default_pool;
-    pool->keeps++;
+    size_t count = stream->replays.pool_count;
     ph__spin_unlock(&memory->lock);
-    while (pool) {
+    for (; count > 0; count--) {
+        ph__spin_lock(&memory->lock);
+        ph_pool *pool = stream->replays.first_pool;
+        if (pool) {
+            pool->keeps++;
+            ph__pool_replay_marked(pool); /* to the end: it captures no more */
+        }
+        ph__spin_unlock(&memory->lock);
+        if (!pool)
+            return;
         ph__mutex_lock(&pool->replay_lock);
         ph__mutex_unlock(&pool->replay_lock);
-        ph_pool *dead = NULL;
-        ph__spin_lock(&memory->lock);
-        ph_pool *next = pool->next;
-        if (next)
-            next->keeps++;
-        ph__pool_unkeep(pool, &dead);
-        ph__spin_unlock(&memory->lock);
-        ph__pool_bury(dead);
-        pool = next;
+        unkeep(memory, pool);
     }
 }
 
@@ -145,12 +154,8 @@ ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *c
 /* A capture into the pool may be given memory that the stream's ordinary work has used. Lock held. */
 static bool captures_memory_of(const ph_pool *pool, const ph_stream *stream)
 {
-    if (pool->recording != PH__IN_CAPTURE)
-        return false;
-    const ph__segment *segment = ph__heap_first_segment(pool->heap);
-    while (segment && segment->stream != stream->id)
-        segment = segment->next;
-    return segment != NULL;
+    ph__step(pool->memory);
+    return ph__heap_has_stream(pool->heap, stream->id);
 }
 
 /* Notes where the stream's ordinary work ends: replays of what is captured now come behind it. One note for
@@ -179,44 +184,58 @@ static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
                            "ph_graph_capture_begin: behind the stream's work so far");
 }
 
-/* The next pool, after `after`, that was last replayed on the stream or captures memory of it; kept. */
-static ph_pool *next_concerned(ph__memory *memory, ph_pool *after, const ph_stream *stream, bool *captures)
+/* A pool that was last replayed on the stream, and behind whose replay no event is recorded; kept. */
+static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
 {
     ph__spin_lock(&memory->lock);
-    ph_pool *pool = after ? after->next : &memory->default_pool;
-    while (pool && !(*captures = captures_memory_of(pool, stream)) && pool->last_replay != stream)
-        pool = pool->next;
+    ph_pool *pool = stream->replays.first_pool;
+    if (pool && pool->behind)
+        pool = NULL;
     if (pool)
         pool->keeps++;
     ph__spin_unlock(&memory->lock);
     return pool;
 }
 
-static void unkeep(ph__memory *memory, ph_pool *pool)
+/* The next pool into which a capture records that began before number `before` and may be given memory of the stream;
+ * kept. */
+static ph_pool *next_recording(ph__memory *memory, uint64_t before, const ph_stream *stream)
 {
-    ph_pool *dead = NULL;
     ph__spin_lock(&memory->lock);
-    ph__pool_unkeep(pool, &dead);
+    ph_pool *pool = memory->recordings;
+    while (pool && (pool->begun >= before || !captures_memory_of(pool, stream)))
+        pool = pool->next_recording;
+    if (pool)
+        pool->keeps++;
     ph__spin_unlock(&memory->lock);
-    ph__pool_bury(dead);
+    return pool;
+}
+
+static ph_status mark_replay(ph_pool *pool, const ph_stream *stream)
+{
+    ph_status status = PH_OK;
+    ph__mutex_lock(&pool->replay_lock);
+    if (pool->last_replay == stream)
+        status = mark_last(pool, "ph_graph_capture_begin");
+    ph__mutex_unlock(&pool->replay_lock);
+    return status;
 }
 
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream)
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph_status status = PH_OK;
-    bool captures = false;
-    ph_pool *pool = next_concerned(memory, NULL, stream, &captures);
-    while (pool) {
-        ph__mutex_lock(&pool->replay_lock);
-        if (status == PH_OK && pool->last_replay == stream)
-            status = mark_last(pool, "ph_graph_capture_begin");
-        if (status == PH_OK && captures)
-            status = mark_before(pool, stream);
-        ph__mutex_unlock(&pool->replay_lock);
-        ph_pool *next = status == PH_OK ? next_concerned(memory, pool, stream, &captures) : NULL;
+    for (ph_pool *pool; status == PH_OK && (pool = next_unmarked(memory, stream));) {
+        status = mark_replay(pool, stream);
         unkeep(memory, pool);
-        pool = next;
+    }
+    uint64_t before = UINT64_MAX;
+    for (ph_pool *pool; status == PH_OK && (pool = next_recording(memory, before, stream));) {
+        before = pool->begun;
+        ph__mutex_lock(&pool->replay_lock);
+        status = mark_before(pool, stream);
+        ph__mutex_unlock(&pool->replay_lock);
+        unkeep(memory, pool);
     }
     return status;
 }

@@ -122,6 +122,7 @@ static ph__recording start(ph_pool *pool, ph__recording recording)
         ph__pool_hold(pool);
         if (recording == PH__IN_CAPTURE) {
             pool->graphs++;
+            pool->begun = ++memory->begun;
             ph__born_begin(pool);
         } else if (memory->scopes++ == 0) {
             ph__see(memory, PH__SEE_SCOPES, true);
@@ -247,10 +248,9 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
                 break;
             }
     ph__see(memory, PH__SEE_ROUTES, memory->routes != NULL);
-    ph__walk *walks = pool->walks;
+    ph__walk *walks = ph__walks_end(memory, pool);
     ph__layout layout = pool->layout;
     pool->layout = (ph__layout){0};
-    pool->walks = NULL;
     pool->capture_id = 0;
     pool->recording = PH__IDLE;
     pool->given.count = pool->given_merged = 0;

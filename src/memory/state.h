@@ -15,12 +15,22 @@ typedef struct ph__walk ph__walk;
 typedef struct ph__batch ph__batch;
 typedef struct ph__history ph__history;
 
-/* A stream that uses a block beside the one that it was allocated on. */
+/* Who waits for work on streams, and for how much of it still. */
+typedef struct ph__waiter {
+    size_t left;
+    bool leaves; /* memory that is given back (ph__batch), not a block (ph__uses) */
+} ph__waiter;
+
+/* A stream that uses a block beside the one that it was allocated on, or may use memory that is given back. */
 typedef struct ph__use {
     ph_stream *stream;    /* retained */
     uint64_t capture_id;  /* the use is captured work of this capture; 0: ordinary work */
     ph__drv_event *event; /* behind that work, once the block is freed; NULL: not recorded yet */
+    struct ph__use *next; /* that waits for the same stream */
+    ph__waiter *of;       /* from when it waits */
 } ph__use;
+
+typedef PH__VEC(ph__use) ph__use_list;
 
 typedef enum ph__life {
     PH__LIVE,     /* in the caller's hands */
@@ -33,16 +43,17 @@ typedef enum ph__life {
 
 /* What hangs on a block (of either kind) that other streams use, from the first such use on. */
 typedef struct ph__uses {
-    struct ph__uses *next; /* in the deferred or the pending list */
+    ph__waiter waiter;                /* first */
+    struct ph__uses *next, *previous; /* in the deferred list, or in a walk */
+    struct ph__uses *beside;          /* in a walk, which waits for the same node */
     ph_pool *pool;
     ph__block *block; /* one of the two */
     ph__pinned *pinned;
     ph__life life;
     bool ordered; /* a captured graph orders its reuse: no other capture is waited for */
     size_t holders; /* graphs that address it, and keep it from reuse */
-    PH__VEC(ph__use) list;
-    bool marked; /* the markers are the ends of all involved streams when it was freed, in this capture */
-    uint64_t marker_capture;
+    ph__use_list list, later; /* later: what comes while those of the list are waited for */
+    uint64_t marker_capture; /* the markers are the ends of all involved streams when it was freed, in this capture */
     PH__VEC(ph__drv_node *) markers;
 } ph__uses;
 
@@ -70,8 +81,12 @@ typedef struct ph__mseg {
     uintptr_t address;
     size_t size;
     bool small;
-    bool captured;         /* a capture was given blocks of it: replays write it, whatever the core says */
-    struct ph__mseg *next; /* in a batch */
+    bool captured; /* a capture was given blocks of it: replays write it, whatever the core says */
+    ph__segment *segment;
+    struct ph__mseg *next;                           /* in a batch */
+    struct ph__mseg *previous_there, *next_there;    /* of the same stream, while it is in a heap */
+    struct ph__mseg *previous_due, *next_due;        /* to be looked at: see leaving.c */
+    bool due;
 } ph__mseg;
 
 /* A pinned block: a power of two, with an allocation of its own at the driver. */
@@ -130,18 +145,22 @@ struct ph_pool {
     before; /* what the next replay comes behind: eager work on memory that captures were given */
     ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
     ph_pool *previous_there, *next_there; /* of those that were last replayed on the same stream */
+    bool behind;                          /* it is among those that an event is recorded behind */
 
     ph__memory *memory;
     ph_device *device; /* retained while use_count > 0; not by the default pool */
     ph_pool *previous, *next; /* next: also in the list of those that have gone */
     bool told;                /* its user has it from a graph or an address, and may have it still when it has gone */
+    ph_pool *previous_due, *next_due; /* all of it is to be looked at: see leaving.c */
+    bool due;
+    uint64_t begun; /* the number of the capture that records into it, rising */
     ph__heap *heap;
     ph__heap_options heap_options;
     ph_pool_id id;
     ph_pool_options options;
     size_t use_count, keeps;
     size_t graphs; /* of use_count: captures that have not been released */
-    size_t reserved, waiting, marked;
+    size_t reserved, waiting;
     bool trim_wanted; /* asked for while a capture was open */
     ph__account account;
 
@@ -161,6 +180,7 @@ struct ph_pool {
     ph__walk *walks;
 
     ph__pinned *pinned_free[PH__PINNED_CLASSES];
+    ph__pinned *parked; /* freed ones of any pool, held because graphs hold this one */
 };
 
 /* Reasons for a call to leave the short path. */
@@ -200,8 +220,13 @@ struct ph__memory {
     PH__VEC(ph__released) released; /* each address once: */
     ph__map released_at;            /* address -> 1 + the index */
     size_t released_kept;           /* of them, when it was last looked for old ones */
-    ph__uses *deferred, *pending;
-    ph__uses **pending_last;
+    ph__uses *deferred;
+    ph_stream *first_awaited, *last_awaited; /* streams that something waits for */
+    size_t awaited_streams;
+    ph_pool *due_pools;
+    ph__mseg *due_segments;
+    uint64_t begun; /* captures */
+    _Atomic uint64_t steps; /* how many things were looked at one by one; for tests */
     ph_stream *replayed, *left; /* streams that replays may be running on; of them, those with replays of pools that have gone */
     uint64_t round;             /* of counting streams; under `settling` */
     ph__uses *spare; /* one record kept for a free when there is no host memory */
@@ -221,7 +246,7 @@ struct ph__memory {
     atomic_int poison_failure; /* the driver's number of a poisoning that failed, until it is said */
     pthread_mutex_t
         settling; /* who polls, waits and gives back: pending removals and batches; above `lock` */
-    ph__batch *batches;
+    ph__batch *batches, *unlisted; /* that wait for streams; for which streams has not been found out */
     ph__deferred sweep;                /* what waits for the end of all captures; these two under the lock: */
     bool sweep_deferred, sweep_cached; /* it is in the device's queue; ph_memory_trim asked for it */
     ph__memory *next_memory;           /* in the process's list */
@@ -246,6 +271,10 @@ static inline void ph__see(ph__memory *memory, unsigned flag, bool on)
 {
     unsigned old = atomic_load_explicit(&memory->attention, memory_order_relaxed);
     atomic_store_explicit(&memory->attention, on ? old | flag : old & ~flag, memory_order_release);
+}
+static inline void ph__step(ph__memory *memory)
+{
+    atomic_fetch_add_explicit(&memory->steps, 1, memory_order_relaxed);
 }
 static inline bool ph__capturing(const ph__memory *memory)
 {
@@ -398,8 +427,6 @@ void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
 /* Turns deferred blocks into pending ones, or gives them back, as far as the open captures allow;
  * capture_id: this one has ended. No lock held. */
 void ph__deferred_process(ph__memory *memory, uint64_t capture_id);
-/* Polls the pending ones. settling held, no capture open. */
-void ph__pending_process(ph__memory *memory, bool wait, int *failure);
 /* Gives back a block of either kind whose uses are over, and destroys the record. No lock held. */
 void ph__uses_finish(ph__memory *memory, ph__uses *uses);
 
@@ -449,13 +476,37 @@ void ph__poison_report(ph__memory *memory);
 bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
 /* Gives back the deferred blocks of the request's stream that its next node is ordered behind. */
 void ph__reach_reclaim(ph__memory *memory, const ph__request *request);
+/* The freed block waits for the captured graph instead of the capture's end; false: it cannot. Lock held. */
+bool ph__reach_wait(ph__memory *memory, ph__uses *uses);
+/* The pool's capture is over: what waited for its graph is deferred. Lock held. Gives what is to be freed without it. */
+ph__walk *ph__walks_end(ph__memory *memory, ph_pool *pool);
 void ph__walks_free(ph__walk *walk);
+void ph__capture_walks_end(ph__memory *memory, uint64_t capture_id); /* the same, by the capture. No lock held */
 
-/* ---- settle.c ---- giving memory back */
+/* ---- waits.c ---- what waits for work on streams, in a line for each stream, in which only the first is asked for. Each use has its stream; the
+ * events are recorded here. No lock held. */
+void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count, int *failure);
+/* Finishes what waits no more: blocks are given back, memory that leaves is put into *done. settling held, no capture open. */
+void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__batch **done);
+
+/* ---- leaving.c ---- what may leave, and memory on its way. The due ones: lock held, at every change by which something may leave from then on. */
 typedef enum ph__trim {
     PH__TRIM_ABANDONED, /* what no one can allocate from any more */
     PH__TRIM_CACHED     /* and the default pool, and one more */
 } ph__trim;
+void ph__pool_due(ph_pool *pool);
+void ph__pool_not_due(ph_pool *pool);
+void ph__mseg_due(ph__memory *memory, ph__mseg *mseg);
+void ph__mseg_link(ph__mseg *mseg); /* it is in a heap now, of which it goes without a call */
+void ph__mseg_unlink(ph__memory *memory, ph__mseg *mseg);
+void ph__stream_segments_due(ph__memory *memory, ph_stream *stream);
+/* Takes what may leave out of the heaps, which then waits. settling held, not the lock. false: no host memory. */
+bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure, ph__batch **done);
+void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__batch **done); /* settling held */
+void ph__give_back(ph__memory *memory, ph__batch *done); /* takes NULL. No lock held */
+void ph__batches_destroy(ph__memory *memory);            /* at the end: nothing runs any more */
+
+/* ---- settle.c ---- giving memory back */
 /* What is due, without waiting: nothing while a capture is open, or when another thread is at it. */
 void ph__memory_process(ph__memory *memory);
 /* The same, but waits for the other thread and looks once more. false: nothing is due, or a capture is open. */
@@ -467,14 +518,13 @@ int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra);
  * gives. */
 int ph__memory_sweep(ph__memory *memory, bool cached);
 ph_status ph__trim_status(int result, const char *call); /* of the two */
-void ph__batches_destroy(ph__memory *memory);            /* at the end: nothing runs any more */
 
 void ph__mseg_close(ph__memory *memory, ph__mseg *mseg); /* at the end: without accounts */
 
 /* ---- pinned.c ---- */
 ph__pinned *ph__pinned_find(const ph__memory *memory,
                             uintptr_t address);                 /* lock held: live, and interior too */
-void ph__pinned_give(ph__memory *memory, ph__pinned *block);    /* lock held; its stream has been released */
+void ph__pinned_give(ph__pinned *block);   /* lock held; its stream has been released */
 void ph__pinned_unfree(ph__pinned *block); /* lock held: out of its free list, as if freed by the user and waiting */
 void ph__pinned_destroy(ph__memory *memory, ph__pinned *block); /* back to the driver. No lock held */
 ph__pinned *ph__pinned_collect(ph_pool *pool);                  /* lock held: all free ones, a list */
@@ -486,13 +536,14 @@ void ph__pinned_hold(ph__memory *memory, ph__pinned *block);
 /* The record of uses, made when there is none; NULL: no host memory. For who has freed the block, or has the
  * lock. */
 ph__uses *ph__pinned_uses(ph__pinned *block);
+void ph__pinned_unpark(ph_pool *pool);     /* no graph holds it any more. Lock held */
 void ph__held_process(ph__memory *memory); /* lets go what only dead pools held. settling held */
 void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src);
 
 /* ---- replay.c ---- */
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
 /* Whoever used the handle of a stream under a pool's replay lock is done with it. */
-void ph__replays_settle(ph__memory *memory);
+void ph__replays_settle(ph__memory *memory, ph_stream *stream);
 /* Orders the stream behind the replays from the pool so far: eager work is given memory that they write. */
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
 

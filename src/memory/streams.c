@@ -50,6 +50,7 @@ static void unlink_pool(ph_pool *pool)
 static void link_first(ph_pool *pool)
 {
     ph__stream_replays *replays = &pool->last_replay->replays;
+    pool->behind = false;
     pool->next_there = replays->first_pool;
     if (pool->next_there)
         pool->next_there->previous_there = pool;
@@ -80,6 +81,7 @@ unsigned ph__pool_replayed_on(ph_pool *pool, ph_stream *stream, ph_stream **befo
 void ph__pool_replay_marked(ph_pool *pool)
 {
     ph__stream_replays *replays = &pool->last_replay->replays;
+    pool->behind = true;
     if (replays->last_pool == pool)
         return;
     unlink_pool(pool);

@@ -14,27 +14,36 @@ ph__uses *ph__uses_create(void)
     return uses;
 }
 
+static void free_list(ph__memory *memory, ph__use_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        ph__mark_recycle(memory, list->at[i].event);
+        ph__stream_release(list->at[i].stream);
+    }
+    ph__vec_free(list);
+}
+
 void ph__uses_destroy(ph__memory *memory, ph__uses *uses)
 {
     if (!uses)
         return;
-    for (size_t i = 0; i < uses->list.count; i++) {
-        ph__mark_recycle(memory, uses->list.at[i].event);
-        ph__stream_release(uses->list.at[i].stream);
-    }
-    ph__vec_free(&uses->list);
+    free_list(memory, &uses->list);
+    free_list(memory, &uses->later);
     ph__vec_free(&uses->markers);
     ph__free(uses);
 }
 
+/* While the record waits its list is in use: what comes then is kept apart. */
 bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id)
 {
-    for (size_t i = 0; i < uses->list.count; i++)
-        if (uses->list.at[i].stream == stream && uses->list.at[i].capture_id == capture_id)
+    bool waits = uses->life == PH__PENDING || uses->life == PH__DEFERRED;
+    ph__use_list *list = waits ? &uses->later : &uses->list;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->at[i].stream == stream && list->at[i].capture_id == capture_id)
             return true;
-    if (!ph__vec_reserve(&uses->list, 1))
+    if (!ph__vec_reserve(list, 1))
         return false;
-    uses->list.at[uses->list.count++] = (ph__use){ph__stream_retain(stream), capture_id, NULL};
+    list->at[list->count++] = (ph__use){.stream = ph__stream_retain(stream), .capture_id = capture_id};
     return true;
 }
 
@@ -46,16 +55,6 @@ static void drop_use(ph__memory *memory, ph__uses *uses, size_t i)
     ph__stream_release(use.stream);
 }
 
-static void unmark(ph__memory *memory, ph__uses *uses)
-{
-    if (!uses->marked)
-        return;
-    ph__spin_lock(&memory->lock);
-    uses->marked = false;
-    uses->pool->marked--;
-    ph__spin_unlock(&memory->lock);
-}
-
 void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits)
 {
     size_t one = waits ? 1 : SIZE_MAX;
@@ -64,13 +63,34 @@ void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits)
     pool->waiting += one;
 }
 
-void ph__uses_finish(ph__memory *memory, ph__uses *uses)
+/* What was waited for is over. */
+static void drop_waited(ph__memory *memory, ph__uses *uses)
+{
+    bool waited = uses->life == PH__PENDING || uses->life == PH__DEFERRED;
+    while (waited && uses->list.count > 0)
+        drop_use(memory, uses, uses->list.count - 1);
+}
+
+/* What came while the record waited is to be waited for now. */
+static bool take_later(ph__memory *memory, ph__uses *uses)
+{
+    ph__spin_lock(&memory->lock);
+    if (uses->later.count > 0) {
+        const ph__use_list before = uses->list;
+        uses->list = uses->later;
+        uses->later = before;
+    }
+    bool more = uses->list.count > 0;
+    if (more)
+        uses->life = PH__FREEING;
+    ph__spin_unlock(&memory->lock);
+    return more;
+}
+
+static void give(ph__memory *memory, ph__uses *uses)
 {
     ph__block *block = uses->block;
     ph__pinned *pinned = uses->pinned;
-    unmark(memory, uses);
-    if (ph__born_withhold(memory, uses))
-        return;
     if (block)
         ph__poison(memory, block);
     ph__spin_lock(&memory->lock);
@@ -80,15 +100,27 @@ void ph__uses_finish(ph__memory *memory, ph__uses *uses)
         ph__memory_give(memory, block);
     } else {
         pinned->uses = NULL;
-        ph__pinned_give(memory, pinned);
+        ph__pinned_give(pinned);
     }
     ph__spin_unlock(&memory->lock);
     ph__uses_destroy(memory, uses);
 }
 
+void ph__uses_finish(ph__memory *memory, ph__uses *uses)
+{
+    drop_waited(memory, uses);
+    if (ph__born_withhold(memory, uses))
+        return;
+    if (take_later(memory, uses))
+        ph__uses_wait(memory, uses);
+    else
+        give(memory, uses);
+}
+
 static void push_deferred(ph__memory *memory, ph__uses *uses)
 {
     uses->life = PH__DEFERRED;
+    uses->previous = NULL;
     uses->next = memory->deferred;
     memory->deferred = uses;
     ph__see(memory, PH__SEE_DEFERRED, true);
@@ -101,10 +133,9 @@ void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
     bool marked = used && capturing && ph__reach_mark(memory, uses, freed_on);
     ph__spin_lock(&memory->lock);
     ph__waiting_count(memory, uses->pool, true);
-    uses->marked = marked;
-    if (marked)
-        uses->pool->marked++;
-    if (used)
+    if (used && marked)
+        uses->life = PH__DEFERRED;
+    if (used && (!marked || !ph__reach_wait(memory, uses)))
         push_deferred(memory, uses);
     ph__spin_unlock(&memory->lock);
     if (!used)
@@ -115,7 +146,7 @@ void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on)
 
 void ph__uses_wait(ph__memory *memory, ph__uses *uses)
 {
-    if (uses->list.count == 0) {
+    if (uses->list.count == 0 && !take_later(memory, uses)) {
         ph__uses_finish(memory, uses);
         return;
     }
@@ -136,22 +167,13 @@ static void drop_captured(ph__memory *memory, ph__uses *uses, uint64_t capture_i
             (use->capture_id == capture_id || (all && ph__stream_capture_id(use->stream) != use->capture_id)))
             drop_use(memory, uses, i);
     }
-    if (all || uses->marker_capture == capture_id)
-        unmark(memory, uses);
 }
 
 static void push_pending(ph__memory *memory, ph__uses *uses)
 {
-    int later = PH__R_OK; /* what has no event gets one when the list is processed */
-    for (size_t i = 0; i < uses->list.count; i++)
-        uses->list.at[i].event = ph__mark_stream(memory, uses->list.at[i].stream, &later);
-    ph__spin_lock(&memory->lock);
+    int later = PH__R_OK; /* what has no event gets one when its turn has come */
     uses->life = PH__PENDING;
-    uses->next = NULL;
-    *memory->pending_last = uses;
-    memory->pending_last = &uses->next;
-    ph__see(memory, PH__SEE_PENDING, true);
-    ph__spin_unlock(&memory->lock);
+    ph__waits_begin(memory, &uses->waiter, uses->list.at, uses->list.count, &later);
 }
 
 void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
@@ -177,65 +199,6 @@ void ph__deferred_process(ph__memory *memory, uint64_t capture_id)
         }
         uses = next;
     }
-}
-
-/* Streams that were found busy in this round: not asked again. */
-typedef struct busy {
-    const ph_stream *at[16];
-    unsigned count;
-} busy;
-
-static bool is_busy(const busy *streams, const ph_stream *stream)
-{
-    for (unsigned i = 0; i < streams->count; i++)
-        if (streams->at[i] == stream)
-            return true;
-    return false;
-}
-
-/* True when all uses of the block are over. */
-static bool poll_uses(ph__memory *memory, ph__uses *uses, busy *streams, bool wait, int *failure)
-{
-    for (size_t i = uses->list.count; i-- > 0;) {
-        ph__use *use = &uses->list.at[i];
-        if (!use->event)
-            use->event = ph__mark_stream(memory, use->stream, failure);
-        if (!use->event || is_busy(streams, use->stream))
-            continue;
-        if (ph__mark_done(memory, use->event, wait, failure))
-            drop_use(memory, uses, i);
-        else if (streams->count < 16)
-            streams->at[streams->count++] = use->stream;
-    }
-    return uses->list.count == 0;
-}
-
-void ph__pending_process(ph__memory *memory, bool wait, int *failure)
-{
-    busy streams = {.count = 0};
-    ph__uses *kept = NULL, **kept_last = &kept;
-    ph__spin_lock(&memory->lock);
-    ph__uses *uses = memory->pending;
-    memory->pending = NULL;
-    memory->pending_last = &memory->pending;
-    ph__spin_unlock(&memory->lock);
-    while (uses) {
-        ph__uses *next = uses->next;
-        if (poll_uses(memory, uses, &streams, wait, failure)) {
-            ph__uses_finish(memory, uses);
-        } else {
-            *kept_last = uses;
-            kept_last = &uses->next;
-        }
-        uses = next;
-    }
-    ph__spin_lock(&memory->lock);
-    *kept_last = memory->pending;
-    if (kept && !memory->pending)
-        memory->pending_last = kept_last;
-    memory->pending = kept;
-    ph__see(memory, PH__SEE_PENDING, memory->pending != NULL);
-    ph__spin_unlock(&memory->lock);
 }
 
 /* ---- waiting for them ---- */

@@ -123,11 +123,12 @@ FAKE(MemGetAddressRange, (ph__cu_pointer * base, size_t *bytes, ph__cu_pointer a
     return 0;
 }
 
-static int64_t bytes_of(const ph__ranges *ranges)
+static int64_t bytes_of(const ph__range_map *ranges)
 {
     int64_t bytes = 0;
-    for (size_t i = 0; i < ranges->count; i++)
-        bytes += (int64_t)ranges->at[i].size;
+    for (size_t i = 0; i < ranges->piece_count; i++)
+        for (size_t k = 0; k < ranges->pieces[i].count; k++)
+            bytes += (int64_t)ranges->pieces[i].at[k].size;
     return bytes;
 }
 

@@ -202,9 +202,9 @@ static void forget_segment(ph__cu_context context, uintptr_t base)
 {
     ph__host_device *device = fake_host(context);
     pthread_mutex_lock(&device->memory_lock);
-    const ph__range *range = ph__ranges_find(&device->segments, base);
+    const ph__range *range = ph__range_map_find(&device->segments, base);
     if (range && range->base == base)
-        (void)ph__ranges_remove(&device->segments, base);
+        (void)ph__range_map_remove(&device->segments, base);
     pthread_mutex_unlock(&device->memory_lock);
 }
 
@@ -216,9 +216,9 @@ static int open_mapping(const ph__range *range)
     if (mprotect((void *)range->base, range->size, PROT_READ | PROT_WRITE) != 0)
         return PH__R_OUT_OF_MEMORY;
     pthread_mutex_lock(&device->memory_lock);
-    bool known = ph__ranges_find(&device->segments, range->base) != NULL;
+    bool known = ph__range_map_find(&device->segments, range->base) != NULL;
     if (!known)
-        known = ph__ranges_add(&device->segments, range->base, range->size, (void *)++last_buffer_id);
+        known = ph__range_map_add(&device->segments, range->base, range->size, (void *)++last_buffer_id);
     pthread_mutex_unlock(&device->memory_lock);
     return known ? 0 : PH__R_OUT_OF_MEMORY;
 }

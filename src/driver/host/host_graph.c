@@ -76,12 +76,45 @@ bool ph__host_set_translate(ph__host_graph *graph, ph__host_node_set *out, ph__d
     return true;
 }
 
-bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set, const ph__host_node_set *other)
+/* The nodes remember where they were put last, from the first of these on. */
+static void note_places(const ph__host_node_set *set, size_t first)
+{
+    for (size_t i = first; i < set->count; i++) {
+        ph__host_node *node = ph__host_node_of(set->at[i]);
+        node->put_into = set->block;
+        node->put_at = i;
+    }
+}
+
+/* Whether the node is in the set, from where it was put last: a block has it once. *unsure: that was elsewhere. */
+static bool find(const ph__host_node_set *set, const ph__host_node *node, bool *unsure)
+{
+    if (set->block == NULL)
+        return set->count == 1 && set->at[0] == node->self;
+    *unsure = *unsure || (node->put_into != NULL && node->put_into != set->block);
+    return node->put_into == set->block && node->put_at < set->count && set->at[node->put_at] == node->self;
+}
+
+/* Marks those of the other set that are in the set. Where all are known, nothing goes through the set: wide joins unite one
+ * set with many small ones. */
+static uint64_t mark_common(ph__host_graph *graph, const ph__host_node_set *set, const ph__host_node_set *other)
 {
     uint64_t mark = ++graph->last_mark;
-    size_t fresh = 0;
-    for (size_t i = 0; i < set->count; i++)
+    bool unsure = false;
+    for (size_t i = 0; i < other->count; i++) {
+        ph__host_node *node = ph__host_node_of(other->at[i]);
+        if (find(set, node, &unsure))
+            node->mark = mark;
+    }
+    for (size_t i = 0; unsure && i < set->count; i++)
         ph__host_node_of(set->at[i])->mark = mark;
+    return mark;
+}
+
+bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set, const ph__host_node_set *other)
+{
+    uint64_t mark = mark_common(graph, set, other);
+    size_t fresh = 0;
     for (size_t i = 0; i < other->count; i++)
         fresh += ph__host_node_of(other->at[i])->mark != mark;
     if (fresh == 0)
@@ -89,10 +122,12 @@ bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set, const ph_
     ph__host_node_set grown = *set;
     if (!set_reserve(graph, &grown, fresh))
         return false;
+    size_t moved = grown.block == set->block ? set->count : 0;
     for (size_t i = 0; i < other->count; i++) {
         if (ph__host_node_of(other->at[i])->mark != mark)
             set_push(&grown, other->at[i]);
     }
+    note_places(&grown, moved);
     *set = grown;
     return true;
 }

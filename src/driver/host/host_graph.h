@@ -37,6 +37,8 @@ struct ph__host_node {
     size_t slot;         /* counted from the first of its graph */
     bool has_dependents; /* under capture_lock while the graph is capturing */
     uint64_t mark;       /* visited by the walk of this number; under capture_lock */
+    struct ph__host_set_block *put_into; /* of a set, that it was put into last, and where there; NULL: into none */
+    size_t put_at;
     ph__host_work work;  /* args point behind the node */
     ph__drv_node *const *dependencies;
     size_t dependency_count;

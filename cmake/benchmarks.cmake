@@ -2,6 +2,7 @@
 # bench/<name>.c and bench/<name>.cpp make the program bench_<name>. They may look inside the library (the replay plan is measured below
 # the public calls), so they link its static form. Two sets, each listed in a file of the build folder:
 #   benchmarks      of the host device, with what bench/host/ holds: benchmarks.txt; need a C++ compiler and oneTBB
+#                   (bench_growth also what bench/growth/ holds)
 #   benchmarks-gpu  bench/cuda_<name>.c, with what bench/cuda/ holds: benchmarks-gpu.txt; need a C compiler to build, a GPU to run
 # bench/nn_<name>.c, with what bench/nn/ holds, are in both: of libphonograph_nn, on the device that PH_BENCH_DEVICE names.
 # bench/tensor_<name>.c: of libphonograph_nn, on the host device alone.
@@ -32,6 +33,7 @@ file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c bench/*.cpp)
 file(GLOB cuda_support CONFIGURE_DEPENDS bench/cuda/*.c)
 file(GLOB host_support CONFIGURE_DEPENDS bench/host/*.c)
 file(GLOB nn_support CONFIGURE_DEPENDS bench/nn/*.c)
+file(GLOB sources_growth CONFIGURE_DEPENDS bench/growth/*.c)
 set(sources_nn_gpt2 ${PROJECT_SOURCE_DIR}/examples/gpt/model.c)
 set(host_names)
 set(cuda_names)

@@ -2,7 +2,8 @@
 /* bench/growth.c: how costs grow: each case at several sizes, on the host device, and the exponent of its cost by least squares. An
  * exponent above the limit may be the caches' doing: then valgrind, where it is there, counts the instructions of the same work.
  *
- *     bench_growth [ROUNDS] [CASE...]
+ *     bench_growth [ROUNDS [CASE...]]    times
+ *     bench_growth --count [CASE...]     instructions alone, which other work on the machine does not change
  */
 #include "growth/growth.h"
 #include "clock.h"
@@ -13,7 +14,7 @@
 enum {
     MOST_ROUNDS = 101,
     MOST_SIZES = 8,
-    COUNTED_UP_TO = 31623 /* valgrind takes fifty times as long */
+    COUNTED_UP_TO = 10000 /* valgrind takes fifty times as long */
 };
 static const double limit = 1.1;
 
@@ -145,17 +146,31 @@ static double exponent(const double sizes[], const double costs[], int points)
     return (points * sxy - sx * sy) / (points * sxx - sx * sx);
 }
 
-static double counted_exponent(const growth_case *c)
+/* 0: they cannot be counted. show: a column for each size. */
+static double counted_exponent(const growth_case *c, bool show)
 {
     double sizes[MOST_SIZES], counts[MOST_SIZES];
     int points = 0;
     for (double n = (double)c->first; n < COUNTED_UP_TO + 1.0 && n < (double)c->last + 1; n *= sqrt(10)) {
         sizes[points] = round(n);
         counts[points] = count(c, (size_t)round(n));
-        if (counts[points++] <= 0)
+        if (counts[points] <= 0)
             return 0;
+        if (show)
+            printf(" %.0f |", counts[points] / sizes[points]);
+        (void)fflush(stdout);
+        points++;
     }
     return exponent(sizes, counts, points);
+}
+
+static bool draw_counts(const growth_case *c)
+{
+    printf("| %s |", c->name);
+    double slope = counted_exponent(c, true);
+    bool ok = slope > 0 && slope <= limit;
+    printf(" %.2f | %s |\n", slope, ok ? "yes" : "**no**");
+    return ok;
 }
 
 static bool draw(const growth_case *c, int rounds)
@@ -173,7 +188,7 @@ static bool draw(const growth_case *c, int rounds)
     }
     for (int i = points; i < MOST_SIZES - 1; i++)
         printf(" |");
-    double slope = exponent(sizes, costs, points), counted = slope > limit ? counted_exponent(c) : 0;
+    double slope = exponent(sizes, costs, points), counted = slope > limit ? counted_exponent(c, false) : 0;
     bool ok = slope <= limit || (counted > 0 && counted <= limit);
     printf(" %.2f |", slope);
     if (counted > 0)
@@ -195,33 +210,34 @@ static const growth_case *find(const char *name)
     exit(2);
 }
 
-static void print_head(void)
+static void print_head(bool counts)
 {
     ph_device *device;
     OK(ph_device_open(&device, "host", NULL));
     timing_print_machine(device);
     ph_device_release(device);
     printf("| case |");
-    for (double n = 1000; n < 1000001; n *= sqrt(10))
+    for (double n = 1000; n < (counts ? COUNTED_UP_TO : 1000000) + 1.0; n *= sqrt(10))
         printf(" %.0f |", n);
-    printf(" exponent | of instructions | at most %.1f |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
-           limit);
+    printf(counts ? " exponent |" : " exponent | of instructions |");
+    printf(" at most %.1f |\n|---|---|---|---|---|---|---|%s\n", limit, counts ? "" : "---|---|---|---|");
 }
 
 int main(int argc, char **argv)
 {
     const growth_case *const all[] = {growth_nodes, growth_graphs, growth_blocks};
+    const bool counts = argc > 1 && strcmp(argv[1], "--count") == 0;
     bool ok = true;
     if (argc == 4 && strcmp(argv[1], "--one") == 0) {
         (void)run(find(argv[2]), strtoul(argv[3], NULL, 10));
         return 0;
     }
-    int rounds = timing_rounds("bench_growth", 3, MOST_ROUNDS, argc > 1 ? 2 : 1, argv);
-    print_head();
+    int rounds = counts ? 0 : timing_rounds("bench_growth", 3, MOST_ROUNDS, argc > 1 ? 2 : 1, argv);
+    print_head(counts);
     for (int i = 2; i < argc; i++)
-        ok = draw(find(argv[i]), rounds) && ok;
+        ok = (counts ? draw_counts(find(argv[i])) : draw(find(argv[i]), rounds)) && ok;
     for (size_t i = 0; argc <= 2 && i < 3; i++)
         for (const growth_case *c = all[i]; c->name; c++)
-            ok = draw(c, rounds) && ok;
+            ok = (counts ? draw_counts(c) : draw(c, rounds)) && ok;
     return ok ? 0 : 1;
 }

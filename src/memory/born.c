@@ -188,19 +188,18 @@ static bool find_at(const ph__memory *memory, uintptr_t address, ph__block **blo
 }
 
 /* The block is in somebody's hands who may know nothing of the capture. */
-static bool is_given_again(const ph__memory *memory, const ph_pool *pool, const ph__block *block)
+static bool is_given_again(const ph__memory *memory, const ph__block *block, uintptr_t address)
 {
     return memory->released.count > 0 && ph__block_is_live(block) &&
-           !ph__born_works(pool, block->thread) &&
-           ph__released_find(memory, block->address) != NULL;
+           ph__released_find(memory, address) != NULL;
 }
 
-static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block)
+static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block, uintptr_t address)
 {
     if (ph__mseg_of(block)->pool == pool || block->generation < pool->born_from)
         return PH__BORN_NONE;
     *out = (ph__born){(const void *)block->address, block->generation};
-    return is_given_again(pool->memory, pool, block) ? PH__BORN_AGAIN : PH__BORN_HERE;
+    return is_given_again(pool->memory, block, address) ? PH__BORN_AGAIN : PH__BORN_HERE;
 }
 
 /* Freed by a thread that captured nothing, and nobody's since then: it is a block again that was
@@ -231,7 +230,7 @@ ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, uintptr_t address)
     if (!find_at(memory, address, &block, &pinned)) {
         birth = find_free(out, pool, address);
     } else if (block) {
-        birth = find_block(out, pool, block);
+        birth = find_block(out, pool, block, address);
     } else {
         *out = (ph__born){(const void *)pinned->address, pinned->generation};
         birth = pinned->generation >= pool->born_from ? PH__BORN_HERE : PH__BORN_NONE;

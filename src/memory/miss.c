@@ -61,7 +61,9 @@ static ph__block *borrow(ph__memory *memory, const ph__request *request)
     for (ph_pool *pool = memory->default_pool.next; pool && !block; pool = pool->next) {
         if (!pool->options.use_on_oom || pool->use_count == 0 || pool->recording == PH__IN_CAPTURE)
             continue;
-        block = lend(pool, request);
+        do
+            block = lend(pool, request);
+        while (block && ph__released_avoid(memory, pool, block));
         if (block)
             ph__memory_hand_out(memory, pool, block);
     }

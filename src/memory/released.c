@@ -118,3 +118,37 @@ ph__block *ph__released_take(ph__memory *memory, const ph__released *released)
         ph__memory_hand_out(memory, pool, block);
     return block;
 }
+
+/* ---- who works on a capture takes none of it ---- its blocks are its nodes' too, and what is noted
+ * could not be told from them. */
+static bool works_on_any(const ph__memory *memory)
+{
+    uint32_t thread = ph__born_thread();
+    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
+        if (ph__born_works(pool, thread))
+            return true;
+    return false;
+}
+
+static bool overlaps(const ph__memory *memory, const ph__block *block)
+{
+    if (ph__map_get(&memory->released_at, block->address))
+        return true;
+    for (size_t i = 0; i < memory->released.count; i++) {
+        const ph__released *one = &memory->released.at[i];
+        if (one->address < block->address + block->size &&
+            block->address < one->address + one->size)
+            return true;
+    }
+    return false;
+}
+
+bool ph__released_avoid(ph__memory *memory, ph_pool *pool, ph__block *block)
+{
+    if (memory->released.count == 0 || !works_on_any(memory) || !overlaps(memory, block))
+        return false;
+    ph__memory_hand_out(memory, pool, block);
+    ph__memory_retire(memory, block, ph__mseg_of(block)->stream);
+    ph__born_wait(memory, block);
+    return true;
+}

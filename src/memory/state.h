@@ -454,7 +454,8 @@ void ph__born_wait(ph__memory *memory, ph__block *block);
  * allocates. is_captured_work: a thread that works on a capture which may address the block
  * allocated it or frees it. note: false without host memory. find: also by an interior address;
  * NULL: nothing was noted of it. take: out of its heap, if nobody has any of it and there is host
- * memory, else NULL. */
+ * memory, else NULL. avoid: the block, just taken from the pool's heap, is not for the calling
+ * thread, which works on a capture: some of it was noted; it waits for the captures' ends. */
 uint32_t ph__born_thread(void);
 void ph__born_work(ph_pool *pool);
 void ph__born_work_on(ph__memory *memory, uint64_t capture_id);
@@ -464,6 +465,7 @@ bool ph__released_note(ph__memory *memory, const ph__block *block);
 void ph__released_forget(ph__memory *memory);
 const ph__released *ph__released_find(const ph__memory *memory, uintptr_t address);
 ph__block *ph__released_take(ph__memory *memory, const ph__released *released);
+bool ph__released_avoid(ph__memory *memory, ph_pool *pool, ph__block *block);
 
 /* ---- poison.c ---- fills a freed block in stream order, where that is safe. No lock held. */
 void ph__poison(ph__memory *memory, const ph__block *block);

@@ -76,13 +76,55 @@ static ph_status keep_list(ph_record *to, const ph_record *from, const char *cal
     return PH_OK;
 }
 
-static ph_status inherit(ph_record *to, const ph__map *nodes, const ph__driver *driver,
+/* The driver may give the handle of a destroyed node to a new one. Nodes stand in order of
+ * creation, so one that was there before stands behind all that were made before it. */
+typedef struct survivors {
+    const ph__record_node **at; /* by place in the order of creation: what it was, or NULL */
+    size_t count;
+} survivors;
+
+static bool same_kind_of_work(const ph__record_node *a, const ph__record_node *b)
+{
+    return a->info.kind == b->info.kind && a->kernel == b->kernel &&
+           (a->info.name == NULL || b->info.name == NULL || strcmp(a->info.name, b->info.name) == 0);
+}
+
+static void drop_new_nodes(survivors *s)
+{
+    size_t newest = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const ph__record_node *before = s->at[i];
+        if (before && before->created < newest)
+            s->at[i] = NULL;
+        else if (before)
+            newest = before->created;
+    }
+}
+
+static bool find_survivors(survivors *out, const ph_record *to, const ph__map *nodes,
+                           const ph__driver *driver)
+{
+    for (size_t i = 0; i < to->node_count; i++)
+        if (to->nodes[i].created >= out->count)
+            out->count = to->nodes[i].created + 1;
+    out->at = ph__calloc(out->count + 1, sizeof *out->at);
+    for (size_t i = 0; out->at && i < to->node_count; i++) {
+        const ph__record_node *node = &to->nodes[i], *before;
+        before = ph__map_get(nodes, (uint64_t)(uintptr_t)driver->node_native(node->handle));
+        if (before && same_kind_of_work(node, before))
+            out->at[node->created] = before;
+    }
+    if (out->at)
+        drop_new_nodes(out);
+    return out->at != NULL;
+}
+
+static ph_status inherit(ph_record *to, const survivors *s, const ph__driver *driver,
                          const char *call)
 {
     for (size_t i = 0; i < to->node_count; i++) {
         ph__record_node *node = &to->nodes[i];
-        const ph__record_node *before =
-            ph__map_get(nodes, (uint64_t)(uintptr_t)driver->node_native(node->handle));
+        const ph__record_node *before = s->at[node->created];
         if (before == NULL)
             continue;
         node->annotation = before->annotation;
@@ -104,8 +146,12 @@ ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__dri
                         (void *)(uintptr_t)&from->nodes[i]);
     ph_status status = mapped ? keep_list(to, from, call)
                               : ph__fail_host_memory(call, "the annotations of the record");
+    survivors found = {0};
+    if (status == PH_OK && !find_survivors(&found, to, &nodes, driver))
+        status = ph__fail_host_memory(call, "the annotations of the record");
     if (status == PH_OK)
-        status = inherit(to, &nodes, driver, call);
+        status = inherit(to, &found, driver, call);
+    ph__free(found.at);
     ph__map_free(&nodes);
     return status;
 }

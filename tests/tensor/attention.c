@@ -16,7 +16,8 @@ static void shapes_of(op_trial *trial, int64_t most_rows, int64_t most_d)
     if (trial->index % 6 == 5)
         *(trial->index % 12 == 5 ? &tq : &tk) = 0;
     trial->p[0] = op_random(trial, 0, 1);
-    trial->f[0] = op_random(trial, 0, 2) ? 0 : 0.3;
+    static const double scales[] = {0, 0, 0.3, -0.4, PH_ZERO};
+    trial->f[0] = scales[op_random(trial, 0, 4)];
     ph_shape lead = {(size_t)op_random(trial, 0, 2), {op_random(trial, 1, 2), 1}}, q = lead, k = lead;
     q.dim[q.rank++] = heads;
     q.dim[q.rank++] = tq;
@@ -79,7 +80,7 @@ static void reference_attention(op_array *out, const op_array *in, const op_tria
     int64_t heads = in[0].shape.dim[rank - 3], kv_heads = in[1].shape.dim[rank - 3],
             tq = in[0].shape.dim[rank - 2];
     int64_t tk = in[1].shape.dim[rank - 2], d = in[0].shape.dim[rank - 1];
-    double scale = trial->f[0] != 0 ? trial->f[0] : 1 / sqrt((double)d);
+    double scale = trial->f[0] == PH_ZERO ? 0 : trial->f[0] != 0 ? trial->f[0] : 1 / sqrt((double)d);
     for (int64_t row = 0; d > 0 && row < out->count / d; row++) {
         int64_t i = row % tq, head = row / tq % heads, batch = row / tq / heads;
         int64_t other = (batch * kv_heads + head / (heads / kv_heads)) * tk * d;

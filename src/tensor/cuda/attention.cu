@@ -431,16 +431,24 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
             clear(s);
             multiply_rows(s, rows_q, tile_k);
             const i64 seen = causal ? mine + more : (i64)tk; /* by the warp's first row */
+            /* A factor of 0 would make NaN of a hidden key's infinity: the products become 0 instead. */
 #ifdef FORWARD
-            if (factor < 0)
+            if (factor <= 0)
 #pragma unroll
                 for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                     for (u32 e = 0; e < 4; e++)
-                        s[j][e] = -s[j][e];
-            const f32 size = fabsf(factor);
+                        s[j][e] *= factor < 0 ? -1.0f : 0.0f;
+            const f32 size = factor == 0 ? 1 : fabsf(factor);
             const bool flipped = false;
 #else
+            if (factor == 0)
+#pragma unroll
+                for (u32 j = 0; j < PIECE / 8; j++)
+#pragma unroll
+                    for (u32 e = 0; e < 4; e++)
+                        s[j][e] *= 0.0f;
+            const f32 slope = factor == 0 ? 1 : factor;
             const bool flipped = factor < 0;
 #endif
             if (from + PIECE > seen || from + PIECE > tk) {
@@ -487,7 +495,7 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
             for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                 for (u32 e = 0; e < 4; e++)
-                    ds[j][e] = power_of_two(s[j][e] * factor - my_lse[e / 2]) * (ds[j][e] - my_delta[e / 2]);
+                    ds[j][e] = power_of_two(s[j][e] * slope - my_lse[e / 2]) * (ds[j][e] - my_delta[e / 2]);
             multiply_mix(sum, ds, tile_k);
 #endif
         }

@@ -14,6 +14,7 @@ static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__port *p
     ph__storage *storage;
     *out = NULL;
     PH_TRY(ph__storage_wrap(&storage, trial->tape->backend, data, port->bytes, NULL, NULL));
+    storage->stands_in = true;
     *out = ph__tensor_make(storage, port->dtype, &port->shape, NULL, 0);
     ph__storage_release(storage);
     return *out ? PH_OK : ph__fail_host_memory(call, no_room);

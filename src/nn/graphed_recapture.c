@@ -105,6 +105,7 @@ static ph_status give_room(ph__callable *callable, const char *call)
         move(callable->set->tape, x->storage, to);
         ph__tensor_move(x, x->storage, to);
         x->storage->data = to;
+        x->storage->stands_in = false;
         at += room_for(callable->inputs[i].bytes);
     }
     return PH_OK;

@@ -61,12 +61,13 @@ static void drop_collected(ph_custom *custom)
     custom->collected = NULL;
 }
 
-/* What its kernels do with the tensors that it gets, only it knows: in a capture the graph needs them. */
+/* What its kernels do with the tensors that it gets, only it knows: in a capture the graph needs
+ * them. What stands for others, a replay does not: it has its own, where a kernel reads them. */
 static bool use(const ph_custom *custom, ph_tensor *const *tensors, size_t count)
 {
     ph_tape *tape = custom->tape;
     for (size_t i = 0; i < count; i++)
-        if (tensors[i] && tensors[i]->count > 0)
+        if (tensors[i] && tensors[i]->count > 0 && !tensors[i]->storage->stands_in)
             ph_tape_check(tape, ph_stream_uses(tape->stream, tensors[i]->data, custom->op.name));
     return !ph__tape_failed(tape);
 }

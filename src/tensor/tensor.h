@@ -30,6 +30,7 @@ typedef struct ph__storage {
     /* The tape (ph__tape_key) that made the last of them in a capture: replays make it again, and count nothing. 0: none was captured. */
     atomic_uint_fast64_t captured_key;
     bool read_only;
+    bool stands_in; /* for what calls of a graph bring: captures address it, and nothing is there */
     ph_tensor_release_fn release; /* foreign */
     void *user;
     void *block;                 /* the host allocation that it is in: freed with it */

@@ -150,6 +150,73 @@ static void test_own_memory(void **state)
         }
 }
 
+/* A custom operator that is given what it does not read: forward keeps x, and backward hands on dy. */
+static void keep(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    out[0] = ph_mul_scalar(tape, in[0], 2);
+    ph_custom_save(custom, in, 1);
+}
+
+static void hand_on(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                    ph_tensor *const *grad_out, const bool *needed)
+{
+    (void)custom;
+    if (needed[0])
+        grad_in[0] = ph_mul_scalar(tape, grad_out[0], 5);
+}
+
+static void kept_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const ph_custom_operator op = {.name = "kept", .forward = keep, .backward = hand_on};
+    (void)self;
+    ph_custom_call(tape, &op, out, 1, in, 1);
+    out[1] = ph_mul_scalar(tape, in[0], 7);
+}
+
+static void expect_gradient(const t_scene *s, ph_module *graphed, unsigned used, float want)
+{
+    void *other;
+    float dx[N];
+    ph_tensor *out[2], *x = ones(s), *loss = NULL;
+    assert_ok(ph_tensor_set_requires_grad(x, true));
+    ph_call_n(s->tape, graphed, out, 2, &x, 1);
+    for (int i = 0; i < 2; i++)
+        if (used & 1u << i) {
+            ph_tensor *one = ph_sum(s->tape, out[i]);
+            loss = loss ? ph_add(s->tape, loss, one) : one;
+        }
+    ph_backward(s->tape, loss);
+    assert_ok(ph_tape_status(s->tape));
+    assert_ok(ph_tensor_read(dx, sizeof dx, s->tape, ph_tensor_grad(x)));
+    assert_true(dx[0] == want && dx[N - 1] == want);
+    assert_ok(ph_tape_clear(s->tape));
+    assert_ok(ph_malloc(&other, 64 * BYTES, 1, s->stream)); /* where stand-ins may have been */
+    ph_free(other, s->stream);
+}
+
+static void test_kept_and_not_read(void **state)
+{
+    (void)state;
+    for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_REBIND; inputs++) {
+        ph_graphed_options options = checked;
+        t_scene s;
+        t_scene_open(&s);
+        options.inputs = (ph_graphed_inputs)inputs;
+        ph_module *plain = gn_function(&s, "kept", kept_forward, NULL, 1, 2);
+        ph_tensor *sample = gn_sample(&s, PH_SHAPE(N), true);
+        ph_module *graphed = gn_graph_one(plain, sample, &options);
+        ph_tensor_release(sample);
+        for (int round = 0; round < 3; round++) {
+            expect_gradient(&s, graphed, 3, 12); /* backward of all outputs */
+            expect_gradient(&s, graphed, 1, 5);  /* of this one alone */
+            expect_gradient(&s, graphed, 2, 7);
+        }
+        ph_module_release(graphed);
+        ph_module_release(plain);
+        t_scene_close(&s);
+    }
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -172,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_forward_refused),
         cmocka_unit_test(test_backward_refused),
         cmocka_unit_test(test_own_memory),
+        cmocka_unit_test(test_kept_and_not_read),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,8 @@ PH_CALL ph_memory_set_limit(ph_device *device, size_t bytes);
 
 /* ---- pinned host memory ---- the same rules; in a capture from the pool's pinned half. A pinned block that
  * a captured copy used is not reused while a graph holds the capture's pool, as replays would read changed
- * contents. */
+ * contents; nor is one that was allocated during the capture and that a kernel or a host function (its user)
+ * addresses, while the graph lives. */
 PH_CALL ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stream *stream);
 PH_API void ph_free_pinned(void *pointer, ph_stream *stream);
 

@@ -83,6 +83,8 @@ struct ph_device {
     const ph__driver *driver; /* through ph__driver_faulty */
     ph__drv_device *handle;
     atomic_uint open_captures; /* their number, readable without the lock */
+    /* Kernels and host functions of this library's calls that captures recorded: which memory they address is known when their graph is read. */
+    _Atomic uint64_t captured_calls;
     atomic_uint open_checks;   /* of them, those whose graphs are told what memory they use */
     atomic_bool
         foreign; /* captures that this library did not begin are possible: the driver is always asked */

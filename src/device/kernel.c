@@ -413,8 +413,10 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_LAUNCH_LEGACY_BLOCKING, call));
     int result = stream->device->driver->launch(stream->handle, kernel->handle, &launch);
     ph__submit_leave(held, stream);
-    if (capture_id)
+    if (capture_id) {
+        atomic_fetch_add_explicit(&stream->device->captured_calls, 1, memory_order_relaxed);
         keep_in_capture(stream, kernel, capture_id);
+    }
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the launch");
     return result == PH__R_OK

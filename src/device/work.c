@@ -241,6 +241,8 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_HOST_LEGACY_BLOCKING, call));
     int result = stream->device->driver->host(stream->handle, &host);
     ph__submit_leave(held, stream);
+    if (atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed))
+        atomic_fetch_add_explicit(&stream->device->captured_calls, 1, memory_order_relaxed);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
     return result == PH__R_OK ? PH_OK

@@ -51,8 +51,7 @@ void ph__held_drop(ph_graph *graph, ph__held *held)
 }
 
 /* ---- the capture's end ---- */
-static ph_status fail_given_again(const ph__record_node *node, const ph_word *word,
-                                  const char *call)
+static ph_status fail_given_again(const ph__record_node *node, uintptr_t address, const char *call)
 {
     return ph_fail(
         PH_ERROR_CAPTURE,
@@ -61,7 +60,17 @@ static ph_status fail_given_again(const ph__record_node *node, const ph_word *wo
         "that was not capturing, and has been given to somebody else since; replays would write "
         "there: free it "
         "after the capture's end, or allocate it on a stream of the capture",
-        call, node->info.index, node->info.name, (unsigned long long)word->value);
+        call, node->info.index, node->info.name, (unsigned long long)address);
+}
+
+static ph_status hold_address(ph_graph *graph, const ph__record_node *node, uintptr_t address,
+                              const char *call)
+{
+    ph__born born;
+    ph__birth birth = ph__memory_find_born(&born, graph->own->pool, address);
+    if (birth == PH__BORN_AGAIN)
+        return fail_given_again(node, address, call);
+    return birth == PH__BORN_HERE ? hold(&graph->held, graph->device, &born, call) : PH_OK;
 }
 
 static ph_status hold_words(ph_graph *graph, const ph__record_node *node, const ph__hulls *hulls,
@@ -70,18 +79,14 @@ static ph_status hold_words(ph_graph *graph, const ph__record_node *node, const 
     uint64_t last = 0;
     for (size_t w = 0; w < node->info.word_count; w++) {
         ph_word room;
-        ph__born born;
         const ph_word *word = ph__record_word(&room, node, w);
         if (word->internal || word->value == last || !ph__hulls_have(hulls, (uintptr_t)word->value))
             continue;
         last = word->value;
-        ph__birth birth = ph__memory_find_born(&born, graph->own->pool, (uintptr_t)word->value);
-        if (birth == PH__BORN_AGAIN)
-            return fail_given_again(node, word, call);
-        if (birth == PH__BORN_HERE)
-            PH_TRY(hold(&graph->held, graph->device, &born, call));
+        PH_TRY(hold_address(graph, node, (uintptr_t)word->value, call));
     }
-    return PH_OK;
+    const uintptr_t user = (uintptr_t)node->host_user; /* of a host function */
+    return user && ph__hulls_have(hulls, user) ? hold_address(graph, node, user, call) : PH_OK;
 }
 
 static ph_status hold_record(ph_graph *graph, const ph_record *record, const ph__hulls *hulls,

@@ -45,6 +45,7 @@ static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *r
     block->free = block->freed_by_user = false;
     block->requested = request->bytes;
     block->capture_id = request->capture_id;
+    block->calls = atomic_load_explicit(&memory->device->captured_calls, memory_order_relaxed);
     block->generation = ph__next_generation(memory);
     block->stream = ph__stream_retain(request->stream);
     if (request->capture_id)
@@ -290,8 +291,10 @@ static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
     ph_stream *own = block->stream;
     bool in_capture = block->capture_id != 0 && block->capture_id == block->pool->capture_id &&
                       (!stream || stream == own || capture_id == block->capture_id);
-    /* Handed out in the open capture and in no copy of it: no work can be reading it. */
-    bool unused = in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses;
+    /* Handed out in the open capture, in no copy of it, and no kernel or host function came after that: no work can be reading it. */
+    bool unused = in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses &&
+                  block->calls == atomic_load_explicit(&memory->device->captured_calls,
+                                                       memory_order_relaxed);
     if (unused) {
         block->stream = NULL;
         ph__pinned_give(block);

@@ -95,6 +95,7 @@ struct ph__pinned {
     size_t size, requested;
     unsigned size_class;
     uint64_t generation, capture_id; /* the capture that it was handed out in */
+    uint64_t calls;                  /* of the device's captured_calls then */
     ph_stream *stream;               /* retained; NULL once its end is known to the uses */
     ph_pool *pool;
     ph__uses *uses;

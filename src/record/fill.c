@@ -176,6 +176,8 @@ static ph_status fill_node(ph__builder *b, size_t i)
         fill_memory(node, info);
     else if (info->kind == PH_NODE_BATCH_MEM_OP)
         fill_ops(b, info);
+    else if (info->kind == PH_NODE_HOST)
+        node->host_user = info->host.user;
     if (!node->places)
         node->info.word_count = node->kept_count = (size_t)(b->words - words);
     b->record->node_count = i + 1;

@@ -24,6 +24,7 @@ typedef struct ph__record_node {
     size_t created;                   /* its place in the order in which the nodes were created */
     const ph__annotation *annotation; /* of the scopes that it was captured in; the record's. NULL: none */
     const char *form;                 /* ph__drv_node_info.form; static, or NULL */
+    const void *host_user;            /* host functions: what they are called with */
 } ph__record_node;
 
 /* One allocation, bodies apart. */

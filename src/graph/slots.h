@@ -95,6 +95,13 @@ ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__r
 bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word);
 /* It lies in what an earlier capture left in the graph's pool, too: activations that a backward pass reads. */
 bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word);
+/* Two such words, of two captures, are as far into their allocations: else the distance was computed
+ * of what differs between the captures. Of memory that is free by the capture's end, only that it
+ * began at a multiple of so many bytes is known. */
+enum {
+    PH__SLOT_BLOCKS = 512
+};
+bool ph__slot_is_same_place(const ph_word *mine, const ph_word *theirs);
 
 /* The node as a record has it. */
 void ph__slot_load(ph__slot_node *to, const ph__record_node *from);

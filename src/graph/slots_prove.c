@@ -204,7 +204,12 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
     uint64_t by = theirs->value - mine->value;
     bool own = is_own(p, p->graph, mine), own_theirs = is_own(p, p->shifted, theirs);
     if (own && own_theirs)
-        return true;
+        return ph__slot_is_same_place(mine, theirs) ||
+               UNEXPLAINED(p,
+                           "node %zu (%s): word %s is 0x%llx and 0x%llx, at other places of memory that "
+                           "the captures were given",
+                           info->index, info->name, mine->name, (unsigned long long)mine->value,
+                           (unsigned long long)theirs->value);
     if (by == 0 && is_in_span(p, mine->value))
         return UNEXPLAINED(
             p,

@@ -99,6 +99,13 @@ bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word)
     return word->base && word->pool.first == id.first && word->pool.second == id.second;
 }
 
+bool ph__slot_is_same_place(const ph_word *mine, const ph_word *theirs)
+{
+    if (mine->base && theirs->base)
+        return mine->value - (uintptr_t)mine->base == theirs->value - (uintptr_t)theirs->base;
+    return (mine->value ^ theirs->value) % PH__SLOT_BLOCKS == 0;
+}
+
 ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
                             const ph__record_node *theirs, const char *call)
 {

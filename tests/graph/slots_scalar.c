@@ -94,14 +94,16 @@ enum {
     HOST,     /* host functions */
     PINNED,   /* a copy out of host memory */
     MORE,     /* one more node */
-    ELSEWHERE /* another address */
+    ELSEWHERE, /* another address */
+    FARTHER,   /* another place of memory that the capture allocates and frees */
+    RING       /* of memory that it keeps */
 };
 typedef struct work {
     float value;
     int which;
     bool changed;
 } work;
-static float *pinned;
+static float *pinned, *rings[2];
 
 static void nothing(void *user)
 {
@@ -131,6 +133,8 @@ static ph_status body(ph_stream *stream, void *user)
         status = launch(stream, temporary, y, w->value);
     if (status == PH_OK)
         status = t_axpy(&world, stream, w->value, temporary, y, N);
+    if (status == PH_OK && w->which == FARTHER)
+        status = launch(stream, temporary + w->changed, y, 0);
     ph_free(temporary, stream);
     PH_TRY(status);
     switch (w->which) {
@@ -150,6 +154,9 @@ static ph_status body(ph_stream *stream, void *user)
         return w->changed ? launch(stream, x, y, 1) : PH_OK;
     case ELSEWHERE:
         return launch(stream, (float *)base[w->changed ? 1 : 2], y, 1);
+    case RING:
+        PH_TRY(PH_NEW(&rings[w->changed], 2 * N, stream));
+        return launch(stream, rings[w->changed] + (w->changed ? N : 0), y, 0);
     default:
         return PH_OK;
     }
@@ -224,6 +231,8 @@ static void test_differences_that_nothing_explains(void **state)
         {PINNED, "it reads host memory"},
         {MORE, "the changed capture has 6 nodes, the graph 5"},
         {ELSEWHERE, "in word +8, is 0x"},
+        {FARTHER, "in word +8, is 0x"},
+        {RING, "in word +8, is 0x"},
     };
     assert_ok(ph_malloc_pinned(&pinned, 64, 1, world.stream));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -236,6 +245,8 @@ static void test_differences_that_nothing_explains(void **state)
         drop();
     }
     ph_free_pinned(pinned, world.stream);
+    for (int i = 0; i < 2; i++)
+        ph_free(rings[i], world.stream);
 }
 
 /* The captures differ nowhere: nothing says that the graph has the value. */

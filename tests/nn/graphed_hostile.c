@@ -25,7 +25,7 @@ enum {
                                          : b - x;                                                  \
         if (how == 0)                                                                              \
             return v >> by & 1;                                                                    \
-        if (how == 1)                                                                              \
+        if (how == 1 || how == 6)                                                                  \
             return v % by;                                                                         \
         if (how == 2)                                                                              \
             return v % by == 0;                                                                    \
@@ -42,7 +42,7 @@ enum {
 #define STRING(...)    STRING_OF(__VA_ARGS__)
 
 /* of: of which of the addresses. how: a bit, a remainder, an alignment, a sign, what is missing to
- * a boundary, a hash; by: a number for that. */
+ * a boundary, a hash, a remainder as the distance into memory of its own; by: a number for that. */
 static unsigned long long look(unsigned long long of, unsigned long long how, unsigned long long by,
                                unsigned long long x, unsigned long long b,
                                unsigned long long bytes) LOOK_BODY
@@ -58,7 +58,8 @@ static unsigned long long look(unsigned long long of, unsigned long long how, un
 static void hostile_host(const ph_block_range *range, const void *args)
 {
     const hostile_args *a = args;
-    bool stale = look(a->of, a->how, a->by, (uintptr_t)a->x, (uintptr_t)a->b, a->bytes) != a->seen;
+    uint64_t now = look(a->of, a->how, a->by, (uintptr_t)a->x, (uintptr_t)a->b, a->bytes);
+    bool stale = a->how == 6 ? (a->seen - now) % a->by != 0 : now != a->seen;
     for (uint64_t i = range->begin * range->block[0]; i < range->end * range->block[0] && i < a->n;
          i++)
         a->y[i] = 2 * a->x[i] + a->b[i] + (stale ? 1000.0f : 0.0f);
@@ -86,7 +87,8 @@ static const ph_kernel_source hostile_source = {
                        "    if (i >= n) return;\n"
                        "    unsigned long long now = look(of, how, by, (unsigned long long)x,\n"
                        "                                  (unsigned long long)b, bytes);\n"
-                       "    y[i] = 2 * x[i] + b[i] + (now != seen ? 1000.0f : 0.0f);\n"
+                       "    bool stale = how == 6 ? (seen - now) % by != 0 : now != seen;\n"
+                       "    y[i] = 2 * x[i] + b[i] + (stale ? 1000.0f : 0.0f);\n"
                        "}\n"};
 
 /* ---- programs ---- */
@@ -112,6 +114,8 @@ static ph_tensor *launch(ph_tape *tape, const program *p, const ph_tensor *x, co
     if (p->plain)
         a.how = 1, a.by = 1;
     a.seen = look(a.of, a.how, a.by, (uintptr_t)a.x, (uintptr_t)a.b, a.bytes);
+    if (p->how == 6)
+        a.seen += (uintptr_t)ph_tensor_data(ph_empty(tape, PH_DTYPE_U8, PH_SHAPE(4096)));
     const ph_launch_config config = t_config(a.n);
     ph_tape_check(tape, ph_launch(ph_tape_stream(tape), p->kernel, &config, &a, sizeof a));
     return y;
@@ -288,6 +292,9 @@ static void test_what_two_inputs_show(void **state)
     /* which of them comes first */
     try_program(&f, &(program){.kernel = kernel, .of = 3, .how = 3}, 2, 1000);
     try_program(&f, &(program){.kernel = kernel, .of = 7, .how = 3}, 2, 1000);
+    /* scratch memory that begins as an input does */
+    for (uint64_t of = 0; of < 4; of++)
+        try_program(&f, &(program){.kernel = kernel, .of = of, .how = 6, .by = 512}, 2, 1000);
     try_program(&f, &(program){.kernel = kernel, .plain = true}, 2, 1000);
     ph_kernel_release(kernel);
     close_field(&f);
@@ -326,6 +333,7 @@ static void test_what_backward_shows(void **state)
     each_program(&f, kernel, 0, 1, 896, back_of);
     each_program(&f, kernel, 2, 1, 896, back_of);
     each_program(&f, kernel, 3, 1, 896, back_of);
+    back(&f, &(program){.kernel = kernel, .of = 2, .how = 6, .by = 512}, 896);
     back(&f, &(program){.kernel = kernel, .plain = true}, 896);
     ph_kernel_release(kernel);
     close_field(&f);

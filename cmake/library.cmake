@@ -22,6 +22,9 @@ function(ph_add_library target output)
         OUTPUT_NAME ${output} ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
     # What the library calls is its own, also where another copy of it comes first in the process.
     target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
+    # Threads that have used the library call it as they end, the process calls it at fork() and at its exit, and CUDA
+    # and NVTX may have its functions: it stays after dlclose.
+    target_link_options(${target} PRIVATE -Wl,-z,nodelete)
     if(NOT PH_SANITIZE)
         target_link_options(${target} PRIVATE -Wl,--no-undefined)
     endif()

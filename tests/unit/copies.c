@@ -32,6 +32,10 @@ enum {
     X(ph_graph_capture)                                                                            \
     X(ph_graph_replay)                                                                             \
     X(ph_error_last)                                                                               \
+    X(ph_pool_create)                                                                              \
+    X(ph_pool_release)                                                                             \
+    X(ph_pool_begin)                                                                               \
+    X(ph_pool_end)                                                                                 \
     X(ph_log_set)
 typedef struct copy {
     void *library;
@@ -144,8 +148,37 @@ static void test_copies(void **state)
     assert_int_equal(ph_error_last()->status, PH_OK);
 }
 
+/* ---- dlclose ---- */
+/* What the library does at a thread's end is set up by the scope. */
+static void *use_and_unload(void *user)
+{
+    copy *c = user;
+    ph_pool *pool;
+    int failed = c->ph_device_open(&c->device, "host:threads=1", NULL) != PH_OK ||
+                 c->ph_pool_create(&pool, c->device, NULL) != PH_OK ||
+                 c->ph_pool_begin(pool) != PH_OK || c->ph_pool_end(pool) != PH_OK;
+    if (failed)
+        return NULL;
+    c->ph_pool_release(pool);
+    c->ph_device_release(c->device);
+    return dlclose(c->library) == 0 ? user : NULL;
+}
+
+static void test_threads_that_end_after_dlclose(void **state)
+{
+    (void)state;
+    static copy unloaded;
+    pthread_t thread;
+    void *done;
+    load(&unloaded, COPIES, RTLD_LOCAL);
+    assert_int_equal(pthread_create(&thread, NULL, use_and_unload, &unloaded), 0);
+    assert_int_equal(pthread_join(thread, &done), 0);
+    assert_ptr_equal(done, &unloaded);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_threads_that_end_after_dlclose)};
     return cmocka_run_group_tests_name("copies", tests, NULL, NULL);
 }

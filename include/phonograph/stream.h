@@ -57,7 +57,8 @@ typedef struct ph_event_options {
 } ph_event_options;
 
 /* create and destroy are legal in a capture. destroy takes NULL; submitted records and waits keep what they
- * need. Thread-safe. */
+ * need, and graphs the external events that are nodes of them (of a capture that this library did not begin,
+ * an external event is the user's to keep). Thread-safe. */
 PH_CALL ph_event_create(ph_event **out, ph_device *device, const ph_event_options *options);
 PH_API void ph_event_destroy(ph_event *event);
 

@@ -164,6 +164,7 @@ static ph_status open_capture(ph__capture *capture, ph_stream *stream, const cha
     if (status != PH_OK) {
         unregister_capture(stream->device, capture);
         ph__capture_release_kernels(capture); /* of launches that came in meanwhile */
+        ph__events_release(&capture->events);
     }
     return status;
 }
@@ -188,6 +189,7 @@ ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_
     capture->stream = ph__stream_retain(stream);
     atomic_store(&capture->has_blocking, stream->blocking);
     capture->kernels = (ph__map){0};
+    capture->events = (ph__map){0};
     capture->marks = NULL;
     atomic_store(&capture->reported, false);
     ph__captures_watch_exit();
@@ -388,6 +390,28 @@ bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capt
         device->driver->kernel_keep(kernel->handle);
     }
     return kept;
+}
+
+bool ph__capture_keep_event(ph_device *device, ph_event *event, uint64_t capture_id)
+{
+    pthread_mutex_lock(&device->capture_lock);
+    ph__capture *capture = find_locked(device, capture_id);
+    uint64_t key = (uintptr_t)event;
+    bool kept = true;
+    if (capture && !ph__map_get(&capture->events, key)) {
+        kept = ph__map_put(&capture->events, key, event);
+        if (kept)
+            ph__event_retain(event);
+    }
+    pthread_mutex_unlock(&device->capture_lock);
+    return kept;
+}
+
+ph__map ph__capture_take_events(ph__capture *capture)
+{
+    ph__map events = capture->events;
+    capture->events = (ph__map){0};
+    return events;
 }
 
 void ph__device_defer(ph_device *device, ph__deferred *item)

@@ -115,6 +115,7 @@ struct ph_event {
     ph_device *device; /* retained */
     ph__drv_event *handle;
     bool timing, external;
+    atomic_int references; /* the user's, and those of captures and graphs that it is a node of */
     atomic_bool recorded;
     _Atomic uint64_t capture_id;         /* of the capture that the last record was in; 0: outside */
     atomic_bool foreign;                 /* that capture was not this library's */
@@ -240,6 +241,7 @@ struct ph__capture {
     void (*lost)(ph__capture *capture);
     atomic_bool has_blocking; /* a stream ordered against the legacy default stream is in it */
     ph__map kernels; /* those launched in it, retained: key and value; under the device's capture_lock */
+    ph__map events;  /* likewise, the external ones that are nodes of it */
     ph__capture *next_reading;
     PH__VEC(ph__fork) forks; /* under the device's capture_lock */
     ph__map fork_of;         /* stream -> its place in forks, from 1; as forks */
@@ -282,6 +284,13 @@ void *ph__capture_owner_locked(const ph_device *device, uint64_t capture_id);
 /* Keeps kernels for a capture: ours retains them until its graph does (false: no host memory); in another's
  * their code stays loaded. */
 bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id);
+/* The same for an event that is about to become a node: CUDA's executables crash on one that was destroyed.
+ * In another's capture it is the user's to keep. */
+bool ph__capture_keep_event(ph_device *device, ph_event *event, uint64_t capture_id);
+/* What a capture kept, with its references: the caller's from here on, key and value. After release_kernels. */
+ph__map ph__capture_take_events(ph__capture *capture);
+void ph__events_release(ph__map *events);
+void ph__event_retain(ph_event *event);
 
 /* ---- culprits ---- fails a driver call on a stream: as ph__driver_fail, but for 901, where the message names
  * what killed the capture, if that is known. */

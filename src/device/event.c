@@ -25,6 +25,7 @@ ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_opti
     ph_event *event = ph__calloc(1, sizeof *event);
     if (!event)
         return ph__fail_host_memory(call, "the event");
+    atomic_init(&event->references, 1);
     event->timing = options && options->timing;
     event->external = options && options->external;
     int result = device->driver->event_create(&event->handle, device->handle,
@@ -43,11 +44,34 @@ void ph_event_destroy(ph_event *event)
     if (!event)
         return;
     ph_device *device = event->device;
-    if (device->forked)
+    if (device->forked || atomic_fetch_sub(&event->references, 1) != 1)
         return;
     device->driver->event_destroy(event->handle);
     ph__free(event);
     ph_device_release(device);
+}
+
+void ph__event_retain(ph_event *event)
+{
+    atomic_fetch_add(&event->references, 1);
+}
+
+void ph__events_release(ph__map *events)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *event;
+    while (ph__map_next(events, &cursor, &key, &event))
+        ph_event_destroy(event);
+    ph__map_free(events);
+}
+
+/* What the capture keeps goes with its graph, whatever becomes of the submission. */
+static ph_status keep_node(ph_event *event, uint64_t capture_id, const char *call)
+{
+    return ph__capture_keep_event(event->device, event, capture_id)
+               ? PH_OK
+               : ph__fail_host_memory(call, "the events of the capture");
 }
 
 /* Between ask_enter and leave. */
@@ -57,6 +81,8 @@ static ph_status record_asked(ph_event *event, ph_stream *stream, const char *ca
     bool held;
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
     bool as_node = event->external && capture_id != 0;
+    if (as_node)
+        PH_TRY(keep_node(event, capture_id, call));
     PH_TRY(ph__submit_enter(&held, stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, call));
     int result = stream->device->driver->event_record(
         event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
@@ -133,6 +159,8 @@ static ph_status wait_asked(ph_stream *stream, ph_event *event, const char *call
     if (!as_node)
         PH_TRY(check_wait(stream, event, atomic_load(&event->capture_id), stream_capture, call));
     bool held = false;
+    if (as_node)
+        PH_TRY(keep_node(event, stream_capture, call));
     if (as_node)
         PH_TRY(ph__marks_enter(&held, stream, call));
     int result = stream->device->driver->stream_wait_event(

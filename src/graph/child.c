@@ -120,10 +120,23 @@ static ph_status keep_kernels(const ph_record *record, ph_stream *stream, uint64
     return PH_OK;
 }
 
+static ph_status keep_events(const ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                             const char *call)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *event;
+    while (ph__map_next(&graph->events, &cursor, &key, &event))
+        if (!ph__capture_keep_event(stream->device, event, capture_id))
+            return ph__fail_host_memory(call, "the events of the capture");
+    return PH_OK;
+}
+
 static ph_status add_child(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call)
 {
     ph__marks_graph marks;
     PH_TRY(keep_kernels(graph->record, stream, capture_id, call));
+    PH_TRY(keep_events(graph, stream, capture_id, call));
     ph__marks *of_graph = graph->edited ? NULL : graph->marks;
     PH_TRY(ph__marks_enter_graph(&marks, stream, of_graph, call));
     int result = graph->device->driver->child(stream->handle, graph->template);

@@ -117,6 +117,7 @@ struct ph_graph {
     bool edited;
     ph__lent *lent;               /* by nested graphs to the open capture; under the device's capture_lock */
     ph__map kernels;              /* key and value: retained, each once */
+    ph__map events;               /* likewise, the external ones among its nodes */
     ph__inputs inputs;
     ph__declarations declared; /* while the capture is open under the device's capture_lock */
     char *site_texts;          /* of the input that was asked for last; NULL: none was */
@@ -237,6 +238,9 @@ ph_status ph__graph_take_kernels(ph_graph *graph, const ph_record *record, const
 bool ph__graph_reserve_kernels(ph_graph *graph, size_t count);
 void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel); /* room was reserved */
 void ph__graph_drop_kernels(ph_graph *graph);
+/* Room for the events of another graph, then those themselves. */
+bool ph__graph_reserve_events(ph_graph *graph, const ph_graph *from);
+void ph__graph_add_events(ph_graph *graph, const ph_graph *from);
 /* Remembers a stream that is about to replay. */
 ph_status ph__graph_note_stream(ph_graph *graph, ph_stream *stream, const char *call);
 void ph__graph_drop_streams(ph_graph *graph);

@@ -50,8 +50,25 @@ void ph__graph_drop_kernels(ph_graph *graph)
     while (ph__map_next(&graph->kernels, &cursor, &key, &kernel))
         ph_kernel_release(kernel);
     ph__map_free(&graph->kernels);
+    ph__events_release(&graph->events);
     ph__free(graph->node_kernels);
     graph->node_kernels = NULL;
+}
+
+/* ---- events ---- */
+bool ph__graph_reserve_events(ph_graph *graph, const ph_graph *from)
+{
+    return ph__map_reserve(&graph->events, from->events.count);
+}
+
+void ph__graph_add_events(ph_graph *graph, const ph_graph *from)
+{
+    size_t cursor = 0;
+    uint64_t key;
+    void *event;
+    while (graph != from && ph__map_next(&from->events, &cursor, &key, &event))
+        if (!ph__map_get(&graph->events, key) && ph__map_put(&graph->events, key, event))
+            ph__event_retain(event); /* there is room */
 }
 
 /* ---- streams ---- */

@@ -69,6 +69,8 @@ static ph_status make_plan(ph_graph *graph, const ph_graph *from, plan *p, const
         PH_TRY(hold_pool(graph, from->pools.at[i], p, call));
     if (!ph__graph_reserve_kernels(graph, from->kernels.count))
         return ph__fail_host_memory(call, "the kernels of the graph");
+    if (!ph__graph_reserve_events(graph, from))
+        return ph__fail_host_memory(call, "the events of the graph");
     if (graph != from)
         PH_TRY(share_ranges(graph, from, call));
     if (graph != from && !ph__layout_copy(&p->layout, &from->layout))
@@ -88,6 +90,7 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     void *kernel;
     while (graph != from && ph__map_next(&from->kernels, &cursor, &key, &kernel)) /* those of nested graphs, too */
         ph__graph_add_kernel(graph, kernel);
+    ph__graph_add_events(graph, from);
     ph__graph_set_inputs(graph, &p->inputs);
     ph__slots_renew(graph, from->record);
     ph__locate_updated(graph, from->record, "ph_graph_update");

@@ -59,6 +59,19 @@ static int upload_once(ph__cu_exec exec)
     return exec->uploaded ? 0 : PH__R_OUT_OF_MEMORY;
 }
 
+/* NVIDIA's driver crashes on a node whose event was destroyed (seen on driver 580). */
+static bool has_gone_event(const ph__host_graph *graph)
+{
+    bool found = false;
+    for (size_t i = 0; i < graph->nodes.count && !found; i++) {
+        const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
+        if (node->work.kind == PH_NODE_EVENT_RECORD || node->work.kind == PH_NODE_EVENT_WAIT)
+            found = fake_event_is_gone(((const ph__host_event_args *)node->work.args)->event);
+        found = found || (node->work.body && has_gone_event(node->work.body));
+    }
+    return found;
+}
+
 FAKE(GraphInstantiateWithParams, (ph__cu_exec * out, ph__cu_graph graph, ph__cu_instantiate_params *params),
      (out, graph, params))
 {
@@ -69,6 +82,10 @@ FAKE(GraphInstantiateWithParams, (ph__cu_exec * out, ph__cu_graph graph, ph__cu_
     if (!out || !object || !params || (params->flags & ~known))
         return PH__R_INVALID_VALUE;
     int result = fake_expect(object->object.context, "cuGraphInstantiateWithParams");
+    if (has_gone_event(ph__host_graph_of(object->graph))) {
+        fake_misuse("cuGraphInstantiateWithParams: the event of a node was destroyed");
+        return PH__R_INVALID_VALUE;
+    }
     if (!result)
         result = host->instantiate(&made, object->graph,
                                    (int)(params->flags & PH__INSTANTIATE_USE_NODE_PRIORITY), &failed);

@@ -129,6 +129,7 @@ typedef struct fake_target {
     ph__cu_context context;
     ph__drv_stream *stream;
 } fake_target;
+bool fake_event_is_gone(const ph__host_event *event);
 /* Any name of a stream: 0, 400, or 201 for the legacy one without a context. */
 int fake_target_of(fake_target *out, ph__cu_stream handle, const char *call);
 

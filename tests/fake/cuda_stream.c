@@ -113,6 +113,30 @@ FAKE(StreamGetPriority, (ph__cu_stream stream, int *priority), (stream, priority
 }
 
 /* ---- events ---- */
+/* The host driver's events that cuEventDestroy has gone through: nodes of graphs may hold them still. */
+static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
+static ph__map gone;
+
+static bool note_gone(const ph__drv_event *event, bool is_gone)
+{
+    pthread_mutex_lock(&gone_lock);
+    bool noted = true;
+    if (is_gone)
+        noted = ph__map_put(&gone, (uintptr_t)event, (void *)(uintptr_t)event);
+    else
+        (void)ph__map_remove(&gone, (uintptr_t)event);
+    pthread_mutex_unlock(&gone_lock);
+    return noted;
+}
+
+bool fake_event_is_gone(const ph__host_event *event)
+{
+    pthread_mutex_lock(&gone_lock);
+    bool is_gone = ph__map_get(&gone, (uintptr_t)event) != NULL;
+    pthread_mutex_unlock(&gone_lock);
+    return is_gone;
+}
+
 FAKE(EventCreate, (ph__cu_event * out, unsigned flags), (out, flags))
 {
     ph__cu_context context;
@@ -128,11 +152,13 @@ FAKE(EventCreate, (ph__cu_event * out, unsigned flags), (out, flags))
         host->event_destroy(event->event);
         result = PH__R_OUT_OF_MEMORY;
     }
-    if (result)
+    if (result) {
         ph__free(event);
-    else
-        *out = event;
-    return result;
+        return result;
+    }
+    (void)note_gone(event->event, false); /* the address of an earlier one */
+    *out = event;
+    return 0;
 }
 
 FAKE(EventDestroy, (ph__cu_event handle), (handle))
@@ -140,6 +166,7 @@ FAKE(EventDestroy, (ph__cu_event handle), (handle))
     struct CUevent_st *event = fake_remove(FAKE_EVENT, handle);
     if (!event)
         return PH__R_INVALID_HANDLE;
+    (void)note_gone(event->event, true);
     host->event_destroy(event->event);
     ph__free(event);
     return 0;

@@ -2,6 +2,8 @@
 /* tests/graph/external_events.c: event nodes mean what CUDA's mean: a launch records its events and binds its
  * waits when it is launched, not when the node runs (measured on an H200, see docs/measurements.md). */
 #include "support/support.h"
+
+#include "base/alloc.h"
 #include <stdio.h>
 
 static t_world world;
@@ -176,6 +178,67 @@ static void graphs_are_ordered_by_external_events(void **state)
     }
 }
 
+/* ---- events that go before the graphs that they are nodes of ---- */
+
+/* The user lets go of both right behind their submission. */
+static ph_status record_and_wait_briefly(ph_stream *stream, void *user)
+{
+    const ph_event_options external = {.external = true};
+    ph_event *brief = NULL;
+    (void)user;
+    PH_TRY(ph_event_create(&brief, world.device, &external));
+    ph_status status = t_add(&world, stream, x, x, 4, 1);
+    if (status == PH_OK)
+        status = ph_event_record(brief, stream);
+    if (status == PH_OK)
+        status = ph_stream_wait_event(stream, brief);
+    ph_event_destroy(brief);
+    return status;
+}
+
+static void replay_and_check(ph_graph *of, int32_t *value)
+{
+    assert_ok(ph_graph_replay(of, a));
+    t_all(x, 4, ++*value, a);
+}
+
+static ph_status replay_inner(ph_stream *stream, void *inner)
+{
+    return ph_graph_replay(inner, stream);
+}
+
+static void an_event_may_go_before_its_graph(void **state)
+{
+    (void)state;
+    int32_t value = 0;
+    ph_graph *outer, *from;
+    const ph_graph_options kept = {.keep_graph = true};
+    open_on(NULL);
+    assert_ok(ph_graph_capture(graph, a, NULL, record_and_wait_briefly, NULL));
+    replay_and_check(graph, &value);
+    replay_and_check(graph, &value);
+    /* In a copy of the graph, which outlives it. */
+    assert_ok(ph_graph_create(&outer, NULL));
+    assert_ok(ph_graph_capture(outer, a, NULL, replay_inner, graph));
+    assert_ok(ph_graph_reset(graph));
+    replay_and_check(outer, &value);
+    ph_graph_destroy(outer);
+    /* Brought by an update, from a graph that goes. */
+    assert_ok(ph_graph_capture(graph, a, NULL, record_and_wait_briefly, NULL));
+    assert_ok(ph_graph_create(&from, &kept));
+    assert_ok(ph_graph_capture(from, a, NULL, record_and_wait_briefly, NULL));
+    assert_ok(ph_graph_update(graph, from, NULL));
+    ph_graph_destroy(from);
+    replay_and_check(graph, &value);
+    /* And of a capture that comes to nothing. */
+    assert_ok(ph_graph_reset(graph));
+    assert_ok(ph_graph_capture_begin(graph, a, NULL));
+    assert_ok(record_and_wait_briefly(a, NULL));
+    ph_graph_capture_abort(graph);
+    close_all();
+    assert_int_equal(ph__alloc_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +246,7 @@ int main(void)
         cmocka_unit_test(a_wait_is_bound_at_the_launch),
         cmocka_unit_test(a_wait_before_its_own_record_waits_for_the_launch_before),
         cmocka_unit_test(graphs_are_ordered_by_external_events),
+        cmocka_unit_test(an_event_may_go_before_its_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,8 @@ static ph_status fail_given_again(const ph__record_node *node, uintptr_t address
         PH_ERROR_CAPTURE,
         "%s: node %zu (%s) addresses 0x%llx, which was allocated and freed while the capture was "
         "open, by a thread "
-        "that was not capturing, and has been given to somebody else since; replays would write "
-        "there: free it "
+        "that was not capturing or in another capture, and has been given to somebody else since; "
+        "replays would write there: free it "
         "after the capture's end, or allocate it on a stream of the capture",
         call, node->info.index, node->info.name, (unsigned long long)address);
 }

@@ -210,7 +210,7 @@ ph__block *ph__memory_take(ph__memory *memory, const ph__request *request, bool 
     do
         block = ph__heap_take(pool->heap, request->rounded, request->bytes, request->stream->id,
                               no_memory);
-    while (block && ph__released_avoid(memory, pool, block));
+    while (block && !request->capture_id && ph__released_avoid(memory, pool, block));
     if (!block)
         return NULL;
     ph__memory_hand_out(memory, pool, block);

@@ -16,17 +16,24 @@ static bool awaits(const ph__memory *memory, const ph_pool *own, uint64_t genera
 }
 
 /* What a capture was given from its pool is its own to use again, in the order of its graph. */
-bool ph__born_awaits(const ph__memory *memory, const ph__block *block)
+static bool is_of_own_capture(const ph__block *block)
 {
     const ph_pool *pool = ph__mseg_of(block)->pool;
-    if (pool->recording == PH__IN_CAPTURE && block->generation >= pool->born_from)
-        return false;
-    return awaits(memory, pool, block->generation);
+    return pool->recording == PH__IN_CAPTURE && block->generation >= pool->born_from;
+}
+
+bool ph__born_awaits(const ph__memory *memory, const ph__block *block)
+{
+    return !is_of_own_capture(block) &&
+           awaits(memory, ph__mseg_of(block)->pool, block->generation);
 }
 
 /* ---- a block that is being freed ---- */
 bool ph__born_keeps(ph__memory *memory, const ph__block *block)
 {
+    if (is_of_own_capture(block)) /* a node of another one that is open may address it */
+        return awaits(memory, ph__mseg_of(block)->pool, block->generation) &&
+               !ph__released_note(memory, block);
     return ph__born_awaits(memory, block) &&
            (ph__born_is_captured_work(memory, block) || !ph__released_note(memory, block));
 }
@@ -61,11 +68,12 @@ void ph__born_end(ph_pool *pool)
 
 /* ---- blocks that have been freed ---- */
 /* The host writes pinned memory at once, in no order of a graph's: the own capture counts too. */
-static bool uses_await(const ph__memory *memory, const ph__uses *uses)
+static bool uses_await(ph__memory *memory, const ph__uses *uses)
 {
     if (uses->pinned)
         return awaits(memory, NULL, uses->pinned->generation);
-    return !uses->ordered && awaits(memory, uses->pool, uses->block->generation);
+    return awaits(memory, uses->pool, uses->block->generation) &&
+           !(uses->ordered && ph__released_note(memory, uses->block));
 }
 
 bool ph__born_withhold(ph__memory *memory, ph__uses *uses)
@@ -202,6 +210,12 @@ static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block
     return is_given_again(pool->memory, block, address) ? PH__BORN_AGAIN : PH__BORN_HERE;
 }
 
+/* Another capture's own. */
+static bool is_written_by_graphs(const ph__mseg *mseg)
+{
+    return mseg->captured && (mseg->pool->graphs > 0 || mseg->pool->recording == PH__IN_CAPTURE);
+}
+
 /* Freed by a thread that captured nothing, and nobody's since then: it is a block again that was
  * freed and waits. Lock held. */
 static ph__birth find_free(ph__born *out, ph_pool *pool, uintptr_t address)
@@ -211,6 +225,10 @@ static ph__birth find_free(ph__born *out, ph_pool *pool, uintptr_t address)
         memory->released.count ? ph__released_find(memory, address) : NULL;
     if (!released || released->generation < pool->born_from)
         return PH__BORN_NONE;
+    const ph__range *range = ph__range_map_find(&memory->segments, address);
+    const ph__segment *segment = range ? range->value : NULL;
+    if (!segment || is_written_by_graphs(segment->user))
+        return PH__BORN_AGAIN;
     ph__block *block = ph__released_take(memory, released);
     if (!block)
         return PH__BORN_AGAIN;

@@ -182,6 +182,42 @@ static void test_a_larger_block_around_it(void **state)
     ph_free(both, side);
 }
 
+/* ---- another capture's own, which uses it again ---- */
+static ph_graph *beside;
+
+static ph_status begin_beside(void)
+{
+    ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    PH_TRY(ph_graph_create(&beside, NULL));
+    PH_TRY(ph_graph_capture_begin(beside, side, &options));
+    PH_TRY(PH_NEW(&first, N, side));
+    return t_fill(&world, side, first, N, 2);
+}
+
+static ph_status end_beside(void)
+{
+    ph_free(first, side);
+    PH_TRY(PH_NEW(&second, N, side));
+    PH_TRY(t_fill(&world, side, second, N, 9));
+    ph_free(second, side);
+    return ph_graph_capture_end(beside, PH_OK);
+}
+
+static void test_memory_of_another_capture(void **state)
+{
+    (void)state;
+    ph_graph *graph = begin();
+    other o;
+    begin_other(&o, begin_beside, end_beside);
+    assert_ok(t_fill(&world, world.stream, first, N, 5));
+    end_other(&o);
+    assert_ptr_equal(second, first);
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, "in another capture");
+    ph_graph_destroy(graph);
+    assert_ok(ph_graph_replay(beside, side));
+    ph_graph_destroy(beside);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -190,6 +226,7 @@ int main(void)
         TEST(test_nodes_of_a_thread_that_only_launches),
         TEST(test_memory_lent_to_the_capture),
         TEST(test_a_larger_block_around_it),
+        TEST(test_memory_of_another_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ typedef struct ph__block {
     uint64_t generation; /* the caller's: which allocation this is; 0 when taken */
     void *user; /* the caller's: what it hangs on a block that is in use; NULL when taken and when free */
     struct ph__block *link[2]; /* the core's: place in the free tree, or in the list of spare blocks */
+    struct ph__block *parent;  /* the core's: what it hangs from in the free tree; NULL: the root */
     uint32_t priority, bin;    /* the core's: its place in the free tree, and which tree that is */
 } ph__block;
 

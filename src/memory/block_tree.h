@@ -69,6 +69,7 @@ static inline void ph__free_set_insert_in(ph__free_set *set, ph__block *block, s
     }
     block->link[0] = NULL;
     block->link[1] = NULL;
+    block->parent = NULL;
     set->roots[bin] = block;
     set->words[bin / 64] |= UINT64_C(1) << (bin % 64);
 }
@@ -102,6 +103,7 @@ static inline void ph__free_set_replace(ph__free_set *set, ph__block *old, ph__b
         fresh->bin = (uint32_t)bin;
         fresh->link[0] = NULL;
         fresh->link[1] = NULL;
+        fresh->parent = NULL;
         set->roots[bin] = fresh;
         return;
     }

@@ -18,6 +18,7 @@ typedef struct ph__kept {
     bool own;      /* the capture was given them: they have no contents before they are written */
     bool poisoned; /* device memory of those */
     bool compared;
+    bool held;    /* of a pool that the graph holds beside its own: compared where eager changes it */
     bool foreign; /* memory of other code's */
     bool lost;    /* likewise, and the driver does not read it: left as it is, and never compared */
 } ph__kept;
@@ -101,6 +102,10 @@ ph_status ph__verify_read(ph__verify *verify, ph__image *to);
 /* `start`, with poison over what is poisoned; waits. */
 ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison);
 /* NULL also where the contents could not be kept. */
+/* After the first eager run: what it changed of pools that the graph holds is no scratch. */
+void ph__verify_compare_held(ph__verify *verify);
+/* Of the rest of those pools, the blocks that the replay left otherwise than the eager run. */
+size_t ph__verify_held_bytes(const ph__verify *verify);
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
 
 /* ---- verify_written.c ---- what the graph's nodes may write, as far as their parameters tell:

@@ -327,7 +327,6 @@ static ph_status judge(ph__verify *verify, const ph__written *written)
 {
     ph__difference seen, with_poison;
     bool poison = false;
-    PH_TRY(ph__verify_eager(verify, &verify->eager));
     PH_TRY(ph__verify_replay(verify, &verify->replay, PH__POISON_NAN));
     bool differs = ph__verify_compare(&seen, verify, &verify->replay, &verify->eager, 0);
     if (verify->prepared) {
@@ -351,6 +350,8 @@ static ph_status judge(ph__verify *verify, const ph__written *written)
 ph_status ph__verify_judge(ph__verify *verify)
 {
     ph__written written;
+    PH_TRY(ph__verify_eager(verify, &verify->eager));
+    ph__verify_compare_held(verify);
     ph_status status = ph__verify_written(&written, verify);
     verify->out->written = written.bytes;
     if (status == PH_OK)

@@ -94,7 +94,8 @@ static ph_status add_given(ph__verify *verify, const ph_graph *graph, bool compa
     return PH_OK;
 }
 
-/* Pools that the graph holds beside its own have memory for scratch: eager work has other. */
+/* Pools that the graph holds beside its own have memory for scratch: eager work has other. Memory
+ * of theirs that the eager run does write is compared (ph__verify_compare_held). */
 static bool is_scratch(const ph_graph *graph, const ph_pool *pool)
 {
     const ph__writer *writer = pool ? ph__graph_find_pool(graph, pool) : NULL;
@@ -106,7 +107,8 @@ static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint6
     ph_allocation found;
     if (!ph__memory_find(&found, graph->device, (const void *)(uintptr_t)address))
         return PH_OK;
-    const ph__kept as = {.compared = compared && !is_scratch(graph, found.pool)};
+    bool held = is_scratch(graph, found.pool);
+    const ph__kept as = {.compared = compared && !held, .held = compared && held};
     return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size, &as);
 }
 
@@ -154,6 +156,23 @@ static ph_status add_foreign(ph__verify *verify, const ph_input_info *input, boo
     return verify->options->skip_foreign ? PH_OK : add_range(verify, base, end - base, &as);
 }
 
+/* Memory of pools that the graph holds is no input of it, and may be from elsewhere than its
+ * capture all the same. */
+static ph_status add_held(ph__verify *verify, const ph_graph *graph, bool compared)
+{
+    ph_word room;
+    for (size_t n = 0; n < graph->record->node_count; n++) {
+        const ph__record_node *node = &graph->record->nodes[n];
+        for (size_t i = 0; i < node->kept_count; i++) {
+            const ph_word *word = ph__record_kept(&room, node, i);
+            if (word->base && !word->internal &&
+                !ph__ranges_find(&verify->places, (uintptr_t)word->value))
+                PH_TRY(add_allocation(verify, graph, word->value, compared));
+        }
+    }
+    return PH_OK;
+}
+
 ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)
 {
     size_t count = 0;
@@ -165,6 +184,7 @@ ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared)
         PH_TRY(input.foreign ? add_foreign(verify, &input, compared)
                              : add_allocation(verify, graph, input.address, compared));
     }
+    PH_TRY(add_held(verify, graph, compared));
     for (size_t i = 0; graph->slots && i < graph->slots->list.count; i++) {
         const ph__slot *slot = graph->slots->list.at[i];
         if (slot->address && slot->set)
@@ -178,6 +198,28 @@ const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address
     const ph__range *place = ph__ranges_find(&verify->places, address);
     const ph__kept *kept = place ? &verify->kept.at[(uintptr_t)place->value - 1] : NULL;
     return kept && !kept->lost ? kept : NULL;
+}
+
+void ph__verify_compare_held(ph__verify *verify)
+{
+    for (size_t i = 0; i < verify->kept.count; i++) {
+        ph__kept *one = &verify->kept.at[i];
+        if (one->held && !one->lost &&
+            memcmp(verify->start.bytes + one->at, verify->eager.bytes + one->at, one->bytes) != 0)
+            one->compared = true;
+    }
+}
+
+size_t ph__verify_held_bytes(const ph__verify *verify)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < verify->kept.count; i++) {
+        const ph__kept *one = &verify->kept.at[i];
+        if (one->held && !one->compared && !one->lost &&
+            memcmp(verify->replay.bytes + one->at, verify->eager.bytes + one->at, one->bytes) != 0)
+            bytes += one->bytes;
+    }
+    return bytes;
 }
 
 enum {

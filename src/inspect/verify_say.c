@@ -272,6 +272,12 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
             outputs ? " of the outputs" : "");
     if (partly)
         add_missed(verify, written);
+    size_t held = outputs ? 0 : ph__verify_held_bytes(verify);
+    if (held)
+        add(verify,
+            "; %zu bytes of pools that the graph holds beside its own (ph_graph_retain_pool) differ, "
+            "and are taken for scratch, as the eager run changes nothing there",
+            held);
     ph__verify_add_changes(verify, SIZE_MAX);
     if (verify->graph->cells && !verify->prepared)
         add(verify,

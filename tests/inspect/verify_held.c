@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* tests/inspect/verify_held.c: ph_graph_verify on memory of pools that a graph holds beside its
+ * own: outputs, which an eager run changes too, and scratch, which only replays change. */
+#include "support/support.h"
+
+#include <string.h>
+
+enum {
+    N = 1000,
+    BLOCK = 4096,
+    BOTH = 2 * BLOCK
+};
+static t_world world;
+static ph_graph *graph;
+static ph_verify_result result;
+static ph_pool *pool;
+static int32_t *x, *y, value;
+static bool scratch; /* only captures write it */
+
+static int open_test(void **state)
+{
+    (void)state;
+    t_open(&world, NULL);
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(ph_pool_begin(pool));
+    assert_ok(PH_NEW(&y, N, world.stream));
+    assert_ok(ph_pool_end(pool));
+    assert_ok(t_fill(&world, world.stream, x, N, 5));
+    assert_ok(t_fill(&world, world.stream, y, N, 7));
+    assert_ok(ph_graph_create(&graph, NULL));
+    scratch = false;
+    return 0;
+}
+
+static int close_test(void **state)
+{
+    (void)state;
+    ph_graph_destroy(graph);
+    ph_free(x, world.stream);
+    ph_free(y, world.stream);
+    ph_pool_release(pool);
+    t_close(&world);
+    return 0;
+}
+
+static ph_status body(ph_stream *stream, void *user)
+{
+    ph_graph *capturing;
+    (void)user;
+    PH_TRY(ph_stream_capturing_graph(&capturing, stream));
+    if (capturing)
+        PH_TRY(ph_graph_retain_pool(capturing, pool));
+    PH_TRY(t_fill(&world, stream, x, N, 6));
+    return capturing || !scratch ? t_fill(&world, stream, y, N, value) : PH_OK;
+}
+
+static void verify(ph_verify_verdict verdict, const char *part, size_t compared)
+{
+    assert_ok(ph_graph_verify(&result, graph, world.stream, body, NULL, NULL));
+    if (result.verdict != verdict || !strstr(result.message, part))
+        fail_msg("verdict %d: %s", (int)result.verdict, result.message);
+    assert_int_equal(result.compared, compared);
+    t_all(x, N, 5, world.stream);
+    t_all(y, N, 7, world.stream);
+}
+
+static void test_outputs_are_compared(void **state)
+{
+    (void)state;
+    value = 1;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    verify(PH_VERIFY_EQUAL, "8192 bytes compared", BOTH);
+    assert_int_equal(result.written, BOTH);
+    value = 2;
+    verify(PH_VERIFY_NODE_DIFFERS, "0x1 in the graph and 0x2 in the new capture", BOTH);
+    assert_int_equal(result.node, 1);
+}
+
+static void test_scratch_is_told_of(void **state)
+{
+    (void)state;
+    value = 1;
+    scratch = true;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    verify(PH_VERIFY_EQUAL, "; 4096 bytes of pools that the graph holds beside its own", BLOCK);
+}
+
+/* The capture's own pool, which eager work has allocated from before. */
+static void test_outputs_in_the_captures_own_pool(void **state)
+{
+    (void)state;
+    const ph_capture_options options = {.pool = pool};
+    value = 1;
+    assert_ok(ph_graph_capture(graph, world.stream, &options, body, NULL));
+    value = 2;
+    verify(PH_VERIFY_NODE_DIFFERS, "0x1 in the graph and 0x2 in the new capture", BOTH);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_outputs_are_compared),
+        TEST(test_scratch_is_told_of),
+        TEST(test_outputs_in_the_captures_own_pool),
+    };
+    return cmocka_run_group_tests_name("inspect.verify_held", tests, NULL, NULL);
+}

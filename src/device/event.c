@@ -74,19 +74,30 @@ static ph_status keep_node(ph_event *event, uint64_t capture_id, const char *cal
                : ph__fail_host_memory(call, "the events of the capture");
 }
 
+/* Another thread has ended the capture since the question: CUDA takes an external record or wait on
+ * a capturing stream alone. It is ordinary work then. */
+static bool is_over(int result, const ph_stream *stream, uint64_t capture_id)
+{
+    return result == PH__R_ILLEGAL_STATE && ph__stream_capture_id(stream) != capture_id;
+}
+
 /* Between ask_enter and leave. */
 static ph_status record_asked(ph_event *event, ph_stream *stream, const char *call)
 {
     uint64_t capture_id;
-    bool held;
-    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
-    bool as_node = event->external && capture_id != 0;
-    if (as_node)
-        PH_TRY(keep_node(event, capture_id, call));
-    PH_TRY(ph__submit_enter(&held, stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, call));
-    int result = stream->device->driver->event_record(
-        event->handle, stream->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
-    ph__submit_leave(held, stream);
+    bool held, as_node;
+    int result;
+    do {
+        PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+        as_node = event->external && capture_id != 0;
+        if (as_node)
+            PH_TRY(keep_node(event, capture_id, call));
+        PH_TRY(ph__submit_enter(&held, stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, call));
+        result = stream->device->driver->event_record(
+            event->handle, stream->handle,
+            as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+        ph__submit_leave(held, stream);
+    } while (as_node && is_over(result, stream, capture_id));
     if (result != PH__R_OK)
         return ph__stream_fail(result, stream, PH__NAME_EVENT_RECORD, "%s", call);
     atomic_store(&event->foreign, ph__capture_is_foreign(stream, capture_id));
@@ -166,6 +177,8 @@ static ph_status wait_asked(ph_stream *stream, ph_event *event, const char *call
     int result = stream->device->driver->stream_wait_event(
         stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
     ph__marks_leave(held);
+    if (as_node && is_over(result, stream, stream_capture))
+        return wait_asked(stream, event, call);
     if (result != PH__R_OK)
         return ph__stream_fail(result, stream, PH__NAME_STREAM_WAIT_EVENT, "%s", call);
     uint64_t event_capture = as_node ? 0 : atomic_load(&event->capture_id);

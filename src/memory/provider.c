@@ -163,9 +163,10 @@ static void account_segment(ph__memory *memory, const ph__mseg *mseg, bool added
                          mseg->pool, mseg->stream, 0);
 }
 
-/* Puts the memory into the heap and takes the request's block. Lock held. NULL: no host memory, and nothing
- * changed. */
-static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *request)
+/* Puts the memory into the heap and takes the request's block. Lock held. NULL: no host memory, and
+ * nothing changed; or, with *kept, the memory lies where an open capture may have nodes and its
+ * blocks wait for that capture: the segment stays, and the request needs another one. */
+static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *request, bool *kept)
 {
     ph_pool *pool = request->pool;
     bool no_memory = false;
@@ -183,7 +184,8 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
     ph__hull_widen(&memory->device_hull, mseg->address, mseg->size);
     account_segment(memory, mseg, true);
     ph__block *block = ph__memory_take(memory, request, &no_memory);
-    if (block)
+    *kept = !block && segment->used_blocks > 0;
+    if (block || *kept)
         return block;
     account_segment(memory, mseg, false);
     ph__mseg_unlink(memory, mseg);
@@ -192,7 +194,8 @@ static ph__block *adopt(ph__memory *memory, ph__mseg *mseg, const ph__request *r
     return NULL;
 }
 
-ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *request)
+static ph__block *grow_once(ph__growth *growth, ph__memory *memory, const ph__request *request,
+                            bool *kept)
 {
     ph_pool *pool = request->pool;
     *growth = (ph__growth){.kind = PH__TOO_LARGE};
@@ -219,9 +222,9 @@ ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *r
                        .size = bytes,
                        .small = ph__block_is_small(request->rounded)};
     ph__spin_lock(&memory->lock);
-    ph__block *block = adopt(memory, mseg, request);
+    ph__block *block = adopt(memory, mseg, request, kept);
     ph__spin_unlock(&memory->lock);
-    if (block)
+    if (block || *kept)
         return block;
     growth->kind = PH__NO_HOST_MEMORY;
     release_memory(memory, pool, mseg->address, bytes);
@@ -229,6 +232,19 @@ ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *r
     ph__free(mseg);
     unreserve(memory, pool, bytes);
     return NULL;
+}
+
+/* Segments that are kept take their addresses out of the driver's hands, so that the next one lies
+ * elsewhere. */
+ph__block *ph__grow(ph__growth *growth, ph__memory *memory, const ph__request *request)
+{
+    ph__block *block;
+    bool kept;
+    do {
+        kept = false;
+        block = grow_once(growth, memory, request, &kept);
+    } while (kept);
+    return block;
 }
 
 void ph__mseg_destroy(ph__memory *memory, ph__mseg *mseg)

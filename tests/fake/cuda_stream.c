@@ -70,12 +70,22 @@ FAKE(StreamQuery, (ph__cu_stream stream), (stream))
     return result ? result : host->stream_query(target.stream);
 }
 
+/* 401 on driver 580. */
+static bool is_external_outside(const fake_target *target, unsigned flags)
+{
+    ph__drv_capture capture = {.status = PH_CAPTURE_NONE};
+    return flags == PH__EVENT_RECORD_EXTERNAL && host->capture_get(&capture, target->stream) == 0 &&
+           capture.status == PH_CAPTURE_NONE;
+}
+
 FAKE(StreamWaitEvent, (ph__cu_stream stream, ph__cu_event event, unsigned flags), (stream, event, flags))
 {
     fake_target target;
     int result = fake_target_of(&target, stream, "cuStreamWaitEvent");
     if (result)
         return result;
+    if (is_external_outside(&target, flags))
+        return PH__R_ILLEGAL_STATE;
     return fake_find(FAKE_EVENT, event) ? host->stream_wait_event(target.stream, event->event, (int)flags)
                                         : PH__R_INVALID_HANDLE;
 }
@@ -180,6 +190,8 @@ FAKE(EventRecordWithFlags, (ph__cu_event event, ph__cu_stream stream, unsigned f
         return result;
     if (!fake_find(FAKE_EVENT, event) || event->object.context != target.context)
         return PH__R_INVALID_HANDLE;
+    if (is_external_outside(&target, flags))
+        return PH__R_ILLEGAL_STATE;
     return host->event_record(event->event, target.stream, (int)flags);
 }
 

@@ -426,10 +426,7 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     size_t after = ph_mark_depth();
     if (!graph->doomed) {
         if (status == PH_OK && graph->strict && after > depth)
-            status = ph_fail(PH_ERROR_STATE,
-                             "%s: the capture is strict, and the function left %zu scope%s open; ph_mark_end "
-                             "ends them",
-                             call, after - depth, after - depth == 1 ? "" : "s");
+            status = ph__fail_scopes_left(after - depth, call);
         status = end(graph, status, call);
         if (status == PH_OK && after > depth && ph_mark_depth() == after)
             ph__scopes_left(after - depth, call);

@@ -53,7 +53,8 @@ char *ph__located_path(void)
     return ph__text_take(&text);
 }
 
-void ph__scopes_left(size_t count, const char *call)
+/* The innermost first, in quotes; NULL: no host memory. Freed by the caller. */
+static char *list_scopes(size_t count)
 {
     enum {
         LISTED = 3
@@ -69,12 +70,31 @@ void ph__scopes_left(size_t count, const char *call)
     ph__text_add(&text, "\"");
     if (count > LISTED)
         ph__text_format(&text, " and %zu more", count - LISTED);
-    char *names = ph__text_take(&text);
+    return ph__text_take(&text);
+}
+
+static const char no_names[] = "no memory for the names";
+
+ph_status ph__fail_scopes_left(size_t count, const char *call)
+{
+    char *names = list_scopes(count);
+    ph_status status = ph_fail(PH_ERROR_STATE,
+                               "%s: the capture is strict, and the function left %zu scope%s open (%s); "
+                               "ph_mark_end, or ph_mark_unwind, ends %s, also now",
+                               call, count, count == 1 ? "" : "s", names ? names : no_names,
+                               count == 1 ? "it" : "them");
+    ph__free(names);
+    return status;
+}
+
+void ph__scopes_left(size_t count, const char *call)
+{
+    char *names = list_scopes(count);
     ph__log(
         PH_LOG_WARNING,
         "%s: the function left %zu scope%s open (%s): %s what this thread captures from now on; ph_mark_end, "
         "or ph_mark_unwind",
-        call, count, count == 1 ? "" : "s", names ? names : "no memory for the names",
+        call, count, count == 1 ? "" : "s", names ? names : no_names,
         count == 1 ? "it marks" : "they mark");
     ph__free(names);
 }

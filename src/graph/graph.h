@@ -216,6 +216,8 @@ int ph__locate_start(const ph_graph *graph, ph__drv_exec *exec);
 void ph__locate_renew(ph_graph *graph);
 /* Logs that the innermost scopes of the thread, so many, were left open by a capture function. */
 void ph__scopes_left(size_t count, const char *call);
+/* The same as a failure, of a strict capture. */
+ph_status ph__fail_scopes_left(size_t count, const char *call);
 bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, size_t size);
 void ph__locate_updated(ph_graph *graph, const ph_record *from, const char *call);
 void ph__locate_patch(const ph_graph *graph, size_t node, void *args);

@@ -272,8 +272,9 @@ static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const 
                      out ? "in" : "out");
     else if (in_count != module->in_count || out_count != module->out_count)
         ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "module %s: takes %zu inputs and gives %zu outputs, and was called with %zu and %zu",
-                     module->name, module->in_count, module->out_count, in_count, out_count);
+                     "module %s: takes %zu inputs and gives %zu outputs, and was called with %zu and %zu%s",
+                     module->name, module->in_count, module->out_count, in_count, out_count,
+                     in_count == 1 && out_count == 1 ? "; ph_call_n takes any number" : "");
     else if (ph_tape_device(tape) != module->device)
         ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE, "module %s: the tape is on another device than the module",
                      module->name);

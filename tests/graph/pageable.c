@@ -190,7 +190,7 @@ static void test_strict_about_the_rest(void **state)
                  "the capture is strict, and the graph is empty");
     assert_ok(ph_graph_reset(graph));
     assert_error(ph_graph_capture(graph, world.stream, &strict, leave_scope_open, NULL), PH_ERROR_STATE,
-                 "the capture is strict, and the function left 1 scope open");
+                 "the capture is strict, and the function left 1 scope open (\"left\"); ph_mark_end");
     ph_mark_unwind(depth);
     assert_int_equal(t_log_count(""), 0);
     assert_false(ph_stream_is_capturing(world.stream));

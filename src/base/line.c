@@ -2,6 +2,7 @@
 /* base/line.c: one-line messages in buffers of fixed size. */
 #include "base/line.h"
 #include "base/characters.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,4 +56,16 @@ void ph__line_format(char *out, size_t size, const char *format, ...)
     va_start(args, format);
     ph__line_vformat(out, size, format, args);
     va_end(args);
+}
+
+void ph__line_add(ph__line_buffer *to, const char *format, ...)
+{
+    bool room = to->length < to->size;
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(room ? to->out + to->length : NULL, room ? to->size - to->length : 0,
+                         format, args);
+    va_end(args);
+    if (more > 0)
+        to->length += (size_t)more;
 }

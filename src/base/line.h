@@ -10,4 +10,12 @@
  * must not point into out. */
 void ph__line_format(char *out, size_t size, const char *format, ...) PH_PRINTF(3, 4);
 void ph__line_vformat(char *out, size_t size, const char *format, va_list args) PH_PRINTF(3, 0);
+
+/* Words one behind the other in a fixed buffer, as snprintf does it: length counts everything, also
+ * what did not fit. Zero but for out and size at first. */
+typedef struct ph__line_buffer {
+    char *out;
+    size_t size, length;
+} ph__line_buffer;
+void ph__line_add(ph__line_buffer *to, const char *format, ...) PH_PRINTF(2, 3);
 #endif

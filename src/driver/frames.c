@@ -194,33 +194,15 @@ static int first_by_name(const named_frame *frames, int count)
 
 /* ---- words ---- */
 
-typedef struct line {
-    char *out;
-    size_t size, length; /* length: of everything, also of what did not fit */
-} line;
-
-PH_PRINTF(2, 3)
-static void add_words(line *to, const char *format, ...)
-{
-    bool room = to->length < to->size;
-    va_list args;
-    va_start(args, format);
-    int more = vsnprintf(room ? to->out + to->length : NULL, room ? to->size - to->length : 0,
-                         format, args);
-    va_end(args);
-    if (more > 0)
-        to->length += (size_t)more;
-}
-
-static void add_frame(line *to, const named_frame *frame, const void *address)
+static void add_frame(ph__line_buffer *to, const named_frame *frame, const void *address)
 {
     if (!frame->known)
-        add_words(to, "0x%zx", (size_t)(uintptr_t)address);
+        ph__line_add(to, "0x%zx", (size_t)(uintptr_t)address);
     else if (frame->symbol.name[0])
-        add_words(to, "%s+0x%zx", frame->symbol.name,
+        ph__line_add(to, "%s+0x%zx", frame->symbol.name,
                   (size_t)((uintptr_t)address - frame->symbol.start));
     else
-        add_words(to, "+0x%zx", (size_t)((uintptr_t)address - (uintptr_t)frame->object.dli_fbase));
+        ph__line_add(to, "+0x%zx", (size_t)((uintptr_t)address - (uintptr_t)frame->object.dli_fbase));
 }
 
 /* Which frames are shown: the first `most`, where nameless ones give their place to named ones
@@ -244,7 +226,7 @@ size_t ph__frames_describe(char *out, size_t size, void *const *frames, int coun
 {
     named_frame named[PH__FRAMES_MOST];
     int chosen[PH__FRAMES_MOST];
-    line to = {.out = out, .size = size};
+    ph__line_buffer to = {.out = out, .size = size};
     if (size > 0)
         out[0] = '\0';
     int first = ph__frames_first_outside(frames, count);
@@ -260,11 +242,11 @@ size_t ph__frames_describe(char *out, size_t size, void *const *frames, int coun
     for (int k = 0; k < shown; k++) {
         const named_frame *frame = &named[chosen[k]];
         const named_frame *next = k + 1 < shown ? &named[chosen[k + 1]] : NULL;
-        add_words(&to, "%s", k == 0 ? "" : " < ");
+        ph__line_add(&to, "%s", k == 0 ? "" : " < ");
         add_frame(&to, frame, frames[chosen[k]]);
         if (frame->known &&
             (!next || !next->known || next->object.dli_fbase != frame->object.dli_fbase))
-            add_words(&to, " (%s)", object_name(&frame->object));
+            ph__line_add(&to, " (%s)", object_name(&frame->object));
     }
     return to.length;
 }

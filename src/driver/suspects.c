@@ -185,23 +185,6 @@ bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id, u
 
 /* ---- words ---- */
 
-typedef struct line {
-    char *out;
-    size_t size, length; /* length: of everything, also of what did not fit */
-} line;
-
-PH_PRINTF(2, 3)
-static void add(line *to, const char *format, ...)
-{
-    bool room = to->length < to->size;
-    va_list args;
-    va_start(args, format);
-    int more = vsnprintf(room ? to->out + to->length : NULL, room ? to->size - to->length : 0, format, args);
-    va_end(args);
-    if (more > 0)
-        to->length += (size_t)more;
-}
-
 /* The driver's own words, where they say more than its number does. */
 static bool explains(const ph__suspect *suspect)
 {
@@ -211,16 +194,16 @@ static bool explains(const ph__suspect *suspect)
 size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, int frames)
 {
     char trace[TRACE_BYTES];
-    line to = {.out = out, .size = size};
-    add(&to, "%s (%d, %s%s%s) on ", suspect->call, suspect->result, ph__result_name(suspect->result),
+    ph__line_buffer to = {.out = out, .size = size};
+    ph__line_add(&to, "%s (%d, %s%s%s) on ", suspect->call, suspect->result, ph__result_name(suspect->result),
         explains(suspect) ? ": " : "", explains(suspect) ? suspect->text : "");
     if (suspect->thread == ph__thread_id())
-        add(&to, "this thread");
+        ph__line_add(&to, "this thread");
     else if (suspect->thread_name[0])
-        add(&to, "thread \"%s\"", suspect->thread_name);
+        ph__line_add(&to, "thread \"%s\"", suspect->thread_name);
     else
-        add(&to, "thread %llu", (unsigned long long)suspect->thread);
+        ph__line_add(&to, "thread %llu", (unsigned long long)suspect->thread);
     if (ph__frames_describe(trace, sizeof trace, suspect->frames, suspect->frame_count, frames) > 0)
-        add(&to, ", from %s", trace);
+        ph__line_add(&to, ", from %s", trace);
     return to.length;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/edited.c: with keep_graph the template is the user's to edit by CUDA's own calls
- * (cuGraphAddKernelNode and its like). The next instantiate reads it again where it has changed,
+ * for nodes. The next instantiate reads it again where it has changed,
  * and record, annotations, kernels and inputs follow. */
 #include "graph/edited.h"
 #include "base/alloc.h"

@@ -71,7 +71,7 @@ static void drop_waited(ph__memory *memory, ph__uses *uses)
         drop_use(memory, uses, uses->list.count - 1);
 }
 
-/* What came while the record waited is to be waited for now. */
+/* Uses that came while the record waited are to be waited for now. */
 static bool take_later(ph__memory *memory, ph__uses *uses)
 {
     ph__spin_lock(&memory->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* base/sync.c: the slow side of the spin lock, futexes, threads. */
 #include "base/sync.h"
+#include <limits.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -132,4 +133,47 @@ unsigned ph__cpu_count(void)
         count = sysconf(_SC_NPROCESSORS_ONLN);
     errno = saved_errno;
     return count < 1 ? 1 : (unsigned)count;
+}
+
+/* ---- shared mutex ---- */
+
+static void wait_for_none(ph__shared_mutex *mutex, atomic_uint *of)
+{
+    unsigned count;
+    atomic_fetch_add(&mutex->waiters, 1);
+    while ((count = atomic_load(of)) != 0)
+        ph__futex_wait(of, count, -1);
+    atomic_fetch_sub(&mutex->waiters, 1);
+}
+
+void ph__shared_wake(ph__shared_mutex *mutex)
+{
+    ph__futex_wake(&mutex->shared, INT_MAX);
+    ph__futex_wake(&mutex->alone, INT_MAX);
+}
+
+void ph__shared_wait(ph__shared_mutex *mutex)
+{
+    do {
+        ph__shared_unlock(mutex);
+        wait_for_none(mutex, &mutex->alone);
+        atomic_fetch_add(&mutex->shared, 1);
+    } while (atomic_load(&mutex->alone) != 0);
+}
+
+void ph__alone_lock(ph__shared_mutex *mutex)
+{
+    unsigned none = 0;
+    while (!atomic_compare_exchange_strong(&mutex->alone, &none, 1)) {
+        wait_for_none(mutex, &mutex->alone);
+        none = 0;
+    }
+    wait_for_none(mutex, &mutex->shared);
+}
+
+void ph__alone_unlock(ph__shared_mutex *mutex)
+{
+    atomic_store(&mutex->alone, 0);
+    if (atomic_load(&mutex->waiters) != 0)
+        ph__shared_wake(mutex);
 }

@@ -47,6 +47,31 @@ static inline void ph__mutex_unlock(ph__mutex *mutex)
         ph__mutex_wake(mutex);
 }
 
+/* A lock that many hold shared, or one alone: a shared hold costs two exchanges, inline, when nobody
+ * wants it alone. Whoever waits for it alone goes first: shared holds that come later wait. Both sleep
+ * when they must wait. Neither kind may be taken again by the thread that has it. Zero is free. */
+typedef struct ph__shared_mutex {
+    atomic_uint shared;  /* holds */
+    atomic_uint alone;   /* 0 or 1: held or wanted alone */
+    atomic_uint waiters; /* for either */
+} ph__shared_mutex;
+void ph__shared_wait(ph__shared_mutex *mutex);
+void ph__shared_wake(ph__shared_mutex *mutex);
+static inline void ph__shared_lock(ph__shared_mutex *mutex)
+{
+    atomic_fetch_add(&mutex->shared, 1);
+    if (atomic_load(&mutex->alone) != 0)
+        ph__shared_wait(mutex);
+}
+static inline void ph__shared_unlock(ph__shared_mutex *mutex)
+{
+    atomic_fetch_sub(&mutex->shared, 1);
+    if (atomic_load(&mutex->waiters) != 0)
+        ph__shared_wake(mutex);
+}
+void ph__alone_lock(ph__shared_mutex *mutex);
+void ph__alone_unlock(ph__shared_mutex *mutex);
+
 static inline void ph__pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -150,13 +150,16 @@ ph_status ph__capture_check_free(const ph_stream *stream, const char *call)
 /* Registered before it begins, so that no other thread's call slips to the driver in between. */
 static ph_status open_capture(ph__capture *capture, ph_stream *stream, const char *call)
 {
-    if (!register_capture(stream->device, capture))
+    ph__alone_lock(&stream->device->syncs);
+    bool registered = register_capture(stream->device, capture);
+    ph__alone_unlock(&stream->device->syncs);
+    if (!registered)
         return ph__fail_host_memory(call, "the capture");
     if (stream->blocking)
         ph__legacy_wait(stream->device);
-    ph__turn_begin(stream);
+    ph__alone_lock(&stream->asks);
     ph_status status = begin_at_driver(capture, stream, call);
-    ph__turn_end(stream);
+    ph__alone_unlock(&stream->asks);
     if (status == PH_OK && !ph__marks_open(capture)) {
         status = ph__fail_host_memory(call, "the annotations of the capture");
         stream->device->driver->capture_drop(stream->handle);

@@ -354,7 +354,9 @@ ph_status ph_device_synchronize(ph_device *device)
     if (!device)
         return ph__fail_null(call, "device");
     PH_TRY(ph__device_check(device, call));
-    PH_TRY(ph__rule_check(device, PH__RULE_DEVICE_SYNC));
-    int result = device->driver->device_synchronize(device->handle);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
+    ph__shared_lock(&device->syncs);
+    ph_status status = ph__rule_check(device, PH__RULE_DEVICE_SYNC);
+    int result = status == PH_OK ? device->driver->device_synchronize(device->handle) : PH__R_OK;
+    ph__shared_unlock(&device->syncs);
+    return result == PH__R_OK ? status : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
 }

@@ -72,8 +72,9 @@ struct ph_stream {
     atomic_int references; /* the user's one, and those of the layers above */
     atomic_bool destroyed; /* by the user */
     atomic_uint lane;      /* ph_stream_lane; 0: none has asked */
-    /* Calls between ph__ask_enter and leave; whether one is between ph__turn_begin and end; those that wait for either. */
-    atomic_uint asking, turning, ask_waiters;
+    /* Shared by calls that ask whether the stream is capturing before they submit; alone around a
+     * capture's begin, and a wait by which the stream joins one. stream.h. */
+    ph__shared_mutex asks;
     ph__deferred release;  /* the driver's stream goes only when no capture can be in it */
     ph__stream_replays replays;
 };
@@ -83,6 +84,7 @@ struct ph_device {
     const ph__driver *driver; /* through ph__driver_faulty */
     ph__drv_device *handle;
     atomic_uint open_captures; /* their number, readable without the lock */
+    ph__shared_mutex syncs;    /* by waits for the whole device; alone: a capture begins */
     /* Kernels and host functions of this library's calls that captures recorded: which memory they address is known when their graph is read. */
     _Atomic uint64_t captured_calls;
     atomic_uint open_checks;   /* of them, those whose graphs are told what memory they use */

@@ -81,7 +81,7 @@ static bool is_over(int result, const ph_stream *stream, uint64_t capture_id)
     return result == PH__R_ILLEGAL_STATE && ph__stream_capture_id(stream) != capture_id;
 }
 
-/* Between ask_enter and leave. */
+/* While stream->asks is shared. */
 static ph_status record_asked(ph_event *event, ph_stream *stream, const char *call)
 {
     uint64_t capture_id;
@@ -112,9 +112,9 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
     static const char call[] = "ph_event_record";
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(ph__event_check(event, stream->device, call));
-    ph__ask_enter(stream);
+    ph__shared_lock(&stream->asks);
     ph_status status = record_asked(event, stream, call);
-    ph__ask_leave(stream);
+    ph__shared_unlock(&stream->asks);
     return status;
 }
 
@@ -194,14 +194,14 @@ ph_status ph_stream_wait_event(ph_stream *stream, ph_event *event)
     PH_TRY(ph__event_check(event, stream->device, call));
     bool joins = atomic_load(&event->capture_id) != 0;
     if (joins)
-        ph__turn_begin(stream);
+        ph__alone_lock(&stream->asks);
     else
-        ph__ask_enter(stream);
+        ph__shared_lock(&stream->asks);
     ph_status status = wait_asked(stream, event, call);
     if (joins)
-        ph__turn_end(stream);
+        ph__alone_unlock(&stream->asks);
     else
-        ph__ask_leave(stream);
+        ph__shared_unlock(&stream->asks);
     return status;
 }
 

@@ -192,23 +192,66 @@ ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const 
                                                 "%s: asking whether the stream is capturing", call);
 }
 
-ph_status ph_stream_synchronize(ph_stream *stream)
+/* ---- waiting ---- A capture may begin on a stream while a thread waits for it: what is waited for is an
+ * event behind the work that is there now. */
+static int mark(ph__drv_event **event, ph_stream *stream)
 {
-    static const char call[] = "ph_stream_synchronize";
-    PH_TRY(ph__stream_check(stream, call));
+    const ph__driver *driver = stream->device->driver;
+    int result = driver->event_create(event, stream->device->handle, PH__EVENT_DISABLE_TIMING);
+    if (result == PH__R_OK)
+        result = driver->event_record(*event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    return result;
+}
+
+/* While stream->asks is shared. *event: behind work that is not over; else NULL. */
+static ph_status mark_asked(ph__drv_event **event, ph_stream *stream, const char *call)
+{
     uint64_t capturing;
     PH_TRY(ph__stream_find_capture(&capturing, stream, call));
     if (capturing)
         return ph__rule_refuse(stream->device, PH__RULE_STREAM_SYNC_CAPTURING, capturing);
     PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_SYNC_OTHER));
-    ph_capture_mode mode;
-    ph__relaxed_begin(stream->device, &mode);
-    int result = stream->device->driver->stream_synchronize(stream->handle);
-    ph__relaxed_end(stream->device, mode);
+    int result = stream->device->driver->stream_query(stream->handle);
+    if (result == PH__R_NOT_READY)
+        result = mark(event, stream);
     return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
 }
 
-/* Between ask_enter and leave. */
+static ph_status synchronize(ph_stream *stream, const char *call)
+{
+    ph__drv_event *event = NULL;
+    ph__shared_lock(&stream->asks);
+    ph_status status = mark_asked(&event, stream, call);
+    ph__shared_unlock(&stream->asks);
+    if (status == PH_OK && event) {
+        int result = stream->device->driver->event_synchronize(event);
+        if (result != PH__R_OK)
+            status = ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
+    }
+    if (event)
+        stream->device->driver->event_destroy(event);
+    return status;
+}
+
+static ph_status synchronize_default(ph_stream *stream, const char *call)
+{
+    PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_SYNC_OTHER));
+    int result = stream->device->driver->stream_synchronize(stream->handle);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
+}
+
+ph_status ph_stream_synchronize(ph_stream *stream)
+{
+    static const char call[] = "ph_stream_synchronize";
+    ph_capture_mode mode;
+    PH_TRY(ph__stream_check(stream, call));
+    ph__relaxed_begin(stream->device, &mode);
+    ph_status status = stream->is_default ? synchronize_default(stream, call) : synchronize(stream, call);
+    ph__relaxed_end(stream->device, mode);
+    return status;
+}
+
+/* While stream->asks is shared. */
 static ph_status query_asked(bool *done, ph_stream *stream, const char *call)
 {
     uint64_t capturing;
@@ -233,9 +276,9 @@ ph_status ph_stream_query(bool *done, ph_stream *stream)
         return ph__fail_null(call, "done");
     *done = false;
     PH_TRY(ph__stream_check(stream, call));
-    ph__ask_enter(stream);
+    ph__shared_lock(&stream->asks);
     ph_status status = query_asked(done, stream, call);
-    ph__ask_leave(stream);
+    ph__shared_unlock(&stream->asks);
     return status;
 }
 

@@ -35,25 +35,10 @@ static inline void ph__submit_leave(bool held, ph_stream *stream)
     if (stream->is_default)
         ph__legacy_leave(stream);
 }
-/* ---- turns.c ---- a call whose doing depends on whether the stream is capturing asks and submits between ask_enter and leave: no capture of this
- * library begins on the stream meanwhile, and it joins none. Neither may run code of the user's. turn: around the begin and the join, which
- * wait for the calls that are inside; one that copies from or to pageable memory may take as long as the stream's work. */
-void ph__ask_wait(ph_stream *stream);
-void ph__ask_wake(ph_stream *stream);
-static inline void ph__ask_enter(ph_stream *stream)
-{
-    atomic_fetch_add(&stream->asking, 1);
-    if (atomic_load(&stream->turning) != 0)
-        ph__ask_wait(stream);
-}
-static inline void ph__ask_leave(ph_stream *stream)
-{
-    atomic_fetch_sub(&stream->asking, 1);
-    if (atomic_load(&stream->ask_waiters) != 0)
-        ph__ask_wake(stream);
-}
-void ph__turn_begin(ph_stream *stream);
-void ph__turn_end(ph_stream *stream);
+/* ---- asks ---- A call whose doing depends on whether the stream is capturing asks and submits while it
+ * shares stream->asks: no capture of this library begins on the stream meanwhile, and it joins none.
+ * Neither may run code of the user's. A begin and a join hold it alone, and wait for the calls that are
+ * inside; one that copies from or to pageable memory may take as long as the stream's work. */
 /* ---- forks.c ---- a stream waits in a capture for what was recorded on another one, and joins it thereby. describe: of a capture that ended with
  * work which is not joined, which stream's that probably is. */
 void ph__forks_wait(const ph_stream *stream, const ph_stream *on, uint64_t capture_id, bool joins);

@@ -128,7 +128,7 @@ static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy 
     return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
 }
 
-/* Between ask_enter and leave no capture of this library begins here; the driver says whether one of other code did. */
+/* While stream->asks is shared no capture of this library begins here; the driver says whether one of other code did. */
 static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
 {
     uint64_t capture_id, recorded = 0;
@@ -153,9 +153,9 @@ static ph_status submit_pageable(ph_stream *stream, const ph__drv_memcpy *copy, 
 {
     if (stream->is_default)
         return submit_pageable_legacy(stream, copy, call);
-    ph__ask_enter(stream);
+    ph__shared_lock(&stream->asks);
     ph_status status = submit_pageable_asked(stream, copy, call);
-    ph__ask_leave(stream);
+    ph__shared_unlock(&stream->asks);
     return status;
 }
 

@@ -132,7 +132,8 @@ static ph_status keep_events(const ph_graph *graph, ph_stream *stream, uint64_t 
     return PH_OK;
 }
 
-static ph_status add_child(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call)
+static ph_status add_child(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                           const char *call)
 {
     ph__marks_graph marks;
     PH_TRY(keep_kernels(graph->record, stream, capture_id, call));
@@ -143,12 +144,16 @@ static ph_status add_child(ph_graph *graph, ph_stream *stream, uint64_t capture_
     ph__marks_leave_graph(&marks, of_graph, result == PH__R_OK);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the child graph");
+    *over = result == PH__R_ILLEGAL_STATE && ph__stream_capture_id(stream) != capture_id;
+    if (*over)
+        return PH_OK;
     return result == PH__R_OK ? PH_OK
                               : ph__stream_fail(result, stream, PH__NAME_GRAPH_ADD_CHILD_GRAPH_NODE,
                                                 "%s: the graph was not put into the capture", call);
 }
 
-ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call)
+ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                                 const char *call)
 {
     static _Atomic uint64_t last_ticket;
     uint64_t ticket = atomic_fetch_add(&last_ticket, 1) + 1;
@@ -171,9 +176,9 @@ ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t ca
     if (status == PH_OK)
         status = ph__held_pass(graph, capture_id, call);
     if (status == PH_OK)
-        status = add_child(graph, stream, capture_id, call);
+        status = add_child(over, graph, stream, capture_id, call);
     pthread_mutex_lock(&device->capture_lock);
-    lent = settle(device, capture_id, ticket, status == PH_OK);
+    lent = settle(device, capture_id, ticket, status == PH_OK && !*over);
     pthread_mutex_unlock(&device->capture_lock);
     free_lent(lent);
     return status;

@@ -162,7 +162,9 @@ ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call);
 ph_status ph__graph_take_copies(ph_graph *graph, const char *call);
 
 /* ---- child.c ---- puts a copy of the template into the capture that the stream is in. */
-ph_status ph__graph_into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const char *call);
+/* *over: another thread has ended the capture meanwhile, and nothing was done. */
+ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                                 const char *call);
 /* The capture is over: what was lent becomes the graph's; *nested: the ranges of the capture and of all that
  * was lent, to be freed by the caller also after a failure. */
 ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own, const char *call);

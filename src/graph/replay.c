@@ -40,13 +40,10 @@ static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const c
     return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
 }
 
-/* What may have to come before a launch and seldom has: the first executable, whose hooks may have begun a capture, its upload, a stream not
- * seen before. */
-static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+/* While stream->asks is shared. */
+static ph_status order(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
 {
-    bool ended = graph->state == PH_GRAPH_ENDED;
-    PH_TRY(ph__graph_need_exec(graph, call));
-    if (ended && may_capture(graph->device))
+    if (may_capture(graph->device))
         PH_TRY(check_captures(capture_id, stream, call));
     if (*capture_id)
         return PH_OK;
@@ -55,15 +52,29 @@ static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *strea
     return ph__graph_note_stream(graph, stream, call);
 }
 
+/* What may have to come before a launch and seldom has: the first executable, whose hooks may have begun a
+ * capture, its upload, a stream not seen before. */
+static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+{
+    PH_TRY(ph__graph_need_exec(graph, call));
+    ph__shared_lock(&stream->asks);
+    ph_status status = order(capture_id, graph, stream, call);
+    ph__shared_unlock(&stream->asks);
+    return status;
+}
+
 static inline ph_status check_live(ph_graph *graph, const char *call)
 {
     unsigned how;
     return graph->liveness && ph__graph_must_look(graph, &how) ? ph__graph_check_live(graph, how, call) : PH_OK;
 }
 
-/* The template's nodes become a part of the stream's capture, as they were captured. */
-static ph_status into_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const request *r)
+/* The template's nodes become a part of the stream's capture, as they were captured. *over: nothing was
+ * done, as another thread has ended that capture meanwhile. */
+static ph_status into_capture(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                              const request *r)
 {
+    *over = false;
     if (r->which == PH__CALL_REPLAY_WITH)
         return ph_fail(PH_ERROR_STATE,
                        "%s: the stream is capturing, and what a graph puts into a capture has the template's "
@@ -73,7 +84,7 @@ static ph_status into_capture(ph_graph *graph, ph_stream *stream, uint64_t captu
         PH_TRY(ph__graph_check_live(graph, PH__LOOK_AS_CAPTURED, r->call));
     else
         PH_TRY(check_live(graph, r->call));
-    return ph__graph_into_capture(graph, stream, capture_id, r->call);
+    return ph__graph_into_capture(over, graph, stream, capture_id, r->call);
 }
 
 static void end_pools(ph_graph *graph, size_t count, ph_stream *stream, bool launched)
@@ -97,7 +108,8 @@ __attribute__((noinline)) static void begin_range(const ph_graph *graph)
     ph__nvtx_push(name);
 }
 
-static ph_status launch(ph_graph *graph, ph_stream *stream, const char *call)
+/* While stream->asks is shared. */
+static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *call)
 {
     for (size_t i = 0; i < graph->pools.count; i++) {
         ph_status status = ph__pool_replay_begin(graph->pools.at[i]->pool, stream);
@@ -119,19 +131,49 @@ static ph_status launch(ph_graph *graph, ph_stream *stream, const char *call)
     return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
 }
 
-static ph_status launch_with_cells(ph_graph *graph, ph_stream *stream, const char *call)
+/* *capture_id: a capture that another thread has begun since the caller asked; nothing was launched then. */
+static ph_status launch(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
 {
-    PH_TRY(ph__cells_begin(graph, call));
-    ph_status status = launch(graph, stream, call);
-    ph__cells_end(graph, status == PH_OK);
+    ph_status status = PH_OK;
+    ph__shared_lock(&stream->asks);
+    if (may_capture(graph->device))
+        status = check_captures(capture_id, stream, call);
+    if (status == PH_OK && *capture_id == 0)
+        status = launch_asked(graph, stream, call);
+    ph__shared_unlock(&stream->asks);
     return status;
 }
 
-static ph_status submit(ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
 {
+    PH_TRY(ph__cells_begin(graph, call));
+    ph_status status = launch(capture_id, graph, stream, call);
+    ph__cells_end(graph, status == PH_OK && *capture_id == 0);
+    return status;
+}
+
+static ph_status submit(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    ph_status status = PH_OK;
+    bool over;
     if (graph->slots)
-        PH_TRY(ph__slots_apply(graph, call));
-    return graph->cells ? launch_with_cells(graph, stream, call) : launch(graph, stream, call);
+        PH_TRY(ph__slots_apply(graph, r->call));
+    do {
+        uint64_t capture_id = 0;
+        over = false;
+        PH_TRY(graph->cells ? launch_with_cells(&capture_id, graph, stream, r->call)
+                            : launch(&capture_id, graph, stream, r->call));
+        if (capture_id)
+            status = into_capture(&over, graph, stream, capture_id, r);
+    } while (over);
+    return status;
+}
+
+static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const request *r)
+{
+    bool over = true;
+    ph_status status = capture_id ? into_capture(&over, graph, stream, capture_id, r) : PH_OK;
+    return over ? submit(graph, stream, r) : status;
 }
 
 /* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A start hook
@@ -145,7 +187,7 @@ static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream, const req
         if (may_capture(graph->device))
             status = check_captures(&capture_id, stream, r->call);
         if (status == PH_OK)
-            status = capture_id ? into_capture(graph, stream, capture_id, r) : submit(graph, stream, r->call);
+            status = submit_or_capture(graph, stream, capture_id, r);
         ph__error_save(&failure);
         ph_ignore(ph__hooks_run(graph, PH_HOOK_REPLAY_END, stream, graph->exec_id));
         ph__error_restore(&failure);
@@ -166,12 +208,14 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
     if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
         ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
         return launch_with_hooks(graph, stream, r);
-    return submit(graph, stream, r->call);
+    return submit(graph, stream, r);
 }
 
-static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request *r)
+/* Once more, where *over. */
+static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, const request *r)
 {
     uint64_t capture_id = 0;
+    *over = false;
     /* The last stream may have been destroyed meanwhile, its address still being ours: that is looked at each
      * time. */
     bool usual = graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
@@ -182,7 +226,7 @@ static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request
     if (may_capture(graph->device))
         PH_TRY(check_captures(&capture_id, stream, r->call));
     if (capture_id)
-        return into_capture(graph, stream, capture_id, r);
+        return into_capture(over, graph, stream, capture_id, r);
     if (!usual) {
         ph_status status = prepare(&capture_id, graph, stream, r->call);
         if (status != PH_OK) {
@@ -190,11 +234,21 @@ static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request
             return status;
         }
         if (capture_id)
-            return into_capture(graph, stream, capture_id, r);
+            return into_capture(over, graph, stream, capture_id, r);
     }
     if (r->which == PH__CALL_REPLAY_WITH)
         PH_TRY(ph__slots_stage(graph, r->values, r->count, r->call));
     return launch_checked(graph, stream, r);
+}
+
+static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    bool over;
+    ph_status status;
+    do
+        status = replay_once(&over, graph, stream, r);
+    while (over);
+    return status;
 }
 
 ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)

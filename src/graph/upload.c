@@ -79,11 +79,15 @@ static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
         return ph__fail_host_memory(call, "the event behind the upload");
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: to order replays behind the upload", call);
-    ph_status status = ph__legacy_enter(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
+    ph__shared_lock(&stream->asks);
+    ph_status status = check_captures(stream, call);
+    if (status == PH_OK)
+        status = ph__legacy_enter(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
     if (status == PH_OK) {
         status = submit(graph, stream, behind, call);
         ph__legacy_leave(stream);
     }
+    ph__shared_unlock(&stream->asks);
     if (status != PH_OK) {
         driver->event_destroy(behind);
         return status;

@@ -66,7 +66,16 @@ static void let_begin(void *argument)
     beginner *b = argument;
     if (!ph__thread_start(&b->thread, "beginner", begin_capture, b))
         abort();
-    while (!atomic_load(&b->begun) && !(b->waits && atomic_load(&b->stream->ask_waiters)))
+    while (!atomic_load(&b->begun) && !(b->waits && atomic_load(&b->stream->asks.waiters)))
+        sched_yield();
+}
+
+static void let_begin_on_device(void *argument)
+{
+    beginner *b = argument;
+    if (!ph__thread_start(&b->thread, "beginner", begin_capture, b))
+        abort();
+    while (!atomic_load(&b->begun) && !atomic_load(&b->stream->device->syncs.waiters))
         sched_yield();
 }
 
@@ -240,6 +249,75 @@ static void test_stream_query(void **state)
     end_capture(0);
 }
 
+static void test_stream_synchronize(void **state)
+{
+    (void)state;
+    assert_ok(t_add(&world, world.stream, x, x, N, 1));
+    begin_before("stream_query", world.stream, true);
+    assert_ok(ph_stream_synchronize(world.stream));
+    check_begun();
+    end_capture(0);
+    t_all(x, N, 2, world.stream);
+}
+
+/* The capture begins as soon as the wait is over. */
+static void test_device_synchronize(void **state)
+{
+    (void)state;
+    assert_ok(t_add(&world, world.stream, x, x, N, 1));
+    memset(&other, 0, sizeof other);
+    other.stream = world.stream;
+    ph__driver_before("device_synchronize", let_begin_on_device, &other);
+    assert_ok(ph_device_synchronize(world.device));
+    check_begun();
+    end_capture(0);
+    t_all(x, N, 2, world.stream);
+}
+
+static ph_status add_one(ph_stream *stream, void *user)
+{
+    (void)user;
+    return t_add(&world, stream, x, x, N, 1);
+}
+
+static ph_graph *make_one(void)
+{
+    ph_graph *one;
+    assert_ok(ph_graph_create(&one, NULL));
+    assert_ok(ph_graph_capture(one, world.stream, NULL, add_one, NULL));
+    return one;
+}
+
+static void test_replay(void **state)
+{
+    (void)state;
+    ph_graph *one = make_one();
+    begin_before("exec_launch", world.stream, true);
+    assert_ok(ph_graph_replay(one, world.stream));
+    check_begun();
+    end_capture(0);
+    t_all(x, N, 2, world.stream);
+    ph_graph_destroy(one);
+}
+
+static void test_upload(void **state)
+{
+    (void)state;
+    ph_graph *one;
+    assert_ok(ph_graph_create(&one, &(ph_graph_options){.defer_upload = true}));
+    assert_ok(ph_graph_capture(one, world.stream, NULL, add_one, NULL));
+    if (!t_on_host()) /* which uploads nothing */
+        begin_before("exec_upload", world.stream, true);
+    assert_ok(ph_graph_upload(one, world.stream));
+    if (!t_on_host()) {
+        check_begun();
+        end_capture(0);
+    }
+    assert_ok(ph_graph_replay(one, world.stream));
+    t_all(x, N, 2, world.stream);
+    ph_graph_destroy(one);
+}
+
 /* A stream that joins a capture cannot begin one of its own; the one that it joins goes on. */
 static void test_join(void **state)
 {
@@ -324,6 +402,24 @@ static ph_status wait_for_it(ph_event *event)
     return ph_stream_wait_event(world.stream, event);
 }
 
+static ph_graph *one_graph;
+
+static ph_status replay_it(ph_event *unused)
+{
+    (void)unused;
+    return ph_graph_replay(one_graph, world.stream);
+}
+
+/* It was to become a node of the capture, and is a replay. */
+static void test_replay_as_a_capture_ends(void **state)
+{
+    (void)state;
+    one_graph = make_one();
+    submit_as_it_ends("child", replay_it);
+    t_all(x, N, 2, world.stream);
+    ph_graph_destroy(one_graph);
+}
+
 static void test_external_events_as_a_capture_ends(void **state)
 {
     (void)state;
@@ -334,42 +430,74 @@ static void test_external_events_as_a_capture_ends(void **state)
 
 /* ---- both at full speed ---- */
 typedef struct submitter {
+    ph_stream *stream;
+    ph_graph *graph; /* one node, replayed beside the others */
     atomic_bool stop;
     char failure[1024];
 } submitter;
 
-static ph_status submit_all_kinds(unsigned round)
+/* What a capturing stream refuses is no failure. */
+static ph_status pass_refused(ph_status status)
+{
+    return status == PH_ERROR_CAPTURE && ph_error_last()->native_code == 900 ? PH_OK : status;
+}
+
+static ph_status copy_both_kinds(ph_stream *stream, unsigned round)
+{
+    int32_t *pinned, pageable[16] = {0};
+    PH_TRY(ph_malloc_pinned(&pinned, N, sizeof *pinned, stream));
+    memset(pinned, 1, BYTES);
+    PH_TRY(ph_memcpy(x, pinned, BYTES, stream));
+    ph_free_pinned(pinned, stream);
+    ph_status status = ph_memcpy(round % 4 < 2 ? (void *)x : pageable, round % 4 < 2 ? (void *)pageable : x,
+                                 sizeof pageable, stream);
+    return status == PH_ERROR_UNPINNED ? PH_OK : status;
+}
+
+static ph_status record_event(ph_stream *stream, unsigned round)
+{
+    ph_event *event;
+    PH_TRY(ph_event_create(&event, world.device, &(ph_event_options){.external = round % 2}));
+    ph_status status = ph_event_record(event, stream);
+    ph_event_destroy(event);
+    return status;
+}
+
+static ph_status launch(ph_stream *stream)
 {
     ph_kernel *kernel;
-    ph_event *event;
-    int32_t *pinned, pageable[16] = {0};
-    bool done;
-    PH_TRY(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
-    memset(pinned, 1, BYTES);
-    PH_TRY(ph_memcpy(x, pinned, BYTES, world.stream));
-    ph_free_pinned(pinned, world.stream);
-    PH_TRY(ph_event_create(&event, world.device, &(ph_event_options){.external = round % 2}));
-    ph_status status = ph_event_record(event, world.stream);
-    ph_event_destroy(event);
-    PH_TRY(status);
-    status = ph_memcpy(round % 4 < 2 ? (void *)x : pageable, round % 4 < 2 ? (void *)pageable : x, sizeof pageable,
-                       world.stream);
-    if (status != PH_OK && status != PH_ERROR_UNPINNED)
-        return status;
-    status = ph_stream_query(&done, world.stream);
-    if (status != PH_OK && ph_error_last()->native_code != 900)
-        return status;
     PH_TRY(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
-    status = ph_launch(world.stream, kernel, NULL, &x, sizeof x);
+    ph_status status = ph_launch(stream, kernel, NULL, &x, sizeof x);
     ph_kernel_release(kernel);
     return status;
+}
+
+static ph_status wait_for(ph_stream *stream, unsigned round)
+{
+    bool done;
+    PH_TRY(pass_refused(ph_stream_query(&done, stream)));
+    if (round % 8 == 3)
+        PH_TRY(pass_refused(ph_stream_synchronize(stream)));
+    if (round % 8 == 7)
+        PH_TRY(pass_refused(ph_device_synchronize(world.device)));
+    return PH_OK;
+}
+
+static ph_status submit_all_kinds(submitter *s, unsigned round)
+{
+    PH_TRY(copy_both_kinds(s->stream, round));
+    PH_TRY(record_event(s->stream, round));
+    PH_TRY(wait_for(s->stream, round));
+    PH_TRY(ph_memset(x, 1, BYTES, s->stream));
+    PH_TRY(ph_graph_replay(s->graph, s->stream));
+    return launch(s->stream);
 }
 
 static void *submit(void *argument)
 {
     submitter *s = argument;
     for (unsigned round = 0; !atomic_load(&s->stop); round++)
-        if (submit_all_kinds(round) != PH_OK) {
+        if (submit_all_kinds(s, round) != PH_OK) {
             memcpy(s->failure, ph_error_last()->message, sizeof ph_error_last()->message);
             break;
         }
@@ -399,25 +527,67 @@ static void check_nodes(void)
     assert_true(!copies || pinned_kept() > 0);
 }
 
+/* Work that came between the join and the capture's end is not joined: such a capture is refused. */
+static bool capture_once(ph_capture_fn body, void *user)
+{
+    const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
+    ph_status status = ph_graph_capture(graph, world.stream, &options, body, user);
+    if (status == PH_ERROR_CAPTURE && ph_error_last()->native_code == 904)
+        return false;
+    assert_ok(status);
+    return true;
+}
+
+static void capture_beside(submitter *s, ph_capture_fn body, int *yields)
+{
+    pthread_t thread;
+    assert_true(ph__thread_start(&thread, "submit", submit, s));
+    for (int i = 0, rounds = t_nightly() ? 20000 : 500; i < rounds; i++) {
+        *yields = i % 8;
+        if (capture_once(body, yields)) {
+            check_nodes();
+            assert_ok(ph_graph_replay(graph, world.stream));
+        }
+        assert_ok(ph_graph_reset(graph));
+    }
+    atomic_store(&s->stop, true);
+    pthread_join(thread, NULL);
+    if (s->failure[0])
+        fail_msg("%s", s->failure);
+    assert_int_equal(t_log_count("pageable"), 0);
+}
+
 static void test_all_at_full_speed(void **state)
 {
     (void)state;
     static submitter s; /* outlives a failed assertion */
-    pthread_t thread;
-    const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
-    assert_true(ph__thread_start(&thread, "submit", submit, &s));
-    for (int i = 0, rounds = t_nightly() ? 20000 : 500; i < rounds; i++) {
-        int yields = i % 8;
-        assert_ok(ph_graph_capture(graph, world.stream, &options, linger, &yields));
-        check_nodes();
-        assert_ok(ph_graph_replay(graph, world.stream));
-        assert_ok(ph_graph_reset(graph));
-    }
-    atomic_store(&s.stop, true);
-    pthread_join(thread, NULL);
-    if (s.failure[0])
-        fail_msg("%s", s.failure);
-    assert_int_equal(t_log_count("pageable"), 0);
+    static int yields;
+    s.stream = world.stream;
+    assert_ok(ph_graph_create(&s.graph, NULL));
+    assert_ok(ph_graph_capture(s.graph, world.stream, NULL, add_one, NULL));
+    capture_beside(&s, linger, &yields);
+    ph_graph_destroy(s.graph);
+}
+
+static submitter on_side;
+
+static ph_status join_side(ph_stream *stream, void *user)
+{
+    PH_TRY(ph_stream_wait_stream(on_side.stream, stream));
+    PH_TRY(linger(stream, user));
+    return ph_stream_wait_stream(stream, on_side.stream);
+}
+
+static void test_all_on_a_stream_that_joins(void **state)
+{
+    (void)state;
+    static int yields;
+    assert_ok(ph_stream_create(&on_side.stream, world.device, NULL));
+    assert_ok(ph_graph_create(&on_side.graph, NULL));
+    assert_ok(ph_graph_capture(on_side.graph, on_side.stream, NULL, add_one, NULL));
+    capture_beside(&on_side, join_side, &yields);
+    ph_graph_destroy(on_side.graph);
+    ph_stream_destroy(on_side.stream);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
@@ -433,9 +603,15 @@ int main(void)
         TEST(test_external_event_record),
         TEST(test_event_wait),
         TEST(test_stream_query),
+        TEST(test_stream_synchronize),
+        TEST(test_device_synchronize),
+        TEST(test_replay),
+        TEST(test_upload),
         TEST(test_join),
         TEST(test_external_events_as_a_capture_ends),
+        TEST(test_replay_as_a_capture_ends),
         TEST(test_all_at_full_speed),
+        TEST(test_all_on_a_stream_that_joins),
     };
     return cmocka_run_group_tests_name("threads.windows", tests, NULL, NULL);
 }

@@ -69,6 +69,102 @@ static void test_spinlock_excludes(void **state)
     assert_int_equal(atomic_load(&shared.lock.held), 0);
 }
 
+/* ---- shared mutex ---- writers' sums are whole for readers, and no reader is inside with a writer. */
+static struct {
+    ph__shared_mutex mutex;
+    long first, second;
+    atomic_int readers, most;
+} both;
+
+static void note_readers(int now)
+{
+    int most = atomic_load(&both.most);
+    while (now > most && !atomic_compare_exchange_weak(&both.most, &most, now))
+        ;
+}
+
+static void *read_and_write(void *torn)
+{
+    for (long i = 0; i < rounds(); i++) {
+        bool writes = i % 16 == 0;
+        if (writes)
+            ph__alone_lock(&both.mutex);
+        else
+            ph__shared_lock(&both.mutex);
+        note_readers(writes ? 0 : atomic_fetch_add(&both.readers, 1) + 1);
+        if (writes && atomic_load(&both.readers) != 0)
+            *(bool *)torn = true;
+        *(bool *)torn = *(bool *)torn || both.first != both.second;
+        if (writes) {
+            both.first++;
+            sched_yield();
+            both.second++;
+            ph__alone_unlock(&both.mutex);
+        } else {
+            if (i % 64 == 1)
+                sched_yield();
+            atomic_fetch_sub(&both.readers, 1);
+            ph__shared_unlock(&both.mutex);
+        }
+    }
+    return NULL;
+}
+
+static void test_shared_mutex_excludes(void **state)
+{
+    bool torn[THREADS] = {false};
+    (void)state;
+    run_threads(read_and_write, torn, sizeof torn[0]);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_false(torn[i]);
+    assert_int_equal(both.first, THREADS * ((rounds() + 15) / 16));
+    assert_int_equal(both.second, both.first);
+    assert_true(atomic_load(&both.most) > 1);
+    assert_int_equal(atomic_load(&both.mutex.shared), 0);
+    assert_int_equal(atomic_load(&both.mutex.alone), 0);
+    assert_int_equal(atomic_load(&both.mutex.waiters), 0);
+}
+
+/* A shared hold that comes after a waiter for the mutex alone waits behind it. */
+static atomic_int order_of_events, alone_at, shared_at;
+
+static void *take_alone(void *unused)
+{
+    (void)unused;
+    ph__alone_lock(&both.mutex);
+    atomic_store(&alone_at, atomic_fetch_add(&order_of_events, 1) + 1);
+    ph__alone_unlock(&both.mutex);
+    return NULL;
+}
+
+static void *take_shared(void *unused)
+{
+    (void)unused;
+    ph__shared_lock(&both.mutex);
+    atomic_store(&shared_at, atomic_fetch_add(&order_of_events, 1) + 1);
+    ph__shared_unlock(&both.mutex);
+    return NULL;
+}
+
+static void test_shared_mutex_prefers_the_exclusive_waiter(void **state)
+{
+    pthread_t lonely, late;
+    (void)state;
+    ph__shared_lock(&both.mutex);
+    assert_true(ph__thread_start(&lonely, "ph-test", take_alone, NULL));
+    while (atomic_load(&both.mutex.alone) == 0)
+        sched_yield();
+    assert_true(ph__thread_start(&late, "ph-test", take_shared, NULL));
+    while (atomic_load(&both.mutex.waiters) < 2)
+        sched_yield();
+    assert_int_equal(atomic_load(&order_of_events), 0);
+    ph__shared_unlock(&both.mutex);
+    assert_int_equal(pthread_join(lonely, NULL), 0);
+    assert_int_equal(pthread_join(late, NULL), 0);
+    assert_int_equal(atomic_load(&alone_at), 1);
+    assert_int_equal(atomic_load(&shared_at), 2);
+}
+
 /* A thread that waits for a lock, and how often the kernel has seen it sleep. */
 typedef struct waiter {
     ph__spinlock lock;
@@ -272,6 +368,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spinlock_excludes),
+        cmocka_unit_test(test_shared_mutex_excludes),
+        cmocka_unit_test(test_shared_mutex_prefers_the_exclusive_waiter),
         cmocka_unit_test(test_a_waiter_for_the_spinlock_sleeps),
         cmocka_unit_test(test_thread_ids_are_unique_and_never_reused),
         cmocka_unit_test(test_futex_hands_on),

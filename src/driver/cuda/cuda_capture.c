@@ -119,25 +119,22 @@ static int identify(ph__cuda_capture *capture)
 }
 
 /* A stream whose capture was ended by others is still on the list. */
-static void forget_lost(ph__drv_stream *stream)
+static void forget_lost_alone(ph__drv_stream *stream)
 {
     int status;
     ph__cuda_capture *lost = NULL;
-    bool entered = ph__cuda_order_enter(stream);
-    if (entered && ph__cu.StreamIsCapturing(stream->handle, &status) == PH__R_OK &&
-        status == PH__CU_CAPTURE_STATUS_NONE)
+    if (atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) == 0)
+        return;
+    ph__spin_lock(&stream->device->order);
+    if (ph__cu.StreamIsCapturing(stream->handle, &status) == PH__R_OK && status == PH__CU_CAPTURE_STATUS_NONE)
         lost = take(stream, NULL);
-    ph__cuda_order_leave(stream, entered);
+    ph__spin_unlock(&stream->device->order);
     discard(lost);
 }
 
-int ph__cuda_capture_begin(ph__drv_stream *stream, ph_capture_mode mode)
+static int begin_alone(ph__drv_stream *stream, ph_capture_mode mode)
 {
-    if (!stream || (unsigned)mode > PH_CAPTURE_RELAXED)
-        return PH__R_INVALID_VALUE;
-    if (!stream->handle)
-        return PH__R_CAPTURE_UNSUPPORTED;
-    forget_lost(stream);
+    forget_lost_alone(stream);
     ph__cuda_capture *capture = create(stream);
     if (!capture)
         return PH__R_OUT_OF_MEMORY;
@@ -146,7 +143,6 @@ int ph__cuda_capture_begin(ph__drv_stream *stream, ph_capture_mode mode)
         ph__free(capture);
         return PH__R_OUT_OF_MEMORY;
     }
-    atomic_fetch_add(&stream->begun, 1);
     ph__spin_lock(&stream->device->order);
     int result = ph__cu.StreamBeginCapture(stream->handle, (int)mode);
     if (result == PH__R_OK)
@@ -154,6 +150,20 @@ int ph__cuda_capture_begin(ph__drv_stream *stream, ph_capture_mode mode)
     ph__spin_unlock(&stream->device->order);
     if (result != PH__R_OK)
         discard(take(stream, capture));
+    return result;
+}
+
+int ph__cuda_capture_begin(ph__drv_stream *stream, ph_capture_mode mode)
+{
+    if (!stream || (unsigned)mode > PH_CAPTURE_RELAXED)
+        return PH__R_INVALID_VALUE;
+    if (!stream->handle)
+        return PH__R_CAPTURE_UNSUPPORTED;
+    ph__alone_lock(&stream->calls);
+    ph__alone_lock(&stream->device->idle);
+    int result = begin_alone(stream, mode);
+    ph__alone_unlock(&stream->device->idle);
+    ph__alone_unlock(&stream->calls);
     return result;
 }
 
@@ -240,9 +250,12 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
     if (!capture)
         return;
     place now;
+    bool entered = ph__cuda_order_enter(stream);
+    int result = look(&now, stream);
+    ph__cuda_order_leave(stream, entered);
     /* Its number is told of an active capture only. Another number: others ended ours and began one of their
      * own. */
-    bool ours = look(&now, stream) != PH__R_OK || now.status == PH__CU_CAPTURE_STATUS_INVALIDATED ||
+    bool ours = result != PH__R_OK || now.status == PH__CU_CAPTURE_STATUS_INVALIDATED ||
                 (now.status == PH__CU_CAPTURE_STATUS_ACTIVE && now.id == capture->id);
     bool over = !ours;
     ph__cu_graph graph = NULL;

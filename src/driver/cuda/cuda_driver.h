@@ -31,7 +31,7 @@ struct ph__drv_stream {
     bool owned;           /* by this library: destroyed with it */
     _Atomic uint64_t
         capture_id; /* the capture that it was last seen in: the driver does not tell once one is invalidated */
-    atomic_uint begun; /* grows before it begins a capture, or may join one, by this library */
+    ph__shared_mutex calls; /* by calls on the stream; alone: a capture begins there, or takes it in */
     ph__cu_event last;            /* of a user's stream that was destroyed: behind its work; else NULL */
     ph__drv_stream *next_leaving; /* destroyed, and its work not over yet */
     ph__drv_stream *next, **link; /* in the device's list; link NULL: in none */
@@ -39,6 +39,7 @@ struct ph__drv_stream {
 struct ph__drv_event {
     ph__drv_device *device;
     ph__cu_event handle;
+    atomic_bool captured; /* last recorded in a capture: a stream that waits for it joins that one */
 };
 struct ph__drv_device {
     uint32_t ordinal;
@@ -56,6 +57,7 @@ struct ph__drv_device {
     ph__spinlock order;
     ph__spinlock
         pictures; /* `captures`, and what is known of the nodes of every graph; taken last of all locks */
+    ph__shared_mutex idle; /* by waits for the whole context; alone: a capture begins. As stream->calls */
     PH__VEC(ph__cuda_capture *) captures; /* that began here and have not ended */
     atomic_uint open_captures;            /* their number, readable without the lock */
     pthread_mutex_t lock;                 /* the members below */
@@ -287,10 +289,14 @@ struct ph__cuda_capture {
     ph__drv_graph *graph;       /* what is known of it so far */
     PH__VEC(ph__cu_node) roots; /* that write cells; under the order */
 };
-/* Keeps other calls of this library from moving the stream's place in a capture until leave: around GetCaptureInfo and what it lends, and
- * around calls that change it. Cheap, and nothing at all while no capture is open. Nothing that blocks may stand inside. */
+/* CUDA 13 crashes when a capture begins on a stream, ends, or takes the stream in, while another thread is
+ * inside any call on that stream, a question included (docs/cuda.md). So every call on an explicit stream
+ * shares stream->calls; begin and join hold it alone. While captures are open, calls that read or change
+ * one hold device->order too: a stream's place that GetCaptureInfo lends stays valid, and no capture ends
+ * meanwhile. Nothing that blocks may stand inside. */
 static inline bool ph__cuda_order_enter(ph__drv_stream *stream)
 {
+    ph__shared_lock(&stream->calls);
     bool open = atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0;
     if (open)
         ph__spin_lock(&stream->device->order);
@@ -300,6 +306,7 @@ static inline void ph__cuda_order_leave(ph__drv_stream *stream, bool entered)
 {
     if (entered)
         ph__spin_unlock(&stream->device->order);
+    ph__shared_unlock(&stream->calls);
 }
 /* The capture of that id, of those that began here, or NULL. */
 ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uint64_t id);
@@ -309,45 +316,38 @@ bool ph__cuda_follows_root(ph__drv_stream *stream);
 
 /* ---- cuda_note.c ---- around the submission of one node's work by this library, so that its node need not be read back later. begin
  * looks whether the stream is capturing; end keeps `node`'s info (dependencies apart) and the bytes of its arguments. What cannot be kept
- * for want of memory is read back later. Cheap while no capture is open. keep or launch must follow where
- * capturing is set. */
+ * for want of memory is read back later. Cheap while no capture is open. One of keep, launch and leave must follow. */
 typedef struct ph__cuda_note {
-    bool capturing; /* the stream is in an active capture; the order is held until end */
+    bool capturing; /* the stream is in an active capture; the order is held until the end */
     uint64_t id;
-    int result;     /* what CUDA answered to the question whether it is capturing */
-    unsigned begun; /* the stream's, before the question */
+    int result; /* what CUDA answered to the question whether it is capturing */
 } ph__cuda_note;
 void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream);
 void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result);
 /* The same for a launch. */
 void ph__cuda_note_launch(ph__cuda_note *note, ph__drv_stream *stream, ph__drv_kernel *kernel,
                           const ph__drv_launch *launch, int result);
-/* Nothing to note. */
-static inline void ph__cuda_note_leave(const ph__cuda_note *note, ph__drv_stream *stream)
-{
-    if (note->capturing)
-        ph__spin_unlock(&stream->device->order);
-}
 /* The note alone, under the order: of a node that stays to be read back, where kind is all that is given. */
 void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *node);
 static inline void ph__cuda_note_begin(ph__cuda_note *note, ph__drv_stream *stream)
 {
     note->capturing = false;
+    note->id = 0;
     note->result = PH__R_OK;
-    note->begun = atomic_load_explicit(&stream->begun, memory_order_relaxed);
-    if (stream->handle && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
+    if (!stream->handle)
+        return;
+    ph__shared_lock(&stream->calls);
+    if (atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
         ph__cuda_note_look(note, stream);
 }
-/* After the submission, the order not held: the capture that may have recorded it. Where the stream was in none, one may have begun since: the
- * stream's one is told then, or the last one that it was in, though the work may have come before it. 0: none. */
-uint64_t ph__cuda_note_missed(ph__drv_stream *stream);
-static inline uint64_t ph__cuda_note_capture(const ph__cuda_note *note, ph__drv_stream *stream)
+/* Nothing to note. */
+static inline void ph__cuda_note_leave(const ph__cuda_note *note, ph__drv_stream *stream)
 {
+    if (!stream->handle)
+        return;
     if (note->capturing)
-        return note->id;
-    if (atomic_load_explicit(&stream->begun, memory_order_relaxed) == note->begun)
-        return 0;
-    return ph__cuda_note_missed(stream);
+        ph__spin_unlock(&stream->device->order);
+    ph__shared_unlock(&stream->calls);
 }
 
 /* ---- cuda_fills.c ---- small memset nodes as launches of the core's fill kernel. */

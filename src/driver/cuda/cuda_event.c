@@ -24,13 +24,24 @@ int ph__cuda_event_create(ph__drv_event **out, ph__drv_device *device, int flags
     return PH__R_OK;
 }
 
+/* The end of a capture looks at the events that were recorded in it. */
+static void destroy(ph__drv_device *device, ph__cu_event event)
+{
+    bool open = atomic_load_explicit(&device->open_captures, memory_order_relaxed) != 0;
+    if (open)
+        ph__spin_lock(&device->order);
+    (void)ph__cu.EventDestroy(event);
+    if (open)
+        ph__spin_unlock(&device->order);
+}
+
 void ph__cuda_event_destroy(ph__drv_event *event)
 {
     ph__cuda_scope scope;
     if (!event)
         return;
     (void)ph__cuda_enter(&scope, event->device);
-    (void)ph__cu.EventDestroy(event->handle);
+    destroy(event->device, event->handle);
     ph__cuda_leave(&scope);
     ph__free(event);
 }
@@ -40,8 +51,10 @@ static int record(ph__drv_event *event, ph__drv_stream *stream, int flags)
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_RECORD, .event = event}};
     ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
+    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing no spin lock is held: its queue may be full */
     int result = ph__cu.EventRecordWithFlags(event->handle, stream->handle, (unsigned)flags);
+    if (result == PH__R_OK)
+        atomic_store(&event->captured, note.capturing && flags == PH__EVENT_RECORD_DEFAULT);
     if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
         ph__cuda_note_keep(&note, stream, &node, result);
     else

@@ -130,8 +130,12 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
     if (result != PH__R_OK)
         return result;
     result = ph__cu.MemGetInfo(&before, &total);
-    if (result == PH__R_OK)
+    if (result == PH__R_OK) {
+        ph__cuda_note note;
+        ph__cuda_note_begin(&note, stream);
         result = ph__cuda_tell_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
+        ph__cuda_note_leave(&note, stream);
+    }
     if (result == PH__R_OK)
         result = add_taken(exec, before);
     if (result == PH__R_OK)
@@ -140,13 +144,16 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
     return result;
 }
 
-/* Apart, so that a launch on an explicit stream is a jump into the driver. One that uploads may lack the device's memory, and says so. */
-__attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, const ph__drv_stream *stream)
+/* Apart, so that a launch on an explicit stream is short. One that uploads may lack the device's memory, and says so. */
+__attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, ph__drv_stream *stream)
 {
     ph__cuda_scope scope;
+    ph__cuda_note note;
     int result = ph__cuda_enter(&scope, exec->device);
     if (result == PH__R_OK) {
+        ph__cuda_note_begin(&note, stream);
         result = ph__cu.GraphLaunch(exec->handle, stream->handle);
+        ph__cuda_note_leave(&note, stream);
         ph__cuda_leave(&scope);
     }
     if (!exec->deferred)
@@ -157,7 +164,11 @@ __attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, const ph__
 
 int ph__cuda_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream)
 {
-    if (stream->handle && !exec->deferred)
-        return ph__cu.GraphLaunch(exec->handle, stream->handle);
-    return launch_apart(exec, stream);
+    if (!stream->handle || exec->deferred)
+        return launch_apart(exec, stream);
+    ph__cuda_note note;
+    ph__cuda_note_begin(&note, stream);
+    int result = ph__cu.GraphLaunch(exec->handle, stream->handle);
+    ph__cuda_note_leave(&note, stream);
+    return result;
 }

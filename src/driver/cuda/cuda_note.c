@@ -16,16 +16,6 @@ void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream)
         ph__spin_unlock(&stream->device->order);
 }
 
-uint64_t ph__cuda_note_missed(ph__drv_stream *stream)
-{
-    ph__cuda_note now;
-    if (!stream->handle)
-        return 0;
-    ph__cuda_note_look(&now, stream);
-    ph__cuda_note_leave(&now, stream);
-    return now.capturing ? now.id : atomic_load_explicit(&stream->capture_id, memory_order_relaxed);
-}
-
 /* An empty note; NULL: no host memory. */
 static ph__drv_node *make_locked(ph__drv_graph *graph)
 {
@@ -69,7 +59,7 @@ void ph__cuda_note_launch(ph__cuda_note *note, ph__drv_stream *stream, ph__drv_k
             add_launch_locked(capture->graph, kernel, launch);
         ph__spin_unlock(&device->pictures);
     }
-    ph__spin_unlock(&device->order);
+    ph__cuda_note_leave(note, stream);
 }
 
 static void add_locked(ph__drv_graph *graph, const ph__drv_node *node)
@@ -95,5 +85,5 @@ void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__d
 {
     if (result == PH__R_OK)
         ph__cuda_note_add(stream->device, note->id, node);
-    ph__spin_unlock(&stream->device->order);
+    ph__cuda_note_leave(note, stream);
 }

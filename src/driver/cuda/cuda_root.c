@@ -99,8 +99,11 @@ int ph__cuda_capture_root(ph__drv_node **out, ph__drv_stream *stream, ph__drv_ke
     if (kernel->args_end > 0 && !launch->args)
         return PH__R_INVALID_VALUE;
     ph__cuda_note_begin(&note, stream);
-    if (!note.capturing)
-        return note.result == PH__R_OK ? refuse(stream) : note.result;
+    if (!note.capturing) {
+        int why = note.result == PH__R_OK ? refuse(stream) : note.result;
+        ph__cuda_note_leave(&note, stream);
+        return why;
+    }
     int result = add_root(out, stream, kernel, launch);
     ph__cuda_note_launch(&note, stream, kernel, launch, result);
     return result;

@@ -296,14 +296,74 @@ static int on_stream(ph__drv_stream *stream, int (*call)(ph__cu_stream stream))
     return result;
 }
 
+/* An event behind the stream's work, in no capture mode's way. */
+static int mark(ph__cu_event *event, ph__drv_stream *stream)
+{
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, stream->device);
+    if (result != PH__R_OK)
+        return result;
+    result = ph__cu.EventCreate(event, PH__EVENT_DISABLE_TIMING);
+    ph__cuda_leave(&scope);
+    if (result != PH__R_OK)
+        return result;
+    return ph__cu.EventRecordWithFlags(*event, stream->handle, PH__EVENT_RECORD_DEFAULT);
+}
+
+/* The question is what the thread's capture mode and other captures may refuse, as CUDA refuses the wait. */
+static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream)
+{
+    ph__cuda_note note;
+    ph__cuda_note_begin(&note, stream);
+    int result = note.capturing ? ph__cu.StreamSynchronize(stream->handle) /* fails at once */
+                                : ph__cu.StreamQuery(stream->handle);
+    *busy = result == PH__R_NOT_READY;
+    if (*busy) {
+        int mode = ph__cuda_relax();
+        result = mark(event, stream);
+        ph__cuda_unrelax(mode);
+    }
+    ph__cuda_note_leave(&note, stream);
+    return result;
+}
+
+/* Waits for an event, as a capture may begin on the stream meanwhile. */
 int ph__cuda_stream_synchronize(ph__drv_stream *stream)
 {
-    return on_stream(stream, ph__cu.StreamSynchronize);
+    ph__cu_event event = NULL;
+    bool busy;
+    if (!stream->handle)
+        return on_stream(stream, ph__cu.StreamSynchronize);
+    int result = ask(&busy, &event, stream);
+    if (!busy)
+        return result;
+    int mode = ph__cuda_relax();
+    if (result == PH__R_OK)
+        result = ph__cu.EventSynchronize(event);
+    if (event)
+        (void)ph__cu.EventDestroy(event);
+    ph__cuda_unrelax(mode);
+    return result;
 }
 
 int ph__cuda_stream_query(ph__drv_stream *stream)
 {
-    return on_stream(stream, ph__cu.StreamQuery);
+    ph__cuda_note note;
+    ph__cuda_note_begin(&note, stream);
+    int result = on_stream(stream, ph__cu.StreamQuery);
+    ph__cuda_note_leave(&note, stream);
+    return result;
+}
+
+/* The wait by which a stream that is in no capture joins the event's. */
+static int join(ph__drv_stream *stream, const ph__drv_event *event, int flags)
+{
+    ph__alone_lock(&stream->calls);
+    ph__spin_lock(&stream->device->order);
+    int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
+    ph__spin_unlock(&stream->device->order);
+    ph__alone_unlock(&stream->calls);
+    return result;
 }
 
 /* A wait for an external event is a node of the capture; any other may bring the stream into one. */
@@ -311,10 +371,10 @@ static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flag
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
     ph__cuda_note note;
-    ph__cuda_note_begin(
-        &note, stream); /* of a stream that is not capturing nothing is held: its queue may be full */
-    if (!note.capturing && atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) != 0)
-        atomic_fetch_add(&stream->begun, 1);
+    if (stream->handle && atomic_load(&event->captured))
+        return join(stream, event, flags);
+    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing no spin lock is held: its queue
+                                         * may be full */
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
     if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
         ph__cuda_note_keep(&note, stream, &node, result);

@@ -130,7 +130,9 @@ int ph__cuda_synchronize(ph__drv_device *device)
     ph__drv_kernel *retired = take_retired(device);
     int result = ph__cuda_enter(&scope, device);
     if (result == PH__R_OK) {
+        ph__shared_lock(&device->idle);
         result = ph__cu.CtxSynchronize();
+        ph__shared_unlock(&device->idle);
         /* A capture that has begun since is left in peace: unloading can wait. */
         if (result == PH__R_OK && retired && atomic_load(&device->open_captures) == 0) {
             int mode = ph__cuda_relax();

@@ -33,11 +33,11 @@
         }                                                                                                    \
     } while (0)
 
-static void tell_capture(uint64_t *capture_id, const ph__cuda_note *note, ph__drv_stream *stream)
+/* No capture of this library has begun there since the note did. */
+static void tell_capture(uint64_t *capture_id, const ph__cuda_note *note)
 {
-    uint64_t id = ph__cuda_note_capture(note, stream);
-    if (id != 0)
-        *capture_id = id;
+    if (note->capturing)
+        *capture_id = note->id;
 }
 
 static ph__cu_pointer pointer(const void *address)
@@ -97,8 +97,10 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
                               : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
     if (note.capturing)
         ph__cuda_note_launch(&note, stream, kernel, launch, result);
+    else
+        ph__cuda_note_leave(&note, stream);
     if (launch->capture_id)
-        tell_capture(launch->capture_id, &note, stream);
+        tell_capture(launch->capture_id, &note);
     return result;
 }
 
@@ -121,9 +123,11 @@ int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *
                              .dst_type = PH__CU_MEMORY_UNIFIED,
                              .info = {.kind = PH_NODE_MEMCPY, .copy = *copy}};
         ph__cuda_note_keep(&note, stream, &node, result);
+    } else {
+        ph__cuda_note_leave(&note, stream);
     }
     if (capture_id)
-        tell_capture(capture_id, &note, stream);
+        tell_capture(capture_id, &note);
     return result;
 }
 
@@ -199,6 +203,8 @@ int ph__cuda_fill(ph__drv_stream *stream, const ph__drv_memset *what)
         ph__drv_node node = {.is_core_fill = function != NULL,
                              .info = {.kind = PH_NODE_MEMSET, .fill = fill}};
         ph__cuda_note_keep(&note, stream, &node, result);
+    } else {
+        ph__cuda_note_leave(&note, stream);
     }
     return result;
 }
@@ -216,6 +222,8 @@ int ph__cuda_host(ph__drv_stream *stream, const ph__drv_host *host)
     if (note.capturing) {
         ph__drv_node node = {.info = {.kind = PH_NODE_HOST, .host = *host}};
         ph__cuda_note_keep(&note, stream, &node, result);
+    } else {
+        ph__cuda_note_leave(&note, stream);
     }
     return result;
 }

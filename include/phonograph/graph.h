@@ -128,7 +128,8 @@ typedef void (*ph_release_fn)(void *object);
 PH_CALL ph_graph_retain(ph_graph *graph, ph_release_fn release, void *object, bool synchronize);
 
 /* The allocation (ph_malloc's or ph_malloc_pinned's) around address is the graph's from now on: once it is freed it is not used again before the graph is
- * reset or destroyed, and it is no input (inputs.h). Repeating it is no error. Needs a record. NOT_FOUND: no live allocation of the graph's device. */
+ * reset or destroyed, and it is no input (inputs.h). Repeating it is no error. Legal from the capture's begin on; an aborted capture lets go of it.
+ * NOT_FOUND: no live allocation of the graph's device. */
 PH_CALL ph_graph_hold_memory(ph_graph *graph, const void *address);
 
 /* The driver's own handles, for code of that driver: a CUgraph / CUgraphExec (typed: cuda.h), on the host

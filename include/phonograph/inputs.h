@@ -11,7 +11,7 @@ PH_BEGIN_DECLS
  * lies in the allocation of `address` is then proved an address (the record says of it what it said before); where none does (it may lie
  * in memory of the device), the address itself is an input. Memory that is freed before the capture ends is a dead input from the first
  * replay on, and a warning when it ends. name (copied, cut after 47 bytes, may be NULL): for messages. Outside a capture of this library's, in one without
- * check_input_liveness, of memory of the capture's own pool, and for a NULL address: nothing. NOT_FOUND: memory of this library's that is
+ * check_input_liveness, of memory that the capture was given from its own pool, and for a NULL address: nothing. NOT_FOUND: memory of this library's that is
  * not allocated. Legal in a capture; thread-safe as work on the stream is. */
 PH_CALL ph_stream_uses(ph_stream *stream, const void *address, const char *name);
 

@@ -119,9 +119,15 @@ ph_status ph_graph_hold_memory(ph_graph *graph, const void *address)
         return ph__fail_null(call, "address");
     if (!ph__memory_find(&found, graph->device, address))
         return ph__fail_not_live(call, address, graph->device);
+    /* Nested graphs of an open capture give it what they hold, on any thread. */
+    pthread_mutex_lock(&graph->device->capture_lock);
     const size_t before = graph->held.count;
-    PH_TRY(hold(&graph->held, graph->device, &(ph__born){found.base, found.generation}, call));
-    return graph->held.count == before ? PH_OK : ph__graph_take_inputs(graph, call);
+    ph_status status =
+        hold(&graph->held, graph->device, &(ph__born){found.base, found.generation}, call);
+    pthread_mutex_unlock(&graph->device->capture_lock);
+    if (status != PH_OK || graph->state == PH_GRAPH_CAPTURING || graph->held.count == before)
+        return status;
+    return ph__graph_take_inputs(graph, call);
 }
 
 /* ---- others that take its nodes over ---- */

@@ -77,6 +77,22 @@ bool ph__writer_covers(const ph__writer *writer, uintptr_t address)
     return false;
 }
 
+static bool is_captures(const ph__writer *writer, uintptr_t address)
+{
+    for (; writer; writer = writer->next)
+        if (ph__writer_covers(writer, address) || (writer->gone && writer->anywhere))
+            return true;
+    return false;
+}
+
+bool ph__writer_is_captures(const ph__writer *writer, uintptr_t address)
+{
+    pthread_mutex_lock(&lock);
+    bool found = is_captures(writer->among->held, address) || is_captures(writer->among->gone, address);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static void free_writer(ph__writer *writer)
 {
     for (size_t i = 0; i < writer->sets.count; i++)

@@ -83,18 +83,22 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 }
 
 /* ---- one input ---- */
-/* Memory of the capture itself, or of any pool that the graph holds, is never an input. generation 0: nothing lives there. */
+/* Memory that the captures of the graph's nodes were given, or that the graph holds, is never an input.
+ * What else lies in its pools is: eager work allocated it, or another capture was given it. generation 0:
+ * nothing lives there. */
 static bool is_own(const gather *g, uint64_t address, ph_pool_id pool, uint64_t generation)
 {
-    const ph_graph *graph = g->graph;
-    for (size_t i = 0; i < graph->pools.count; i++) {
-        const ph__writer *writer = graph->pools.at[i];
+    const ph_graph *from = g->from; /* not `graph`: that may have had other memory at the same place */
+    for (size_t i = 0; i < from->pools.count; i++) {
+        const ph__writer *writer = from->pools.at[i];
         ph_pool_id id = ph__pool_id(writer->pool);
-        if ((id.first == pool.first && id.second == pool.second) ||
-            ph__writer_covers(writer, (uintptr_t)address))
+        if (ph__writer_covers(writer, (uintptr_t)address))
+            return true;
+        if (writer->anywhere && id.first == pool.first && id.second == pool.second &&
+            (generation == 0 || ph__writer_is_captures(writer, (uintptr_t)address)))
             return true;
     }
-    return ph__graph_holds(g->from, (const void *)(uintptr_t)address, generation);
+    return ph__graph_holds(from, (const void *)(uintptr_t)address, generation);
 }
 
 static void copy_name(char *out, size_t size, const char *name)
@@ -161,7 +165,7 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
 
 /* The word addressed nothing that lived when the capture ended, in memory that the allocator has: freed by then, declared or not, or the
  * end of an allocation, which is a legal thing to hand a kernel. */
-static ph_status add_freed(gather *g, ph__input *input)
+static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
 {
     ph_allocation before;
     ph_device *device = g->graph->device;
@@ -178,7 +182,7 @@ static ph_status add_freed(gather *g, ph__input *input)
         input->pinned = declared->pinned;
         return add(g, input);
     }
-    if (!input->proved)
+    if (!input->proved || is_own(g, input->value - 1, pool, 0)) /* the end of what the capture freed */
         return PH_OK;
     if (ph__memory_find(&before, device, (const void *)(uintptr_t)(input->value - 1))) {
         if (is_own(g, input->value - 1, ph__pool_id(before.pool), before.generation))
@@ -231,7 +235,7 @@ static ph_status add_word(gather *g, size_t node, const ph_word *word, bool may_
     if (!input.proved && !may_be_address(word->value))
         return PH_OK;
     if (ph__memory_taken_by(&pool, g->graph->device, (const void *)(uintptr_t)word->value))
-        return is_own(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input);
+        return is_own(g, word->value, pool, 0) ? PH_OK : add_freed(g, &input, pool);
     return add_others(g, &input);
 }
 

@@ -79,14 +79,19 @@ static ph_status look(ph__declared *out, ph_device *device, const void *address,
     return PH_OK;
 }
 
-/* Whether a graph that checks is capturing here, and the id of the pool whose memory is its own. */
-static bool checks(ph_device *device, uint64_t capture_id, ph_pool_id *own)
+/* Where a graph that checks is capturing: its pool, and the first generation that it may have been given. */
+typedef struct own_pool {
+    ph_pool_id id;
+    uint64_t from;
+} own_pool;
+
+static bool checks(ph_device *device, uint64_t capture_id, own_pool *own)
 {
     pthread_mutex_lock(&device->capture_lock);
     const ph_graph *graph = ph__capture_owner_locked(device, capture_id);
     bool checking = graph && graph->liveness;
     if (checking)
-        *own = ph__pool_id(graph->own->pool);
+        *own = (own_pool){ph__pool_id(graph->own->pool), ph__pool_record_from(graph->own->pool)};
     pthread_mutex_unlock(&device->capture_lock);
     return checking;
 }
@@ -95,12 +100,13 @@ static ph_status declare(ph_stream *stream, const void *address, const char *nam
 {
     ph_device *device = stream->device;
     ph__declared declared = {0};
-    ph_pool_id own = {0, 0};
+    own_pool own = {{0, 0}, 0};
     uint64_t id = ph__stream_capture_id(stream);
     if (id == 0 || !checks(device, id, &own))
         return PH_OK;
     PH_TRY(look(&declared, device, address, call));
-    if (declared.generation && declared.pool.first == own.first && declared.pool.second == own.second)
+    if (declared.generation >= own.from && !declared.pinned && declared.pool.first == own.id.first &&
+        declared.pool.second == own.id.second)
         return PH_OK;
     ph__line_format(declared.name, sizeof declared.name, "%s", name ? name : "declared");
     pthread_mutex_lock(&device->capture_lock);

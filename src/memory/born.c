@@ -173,6 +173,15 @@ void ph__born_settle(ph__memory *memory, uint64_t born_from)
 }
 
 /* ---- what a graph holds ---- */
+uint64_t ph__pool_record_from(const ph_pool *pool)
+{
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    uint64_t from = pool->born_from;
+    ph__spin_unlock(&memory->lock);
+    return from;
+}
+
 bool ph__pool_record_has_born(const ph_pool *pool)
 {
     ph__memory *memory = pool->memory;

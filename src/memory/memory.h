@@ -133,6 +133,8 @@ typedef struct ph__born {
     uint64_t generation;
 } ph__born;
 bool ph__pool_record_has_born(const ph_pool *pool);
+/* The least generation that the capture may have been given; from record_begin to record_end. */
+uint64_t ph__pool_record_from(const ph_pool *pool);
 typedef enum ph__birth {
     PH__BORN_NONE,
     PH__BORN_HERE,

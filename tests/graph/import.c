@@ -154,6 +154,38 @@ static void test_options(void **state)
     ph_pool_release(pool);
 }
 
+/* Nodes on memory of the pool that eager work allocated, and on what a capture was given there. */
+static void test_inputs_in_the_pool(void **state)
+{
+    (void)state;
+    ph_pool *pool;
+    ph_graph *captured;
+    int32_t *mine = x;
+    assert_ok(ph_pool_create(&pool, world.device, NULL));
+    const ph_capture_options options = {.pool = pool, .check_input_liveness = true};
+    assert_ok(ph_pool_begin(pool));
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(ph_pool_end(pool));
+    assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), &options));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_free(x, world.stream);
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x = 0x");
+    assert_ok(ph_graph_reset(graph));
+
+    assert_ok(ph_graph_create(&captured, NULL));
+    assert_ok(ph_graph_capture_begin(captured, world.stream, &options));
+    assert_ok(PH_NEW(&x, N, world.stream));
+    assert_ok(t_fill(&world, world.stream, x, N, 1));
+    assert_ok(ph_graph_capture_end(captured, PH_OK));
+    assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), &options));
+    ph_free(x, world.stream);
+    x = mine;
+    assert_ok(ph_graph_replay(captured, world.stream));
+    assert_ok(ph_graph_replay(graph, world.stream));
+    ph_graph_destroy(captured);
+    ph_pool_release(pool);
+}
+
 static void test_into_a_capture(void **state)
 {
     (void)state;
@@ -304,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_as_after_a_capture), TEST(test_keep_graph),          TEST(test_options),
+        TEST(test_as_after_a_capture), TEST(test_keep_graph),          TEST(test_inputs_in_the_pool),
         TEST(test_into_a_capture),     TEST(test_failing_hooks),       TEST(test_destroyed_by_a_hook),
         TEST(test_failing_driver),     TEST(test_failing_host_memory), TEST(test_misuse),
         TEST(test_on_the_host),

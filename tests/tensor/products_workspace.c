@@ -50,6 +50,40 @@ static void workspaces_of_many_streams(void **state)
     t_scene_close(&s);
 }
 
+/* The last tape goes before the graph does. Nothing of it is an input: it is a place to write to. */
+static void workspaces_outlive_their_owner(void **state)
+{
+    (void)state;
+    t_scene s;
+    ph_graph *graph;
+    void *block;
+    size_t inputs;
+    ph__workspaces workspaces = {0};
+    const ph_capture_options checked = {.check_input_liveness = true};
+    t_scene_open(&s);
+    ph__workspaces_init(&workspaces, s.device);
+    assert_ok(ph_graph_create(&graph, NULL));
+    t_log_start();
+    assert_ok(ph_graph_capture_begin(graph, s.stream, &checked));
+    assert_ok(ph__workspace_of(&block, &workspaces, s.stream, "test"));
+    ph_graph_capture_abort(graph); /* what a capture makes is its graph's in any case: it is there now */
+    assert_ok(ph_graph_capture_begin(graph, s.stream, &checked));
+    assert_ok(ph__workspace_of(&block, &workspaces, s.stream, "test"));
+    assert_ok(ph_memset(block, 0, PH__WORKSPACE_BYTES, s.stream));
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    assert_ok(ph_graph_input_count(&inputs, graph));
+    assert_int_equal(inputs, 0);
+    ph__workspaces_free(&workspaces);
+    assert_ok(ph_graph_replay(graph, s.stream));
+    assert_ok(ph_graph_check_inputs(graph));
+    assert_int_equal(t_log_count("input"), 0);
+    assert_int_equal(t_log_count("address"), 0);
+    t_log_stop();
+    assert_ok(ph_stream_synchronize(s.stream));
+    ph_graph_destroy(graph);
+    t_scene_close(&s);
+}
+
 /* ---- threads ---- a pool has one scope at a time, and they all want blocks at once */
 enum {
     THREADS = 4,
@@ -231,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workspaces_of_many_streams),
+        cmocka_unit_test(workspaces_outlive_their_owner),
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(sources_of_the_program_may_capture),
         cmocka_unit_test(they_may_where_there_is_memory),

@@ -21,5 +21,9 @@ typedef void (*ph_log_fn)(ph_log_level level, const char *message, void *user);
  * what killed it. Legal in a capture. */
 PH_API void ph_log_set(ph_log_fn callback, void *user);
 
+/* Gives one line to that callback, or to stderr, as the library's own warnings are: for libraries on top of this one. Cut after 1023 bytes; NULL:
+ * nothing. Thread-safe. Legal in a capture. */
+PH_API void ph_log_write(ph_log_level level, const char *message);
+
 PH_END_DECLS
 #endif

@@ -40,6 +40,12 @@ void ph_log_set(ph_log_fn callback, void *user)
     pthread_mutex_unlock(&sink_lock);
 }
 
+void ph_log_write(ph_log_level level, const char *message)
+{
+    if (message)
+        ph__log(level, "%s", message);
+}
+
 void ph__log(ph_log_level level, const char *format, ...)
 {
     int saved_errno = errno;

@@ -88,7 +88,8 @@ static bool is_captures(const ph__writer *writer, uintptr_t address)
 bool ph__writer_is_captures(const ph__writer *writer, uintptr_t address)
 {
     pthread_mutex_lock(&lock);
-    bool found = is_captures(writer->among->held, address) || is_captures(writer->among->gone, address);
+    bool found =
+        is_captures(writer->among->held, address) || is_captures(writer->among->gone, address);
     pthread_mutex_unlock(&lock);
     return found;
 }

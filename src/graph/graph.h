@@ -264,8 +264,8 @@ void ph__writer_add(ph__writer *writer,
                     ph__ranges *ranges); /* room was reserved; *ranges is empty afterwards */
 void ph__writer_add_anywhere(ph__writer *writer);
 bool ph__writer_covers(const ph__writer *writer, uintptr_t address);
-/* Whether some graph of the pool was given it in its capture, or may have been: of graphs that went long
- * ago nobody knows. */
+/* Whether some graph of the pool was given it in its capture, or may have been: of graphs that went
+ * long ago nobody knows. */
 bool ph__writer_is_captures(const ph__writer *writer, uintptr_t address);
 bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes); /* its replays may */
 bool ph__ranges_same(const ph__ranges *a, const ph__ranges *b);

@@ -83,12 +83,13 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
 }
 
 /* ---- one input ---- */
-/* Memory that the captures of the graph's nodes were given, or that the graph holds, is never an input.
- * What else lies in its pools is: eager work allocated it, or another capture was given it. generation 0:
- * nothing lives there. */
+/* Memory that the captures of the graph's nodes were given, or that the graph holds, is never an
+ * input. What else lies in its pools is: eager work allocated it, or another capture was given it.
+ * generation 0: nothing lives there. */
 static bool is_own(const gather *g, uint64_t address, ph_pool_id pool, uint64_t generation)
 {
-    const ph_graph *from = g->from; /* not `graph`: that may have had other memory at the same place */
+    const ph_graph *from =
+        g->from; /* not `graph`: that may have had other memory at the same place */
     for (size_t i = 0; i < from->pools.count; i++) {
         const ph__writer *writer = from->pools.at[i];
         ph_pool_id id = ph__pool_id(writer->pool);
@@ -182,7 +183,8 @@ static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
         input->pinned = declared->pinned;
         return add(g, input);
     }
-    if (!input->proved || is_own(g, input->value - 1, pool, 0)) /* the end of what the capture freed */
+    if (!input->proved ||
+        is_own(g, input->value - 1, pool, 0)) /* the end of what the capture freed */
         return PH_OK;
     if (ph__memory_find(&before, device, (const void *)(uintptr_t)(input->value - 1))) {
         if (is_own(g, input->value - 1, ph__pool_id(before.pool), before.generation))

@@ -79,7 +79,8 @@ static ph_status look(ph__declared *out, ph_device *device, const void *address,
     return PH_OK;
 }
 
-/* Where a graph that checks is capturing: its pool, and the first generation that it may have been given. */
+/* Where a graph that checks is capturing: its pool, and the first generation that it may have been
+ * given. */
 typedef struct own_pool {
     ph_pool_id id;
     uint64_t from;
@@ -105,8 +106,8 @@ static ph_status declare(ph_stream *stream, const void *address, const char *nam
     if (id == 0 || !checks(device, id, &own))
         return PH_OK;
     PH_TRY(look(&declared, device, address, call));
-    if (declared.generation >= own.from && !declared.pinned && declared.pool.first == own.id.first &&
-        declared.pool.second == own.id.second)
+    if (declared.generation >= own.from && !declared.pinned &&
+        declared.pool.first == own.id.first && declared.pool.second == own.id.second)
         return PH_OK;
     ph__line_format(declared.name, sizeof declared.name, "%s", name ? name : "declared");
     pthread_mutex_lock(&device->capture_lock);

@@ -44,6 +44,7 @@ typedef struct ph__program {
     char name[48];
     bool backward;
     uint64_t calls; /* replays */
+    uint64_t last;  /* ph__replays with the last of them */
     PH__VEC(ph__values *) victims;
     ph__ranges touched; /* memory from outside of its captures that it may write */
 } ph__program;
@@ -78,6 +79,11 @@ ph_status ph__program_join(ph__program *program, ph__shared_pool *shared, ph__va
 void ph__program_leave(ph__program *program, ph__shared_pool *shared);
 /* It has been replayed: what it may write is of this call now. */
 uint64_t ph__program_replayed(ph__program *program, ph__shared_pool *shared); /* gives the number of that event */
+/* replayed: whether there was a replay after `stamp` (ph__storage.stamp). wrote: whether one may have
+ * written there, in memory that the captures were given: by gets "call 3 of 'f'". */
+bool ph__shared_pool_replayed(const ph__shared_pool *shared, uint64_t stamp);
+bool ph__shared_pool_wrote(char *by, size_t size, ph__shared_pool *shared, uint64_t stamp,
+                           const void *address, size_t bytes);
 static inline uint64_t ph__values_now(const ph__values *values)
 {
     return atomic_load_explicit(&values->written.now, memory_order_relaxed);
@@ -103,6 +109,8 @@ typedef struct ph__port {
     const char *stood; /* inputs: where it lay in the capture; nothing is there */
     ph_tensor *buffer; /* copied: where to; retained */
     char reason[200];  /* why it is copied */
+    const char *elsewhere; /* memory that came, outside of the pool, and its stamp */
+    uint64_t elsewhere_stamp;
 } ph__port;
 
 /* A gradient that leaves backward, for an input or a parameter. */
@@ -174,6 +182,7 @@ struct ph__callable {
     ph_pool *aside;        /* for copies and gradients of threads that are routed to the callables' own pool; NULL: none yet */
     bool routed_aside;     /* this call's thread is */
     bool looked_at_route;  /* this call has looked where its thread is routed to */
+    bool told_of_pool;     /* that something which a call brought may have been overwritten */
     /* ---- graphed_used.c ---- */
     bool *depends; /* out_count rows of in_count + 1: output o has a history through input i; the last
                       of a row: through a parameter */
@@ -226,6 +235,15 @@ bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *
 /* The same for one tensor, a port, and its slot in a program (PH_SLOT_NONE: there is none). NULL: the tape has failed. */
 ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__program *program,
                              const ph__port *port, size_t slot, ph_tensor *x);
+/* Warns, once for a callable, where what a call brings, or has saved, is the program's own, lies in
+ * the pool of the callable, and a replay may have written over it. */
+typedef enum ph__port_kind {
+    PH__PORT_INPUT,
+    PH__PORT_SAVED,
+    PH__PORT_INCOMING
+} ph__port_kind;
+void ph__callable_look(ph__callable *callable, ph__port *port, const ph_tensor *x,
+                       ph__port_kind kind);
 /* Memory for a gradient of this call: of no pool that the callable's graphs write, whatever pool the calling thread is routed to. As ph_empty, at a fraction of
  * the cost; the caller's. end_aside: once a call has all of them. */
 ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype, const ph_shape *shape,

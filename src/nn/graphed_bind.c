@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/graphed_bind.c: what a call brings, as the graphs of a callable can take it: itself, or a copy; and memory for what it gives back. */
+#include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed.h"
+#include <phonograph/log.h>
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))
@@ -93,6 +95,50 @@ ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype
     return NULL;
 }
 
+/* ---- what a replay may have written over ---- */
+static COLD void warn(const ph__callable *whole, size_t i, const ph_tensor *x, ph__port_kind kind,
+                      const char *by)
+{
+    const bool incoming = kind == PH__PORT_INCOMING;
+    char path[96], what[PH__DESCRIBE], text[640];
+    (void)ph_structure_path(path, sizeof path, incoming ? whole->out_structure : whole->structure,
+                            i);
+    ph__line_format(
+        text, sizeof text,
+        "graphed callable '%s': %s %s (%s)%s lies in the callables' own pool, where %s may have "
+        "written over it since it was made or last changed in place: results may be wrong; "
+        "allocate "
+        "it elsewhere (outside of ph_pool_begin and ph_pool_end of that pool); said once for this "
+        "callable",
+        whole->original->name, incoming ? "the gradient of output" : "input", path,
+        ph__describe(what, x), kind == PH__PORT_SAVED ? ", which backward reads," : "", by);
+    ph_log_write(PH_LOG_WARNING, text);
+}
+
+/* Outputs and gradients of callables are marked, and refused where they were overwritten. Of what
+ * was found elsewhere once nothing is asked again: its memory came with that stamp, or before. */
+void ph__callable_look(ph__callable *callable, ph__port *port, const ph_tensor *x,
+                       ph__port_kind kind)
+{
+    char by[96];
+    ph__callable *whole = callable->of ? callable->of : callable;
+    if (!x || x->written || x->count == 0 || x->storage->kind != PH__STORAGE_CACHED)
+        return;
+    const uint64_t stamp = atomic_load_explicit(&x->storage->stamp, memory_order_relaxed);
+    if (!ph__shared_pool_replayed(callable->set->shared, stamp) || whole->told_of_pool ||
+        (port->elsewhere == x->data && port->elsewhere_stamp == stamp))
+        return;
+    if (!is_in_pool(callable, x)) {
+        port->elsewhere = x->data;
+        port->elsewhere_stamp = stamp;
+    } else if (ph__shared_pool_wrote(by, sizeof by, callable->set->shared, stamp, x->data,
+                                     port->bytes)) {
+        const ph__port *first = kind == PH__PORT_INCOMING ? callable->incoming : callable->inputs;
+        whole->told_of_pool = true;
+        warn(whole, (size_t)(port - first), x, kind, by);
+    }
+}
+
 /* ---- what comes ---- */
 /* Memory of the allocator's that the device has is taken by every slot. */
 static bool is_refused(ph_tape *tape, const ph__program *program, size_t slot, const ph_tensor *x)
@@ -126,7 +172,8 @@ ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__pr
 bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *in)
 {
     for (size_t i = 0; i < callable->in_count && !ph__tape_failed(tape); i++) {
-        const ph__port *port = &callable->inputs[i];
+        ph__port *port = &callable->inputs[i];
+        ph__callable_look(callable, port, in[i], PH__PORT_INPUT);
         ph_tensor *x = ph__callable_take(tape, callable, &callable->forward, port, port->slot, in[i]);
         if (x == in[i] && port->backward_slot != PH_SLOT_NONE)
             x = ph__callable_take(tape, callable, &callable->backward, port, port->backward_slot, x);

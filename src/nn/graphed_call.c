@@ -103,6 +103,7 @@ static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, siz
         const ph__port *port = &callable->incoming[i];
         if (!port->used)
             continue;
+        ph__callable_look(callable, &callable->incoming[i], call->out_grads[i], PH__PORT_INCOMING);
         ph_tensor *grad = ph__callable_take(tape, callable, &callable->backward, port, port->slot,
                                             call->out_grads[i]);
         if (ph__tape_failed(tape))
@@ -115,7 +116,7 @@ static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, siz
 
 /* The inputs that the callable's own backward reads were saved; backward of other outputs copies what
  * it reads of them. */
-static void bind_saved(const ph__grad_call *call, const ph__callable *callable, ph__callable *used,
+static void bind_saved(const ph__grad_call *call, ph__callable *callable, ph__callable *used,
                        size_t *values)
 {
     size_t saved = 0;
@@ -123,8 +124,9 @@ static void bind_saved(const ph__grad_call *call, const ph__callable *callable, 
         const ph__port *port = &callable->inputs[i];
         if (!port->rebound || port->backward_slot == PH_SLOT_NONE)
             continue;
-        set(used, values, used == callable ? port->backward_slot : used->inputs[i].slot,
-            call->saved[saved++]->data);
+        const ph_tensor *x = call->saved[saved++];
+        ph__callable_look(callable, &callable->inputs[i], x, PH__PORT_SAVED);
+        set(used, values, used == callable ? port->backward_slot : used->inputs[i].slot, x->data);
     }
 }
 
@@ -146,7 +148,7 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
     if (!ph__exit_may_add(callable, leaf) || !leaving->apart)
         return NULL;
     *op = PH__BUNDLE_ADD;
-    atomic_fetch_add_explicit(&grad->storage->version, 1, memory_order_relaxed);
+    ph__storage_changed(grad->storage, 0, 0);
     ph_tape_check(call->tape, ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
     return grad;
 }

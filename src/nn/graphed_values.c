@@ -15,6 +15,7 @@ struct ph__shared_pool {
     atomic_uint_fast64_t sequence; /* of the last replay */
     ph_stream *stream;             /* of the captures of those that were given none; NULL: nobody asked yet */
     ph__backend *backend;          /* that lent it; retained */
+    atomic_uint_fast64_t last;     /* ph__replays with that one */
     ph__values *values;
     ph__program *programs;
     atomic_bool entered; /* a call captures */
@@ -297,6 +298,8 @@ uint64_t ph__program_replayed(ph__program *program, ph__shared_pool *shared)
     uint64_t sequence = atomic_load_explicit(&shared->sequence, memory_order_relaxed) + 1;
     atomic_store_explicit(&shared->sequence, sequence, memory_order_relaxed);
     program->calls++;
+    program->last = atomic_fetch_add_explicit(&ph__replays, 1, memory_order_relaxed) + 1;
+    atomic_store_explicit(&shared->last, program->last, memory_order_relaxed);
     for (size_t i = 0; i < program->victims.count; i++) {
         ph__values *values = program->victims.at[i];
         memcpy(values->by, program->name, sizeof values->by);
@@ -306,4 +309,28 @@ uint64_t ph__program_replayed(ph__program *program, ph__shared_pool *shared)
     }
     ph__spin_unlock(&shared->lock);
     return sequence;
+}
+
+/* ---- what else is there ---- */
+bool ph__shared_pool_replayed(const ph__shared_pool *shared, uint64_t stamp)
+{
+    return atomic_load_explicit(&shared->last, memory_order_relaxed) > stamp;
+}
+
+bool ph__shared_pool_wrote(char *by, size_t size, ph__shared_pool *shared, uint64_t stamp,
+                           const void *address, size_t bytes)
+{
+    bool wrote = false;
+    ph__spin_lock(&shared->lock);
+    for (const ph__program *program = shared->programs; program && !wrote;
+         program = program->next) {
+        if (program->last <= stamp ||
+            ph_graph_writes(&wrote, program->graph, address, bytes) != PH_OK || !wrote)
+            continue;
+        ph__line_format(by, size, "%scall %llu of '%s'",
+                        program->backward ? "the backward of " : "",
+                        (unsigned long long)program->calls, program->name);
+    }
+    ph__spin_unlock(&shared->lock);
+    return wrote;
 }

@@ -102,7 +102,7 @@ void ph__watch_free(ph__watch *watch)
 void ph__callable_count_changes(const ph__callable *callable)
 {
     for (size_t i = 0; i < callable->changed.count; i++)
-        atomic_fetch_add_explicit(&callable->changed.at[i]->version, 1, memory_order_relaxed);
+        ph__storage_changed(callable->changed.at[i], 0, 0);
 }
 
 /* They only grow: the sum is what it was when none has. */

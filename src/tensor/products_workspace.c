@@ -168,7 +168,8 @@ ph_status ph__workspace_of(void **out, ph__workspaces *workspaces, ph_stream *st
     if (status == PH_OK && *out)
         status = ph_graph_retain_pool(graph, pool);
     if (status == PH_OK && *out)
-        status = ph_graph_hold_memory(graph, *out); /* replays need it when the last tape has gone */
+        status =
+            ph_graph_hold_memory(graph, *out); /* replays need it when the last tape has gone */
     if (status != PH_OK)
         *out = NULL;
     return status;

@@ -6,12 +6,15 @@
 
 static const char call[] = "the memory of a tensor";
 
+atomic_uint_fast64_t ph__replays;
+
 static void begin(ph__storage *storage, void *block, ph__storage_kind kind, ph__backend *backend,
                   size_t bytes)
 {
     *storage =
         (ph__storage){.kind = kind, .backend = ph__backend_retain(backend), .bytes = bytes, .block = block};
     atomic_init(&storage->references, 1);
+    atomic_init(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed));
 }
 
 static ph_status make(ph__storage **out, ph__storage_kind kind, ph__backend *backend, size_t bytes)

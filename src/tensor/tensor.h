@@ -27,6 +27,7 @@ typedef struct ph__storage {
     atomic_uint_fast64_t switches; /* how often last_key changed */
     atomic_bool ordered; /* key 0: a tape of another stream has waited for what the default stream had to do in this memory before */
     atomic_uint_fast64_t version; /* in-place changes */
+    atomic_uint_fast64_t stamp;   /* ph__replays when it was made, or last changed in place */
     /* The tape (ph__tape_key) that made the last of them in a capture: replays make it again, and count nothing. 0: none was captured. */
     atomic_uint_fast64_t captured_key;
     bool read_only;
@@ -71,10 +72,15 @@ ph__storage *ph__storage_retain(ph__storage *storage);
 void ph__storage_release(ph__storage *storage);
 /* tape.c: *out: a tape that made it, changed it in a capture or used it last is in a capture now, so what it holds may not be what was submitted. */
 ph_status ph__storage_captured(bool *out, ph__storage *storage);
+/* Replays of graphs of callables so far, in the process: what has an older stamp than a replay was
+ * there before it. */
+extern atomic_uint_fast64_t ph__replays;
 /* An in-place change is submitted by the tape of that key; capture: that it is a part of, 0: none. */
 static inline void ph__storage_changed(ph__storage *storage, uint64_t capture, uint64_t key)
 {
     atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+    atomic_store_explicit(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed),
+                          memory_order_relaxed);
     if (capture != 0)
         atomic_store_explicit(&storage->captured_key, key, memory_order_relaxed);
 }

@@ -169,7 +169,8 @@ static void test_inputs_in_the_pool(void **state)
     assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), &options));
     assert_ok(ph_graph_replay(graph, world.stream));
     ph_free(x, world.stream);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x = 0x");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "node 0 (add_i32) x = 0x");
     assert_ok(ph_graph_reset(graph));
 
     assert_ok(ph_graph_create(&captured, NULL));
@@ -335,10 +336,18 @@ static void test_on_the_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_as_after_a_capture), TEST(test_keep_graph),          TEST(test_options),
-        TEST(test_as_after_a_capture), TEST(test_keep_graph),          TEST(test_inputs_in_the_pool),
-        TEST(test_into_a_capture),     TEST(test_failing_hooks),       TEST(test_destroyed_by_a_hook),
-        TEST(test_failing_driver),     TEST(test_failing_host_memory), TEST(test_misuse),
+        TEST(test_as_after_a_capture),
+        TEST(test_keep_graph),
+        TEST(test_options),
+        TEST(test_as_after_a_capture),
+        TEST(test_keep_graph),
+        TEST(test_inputs_in_the_pool),
+        TEST(test_into_a_capture),
+        TEST(test_failing_hooks),
+        TEST(test_destroyed_by_a_hook),
+        TEST(test_failing_driver),
+        TEST(test_failing_host_memory),
+        TEST(test_misuse),
         TEST(test_on_the_host),
     };
     return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs_pool.c: inputs that lie in pools of the graph: what eager work allocated there, what
- * other captures were given there, and what is the graph's own and free to go. */
+/* tests/graph/inputs_pool.c: inputs that lie in pools of the graph: what eager work allocated there,
+ * what other captures were given there, and what is the graph's own and free to go. */
 #include "inputs.h"
 
 static ph_pool *pool;
@@ -32,7 +32,8 @@ static int32_t *pool_new(void)
 
 static void begin_in(ph_graph *into)
 {
-    const ph_capture_options options = {.pool = pool, .check_input_liveness = true, .check_foreign_every = 1};
+    const ph_capture_options options = {
+        .pool = pool, .check_input_liveness = true, .check_foreign_every = 1};
     assert_ok(ph_graph_capture_begin(into, world.stream, &options));
 }
 

@@ -50,7 +50,7 @@ static void workspaces_of_many_streams(void **state)
     t_scene_close(&s);
 }
 
-/* The last tape goes before the graph does. Nothing of it is an input: it is a place to write to. */
+/* The last tape goes before the graph does. Nothing of it is an input: it is a place to write. */
 static void workspaces_outlive_their_owner(void **state)
 {
     (void)state;
@@ -66,7 +66,8 @@ static void workspaces_outlive_their_owner(void **state)
     t_log_start();
     assert_ok(ph_graph_capture_begin(graph, s.stream, &checked));
     assert_ok(ph__workspace_of(&block, &workspaces, s.stream, "test"));
-    ph_graph_capture_abort(graph); /* what a capture makes is its graph's in any case: it is there now */
+    ph_graph_capture_abort(
+        graph); /* what a capture makes is its graph's in any case: it is there now */
     assert_ok(ph_graph_capture_begin(graph, s.stream, &checked));
     assert_ok(ph__workspace_of(&block, &workspaces, s.stream, "test"));
     assert_ok(ph_memset(block, 0, PH__WORKSPACE_BYTES, s.stream));

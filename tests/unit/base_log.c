@@ -56,6 +56,20 @@ static void test_callback_gets_one_line(void **state)
     assert_string_equal(to.message, "a 5 b");
 }
 
+/* As libraries on top of this one give it: no format. */
+static void test_line_of_others(void **state)
+{
+    heard to = {0};
+    (void)state;
+    ph_log_set(listen_once, &to);
+    ph_log_write(PH_LOG_WARNING, "100 %s\nof it");
+    assert_int_equal(to.calls, 1);
+    assert_int_equal(to.level, PH_LOG_WARNING);
+    assert_string_equal(to.message, "100 %s of it");
+    ph_log_write(PH_LOG_WARNING, NULL);
+    assert_int_equal(to.calls, 1);
+}
+
 static void test_long_message_is_cut(void **state)
 {
     heard to = {0};
@@ -183,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_callback_gets_one_line, restore_default),
+        cmocka_unit_test_teardown(test_line_of_others, restore_default),
         cmocka_unit_test_teardown(test_long_message_is_cut, restore_default),
         cmocka_unit_test_teardown(test_callback_may_call_the_library, restore_default),
         cmocka_unit_test_teardown(test_once_means_once, restore_default),

@@ -145,6 +145,34 @@ bool ph__range_map_add(ph__range_map *map, uintptr_t base, size_t size, void *va
     return true;
 }
 
+/* The range that ph__range_map_from gives lies in one of the pieces, which are this map's own. */
+bool ph__range_map_cover(ph__range_map *map, uintptr_t base, size_t size, void *value)
+{
+    uintptr_t last;
+    if (size == 0 || __builtin_add_overflow(base, size - 1, &last))
+        return false;
+    ph__range *one = (ph__range *)(uintptr_t)ph__range_map_from(map, base);
+    if (!one || one->base > last)
+        return ph__range_map_add(map, base, size, value);
+    ph__range all = {base < one->base ? base : one->base, 0, value};
+    uintptr_t one_last = one->base + (one->size - 1);
+    last = one_last > last ? one_last : last;
+    one->size = one_last - all.base + 1;
+    one->base = all.base;
+    one->value = value;
+    /* What else begins within: none of them is the first of all. */
+    for (const ph__range *next; one_last < last; (void)ph__range_map_remove(map, next->base)) {
+        next = ph__range_map_from(map, one_last + 1);
+        if (!next || next->base > last)
+            break;
+        uintptr_t next_last = next->base + (next->size - 1);
+        last = next_last > last ? next_last : last;
+    }
+    one = (ph__range *)(uintptr_t)ph__range_map_find(map, all.base);
+    one->size = last - all.base + 1;
+    return true;
+}
+
 void *ph__range_map_remove(ph__range_map *map, uintptr_t base)
 {
     if (map->count == 0)

@@ -18,6 +18,9 @@ typedef struct ph__range_map {
 
 /* false: out of memory, overlap, empty or beyond the address space; nothing changed. */
 bool ph__range_map_add(ph__range_map *map, uintptr_t base, size_t size, void *value);
+/* The range and all those that overlap it become one, with this value. false: as add, but never for
+ * an overlap, nor for want of memory where there is one. */
+bool ph__range_map_cover(ph__range_map *map, uintptr_t base, size_t size, void *value);
 /* The range that the address lies in, or NULL. Valid until the map changes. */
 const ph__range *ph__range_map_find(const ph__range_map *map, uintptr_t address);
 /* That, or else the next one above the address; NULL: there is none. */

@@ -38,6 +38,18 @@ static void check_pieces(const ph__range_map *map)
     assert_int_equal(count, map->count);
 }
 
+/* In the model, where all of [base, base + size) and what it touches becomes one. */
+static uintptr_t cover(uintptr_t *owner, uintptr_t base, size_t size)
+{
+    uintptr_t begin = owner[base] ? owner[base] - 1 : base, end = base + size;
+    uintptr_t last = owner[end - 1];
+    while (last && end < SPACE && owner[end] == last)
+        end++;
+    for (uintptr_t a = begin; a < end; a++)
+        owner[a] = begin + 1;
+    return begin;
+}
+
 /* owner[a]: the base + 1 of the range that holds address a, or 0. */
 static void test_range_map_against_model(void **state)
 {
@@ -49,7 +61,13 @@ static void test_range_map_against_model(void **state)
     memset(owner, 0, sizeof owner);
     for (size_t step = 0; step < steps(); step++) {
         uintptr_t base = ph__rng_below(&rng, SPACE);
-        if (ph__rng_below(&rng, 2)) {
+        if (ph__rng_below(&rng, 20) == 0) {
+            size_t size = 1 + ph__rng_below(&rng, 40);
+            if (size > SPACE - base)
+                size = SPACE - base;
+            uintptr_t begin = cover(owner, base, size);
+            assert_true(ph__range_map_cover(&ranges, base, size, &values[begin]));
+        } else if (ph__rng_below(&rng, 2)) {
             size_t size = ph__rng_below(&rng, 12), free_bytes = 0;
             if (size > SPACE - base)
                 size = SPACE - base;
@@ -104,6 +122,13 @@ static void test_range_map_at_the_ends(void **state)
     assert_int_equal(ph__range_map_from(&ranges, UINTPTR_MAX)->base, UINTPTR_MAX - 9);
     assert_true(ph__range_map_add(&ranges, 10, SIZE_MAX - 19, &value));
     assert_int_equal(ph__range_map_find(&ranges, UINTPTR_MAX - 10)->base, 10);
+    assert_false(ph__range_map_cover(&ranges, 7, 0, &value));
+    assert_false(ph__range_map_cover(&ranges, UINTPTR_MAX, 2, &value));
+    assert_true(ph__range_map_cover(&ranges, 5, SIZE_MAX - 14, &ranges));
+    assert_int_equal(ranges.count, 2);
+    assert_ptr_equal(ph__range_map_find(&ranges, 0)->value, &ranges);
+    assert_int_equal(ph__range_map_find(&ranges, UINTPTR_MAX - 10)->size, SIZE_MAX - 9);
+    assert_ptr_equal(ph__range_map_find(&ranges, UINTPTR_MAX - 9)->value, &value);
     ph__range_map_free(&ranges);
 }
 

@@ -16,8 +16,8 @@ typedef struct ph_pool ph_pool;
  * default pool. All calls here are thread-safe and legal in a capture; on a stream in a capture that this
  * library did not begin, allocations are refused (CAPTURE, 900).
  *
- * What is allocated while a capture is open, from whatever pool, on whatever stream and thread, and
- * what a node of that capture addresses, is the graph's until that is reset or destroyed: freeing
+ * What is allocated while a capture is open, from whatever pool, on whatever stream, thread and
+ * device handle, and what a node of that capture addresses, is the graph's until that is reset or destroyed: freeing
  * it is legal at any time, and it is not used again before. So what is freed while a capture is
  * open waits for its end, where a thread that works on the capture (begins it, or allocates or uses
  * blocks in it) allocated or frees it; what another thread allocated and freed on its own is used

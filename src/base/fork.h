@@ -28,6 +28,7 @@ typedef enum ph__fork_order {
     PH__FORK_LANES,
     PH__FORK_DEVICES,
     PH__FORK_MEMORIES,
+    PH__FORK_WORKERS,
     PH__FORK_KERNELS,
     PH__FORK_CUDA_CORE,
     PH__FORK_CUDA_NVRTC,

@@ -24,8 +24,15 @@ typedef struct ph__writer {
     _Atomic uint64_t last; /* the pool's epoch of the graph's last replay */
 } ph__writer;
 
-/* Allocations that a graph holds: generation -> base. */
-typedef ph__map ph__held;
+/* Allocations that a graph holds, by their device: most are of the graph's own. */
+typedef struct ph__held_of {
+    ph_device *device; /* retained */
+    ph__map at;        /* generation -> base */
+} ph__held_of;
+typedef struct ph__held {
+    PH__VEC(ph__held_of) of;
+    size_t count; /* of all */
+} ph__held;
 
 /* A pool that the replays of a nested graph use, as the capture that it was put into keeps it until its
  * end. */

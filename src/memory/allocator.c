@@ -137,6 +137,8 @@ void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
 {
     hand_out(memory, pool, block);
     block->thread = ph__born_thread();
+    if (ph__sees(memory, PH__SEE_BORN))
+        ph__born_handed_out(memory);
     if (ph__sees(memory, PH__SEE_HISTORY))
         ph__history_note(memory, PH__ALLOC, block->address, block->size, pool, ph__mseg_of(block)->stream,
                          block->generation);
@@ -242,8 +244,11 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
                                    ph__stream_is_free(stream))) {
         bool no_memory;
         ph__spin_lock(&memory->lock);
-        ph__block *block =
-            ph__heap_take(memory->default_pool.heap, request.rounded, request.bytes, stream->id, &no_memory);
+        /* Once more: a capture may just have begun, on whatever device. */
+        ph__block *block = ph__sees(memory, PH__SEE_BORN)
+                               ? NULL
+                               : ph__heap_take(memory->default_pool.heap, request.rounded,
+                                               request.bytes, stream->id, &no_memory);
         if (block) {
             hand_out(memory, &memory->default_pool, block);
             address = (void *)block->address;

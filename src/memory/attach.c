@@ -18,6 +18,11 @@ static bool try_retain(ph_device *device)
     return false;
 }
 
+bool ph__memory_try_retain(const ph__memory *memory)
+{
+    return try_retain(memory->device);
+}
+
 ph__memory *ph__memory_of_address(uintptr_t address)
 {
     ph__memory *found = NULL;
@@ -57,12 +62,7 @@ void ph__memory_see_all(unsigned flag, bool on)
     pthread_mutex_unlock(&all_lock);
 }
 
-/* ---- fork ---- what an allocation is changes under the memories' locks, so that they come across
- * whole. */
-
-/* The parent's: their addresses are known, and nothing is done with them. */
-static ph__memory *all_forked;
-
+/* ---- all of them ---- */
 static void lock_all(void)
 {
     for (ph__memory *memory = all; memory; memory = memory->next_memory)
@@ -74,6 +74,36 @@ static void unlock_all(void)
     for (ph__memory *memory = all; memory; memory = memory->next_memory)
         ph__spin_unlock(&memory->lock);
 }
+
+ph__memory *ph__memories_begin(void)
+{
+    pthread_mutex_lock(&all_lock);
+    return all;
+}
+
+void ph__memories_end(void)
+{
+    pthread_mutex_unlock(&all_lock);
+}
+
+ph__memory *ph__memories_lock(void)
+{
+    pthread_mutex_lock(&all_lock);
+    lock_all();
+    return all;
+}
+
+void ph__memories_unlock(void)
+{
+    unlock_all();
+    pthread_mutex_unlock(&all_lock);
+}
+
+/* ---- fork ---- what an allocation is changes under the memories' locks, so that they come across
+ * whole. */
+
+/* The parent's: their addresses are known, and nothing is done with them. */
+static ph__memory *all_forked;
 
 static void abandon_all(void)
 {
@@ -88,6 +118,7 @@ static void abandon_all(void)
         all_forked = memory;
     }
     all = NULL;
+    ph__recordings = NULL;
 }
 PH__FORK_PART(.order = PH__FORK_MEMORIES, .lock = &all_lock, .prepare = lock_all,
               .parent = unlock_all, .child = abandon_all)
@@ -167,8 +198,7 @@ static void memory_free(ph__memory *memory)
     ph__range_map_free(&memory->segments);
     ph__range_map_free(&memory->pinned);
     ph__watchers_free(memory);
-    ph__vec_free(&memory->released);
-    ph__map_free(&memory->released_at);
+    ph__range_map_free(&memory->released);
     ph__free(memory->history);
     pthread_mutex_destroy(&memory->settling);
     ph__free(memory);
@@ -234,6 +264,7 @@ static ph__attachment *create(ph_device *device)
                                           .capture_ended = capture_ended};
     pthread_mutex_lock(&all_lock);
     ph__see(memory, PH__SEE_SITES, ph__sites_wanted());
+    ph__see(memory, PH__SEE_BORN, ph__recordings != NULL);
     memory->next_memory = all;
     all = memory;
     pthread_mutex_unlock(&all_lock);

@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "memory/state.h"
 
-/* ---- captures that are open, or whose graph is being read ---- lock held */
+/* ---- captures that are open, or whose graph is being read ---- on whatever device */
 /* own: the pool whose own capture does not count; NULL: all do. */
-static bool awaits(const ph__memory *memory, const ph_pool *own, uint64_t generation)
+static bool awaits(const ph_pool *own, uint64_t generation)
 {
-    for (const ph_pool *pool = memory->recordings; pool; pool = pool->next_recording)
+    for (const ph_pool *pool = ph__recordings; pool; pool = pool->next_recording)
         if (pool != own && generation >= pool->born_from)
             return true;
     return false;
@@ -22,48 +22,19 @@ static bool is_of_own_capture(const ph__block *block)
     return pool->recording == PH__IN_CAPTURE && block->generation >= pool->born_from;
 }
 
-bool ph__born_awaits(const ph__memory *memory, const ph__block *block)
+bool ph__born_awaits(const ph__block *block)
 {
-    return !is_of_own_capture(block) &&
-           awaits(memory, ph__mseg_of(block)->pool, block->generation);
+    return !is_of_own_capture(block) && awaits(ph__mseg_of(block)->pool, block->generation);
 }
 
 /* ---- a block that is being freed ---- */
 bool ph__born_keeps(ph__memory *memory, const ph__block *block)
 {
     if (is_of_own_capture(block)) /* a node of another one that is open may address it */
-        return awaits(memory, ph__mseg_of(block)->pool, block->generation) &&
+        return awaits(ph__mseg_of(block)->pool, block->generation) &&
                !ph__released_note(memory, block);
-    return ph__born_awaits(memory, block) &&
-           (ph__born_is_captured_work(memory, block) || !ph__released_note(memory, block));
-}
-
-/* ---- begin and end ---- lock held */
-void ph__born_begin(ph_pool *pool)
-{
-    ph__memory *memory = pool->memory;
-    pool->born_from = memory->generation;
-    pool->noted = 0;
-    pool->workers.count = 0;
-    pool->worker = 0;
-    ph__born_work(pool);
-    pool->next_recording = memory->recordings;
-    memory->recordings = pool;
-    ph__see(memory, PH__SEE_BORN, true);
-}
-
-void ph__born_end(ph_pool *pool)
-{
-    ph__memory *memory = pool->memory;
-    ph_pool **at = &memory->recordings;
-    while (*at && *at != pool)
-        at = &(*at)->next_recording;
-    if (*at)
-        *at = pool->next_recording;
-    pool->next_recording = NULL;
-    if (!memory->recordings)
-        ph__released_forget(memory);
-    ph__see(memory, PH__SEE_BORN, memory->recordings != NULL);
+    return ph__born_awaits(block) &&
+           (ph__born_is_captured_work(block) || !ph__released_note(memory, block));
 }
 
 /* ---- blocks that have been freed ---- */
@@ -71,8 +42,8 @@ void ph__born_end(ph_pool *pool)
 static bool uses_await(ph__memory *memory, const ph__uses *uses)
 {
     if (uses->pinned)
-        return awaits(memory, NULL, uses->pinned->generation);
-    return awaits(memory, uses->pool, uses->block->generation) &&
+        return awaits(NULL, uses->pinned->generation);
+    return awaits(uses->pool, uses->block->generation) &&
            !(uses->ordered && ph__released_note(memory, uses->block));
 }
 
@@ -128,7 +99,7 @@ static ph__block *take_due_blocks(ph__memory *memory)
     ph__block *due = NULL;
     for (ph__block *block = memory->awaited_blocks, *next; block; block = next) {
         next = block->link[0];
-        if (ph__born_awaits(memory, block))
+        if (ph__born_awaits(block))
             continue;
         unlink_block(memory, block);
         block->link[0] = due;
@@ -147,17 +118,17 @@ static void finish_block(ph__memory *memory, ph__block *block)
     ph__spin_unlock(&memory->lock);
 }
 
-/* What an older capture waits for as well stays where it is. */
-void ph__born_settle(ph__memory *memory, uint64_t born_from)
+/* What another capture waits for as well stays where it is. */
+static void settle(ph__memory *memory)
 {
-    bool older = false;
     ph__spin_lock(&memory->lock);
-    for (const ph_pool *pool = memory->recordings; pool && !older; pool = pool->next_recording)
-        older = pool->born_from <= born_from;
-    ph__uses *uses = older ? NULL : memory->awaited;
-    ph__block *block = older ? NULL : take_due_blocks(memory);
-    if (!older)
-        memory->awaited = NULL;
+    memory->unsettled = false;
+    ph__uses *uses = memory->awaited;
+    ph__block *block = take_due_blocks(memory);
+    memory->awaited = NULL;
+    bool over = memory->born && !ph__recordings;
+    if (over)
+        memory->born = false;
     ph__spin_unlock(&memory->lock);
     while (block) {
         ph__block *next = block->link[0];
@@ -170,6 +141,18 @@ void ph__born_settle(ph__memory *memory, uint64_t born_from)
         ph__uses_wait(memory, uses);
         uses = next;
     }
+    if (over)
+        ph_device_release(memory->device);
+}
+
+void ph__born_settle(ph__memory *unsettled)
+{
+    while (unsettled) {
+        ph__memory *memory = unsettled;
+        unsettled = memory->next_unsettled;
+        settle(memory);
+        ph_device_release(memory->device);
+    }
 }
 
 /* ---- what a graph holds ---- */
@@ -180,16 +163,6 @@ uint64_t ph__pool_record_from(const ph_pool *pool)
     uint64_t from = pool->born_from;
     ph__spin_unlock(&memory->lock);
     return from;
-}
-
-bool ph__pool_record_has_born(const ph_pool *pool)
-{
-    ph__memory *memory = pool->memory;
-    ph__spin_lock(&memory->lock);
-    bool has =
-        pool->recording == PH__IN_CAPTURE && memory->generation - pool->born_from != pool->noted;
-    ph__spin_unlock(&memory->lock);
-    return has;
 }
 
 /* The block of either kind around the address that has not gone to a heap again; pinned ones that
@@ -211,12 +184,13 @@ static bool is_given_again(const ph__memory *memory, const ph__block *block, uin
            ph__released_find(memory, address) != NULL;
 }
 
-static ph__birth find_block(ph__born *out, ph_pool *pool, const ph__block *block, uintptr_t address)
+static ph__birth find_block(ph__born *out, const ph__memory *memory, const ph_pool *pool,
+                            const ph__block *block, uintptr_t address)
 {
     if (ph__mseg_of(block)->pool == pool || block->generation < pool->born_from)
         return PH__BORN_NONE;
-    *out = (ph__born){(const void *)block->address, block->generation};
-    return is_given_again(pool->memory, block, address) ? PH__BORN_AGAIN : PH__BORN_HERE;
+    *out = (ph__born){memory->device, (const void *)block->address, block->generation};
+    return is_given_again(memory, block, address) ? PH__BORN_AGAIN : PH__BORN_HERE;
 }
 
 /* Another capture's own. */
@@ -227,12 +201,12 @@ static bool is_written_by_graphs(const ph__mseg *mseg)
 
 /* Freed by a thread that captured nothing, and nobody's since then: it is a block again that was
  * freed and waits. Lock held. */
-static ph__birth find_free(ph__born *out, ph_pool *pool, uintptr_t address)
+static ph__birth find_free(ph__born *out, ph__memory *memory, const ph_pool *pool,
+                           uintptr_t address)
 {
-    ph__memory *memory = pool->memory;
-    const ph__released *released =
+    const ph__range *released =
         memory->released.count ? ph__released_find(memory, address) : NULL;
-    if (!released || released->generation < pool->born_from)
+    if (!released || (uint64_t)(uintptr_t)released->value < pool->born_from)
         return PH__BORN_NONE;
     const ph__range *range = ph__range_map_find(&memory->segments, address);
     const ph__segment *segment = range ? range->value : NULL;
@@ -243,23 +217,24 @@ static ph__birth find_free(ph__born *out, ph_pool *pool, uintptr_t address)
         return PH__BORN_AGAIN;
     ph__memory_retire(memory, block, ph__mseg_of(block)->stream);
     ph__born_wait(memory, block);
-    *out = (ph__born){(const void *)block->address, block->generation};
+    *out = (ph__born){memory->device, (const void *)block->address, block->generation};
     return PH__BORN_HERE;
 }
 
-ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, uintptr_t address)
+ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, const ph_device *device,
+                               uintptr_t address)
 {
-    ph__memory *memory = pool->memory;
+    ph__memory *memory = ph__memory_of(device);
     ph__block *block;
     ph__pinned *pinned;
     ph__birth birth;
     ph__spin_lock(&memory->lock);
     if (!find_at(memory, address, &block, &pinned)) {
-        birth = find_free(out, pool, address);
+        birth = find_free(out, memory, pool, address);
     } else if (block) {
-        birth = find_block(out, pool, block, address);
+        birth = find_block(out, memory, pool, block, address);
     } else {
-        *out = (ph__born){(const void *)pinned->address, pinned->generation};
+        *out = (ph__born){memory->device, (const void *)pinned->address, pinned->generation};
         birth = pinned->generation >= pool->born_from ? PH__BORN_HERE : PH__BORN_NONE;
     }
     ph__spin_unlock(&memory->lock);
@@ -318,9 +293,9 @@ static ph__uses *uses_of(ph__memory *memory, const ph__born *born, ph__uses **fr
     return uses;
 }
 
-ph__tracking ph__memory_hold(ph_device *device, const ph__born *born)
+ph__tracking ph__memory_hold(const ph__born *born)
 {
-    ph__memory *memory = ph__memory_of(device);
+    ph__memory *memory = ph__memory_of(born->device);
     ph__uses *fresh = memory ? ph__uses_create() : NULL;
     if (!fresh)
         return memory ? PH__TRACK_NO_MEMORY : PH__TRACK_GONE;
@@ -344,10 +319,9 @@ static bool add_replays(ph__uses *uses, ph_stream *const *streams, size_t count)
     return added;
 }
 
-void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const *streams,
-                       size_t count)
+void ph__memory_let_go(const ph__born *born, ph_stream *const *streams, size_t count)
 {
-    ph__memory *memory = ph__memory_of(device);
+    ph__memory *memory = ph__memory_of(born->device);
     ph__spin_lock(&memory->lock);
     ph__uses *uses = uses_of(memory, born, NULL);
     bool added = uses && add_replays(uses, streams, count);

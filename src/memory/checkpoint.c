@@ -38,7 +38,7 @@ static size_t segment_count(const ph_pool *pool)
 static bool used_elsewhere(const ph__memory *memory, const ph__block *block)
 {
     const ph__uses *uses = ph__block_uses(block);
-    bool found = (uses && uses->holders > 0) || ph__born_awaits(memory, block);
+    bool found = (uses && uses->holders > 0) || ph__born_awaits(block);
     for (size_t i = 0; uses && i < uses->list.count && !found; i++)
         found = uses->list.at[i].capture_id == 0 || ph__capturing(memory);
     return found;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/leaving.c: which segments and pinned blocks may leave, and those that have left their heaps and wait for the work that
  * may still use them. What is to be looked at is noted where it becomes so: nobody looks through all that there is. */
+#include "base/log.h"
 #include "memory/state.h"
 
-/* Memory that has left its heap and waits. One thread at a time, under `settling`. */
+/* Memory that has left its heap and waits; or allocations of another device, which are held until
+ * the work that is waited for is done. One thread at a time, under `settling`. */
 struct ph__batch {
     ph__waiter waiter; /* first */
     ph__batch *previous, *next;
     ph__mseg *segments;
     ph__pinned *pinned;
+    ph_device *elsewhere; /* retained; NULL: none */
+    ph__map held;         /* of it: generation -> base */
     PH__VEC(ph__use) streams; /* that it waits for */
 };
 
@@ -221,9 +225,25 @@ static void unlink_batch(ph__memory *memory, ph__batch *batch)
         batch->next->previous = batch->previous;
 }
 
-/* Those that could not be told for what they wait yet. */
+static void wait_for(ph__memory *memory, ph__batch *batch, int *failure)
+{
+    batch->waiter.leaves = true;
+    link_batch(memory, batch);
+    ph__waits_begin(memory, &batch->waiter, batch->streams.at, batch->streams.count, failure);
+}
+
+/* What is held elsewhere knows its streams; of the others it is found out. */
 static void begin_waiting(ph__memory *memory, int *failure, ph__batch **done)
 {
+    ph__spin_lock(&memory->lock);
+    ph__batch *let_go = memory->let_go;
+    memory->let_go = NULL;
+    ph__spin_unlock(&memory->lock);
+    while (let_go) {
+        ph__batch *next = let_go->next;
+        wait_for(memory, let_go, failure);
+        let_go = next;
+    }
     while (memory->unlisted) {
         ph__batch *batch = memory->unlisted;
         if (!list_streams(memory, batch)) {
@@ -240,8 +260,7 @@ static void begin_waiting(ph__memory *memory, int *failure, ph__batch **done)
             *done = batch;
             continue;
         }
-        link_batch(memory, batch);
-        ph__waits_begin(memory, &batch->waiter, batch->streams.at, batch->streams.count, failure);
+        wait_for(memory, batch, failure);
     }
 }
 
@@ -255,7 +274,6 @@ bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure, 
         ph__see(memory, PH__SEE_RETIRE, true);
     ph__spin_unlock(&memory->lock);
     if (batch && (batch->segments || batch->pinned)) {
-        batch->waiter.leaves = true;
         batch->next = memory->unlisted;
         memory->unlisted = batch;
     } else {
@@ -274,6 +292,73 @@ void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
     *done = batch;
 }
 
+/* ---- what is held of other devices ---- */
+static void let_go_now(ph_device *device, ph__map *held)
+{
+    ph__born born = {.device = device};
+    size_t cursor = 0;
+    void *base;
+    while (ph__map_next(held, &cursor, &born.generation, &base)) {
+        born.base = base;
+        ph__memory_let_go(&born, NULL, 0);
+    }
+    ph__map_free(held);
+}
+
+static ph__batch *create_let_go(ph_device *device, const ph__map *held, ph_stream *const *streams,
+                                size_t count)
+{
+    ph__batch *batch = ph__calloc(1, sizeof *batch);
+    if (!batch || !ph__vec_reserve(&batch->streams, count)) {
+        ph__free(batch);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        batch->streams.at[i] = (ph__use){.stream = ph__stream_retain(streams[i])};
+    batch->streams.count = count;
+    batch->elsewhere = ph_device_retain(device);
+    batch->held = *held;
+    return batch;
+}
+
+/* Without host memory the work is waited for. */
+static bool wait_at_once(const ph__memory *memory, ph_stream *const *streams, size_t count)
+{
+    bool may = !ph__capturing(memory);
+    for (size_t i = 0; i < count && may; i++)
+        may = ph__stream_capture_id(streams[i]) == 0;
+    for (size_t i = 0; i < count && may; i++)
+        ph__stream_wait(streams[i]);
+    return may;
+}
+
+void ph__memory_let_go_elsewhere(ph_device *own, ph_device *device, ph__map *held,
+                                 ph_stream *const *streams, size_t count)
+{
+    ph__memory *memory = ph__memory_of(own);
+    ph__batch *batch = count > 0 ? create_let_go(device, held, streams, count) : NULL;
+    if (batch) {
+        *held = (ph__map){0};
+        ph__spin_lock(&memory->lock);
+        batch->next = memory->let_go;
+        memory->let_go = batch;
+        ph__see(memory, PH__SEE_RETIRE, true);
+        ph__spin_unlock(&memory->lock);
+        ph__memory_process(memory);
+        return;
+    }
+    if (count == 0 || wait_at_once(memory, streams, count)) {
+        let_go_now(device, held);
+        return;
+    }
+    (void)ph_device_retain(device); /* stays open: replays may write its memory */
+    ph__map_free(held);
+    PH__LOG_ONCE(PH_LOG_WARNING,
+                 "no host memory to remember the replays that use memory of device %s, which their "
+                 "graph lets go of; the memory stays taken until the process ends; said once",
+                 device->name);
+}
+
 void ph__give_back(ph__memory *memory, ph__batch *batch)
 {
     while (batch) {
@@ -286,6 +371,9 @@ void ph__give_back(ph__memory *memory, ph__batch *batch)
             rest = pinned->next;
             ph__pinned_destroy(memory, pinned);
         }
+        if (batch->elsewhere)
+            let_go_now(batch->elsewhere, &batch->held);
+        ph_device_release(batch->elsewhere);
         ph__free(batch);
         batch = next;
     }
@@ -301,6 +389,11 @@ void ph__batches_destroy(ph__memory *memory)
         memory->unlisted = batch->next;
         batch->next = done;
         done = batch;
+    }
+    for (ph__batch *batch; (batch = memory->let_go) != NULL; done = batch) {
+        memory->let_go = batch->next;
+        drop_streams(memory, batch);
+        batch->next = done;
     }
     ph__give_back(memory, done);
 }

@@ -123,16 +123,24 @@ bool ph__memory_is_live(const ph_device *device, const void *base, uint64_t gene
 
 /* ---- memory that was allocated while a capture was open ---- of the pool's capture, from
  * record_begin to record_end; of what that was given from the pool, pinned memory alone is.
- * has_born: there was such memory. find_born: the allocation around the address is such memory, in
- * use or freed: what was freed meanwhile waits until record_end, or is taken again where a thread
- * that captured nothing had freed it. hold: it is not used again, and not given back to the device,
- * until let_go, as often; streams: those on which work of the holder may still use it. hold is
- * PH__TRACK_GONE where that allocation is not there any more. */
+ * births: the devices, of all of the process, that have such memory, and where it can lie (borrowed
+ * until record_end; free with ph__vec_free; false: no host memory). find_born: of such a device, the
+ * allocation around the address is such memory, in use or freed: what was freed meanwhile waits
+ * until record_end, or is taken again where a thread that captured nothing had freed it. hold: it is
+ * not used again, and not given back to the device, until let_go, as often; streams: those of its
+ * own device on which work of the holder may still use it. hold is PH__TRACK_GONE where that
+ * allocation is not there any more. */
 typedef struct ph__born {
+    ph_device *device; /* borrowed */
     const void *base;
     uint64_t generation;
 } ph__born;
-bool ph__pool_record_has_born(const ph_pool *pool);
+typedef struct ph__birthplace {
+    ph_device *device;
+    ph__hulls hulls;
+} ph__birthplace;
+typedef PH__VEC(ph__birthplace) ph__births;
+bool ph__pool_record_births(ph__births *out, ph_pool *pool);
 /* The least generation that the capture may have been given; from record_begin to record_end. */
 uint64_t ph__pool_record_from(const ph_pool *pool);
 typedef enum ph__birth {
@@ -140,9 +148,14 @@ typedef enum ph__birth {
     PH__BORN_HERE,
     PH__BORN_AGAIN /* it was, and the place is somebody else's now: nothing can be held */
 } ph__birth;
-ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, uintptr_t address);
-ph__tracking ph__memory_hold(ph_device *device, const ph__born *born);
-void ph__memory_let_go(ph_device *device, const ph__born *born, ph_stream *const *streams, size_t count);
+ph__birth ph__memory_find_born(ph__born *out, ph_pool *pool, const ph_device *device,
+                               uintptr_t address);
+ph__tracking ph__memory_hold(const ph__born *born);
+void ph__memory_let_go(const ph__born *born, ph_stream *const *streams, size_t count);
+/* Lets go of all that a holder held of another device than its streams', which are of `own`: when
+ * their work so far is done. Takes the map over (generation -> base), and leaves it empty. */
+void ph__memory_let_go_elsewhere(ph_device *own, ph_device *device, ph__map *held,
+                                 ph_stream *const *streams, size_t count);
 /* Of what is around the address, in use, freed and waiting, or held; 0: nothing is. */
 uint64_t ph__memory_generation_at(const ph_device *device, uintptr_t address);
 

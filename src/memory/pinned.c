@@ -47,6 +47,8 @@ static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *r
     block->capture_id = request->capture_id;
     block->calls = atomic_load_explicit(&memory->device->captured_calls, memory_order_relaxed);
     block->generation = ph__next_generation(memory);
+    if (ph__sees(memory, PH__SEE_BORN))
+        ph__born_handed_out(memory);
     block->stream = ph__stream_retain(request->stream);
     if (request->capture_id)
         ph__layout_note(request->pool, request->capture_id,

@@ -202,8 +202,9 @@ static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
 static ph_pool *next_recording(ph__memory *memory, uint64_t before, const ph_stream *stream)
 {
     ph__spin_lock(&memory->lock);
-    ph_pool *pool = memory->recordings;
-    while (pool && (pool->begun >= before || !captures_memory_of(pool, stream)))
+    ph_pool *pool = ph__recordings;
+    while (pool && (pool->memory != memory || pool->begun >= before ||
+                    !captures_memory_of(pool, stream)))
         pool = pool->next_recording;
     if (pool)
         pool->keeps++;

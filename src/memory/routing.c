@@ -112,23 +112,33 @@ ph_status ph__fail_busy(const char *call, const ph_pool *pool, ph__recording by)
 }
 
 /* Sets the recording and retains the pool; returns what was in the way. */
-static ph__recording start(ph_pool *pool, ph__recording recording)
+static ph__recording start_scope(ph_pool *pool)
 {
     ph__memory *memory = pool->memory;
     ph__spin_lock(&memory->lock);
     ph__recording before = pool->recording;
     if (before == PH__IDLE) {
-        pool->recording = recording;
+        pool->recording = PH__IN_SCOPE;
         ph__pool_hold(pool);
-        if (recording == PH__IN_CAPTURE) {
-            pool->graphs++;
-            pool->begun = ++memory->begun;
-            ph__born_begin(pool);
-        } else if (memory->scopes++ == 0) {
+        if (memory->scopes++ == 0)
             ph__see(memory, PH__SEE_SCOPES, true);
-        }
     }
     ph__spin_unlock(&memory->lock);
+    return before;
+}
+
+static ph__recording start_capture(ph_pool *pool)
+{
+    ph__memory *all = ph__memories_lock();
+    ph__recording before = pool->recording;
+    if (before == PH__IDLE) {
+        pool->recording = PH__IN_CAPTURE;
+        ph__pool_hold(pool);
+        pool->graphs++;
+        pool->begun = ++pool->memory->begun;
+        ph__born_begin(pool, all);
+    }
+    ph__memories_unlock();
     return before;
 }
 
@@ -165,7 +175,7 @@ ph_status ph_pool_begin(ph_pool *pool)
 {
     static const char call[] = "ph_pool_begin";
     PH_TRY(ph__pool_check(pool, call));
-    ph__recording by = start(pool, PH__IN_SCOPE);
+    ph__recording by = start_scope(pool);
     if (by != PH__IDLE)
         return ph__fail_busy(call, pool, by);
     if (!scope_top)
@@ -222,7 +232,7 @@ ph_status ph__pool_record_begin(ph_pool *pool, ph_device *device, const char *ca
     PH_TRY(ph__pool_check(pool, call));
     if (pool->memory->device != device)
         return ph__fail_devices(call, "the pool", pool->memory->device, "the capture", device);
-    ph__recording by = start(pool, PH__IN_CAPTURE);
+    ph__recording by = start_capture(pool);
     return by == PH__IDLE ? PH_OK : ph__fail_busy(call, pool, by);
 }
 
@@ -239,7 +249,7 @@ void ph__pool_record_publish(ph_pool *pool, uint64_t capture_id)
 
 void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
 {
-    ph__memory *memory = pool->memory;
+    ph__memory *memory = pool->memory, *unsettled = ph__born_end(pool);
     ph__spin_lock(&memory->lock);
     if (capture_id != 0 && pool->capture_id == capture_id)
         for (ph_pool **at = &memory->routes; *at; at = &(*at)->next_route)
@@ -254,13 +264,11 @@ void ph__pool_record_end(ph_pool *pool, uint64_t capture_id)
     pool->capture_id = 0;
     pool->recording = PH__IDLE;
     pool->given.count = pool->given_merged = 0;
-    uint64_t born_from = pool->born_from;
-    ph__born_end(pool);
     bool spent = memory->spare == NULL;
     ph__spin_unlock(&memory->lock);
     ph__walks_free(walks);
     ph__layout_free(&layout);
-    ph__born_settle(memory, born_from);
+    ph__born_settle(unsettled);
     if (!spent)
         return;
     ph__uses *spare = ph__uses_create();

@@ -127,13 +127,6 @@ typedef struct ph__span {
     size_t size;
 } ph__span;
 
-/* A block that went back to its heap while captures were open that might address it. */
-typedef struct ph__released {
-    uintptr_t address;
-    size_t size;
-    uint64_t generation;
-} ph__released;
-
 /* use_count counts handles, captures and scopes; keeps counts what the object itself must outlive: segments,
  * pinned blocks, code in progress. The object goes when both are 0. */
 struct ph_pool {
@@ -169,7 +162,8 @@ struct ph_pool {
     ph_pool *outer_scope; /* the scope that this pool's one was opened in */
     ph_pool *next_route;  /* in the list of published captures */
     ph_pool *next_recording; /* in the list of captures that are open or whose graph is being read */
-    uint64_t born_from;   /* what was allocated since that capture began has this generation, or a later one */
+    uint64_t born_from;   /* later allocations, of any device, have a later generation */
+    uint64_t born_handed; /* what ph__handed gave then */
     uint32_t worker; /* the thread that worked on it last; at first the one that began it */
     PH__VEC(uint32_t) workers; /* all of them: those that allocate in it, or use blocks in it, too */
     uint64_t noted;       /* of them, the blocks of device memory that the capture itself was given */
@@ -205,6 +199,7 @@ struct ph__memory {
     atomic_uint attention; /* PH__SEE_*, changed under the lock */
     ph__spinlock lock; /* everything below that has no other lock; never held across driver or user code */
     uint64_t generation, generation_end;
+    uint64_t skipped; /* generations that were not used, see ph__handed */
     ph_pool default_pool;
     ph__account account;
     ph__range_map segments; /* of all pools; values are ph__segment */
@@ -215,12 +210,14 @@ struct ph__memory {
     size_t scopes;
     ph_pool *routes;
     ph__script *scripts;
-    ph_pool *recordings; /* see born.c, as `awaited` */
-    ph__uses *awaited;
+    ph__uses *awaited; /* see born.c */
     ph__block *awaited_blocks; /* those without a record of uses, by their links */
-    PH__VEC(ph__released) released; /* each address once: */
-    ph__map released_at;            /* address -> 1 + the index */
-    size_t released_kept;           /* of them, when it was last looked for old ones */
+    bool born;      /* memory was allocated while a capture is open: the device is retained for that */
+    bool unsettled; /* it is among those that a thread is about to settle, by next_unsettled */
+    ph__memory *next_unsettled;
+    /* What went back to its heap while captures are open that might address it: its generation. */
+    ph__range_map released;
+    size_t released_kept;   /* of them, when it was last looked for old ones */
     ph__uses *deferred;
     ph_stream *first_awaited, *last_awaited; /* streams that something waits for */
     size_t awaited_streams;
@@ -248,6 +245,7 @@ struct ph__memory {
     pthread_mutex_t
         settling; /* who polls, waits and gives back: pending removals and batches; above `lock` */
     ph__batch *batches, *unlisted; /* that wait for streams; for which streams has not been found out */
+    ph__batch *let_go; /* that are about to; under the lock */
     ph__deferred sweep;                /* what waits for the end of all captures; these two under the lock: */
     bool sweep_deferred, sweep_cached; /* it is in the device's queue; ph_memory_trim asked for it */
     ph__memory *next_memory;           /* in the process's list */
@@ -262,6 +260,13 @@ static inline ph__memory *ph__memory_of(const ph_device *device)
 /* The memory that address belongs to, of any device of the process, with the device retained; NULL: none. */
 ph__memory *ph__memory_of_address(uintptr_t address);
 bool ph__pool_is_there(const ph_pool *pool); /* of any device of the process. No lock held */
+/* The first memory of the process, by next_memory; no other one comes or goes until end. lock: with the
+ * locks of all of them taken, too; no lock of a memory is held, and none is taken meanwhile. */
+ph__memory *ph__memories_begin(void);
+void ph__memories_end(void);
+ph__memory *ph__memories_lock(void);
+void ph__memories_unlock(void);
+bool ph__memory_try_retain(const ph__memory *memory); /* its device; false: that is on its way out */
 /* In a child of fork(): whether it is memory of a device that the parent opened, which freeing
  * leaves alone. */
 bool ph__memory_is_forked(uintptr_t address);
@@ -287,10 +292,17 @@ uint64_t ph__generation_chunk(void);
 static inline uint64_t ph__next_generation(ph__memory *memory)
 {
     if (memory->generation == memory->generation_end) {
-        memory->generation = ph__generation_chunk();
+        uint64_t chunk = ph__generation_chunk();
+        memory->skipped += chunk - memory->generation;
+        memory->generation = chunk;
         memory->generation_end = memory->generation + ((uint64_t)1 << 20);
     }
     return memory->generation++;
+}
+/* How many it has given. */
+static inline uint64_t ph__handed(const ph__memory *memory)
+{
+    return memory->generation - memory->skipped;
 }
 /* The block in use that address is in, live or waiting. */
 ph__block *ph__memory_block(const ph__memory *memory, uintptr_t address);
@@ -435,17 +447,23 @@ void ph__uses_finish(ph__memory *memory, ph__uses *uses);
 void ph__uses_wait(ph__memory *memory, ph__uses *uses);
 void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits); /* lock held */
 
-/* ---- born.c ---- begin, end, awaits: lock held. begin: a capture into the pool is about to begin;
- * end: its graph has been read, or there is none; then settle, without the lock, for what was freed
- * meanwhile. awaits: a capture is open since before the block was allocated, other than the one
- * that was given it. keeps: so that the block, which is being freed, stays out of reuse until it
- * has ended; where a thread that captures nothing gives up its own, it is noted instead and may be
- * used again. wait: a retired block without uses does, lock held; it needs no memory. withhold: the
- * freed block, whose uses are over, must stay out of reuse; it is taken care of. */
-void ph__born_begin(ph_pool *pool);
-void ph__born_end(ph_pool *pool);
-void ph__born_settle(ph__memory *memory, uint64_t born_from);
-bool ph__born_awaits(const ph__memory *memory, const ph__block *block);
+/* ---- recordings.c ---- recordings: read with the lock of any memory held, changed with those of
+ * all. begin: a capture into the pool is about to begin, locks of all held. end: its graph has been
+ * read, or there is none; no lock held; gives the memories, whose devices are retained, that settle
+ * (born.c) then does for what was freed meanwhile, without a lock. handed_out: something is, with
+ * PH__SEE_BORN; lock held. */
+extern ph_pool *ph__recordings;
+void ph__born_begin(ph_pool *pool, ph__memory *all);
+ph__memory *ph__born_end(ph_pool *pool);
+void ph__born_handed_out(ph__memory *memory);
+void ph__born_settle(ph__memory *unsettled);
+
+/* ---- born.c ---- awaits: lock held, a capture is open since before the block was allocated, other
+ * than the one that was given it. keeps: so that the block, which is being freed, stays out of reuse
+ * until it has ended; where a thread that captures nothing gives up its own, it is noted instead and
+ * may be used again. wait: a retired block without uses does, lock held; it needs no memory.
+ * withhold: the freed block, whose uses are over, must stay out of reuse; it is taken care of. */
+bool ph__born_awaits(const ph__block *block);
 bool ph__born_keeps(ph__memory *memory, const ph__block *block);
 bool ph__born_withhold(ph__memory *memory, ph__uses *uses);
 void ph__born_wait(ph__memory *memory, ph__block *block);
@@ -453,19 +471,21 @@ void ph__born_wait(ph__memory *memory, ph__block *block);
 /* ---- released.c ---- lock held. work: the calling thread works on the pool's capture, or the one
  * of that id; works: the thread does. thread: ph__block.thread of what the calling thread
  * allocates. is_captured_work: a thread that works on a capture which may address the block
- * allocated it or frees it. note: false without host memory. find: also by an interior address;
- * NULL: nothing was noted of it. take: out of its heap, if nobody has any of it and there is host
+ * allocated it or frees it. note: false without host memory; what overlaps is noted as one, as nobody
+ * can tell which of them a node addresses. find: by any address; NULL: nothing was noted of it;
+ * its value is the last generation. take: out of its heap, if nobody has any of it and there is host
  * memory, else NULL. avoid: the block, just taken from the pool's heap, is not for the calling
  * thread, which works on a capture: some of it was noted; it waits for the captures' ends. */
 uint32_t ph__born_thread(void);
 void ph__born_work(ph_pool *pool);
 void ph__born_work_on(ph__memory *memory, uint64_t capture_id);
+void ph__born_no_work(ph_pool *pool); /* nobody works on it yet */
 bool ph__born_works(const ph_pool *pool, uint32_t thread);
-bool ph__born_is_captured_work(const ph__memory *memory, const ph__block *block);
+bool ph__born_is_captured_work(const ph__block *block);
 bool ph__released_note(ph__memory *memory, const ph__block *block);
 void ph__released_forget(ph__memory *memory);
-const ph__released *ph__released_find(const ph__memory *memory, uintptr_t address);
-ph__block *ph__released_take(ph__memory *memory, const ph__released *released);
+const ph__range *ph__released_find(const ph__memory *memory, uintptr_t address);
+ph__block *ph__released_take(ph__memory *memory, const ph__range *released);
 bool ph__released_avoid(ph__memory *memory, ph_pool *pool, ph__block *block);
 
 /* ---- poison.c ---- fills a freed block in stream order, where that is safe. No lock held. */

@@ -182,6 +182,49 @@ static void test_a_larger_block_around_it(void **state)
     ph_free(both, side);
 }
 
+/* ---- what it had there before was smaller ---- */
+enum {
+    SMALL = 128,
+    INSIDE = 1024 /* where that was, in elements */
+};
+
+static ph_status take_small_then_both(void)
+{
+    int32_t *small;
+    PH_TRY(take_first());
+    PH_TRY(PH_NEW(&small, SMALL, side));
+    assert_ptr_equal(small, first + INSIDE);
+    ph_free(small, side);
+    ph_free(first, side);
+    return PH_NEW(&both, 2 * N, side);
+}
+
+static ph_status give_both(void)
+{
+    ph_free(both, side);
+    return PH_OK;
+}
+
+static void test_a_smaller_block_inside_it(void **state)
+{
+    (void)state;
+    int32_t *weight[4];
+    ph_graph *graph = begin();
+    other o;
+    begin_other(&o, take_small_then_both, give_both);
+    assert_ptr_equal(both, first);
+    assert_ok(t_fill(&world, world.stream, both + INSIDE, 2 * N - INSIDE, 5));
+    end_other(&o);
+    assert_ok(ph_graph_capture_end(graph, PH_OK));
+    for (int i = 0; i < 4; i++)
+        assert_ok(PH_NEW(&weight[i], N, side));
+    for (int i = 0; i < 4; i++)
+        stays(weight[i], N, 7, graph);
+    ph_graph_destroy(graph);
+    for (int i = 0; i < 4; i++)
+        ph_free(weight[i], side);
+}
+
 /* ---- another capture's own, which uses it again ---- */
 static ph_graph *beside;
 
@@ -226,6 +269,7 @@ int main(void)
         TEST(test_nodes_of_a_thread_that_only_launches),
         TEST(test_memory_lent_to_the_capture),
         TEST(test_a_larger_block_around_it),
+        TEST(test_a_smaller_block_inside_it),
         TEST(test_memory_of_another_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

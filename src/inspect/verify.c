@@ -201,6 +201,7 @@ static ph_status run(ph__verify *verify)
 static ph_status put_back(ph__verify *verify)
 {
     ph_status status = ph_device_synchronize(verify->graph->device);
+    ph__verify_swap_held(verify, false);
     ph_status written = ph__verify_write(verify, PH__POISON_NONE);
     ph_status switched = ph__switches_restore(&verify->switches, call);
     restore_epochs(verify);

@@ -18,7 +18,8 @@ typedef struct ph__kept {
     bool own;      /* the capture was given them: they have no contents before they are written */
     bool poisoned; /* device memory of those */
     bool compared;
-    bool held;    /* of a pool that the graph holds beside its own: compared where eager changes it */
+    bool held;    /* of a pool that the graph holds beside its own: compared where eager writes it */
+    bool swapped; /* as ph__verify_swap_held */
     bool foreign; /* memory of other code's */
     bool lost;    /* likewise, and the driver does not read it: left as it is, and never compared */
 } ph__kept;
@@ -85,6 +86,7 @@ typedef struct ph__verify {
     bool prepared;   /* each run of the graph starts from the same state */
     bool skip_held;  /* as ph__script_rewind */
     bool steady;     /* further eager runs gave what the first gave */
+    bool swapped;    /* `start` and `replay` have each other's contents of some blocks */
 } ph__verify;
 
 /* What the capture was given that the executable has the parameters of. */
@@ -101,11 +103,17 @@ ph_status ph__verify_make_images(ph__verify *verify); /* for all that was collec
 ph_status ph__verify_read(ph__verify *verify, ph__image *to);
 /* `start`, with poison over what is poisoned; waits. */
 ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison);
-/* NULL also where the contents could not be kept. */
 /* After the first eager run: what it changed of pools that the graph holds is no scratch. */
 void ph__verify_compare_held(ph__verify *verify);
+/* After the first replay: of the rest, what that left otherwise may be written by an eager run too,
+ * with the same bytes as before. One that begins with what the replay left there tells: *found, and
+ * it is compared from then on. Changes `other`. */
+ph_status ph__verify_look_at_held(ph__verify *verify, bool *found);
+/* What that run begins with; false: `start` is again as it was, whatever became of the run. */
+void ph__verify_swap_held(ph__verify *verify, bool swapped);
 /* Of the rest of those pools, the blocks that the replay left otherwise than the eager run. */
 size_t ph__verify_held_bytes(const ph__verify *verify);
+/* NULL also where the contents could not be kept. */
 const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address);
 
 /* ---- verify_written.c ---- what the graph's nodes may write, as far as their parameters tell:

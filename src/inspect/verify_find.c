@@ -323,11 +323,25 @@ static ph_status explain(ph__verify *verify, const ph__difference *seen, bool di
     return done ? PH_OK : judge_body(verify, seen);
 }
 
-static ph_status judge(ph__verify *verify, const ph__written *written)
+/* How much is compared is known when it is known what eager runs write. */
+static ph_status take_written(ph__verify *verify, ph__written *written)
+{
+    ph__written_free(written);
+    ph_status status = ph__verify_written(written, verify);
+    verify->out->written = written->bytes;
+    return status;
+}
+
+static ph_status judge(ph__verify *verify, ph__written *written)
 {
     ph__difference seen, with_poison;
-    bool poison = false;
+    bool poison = false, found = false;
+    PH_TRY(take_written(verify, written));
     PH_TRY(ph__verify_replay(verify, &verify->replay, PH__POISON_NAN));
+    if (verify->options->output_count == 0)
+        PH_TRY(ph__verify_look_at_held(verify, &found));
+    if (found)
+        PH_TRY(take_written(verify, written));
     bool differs = ph__verify_compare(&seen, verify, &verify->replay, &verify->eager, 0);
     if (verify->prepared) {
         PH_TRY(ph__verify_replay(verify, &verify->other, PH__POISON_NUMBER));
@@ -349,13 +363,10 @@ static ph_status judge(ph__verify *verify, const ph__written *written)
 
 ph_status ph__verify_judge(ph__verify *verify)
 {
-    ph__written written;
+    ph__written written = {.bytes = 0};
     PH_TRY(ph__verify_eager(verify, &verify->eager));
     ph__verify_compare_held(verify);
-    ph_status status = ph__verify_written(&written, verify);
-    verify->out->written = written.bytes;
-    if (status == PH_OK)
-        status = judge(verify, &written);
+    ph_status status = judge(verify, &written);
     ph__written_free(&written);
     return status;
 }

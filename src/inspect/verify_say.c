@@ -276,7 +276,7 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
     if (held)
         add(verify,
             "; %zu bytes of pools that the graph holds beside its own (ph_graph_retain_pool) differ, "
-            "and are taken for scratch, as the eager run changes nothing there",
+            "and are taken for scratch, as the eager run writes nothing there",
             held);
     ph__verify_add_changes(verify, SIZE_MAX);
     if (verify->graph->cells && !verify->prepared)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verify_held.c: ph_graph_verify on memory of pools that a graph holds beside its
- * own: outputs, which an eager run changes too, and scratch, which only replays change. */
+ * own: outputs, which an eager run writes too, and scratch, which only replays write. */
 #include "support/support.h"
 
 #include <string.h>
@@ -86,6 +86,62 @@ static void test_scratch_is_told_of(void **state)
     verify(PH_VERIFY_EQUAL, "; 4096 bytes of pools that the graph holds beside its own", BLOCK);
 }
 
+/* The eager run writes what is there already, the graph something else. */
+static void test_outputs_that_eager_leaves_the_same(void **state)
+{
+    (void)state;
+    value = 1;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    value = 7;
+    verify(PH_VERIFY_NODE_DIFFERS, "0x1 in the graph and 0x7 in the new capture", BOTH);
+    assert_int_equal(result.node, 1);
+    assert_int_equal(result.written, BOTH);
+}
+
+/* It fails in the run that tells, or its thread ends there: the memory is as it was. */
+static bool leaves;
+static ph_status body_that_fails_later(ph_stream *stream, void *user)
+{
+    int *runs = user;
+    ph_graph *capturing;
+    PH_TRY(ph_stream_capturing_graph(&capturing, stream));
+    if (!capturing && ++*runs == 2 && leaves)
+        pthread_exit(NULL);
+    if (!capturing && *runs == 2)
+        return ph_fail(PH_ERROR_CALLER, "in the second run");
+    return body(stream, NULL);
+}
+
+static void *verify_on_thread(void *runs)
+{
+    ph_ignore(ph_graph_verify(&result, graph, world.stream, body_that_fails_later, runs, NULL));
+    return runs;
+}
+
+static void test_failures_put_the_memory_back(void **state)
+{
+    (void)state;
+    int runs = 0;
+    pthread_t thread;
+    void *returned;
+    leaves = false;
+    value = 1;
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
+    value = 7;
+    assert_error(ph_graph_verify(&result, graph, world.stream, body_that_fails_later, &runs, NULL),
+                 PH_ERROR_CALLER, "in the second run");
+    assert_int_equal(runs, 2);
+    t_all(x, N, 5, world.stream);
+    t_all(y, N, 7, world.stream);
+    runs = 0;
+    leaves = true;
+    assert_int_equal(pthread_create(&thread, NULL, verify_on_thread, &runs), 0);
+    assert_int_equal(pthread_join(thread, &returned), 0);
+    assert_null(returned);
+    t_all(x, N, 5, world.stream);
+    t_all(y, N, 7, world.stream);
+}
+
 /* The capture's own pool, which eager work has allocated from before. */
 static void test_outputs_in_the_captures_own_pool(void **state)
 {
@@ -103,6 +159,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_outputs_are_compared),
         TEST(test_scratch_is_told_of),
+        TEST(test_outputs_that_eager_leaves_the_same),
+        TEST(test_failures_put_the_memory_back),
         TEST(test_outputs_in_the_captures_own_pool),
     };
     return cmocka_run_group_tests_name("inspect.verify_held", tests, NULL, NULL);

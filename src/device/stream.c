@@ -192,45 +192,21 @@ ph_status ph__stream_find_capture(uint64_t *out, const ph_stream *stream, const 
                                                 "%s: asking whether the stream is capturing", call);
 }
 
-/* ---- waiting ---- A capture may begin on a stream while a thread waits for it: what is waited for is an
- * event behind the work that is there now. */
-static int mark(ph__drv_event **event, ph_stream *stream)
-{
-    const ph__driver *driver = stream->device->driver;
-    int result = driver->event_create(event, stream->device->handle, PH__EVENT_DISABLE_TIMING);
-    if (result == PH__R_OK)
-        result = driver->event_record(*event, stream->handle, PH__EVENT_RECORD_DEFAULT);
-    return result;
-}
-
-/* While stream->asks is shared. *event: behind work that is not over; else NULL. */
-static ph_status mark_asked(ph__drv_event **event, ph_stream *stream, const char *call)
-{
-    uint64_t capturing;
-    PH_TRY(ph__stream_find_capture(&capturing, stream, call));
-    if (capturing)
-        return ph__rule_refuse(stream->device, PH__RULE_STREAM_SYNC_CAPTURING, capturing);
-    PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_SYNC_OTHER));
-    int result = stream->device->driver->stream_query(stream->handle);
-    if (result == PH__R_NOT_READY)
-        result = mark(event, stream);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
-}
-
+/* One that begins on the stream meanwhile neither waits nor is harmed. */
 static ph_status synchronize(ph_stream *stream, const char *call)
 {
-    ph__drv_event *event = NULL;
-    ph__shared_lock(&stream->asks);
-    ph_status status = mark_asked(&event, stream, call);
-    ph__shared_unlock(&stream->asks);
-    if (status == PH_OK && event) {
-        int result = stream->device->driver->event_synchronize(event);
-        if (result != PH__R_OK)
-            status = ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
+    uint64_t capturing;
+    int result = PH__R_OK;
+    PH_TRY(ph__stream_find_capture(&capturing, stream, call));
+    if (capturing == 0) {
+        PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_SYNC_OTHER));
+        result = stream->device->driver->stream_wait(stream->handle);
+        if (result == PH__R_CAPTURE_UNSUPPORTED)
+            PH_TRY(ph__stream_find_capture(&capturing, stream, call));
     }
-    if (event)
-        stream->device->driver->event_destroy(event);
-    return status;
+    if (capturing != 0)
+        return ph__rule_refuse(stream->device, PH__RULE_STREAM_SYNC_CAPTURING, capturing);
+    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
 }
 
 static ph_status synchronize_default(ph_stream *stream, const char *call)

@@ -257,6 +257,9 @@ typedef struct ph__driver {
     int (*stream_create)(ph__drv_stream **out, ph__drv_device *device, int flags, int priority);
     void (*stream_destroy)(ph__drv_stream *stream);
     int (*stream_synchronize)(ph__drv_stream *stream);
+    /* The same, but a stream that is capturing answers 900 and its capture goes on; one that begins on the
+     * stream meanwhile neither waits nor is harmed. Not of the legacy stream, nor for other code's captures. */
+    int (*stream_wait)(ph__drv_stream *stream);
     int (*stream_query)(ph__drv_stream *stream); /* 0 or 600 */
     int (*stream_wait_event)(ph__drv_stream *stream, ph__drv_event *event, int flags);
     /* A stream that the user owns: destroy leaves it alone. native: the driver's own handle (CUstream). 801: this driver has none;

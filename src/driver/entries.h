@@ -15,6 +15,7 @@
     X(s, device_synchronize, (ph__drv_device * a), (a))                                            \
     X(s, context_push, (ph__drv_device * a), (a))                                                  \
     X(s, stream_create, (ph__drv_stream * *a, ph__drv_device * b, int c, int d), (a, b, c, d))     \
+    X(s, stream_wait, (ph__drv_stream * a), (a))                                                   \
     X(s, stream_synchronize, (ph__drv_stream * a), (a))                                            \
     X(s, stream_query, (ph__drv_stream * a), (a))                                                  \
     X(s, stream_wait_event, (ph__drv_stream * a, ph__drv_event * b, int c), (a, b, c))             \

@@ -30,7 +30,7 @@ COUNTED(others, fill, (ph__drv_stream * stream, const ph__drv_memset *fill), (st
 COUNTED(others, host, (ph__drv_stream * stream, const ph__drv_host *host), (stream, host))
 COUNTED(others, copy_sync, (ph__drv_device * device, const ph__drv_memcpy *copy), (device, copy))
 COUNTED(others, exec_upload, (ph__drv_exec * exec, ph__drv_stream *stream), (exec, stream))
-COUNTED(waits, stream_synchronize, (ph__drv_stream * stream), (stream))
+COUNTED(waits, stream_wait, (ph__drv_stream * stream), (stream))
 COUNTED(waits, event_synchronize, (ph__drv_event * event), (event))
 COUNTED(waits, device_synchronize, (ph__drv_device * device), (device))
 
@@ -46,7 +46,7 @@ static void counting_open(t_scene *s)
     counting.host = counted_host;
     counting.copy_sync = counted_copy_sync;
     counting.exec_upload = counted_exec_upload;
-    counting.stream_synchronize = counted_stream_synchronize;
+    counting.stream_wait = counted_stream_wait;
     counting.event_synchronize = counted_event_synchronize;
     counting.device_synchronize = counted_device_synchronize;
     s->device->driver = &counting;

@@ -253,8 +253,8 @@ static void test_stream_synchronize(void **state)
 {
     (void)state;
     assert_ok(t_add(&world, world.stream, x, x, N, 1));
-    begin_before("stream_query", world.stream, true);
-    assert_ok(ph_stream_synchronize(world.stream));
+    begin_before("stream_wait", world.stream, false);
+    assert_error(ph_stream_synchronize(world.stream), PH_ERROR_CAPTURE, "stream");
     check_begun();
     end_capture(0);
     t_all(x, N, 2, world.stream);

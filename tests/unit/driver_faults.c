@@ -164,6 +164,7 @@ static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*chec
     CALL(context_push(NULL));
     CALL(stream_create(NULL, NULL, 0, 0));
     CALL(stream_synchronize(NULL));
+    CALL(stream_wait(NULL));
     CALL(stream_query(NULL));
     CALL(stream_wait_event(NULL, NULL, 0));
     CALL(stream_wrap(NULL, NULL, NULL, NULL, NULL));

@@ -393,7 +393,7 @@ void ph__cuda_clone_close(ph__cuda_clone *copy); /* takes NULL */
     X(device_close)                                                                                          \
     X(device_info) X(device_synchronize) X(thread_exchange_mode) X(context_push) X(context_pop)              \
         X(kernel_cells) X(kernel_watch) X(capture_root) X(capture_depend) X(stream_default) X(stream_create) \
-            X(stream_destroy) X(stream_synchronize) X(stream_query) X(stream_wait_event) X(stream_wrap)      \
+            X(stream_destroy) X(stream_synchronize) X(stream_wait) X(stream_query) X(stream_wait_event) X(stream_wrap)      \
                 X(stream_ordinal) X(stream_native) X(event_create) X(event_destroy) X(event_record) X(       \
                     event_query) X(event_synchronize) X(event_elapsed) X(segment_create) X(segment_destroy)  \
                     X(plain_alloc) X(plain_free) X(pinned_alloc) X(pinned_free) X(pointer_info)              \

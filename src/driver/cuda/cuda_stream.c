@@ -311,12 +311,15 @@ static int mark(ph__cu_event *event, ph__drv_stream *stream)
 }
 
 /* The question is what the thread's capture mode and other captures may refuse, as CUDA refuses the wait. */
-static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream)
+static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream, bool harmless)
 {
     ph__cuda_note note;
+    int result = PH__R_CAPTURE_UNSUPPORTED;
     ph__cuda_note_begin(&note, stream);
-    int result = note.capturing ? ph__cu.StreamSynchronize(stream->handle) /* fails at once */
-                                : ph__cu.StreamQuery(stream->handle);
+    if (!note.capturing)
+        result = ph__cu.StreamQuery(stream->handle);
+    else if (!harmless)
+        result = ph__cu.StreamSynchronize(stream->handle); /* fails at once */
     *busy = result == PH__R_NOT_READY;
     if (*busy) {
         int mode = ph__cuda_relax();
@@ -328,13 +331,11 @@ static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream)
 }
 
 /* Waits for an event, as a capture may begin on the stream meanwhile. */
-int ph__cuda_stream_synchronize(ph__drv_stream *stream)
+static int wait_for_work(ph__drv_stream *stream, bool harmless)
 {
     ph__cu_event event = NULL;
     bool busy;
-    if (!stream->handle)
-        return on_stream(stream, ph__cu.StreamSynchronize);
-    int result = ask(&busy, &event, stream);
+    int result = ask(&busy, &event, stream, harmless);
     if (!busy)
         return result;
     int mode = ph__cuda_relax();
@@ -344,6 +345,16 @@ int ph__cuda_stream_synchronize(ph__drv_stream *stream)
         (void)ph__cu.EventDestroy(event);
     ph__cuda_unrelax(mode);
     return result;
+}
+
+int ph__cuda_stream_wait(ph__drv_stream *stream)
+{
+    return wait_for_work(stream, true);
+}
+
+int ph__cuda_stream_synchronize(ph__drv_stream *stream)
+{
+    return stream->handle ? wait_for_work(stream, false) : on_stream(stream, ph__cu.StreamSynchronize);
 }
 
 int ph__cuda_stream_query(ph__drv_stream *stream)

@@ -282,6 +282,7 @@ ph__drv_stream *ph__host_stream_default(ph__drv_device *device);
 int ph__host_stream_create(ph__drv_stream **out, ph__drv_device *device, int flags, int priority);
 void ph__host_stream_destroy(ph__drv_stream *stream);
 int ph__host_stream_synchronize(ph__drv_stream *stream);
+int ph__host_stream_wait_idle(ph__drv_stream *stream);
 int ph__host_stream_query(ph__drv_stream *stream);
 int ph__host_stream_wait_event(ph__drv_stream *stream, ph__drv_event *event, int flags);
 int ph__host_stream_wrap(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority,

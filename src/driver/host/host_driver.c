@@ -25,6 +25,7 @@ const ph__driver ph__driver_host = {
     .stream_create = ph__host_stream_create,
     .stream_destroy = ph__host_stream_destroy,
     .stream_synchronize = ph__host_stream_synchronize,
+    .stream_wait = ph__host_stream_wait_idle,
     .stream_query = ph__host_stream_query,
     .stream_wait_event = ph__host_stream_wait_event,
     .stream_wrap = ph__host_stream_wrap,

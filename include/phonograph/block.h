@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/block.h: capture by block, optional sugar for gcc and clang (it needs __attribute__((cleanup))):
+/* phonograph/block.h: capture by block, optional sugar for gcc and clang (it needs
+ * __attribute__((cleanup))):
  *
  *     ph_status st;
  *     PH_GRAPH(st, graph, stream, NULL) {
@@ -7,9 +8,9 @@
  *         if (st) break;
  *     }
  *
- * Reaching the end of the block ends the capture. Leaving it early (break, return, goto) aborts; st keeps the
- * status it had, or is CALLER when that was PH_OK. Its limits: no longjmp out of it, `continue` means the end
- * of the block, and one a source line. */
+ * Reaching the end of the block ends the capture. Leaving it early (break, return, goto) aborts;
+ * st keeps the status it had, or is CALLER when that was PH_OK. Its limits: no longjmp out of
+ * it, `continue` means the end of the block, and one a source line. */
 #ifndef PHONOGRAPH_BLOCK_H
 #define PHONOGRAPH_BLOCK_H
 #include <phonograph/graph.h>
@@ -50,16 +51,17 @@ static inline void ph_scope_leave(ph_scope *scope)
         scope->stage = 2;
         if (*scope->status == PH_OK)
             *scope->status =
-                ph_fail(PH_ERROR_CALLER, "the capture block was left early, with no error in its status: set "
-                                         "it before leaving, or reach the end of the block");
+                ph_fail(PH_ERROR_CALLER,
+                        "the capture block was left early, with no error in its status: set "
+                        "it before leaving, or reach the end of the block");
         *scope->status = ph_graph_capture_end(scope->graph, *scope->status);
     }
 }
 
 #define PH_CAT_(a, b) a##b
 #define PH_CAT(a, b)  PH_CAT_(a, b)
-#define PH_GRAPH(st, graph, stream, ...)                                                                     \
-    for (ph_scope PH_CAT(ph_scope_, __LINE__) __attribute__((cleanup(ph_scope_leave))) =                     \
-             ph_scope_enter(&(st), (graph), (stream), __VA_ARGS__);                                          \
+#define PH_GRAPH(st, graph, stream, ...)                                                           \
+    for (ph_scope PH_CAT(ph_scope_, __LINE__) __attribute__((cleanup(ph_scope_leave))) =           \
+             ph_scope_enter(&(st), (graph), (stream), __VA_ARGS__);                                \
          ph_scope_next(&PH_CAT(ph_scope_, __LINE__));)
 #endif

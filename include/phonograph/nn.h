@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/nn.h: all of libphonograph_nn: tensors, tape, operators, random numbers, modules, optimizers, files, DLPack. */
+/* phonograph/nn.h: all of libphonograph_nn: tensors, tape, operators, random numbers, modules,
+ * optimizers, files, DLPack. */
 #ifndef PHONOGRAPH_NN_H
 #define PHONOGRAPH_NN_H
 #include <phonograph/dlpack.h>

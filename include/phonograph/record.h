@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* phonograph/record.h: the library's own picture of a captured graph: nodes, names, dimensions, parameter
- * words, dependencies, and the allocation behind each address. docs/record.md has the JSON schema. */
+/* phonograph/record.h: the library's own picture of a captured graph: nodes, names, dimensions,
+ * parameter words, dependencies, and the allocation behind each address. docs/record.md has the
+ * JSON schema. */
 #ifndef PHONOGRAPH_RECORD_H
 #define PHONOGRAPH_RECORD_H
 #include <phonograph/graph.h>
@@ -24,7 +25,8 @@ typedef enum ph_node_kind {
     PH_NODE_EMPTY = 5,
     PH_NODE_EVENT_WAIT = 6,
     PH_NODE_EVENT_RECORD = 7,
-    PH_NODE_SEMAPHORE_SIGNAL = 8, /* from here on only in graphs that CUDA's own calls made (part of) */
+    /* from here on only in graphs that CUDA's own calls made (part of) */
+    PH_NODE_SEMAPHORE_SIGNAL = 8,
     PH_NODE_SEMAPHORE_WAIT = 9,
     PH_NODE_MEM_ALLOC = 10,
     PH_NODE_MEM_FREE = 11,
@@ -36,14 +38,17 @@ PH_API const char *ph_node_kind_name(ph_node_kind kind); /* "kernel"...; static 
 typedef struct ph_node_info {
     size_t index; /* topological: after all its dependencies */
     ph_node_kind kind;
-    const char *name;           /* the kernel's; "memcpy", ... otherwise. Borrowed from the record */
+    /* the kernel's; "memcpy", ... otherwise. Borrowed from the record */
+    const char *name;
     uint32_t grid[3], block[3]; /* kernels */
     size_t shared_bytes;
     size_t args_size; /* kernels: bytes of parameters; `args` has them as captured */
     const void *args;
-    const void *dst, *src;      /* memcpy, memset: addresses as captured; mem_alloc, mem_free: dst */
-    size_t bytes;               /* memcpy, memset: bytes written; mem_alloc: bytes given */
-    uint32_t value, value_size; /* memset: the element and its bytes: 1 or 4; 2 only from CUDA's own calls */
+    /* memcpy, memset: addresses as captured; mem_alloc, mem_free: dst */
+    const void *dst, *src;
+    size_t bytes; /* memcpy, memset: bytes written; mem_alloc: bytes given */
+    /* memset: the element and its bytes: 1 or 4; 2 only from CUDA's own calls */
+    uint32_t value, value_size;
     size_t dependency_count, dependent_count, word_count;
     const ph_record *body; /* PH_NODE_GRAPH: its nodes; else NULL */
     uint64_t reserved[4];
@@ -52,23 +57,27 @@ PH_API size_t ph_record_node_count(const ph_record *record);
 PH_API size_t ph_record_edge_count(const ph_record *record);
 PH_CALL ph_record_node(ph_node_info *out, const ph_record *record,
                        size_t node); /* NOT_FOUND beyond the last */
-/* How a node depends on another: fully, or so that it may begin before the other's kernel has ended (a programmatic dependent
- * launch). */
+/* How a node depends on another: fully, or so that it may begin before the other's kernel has
+ * ended (a programmatic dependent launch). */
 typedef enum ph_edge_kind {
     PH_EDGE_FULL = 0,
     PH_EDGE_PROGRAMMATIC = 1
 } ph_edge_kind;
 PH_CALL ph_record_edge(ph_edge_kind *out, const ph_record *record, size_t node,
-                       size_t dependency); /* dependency: index into ph_record_dependencies; NOT_FOUND */
+                       /* dependency: index into ph_record_dependencies; NOT_FOUND */
+                       size_t dependency);
 /* Borrowed arrays of node indices, ascending. */
 PH_API const size_t *ph_record_dependencies(const ph_record *record, size_t node);
 PH_API const size_t *ph_record_dependents(const ph_record *record, size_t node);
 
 /* Each 8-byte word of a node's parameters, and the fields of memcpy and memset, is one of: */
 typedef enum ph_word_kind {
-    PH_WORD_VALUE = 0,     /* not an address */
-    PH_WORD_SUSPECTED = 1, /* lies in a known allocation, but nothing proves that it is meant as an address */
-    PH_WORD_PROVED = 2     /* a typed launch's address parameter, or an address of a memcpy, memset or batch memory operation */
+    PH_WORD_VALUE = 0, /* not an address */
+    /* lies in a known allocation, but nothing proves that it is meant as an address */
+    PH_WORD_SUSPECTED = 1,
+    /* a typed launch's address parameter, or an address of a memcpy, memset or batch memory
+     * operation */
+    PH_WORD_PROVED = 2
 } ph_word_kind;
 typedef struct ph_word {
     ph_word_kind kind;
@@ -82,7 +91,8 @@ typedef struct ph_word {
     uint64_t generation;
     ph_pool_id pool;
     bool pinned;
-    bool internal; /* allocated in this capture, from its own pool; or one of its cells: never an input */
+    /* allocated in this capture, from its own pool; or one of its cells: never an input */
+    bool internal;
     /* Memory that other code allocated, as the driver described it when the record was first
      * asked for (base, size and pinned; generation is the driver's number for it, pool {0, 0}).
      * Memory that was gone by then has no base. */
@@ -91,8 +101,8 @@ typedef struct ph_word {
 } ph_word;
 PH_CALL ph_record_word(ph_word *out, const ph_record *record, size_t node, size_t word);
 
-/* The whole record as JSON text (freed with ph_string_free), or into a file that is replaced whole or not at
- * all. */
+/* The whole record as JSON text (freed with ph_string_free), or into a file that is replaced
+ * whole or not at all. */
 PH_CALL ph_record_json(char **out, const ph_record *record);
 PH_CALL ph_record_dump(const ph_record *record, const char *path);
 /* As Graphviz DOT. */

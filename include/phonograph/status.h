@@ -6,56 +6,66 @@
 
 PH_BEGIN_DECLS
 
-/* In every option struct a number of 0 is the member's default. PH_ZERO is the number zero itself, in each member in which that means something; in the others it
- * is refused (ARGUMENT). Any member takes it, whatever its type. */
+/* In every option struct a number of 0 is the member's default. PH_ZERO is the number zero
+ * itself, in each member in which that means something; in the others it is refused (ARGUMENT).
+ * Any member takes it, whatever its type. */
 #define PH_ZERO 0x80000001u
 
 /* Pinned numbers, in tens by family; never renumbered. */
 typedef enum ph_status {
     PH_OK = 0,
-    PH_ERROR_ARGUMENT = 10,      /* a NULL handle, a value out of range, a reserved word that is not 0 */
-    PH_ERROR_STATE = 11,         /* the object is not in a state in which this call means something */
-    PH_ERROR_UNSUPPORTED = 12,   /* this device or build cannot do it */
-    PH_ERROR_NOT_FOUND = 13,     /* no device, node or address of that name */
-    PH_ERROR_SIZE = 14,          /* a size that overflows, or exceeds what it was checked against */
-    PH_ERROR_WRONG_DEVICE = 15,  /* handles of two devices in one call, or a capture over two devices */
-    PH_ERROR_IO = 16,            /* a file could not be written or read; the native code is errno */
-    PH_ERROR_MISMATCH = 17,      /* an executable cannot be updated from this capture; the message says why */
+    /* a NULL handle, a value out of range, a reserved word that is not 0 */
+    PH_ERROR_ARGUMENT = 10,
+    /* the object is not in a state in which this call means something */
+    PH_ERROR_STATE = 11,
+    PH_ERROR_UNSUPPORTED = 12, /* this device or build cannot do it */
+    PH_ERROR_NOT_FOUND = 13,   /* no device, node or address of that name */
+    PH_ERROR_SIZE = 14,        /* a size that overflows, or exceeds what it was checked against */
+    /* handles of two devices in one call, or a capture over two devices */
+    PH_ERROR_WRONG_DEVICE = 15,
+    PH_ERROR_IO = 16, /* a file could not be written or read; the native code is errno */
+    /* an executable cannot be updated from this capture; the message says why */
+    PH_ERROR_MISMATCH = 17,
     PH_ERROR_HOST_MEMORY = 20,   /* no host memory */
     PH_ERROR_DEVICE_MEMORY = 21, /* out of memory on the device */
     PH_ERROR_POOL_LIMIT = 22,    /* the memory limit that was set on the device or pool */
     PH_ERROR_DEVICE = 30,        /* the device or its driver failed; the native code says how */
-    PH_ERROR_CAPTURE = 40,       /* illegal in, or killed, a capture: the native code is CUDA's, 900 to 908 */
+    /* illegal in, or killed, a capture: the native code is CUDA's, 900 to 908 */
+    PH_ERROR_CAPTURE = 40,
     PH_ERROR_DEFAULT_STREAM = 41, /* captures need a stream other than the legacy default stream */
-    PH_ERROR_UNPINNED = 42,       /* a copy between pageable host memory and a device inside a capture */
-    PH_ERROR_STALE_INPUT = 43,    /* a replay would read memory that was freed since the capture */
-    PH_ERROR_OVERWRITTEN = 44,    /* an output that a later replay has overwritten */
-    PH_ERROR_POOL_BUSY = 45,      /* the pool is being recorded to by another capture or scope */
-    PH_ERROR_CALLER = 90          /* a user's callback failed for a reason of its own */
+    /* a copy between pageable host memory and a device inside a capture */
+    PH_ERROR_UNPINNED = 42,
+    PH_ERROR_STALE_INPUT = 43, /* a replay would read memory that was freed since the capture */
+    PH_ERROR_OVERWRITTEN = 44, /* an output that a later replay has overwritten */
+    PH_ERROR_POOL_BUSY = 45,   /* the pool is being recorded to by another capture or scope */
+    PH_ERROR_CALLER = 90       /* a user's callback failed for a reason of its own */
 } ph_status;
 
-/* The error record: per thread, fixed size, allocates nothing. Written by failing calls only, so that it is
- * valid until this thread's next failure; clean-up (destroy, release, free, abort) never touches it. */
+/* The error record: per thread, fixed size, allocates nothing. Written by failing calls only, so
+ * that it is valid until this thread's next failure; clean-up (destroy, release, free, abort)
+ * never touches it. */
 typedef struct ph_error {
     ph_status status;
-    int native_code; /* the driver's number where one stands behind the failure: 900..908, 401... on every
-                        device; else 0 */
+    /* the driver's number where one stands behind the failure: 900..908, 401... on every device;
+     * else 0 */
+    int native_code;
     char native_call[64]; /* the driver call that gave it, or "" */
-    char message[440];    /* what was called, with what, why it failed and what to do; one line, no newline */
+    /* what was called, with what, why it failed and what to do; one line, no newline */
+    char message[440];
 } ph_error;
 
 #define PH_CALL PH_API PH_MUST_USE ph_status
 
-/* The calling thread's record; never NULL. Before any failure: status PH_OK and an empty message. Borrowed,
- * valid for the life of the thread. Legal everywhere. */
+/* The calling thread's record; never NULL. Before any failure: status PH_OK and an empty
+ * message. Borrowed, valid for the life of the thread. Legal everywhere. */
 PH_API const ph_error *ph_error_last(void);
 
-/* Sets the record and returns status: for callbacks and capture bodies that fail for reasons of their own.
- * PH_OK is returned as it is and sets nothing. Legal everywhere, thread-safe. */
+/* Sets the record and returns status: for callbacks and capture bodies that fail for reasons of
+ * their own. PH_OK is returned as it is and sets nothing. Legal everywhere, thread-safe. */
 PH_API ph_status ph_fail(ph_status status, const char *format, ...) PH_PRINTF(2, 3);
 
-/* Makes *error this thread's record and returns its status: for libraries and bindings that carry a failure
- * from one place or thread to another. Legal everywhere, thread-safe. */
+/* Makes *error this thread's record and returns its status: for libraries and bindings that
+ * carry a failure from one place or thread to another. Legal everywhere, thread-safe. */
 PH_API ph_status ph_error_set(const ph_error *error);
 
 /* "PH_ERROR_STATE" and so on; "unknown status" for a number that is none. Static storage. */
@@ -67,13 +77,13 @@ static inline void ph_ignore(ph_status status)
     (void)status;
 }
 
-/* Returns from the calling function with the status of a call that failed. One of the few macros that hide
- * control flow. */
-#define PH_TRY(call)                                                                                         \
-    do {                                                                                                     \
-        ph_status ph_try_ = (call);                                                                          \
-        if (ph_try_ != PH_OK)                                                                                \
-            return ph_try_;                                                                                  \
+/* Returns from the calling function with the status of a call that failed. One of the few macros
+ * that hide control flow. */
+#define PH_TRY(call)                                                                               \
+    do {                                                                                           \
+        ph_status ph_try_ = (call);                                                                \
+        if (ph_try_ != PH_OK)                                                                      \
+            return ph_try_;                                                                        \
     } while (0)
 
 PH_END_DECLS

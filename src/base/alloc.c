@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Relaxed: the counters order nothing, and the countdown is exact because each step is one exchange. live =
- * made - freed, so that an allocation and a release cost one addition each. */
+/* Relaxed: the counters order nothing, and the countdown is exact because each step is one
+ * exchange. live = made - freed, so that an allocation and a release cost one addition each. */
 static atomic_int_least64_t made, freed, moved;
 static atomic_int_least64_t until_failure = PH__ALLOC_NEVER;
 
@@ -17,8 +17,8 @@ static bool must_fail(void)
     while (left != PH__ALLOC_NEVER) {
         if (left <= 0)
             return true;
-        if (atomic_compare_exchange_weak_explicit(&until_failure, &left, left - 1, memory_order_relaxed,
-                                                  memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&until_failure, &left, left - 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
             return false;
     }
     return false;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* base/alloc.h: every host allocation of the library goes through here, so that tests can make the n-th one
- * fail. */
+/* base/alloc.h: every host allocation of the library goes through here, so that tests can make
+ * the n-th one fail. */
 #ifndef PH_BASE_ALLOC_H
 #define PH_BASE_ALLOC_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* All return NULL on failure and set nothing: the caller knows what it wanted the memory for and says so.
- * Thread-safe. */
+/* All return NULL on failure and set nothing: the caller knows what it wanted the memory for and
+ * says so. Thread-safe. */
 void *ph__alloc(size_t bytes);
 void *ph__calloc(size_t count, size_t size); /* zeroed; NULL when count * size overflows */
 void *ph__realloc(void *old, size_t bytes);  /* old stays valid on failure */
 void ph__free(void *pointer);                /* takes NULL */
 char *ph__strdup(const char *text);          /* takes NULL, gives NULL */
 
-/* For tests. fail_after(n): the n-th allocation from now on (0 is the next) fails, and each after it too
- * until fail_after(PH__ALLOC_NEVER). live(): allocations not yet freed. count(): allocations made so far in
- * the process, reallocations included, failed ones not. */
+/* For tests. fail_after(n): the n-th allocation from now on (0 is the next) fails, and each
+ * after it too until fail_after(PH__ALLOC_NEVER). live(): allocations not yet freed. count():
+ * allocations made so far in the process, reallocations included, failed ones not. */
 #define PH__ALLOC_NEVER INT64_MAX
 void ph__alloc_fail_after(int64_t n);
 int64_t ph__alloc_live(void);

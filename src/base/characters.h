@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base/characters.h: the characters of texts that come from elsewhere (names, paths, what a driver says), and which of them may be shown as they are.
- * It needs nothing else. */
+/* base/characters.h: the characters of texts that come from elsewhere (names, paths, what a
+ * driver says), and which of them may be shown as they are. It needs nothing else. */
 #ifndef PH_BASE_CHARACTERS_H
 #define PH_BASE_CHARACTERS_H
 #include <stdbool.h>
@@ -11,13 +11,14 @@ typedef struct ph__character {
     size_t bytes;
     uint32_t code;
     bool broken; /* one byte that belongs to no well-formed UTF-8 character; code is the byte */
-    bool
-        hidden; /* would steer what shows it, or not be seen: broken; a control character (also U+0080 to U+009F, of which some terminals take
-                    commands); a line or paragraph separator; a control of writing direction, behind which text reads as another one */
+    /* would steer what shows it, or not be seen: broken; a control character (also U+0080 to
+     * U+009F, of which some terminals take commands); a line or paragraph separator; a control
+     * of writing direction, behind which text reads as another one */
+    bool hidden;
 } ph__character;
 
-/* Bytes of the well-formed UTF-8 character at p (no overlong form, no surrogate, nothing past U+10FFFF); 0
- * when there is none. */
+/* Bytes of the well-formed UTF-8 character at p (no overlong form, no surrogate, nothing past
+ * U+10FFFF); 0 when there is none. */
 static inline size_t ph__utf8_length(const unsigned char *p)
 {
     unsigned char lowest = 0x80, highest = 0xbf;
@@ -46,7 +47,8 @@ static inline size_t ph__utf8_length(const unsigned char *p)
 static inline bool ph__hidden_code(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e ||
-           code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+           code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
 }
 
 /* The character at the beginning of a text that ends with a NUL, which counts as one. */

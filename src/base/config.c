@@ -63,7 +63,8 @@ bool ph__config_bool(const char *value, bool *out)
     static const struct {
         const char *word;
         bool meaning;
-    } words[] = {{"0", false}, {"1", true}, {"off", false}, {"on", true}, {"false", false}, {"true", true}};
+    } words[] = {{"0", false}, {"1", true},      {"off", false},
+                 {"on", true}, {"false", false}, {"true", true}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(value, words[i].word) == 0) {
             *out = words[i].meaning;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base/fail.c: how the library's own code fails. It keeps nothing: each of the two libraries has this file, over the one record that
- * status.c keeps. */
+/* base/fail.c: how the library's own code fails. It keeps nothing: each of the two libraries has
+ * this file, over the one record that status.c keeps. */
 #include "base/line.h"
 #include "base/status.h"
 #include <errno.h>
@@ -12,18 +12,21 @@ enum {
 };
 
 /* Built aside and then copied: the arguments may point into the record itself. */
-ph_status ph__vfail(ph_status status, int native, const char *native_call, const char *format, va_list args)
+ph_status ph__vfail(ph_status status, int native, const char *native_call, const char *format,
+                    va_list args)
 {
     int saved_errno = errno;
     ph_error fresh = {.status = status, .native_code = native};
     ph__line_vformat(fresh.message, sizeof fresh.message, format, args);
-    ph__line_format(fresh.native_call, sizeof fresh.native_call, "%s", native_call ? native_call : "");
+    ph__line_format(fresh.native_call, sizeof fresh.native_call, "%s",
+                    native_call ? native_call : "");
     ph_ignore(ph_error_set(&fresh));
     errno = saved_errno;
     return status;
 }
 
-ph_status ph__fail_native(ph_status status, int native, const char *native_call, const char *format, ...)
+ph_status ph__fail_native(ph_status status, int native, const char *native_call, const char *format,
+                          ...)
 {
     va_list args;
     va_start(args, format);
@@ -41,7 +44,8 @@ void ph__error_prefix(const char *format, ...)
     va_start(args, format);
     ph__line_vformat(prefix, sizeof prefix, format, args);
     va_end(args);
-    ph__line_format(longer.message, sizeof longer.message, "%s: %s", prefix, ph_error_last()->message);
+    ph__line_format(longer.message, sizeof longer.message, "%s: %s", prefix,
+                    ph_error_last()->message);
     ph_ignore(ph_error_set(&longer));
     errno = saved_errno;
 }
@@ -73,9 +77,10 @@ ph_status ph__fail_null(const char *call, const char *argument)
 
 ph_status ph__fail_reserved(const char *call, const char *options)
 {
-    return ph_fail(PH_ERROR_ARGUMENT,
-                   "%s: a reserved word of %s is not 0; zero the whole struct before setting its members",
-                   call, options);
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: a reserved word of %s is not 0; zero the whole struct before setting its members",
+        call, options);
 }
 
 ph_status ph__fail_host_memory(const char *call, const char *what_for)

@@ -26,8 +26,9 @@ static ph_status fail(const ph__file *file, const char *system_call)
     char buffer[128];
     const char *words = strerror_r(number, buffer, sizeof buffer);
     if (!file->target)
-        return ph__fail_native(PH_ERROR_IO, number, system_call, "%s: cannot write into %s: %s failed: %s",
-                               file->call, file->path, system_call, words);
+        return ph__fail_native(PH_ERROR_IO, number, system_call,
+                               "%s: cannot write into %s: %s failed: %s", file->call, file->path,
+                               system_call, words);
     return ph__fail_native(PH_ERROR_IO, number, system_call,
                            "%s: cannot write %s: %s failed: %s; what was there before is unchanged",
                            file->call, file->path, system_call, words);
@@ -42,8 +43,8 @@ static bool open_temporary(ph__file *file)
     memcpy(file->temporary, file->target, folder);
     for (int i = 0; i < NAME_TRIES; i++) {
         uint64_t number = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed);
-        (void)snprintf(file->temporary + folder, TEMPORARY_NAME_BYTES, ".phonograph-%ld-%" PRIu64 ".tmp",
-                       (long)getpid(), number);
+        (void)snprintf(file->temporary + folder, TEMPORARY_NAME_BYTES,
+                       ".phonograph-%ld-%" PRIu64 ".tmp", (long)getpid(), number);
         file->number = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->number >= 0 || errno != EEXIST)
             break;
@@ -129,7 +130,8 @@ ph_status ph__file_create(ph__file *file, const char *path, const char *call)
     if (!path)
         return ph__fail_null(call, "path");
     bool exists = stat(path, &there) == 0;
-    /* A link that Linux does not follow (ELOOP, or somebody else's in /tmp) is not followed here either. */
+    /* A link that Linux does not follow (ELOOP, or somebody else's in /tmp) is not followed here
+     * either. */
     if (!exists && errno != ENOENT && is_link(path))
         return fail(file, "stat");
     if (!exists || S_ISREG(there.st_mode)) {
@@ -154,7 +156,8 @@ ph_status ph__file_write(ph__file *file, const void *bytes, size_t size)
     return PH_OK;
 }
 
-/* Some file systems tell of a full disk only when the file is closed. Linux has closed it even when close says EINTR. */
+/* Some file systems tell of a full disk only when the file is closed. Linux has closed it even
+ * when close says EINTR. */
 static ph_status close_checked(ph__file *file)
 {
     int number = file->number;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* base/file.h: writing a file so that the previous one survives every failure: it is replaced whole or not at all. */
+/* base/file.h: writing a file so that the previous one survives every failure: it is replaced
+ * whole or not at all. */
 #ifndef PH_BASE_FILE_H
 #define PH_BASE_FILE_H
 #include <phonograph/status.h>
 #include <sys/stat.h>
 
-/* What is written goes to a new file beside path, which is renamed over path at the end. A symbolic link stays, and what it leads
- * to is replaced, or made where there is nothing yet; another hard link of a previous file keeps that one. The mode of a previous file is
- * kept, and one that may not be written is not replaced (IO, EACCES); what is no regular file (a pipe, /dev/stdout) is written in place. Failures: IO (native
- * code: errno) or HOST_MEMORY; ARGUMENT for a NULL path. path and call must stay until the end. */
+/* What is written goes to a new file beside path, which is renamed over path at the end. A
+ * symbolic link stays, and what it leads to is replaced, or made where there is nothing yet;
+ * another hard link of a previous file keeps that one. The mode of a previous file is kept, and
+ * one that may not be written is not replaced (IO, EACCES); what is no regular file (a pipe,
+ * /dev/stdout) is written in place. Failures: IO (native code: errno) or HOST_MEMORY; ARGUMENT
+ * for a NULL path. path and call must stay until the end. */
 typedef struct ph__file {
     const char *path, *call;
     int number;      /* of the open file; -1: none */
@@ -17,7 +20,10 @@ typedef struct ph__file {
     mode_t mode;     /* of the file that is there; 0: there is none */
 } ph__file;
 ph_status ph__file_create(ph__file *file, const char *path, const char *call);
-ph_status ph__file_write(ph__file *file, const void *bytes, size_t size); /* after a failure: abandon */
-ph_status ph__file_commit(ph__file *file); /* ends it, also when it fails: what was there is there still */
-void ph__file_abandon(ph__file *file);     /* ends it: as if it had never been; the record is untouched */
+/* after a failure: abandon */
+ph_status ph__file_write(ph__file *file, const void *bytes, size_t size);
+/* ends it, also when it fails: what was there is there still */
+ph_status ph__file_commit(ph__file *file);
+/* ends it: as if it had never been; the record is untouched */
+void ph__file_abandon(ph__file *file);
 #endif

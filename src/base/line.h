@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* base/line.h: formatting into a fixed buffer as one line, for the error record and log messages. */
+/* base/line.h: formatting into a fixed buffer as one line, for the error record and log
+ * messages. */
 #ifndef PH_BASE_LINE_H
 #define PH_BASE_LINE_H
 #include <phonograph/export.h>
 #include <stdarg.h>
 
-/* One line of UTF-8: newlines, other control characters and what else is hidden (characters.h) become spaces, except that those at the end are
- * dropped, and a byte that is no UTF-8 becomes "?". What does not fit is cut between UTF-8 characters and ends in "...". size >= 4. The arguments
- * must not point into out. */
+/* One line of UTF-8: newlines, other control characters and what else is hidden (characters.h)
+ * become spaces, except that those at the end are dropped, and a byte that is no UTF-8 becomes
+ * "?". What does not fit is cut between UTF-8 characters and ends in "...". size >= 4. The
+ * arguments must not point into out. */
 void ph__line_format(char *out, size_t size, const char *format, ...) PH_PRINTF(3, 4);
 void ph__line_vformat(char *out, size_t size, const char *format, va_list args) PH_PRINTF(3, 0);
 

@@ -19,8 +19,8 @@ static struct sink {
     void *user;
 } sink;
 
-/* One write for the whole line, so that lines of two threads do not mix. A stderr that cannot be written to
- * loses it: there is nobody left to tell. */
+/* One write for the whole line, so that lines of two threads do not mix. A stderr that cannot be
+ * written to loses it: there is nobody left to tell. */
 static void write_to_stderr(const char *message)
 {
     char line[MESSAGE_BYTES + 32];

@@ -5,14 +5,15 @@
 #include <phonograph/log.h>
 #include <stdatomic.h>
 
-/* Formats and hands a message to the callback. No newline at the end. Never call it with a lock held. */
+/* Formats and hands a message to the callback. No newline at the end. Never call it with a lock
+ * held. */
 void ph__log(ph_log_level level, const char *format, ...) PH_PRINTF(2, 3);
 
 /* The same, at most once for each place in the code in the life of the process. */
-#define PH__LOG_ONCE(level, ...)                                                                             \
-    do {                                                                                                     \
-        static atomic_flag ph__said_ = ATOMIC_FLAG_INIT;                                                     \
-        if (!atomic_flag_test_and_set(&ph__said_))                                                           \
-            ph__log((level), __VA_ARGS__);                                                                   \
+#define PH__LOG_ONCE(level, ...)                                                                   \
+    do {                                                                                           \
+        static atomic_flag ph__said_ = ATOMIC_FLAG_INIT;                                           \
+        if (!atomic_flag_test_and_set(&ph__said_))                                                 \
+            ph__log((level), __VA_ARGS__);                                                         \
     } while (0)
 #endif

@@ -10,8 +10,8 @@ enum {
     FIRST_SLOTS = 8
 };
 
-/* Addresses differ in their middle bits: the product carries them upward, the shift brings them back into the
- * mask. */
+/* Addresses differ in their middle bits: the product carries them upward, the shift brings them
+ * back into the mask. */
 static size_t home(const ph__map *map, uint64_t key)
 {
     uint64_t product = key * UINT64_C(0x9e3779b97f4a7c15);
@@ -35,7 +35,8 @@ static ph__map_slot *probe(const ph__map *map, uint64_t key)
 
 static bool resize(ph__map *map, size_t slots)
 {
-    ph__map fresh = {.slots = ph__calloc(slots, sizeof *fresh.slots), .count = map->count, .mask = slots - 1};
+    ph__map fresh = {
+        .slots = ph__calloc(slots, sizeof *fresh.slots), .count = map->count, .mask = slots - 1};
     if (!fresh.slots)
         return false;
     for (size_t i = 0; map->slots && i <= map->mask; i++)
@@ -142,7 +143,8 @@ bool ph__ranges_add(ph__ranges *ranges, uintptr_t base, size_t size, void *value
         return false;
     if (!ph__vec_reserve(ranges, 1))
         return false;
-    memmove(&ranges->at[index + 1], &ranges->at[index], (ranges->count - index) * sizeof *ranges->at);
+    memmove(&ranges->at[index + 1], &ranges->at[index],
+            (ranges->count - index) * sizeof *ranges->at);
     ranges->at[index] = (ph__range){base, size, value};
     ranges->count++;
     return true;
@@ -170,7 +172,8 @@ void *ph__ranges_remove(ph__ranges *ranges, uintptr_t base)
     if (index == 0 || ranges->at[index - 1].base != base)
         return NULL;
     void *value = ranges->at[index - 1].value;
-    memmove(&ranges->at[index - 1], &ranges->at[index], (ranges->count - index) * sizeof *ranges->at);
+    memmove(&ranges->at[index - 1], &ranges->at[index],
+            (ranges->count - index) * sizeof *ranges->at);
     ranges->count--;
     return value;
 }

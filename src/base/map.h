@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base/map.h: hash map from 64-bit keys to pointers, open addressing, and a sorted map of address ranges. */
+/* base/map.h: hash map from 64-bit keys to pointers, open addressing, and a sorted map of
+ * address ranges. */
 #ifndef PH_BASE_MAP_H
 #define PH_BASE_MAP_H
 #include <stdbool.h>
@@ -17,7 +18,8 @@ typedef struct ph__map {
 } ph__map;
 
 bool ph__map_put(ph__map *map, uint64_t key,
-                 void *value);                       /* replaces; false when out of memory, nothing changed */
+                 /* replaces; false when out of memory, nothing changed */
+                 void *value);
 bool ph__map_reserve(ph__map *map, size_t extra);    /* the next extra puts cannot fail */
 void *ph__map_get(const ph__map *map, uint64_t key); /* NULL when absent */
 void *ph__map_remove(ph__map *map, uint64_t key);    /* what was there, or NULL */
@@ -25,7 +27,8 @@ void ph__map_free(ph__map *map);
 /* Iterates: start with *cursor = 0; false at the end. The map must not change meanwhile. */
 bool ph__map_next(const ph__map *map, size_t *cursor, uint64_t *key, void **value);
 
-/* Disjoint address ranges [base, base + size), kept sorted; lookups are binary searches. Zero is empty. */
+/* Disjoint address ranges [base, base + size), kept sorted; lookups are binary searches. Zero is
+ * empty. */
 typedef struct ph__range {
     uintptr_t base;
     size_t size;

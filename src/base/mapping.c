@@ -62,7 +62,8 @@ void ph__mapping_describe(char *out, size_t size, const void *address)
         found = is_around(out, (uintptr_t)address);
     if (!found)
         (void)snprintf(out, size, "%s",
-                       r.file < 0 ? "/proc/self/maps cannot be read" : "nothing is mapped there now");
+                       r.file < 0 ? "/proc/self/maps cannot be read"
+                                  : "nothing is mapped there now");
     if (r.file >= 0)
         (void)close(r.file);
     errno = saved;

@@ -68,7 +68,8 @@ const ph__range *ph__range_map_from(const ph__range_map *map, uintptr_t address)
 static bool reserve_piece(ph__range_map *map)
 {
     return map->piece_count < map->capacity ||
-           ph__vec_grow((void **)&map->pieces, &map->capacity, map->piece_count, 1, sizeof *map->pieces);
+           ph__vec_grow((void **)&map->pieces, &map->capacity, map->piece_count, 1,
+                        sizeof *map->pieces);
 }
 
 static void put_piece(ph__range_map *map, size_t at, ph__range_piece piece)

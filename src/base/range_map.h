@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* base/range_map.h: a sorted map of disjoint address ranges that may be many: like ph__ranges, in pieces. */
+/* base/range_map.h: a sorted map of disjoint address ranges that may be many: like ph__ranges,
+ * in pieces. */
 #ifndef PH_BASE_RANGE_MAP_H
 #define PH_BASE_RANGE_MAP_H
 #include "base/map.h"
 
-/* Pieces of at most 128 ranges, in order of their addresses; none is empty. An addition moves one piece and the
- * list of pieces. Zero is empty; one with few ranges takes the memory of a vector. Not thread-safe. */
+/* Pieces of at most 128 ranges, in order of their addresses; none is empty. An addition moves
+ * one piece and the list of pieces. Zero is empty; one with few ranges takes the memory of a
+ * vector. Not thread-safe. */
 typedef struct ph__range_piece {
     ph__range *at;
     size_t count, capacity;

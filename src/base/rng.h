@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base/rng.h: a small seeded generator for chaos runs and tests (SplitMix64, Steele, Lea and Flood 2014); not
- * for cryptography. */
+/* base/rng.h: a small seeded generator for chaos runs and tests (SplitMix64, Steele, Lea and
+ * Flood 2014); not for cryptography. */
 #ifndef PH_BASE_RNG_H
 #define PH_BASE_RNG_H
 #include <stdint.h>

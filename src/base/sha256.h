@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base/sha256.h: SHA-256 as FIPS 180-4 specifies it, for naming and checking what is kept on disk. */
+/* base/sha256.h: SHA-256 as FIPS 180-4 specifies it, for naming and checking what is kept on
+ * disk. */
 #ifndef PH_BASE_SHA256_H
 #define PH_BASE_SHA256_H
 #include <stddef.h>

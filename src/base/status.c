@@ -30,8 +30,8 @@ ph_status ph_fail(ph_status status, const char *format, ...)
 /* No default: the compiler names a status that is missing here. */
 const char *ph_status_name(ph_status status)
 {
-#define NAME(s)                                                                                              \
-    case s:                                                                                                  \
+#define NAME(s)                                                                                    \
+    case s:                                                                                        \
         return #s
     switch (status) {
         NAME(PH_OK);

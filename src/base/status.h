@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* base/status.h: how the library's own code fails: the thread's error record, set once, at the origin. */
+/* base/status.h: how the library's own code fails: the thread's error record, set once, at the
+ * origin. */
 #ifndef PH_BASE_STATUS_H
 #define PH_BASE_STATUS_H
 #include <phonograph/status.h>
 #include <stdarg.h>
 
-/* Sets the record and returns status. native 0 and call NULL where no driver call stands behind the failure.
- * The message says what was called, with what, why it failed and what to do. status must not be PH_OK.
- * Allocates nothing. */
-ph_status ph__fail_native(ph_status status, int native, const char *native_call, const char *format, ...)
-    PH_PRINTF(4, 5);
-ph_status ph__vfail(ph_status status, int native, const char *native_call, const char *format, va_list args)
-    PH_PRINTF(4, 0);
+/* Sets the record and returns status. native 0 and call NULL where no driver call stands behind
+ * the failure. The message says what was called, with what, why it failed and what to do. status
+ * must not be PH_OK. Allocates nothing. */
+ph_status ph__fail_native(ph_status status, int native, const char *native_call, const char *format,
+                          ...) PH_PRINTF(4, 5);
+ph_status ph__vfail(ph_status status, int native, const char *native_call, const char *format,
+                    va_list args) PH_PRINTF(4, 0);
 
-/* Puts "prefix: " (cut when very long) before the message of the record; keeps everything else. For an outer
- * call that adds what it was doing. */
+/* Puts "prefix: " (cut when very long) before the message of the record; keeps everything else.
+ * For an outer call that adds what it was doing. */
 void ph__error_prefix(const char *format, ...) PH_PRINTF(1, 2);
 
 /* Puts text behind the message of the record where all of it fits; else changes nothing. */
@@ -38,5 +39,6 @@ static inline bool ph__reserved_ok(const uint64_t *words, size_t count)
         any |= words[i];
     return any == 0;
 }
-#define PH__RESERVED_OK(o) ph__reserved_ok((o)->reserved, sizeof(o)->reserved / sizeof(o)->reserved[0])
+#define PH__RESERVED_OK(o)                                                                         \
+    ph__reserved_ok((o)->reserved, sizeof(o)->reserved / sizeof(o)->reserved[0])
 #endif

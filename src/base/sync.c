@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* base/sync.c: the slow side of the spin lock, futexes, threads. */
 #include "base/sync.h"
-#include <limits.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -54,7 +54,8 @@ void ph__futex_wait(atomic_uint *word, unsigned expected, int64_t timeout_ns)
     int saved_errno = errno;
     struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                .tv_nsec = (long)(timeout_ns % 1000000000)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns < 0 ? NULL : &timeout, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns < 0 ? NULL : &timeout, NULL,
+            0);
     errno = saved_errno;
 }
 
@@ -80,8 +81,8 @@ void ph__futex_wake(atomic_uint *word, int count)
     errno = saved_errno;
 }
 
-/* Signals that a thread brings upon itself stay open: blocked, they would kill the process past the user's
- * crash handler. */
+/* Signals that a thread brings upon itself stay open: blocked, they would kill the process past
+ * the user's crash handler. */
 static void fill_blocked(sigset_t *set)
 {
     static const int own_fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -119,8 +120,8 @@ uint64_t ph__thread_id(void)
     return id;
 }
 
-/* The affinity of the calling thread is what the threads that it starts inherit. Several sets in a row are
- * one larger set: the kernel refuses one that is smaller than its own. */
+/* The affinity of the calling thread is what the threads that it starts inherit. Several sets in
+ * a row are one larger set: the kernel refuses one that is smaller than its own. */
 unsigned ph__cpu_count(void)
 {
     int saved_errno = errno;

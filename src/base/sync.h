@@ -7,10 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A short lock for the allocation path: spins, then yields, then sleeps, so that it is cheap when uncontended (one
- * exchange) and harmless when the owner is descheduled, also by the waiter itself: a real-time thread yields only to its
- * like, and an owner of lower priority on the same processor runs while it sleeps. Hold it for tens of nanoseconds, never
- * across a call that may block. TSan understands it. */
+/* A short lock for the allocation path: spins, then yields, then sleeps, so that it is cheap
+ * when uncontended (one exchange) and harmless when the owner is descheduled, also by the waiter
+ * itself: a real-time thread yields only to its like, and an owner of lower priority on the same
+ * processor runs while it sleeps. Hold it for tens of nanoseconds, never across a call that may
+ * block. TSan understands it. */
 typedef struct ph__spinlock {
     atomic_uint held;
 } ph__spinlock;
@@ -27,8 +28,9 @@ static inline void ph__spin_unlock(ph__spinlock *lock)
     atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
-/* A lock that may be held across calls that block: sleeps when it must wait, and costs two exchanges, inline, when it need not.
- * States as in Drepper, "Futexes are tricky" (2011), mutex 2: 0 free, 1 held, 2 held and somebody may sleep. Zero is free. */
+/* A lock that may be held across calls that block: sleeps when it must wait, and costs two
+ * exchanges, inline, when it need not. States as in Drepper, "Futexes are tricky" (2011), mutex
+ * 2: 0 free, 1 held, 2 held and somebody may sleep. Zero is free. */
 typedef struct ph__mutex {
     atomic_uint state;
 } ph__mutex;
@@ -47,9 +49,10 @@ static inline void ph__mutex_unlock(ph__mutex *mutex)
         ph__mutex_wake(mutex);
 }
 
-/* A lock that many hold shared, or one alone: a shared hold costs two exchanges, inline, when nobody
- * wants it alone. Whoever waits for it alone goes first: shared holds that come later wait. Both sleep
- * when they must wait. Neither kind may be taken again by the thread that has it. Zero is free. */
+/* A lock that many hold shared, or one alone: a shared hold costs two exchanges, inline, when
+ * nobody wants it alone. Whoever waits for it alone goes first: shared holds that come later
+ * wait. Both sleep when they must wait. Neither kind may be taken again by the thread that has
+ * it. Zero is free. */
 typedef struct ph__shared_mutex {
     atomic_uint shared;  /* holds */
     atomic_uint alone;   /* 0 or 1: held or wanted alone */
@@ -81,17 +84,17 @@ static inline void ph__pause(void)
 #endif
 }
 
-/* One step of a wait for another thread that nobody ends by a wake: a pause of the processor in the first `spins` rounds,
- * then a yield, then a short sleep. *round counts the steps, from 0. */
+/* One step of a wait for another thread that nobody ends by a wake: a pause of the processor in
+ * the first `spins` rounds, then a yield, then a short sleep. *round counts the steps, from 0. */
 void ph__back_off(unsigned *round, unsigned spins);
 
-/* Waits while *word == expected (spurious returns allowed); timeout_ns < 0 waits for ever. Wakes at most
- * count waiters. */
+/* Waits while *word == expected (spurious returns allowed); timeout_ns < 0 waits for ever. Wakes
+ * at most count waiters. */
 void ph__futex_wait(atomic_uint *word, unsigned expected, int64_t timeout_ns);
 void ph__futex_wake(atomic_uint *word, int count);
 
-/* pthread_create with all signals but its own faults (SIGSEGV and the like) blocked in the new thread, and a
- * name of at most 15 characters; false on failure. */
+/* pthread_create with all signals but its own faults (SIGSEGV and the like) blocked in the new
+ * thread, and a name of at most 15 characters; false on failure. */
 bool ph__thread_start(pthread_t *out, const char *name, void *(*body)(void *), void *argument);
 
 /* A process-unique small id of the calling thread, never reused, and never 0. */

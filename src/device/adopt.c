@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* ---- streams ---- */
-static ph_status fail_stream(int result, const ph_device *device, const char *driver_call, const char *call)
+static ph_status fail_stream(int result, const ph_device *device, const char *driver_call,
+                             const char *call)
 {
     const char *reason = ph__driver_reason();
     const char *colon = reason[0] ? ": " : "";
@@ -21,12 +22,12 @@ static ph_status fail_stream(int result, const ph_device *device, const char *dr
             call, colon, reason);
     case PH__R_INVALID_HANDLE:
     case PH__R_INVALID_VALUE:
-        return ph__fail_native(PH_ERROR_ARGUMENT, result, driver_call, "%s: this is no stream of CUDA's%s%s",
-                               call, colon, reason);
+        return ph__fail_native(PH_ERROR_ARGUMENT, result, driver_call,
+                               "%s: this is no stream of CUDA's%s%s", call, colon, reason);
     case PH__R_NOT_SUPPORTED:
         return ph__fail_native(PH_ERROR_UNSUPPORTED, result, driver_call,
-                               "%s: device %s has no streams of CUDA's%s%s", call, device ? device->name : "",
-                               colon, reason);
+                               "%s: device %s has no streams of CUDA's%s%s", call,
+                               device ? device->name : "", colon, reason);
     default:
         return ph__driver_fail(result, driver_call, "%s", call);
     }
@@ -65,8 +66,10 @@ static const ph__driver *find_cuda(void)
     return ph__drivers[i];
 }
 
-/* The device for a GPU: the oldest that is open, also when another thread opens one at the same time. */
-static ph_status device_of(ph_device **out, const ph__driver *driver, uint32_t ordinal, const char *call)
+/* The device for a GPU: the oldest that is open, also when another thread opens one at the same
+ * time. */
+static ph_status device_of(ph_device **out, const ph__driver *driver, uint32_t ordinal,
+                           const char *call)
 {
     char name[32];
     ph_device *opened = NULL;
@@ -93,15 +96,18 @@ static ph_status fail_default(const void *stream, const char *call)
     if ((uintptr_t)stream == PER_THREAD)
         return ph__fail_native(
             PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
-            "%s: %p is CUDA's name for the calling thread's own default stream (cudaStreamPerThread), which "
-            "can capture but is another stream on each thread, while streams of this library are used by "
+            "%s: %p is CUDA's name for the calling thread's own default stream "
+            "(cudaStreamPerThread), which "
+            "can capture but is another stream on each thread, while streams of this library are "
+            "used by "
             "any; pass one that was created, or give a graph that you captured on it to "
             "ph_graph_import_cuda",
             call, stream);
-    return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
-                           "%s: %p is CUDA's name for the legacy default stream, which cannot capture; pass "
-                           "one that was created (ph_device_default_stream is the legacy one)",
-                           call, stream);
+    return ph__fail_native(
+        PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CTX,
+        "%s: %p is CUDA's name for the legacy default stream, which cannot capture; pass "
+        "one that was created (ph_device_default_stream is the legacy one)",
+        call, stream);
 }
 
 ph_status ph_stream_wrap_cuda(ph_stream **out, struct CUstream_st *stream)
@@ -162,8 +168,8 @@ static int follow(const ph_device *device, ph__drv_stream *own, ph__drv_stream *
     return result;
 }
 
-/* In a capture nothing can be put behind the stream's earlier work, and waiting would kill it. Without a
- * stream of our own the work is waited for, and the default stream stands for it. */
+/* In a capture nothing can be put behind the stream's earlier work, and waiting would kill it.
+ * Without a stream of our own the work is waited for, and the default stream stands for it. */
 ph__drv_stream *ph__stream_replace(ph_stream *stream)
 {
     ph_device *device = stream->device;
@@ -171,7 +177,8 @@ ph__drv_stream *ph__stream_replace(ph_stream *stream)
     ph__drv_stream *theirs = stream->handle, *own = NULL;
     ph_capture_mode mode;
     bool capturing = ph__stream_capture_id(stream) != 0;
-    int result = driver->stream_create(&own, device->handle, PH__STREAM_NON_BLOCKING, stream->priority);
+    int result =
+        driver->stream_create(&own, device->handle, PH__STREAM_NON_BLOCKING, stream->priority);
     if (result == PH__R_OK && !capturing)
         result = follow(device, own, theirs);
     if (result != PH__R_OK) {
@@ -231,8 +238,8 @@ ph_status ph_kernel_wrap_cuda(ph_kernel **out, ph_device *device, struct CUfunc_
         return ph__fail_null(call, "device");
     if (!function)
         return ph__fail_null(call, "function");
-    int result =
-        device->driver->kernel_wrap(&handle, device->handle, function, &source.args_size, &source.name);
+    int result = device->driver->kernel_wrap(&handle, device->handle, function, &source.args_size,
+                                             &source.name);
     if (result == PH__R_NOT_SUPPORTED)
         return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_FUNC_GET_ATTRIBUTE,
                                "%s: device %s cannot take it%s%s", call, device->name,
@@ -263,7 +270,8 @@ ph_status ph_context_push_cuda(ph_device *device)
     if (result == PH__R_NOT_SUPPORTED)
         return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_CTX_PUSH_CURRENT,
                                "%s: %s is no device of CUDA's", call, device->name);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_CTX_PUSH_CURRENT, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_CTX_PUSH_CURRENT, "%s", call);
 }
 
 void ph_context_pop_cuda(ph_device *device)
@@ -277,9 +285,10 @@ ph_status ph_fail_cuda(int code, const char *call)
 {
     if (code == PH__R_OK)
         return PH_OK;
-    ph_status status = ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)%s",
-                                       call && call[0] ? call : "a call of CUDA's", code,
-                                       ph__result_name(code), ph__result_text(code), ph__result_lost(code));
+    ph_status status =
+        ph__fail_native(ph__status_of_result(code), code, call, "%s gave %d (%s: %s)%s",
+                        call && call[0] ? call : "a call of CUDA's", code, ph__result_name(code),
+                        ph__result_text(code), ph__result_lost(code));
     ph__error_add_culprit(code == PH__R_CAPTURE_INVALIDATED);
     return status;
 }

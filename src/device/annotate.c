@@ -6,7 +6,8 @@
 #include "device/scopes.h"
 #include <string.h>
 
-/* All annotated captures that are open in the process. The lock is held across short questions of drivers, and comes before capture_lock. */
+/* All annotated captures that are open in the process. The lock is held across short questions
+ * of drivers, and comes before capture_lock. */
 static struct {
     pthread_mutex_t lock;
     PH__VEC(ph__capture *) open;
@@ -26,14 +27,16 @@ ph__annotation *ph__annotation_retain(ph__annotation *annotation)
 
 void ph__annotation_release(ph__annotation *annotation)
 {
-    if (annotation && atomic_fetch_sub_explicit(&annotation->references, 1, memory_order_acq_rel) == 1)
+    if (annotation &&
+        atomic_fetch_sub_explicit(&annotation->references, 1, memory_order_acq_rel) == 1)
         ph__free(annotation);
 }
 
 const char *ph__annotation_name(const ph__annotation *annotation)
 {
     for (size_t i = 0; annotation && i < annotation->count; i++)
-        if (annotation->pairs[i].type == PH_ANNOTATION_TEXT && strcmp(annotation->pairs[i].key, "name") == 0)
+        if (annotation->pairs[i].type == PH_ANNOTATION_TEXT &&
+            strcmp(annotation->pairs[i].key, "name") == 0)
             return annotation->pairs[i].text;
     return "";
 }
@@ -59,7 +62,8 @@ static void put_pair(ph__annotation *annotation, char **room, const ph_annotatio
     annotation->count += at == annotation->count;
 }
 
-ph_status ph__annotation_make(ph__annotation **out, const ph__pairs *sources, size_t count, const char *call)
+ph_status ph__annotation_make(ph__annotation **out, const ph__pairs *sources, size_t count,
+                              const char *call)
 {
     size_t pairs = 0, text = 0;
     for (size_t s = 0; s < count; s++)
@@ -71,7 +75,8 @@ ph_status ph__annotation_make(ph__annotation **out, const ph__pairs *sources, si
     *out = NULL;
     if (pairs == 0)
         return PH_OK;
-    ph__annotation *annotation = ph__alloc(sizeof *annotation + pairs * sizeof *annotation->pairs + text);
+    ph__annotation *annotation =
+        ph__alloc(sizeof *annotation + pairs * sizeof *annotation->pairs + text);
     if (annotation == NULL)
         return ph__fail_host_memory(call, "the annotation");
     char *room = (char *)(annotation->pairs + pairs);
@@ -116,7 +121,8 @@ ph__marks *ph__marks_retain(ph__marks *marks)
 
 void ph__marks_release(ph__marks *marks)
 {
-    if (marks == NULL || atomic_fetch_sub_explicit(&marks->references, 1, memory_order_acq_rel) != 1)
+    if (marks == NULL ||
+        atomic_fetch_sub_explicit(&marks->references, 1, memory_order_acq_rel) != 1)
         return;
     for (size_t i = 0; i < marks->changes.count; i++)
         ph__annotation_release(marks->changes.at[i].annotation);
@@ -127,7 +133,8 @@ void ph__marks_release(ph__marks *marks)
     ph__free(marks);
 }
 
-/* What is in force in all of them, so that a submission by the thread that was the last one need not look further. */
+/* What is in force in all of them, so that a submission by the thread that was the last one need
+ * not look further. */
 static void refresh(void)
 {
     uint64_t serial = 0;
@@ -164,9 +171,10 @@ bool ph__marks_open(ph__capture *capture)
     uint64_t start = 0;
     int result = capture->device->driver->capture_position(&start, capture->stream->handle);
     pthread_mutex_lock(&all.lock);
-    bool opened = result != PH__R_OUT_OF_MEMORY &&
-                  (annotation == NULL || ph__vec_push(&marks->changes, ((ph__mark_at){start, annotation}))) &&
-                  ph__vec_push(&all.open, capture);
+    bool opened =
+        result != PH__R_OUT_OF_MEMORY &&
+        (annotation == NULL || ph__vec_push(&marks->changes, ((ph__mark_at){start, annotation}))) &&
+        ph__vec_push(&all.open, capture);
     if (opened) {
         capture->marks = marks;
         (void)ph__annotation_retain(annotation);
@@ -236,7 +244,8 @@ static ph_status mark(ph__capture *capture, const char *call)
     if (changes > 0 && marks->changes.at[changes - 1].from == position)
         ph__annotation_release(marks->changes.at[--marks->changes.count].annotation);
     if (position != UINT64_MAX)
-        (void)ph__vec_push(&marks->changes, ((ph__mark_at){position, ph__annotation_retain(annotation)}));
+        (void)ph__vec_push(&marks->changes,
+                           ((ph__mark_at){position, ph__annotation_retain(annotation)}));
     uint64_t thread = ph__thread_id();
     marks->shared = marks->shared || marks->thread != thread;
     marks->thread = thread;
@@ -246,7 +255,8 @@ static ph_status mark(ph__capture *capture, const char *call)
 
 static bool is_in(const ph_stream *stream, const ph__capture *capture)
 {
-    return stream && capture->device == stream->device && ph__stream_capture_id(stream) == capture->id;
+    return stream && capture->device == stream->device &&
+           ph__stream_capture_id(stream) == capture->id;
 }
 
 ph_status ph__marks_change(const ph_stream *stream, const char *call)
@@ -291,7 +301,8 @@ void ph__marks_unlock(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* The lock stays held where several threads submit to the capture, so that what comes next is this thread's node. */
+/* The lock stays held where several threads submit to the capture, so that what comes next is
+ * this thread's node. */
 ph_status ph__marks_submit(bool *held, ph_stream *stream, const char *call)
 {
     uint64_t capture_id = ph__stream_capture_id(stream);
@@ -310,7 +321,8 @@ ph_status ph__marks_submit(bool *held, ph_stream *stream, const char *call)
     return status;
 }
 
-ph_status ph__marks_enter_graph(ph__marks_graph *out, ph_stream *stream, ph__marks *nested, const char *call)
+ph_status ph__marks_enter_graph(ph__marks_graph *out, ph_stream *stream, ph__marks *nested,
+                                const char *call)
 {
     *out = (ph__marks_graph){0};
     uint64_t capture_id = ph__stream_capture_id(stream);
@@ -331,8 +343,8 @@ ph_status ph__marks_enter_graph(ph__marks_graph *out, ph_stream *stream, ph__mar
     return status;
 }
 
-/* The graph is the newest node that its stream stands behind. Where that cannot be asked the capture is dead, or its nodes go without the marks
- * of theirs. */
+/* The graph is the newest node that its stream stands behind. Where that cannot be asked the
+ * capture is dead, or its nodes go without the marks of theirs. */
 void ph__marks_leave_graph(const ph__marks_graph *graph, ph__marks *nested, bool made)
 {
     uint64_t position;
@@ -353,7 +365,8 @@ void ph__marks_settle(ph__marks *marks, const ph_device *device, ph__drv_graph *
     if (marks == NULL)
         return;
     for (size_t i = 0; i < marks->changes.count; i++)
-        marks->changes.at[i].from = device->driver->graph_position(graph, marks->changes.at[i].from);
+        marks->changes.at[i].from =
+            device->driver->graph_position(graph, marks->changes.at[i].from);
     for (size_t i = 0; i < marks->nested.count; i++)
         marks->nested.at[i].at = device->driver->graph_position(graph, marks->nested.at[i].at) - 1;
 }

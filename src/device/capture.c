@@ -31,8 +31,9 @@ static bool register_capture(ph_device *device, ph__capture *capture)
     return pushed;
 }
 
-/* Takes the capture off the list; runs what waited for the last one to end. Launches that it recorded may still be about to have their kernels
- * kept: it is found for them until its kernels are released. */
+/* Takes the capture off the list; runs what waited for the last one to end. Launches that it
+ * recorded may still be about to have their kernels kept: it is found for them until its kernels
+ * are released. */
 static void unregister_capture(ph_device *device, ph__capture *capture)
 {
     ph__deferred *due = NULL;
@@ -55,7 +56,8 @@ static void unregister_capture(ph_device *device, ph__capture *capture)
     }
 }
 
-/* Under the lock: whoever meets the capture at the driver and looks for it here finds it, with its pool. */
+/* Under the lock: whoever meets the capture at the driver and looks for it here finds it, with
+ * its pool. */
 static int begin_locked(const char **driver_call, ph__capture *capture, ph_stream *stream)
 {
     const ph__driver *driver = stream->device->driver;
@@ -84,7 +86,8 @@ static ph_status begin_at_driver(ph__capture *capture, ph_stream *stream, const 
     if (result == PH__R_OK)
         return PH_OK;
     if (strcmp(driver_call, PH__NAME_STREAM_BEGIN_CAPTURE) != 0) {
-        ph_status status = ph__driver_fail(result, driver_call, "%s: reading the capture's id", call);
+        ph_status status =
+            ph__driver_fail(result, driver_call, "%s: reading the capture's id", call);
         device->driver->capture_drop(stream->handle);
         return status;
     }
@@ -124,11 +127,12 @@ static void describe_open(char *out, size_t size, const ph_stream *stream, uint6
     }
     pthread_mutex_unlock(&device->capture_lock);
     if (mode)
-        ph__line_format(out, size, "a %s capture, id %llu, begun by %s thread", mode, (unsigned long long)id,
-                        thread);
+        ph__line_format(out, size, "a %s capture, id %llu, begun by %s thread", mode,
+                        (unsigned long long)id, thread);
     else
         ph__line_format(out, size, "a capture%s, id %llu",
-                        ph__capture_is_foreign(stream, id) ? " that this library did not begin" : "",
+                        ph__capture_is_foreign(stream, id) ? " that this library did not begin"
+                                                           : "",
                         (unsigned long long)id);
 }
 
@@ -172,16 +176,18 @@ static ph_status open_capture(ph__capture *capture, ph_stream *stream, const cha
     return status;
 }
 
-ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_mode mode, const char *call)
+ph_status ph__capture_begin(ph__capture *capture, ph_stream *stream, ph_capture_mode mode,
+                            const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));
     ph_device *device = stream->device;
     if (stream->is_default)
-        return ph__fail_native(
-            PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_STREAM_BEGIN_CAPTURE,
-            "%s: graphs must be captured on a stream other than the legacy default stream; create one with "
-            "ph_stream_create (replaying on the default stream is fine)",
-            call);
+        return ph__fail_native(PH_ERROR_DEFAULT_STREAM, PH__R_CAPTURE_UNSUPPORTED,
+                               PH__NAME_STREAM_BEGIN_CAPTURE,
+                               "%s: graphs must be captured on a stream other than the legacy "
+                               "default stream; create one with "
+                               "ph_stream_create (replaying on the default stream is fine)",
+                               call);
     PH_TRY(ph__capture_check_free(stream, call));
     PH_TRY(before_capture(device, stream));
     capture->id = 0;
@@ -210,11 +216,12 @@ static ph_status fail_unjoined(ph__capture *capture, const char *call)
 {
     char which[200];
     ph__forks_describe(which, sizeof which, capture);
-    return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_UNJOINED, PH__NAME_STREAM_END_CAPTURE,
-                           "%s: a forked stream has work that the capture's stream does not wait for "
-                           "(%d, %s): %s; join it before the end, with ph_stream_wait_stream(the capture's "
-                           "stream, the forked one)",
-                           call, PH__R_CAPTURE_UNJOINED, ph__result_name(PH__R_CAPTURE_UNJOINED), which);
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, PH__R_CAPTURE_UNJOINED, PH__NAME_STREAM_END_CAPTURE,
+        "%s: a forked stream has work that the capture's stream does not wait for "
+        "(%d, %s): %s; join it before the end, with ph_stream_wait_stream(the capture's "
+        "stream, the forked one)",
+        call, PH__R_CAPTURE_UNJOINED, ph__result_name(PH__R_CAPTURE_UNJOINED), which);
 }
 
 static ph_status fail_end(int result, ph__capture *capture, const char *call)
@@ -321,8 +328,8 @@ bool ph__capture_is_open(ph_device *device, uint64_t capture_id)
     return open;
 }
 
-/* One that is just beginning has no id here yet. Ours are over at the driver before they leave the list: what
- * is not on it and still seen on the stream is somebody else's. */
+/* One that is just beginning has no id here yet. Ours are over at the driver before they leave
+ * the list: what is not on it and still seen on the stream is somebody else's. */
 bool ph__capture_is_foreign(const ph_stream *stream, uint64_t capture_id)
 {
     ph_device *device = stream->device;
@@ -349,8 +356,8 @@ void *ph__capture_owner_locked(const ph_device *device, uint64_t capture_id)
     return NULL;
 }
 
-/* Whoever reads the captured graph finds the kernel by its handle: until then it must not go, though its user
- * lets go of it. Under capture_lock. */
+/* Whoever reads the captured graph finds the kernel by its handle: until then it must not go,
+ * though its user lets go of it. Under capture_lock. */
 static bool retain_kernel(ph__capture *capture, ph_kernel *kernel)
 {
     uint64_t key = (uintptr_t)kernel;
@@ -388,7 +395,7 @@ bool ph__capture_keep_kernel(ph_stream *stream, ph_kernel *kernel, uint64_t capt
     if (ours && kept)
         atomic_store_explicit(&kernel->kept_in, capture_id, memory_order_relaxed);
     pthread_mutex_unlock(&device->capture_lock);
-    if (!ours) { /* somebody else's, or over and read */
+    if (!ours) {                                          /* somebody else's, or over and read */
         (void)ph__capture_is_foreign(stream, capture_id); /* which is remembered */
         device->driver->kernel_keep(kernel->handle);
     }

@@ -25,7 +25,8 @@ static void describe(char out[CULPRIT_BYTES], const ph__suspect *suspect)
         (void)ph__suspect_describe(out, CULPRIT_BYTES, suspect, 0);
 }
 
-/* A call that failed for reasons of its own, or of the capture's being dead already, is not accused. */
+/* A call that failed for reasons of its own, or of the capture's being dead already, is not
+ * accused. */
 static bool blame(ph__suspect *out, const ph__capture *capture)
 {
     if (!ph__suspects_blame(out, capture->suspects_since, capture->id, capture->owner_thread))
@@ -42,7 +43,8 @@ ph_status ph__capture_fail_dead(ph__capture *capture, const char *call)
     char culprit[CULPRIT_BYTES];
     if (!blame(&suspect, capture))
         return ph__driver_fail(PH__R_CAPTURE_INVALIDATED, PH__NAME_STREAM_END_CAPTURE,
-                               "%s: a call that is illegal in a capture has invalidated it; %s", call, after);
+                               "%s: a call that is illegal in a capture has invalidated it; %s",
+                               call, after);
     describe(culprit, &suspect);
     ph__driver_clear_reason();
     return ph__fail_native(PH_ERROR_CAPTURE, suspect.result, suspect.call,
@@ -65,8 +67,8 @@ static bool copy_open(ph__capture *out, ph_device *device, uint64_t capture_id)
     return found;
 }
 
-ph_status ph__stream_fail(int result, const ph_stream *stream, const char *driver_call, const char *format,
-                          ...)
+ph_status ph__stream_fail(int result, const ph_stream *stream, const char *driver_call,
+                          const char *format, ...)
 {
     char what[160], culprit[CULPRIT_BYTES];
     ph__capture capture;
@@ -77,13 +79,14 @@ ph_status ph__stream_fail(int result, const ph_stream *stream, const char *drive
     va_end(args);
     memset(&capture, 0, sizeof capture);
     if (result != PH__R_CAPTURE_INVALIDATED ||
-        !copy_open(&capture, stream->device, ph__stream_capture_id(stream)) || !blame(&suspect, &capture))
+        !copy_open(&capture, stream->device, ph__stream_capture_id(stream)) ||
+        !blame(&suspect, &capture))
         return ph__driver_fail(result, driver_call, "%s", what);
     describe(culprit, &suspect);
     ph__driver_clear_reason();
     return ph__fail_native(PH_ERROR_CAPTURE, result, driver_call,
-                           "%s: the stream's capture is dead (901), killed by %s; end or abort it", what,
-                           culprit);
+                           "%s: the stream's capture is dead (901), killed by %s; end or abort it",
+                           what, culprit);
 }
 
 /* ---- captures that are open and dead ---- */
@@ -97,7 +100,8 @@ typedef struct search {
 static bool is_wanted(ph__capture *capture, const search *s)
 {
     ph__drv_capture seen;
-    if (capture->id == 0 || capture->process != (int)getpid() || (!s->any && capture->owner_thread != s->thread))
+    if (capture->id == 0 || capture->process != (int)getpid() ||
+        (!s->any && capture->owner_thread != s->thread))
         return false;
     return capture->device->driver->capture_get(&seen, capture->stream->handle) == PH__R_OK &&
            seen.status == PH_CAPTURE_INVALIDATED &&
@@ -143,13 +147,14 @@ void ph__error_add_culprit(bool any)
     size_t room = sizeof((ph_error){0}).message - strlen(ph_error_last()->message);
     memcpy(text, what, sizeof what);
     size_t culprit = CULPRIT_BYTES;
-    for (int frames = 4; frames >= 0 && (culprit >= CULPRIT_BYTES || sizeof what + culprit > room); frames--)
+    for (int frames = 4; frames >= 0 && (culprit >= CULPRIT_BYTES || sizeof what + culprit > room);
+         frames--)
         culprit = ph__suspect_describe(text + sizeof what - 1, CULPRIT_BYTES, &suspect, frames);
     ph__error_suffix(text);
 }
 
-/* A log message holds one line of some length: a long backtrace goes on in further ones, cut between
- * frames. */
+/* A log message holds one line of some length: a long backtrace goes on in further ones, cut
+ * between frames. */
 static void log_trace(uint64_t capture_id, const char *how, const char *trace)
 {
     size_t length = strlen(trace), at = 0;
@@ -179,8 +184,9 @@ void ph__capture_report(ph__capture *capture)
     log_trace(capture->id, "was killed by", trace);
 }
 
-/* ---- the end of the process ---- by exit, as error macros of other code call it: nobody ends the capture then. Registered behind the driver's own
- * handlers, it runs before them; where the library is unloaded, at that moment. Captures of a parent are not a child's. */
+/* ---- the end of the process ---- by exit, as error macros of other code call it: nobody ends
+ * the capture then. Registered behind the driver's own handlers, it runs before them; where the
+ * library is unloaded, at that moment. Captures of a parent are not a child's. */
 static _Atomic int last_process;
 
 static void at_exit(void)

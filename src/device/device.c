@@ -2,8 +2,8 @@
 /* device/device.c: opening and closing devices, what is attached to them, what they are. */
 #include "device/device.h"
 #include "base/alloc.h"
-#include "base/option.h"
 #include "base/fork.h"
+#include "base/option.h"
 #include "device/name.h"
 #include "device/nvtx.h"
 #include "device/stream.h"
@@ -11,9 +11,11 @@
 #include <string.h>
 
 _Static_assert(sizeof((ph_device *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
-_Static_assert(sizeof((ph_device_info *)0)->name == PH__DEVICE_NAME_BYTES, "room for every setting");
+_Static_assert(sizeof((ph_device_info *)0)->name == PH__DEVICE_NAME_BYTES,
+               "room for every setting");
 
-/* Every open device of the process, for who comes with a handle of the driver's instead of a device. */
+/* Every open device of the process, for who comes with a handle of the driver's instead of a
+ * device. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph_device *open_devices;
 
@@ -84,7 +86,8 @@ ph_device *ph__device_find_open(const ph__driver *driver, uint32_t ordinal)
 {
     pthread_mutex_lock(&open_lock);
     ph_device *device = open_devices;
-    while (device && !(device->driver == driver && device->ordinal == ordinal && try_retain(device)))
+    while (device &&
+           !(device->driver == driver && device->ordinal == ordinal && try_retain(device)))
         device = device->next_open;
     pthread_mutex_unlock(&open_lock);
     return device;
@@ -108,7 +111,8 @@ bool ph__device_others_have(const ph_device *device, const void *address)
         for (int slot = 0; other != device && slot < PH__ATTACH_COUNT && !found; slot++) {
             ph_allocation allocation;
             ph__attachment *attachment = ph__device_attached(other, slot);
-            found = attachment && attachment->find && attachment->find(attachment, &allocation, address);
+            found = attachment && attachment->find &&
+                    attachment->find(attachment, &allocation, address);
         }
     pthread_mutex_unlock(&open_lock);
     return found;
@@ -129,15 +133,16 @@ static ph_status fail_ordinal(const ph__device_name *name, uint32_t count, const
     unsigned ordinal = (unsigned)name->ordinal;
     if (count == 1)
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
-                               "%s: there is no device %s:%u: the only one is \"%s\"", call, driver, ordinal,
-                               driver);
+                               "%s: there is no device %s:%u: the only one is \"%s\"", call, driver,
+                               ordinal, driver);
     return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
-                           "%s: there is no device %s:%u: there are \"%s:0\" to \"%s:%u\"", call, driver,
-                           ordinal, driver, driver, (unsigned)count - 1);
+                           "%s: there is no device %s:%u: there are \"%s:0\" to \"%s:%u\"", call,
+                           driver, ordinal, driver, driver, (unsigned)count - 1);
 }
 
 /* The driver that a parsed name means: for "auto" the first that has a device. */
-static ph_status choose_driver(const ph__driver **out, const ph__device_name *name, const char *call)
+static ph_status choose_driver(const ph__driver **out, const ph__device_name *name,
+                               const char *call)
 {
     char version[48], reason[256] = "";
     uint32_t count = 0;
@@ -150,8 +155,8 @@ static ph_status choose_driver(const ph__driver **out, const ph__device_name *na
             }
         }
         return ph__fail_native(PH_ERROR_NOT_FOUND, PH__R_INVALID_DEVICE, PH__NAME_DEVICE_GET,
-                               "%s: no driver has a device %u; \"auto\" is the first that there is", call,
-                               (unsigned)name->ordinal);
+                               "%s: no driver has a device %u; \"auto\" is the first that there is",
+                               call, (unsigned)name->ordinal);
     }
     const ph__driver *driver = driver_named(name->driver);
     if (!driver)
@@ -205,8 +210,8 @@ ph_status ph_device_open(ph_device **out, const char *name, const ph_device_opti
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_device_options");
     if (options && options->host_threads > 1024)
-        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: host_threads is %u; at most 1024", call,
-                               (unsigned)options->host_threads);
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: host_threads is %u; at most 1024",
+                               call, (unsigned)options->host_threads);
     ph_device_options settings = {0};
     if (options)
         settings = *options;
@@ -252,7 +257,8 @@ void ph_device_release(ph_device *device)
     if (device->forked)
         return;
     leave_list(device);
-    /* The attachments may still submit work and make calls that set the record; a release never does. */
+    /* The attachments may still submit work and make calls that set the record; a release never
+     * does. */
     ph_error saved;
     ph__error_save(&saved);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
@@ -269,7 +275,8 @@ void ph_device_release(ph_device *device)
     ph__free(device);
 }
 
-ph__attachment *ph__device_attach(ph_device *device, int slot, ph__attachment *(*create)(ph_device *device))
+ph__attachment *ph__device_attach(ph_device *device, int slot,
+                                  ph__attachment *(*create)(ph_device *device))
 {
     ph__attachment *attachment = ph__device_attached(device, slot);
     if (attachment)
@@ -290,11 +297,11 @@ ph_status ph__fail_devices(const char *call, const char *what, const ph_device *
 {
     PH_TRY(ph__device_check(device, call));
     PH_TRY(ph__device_check(other, call));
-    return ph__fail_native(
-        PH_ERROR_WRONG_DEVICE, 0, NULL,
-        "%s: %s is of one device (%s), %s of another (%s); every ph_device_open makes a device of its own: "
-        "use handles of one and the same",
-        call, what, device->name, other_what, other->name);
+    return ph__fail_native(PH_ERROR_WRONG_DEVICE, 0, NULL,
+                           "%s: %s is of one device (%s), %s of another (%s); every ph_device_open "
+                           "makes a device of its own: "
+                           "use handles of one and the same",
+                           call, what, device->name, other_what, other->name);
 }
 
 ph_status ph_device_get_info(ph_device_info *out, const ph_device *device)
@@ -336,8 +343,9 @@ ph_status ph_driver_get_info(ph_driver_info *out, size_t index)
     while (ph__drivers[count])
         count++;
     if (index >= count)
-        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL, "%s: index %zu, and there %s %zu driver%s", call,
-                               index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
+        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL,
+                               "%s: index %zu, and there %s %zu driver%s", call, index,
+                               count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
     (void)snprintf(out->name, sizeof out->name, "%s", ph__drivers[index]->name);
     ph__drivers[index]->describe(out->version, &out->device_count, out->reason);
     return PH_OK;
@@ -358,5 +366,6 @@ ph_status ph_device_synchronize(ph_device *device)
     ph_status status = ph__rule_check(device, PH__RULE_DEVICE_SYNC);
     int result = status == PH_OK ? device->driver->device_synchronize(device->handle) : PH__R_OK;
     ph__shared_unlock(&device->syncs);
-    return result == PH__R_OK ? status : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
+    return result == PH__R_OK ? status
+                              : ph__driver_fail(result, PH__NAME_CTX_SYNCHRONIZE, "%s", call);
 }

@@ -28,8 +28,9 @@ ph_status ph_event_create(ph_event **out, ph_device *device, const ph_event_opti
     atomic_init(&event->references, 1);
     event->timing = options && options->timing;
     event->external = options && options->external;
-    int result = device->driver->event_create(&event->handle, device->handle,
-                                              event->timing ? PH__EVENT_TIMING : PH__EVENT_DISABLE_TIMING);
+    int result =
+        device->driver->event_create(&event->handle, device->handle,
+                                     event->timing ? PH__EVENT_TIMING : PH__EVENT_DISABLE_TIMING);
     if (result != PH__R_OK) {
         ph__free(event);
         return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s", call);
@@ -93,9 +94,9 @@ static ph_status record_asked(ph_event *event, ph_stream *stream, const char *ca
         if (as_node)
             PH_TRY(keep_node(event, capture_id, call));
         PH_TRY(ph__submit_enter(&held, stream, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING, call));
-        result = stream->device->driver->event_record(
-            event->handle, stream->handle,
-            as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+        result = stream->device->driver->event_record(event->handle, stream->handle,
+                                                      as_node ? PH__EVENT_RECORD_EXTERNAL
+                                                              : PH__EVENT_RECORD_DEFAULT);
         ph__submit_leave(held, stream);
     } while (as_node && is_over(result, stream, capture_id));
     if (result != PH__R_OK)
@@ -118,7 +119,8 @@ ph_status ph_event_record(ph_event *event, ph_stream *stream)
     return status;
 }
 
-/* The stream is about to join the capture: the layers above settle what they have on it as ordinary work. */
+/* The stream is about to join the capture: the layers above settle what they have on it as
+ * ordinary work. */
 static ph_status prepare_fork(ph_stream *stream, uint64_t capture_id)
 {
     ph_device *device = stream->device;
@@ -144,14 +146,17 @@ static ph_status check_wait(ph_stream *stream, const ph_event *event, uint64_t e
 {
     ph_device *device = stream->device;
     if (event_capture == 0)
-        return stream_capture == 0 ? PH_OK : ph__rule_refuse(device, PH__RULE_WAIT_ISOLATION, stream_capture);
+        return stream_capture == 0
+                   ? PH_OK
+                   : ph__rule_refuse(device, PH__RULE_WAIT_ISOLATION, stream_capture);
     /* Whether somebody else's capture is over only the driver can tell. */
     if (!atomic_load(&event->foreign) && !ph__capture_is_open(device, event_capture))
-        return ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, PH__NAME_STREAM_WAIT_EVENT,
-                               "%s: the event was last recorded in a capture that is over, so that there is "
-                               "nothing to wait for; "
-                               "record it again, or use an external event",
-                               call);
+        return ph__fail_native(
+            PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, PH__NAME_STREAM_WAIT_EVENT,
+            "%s: the event was last recorded in a capture that is over, so that there is "
+            "nothing to wait for; "
+            "record it again, or use an external event",
+            call);
     if (stream->is_default)
         return ph__rule_refuse(device, PH__RULE_WAIT_LEGACY, event_capture);
     if (stream_capture != 0 && stream_capture != event_capture)
@@ -174,8 +179,9 @@ static ph_status wait_asked(ph_stream *stream, ph_event *event, const char *call
         PH_TRY(keep_node(event, stream_capture, call));
     if (as_node)
         PH_TRY(ph__marks_enter(&held, stream, call));
-    int result = stream->device->driver->stream_wait_event(
-        stream->handle, event->handle, as_node ? PH__EVENT_RECORD_EXTERNAL : PH__EVENT_RECORD_DEFAULT);
+    int result = stream->device->driver->stream_wait_event(stream->handle, event->handle,
+                                                           as_node ? PH__EVENT_RECORD_EXTERNAL
+                                                                   : PH__EVENT_RECORD_DEFAULT);
     ph__marks_leave(held);
     if (as_node && is_over(result, stream, stream_capture))
         return wait_asked(stream, event, call);
@@ -234,7 +240,8 @@ static ph_status check_asking(ph_event *event, ph__rule captured, ph__rule other
         PH_ERROR_CAPTURE, PH__R_CAPTURED_EVENT, ph__rules[captured].driver_call,
         "%s: the event was last recorded in a capture%s: it orders nodes of the graph and "
         "never completes; record it again, or use an external event to see replays",
-        call, atomic_load(&event->foreign) ? " that this library did not begin" : ", which is over");
+        call,
+        atomic_load(&event->foreign) ? " that this library did not begin" : ", which is over");
 }
 
 ph_status ph_event_query(bool *done, ph_event *event)
@@ -262,15 +269,18 @@ ph_status ph_event_synchronize(ph_event *event)
     ph__relaxed_begin(event->device, &mode);
     int result = event->device->driver->event_synchronize(event->handle);
     ph__relaxed_end(event->device, mode);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_EVENT_SYNCHRONIZE, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_EVENT_SYNCHRONIZE, "%s", call);
 }
 
 static ph_status check_timed(ph_event *event, const char *which, const char *call)
 {
-    PH_TRY(check_asking(event, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER, call));
+    PH_TRY(
+        check_asking(event, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER, call));
     if (!event->timing)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_EVENT_ELAPSED_TIME,
-                               "%s: %s was created without timing; set ph_event_options.timing", call, which);
+                               "%s: %s was created without timing; set ph_event_options.timing",
+                               call, which);
     if (!atomic_load(&event->recorded))
         return ph__fail_native(PH_ERROR_STATE, PH__R_INVALID_HANDLE, PH__NAME_EVENT_ELAPSED_TIME,
                                "%s: %s was never recorded", call, which);
@@ -294,6 +304,8 @@ ph_status ph_event_elapsed(float *milliseconds, ph_event *start, ph_event *end)
     if (result == PH__R_INVALID_HANDLE)
         return ph__fail_native(
             PH_ERROR_STATE, result, PH__NAME_EVENT_ELAPSED_TIME,
-            "%s: an event has not been recorded (an event node records when its graph is replayed)", call);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_EVENT_ELAPSED_TIME, "%s", call);
+            "%s: an event has not been recorded (an event node records when its graph is replayed)",
+            call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_EVENT_ELAPSED_TIME, "%s", call);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/forks.c: which streams have joined a capture, and which of them nobody has waited for: what the driver does not say when a capture ends
- * with work that is not joined. */
+/* device/forks.c: which streams have joined a capture, and which of them nobody has waited for:
+ * what the driver does not say when a capture ends with work that is not joined. */
 #include "base/line.h"
 #include "device/annotate.h"
 #include "device/scopes.h"
@@ -15,7 +15,8 @@ static ph__fork *find(ph__capture *capture, const ph_stream *stream)
 static void add(ph__capture *capture, const ph_stream *stream)
 {
     ph__fork fork = {.stream = stream};
-    ph__line_format(fork.scope, sizeof fork.scope, "%s", ph__annotation_name(ph__scope_annotation()));
+    ph__line_format(fork.scope, sizeof fork.scope, "%s",
+                    ph__annotation_name(ph__scope_annotation()));
     /* Without memory its name is missing in a message. */
     if (ph__vec_push(&capture->forks, fork) &&
         !ph__map_put(&capture->fork_of, (uintptr_t)stream, (void *)(uintptr_t)capture->forks.count))
@@ -57,7 +58,8 @@ void ph__forks_describe(char *out, size_t size, ph__capture *capture)
                             ? "each that joined was waited for once, so one got work after that"
                             : "it joined through calls of other code");
     else
-        ph__line_format(out, size, "nobody has waited for stream %p%s%s%s%s", (const void *)first->stream,
+        ph__line_format(out, size, "nobody has waited for stream %p%s%s%s%s",
+                        (const void *)first->stream,
                         first->scope[0] ? ", which joined in scope \"" : "", first->scope,
                         first->scope[0] ? "\"" : "", open > 1 ? ", nor for others" : "");
     pthread_mutex_unlock(&capture->device->capture_lock);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All kernels of the process by the driver's handle, so that a captured node finds its kernel again. No
- * references are held. */
+/* All kernels of the process by the driver's handle, so that a captured node finds its kernel
+ * again. No references are held. */
 static struct {
     pthread_mutex_t lock;
     ph__map kernels;
@@ -29,7 +29,8 @@ static bool registry_add(ph_kernel *kernel)
     return added;
 }
 
-/* The last one takes the map with it, so that a process that has closed everything holds no memory. */
+/* The last one takes the map with it, so that a process that has closed everything holds no
+ * memory. */
 static void registry_remove(const ph_kernel *kernel)
 {
     pthread_mutex_lock(&registry.lock);
@@ -68,25 +69,27 @@ ph_status ph__kernel_check_params(const ph_kernel_source *source, const char *ca
 {
     if (source->args_size > 4096)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
-                               "%s: kernel %s takes %zu bytes of arguments; at most 4096", call, source->name,
-                               source->args_size);
+                               "%s: kernel %s takes %zu bytes of arguments; at most 4096", call,
+                               source->name, source->args_size);
     if (source->param_count != 0 && !source->params)
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                               "%s: kernel %s: param_count is %zu, params is NULL", call, source->name,
-                               source->param_count);
+                               "%s: kernel %s: param_count is %zu, params is NULL", call,
+                               source->name, source->param_count);
     size_t end = 0;
     for (size_t i = 0; i < source->param_count; i++) {
         const ph_param *param = &source->params[i];
         size_t stop;
-        if (param->kind > PH_PARAM_ADDRESS || !ph__reserved_ok(param->reserved, 2) || param->offset < end ||
-            param->size == 0 || !ph__add(param->offset, param->size, &stop) || stop > source->args_size ||
+        if (param->kind > PH_PARAM_ADDRESS || !ph__reserved_ok(param->reserved, 2) ||
+            param->offset < end || param->size == 0 ||
+            !ph__add(param->offset, param->size, &stop) || stop > source->args_size ||
             (param->kind == PH_PARAM_ADDRESS && param->size != sizeof(void *)))
-            return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                                   "%s: kernel %s: parameter %zu (%s) must lie inside the %zu bytes of "
-                                   "arguments, after the one before it; "
-                                   "an address is %zu bytes",
-                                   call, source->name, i, param->name ? param->name : "unnamed",
-                                   source->args_size, sizeof(void *));
+            return ph__fail_native(
+                PH_ERROR_ARGUMENT, 0, NULL,
+                "%s: kernel %s: parameter %zu (%s) must lie inside the %zu bytes of "
+                "arguments, after the one before it; "
+                "an address is %zu bytes",
+                call, source->name, i, param->name ? param->name : "unnamed", source->args_size,
+                sizeof(void *));
         end = stop;
     }
     return PH_OK;
@@ -149,7 +152,8 @@ ph_status ph__kernel_make(ph_kernel **out, ph_device *device, ph__drv_kernel *ha
 }
 
 /* What is wrong with the source is the caller's to mend; the driver's words say it. */
-static ph_status fail_create(int result, const ph_device *device, const char *name, const char *call)
+static ph_status fail_create(int result, const ph_device *device, const char *name,
+                             const char *call)
 {
     const char *reason = ph__driver_reason();
     if (ph__result_is_host_memory(result))
@@ -161,14 +165,15 @@ static ph_status fail_create(int result, const ph_device *device, const char *na
                                device->name, reason);
     case PH__R_NO_BINARY:
         return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_MODULE_LOAD_DATA,
-                               "%s: the image of kernel %s has no code for device %s%s%s", call, name,
-                               device->name, reason[0] ? ": " : "", reason);
+                               "%s: the image of kernel %s has no code for device %s%s%s", call,
+                               name, device->name, reason[0] ? ": " : "", reason);
     case PH__R_INVALID_VALUE:
     case PH__R_INVALID_IMAGE:
     case PH__R_INVALID_PTX:
     case PH__R_NOT_FOUND:
-        return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s: %s",
-                               call, name, reason[0] ? reason : ph__result_text(result));
+        return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_MODULE_LOAD_DATA,
+                               "%s: kernel %s: %s", call, name,
+                               reason[0] ? reason : ph__result_text(result));
     default:
         return ph__driver_fail(result, PH__NAME_MODULE_LOAD_DATA, "%s: kernel %s", call, name);
     }
@@ -193,21 +198,24 @@ ph_status ph_kernel_create(ph_kernel **out, ph_device *device, const ph_kernel_s
 }
 
 /* ---- the library's own ---- */
-static ph_status make_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
+static ph_status make_cells_kernel(ph_kernel **out, ph_device *device, unsigned room,
+                                   const char *call)
 {
     char names[2 * PH__CELLS_MANY][sizeof "value4294967295"];
     ph_param params[1 + 2 * PH__CELLS_MANY] = {{"count", PH_PARAM_VALUE, 0, sizeof(uint64_t), {0}}};
     ph__drv_kernel *handle = NULL;
     for (size_t i = 0; i < 2 * (size_t)room; i++) {
         bool address = i % 2 == 0;
-        (void)snprintf(names[i], sizeof names[i], "%s%u", address ? "at" : "value", (unsigned)(i / 2));
+        (void)snprintf(names[i], sizeof names[i], "%s%u", address ? "at" : "value",
+                       (unsigned)(i / 2));
         params[1 + i] = (ph_param){names[i],
                                    address ? PH_PARAM_ADDRESS : PH_PARAM_VALUE,
                                    sizeof(ph__drv_cells) + i * sizeof(uint64_t),
                                    sizeof(uint64_t),
                                    {0}};
     }
-    ph_kernel_source source = {.name = room == PH__CELLS_FEW ? "ph_core_cells_8" : "ph_core_cells_60",
+    ph_kernel_source source = {.name =
+                                   room == PH__CELLS_FEW ? "ph_core_cells_8" : "ph_core_cells_60",
                                .args_size = ph__cells_args_size(room),
                                .params = params,
                                .param_count = 1 + 2 * (size_t)room};
@@ -230,7 +238,8 @@ static ph_status keep_own(ph_kernel **out, _Atomic(ph_kernel *) *at, ph_kernel *
     return PH_OK;
 }
 
-ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room, const char *call)
+ph_status ph__device_cells_kernel(ph_kernel **out, ph_device *device, unsigned room,
+                                  const char *call)
 {
     _Atomic(ph_kernel *) *at = &device->cells_kernels[room == PH__CELLS_FEW ? 0 : 1];
     ph_kernel *made = NULL;
@@ -332,35 +341,37 @@ const char *ph_kernel_name(const ph_kernel *kernel)
 static bool is_within_limits(const ph__drv_launch *launch)
 {
     const uint32_t *grid = launch->grid, *block = launch->block;
-    return grid[0] <= 0x7fffffff && grid[1] <= 65535 && grid[2] <= 65535 && block[0] <= 1024 && block[1] <= 1024 &&
-           block[2] <= 64 && (uint64_t)block[0] * block[1] * block[2] <= 1024;
+    return grid[0] <= 0x7fffffff && grid[1] <= 65535 && grid[2] <= 65535 && block[0] <= 1024 &&
+           block[1] <= 1024 && block[2] <= 64 && (uint64_t)block[0] * block[1] * block[2] <= 1024;
 }
 
 static ph_status check_limits(const ph__drv_launch *launch, const char *name, const char *call)
 {
     if (!is_within_limits(launch))
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
-                               "%s: kernel %s: grid %ux%ux%u of blocks %ux%ux%u exceeds the limits: grids of "
-                               "2147483647x65535x65535, blocks "
-                               "of 1024x1024x64 and 1024 threads",
-                               call, name, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
-                               (unsigned)launch->grid[2], (unsigned)launch->block[0],
-                               (unsigned)launch->block[1], (unsigned)launch->block[2]);
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
+            "%s: kernel %s: grid %ux%ux%u of blocks %ux%ux%u exceeds the limits: grids of "
+            "2147483647x65535x65535, blocks "
+            "of 1024x1024x64 and 1024 threads",
+            call, name, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
+            (unsigned)launch->grid[2], (unsigned)launch->block[0], (unsigned)launch->block[1],
+            (unsigned)launch->block[2]);
     if (launch->shared_bytes > 232448)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
-                               "%s: kernel %s asks for %zu bytes of shared memory; at most 232448", call,
-                               name, launch->shared_bytes);
+                               "%s: kernel %s asks for %zu bytes of shared memory; at most 232448",
+                               call, name, launch->shared_bytes);
     return PH_OK;
 }
 
-ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const ph_launch_config *config,
-                             const void *args, size_t args_size, const char *call)
+ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel,
+                             const ph_launch_config *config, const void *args, size_t args_size,
+                             const char *call)
 {
     if (args_size != kernel->args_size)
-        return ph__fail_native(
-            PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
-            "%s: kernel %s takes %zu bytes of arguments and got %zu; pass sizeof its argument struct", call,
-            kernel->name, kernel->args_size, args_size);
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_LAUNCH_KERNEL,
+                               "%s: kernel %s takes %zu bytes of arguments and got %zu; pass "
+                               "sizeof its argument struct",
+                               call, kernel->name, kernel->args_size, args_size);
     if (args_size != 0 && !args)
         return ph__fail_null(call, "args");
     if (config && !PH__RESERVED_OK(config))
@@ -376,8 +387,8 @@ ph_status ph__launch_prepare(ph__drv_launch *out, const ph_kernel *kernel, const
     return check_limits(out, kernel->name, call);
 }
 
-/* After a launch that a capture recorded. Where the kernel cannot be retained for want of memory, its code stays
- * with the device. */
+/* After a launch that a capture recorded. Where the kernel cannot be retained for want of
+ * memory, its code stays with the device. */
 static void keep_in_capture(ph_stream *stream, ph_kernel *kernel, uint64_t capture_id)
 {
     if (atomic_load_explicit(&kernel->kept_in, memory_order_relaxed) != capture_id &&
@@ -394,8 +405,8 @@ static ph_status retain_in_capture(ph_stream *stream, ph_kernel *kernel, const c
     return ph__fail_host_memory(call, "the kernels of the capture");
 }
 
-ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config, const void *args,
-                    size_t args_size)
+ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config *config,
+                    const void *args, size_t args_size)
 {
     static const char call[] = "ph_launch";
     PH_TRY(ph__stream_check(stream, call));
@@ -419,7 +430,7 @@ ph_status ph_launch(ph_stream *stream, ph_kernel *kernel, const ph_launch_config
     }
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the launch");
-    return result == PH__R_OK
-               ? PH_OK
-               : ph__stream_fail(result, stream, PH__NAME_LAUNCH_KERNEL, "%s: kernel %s", call, kernel->name);
+    return result == PH__R_OK ? PH_OK
+                              : ph__stream_fail(result, stream, PH__NAME_LAUNCH_KERNEL,
+                                                "%s: kernel %s", call, kernel->name);
 }

@@ -52,21 +52,23 @@ static ph_status fail_setting(const ph__config_pair *pair, const char *name, con
     const char *equals = pair->value[0] ? "=" : "";
     if (pair->key[0] == '\0' && pair->value[0] == '\0')
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                               "%s: device name \"%s\" has a setting that is empty or far too long", call,
-                               name);
+                               "%s: device name \"%s\" has a setting that is empty or far too long",
+                               call, name);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(pair->key, known[i].key) == 0)
             return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                                   "%s: setting \"%s%s%s\" in device name \"%s\": %s must be %s", call,
-                                   pair->key, equals, pair->value, name, pair->key, known[i].values);
-    return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                           "%s: setting \"%s%s%s\" in device name \"%s\" is unknown; the settings are "
-                           "threads=N, chaos=SEED, memory=BYTES (k, m, g), poison=0|1, reuse=0|1",
-                           call, pair->key, equals, pair->value, name);
+                                   "%s: setting \"%s%s%s\" in device name \"%s\": %s must be %s",
+                                   call, pair->key, equals, pair->value, name, pair->key,
+                                   known[i].values);
+    return ph__fail_native(
+        PH_ERROR_ARGUMENT, 0, NULL,
+        "%s: setting \"%s%s%s\" in device name \"%s\" is unknown; the settings are "
+        "threads=N, chaos=SEED, memory=BYTES (k, m, g), poison=0|1, reuse=0|1",
+        call, pair->key, equals, pair->value, name);
 }
 
-static ph_status apply_setting(ph_device_options *options, const ph__config_pair *pair, const char *name,
-                               const char *call)
+static ph_status apply_setting(ph_device_options *options, const ph__config_pair *pair,
+                               const char *name, const char *call)
 {
     uint64_t number = 0;
     bool flag = false;
@@ -104,11 +106,11 @@ ph_status ph__device_name_parse(ph__device_name *out, ph_device_options *options
         memcpy(out->driver, name, length);
     if (strcmp(out->driver, "auto") != 0 && strcmp(out->driver, "host") != 0 &&
         strcmp(out->driver, "cuda") != 0)
-        return ph__fail_native(
-            PH_ERROR_NOT_FOUND, 0, NULL,
-            "%s: no device is called \"%.40s\"; the names are \"auto\", \"host\" and \"cuda\", with settings "
-            "after a colon, as in \"host:threads=2\"",
-            call, name);
+        return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL,
+                               "%s: no device is called \"%.40s\"; the names are \"auto\", "
+                               "\"host\" and \"cuda\", with settings "
+                               "after a colon, as in \"host:threads=2\"",
+                               call, name);
     if (!colon)
         return PH_OK;
     const char *rest = colon + 1;
@@ -116,19 +118,21 @@ ph_status ph__device_name_parse(ph__device_name *out, ph_device_options *options
         char *end;
         unsigned long ordinal = strtoul(rest, &end, 10);
         if ((*end != '\0' && *end != ':') || ordinal > 1023)
-            return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: \"%.40s\" has a malformed device number",
-                                   call, name);
+            return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                                   "%s: \"%.40s\" has a malformed device number", call, name);
         out->ordinal = (uint32_t)ordinal;
         rest = *end == ':' ? end + 1 : end;
     }
     return parse_settings(options, rest, name, call);
 }
 
-static void append(char out[PH__DEVICE_NAME_BYTES], const char *separator, const char *key, uint64_t value)
+static void append(char out[PH__DEVICE_NAME_BYTES], const char *separator, const char *key,
+                   uint64_t value)
 {
     size_t used = strlen(out);
     char piece[48];
-    int length = snprintf(piece, sizeof piece, "%s%s=%llu", separator, key, (unsigned long long)value);
+    int length =
+        snprintf(piece, sizeof piece, "%s%s=%llu", separator, key, (unsigned long long)value);
     if (length > 0 && used + (size_t)length < PH__DEVICE_NAME_BYTES)
         memcpy(out + used, piece, (size_t)length + 1);
 }

@@ -14,13 +14,13 @@ typedef struct ph__device_name {
     uint32_t ordinal;
 } ph__device_name;
 
-/* Splits name and puts its settings over those in options. Fails with the record set: NOT_FOUND for an
- * unknown driver's name, ARGUMENT for a setting that is unknown or malformed. */
+/* Splits name and puts its settings over those in options. Fails with the record set: NOT_FOUND
+ * for an unknown driver's name, ARGUMENT for a setting that is unknown or malformed. */
 ph_status ph__device_name_parse(ph__device_name *out, ph_device_options *options, const char *name,
                                 const char *call);
 
-/* The name that opens the device again: driver, ordinal where it is not 0, and every setting that is not the
- * default. */
+/* The name that opens the device again: driver, ordinal where it is not 0, and every setting
+ * that is not the default. */
 void ph__device_name_format(char out[PH__DEVICE_NAME_BYTES], const char *driver, uint32_t ordinal,
                             const ph_device_options *options);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers do: the environment names a library, which is told where
- * to ask for the places of the functions that it takes over. No part of NVTX is needed for that. */
+/* device/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers do: the
+ * environment names a library, which is told where to ask for the places of the functions that
+ * it takes over. No part of NVTX is needed for that. */
 #include "device/nvtx.h"
 #include "base/environment.h"
 #include "base/log.h"
@@ -21,9 +22,12 @@ static ph__nvtx_pop_fn pop;
 static int find_functions(int module, ph__nvtx_function ***out, unsigned *count)
 {
     static const unsigned sizes[PH__NVTX_MODULES] = {
-        [PH__NVTX_MODULE_CORE] = PH__NVTX_CORE_SIZE,     [PH__NVTX_MODULE_CUDA] = PH__NVTX_CUDA_SIZE,
-        [PH__NVTX_MODULE_OPENCL] = PH__NVTX_OPENCL_SIZE, [PH__NVTX_MODULE_CUDART] = PH__NVTX_CUDART_SIZE,
-        [PH__NVTX_MODULE_CORE2] = PH__NVTX_CORE2_SIZE,   [PH__NVTX_MODULE_SYNC] = PH__NVTX_SYNC_SIZE};
+        [PH__NVTX_MODULE_CORE] = PH__NVTX_CORE_SIZE,
+        [PH__NVTX_MODULE_CUDA] = PH__NVTX_CUDA_SIZE,
+        [PH__NVTX_MODULE_OPENCL] = PH__NVTX_OPENCL_SIZE,
+        [PH__NVTX_MODULE_CUDART] = PH__NVTX_CUDART_SIZE,
+        [PH__NVTX_MODULE_CORE2] = PH__NVTX_CORE2_SIZE,
+        [PH__NVTX_MODULE_SYNC] = PH__NVTX_SYNC_SIZE};
     if (module <= 0 || module >= PH__NVTX_MODULES)
         return 0;
     if (count)
@@ -41,7 +45,8 @@ static void set_tool_version(uint32_t version)
 static const void *find_table(uint32_t number)
 {
     static const ph__nvtx_callbacks callbacks = {sizeof callbacks, find_functions};
-    static const ph__nvtx_version_info version = {sizeof version, PH__NVTX_VERSION, 0, set_tool_version};
+    static const ph__nvtx_version_info version = {sizeof version, PH__NVTX_VERSION, 0,
+                                                  set_tool_version};
     if (number == PH__NVTX_TABLE_CALLBACKS)
         return &callbacks;
     return number == PH__NVTX_TABLE_VERSION ? &version : NULL;
@@ -63,7 +68,8 @@ static bool take_over(ph__nvtx_start_fn start)
     return push && pop;
 }
 
-/* A tool that started stays loaded. NULL, with a warning where it cannot be loaded: there is none. */
+/* A tool that started stays loaded. NULL, with a warning where it cannot be loaded: there is
+ * none. */
 static ph__nvtx_start_fn tool_named(const char *variable)
 {
     ph__nvtx_start_fn start;
@@ -73,8 +79,9 @@ static ph__nvtx_start_fn tool_named(const char *variable)
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         const char *error = dlerror();
-        PH__LOG_ONCE(PH_LOG_WARNING, "%s: the tool's library cannot be loaded, and gets no ranges: %s",
-                     variable, error ? error : path);
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "%s: the tool's library cannot be loaded, and gets no ranges: %s", variable,
+                     error ? error : path);
         return NULL;
     }
     void *address = dlsym(library, "InitializeInjectionNvtx2");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/nvtx_abi.h: what this library uses of the interface between programs and tools that listen to NVTX ranges (version 3), declared by
- * us. tests/headers/nvtx_abi.c holds it against NVIDIA's header where that is found. */
+/* device/nvtx_abi.h: what this library uses of the interface between programs and tools that
+ * listen to NVTX ranges (version 3), declared by us. tests/headers/nvtx_abi.c holds it against
+ * NVIDIA's header where that is found. */
 #ifndef PH_DEVICE_NVTX_ABI_H
 #define PH_DEVICE_NVTX_ABI_H
 #include <stddef.h>
@@ -28,7 +29,8 @@ typedef struct ph__nvtx_event { /* nvtxEventAttributes_t */
     const char *message;
 } ph__nvtx_event;
 
-/* The functions that a tool may take over, by module; each has a place whose address the tool is given. */
+/* The functions that a tool may take over, by module; each has a place whose address the tool is
+ * given. */
 enum {
     PH__NVTX_MODULES = 7, /* numbered from 1 */
     PH__NVTX_MODULE_CORE = 1,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/pairs.c: single pairs of annotations: whether two are the same, and how they are written. */
+/* device/pairs.c: single pairs of annotations: whether two are the same, and how they are
+ * written. */
 #include "base/text.h"
 #include "device/annotate.h"
 #include <inttypes.h>

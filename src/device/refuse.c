@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/refuse.c: the public column of the capture rules: refusing a call before it reaches the driver, so
- * that captures survive. */
+/* device/refuse.c: the public column of the capture rules: refusing a call before it reaches the
+ * driver, so that captures survive. */
 #include "base/sync.h"
 #include "device/stream.h"
 #include <limits.h>
@@ -19,14 +19,17 @@ static const char *remedy(ph__rule rule, int number)
     case PH__R_CAPTURE_MERGE:
         return "a stream can be in one capture only: end one of them first";
     case PH__R_CAPTURE_ISOLATION:
-        return "the work that it waits for is not in the capture: wait before the capture begins, or use an "
+        return "the work that it waits for is not in the capture: wait before the capture begins, "
+               "or use an "
                "external event";
     case PH__R_CAPTURE_IMPLICIT:
-        return "the legacy default stream is ordered against blocking streams: capture on a non-blocking "
+        return "the legacy default stream is ordered against blocking streams: capture on a "
+               "non-blocking "
                "stream, or submit this to "
                "another stream";
     case PH__R_CAPTURED_EVENT:
-        return "an event recorded in a capture never completes: it orders nodes of the graph; use an "
+        return "an event recorded in a capture never completes: it orders nodes of the graph; use "
+               "an "
                "external event to see replays";
     default:
         break;
@@ -35,20 +38,21 @@ static const char *remedy(ph__rule rule, int number)
         return "use pinned memory (ph_malloc_pinned), or copy outside the capture";
     if (ph__rules[rule].public_[0][PH_CAPTURE_RELAXED] > 0)
         return "no capture mode allows it: do it before the capture begins or after it has ended";
-    return "do it before the capture begins or after it has ended, or capture in a mode that allows it";
+    return "do it before the capture begins or after it has ended, or capture in a mode that "
+           "allows it";
 }
 
 static ph_status refuse(ph__rule rule, int number, const ph__capture *capture, bool same_thread)
 {
     const ph__rule_row *row = &ph__rules[rule];
-    return ph__fail_native(PH_ERROR_CAPTURE, number, row->driver_call,
-                           "%s%s%s%s: not permitted while a %s capture (id %llu, begun by %s thread) is "
-                           "open: %d, %s; refused before it could harm the capture; "
-                           "%s",
-                           row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
-                           ph__capture_mode_name(capture->mode), (unsigned long long)capture->id,
-                           same_thread ? "this" : "another", number, ph__result_name(number),
-                           remedy(rule, number));
+    return ph__fail_native(
+        PH_ERROR_CAPTURE, number, row->driver_call,
+        "%s%s%s%s: not permitted while a %s capture (id %llu, begun by %s thread) is "
+        "open: %d, %s; refused before it could harm the capture; "
+        "%s",
+        row->public_call, row->what[0] ? " (" : "", row->what, row->what[0] ? ")" : "",
+        ph__capture_mode_name(capture->mode), (unsigned long long)capture->id,
+        same_thread ? "this" : "another", number, ph__result_name(number), remedy(rule, number));
 }
 
 static ph_status refuse_foreign(ph__rule rule, int number, uint64_t capture_id)
@@ -72,11 +76,12 @@ ph_status ph_thread_exchange_capture_mode(ph_capture_mode *mode)
         return ph__fail_null(call, "mode");
     if (*mode > PH_CAPTURE_RELAXED)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE,
-                               PH__NAME_THREAD_EXCHANGE_STREAM_CAPTURE_MODE, "%s: %d is no capture mode",
-                               call, (int)*mode);
+                               PH__NAME_THREAD_EXCHANGE_STREAM_CAPTURE_MODE,
+                               "%s: %d is no capture mode", call, (int)*mode);
     ph_capture_mode previous = thread_mode;
     thread_mode = *mode;
-    /* What the public rules let pass must pass below, too. The mode is the thread's: no device is named. */
+    /* What the public rules let pass must pass below, too. The mode is the thread's: no device
+     * is named. */
     for (size_t i = 0; ph__drivers[i]; i++) {
         ph_capture_mode below = *mode;
         (void)ph__drivers[i]->thread_exchange_mode(NULL, &below);
@@ -138,11 +143,12 @@ ph_status ph__rule_refuse(ph_device *device, ph__rule rule, uint64_t capture_id)
     pthread_mutex_unlock(&device->capture_lock);
     int outcome = ph__rules[rule].public_[same_thread ? 0 : 1][found.mode];
     int number = outcome > 0 ? outcome % PH__KEEPS : PH__R_CAPTURE_UNSUPPORTED;
-    return ours ? refuse(rule, number, &found, same_thread) : refuse_foreign(rule, number, capture_id);
+    return ours ? refuse(rule, number, &found, same_thread)
+                : refuse_foreign(rule, number, capture_id);
 }
 
-/* Under capture_lock: an open capture with a blocking stream in it. It may be just beginning, without an id
- * yet. */
+/* Under capture_lock: an open capture with a blocking stream in it. It may be just beginning,
+ * without an id yet. */
 static bool find_blocking(ph_device *device, uint64_t *id)
 {
     for (size_t i = 0; i < device->captures.count; i++) {

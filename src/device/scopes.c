@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/scopes.c: the scopes of a thread: opening, closing, and taking along what is open; lanes of streams. */
+/* device/scopes.c: the scopes of a thread: opening, closing, and taking along what is open;
+ * lanes of streams. */
 #include "device/scopes.h"
 #include "base/alloc.h"
 #include "base/fork.h"
@@ -12,10 +13,10 @@ typedef struct ph__scope {
     struct ph__scope *outer;
     ph__annotation *annotation; /* with all that the outer ones give; NULL: nothing */
     uint64_t serial;
-    bool forward_only; /* who takes along what is open takes the outer one's */
-    bool ranged;       /* a tool was told of it */
-    bool heard;        /* a range that the program told NVTX of */
-    bool over;         /* it has ended, and goes with what was begun inside it */
+    bool forward_only;  /* who takes along what is open takes the outer one's */
+    bool ranged;        /* a tool was told of it */
+    bool heard;         /* a range that the program told NVTX of */
+    bool over;          /* it has ended, and goes with what was begun inside it */
     const void *domain; /* of a heard one */
 } ph__scope;
 
@@ -80,7 +81,8 @@ static void make_leftovers(void)
     (void)pthread_key_create(&leftovers, on_thread_end);
 }
 
-/* What a tool shows of a scope: the last name among what it was given, or else its pairs; one that was given nothing has no range. */
+/* What a tool shows of a scope: the last name among what it was given, or else its pairs; one
+ * that was given nothing has no range. */
 static bool start_range(const ph__pairs *given, size_t count)
 {
     const char *name = NULL;
@@ -141,8 +143,9 @@ static ph_status tell(ph_stream *stream, bool begins, const char *call)
     ph__capture *capture;
     PH_TRY(ph__marks_find(&capture, stream, call));
     const ph__annotation *annotation = ph__scope_annotation();
-    return capture && capture->scope && annotation ? capture->scope(capture, stream, annotation, begins, call)
-                                                   : PH_OK;
+    return capture && capture->scope && annotation
+               ? capture->scope(capture, stream, annotation, begins, call)
+               : PH_OK;
 }
 
 /* Takes the annotation over; given: what it has that the outer ones need not give. */
@@ -161,7 +164,8 @@ static ph_status open_scope(ph_stream *stream, ph__annotation *annotation, const
         status = tell(stream, true, call);
     if (status == PH_OK)
         return PH_OK;
-    /* The failure is told already, and marks that could not be set back are set at the next submission. */
+    /* The failure is told already, and marks that could not be set back are set at the next
+     * submission. */
     ph_error failure;
     ph__error_save(&failure);
     pop();
@@ -188,17 +192,19 @@ static ph_status check_pairs(const ph_annotation_pair *pairs, size_t count, cons
         if (pair->key == NULL || pair->key[0] == '\0')
             return ph_fail(PH_ERROR_ARGUMENT, "%s: pair %zu has no key", call, i);
         if ((unsigned)pair->type > PH_ANNOTATION_BOOL)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: \"%s\" has type %d, which is none of ph_annotation_type",
-                           call, pair->key, (int)pair->type);
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" has type %d, which is none of ph_annotation_type", call,
+                           pair->key, (int)pair->type);
         if (pair->type == PH_ANNOTATION_TEXT && pair->text == NULL)
-            return ph_fail(
-                PH_ERROR_ARGUMENT,
-                "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is not set), and its text "
-                "is NULL",
-                call, pair->key);
-        if (find_pair(pairs, i, pair->key) != PH_OK || (name && strcmp(pair->key, "name") == 0))
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: \"%s\" is given twice; a scope has one value for a key",
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" is a text (PH_ANNOTATION_TEXT, as a pair is whose type is "
+                           "not set), and its text "
+                           "is NULL",
                            call, pair->key);
+        if (find_pair(pairs, i, pair->key) != PH_OK || (name && strcmp(pair->key, "name") == 0))
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: \"%s\" is given twice; a scope has one value for a key", call,
+                           pair->key);
     }
     return PH_OK;
 }
@@ -211,8 +217,8 @@ static ph_status check(const ph_stream *stream, const char *name, const ph_mark_
         return ph__fail_reserved(call, "ph_mark_options");
     PH_TRY(check_pairs(options->pairs, options->count, name, call));
     if (name == NULL && options->count == 0 && !options->lane)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the scope has neither a name nor pairs, and would say nothing",
-                       call);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: the scope has neither a name nor pairs, and would say nothing", call);
     return PH_OK;
 }
 
@@ -246,15 +252,17 @@ ph_status ph_mark_end(ph_stream *stream)
     if (ph__thread_ambient.top == NULL)
         return ph_fail(
             PH_ERROR_STATE,
-            "%s: the calling thread has no scope open; scopes belong to the thread that began them", call);
+            "%s: the calling thread has no scope open; scopes belong to the thread that began them",
+            call);
     ph__scope *scope = ph__thread_ambient.top;
     while (scope && (scope->heard || scope->over))
         scope = scope->outer;
     if (scope == NULL)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: the scopes that the calling thread has open are NVTX ranges of the program's, "
-                       "which end where it ends them",
-                       call);
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the scopes that the calling thread has open are NVTX ranges of the program's, "
+            "which end where it ends them",
+            call);
     ph_status status = tell(stream, false, call);
     ph_error failure;
     if (status != PH_OK)
@@ -275,7 +283,8 @@ void ph__scope_push_range(const void *domain, const char *name)
     static const char call[] = "an NVTX range";
     const ph_annotation_pair own = {.key = "name", .text = name};
     ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
-    const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0}, {&own, 1}};
+    const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0},
+                                 {&own, 1}};
     ph_error saved;
     ph__error_save(&saved);
     bool good = unheard == 0 && ph__annotation_make(&annotation, sources, 2, call) == PH_OK;
@@ -286,7 +295,8 @@ void ph__scope_push_range(const void *domain, const char *name)
         ph_ignore(ph__marks_change(NULL, call)); /* else at the next submission */
     } else {
         if (unheard++ == 0)
-            PH__LOG_ONCE(PH_LOG_WARNING, "the NVTX range \"%.80s\" becomes no scope: no host memory", name);
+            PH__LOG_ONCE(PH_LOG_WARNING,
+                         "the NVTX range \"%.80s\" becomes no scope: no host memory", name);
         ph__annotation_release(annotation);
     }
     ph__error_restore(&saved);
@@ -356,14 +366,16 @@ void ph_mark_release(ph_mark *mark)
     ph__annotation_release(mark);
 }
 
-ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_pair *pairs, size_t count)
+ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_pair *pairs,
+                         size_t count)
 {
     static const char call[] = "ph_mark_resume";
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(check_pairs(pairs, count, NULL, call));
     ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;
     bool is_void = mark && mark->era != ph__annotations_era();
-    if (is_void || (mark == NULL && count == 0)) /* looked through, by who takes along what is open too */
+    /* looked through, by who takes along what is open too */
+    if (is_void || (mark == NULL && count == 0))
         return open_scope(stream, ph__annotation_retain(outer), NULL, 0, true, call);
     const ph__pairs sources[] = {{outer ? outer->pairs : NULL, outer ? outer->count : 0},
                                  {mark ? mark->pairs : NULL, mark ? mark->count : 0},

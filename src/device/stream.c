@@ -27,8 +27,9 @@ ph_status ph__stream_check(const ph_stream *stream, const char *call)
     if (!stream)
         return ph__fail_null(call, "stream");
     if (atomic_load_explicit(&stream->destroyed, memory_order_relaxed))
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE, PH__NAME_STREAM_GET_CAPTURE_INFO,
-                               "%s: the stream was destroyed", call);
+        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_HANDLE,
+                               PH__NAME_STREAM_GET_CAPTURE_INFO, "%s: the stream was destroyed",
+                               call);
     return ph__device_check(stream->device, call);
 }
 
@@ -157,8 +158,9 @@ static int find_capture(uint64_t *out, const ph_stream *stream)
 {
     const ph_device *device = stream->device;
     *out = 0;
-    if (stream->is_default || (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0 &&
-                               !atomic_load_explicit(&device->foreign, memory_order_relaxed)))
+    if (stream->is_default ||
+        (atomic_load_explicit(&device->open_captures, memory_order_acquire) == 0 &&
+         !atomic_load_explicit(&device->foreign, memory_order_relaxed)))
         return PH__R_OK;
     return device->driver->capture_id(out, stream->handle);
 }
@@ -206,14 +208,16 @@ static ph_status synchronize(ph_stream *stream, const char *call)
     }
     if (capturing != 0)
         return ph__rule_refuse(stream->device, PH__RULE_STREAM_SYNC_CAPTURING, capturing);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
 }
 
 static ph_status synchronize_default(ph_stream *stream, const char *call)
 {
     PH_TRY(ph__rule_check(stream->device, PH__RULE_STREAM_SYNC_OTHER));
     int result = stream->device->driver->stream_synchronize(stream->handle);
-    return result == PH__R_OK ? PH_OK : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_STREAM_SYNCHRONIZE, "%s", call);
 }
 
 ph_status ph_stream_synchronize(ph_stream *stream)
@@ -222,7 +226,8 @@ ph_status ph_stream_synchronize(ph_stream *stream)
     ph_capture_mode mode;
     PH_TRY(ph__stream_check(stream, call));
     ph__relaxed_begin(stream->device, &mode);
-    ph_status status = stream->is_default ? synchronize_default(stream, call) : synchronize(stream, call);
+    ph_status status =
+        stream->is_default ? synchronize_default(stream, call) : synchronize(stream, call);
     ph__relaxed_end(stream->device, mode);
     return status;
 }

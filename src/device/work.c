@@ -5,7 +5,8 @@
 /* One side of a copy or fill: what kind of memory it is in, and how far that reaches. */
 typedef struct place {
     ph__memory_kind kind;
-    size_t room; /* bytes from the address to the end of its allocation; SIZE_MAX for pageable memory */
+    /* bytes from the address to the end of its allocation; SIZE_MAX for pageable memory */
+    size_t room;
 } place;
 
 static ph_status look_up(place *out, ph_device *device, const void *address, const char *call)
@@ -13,15 +14,18 @@ static ph_status look_up(place *out, ph_device *device, const void *address, con
     ph__drv_pointer where;
     int result = device->driver->pointer_info(&where, device->handle, address);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, address);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               address);
     out->kind = where.kind;
-    out->room = where.kind == PH__MEMORY_PAGEABLE ? SIZE_MAX : where.size - ((uintptr_t)address - where.base);
+    out->room = where.kind == PH__MEMORY_PAGEABLE ? SIZE_MAX
+                                                  : where.size - ((uintptr_t)address - where.base);
     for (int slot = 0; slot < PH__ATTACH_COUNT; slot++) {
         ph_allocation allocation;
         ph__attachment *attachment = ph__device_attached(device, slot);
         if (!attachment || !attachment->find || !attachment->find(attachment, &allocation, address))
             continue;
-        /* Segments of a pool's own functions are the device's, though its driver does not know them. */
+        /* Segments of a pool's own functions are the device's, though its driver does not know
+         * them. */
         out->kind = allocation.pinned ? PH__MEMORY_PINNED : PH__MEMORY_DEVICE;
         size_t offset = (uintptr_t)address - (uintptr_t)allocation.base;
         out->room = offset < allocation.requested ? allocation.requested - offset : 0;
@@ -30,15 +34,15 @@ static ph_status look_up(place *out, ph_device *device, const void *address, con
 }
 
 /* Refuses a range that leaves the allocation that it starts in. */
-static ph_status check_range(const place *where, const void *address, size_t bytes, const char *side,
-                             const char *driver_call, const char *call)
+static ph_status check_range(const place *where, const void *address, size_t bytes,
+                             const char *side, const char *driver_call, const char *call)
 {
     if (bytes <= where->room)
         return PH_OK;
     return ph__fail_native(
         PH_ERROR_SIZE, PH__R_INVALID_VALUE, driver_call,
-        "%s: %zu bytes at %s %p leave the allocation it points into, which ends %zu bytes after it", call,
-        bytes, side, address, where->room);
+        "%s: %zu bytes at %s %p leave the allocation it points into, which ends %zu bytes after it",
+        call, bytes, side, address, where->room);
 }
 
 static ph_status fail_pageable(const ph_device *device, const ph__drv_memcpy *copy, bool is_dst,
@@ -46,18 +50,21 @@ static ph_status fail_pageable(const ph_device *device, const ph__drv_memcpy *co
 {
     const char *side = is_dst ? "dst" : "src";
     const void *address = is_dst ? copy->dst : copy->src;
-    return ph__fail_native(
-        PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
-        "%s: cannot copy between %s (%s %p) and a device in a capture, as replays would read whatever is "
-        "there then; refused before it could harm the capture; use memory from ph_malloc_pinned, or copy "
-        "outside it",
-        call,
-        ph__device_others_have(device, address) ? "memory of another device, which is pageable here,"
-                                                : "pageable host memory",
-        side, address);
+    return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
+                           "%s: cannot copy between %s (%s %p) and a device in a capture, as "
+                           "replays would read whatever is "
+                           "there then; refused before it could harm the capture; use memory from "
+                           "ph_malloc_pinned, or copy "
+                           "outside it",
+                           call,
+                           ph__device_others_have(device, address)
+                               ? "memory of another device, which is pageable here,"
+                               : "pageable host memory",
+                           side, address);
 }
 
-ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy *copy, const char *call)
+ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy *copy,
+                         const char *call)
 {
     place dst, src;
     if (!copy->dst)
@@ -67,15 +74,16 @@ ph_status ph__copy_check(bool *pageable, ph_device *device, const ph__drv_memcpy
     uintptr_t d = (uintptr_t)copy->dst, s = (uintptr_t)copy->src;
     if (copy->bytes > UINTPTR_MAX - d || copy->bytes > UINTPTR_MAX - s)
         return ph__fail_native(PH_ERROR_SIZE, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
-                               "%s: %zu bytes run beyond the end of the address space", call, copy->bytes);
+                               "%s: %zu bytes run beyond the end of the address space", call,
+                               copy->bytes);
     PH_TRY(look_up(&dst, device, copy->dst, call));
     PH_TRY(look_up(&src, device, copy->src, call));
     PH_TRY(check_range(&dst, copy->dst, copy->bytes, "dst", PH__NAME_MEMCPY_ASYNC, call));
     PH_TRY(check_range(&src, copy->src, copy->bytes, "src", PH__NAME_MEMCPY_ASYNC, call));
     if (d < s + copy->bytes && s < d + copy->bytes)
         return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMCPY_ASYNC,
-                               "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst, copy->src,
-                               copy->bytes);
+                               "%s: dst %p and src %p overlap within %zu bytes", call, copy->dst,
+                               copy->src, copy->bytes);
     bool found = dst.kind == PH__MEMORY_PAGEABLE || src.kind == PH__MEMORY_PAGEABLE;
     if (found && !pageable)
         return fail_pageable(device, copy, dst.kind == PH__MEMORY_PAGEABLE, call);
@@ -95,14 +103,17 @@ static void tell_copy(ph_device *device, uint64_t capture_id, const ph__drv_memc
     }
 }
 
-static ph_status fail_copy(int result, const ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+static ph_status fail_copy(int result, const ph_stream *stream, const ph__drv_memcpy *copy,
+                           const char *call)
 {
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the copy");
-    return ph__stream_fail(result, stream, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call, copy->bytes);
+    return ph__stream_fail(result, stream, PH__NAME_MEMCPY_ASYNC, "%s: %zu bytes", call,
+                           copy->bytes);
 }
 
-/* Between memory that captures may copy. Whether one did is what the driver says: one may begin on another thread meanwhile. */
+/* Between memory that captures may copy. Whether one did is what the driver says: one may begin
+ * on another thread meanwhile. */
 static ph_status submit_copy(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
 {
     bool held;
@@ -115,9 +126,10 @@ static ph_status submit_copy(ph_stream *stream, const ph__drv_memcpy *copy, cons
     return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
 }
 
-/* A copy to pageable memory waits for the stream: the default stream is only checked, and nothing keeps a capture with blocking streams from
- * beginning meanwhile. */
-static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+/* A copy to pageable memory waits for the stream: the default stream is only checked, and
+ * nothing keeps a capture with blocking streams from beginning meanwhile. */
+static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy *copy,
+                                        const char *call)
 {
     place dst;
     PH_TRY(look_up(&dst, stream->device, copy->dst, call));
@@ -128,8 +140,10 @@ static ph_status submit_pageable_legacy(ph_stream *stream, const ph__drv_memcpy 
     return result == PH__R_OK ? PH_OK : fail_copy(result, stream, copy, call);
 }
 
-/* While stream->asks is shared no capture of this library begins here; the driver says whether one of other code did. */
-static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *copy, const char *call)
+/* While stream->asks is shared no capture of this library begins here; the driver says whether
+ * one of other code did. */
+static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *copy,
+                                       const char *call)
 {
     uint64_t capture_id, recorded = 0;
     place dst;
@@ -144,7 +158,8 @@ static ph_status submit_pageable_asked(ph_stream *stream, const ph__drv_memcpy *
         return PH_OK;
     return ph__fail_native(
         PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
-        "%s: other code began a capture (id %llu) on the stream during the call, which may have recorded the "
+        "%s: other code began a capture (id %llu) on the stream during the call, which may have "
+        "recorded the "
         "copy of pageable memory (dst %p, src %p): drop that capture, and order the two",
         call, (unsigned long long)recorded, copy->dst, copy->src);
 }
@@ -174,13 +189,15 @@ ph_status ph_memcpy(void *dst, const void *src, size_t bytes, ph_stream *stream)
 static ph_status fail_fill_pageable(const ph_device *device, const void *dst, const char *call)
 {
     if (ph__device_others_have(device, dst))
-        return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
-                               "%s: dst %p is memory of another device than the stream's (%s); every "
-                               "ph_device_open makes a device of its own: use memory of this one",
-                               call, dst, device->name);
-    return ph__fail_native(PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
-                           "%s: dst %p is neither device nor pinned memory of the stream's device (%s)", call,
-                           dst, device->name);
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
+            "%s: dst %p is memory of another device than the stream's (%s); every "
+            "ph_device_open makes a device of its own: use memory of this one",
+            call, dst, device->name);
+    return ph__fail_native(
+        PH_ERROR_ARGUMENT, PH__R_INVALID_VALUE, PH__NAME_MEMSET_ASYNC,
+        "%s: dst %p is neither device nor pinned memory of the stream's device (%s)", call, dst,
+        device->name);
 }
 
 ph_status ph__fill_check(ph_device *device, const ph__drv_memset *fill, const char *call)
@@ -215,7 +232,8 @@ static ph_status fill(ph_stream *stream, const ph__drv_memset *fill, const char 
     ph__submit_leave(held, stream);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the fill");
-    return result == PH__R_OK ? PH_OK : ph__stream_fail(result, stream, PH__NAME_MEMSET_ASYNC, "%s", call);
+    return result == PH__R_OK ? PH_OK
+                              : ph__stream_fail(result, stream, PH__NAME_MEMSET_ASYNC, "%s", call);
 }
 
 ph_status ph_memset(void *dst, uint8_t value, size_t bytes, ph_stream *stream)
@@ -245,6 +263,7 @@ ph_status ph_launch_host(ph_stream *stream, ph_host_fn fn, void *user)
         atomic_fetch_add_explicit(&stream->device->captured_calls, 1, memory_order_relaxed);
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the host function");
-    return result == PH__R_OK ? PH_OK
-                              : ph__stream_fail(result, stream, PH__NAME_LAUNCH_HOST_FUNC, "%s", call);
+    return result == PH__R_OK
+               ? PH_OK
+               : ph__stream_fail(result, stream, PH__NAME_LAUNCH_HOST_FUNC, "%s", call);
 }

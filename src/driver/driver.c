@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/driver.c: the list of drivers, the words behind their numbers, and turning numbers into statuses. */
+/* driver/driver.c: the list of drivers, the words behind their numbers, and turning numbers into
+ * statuses. */
 #include "driver/driver.h"
 #include "base/line.h"
 #include "base/status.h"
@@ -46,8 +47,8 @@ typedef struct result_words {
     const char *name, *text;
 } result_words;
 
-/* Words of our own: a driver need not be there to have them. The names cudaError... are numbers that the runtime
- * API alone gives: programs hand them to ph_fail_cuda. */
+/* Words of our own: a driver need not be there to have them. The names cudaError... are numbers
+ * that the runtime API alone gives: programs hand them to ph_fail_cuda. */
 /* clang-format off */
 static const result_words words[] = {
     {0, "CUDA_SUCCESS", "no error"},
@@ -194,7 +195,8 @@ static const result_words words[] = {
 
 static const result_words *find_words(int result)
 {
-    static const result_words none = {-1, "unknown number", "newer than this library, or none of CUDA's"};
+    static const result_words none = {-1, "unknown number",
+                                      "newer than this library, or none of CUDA's"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].number == result)
             return &words[i];
@@ -220,7 +222,8 @@ bool ph__result_is_sticky(int result)
     case PH__R_ILLEGAL_ADDRESS:
     case 702: /* a kernel that ran too long */
     case 710: /* a failed assertion in a kernel */
-    case 714: /* faults of a kernel, to 719; 713 is a host address that is not registered, and harmless */
+    /* faults of a kernel, to 719; 713 is a host address that is not registered, and harmless */
+    case 714:
     case 715:
     case 716:
     case 717:
@@ -267,11 +270,13 @@ ph_status ph__status_of_result(int result)
     }
 }
 
-/* Out of memory is the host's for all entries but those that take memory of the device (driver.h). */
+/* Out of memory is the host's for all entries but those that take memory of the device
+ * (driver.h). */
 static ph_status status_of_call(int result, const char *driver_call)
 {
     bool device = strcmp(driver_call, "cuMemCreate") == 0 || strcmp(driver_call, "cuMemAlloc") == 0;
-    return ph__result_is_host_memory(result) && !device ? PH_ERROR_HOST_MEMORY : ph__status_of_result(result);
+    return ph__result_is_host_memory(result) && !device ? PH_ERROR_HOST_MEMORY
+                                                        : ph__status_of_result(result);
 }
 
 /* The reason is used up: it must not stand behind a later failure that has none. */
@@ -284,10 +289,10 @@ ph_status ph__driver_fail(int result, const char *driver_call, const char *forma
     va_start(args, format);
     ph__line_vformat(what, sizeof what, format, args);
     va_end(args);
-    ph_status status =
-        ph__fail_native(status_of_call(result, driver_call), result, driver_call,
-                        "%s: %s gave %d (%s: %s)%s%s%s", what, driver_call, result, ph__result_name(result),
-                        ph__result_text(result), ph__result_lost(result), reason[0] ? ": " : "", reason);
+    ph_status status = ph__fail_native(status_of_call(result, driver_call), result, driver_call,
+                                       "%s: %s gave %d (%s: %s)%s%s%s", what, driver_call, result,
+                                       ph__result_name(result), ph__result_text(result),
+                                       ph__result_lost(result), reason[0] ? ": " : "", reason);
     ph__driver_clear_reason();
     return status;
 }

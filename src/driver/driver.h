@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/driver.h: the one interface below which devices differ: a table of functions that behave as CUDA's driver API does, with its
- * numbers. Nothing above knows which driver it talks to. A driver is a folder with one `const ph__driver`.
+/* driver/driver.h: the one interface below which devices differ: a table of functions that
+ * behave as CUDA's driver API does, with its numbers. Nothing above knows which driver it talks
+ * to. A driver is a folder with one `const ph__driver`.
  *
  * Contract of every entry:
- * - Returns CUDA's number (0 is success); outputs are written on success only. Leaves the calling thread's CUDA context as it was. Which entry is legal in which capture is the driver column
- *   of rules.def; an illegal one returns its number and invalidates the captures that it offends, as CUDA does.
- * - Thread-safe. Holds no lock of the layers above. `destroy` entries take NULL, are legal in every capture, and never fail.
- * - Does not touch the error record. For a failure whose number says too little, ph__driver_reason() has words, per thread.
+ * - Returns CUDA's number (0 is success); outputs are written on success only. Leaves the
+ *   calling thread's CUDA context as it was. Which entry is legal in which capture is the driver
+ *   column of rules.def; an illegal one returns its number and invalidates the captures that it
+ *   offends, as CUDA does.
+ * - Thread-safe. Holds no lock of the layers above. `destroy` entries take NULL, are legal in
+ *   every capture, and never fail.
+ * - Does not touch the error record. For a failure whose number says too little,
+ *   ph__driver_reason() has words, per thread.
  * - Allocates host memory only through base/alloc.h and answers 2 when there is none. */
 #ifndef PH_DRIVER_DRIVER_H
 #define PH_DRIVER_DRIVER_H
@@ -45,7 +50,8 @@ enum {
     PH__R_UPDATE_FAILURE = 910
 };
 
-/* Handles. Each driver gives them its own meaning; NULL stands for none. ph__drv_node is owned by its graph. */
+/* Handles. Each driver gives them its own meaning; NULL stands for none. ph__drv_node is owned
+ * by its graph. */
 typedef struct ph__drv_device ph__drv_device;
 typedef struct ph__drv_stream ph__drv_stream;
 typedef struct ph__drv_event ph__drv_event;
@@ -85,8 +91,8 @@ enum {
     PH__EVENT_RECORD_EXTERNAL = 1
 }; /* also for waits */
 
-/* Where an address points. base/size: the driver's own range around it (a segment, a pinned allocation); buffer_id: unique for that
- * allocation in the life of the process. */
+/* Where an address points. base/size: the driver's own range around it (a segment, a pinned
+ * allocation); buffer_id: unique for that allocation in the life of the process. */
 typedef enum ph__memory_kind {
     PH__MEMORY_PAGEABLE = 0,
     PH__MEMORY_PINNED = 1,
@@ -103,11 +109,12 @@ typedef struct ph__drv_launch {
     uint32_t grid[3], block[3]; /* no zeros */
     size_t shared_bytes;
     const void *args; /* kernel's args_size bytes, copied */
-    /* It may begin before the kernel before it on the stream has ended: it waits by itself. A hint: a driver may order
-     * it fully. No part of exec_set_kernel. */
+    /* It may begin before the kernel before it on the stream has ended: it waits by itself. A
+     * hint: a driver may order it fully. No part of exec_set_kernel. */
     bool programmatic;
-    /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when none did. Where a capture began on
-     * another thread during the call, it may be told though it did not. */
+    /* launch alone: NULL, or where the id of the capture goes that recorded it; left alone when
+     * none did. Where a capture began on another thread during the call, it may be told though
+     * it did not. */
     uint64_t *capture_id;
 } ph__drv_launch;
 typedef struct ph__drv_memcpy {
@@ -125,8 +132,8 @@ typedef struct ph__drv_host {
     void *user;
 } ph__drv_host;
 
-/* What a root node of a capture with cells is launched with: at replay count words are written, pair by pair. The struct ends with
- * the last pair that the kernel has room for. */
+/* What a root node of a capture with cells is launched with: at replay count words are written,
+ * pair by pair. The struct ends with the last pair that the kernel has room for. */
 typedef struct ph__drv_cell {
     uint64_t *at;
     uint64_t value;
@@ -146,12 +153,14 @@ static inline size_t ph__cells_args_size(unsigned room)
     return sizeof(ph__drv_cells) + room * sizeof(ph__drv_cell);
 }
 
-/* The library's own kernels that watch replays, and their arguments. They write pinned host memory, in words that are read while they run; where
- * the arguments name none they do nothing. A tick is a number that is greater than all that were taken before on the device; never 0. */
+/* The library's own kernels that watch replays, and their arguments. They write pinned host
+ * memory, in words that are read while they run; where the arguments name none they do nothing.
+ * A tick is a number that is greater than all that were taken before on the device; never 0. */
 typedef enum ph__watch_kernel {
     PH__WATCH_CRUMB = 0, /* one thread: table[number] = a tick */
-    PH__WATCH_FINITE =
-        1 /* any grid of blocks of PH__FINITE_BLOCK threads: each block has a part, whose tick is written last */
+    /* any grid of blocks of PH__FINITE_BLOCK threads: each block has a part, whose tick is
+     * written last */
+    PH__WATCH_FINITE = 1
 } ph__watch_kernel;
 enum {
     PH__WATCH_KERNELS = 2,
@@ -178,15 +187,17 @@ typedef struct ph__drv_node_info {
     ph_node_kind kind;
     ph__drv_kernel *kernel; /* of our own loading; NULL for a foreign one */
     const char *kernel_name;
-    const void *code; /* kernels that are not of our loading: what tells them apart, names being no proof */
-    ph__drv_launch
-        launch; /* kernels; args of args_size bytes: every parameter at its offset, however it was launched */
+    /* kernels that are not of our loading: what tells them apart, names being no proof */
+    const void *code;
+    /* kernels; args of args_size bytes: every parameter at its offset, however it was launched */
+    ph__drv_launch launch;
     size_t args_size;
-    const char *
-        form; /* what of a copy or fill no update can change, beyond what is told here: equal words for equal things; NULL: nothing, or not
-                         known. Static */
+    /* what of a copy or fill no update can change, beyond what is told here: equal words for
+     * equal things; NULL: nothing, or not known. Static */
+    const char *form;
     bool strided; /* copies and fills: rows, planes or an array, so that no exec_set_* takes it */
-    void *memory; /* memory nodes: the address they give or take back, and its bytes (0: not known) */
+    /* memory nodes: the address they give or take back, and its bytes (0: not known) */
+    void *memory;
     size_t memory_bytes;
     void *const *op_addresses; /* batch memory operations: of each, NULL where it has none */
     size_t op_count;
@@ -200,8 +211,8 @@ typedef struct ph__drv_node_info {
     size_t dependency_count;
 } ph__drv_node_info;
 
-/* What an executable takes: of the device measured around its making, and around exec_upload, so that other allocations of that moment may
- * be in it. */
+/* What an executable takes: of the device measured around its making, and around exec_upload, so
+ * that other allocations of that moment may be in it. */
 typedef struct ph__drv_memory {
     uint64_t device_bytes, host_bytes;
 } ph__drv_memory;
@@ -216,55 +227,66 @@ typedef struct ph__drv_capture {
     ph_capture_status status;
     uint64_t id;
     ph__drv_graph *graph; /* under construction; borrowed; NULL when not ACTIVE */
-    ph__drv_node *const *
-        dependencies; /* what the next node on this stream would depend on; borrowed until the stream's next call */
+    /* what the next node on this stream would depend on; borrowed until the stream's next call */
+    ph__drv_node *const *dependencies;
     size_t dependency_count;
 } ph__drv_capture;
 
 typedef struct ph__drv_update {
     ph_update_reason reason;
     ph__drv_node *node,
-        *from_node; /* of the executable's template and of the new graph; NULL when no single one is to blame */
+        /* of the executable's template and of the new graph; NULL when no single one is to blame */
+        *from_node;
     char message[256];
 } ph__drv_update;
 
 enum {
     PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH = 1,
     PH__INSTANTIATE_USE_NODE_PRIORITY = 8,
-    PH__INSTANTIATE_DEFER_UPLOAD = 1 << 16 /* no number of CUDA's: exec_upload or the first launch uploads it */
+    /* no number of CUDA's: exec_upload or the first launch uploads it */
+    PH__INSTANTIATE_DEFER_UPLOAD = 1 << 16
 };
 
 typedef struct ph__driver {
     const char *name;
 
-    /* What the driver is, before any device: "" or the reason why it cannot be used. Creates nothing. */
+    /* What the driver is, before any device: "" or the reason why it cannot be used. Creates
+     * nothing. */
     void (*describe)(char version[48], uint32_t *device_count, char reason[256]);
 
-    /* ---- device ---- close: every stream, event, graph and kernel of it was destroyed; waits for work in flight. */
-    int (*device_open)(ph__drv_device **out, uint32_t ordinal, const ph__drv_device_options *options);
+    /* ---- device ---- close: every stream, event, graph and kernel of it was destroyed; waits
+     * for work in flight. */
+    int (*device_open)(ph__drv_device **out, uint32_t ordinal,
+                       const ph__drv_device_options *options);
     void (*device_close)(ph__drv_device *device);
     int (*device_info)(ph__drv_device_info *out, ph__drv_device *device);
     int (*device_synchronize)(ph__drv_device *device);
-    /* The calling thread's capture interaction mode for this driver; *mode is exchanged. Legal always, and cannot fail for a mode that
-     * there is; keeps the reason of the call before; device may be NULL. */
+    /* The calling thread's capture interaction mode for this driver; *mode is exchanged. Legal
+     * always, and cannot fail for a mode that there is; keeps the reason of the call before;
+     * device may be NULL. */
     int (*thread_exchange_mode)(ph__drv_device *device, ph_capture_mode *mode);
-    /* The device's context is current on the calling thread until the pop. Legal always; pop cannot fail. 801: this driver has none. */
+    /* The device's context is current on the calling thread until the pop. Legal always; pop
+     * cannot fail. 801: this driver has none. */
     int (*context_push)(ph__drv_device *device);
     void (*context_pop)(ph__drv_device *device);
 
-    /* ---- streams ---- default: the legacy default stream, lives as long as the device. destroy: submitted work completes. */
+    /* ---- streams ---- default: the legacy default stream, lives as long as the device.
+     * destroy: submitted work completes. */
     ph__drv_stream *(*stream_default)(ph__drv_device *device);
     int (*stream_create)(ph__drv_stream **out, ph__drv_device *device, int flags, int priority);
     void (*stream_destroy)(ph__drv_stream *stream);
     int (*stream_synchronize)(ph__drv_stream *stream);
-    /* The same, but a stream that is capturing answers 900 and its capture goes on; one that begins on the
-     * stream meanwhile neither waits nor is harmed. Not of the legacy stream, nor for other code's captures. */
+    /* The same, but a stream that is capturing answers 900 and its capture goes on; one that
+     * begins on the stream meanwhile neither waits nor is harmed. Not of the legacy stream, nor
+     * for other code's captures. */
     int (*stream_wait)(ph__drv_stream *stream);
     int (*stream_query)(ph__drv_stream *stream); /* 0 or 600 */
     int (*stream_wait_event)(ph__drv_stream *stream, ph__drv_event *event, int flags);
-    /* A stream that the user owns: destroy leaves it alone. native: the driver's own handle (CUstream). 801: this driver has none;
-     * 201: it is of another context than the device's; 400: no stream. ordinal: of the GPU that a native stream is of. */
-    int (*stream_wrap)(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority, int *flags);
+    /* A stream that the user owns: destroy leaves it alone. native: the driver's own handle
+     * (CUstream). 801: this driver has none; 201: it is of another context than the device's;
+     * 400: no stream. ordinal: of the GPU that a native stream is of. */
+    int (*stream_wrap)(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority,
+                       int *flags);
     int (*stream_ordinal)(uint32_t *ordinal, void *native);
     void *(*stream_native)(
         ph__drv_stream *stream); /* the entry is NULL where the driver's handles are not CUDA's */
@@ -277,8 +299,9 @@ typedef struct ph__driver {
     int (*event_synchronize)(ph__drv_event *event);
     int (*event_elapsed)(float *milliseconds, ph__drv_event *start, ph__drv_event *end);
 
-    /* ---- memory ---- segments: address space and memory taken and given back in any capture; bytes a multiple of the granularity;
-     * destroy requires that no work uses it. plain_*: as cuMemAlloc, cuMemFree. */
+    /* ---- memory ---- segments: address space and memory taken and given back in any capture;
+     * bytes a multiple of the granularity; destroy requires that no work uses it. plain_*: as
+     * cuMemAlloc, cuMemFree. */
     int (*segment_create)(void **out, ph__drv_device *device, size_t bytes);
     void (*segment_destroy)(ph__drv_device *device, void *address, size_t bytes);
     int (*plain_alloc)(void **out, ph__drv_device *device, size_t bytes);
@@ -293,22 +316,25 @@ typedef struct ph__driver {
                           const void *address);
 
     /* ---- kernels ---- destroy: submitted launches and graphs keep what they need. */
-    int (*kernel_create)(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source);
+    int (*kernel_create)(ph__drv_kernel **out, ph__drv_device *device,
+                         const ph_kernel_source *source);
     void (*kernel_destroy)(ph__drv_kernel *kernel);
-    /* A function that the user loaded (CUfunction), which must outlive the kernel. args_size: bytes of its parameters, the struct's
-     * padding included; name: the driver's, borrowed for the kernel's life. 801: this driver has none. */
-    int (*kernel_wrap)(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
-                       const char **name);
-    /* The library's own kernel that writes cells, with room for so many (PH__CELLS_FEW or PH__CELLS_MANY): its arguments are
-     * ph__drv_cells. Legal in every capture. */
+    /* A function that the user loaded (CUfunction), which must outlive the kernel. args_size:
+     * bytes of its parameters, the struct's padding included; name: the driver's, borrowed for
+     * the kernel's life. 801: this driver has none. */
+    int (*kernel_wrap)(ph__drv_kernel **out, ph__drv_device *device, void *native,
+                       size_t *args_size, const char **name);
+    /* The library's own kernel that writes cells, with room for so many (PH__CELLS_FEW or
+     * PH__CELLS_MANY): its arguments are ph__drv_cells. Legal in every capture. */
     int (*kernel_cells)(ph__drv_kernel **out, ph__drv_device *device, unsigned room);
     /* Likewise that which watches replays: its arguments are ph__drv_crumb or ph__drv_finite. */
     int (*kernel_watch)(ph__drv_kernel **out, ph__drv_device *device, ph__watch_kernel which);
-    /* Its code stays loaded until the device closes: for launches recorded where no one keeps it. */
+    /* Its code stays loaded until the device closes: for launches recorded where no one keeps
+     * it. */
     void (*kernel_keep)(ph__drv_kernel *kernel);
 
-    /* ---- work ---- recorded when the stream is capturing. memcpy as cuMemcpyAsync: a pageable source is read before it returns, a
-     * pageable destination is written before it returns. */
+    /* ---- work ---- recorded when the stream is capturing. memcpy as cuMemcpyAsync: a pageable
+     * source is read before it returns, a pageable destination is written before it returns. */
     int (*launch)(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__drv_launch *launch);
     /* capture_id: NULL, or where the id of the capture goes that recorded it, as launch has it. */
     int (*copy)(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *capture_id);
@@ -316,35 +342,39 @@ typedef struct ph__driver {
     int (*host)(ph__drv_stream *stream, const ph__drv_host *host);
     int (*copy_sync)(ph__drv_device *device,
                      const ph__drv_memcpy *copy); /* as cuMemcpy: over the legacy default stream */
-    /* On a capturing stream only (401 otherwise): a node that runs a copy of the graph, which is made now. */
+    /* On a capturing stream only (401 otherwise): a node that runs a copy of the graph, which is
+     * made now. */
     int (*child)(ph__drv_stream *stream, ph__drv_graph *graph);
-    /* On a capturing stream only: a kernel's node that depends on nothing, and that nothing depends on yet; no part of the stream's
-     * order. It lives as long as the graph that the capture becomes. */
+    /* On a capturing stream only: a kernel's node that depends on nothing, and that nothing
+     * depends on yet; no part of the stream's order. It lives as long as the graph that the
+     * capture becomes. */
     int (*capture_root)(ph__drv_node **out, ph__drv_stream *stream, ph__drv_kernel *kernel,
                         const ph__drv_launch *launch);
-    /* Likewise: the stream's next node depends on that one too, with a full edge, also a launch that is programmatic. Nothing
-     * when it does already. */
+    /* Likewise: the stream's next node depends on that one too, with a full edge, also a launch
+     * that is programmatic. Nothing when it does already. */
     int (*capture_depend)(ph__drv_stream *stream, ph__drv_node *node);
 
     /* ---- capture ---- end: *graph is the caller's. get: never disturbs. */
     int (*capture_begin)(ph__drv_stream *stream, ph_capture_mode mode);
     int (*capture_end)(ph__drv_graph **graph, ph__drv_stream *stream);
     int (*capture_get)(ph__drv_capture *out, ph__drv_stream *stream);
-    int (*capture_id)(
-        uint64_t *id,
-        ph__drv_stream *stream); /* the id alone, of any capture, also an invalidated one; 0: none. Cheap */
-    /* Where the stream's capture stands: ascending, and the same again where nothing was added meanwhile. graph_position says what it means when the
-     * capture is over. 401: the stream is in none, 901: in an invalidated one. */
+    int (*capture_id)(uint64_t *id,
+                      /* the id alone, of any capture, also an invalidated one; 0: none. Cheap */
+                      ph__drv_stream *stream);
+    /* Where the stream's capture stands: ascending, and the same again where nothing was added
+     * meanwhile. graph_position says what it means when the capture is over. 401: the stream is
+     * in none, 901: in an invalidated one. */
     int (*capture_position)(uint64_t *position, ph__drv_stream *stream);
-    /* Ends the capture that began on this stream for good, from any thread, whatever its state, and destroys its graph; nothing when there is
-     * none. For aborts, which must not fail. */
+    /* Ends the capture that began on this stream for good, from any thread, whatever its state,
+     * and destroys its graph; nothing when there is none. For aborts, which must not fail. */
     void (*capture_drop)(ph__drv_stream *stream);
 
     /* ---- graphs ---- nodes in order of creation, borrowed until the graph changes. */
     void (*graph_destroy)(ph__drv_graph *graph);
-    /* Takes the driver's own graph (CUgraph) over: destroy destroys it. 801: this driver has none. disown undoes that: instead of a
-     * destroy, the native graph being the user's again (NULL where import answers 801). native: what ph_graph_raw gives. host_bytes: what
-     * the picture of it takes on the host, as far as the driver can tell. */
+    /* Takes the driver's own graph (CUgraph) over: destroy destroys it. 801: this driver has
+     * none. disown undoes that: instead of a destroy, the native graph being the user's again
+     * (NULL where import answers 801). native: what ph_graph_raw gives. host_bytes: what the
+     * picture of it takes on the host, as far as the driver can tell. */
     int (*graph_import)(ph__drv_graph **out, ph__drv_device *device, void *native);
     void (*graph_disown)(ph__drv_graph *graph);
     void *(*graph_native)(ph__drv_graph *graph);
@@ -355,8 +385,9 @@ typedef struct ph__driver {
     int (*graph_look_again)(ph__drv_graph **out, ph__drv_graph *graph);
     void (*graph_hand_over)(ph__drv_graph *to, ph__drv_graph *from);
     const void *(*node_native)(const ph__drv_node *node);
-    /* After graph_nodes, of the graph that a capture became: how many of the nodes had been made at that position of the capture. Nodes that other code
-     * makes on a stream which this library does not know count as made where a stream that it knows comes behind them. */
+    /* After graph_nodes, of the graph that a capture became: how many of the nodes had been made
+     * at that position of the capture. Nodes that other code makes on a stream which this
+     * library does not know count as made where a stream that it knows comes behind them. */
     size_t (*graph_position)(ph__drv_graph *graph, uint64_t position);
     int (*graph_nodes)(ph__drv_node *const **nodes, size_t *count, ph__drv_graph *graph);
     /* After graph_nodes, before any executable: puts cheaper nodes in the place of those for which
@@ -365,24 +396,28 @@ typedef struct ph__driver {
     int (*graph_lower)(ph__drv_graph *graph);
     int (*node_info)(ph__drv_node_info *out, ph__drv_node *node);
 
-    /* ---- executables ---- names nodes by those of the template that it was made of (which must live as long); failed: the node to blame
-     * or NULL. instantiate uploads it as well, and it is there when that returns, unless flags defer that. upload: behind the stream's work,
-     * asynchronously; a launch on another stream comes after it only where an event orders it so; what it takes of the device is added to
-     * exec_memory. Launches of one executable are serialised. set_* and set_enabled apply to later launches; update: 910 and *out on
-     * a mismatch, nothing changed. */
+    /* ---- executables ---- names nodes by those of the template that it was made of (which must
+     * live as long); failed: the node to blame or NULL. instantiate uploads it as well, and it
+     * is there when that returns, unless flags defer that. upload: behind the stream's work,
+     * asynchronously; a launch on another stream comes after it only where an event orders it
+     * so; what it takes of the device is added to exec_memory. Launches of one executable are
+     * serialised. set_* and set_enabled apply to later launches; update: 910 and *out on a
+     * mismatch, nothing changed. */
     int (*instantiate)(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed);
     void (*exec_destroy)(ph__drv_exec *exec);
     void *(*exec_native)(ph__drv_exec *exec);
     void (*exec_memory)(ph__drv_memory *out, ph__drv_exec *exec);
-    /* What the vendor's tools call the executable's node in their traces; 0 where that cannot be told. */
+    /* What the vendor's tools call the executable's node in their traces; 0 where that cannot be
+     * told. */
     void (*exec_tools_id)(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node);
     int (*exec_upload)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_launch)(ph__drv_exec *exec, ph__drv_stream *stream);
     int (*exec_update)(ph__drv_exec *exec, ph__drv_graph *graph, ph__drv_update *out);
     int (*exec_set_kernel)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch);
-    /* The same for a node of any kernel, also one that this library did not load: args are laid out as node_info lays them out, and
-     * args_size is what it says there, or what it says of the graph that an update brought. Grid, block and shared bytes are to be
-     * those which the executable has. */
+    /* The same for a node of any kernel, also one that this library did not load: args are laid
+     * out as node_info lays them out, and args_size is what it says there, or what it says of
+     * the graph that an update brought. Grid, block and shared bytes are to be those which the
+     * executable has. */
     int (*exec_set_args)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_launch *launch,
                          size_t args_size);
     int (*exec_set_copy)(ph__drv_exec *exec, ph__drv_node *node, const ph__drv_memcpy *copy);
@@ -391,13 +426,15 @@ typedef struct ph__driver {
     int (*exec_set_enabled)(ph__drv_exec *exec, ph__drv_node *node, bool enabled);
     int (*exec_get_enabled)(bool *out, ph__drv_exec *exec, ph__drv_node *node);
 
-    /* ---- profiles ---- launches of the executable are measured from open to close, node by node. open: none of them is in flight, and
-     * there is no other profile of it; *source: which one is wanted (AUTO: the first that works), which one it is. 801 with a reason: not
-     * that source, not here, not now. EVENTS launches a copy of what was instantiated, with the nodes that are disabled: what exec_set_*
-     * and exec_update gave the executable before open it does not have, and what they give while it is open the executable does not
-     * get. read: of the last launch, which is over; nodes of the template that the source does not tell are not among the spans,
-     * and a child graph's node stands for its body; borrowed until the next launch. close: takes NULL; may wait for a
-     * launch in flight. */
+    /* ---- profiles ---- launches of the executable are measured from open to close, node by
+     * node. open: none of them is in flight, and there is no other profile of it; *source: which
+     * one is wanted (AUTO: the first that works), which one it is. 801 with a reason: not that
+     * source, not here, not now. EVENTS launches a copy of what was instantiated, with the nodes
+     * that are disabled: what exec_set_* and exec_update gave the executable before open it does
+     * not have, and what they give while it is open the executable does not get. read: of the
+     * last launch, which is over; nodes of the template that the source does not tell are not
+     * among the spans, and a child graph's node stands for its body; borrowed until the next
+     * launch. close: takes NULL; may wait for a launch in flight. */
     int (*profile_open)(ph__drv_profile **out, ph__drv_exec *exec, ph_profile_source *source);
     int (*profile_read)(const ph__drv_span **spans, size_t *count, ph__drv_profile *profile);
     void (*profile_close)(ph__drv_profile *profile);
@@ -412,13 +449,14 @@ extern const ph__driver ph__driver_cuda, ph__driver_host;
 extern const ph__driver ph__driver_forked;
 extern const char ph__driver_forked_words[];
 
-/* A failed call's words: set by drivers, read by the layer above right after the failure, on the same thread. "" when there are none. */
+/* A failed call's words: set by drivers, read by the layer above right after the failure, on the
+ * same thread. "" when there are none. */
 const char *ph__driver_reason(void);
 void ph__driver_set_reason(const char *format, ...) PH_PRINTF(1, 2);
 void ph__driver_clear_reason(void);
-/* Whether the calling thread has words. The number of threads that have some stands in front: a word
- * that is nearly always zero, and unlike a thread's own costs no call in a library that was loaded by
- * dlopen. Threads that end with words stay counted, which costs that call alone. */
+/* Whether the calling thread has words. The number of threads that have some stands in front: a
+ * word that is nearly always zero, and unlike a thread's own costs no call in a library that was
+ * loaded by dlopen. Threads that end with words stay counted, which costs that call alone. */
 extern atomic_uint ph__driver_reasons __attribute__((visibility("hidden")));
 bool ph__driver_thread_has_reason(void);
 static inline bool ph__driver_has_reason(void)
@@ -427,11 +465,13 @@ static inline bool ph__driver_has_reason(void)
            ph__driver_thread_has_reason();
 }
 
-/* CUDA's name and meaning of a number: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing". */
+/* CUDA's name and meaning of a number: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not
+ * permitted when stream is capturing". */
 const char *ph__result_name(int result);
 const char *ph__result_text(int result);
 
-/* True for numbers after which every call on the device fails, until the process has ended: 700 (an invalid address), 719, ... */
+/* True for numbers after which every call on the device fails, until the process has ended: 700
+ * (an invalid address), 719, ... */
 bool ph__result_is_sticky(int result);
 /* "; the device is lost: ..." for a sticky number, else "". */
 const char *ph__result_lost(int result);
@@ -442,16 +482,19 @@ static inline bool ph__result_is_host_memory(int result)
     return result == PH__R_OUT_OF_MEMORY && !ph__driver_has_reason();
 }
 
-/* Turns a driver's number into a status with the record set. call: the driver.h entry by the name of its CUDA function. */
-ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...) PH_PRINTF(3, 4);
+/* Turns a driver's number into a status with the record set. call: the driver.h entry by the
+ * name of its CUDA function. */
+ph_status ph__driver_fail(int result, const char *driver_call, const char *format, ...)
+    PH_PRINTF(3, 4);
 ph_status ph__status_of_result(int result);
 
-/* ---- faults for tests: the n-th driver.h entry from now on answers `result` and does nothing; -1: never. Wraps every fallible entry of a
- * driver; ph__driver_faulty(d) is the table that the device layer uses, so that sweeps reach every call. Per process. */
+/* ---- faults for tests: the n-th driver.h entry from now on answers `result` and does nothing;
+ * -1: never. Wraps every fallible entry of a driver; ph__driver_faulty(d) is the table that the
+ * device layer uses, so that sweeps reach every call. Per process. */
 const ph__driver *ph__driver_faulty(const ph__driver *driver);
 void ph__driver_fail_after(int64_t n, int result);
 int64_t ph__driver_calls(void); /* since the first question, or the first fail_after */
-/* The next call of the entry of that name ("copy") first runs fn, once, on the calling thread: what another thread does between a question and
- * a submission. */
+/* The next call of the entry of that name ("copy") first runs fn, once, on the calling thread:
+ * what another thread does between a question and a submission. */
 void ph__driver_before(const char *entry, void (*fn)(void *user), void *user);
 #endif

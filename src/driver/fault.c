@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* A table of functions cannot carry which driver it stands for, so each slot has functions of its own. */
+/* A table of functions cannot carry which driver it stands for, so each slot has functions of
+ * its own. */
 enum {
     SLOTS = 4
 };
@@ -16,7 +17,8 @@ static size_t used_slots;
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 PH__FORK_LOCK(PH__FORK_DRIVERS, slots_lock)
 
-static atomic_bool watched; /* somebody has asked for the count, or for a failure: until then calls pass by */
+/* somebody has asked for the count, or for a failure: until then calls pass by */
+static atomic_bool watched;
 static atomic_int_least64_t calls;
 static atomic_int_least64_t until_failure = -1;
 static atomic_int failure;
@@ -52,12 +54,13 @@ void ph__driver_before(const char *entry, void (*fn)(void *user), void *user)
 static void run_before(const char *entry)
 {
     const char *wanted = atomic_load(&before.entry);
-    if (wanted && strcmp(wanted, entry) == 0 && atomic_compare_exchange_strong(&before.entry, &wanted, NULL))
+    if (wanted && strcmp(wanted, entry) == 0 &&
+        atomic_compare_exchange_strong(&before.entry, &wanted, NULL))
         before.fn(before.user);
 }
 
-/* 0, or what this call has to answer. Also drops what an earlier failure left: only this call's own words may
- * stand behind it. */
+/* 0, or what this call has to answer. Also drops what an earlier failure left: only this call's
+ * own words may stand behind it. */
 static int enter(const char *entry)
 {
     if (ph__driver_has_reason())
@@ -75,28 +78,28 @@ static int enter(const char *entry)
     return 0;
 }
 
-#define WRAPPER(s, name, parameters, arguments)                                                              \
-    static int ph__fault_##name##_##s parameters                                                             \
-    {                                                                                                        \
-        int result = enter(#name);                                                                           \
-        return result ? result : targets[s]->name arguments;                                                 \
+#define WRAPPER(s, name, parameters, arguments)                                                    \
+    static int ph__fault_##name##_##s parameters                                                   \
+    {                                                                                              \
+        int result = enter(#name);                                                                 \
+        return result ? result : targets[s]->name arguments;                                       \
     }
-#define FREE_WRAPPER(s, name, parameters, arguments)                                                         \
-    static int ph__fault_##name##_##s parameters                                                             \
-    {                                                                                                        \
-        int failure_of_this = enter(#name), result = targets[s]->name arguments;                             \
-        return failure_of_this ? failure_of_this : result;                                                   \
+#define FREE_WRAPPER(s, name, parameters, arguments)                                               \
+    static int ph__fault_##name##_##s parameters                                                   \
+    {                                                                                              \
+        int failure_of_this = enter(#name), result = targets[s]->name arguments;                   \
+        return failure_of_this ? failure_of_this : result;                                         \
     }
 #define PUT(s, name, parameters, arguments) tables[s].name = ph__fault_##name##_##s;
-#define SLOT(s)                                                                                              \
-    PH__DRIVER_ENTRIES(WRAPPER, s)                                                                                      \
-    PH__DRIVER_FREES(FREE_WRAPPER, s)                                                                                   \
-    static void fill_slot_##s(const ph__driver *driver)                                                      \
-    {                                                                                                        \
-        targets[s] = driver;                                                                                 \
-        tables[s] = *driver;                                                                                 \
-        PH__DRIVER_ENTRIES(PUT, s)                                                                                      \
-        PH__DRIVER_FREES(PUT, s)                                                                                        \
+#define SLOT(s)                                                                                    \
+    PH__DRIVER_ENTRIES(WRAPPER, s)                                                                 \
+    PH__DRIVER_FREES(FREE_WRAPPER, s)                                                              \
+    static void fill_slot_##s(const ph__driver *driver)                                            \
+    {                                                                                              \
+        targets[s] = driver;                                                                       \
+        tables[s] = *driver;                                                                       \
+        PH__DRIVER_ENTRIES(PUT, s)                                                                 \
+        PH__DRIVER_FREES(PUT, s)                                                                   \
     }
 SLOT(0)
 SLOT(1)
@@ -105,8 +108,8 @@ SLOT(3)
 
 static const ph__driver *wrap(const ph__driver *driver)
 {
-    static void (*const fill[SLOTS])(const ph__driver *driver) = {fill_slot_0, fill_slot_1, fill_slot_2,
-                                                                  fill_slot_3};
+    static void (*const fill[SLOTS])(const ph__driver *driver) = {fill_slot_0, fill_slot_1,
+                                                                  fill_slot_2, fill_slot_3};
     for (size_t i = 0; i < used_slots; i++)
         if (targets[i] == driver)
             return &tables[i];

@@ -200,9 +200,10 @@ static void add_frame(ph__line_buffer *to, const named_frame *frame, const void 
         ph__line_add(to, "0x%zx", (size_t)(uintptr_t)address);
     else if (frame->symbol.name[0])
         ph__line_add(to, "%s+0x%zx", frame->symbol.name,
-                  (size_t)((uintptr_t)address - frame->symbol.start));
+                     (size_t)((uintptr_t)address - frame->symbol.start));
     else
-        ph__line_add(to, "+0x%zx", (size_t)((uintptr_t)address - (uintptr_t)frame->object.dli_fbase));
+        ph__line_add(to, "+0x%zx",
+                     (size_t)((uintptr_t)address - (uintptr_t)frame->object.dli_fbase));
 }
 
 /* Which frames are shown: the first `most`, where nameless ones give their place to named ones

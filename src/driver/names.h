@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/names.h: what the entries of driver.h are called in the error record (ph_error.native_call): CUDA's names, on every device, as
- * its numbers are. The layers above use these and no driver's words of their own. */
+/* driver/names.h: what the entries of driver.h are called in the error record
+ * (ph_error.native_call): CUDA's names, on every device, as its numbers are. The layers above
+ * use these and no driver's words of their own. */
 #ifndef PH_DRIVER_NAMES_H
 #define PH_DRIVER_NAMES_H
 #define PH__NAME_CTX_CREATE                          "cuCtxCreate"

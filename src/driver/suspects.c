@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/suspects.c: the ring of driver calls that failed while a capture was open, who is to blame, and his
- * words. */
+/* driver/suspects.c: the ring of driver calls that failed while a capture was open, who is to
+ * blame, and his words. */
 #include "driver/suspects.h"
 #include "base/fork.h"
 #include "base/line.h"
@@ -19,9 +19,9 @@ enum {
 };
 _Static_assert(sizeof(ph__suspect) % sizeof(uint64_t) == 0, "a note is copied in words");
 
-/* A note is written and read in words, so that readers need no lock: state is twice its number when it is
- * whole, one less while it is being written; what was read is whole when the state is the same before and
- * after. */
+/* A note is written and read in words, so that readers need no lock: state is twice its number
+ * when it is whole, one less while it is being written; what was read is whole when the state is
+ * the same before and after. */
 typedef struct slot {
     atomic_uint_least64_t state;
     atomic_uint_least64_t words[SUSPECT_WORDS];
@@ -69,8 +69,8 @@ uint64_t ph__suspects_next(void)
 
 /* ---- writing ---- */
 
-/* Never waits: where a newer note has come first, or a thread has not got on with its own for a whole round,
- * this one is lost. */
+/* Never waits: where a newer note has come first, or a thread has not got on with its own for a
+ * whole round, this one is lost. */
 static void put(ph__suspect *note)
 {
     uint64_t number = atomic_fetch_add(&next_number, 1);
@@ -79,8 +79,8 @@ static void put(ph__suspect *note)
     do {
         if (state % 2 != 0 || state > number * 2)
             return;
-    } while (!atomic_compare_exchange_weak_explicit(&at->state, &state, number * 2 - 1, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&at->state, &state, number * 2 - 1,
+                                                    memory_order_acq_rel, memory_order_relaxed));
     note->sequence = number;
     for (size_t i = 0; i < SUSPECT_WORDS; i++) {
         uint64_t word;
@@ -130,7 +130,8 @@ static bool get(ph__suspect *out, uint64_t number)
     if (atomic_load_explicit(&at->state, memory_order_acquire) != number * 2)
         return false;
     for (size_t i = 0; i < SUSPECT_WORDS; i++) {
-        uint64_t word = atomic_load_explicit(&at->words[i], memory_order_acquire); /* the state after it */
+        /* the state after it */
+        uint64_t word = atomic_load_explicit(&at->words[i], memory_order_acquire);
         memcpy((char *)out + i * sizeof word, &word, sizeof word);
     }
     return atomic_load_explicit(&at->state, memory_order_relaxed) == number * 2;
@@ -168,7 +169,8 @@ static int rank(const ph__suspect *note, uint64_t capture_id, uint64_t owner_thr
     return 4;
 }
 
-bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id, uint64_t owner_thread)
+bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id,
+                        uint64_t owner_thread)
 {
     uint64_t next = ph__suspects_next();
     int best = 0;
@@ -195,8 +197,9 @@ size_t ph__suspect_describe(char *out, size_t size, const ph__suspect *suspect, 
 {
     char trace[TRACE_BYTES];
     ph__line_buffer to = {.out = out, .size = size};
-    ph__line_add(&to, "%s (%d, %s%s%s) on ", suspect->call, suspect->result, ph__result_name(suspect->result),
-        explains(suspect) ? ": " : "", explains(suspect) ? suspect->text : "");
+    ph__line_add(&to, "%s (%d, %s%s%s) on ", suspect->call, suspect->result,
+                 ph__result_name(suspect->result), explains(suspect) ? ": " : "",
+                 explains(suspect) ? suspect->text : "");
     if (suspect->thread == ph__thread_id())
         ph__line_add(&to, "this thread");
     else if (suspect->thread_name[0])

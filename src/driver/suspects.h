@@ -20,7 +20,8 @@ typedef struct ph__suspect {
     char call[64];        /* the driver's function */
     char text[192];       /* the driver's own words; "" when it has none */
     int frame_count;
-    void *frames[PH__SUSPECT_FRAMES]; /* return addresses, innermost first; the noting itself is cut off */
+    /* return addresses, innermost first; the noting itself is cut off */
+    void *frames[PH__SUSPECT_FRAMES];
 } ph__suspect;
 
 /* Notes are taken while at least one capture is open; open also makes the first backtrace, whose
@@ -43,7 +44,8 @@ size_t ph__suspects_read(ph__suspect *out, size_t capacity, uint64_t since);
  * of its own thread with a number that invalidates captures (900, 902 to 907), else the first of
  * any thread, one with such a number before others. Notes that name another capture are nobody's
  * here. false: none. */
-bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id, uint64_t owner_thread);
+bool ph__suspects_blame(ph__suspect *out, uint64_t since, uint64_t capture_id,
+                        uint64_t owner_thread);
 
 /* "cuStreamSynchronize (900, CUDA_ERROR_...: text) on this thread|thread "loader", from f+0x12 <
  * g+0x3 (lib.so)": as snprintf. text: the driver's own, where it has some. At most `frames` of the

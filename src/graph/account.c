@@ -28,9 +28,9 @@ ph_status ph_graph_get_memory(ph_graph_memory *out, ph_graph *graph)
         sum.executable = (size_t)taken.device_bytes;
         sum.executable_host = (size_t)taken.host_bytes;
     }
-    sum.template_host = driver->graph_host_bytes(graph->template) + ph__record_bytes(graph->record) +
-                        ph__slots_bytes(graph) + ph__layout_bytes(&graph->layout) +
-                        ph__layout_bytes(&graph->updated_layout);
+    sum.template_host = driver->graph_host_bytes(graph->template) +
+                        ph__record_bytes(graph->record) + ph__slots_bytes(graph) +
+                        ph__layout_bytes(&graph->layout) + ph__layout_bytes(&graph->updated_layout);
     sum.cells = ph__cells_bytes(graph);
     sum.pinned = ph__memory_pinned_held(graph->device, holds, graph) + ph__locate_bytes(graph);
     *out = sum;

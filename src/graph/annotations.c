@@ -57,7 +57,8 @@ void ph_clear_kernel_annotations(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Asking a driver that cannot tell costs much each time: once in vain, and a graph's other nodes are not asked for. */
+/* Asking a driver that cannot tell costs much each time: once in vain, and a graph's other nodes
+ * are not asked for. */
 typedef struct answers {
     bool told, vain;
 } answers;

@@ -119,8 +119,7 @@ static ph_status hold_address(ph_graph *graph, const ph__births *births,
         ph__born born;
         if (!ph__hulls_have(&place->hulls, address))
             continue;
-        ph__birth birth =
-            ph__memory_find_born(&born, graph->own->pool, place->device, address);
+        ph__birth birth = ph__memory_find_born(&born, graph->own->pool, place->device, address);
         if (birth == PH__BORN_AGAIN)
             return fail_given_again(node, address, call);
         if (birth == PH__BORN_HERE)
@@ -163,8 +162,7 @@ ph_status ph__graph_hold_born(ph_graph *graph, const char *call)
         return PH_OK;
     if (!ph__pool_record_births(&births, graph->own->pool))
         return ph__fail_host_memory(call, "the memory of the graph");
-    ph_status status =
-        births.count ? hold_record(graph, &births, graph->record, call) : PH_OK;
+    ph_status status = births.count ? hold_record(graph, &births, graph->record, call) : PH_OK;
     ph__vec_free(&births);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/capture.c: capturing into a graph, as a transaction: begin, end, abort, and the form that calls a
- * function. */
+/* graph/capture.c: capturing into a graph, as a transaction: begin, end, abort, and the form
+ * that calls a function. */
 #include "base/log.h"
 #include "base/option.h"
 #include "base/unwind.h"
@@ -13,14 +13,15 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_capture_options");
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: %d is no capture mode; use PH_CAPTURE_GLOBAL, PH_CAPTURE_THREAD_LOCAL or PH_CAPTURE_RELAXED",
-            call, (int)options->mode);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: %d is no capture mode; use PH_CAPTURE_GLOBAL, PH_CAPTURE_THREAD_LOCAL "
+                       "or PH_CAPTURE_RELAXED",
+                       call, (int)options->mode);
     if (options->breadcrumbs && !options->enable_annotations)
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: breadcrumbs are left at the scopes of annotated captures; set enable_annotations too", call);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: breadcrumbs are left at the scopes of annotated captures; set "
+                       "enable_annotations too",
+                       call);
     if (options->check_foreign_every && !options->check_input_liveness)
         return ph_fail(
             PH_ERROR_ARGUMENT,
@@ -30,8 +31,8 @@ ph_status ph__graph_check_options(const ph_capture_options *options, const char 
     return ph__option_no_zero(options->check_foreign_every, "check_foreign_every", call);
 }
 
-/* A stream that is capturing already is refused first: synchronizing would kill a capture that this library
- * did not begin. */
+/* A stream that is capturing already is refused first: synchronizing would kill a capture that
+ * this library did not begin. */
 static ph_status prepare(const ph_stream *stream, const char *call)
 {
     PH_TRY(ph__capture_check_free(stream, call));
@@ -43,8 +44,8 @@ static ph_status prepare(const ph_stream *stream, const char *call)
     return status;
 }
 
-/* The pool is recorded to before the driver's capture begins: else another thread's free could slip work into
- * the capture. */
+/* The pool is recorded to before the driver's capture begins: else another thread's free could
+ * slip work into the capture. */
 static ph_status open_pool(ph_graph *graph, ph_pool *pool, const char *call)
 {
     ph_pool *made = NULL;
@@ -71,9 +72,10 @@ static void on_lost(ph__capture *capture)
     ph__error_save(&saved);
     ph__graph_drop_capture(graph);
     ph__graph_fail(
-        graph, ph__fail_native(PH_ERROR_CAPTURE, PH__R_CAPTURE_INVALIDATED, PH__NAME_STREAM_DESTROY,
-                               "ph_stream_destroy: the stream of an open capture was destroyed, which aborts "
-                               "the capture; end it first"));
+        graph, ph__fail_native(
+                   PH_ERROR_CAPTURE, PH__R_CAPTURE_INVALIDATED, PH__NAME_STREAM_DESTROY,
+                   "ph_stream_destroy: the stream of an open capture was destroyed, which aborts "
+                   "the capture; end it first"));
     ph__graph_clear(graph);
     ph__error_restore(&saved);
 }
@@ -105,8 +107,8 @@ static ph_status open_capture(ph_graph *graph, ph_stream *stream, const ph_captu
     return status;
 }
 
-static ph_status begin_prepared(ph_graph *graph, ph_stream *stream, const ph_capture_options *options,
-                                const char *call)
+static ph_status begin_prepared(ph_graph *graph, ph_stream *stream,
+                                const ph_capture_options *options, const char *call)
 {
     ph_status status = open_capture(graph, stream, options, call);
     if (status != PH_OK) {
@@ -158,7 +160,8 @@ static ph_status begin(ph_graph *graph, ph_stream *stream, const ph_capture_opti
     return status;
 }
 
-ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream, const ph_capture_options *options)
+ph_status ph_graph_capture_begin(ph_graph *graph, ph_stream *stream,
+                                 const ph_capture_options *options)
 {
     return begin(graph, stream, options, PH__CALL_CAPTURE_BEGIN);
 }
@@ -186,7 +189,8 @@ void ph__graph_drop_capture(ph_graph *graph)
     ph__error_restore(&saved);
 }
 
-/* Fails for good: what the capture held goes at once, what the graph was told to retain stays until reset. */
+/* Fails for good: what the capture held goes at once, what the graph was told to retain stays
+ * until reset. */
 static ph_status fail_capture(ph_graph *graph, ph_status status)
 {
     ph__graph_fail(graph, status);
@@ -206,8 +210,8 @@ ph_status ph__graph_read(ph_graph *graph, const ph__own_memory *own, const char 
     return ph__graph_take_inputs(graph, call);
 }
 
-/* Reads the captured graph back while the pool still knows what the capture was given. The writer has the
- * ranges before the inputs are looked for: memory of the capture is none. */
+/* Reads the captured graph back while the pool still knows what the capture was given. The
+ * writer has the ranges before the inputs are looked for: memory of the capture is none. */
 static ph_status take_record(ph_graph *graph, const char *call)
 {
     ph__ranges ranges = {0}, copy = {0}, nested = {0};
@@ -263,21 +267,24 @@ ph_status ph__graph_complete(ph_graph *graph, bool captured, const char *call)
 /* From the driver's graph to what the user sees. */
 static ph_status finish(ph_graph *graph, const char *call)
 {
-    bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0); /* the crumb before all others */
+    /* the crumb before all others */
+    bool empty = graph->record->node_count == (graph->breadcrumbs ? 1 : 0);
     ph__graph_list_annotations(graph);
     ph_status status = PH_OK;
     if (empty && graph->strict)
-        status = ph_fail(PH_ERROR_STATE,
-                         "%s: the capture is strict, and the graph is empty: nothing was submitted to the "
-                         "capturing stream; wrong stream or device?",
-                         call);
+        status = ph_fail(
+            PH_ERROR_STATE,
+            "%s: the capture is strict, and the graph is empty: nothing was submitted to the "
+            "capturing stream; wrong stream or device?",
+            call);
     if (status == PH_OK)
         status = ph__graph_complete(graph, true, call);
     if (status != PH_OK)
         return fail_capture(graph, status);
     if (empty)
         ph__log(PH_LOG_WARNING,
-                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong stream or "
+                "%s: the graph is empty: nothing was submitted to the capturing stream; wrong "
+                "stream or "
                 "device?",
                 call);
     ph__stream_release(graph->stream);
@@ -335,7 +342,8 @@ ph_status ph_graph_capture_end(ph_graph *graph, ph_status body)
     return end(graph, body, "ph_graph_capture_end");
 }
 
-/* Whether the innermost function is running no more, as longjmp has left it: nobody on this stack waits for it. */
+/* Whether the innermost function is running no more, as longjmp has left it: nobody on this
+ * stack waits for it. */
 static bool was_left(const ph_graph *graph)
 {
     enum {
@@ -398,8 +406,8 @@ static void abandon(void *what)
 }
 
 /* Not inline: its caller's address tells whether it runs. */
-__attribute__((noinline)) static ph_status run_body(ph_graph *graph, size_t depth, ph_stream *stream,
-                                                    ph_capture_fn body, void *user)
+__attribute__((noinline)) static ph_status
+run_body(ph_graph *graph, size_t depth, ph_stream *stream, ph_capture_fn body, void *user)
 {
     running r = {graph, depth};
     graph->bodies++;
@@ -433,7 +441,8 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
         return status;
     }
     if (status == PH_OK)
-        status = ph_fail(PH_ERROR_STATE, "%s: the graph was destroyed by its own capture function", call);
+        status = ph_fail(PH_ERROR_STATE, "%s: the graph was destroyed by its own capture function",
+                         call);
     status = end_body_failed(graph, status);
     ph__graph_leave(graph);
     return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/cells.c: making cells in a capture, ordering its streams behind them, and what becomes of them at its end. */
+/* graph/cells.c: making cells in a capture, ordering its streams behind them, and what becomes
+ * of them at its end. */
 #include "graph/cells.h"
 #include "base/alloc.h"
 #include "device/stream.h"
@@ -31,8 +32,8 @@ static ph_status check_source(const ph_cells_source *source, const char *call)
     if (!PH__RESERVED_OK(source))
         return ph__fail_reserved(call, "ph_cells_source");
     if (source->count == 0 || source->count > PH_CELLS_MAX)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: count is %zu; a source has 1 to %d cells", call, source->count,
-                       PH_CELLS_MAX);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: count is %zu; a source has 1 to %d cells", call,
+                       source->count, PH_CELLS_MAX);
     return source->values ? PH_OK : ph__fail_null(call, "values");
 }
 
@@ -42,22 +43,25 @@ static ph_status find_capture(uint64_t *id, const ph_stream *stream, const char 
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(ph__stream_find_capture(id, stream, call));
     if (*id == 0)
-        return ph__fail_native(PH_ERROR_STATE, PH__R_ILLEGAL_STATE, PH__NAME_GRAPH_ADD_KERNEL_NODE,
-                               "%s: the stream is not capturing; cells belong to a capture: call it in the "
-                               "function of ph_graph_capture, on the stream that reads them",
-                               call);
+        return ph__fail_native(
+            PH_ERROR_STATE, PH__R_ILLEGAL_STATE, PH__NAME_GRAPH_ADD_KERNEL_NODE,
+            "%s: the stream is not capturing; cells belong to a capture: call it in the "
+            "function of ph_graph_capture, on the stream that reads them",
+            call);
     if (ph__capture_is_foreign(stream, *id))
         return ph__fail_native(
             PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_GRAPH_ADD_KERNEL_NODE,
             "%s: the stream is in a capture that this library did not begin (id %llu), and whose "
-            "replays it does not see; the call did not touch that capture; capture with ph_graph_capture",
+            "replays it does not see; the call did not touch that capture; capture with "
+            "ph_graph_capture",
             call, (unsigned long long)*id);
     return PH_OK;
 }
 
 static ph_status fail_over(const char *call)
 {
-    return ph_fail(PH_ERROR_STATE, "%s: the stream's capture has just ended on another thread", call);
+    return ph_fail(PH_ERROR_STATE, "%s: the stream's capture has just ended on another thread",
+                   call);
 }
 
 /* ---- memory ---- */
@@ -127,14 +131,16 @@ static void order(failure *f, ph__cells *cells, ph_stream *stream)
     }
     f->driver_call = PH__NAME_STREAM_UPDATE_CAPTURE_DEPENDENCIES;
     for (; known < cells->roots.count; known++) {
-        f->result = stream->device->driver->capture_depend(stream->handle, cells->roots.at[known].node);
+        f->result =
+            stream->device->driver->capture_depend(stream->handle, cells->roots.at[known].node);
         if (failed(f))
             return;
     }
     (void)ph__map_put(&cells->ordered, stream->id, (void *)(uintptr_t)known);
 }
 
-/* Nothing of the graph's changes before all is there but roots that write nothing, which the next cells use. */
+/* Nothing of the graph's changes before all is there but roots that write nothing, which the
+ * next cells use. */
 static void add(failure *f, ph_graph *graph, ph_stream *stream, uint64_t *const *addresses,
                 const ph_cells_source *source, const char *call)
 {
@@ -202,8 +208,8 @@ ph_status ph_cells_require(ph_stream *stream)
 }
 
 /* ---- the capture's end ---- */
-/* What a fork alone was put behind, and then submitted nothing, would count as work that was not joined. A failure shows at the end
- * itself, if it matters: as 901 or 904. */
+/* What a fork alone was put behind, and then submitted nothing, would count as work that was not
+ * joined. A failure shows at the end itself, if it matters: as 901 or 904. */
 void ph__cells_join(ph_graph *graph)
 {
     failure f = {PH_OK, PH__R_OK, ""};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/cells.h: the cells of a graph as its files share them: cells.c makes them in a capture, cells_replay.c gives them
- * their values. */
+/* graph/cells.h: the cells of a graph as its files share them: cells.c makes them in a capture,
+ * cells_replay.c gives them their values. */
 #ifndef PH_GRAPH_CELLS_H
 #define PH_GRAPH_CELLS_H
 #include "graph/graph.h"
@@ -13,13 +13,14 @@ typedef struct ph__cells_root {
     bool due;            /* the executable has not got them yet */
 } ph__cells_root;
 
-/* Until the capture's end under the device's capture_lock. The first PH__CELLS_FEW cells belong to the first root, each further
- * PH__CELLS_MANY to the next. */
+/* Until the capture's end under the device's capture_lock. The first PH__CELLS_FEW cells belong
+ * to the first root, each further PH__CELLS_MANY to the next. */
 struct ph__cells {
     PH__VEC(ph_cells_source) sources; /* their cells follow one another */
     PH__VEC(ph__cells_root) roots;
-    size_t count;         /* cells */
-    ph__map ordered;      /* id of a stream -> as many roots, from the first on, does its work come after */
+    size_t count; /* cells */
+    /* id of a stream -> as many roots, from the first on, does its work come after */
+    ph__map ordered;
     ph__drv_event *given; /* behind all that used their memory before; NULL: not yet */
 };
 

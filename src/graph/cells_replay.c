@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/cells_replay.c: the values that a graph's cells have in a replay, and the order of their memory. */
+/* graph/cells_replay.c: the values that a graph's cells have in a replay, and the order of their
+ * memory. */
 #include "device/stream.h"
 #include "graph/cells.h"
 
-/* ---- memory ---- The allocator orders what it gives behind its earlier uses on the stream that it is given to, here the default
- * one. Replays on others come behind that by an event. */
+/* ---- memory ---- The allocator orders what it gives behind its earlier uses on the stream that
+ * it is given to, here the default one. Replays on others come behind that by an event. */
 static ph_status fail_event(int result, const char *driver_call, const char *call)
 {
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the order of the graph's cells");
-    return ph__driver_fail(result, driver_call, "%s: ordering the graph's cells behind the default stream",
-                           call);
+    return ph__driver_fail(result, driver_call,
+                           "%s: ordering the graph's cells behind the default stream", call);
 }
 
 static ph_status mark_given(ph_graph *graph, const char *call)
@@ -38,7 +39,8 @@ static ph_status mark_given(ph_graph *graph, const char *call)
     return status;
 }
 
-/* Beside a capture with blocking streams nothing can be recorded on the default stream: then the first replay does it. */
+/* Beside a capture with blocking streams nothing can be recorded on the default stream: then the
+ * first replay does it. */
 void ph__cells_captured(ph_graph *graph, const char *call)
 {
     ph_error saved;
@@ -62,8 +64,8 @@ ph_status ph__cells_note_stream(ph_graph *graph, ph_stream *stream, const char *
     if (cells == NULL || stream->is_default)
         return PH_OK;
     PH_TRY(mark_given(graph, call));
-    int result =
-        graph->device->driver->stream_wait_event(stream->handle, cells->given, PH__EVENT_RECORD_DEFAULT);
+    int result = graph->device->driver->stream_wait_event(stream->handle, cells->given,
+                                                          PH__EVENT_RECORD_DEFAULT);
     if (result != PH__R_OK)
         return fail_event(result, PH__NAME_STREAM_WAIT_EVENT, call);
     for (size_t i = 0; i < cells->count; i++)
@@ -84,7 +86,8 @@ static ph_status fail_values(ph_status status, const char *call)
     if (ph_error_last()->status == status)
         ph__error_prefix("%s: the values of the graph's cells", call);
     else
-        ph_fail(status, "%s: a source of the graph's cells failed with %s, and no message was given", call,
+        ph_fail(status,
+                "%s: a source of the graph's cells failed with %s, and no message was given", call,
                 ph_status_name(status));
     return status;
 }

@@ -14,7 +14,8 @@ enum {
 };
 
 /* ---- capturing ---- */
-static ph_status check_memory(ph_device *device, const void *address, size_t bytes, const char *call)
+static ph_status check_memory(ph_device *device, const void *address, size_t bytes,
+                              const char *call)
 {
     ph_allocation found;
     ph__drv_pointer where;
@@ -26,10 +27,12 @@ static ph_status check_memory(ph_device *device, const void *address, size_t byt
     } else {
         int result = device->driver->pointer_info(&where, device->handle, address);
         if (result != PH__R_OK)
-            return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, address);
+            return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                                   address);
         if (where.kind == PH__MEMORY_PAGEABLE)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: address %p is neither memory of the device nor pinned",
-                           call, address);
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: address %p is neither memory of the device nor pinned", call,
+                           address);
         end = where.base + where.size;
     }
     size_t room = end > at ? end - at : 0;
@@ -42,8 +45,8 @@ static ph_status check_memory(ph_device *device, const void *address, size_t byt
     return PH_OK;
 }
 
-static ph_status check_numbers(ph_stream *stream, const void *address, ph_number_type type, size_t count,
-                               const char *call)
+static ph_status check_numbers(ph_stream *stream, const void *address, ph_number_type type,
+                               size_t count, const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));
     if ((unsigned)type >= sizeof sizes / sizeof sizes[0])
@@ -54,10 +57,11 @@ static ph_status check_numbers(ph_stream *stream, const void *address, ph_number
         return ph__fail_null(call, "address");
     size_t bytes, size = sizes[type];
     if (!ph__mul(count, size, &bytes))
-        return ph_fail(PH_ERROR_SIZE, "%s: %zu numbers of %zu bytes are too many", call, count, size);
+        return ph_fail(PH_ERROR_SIZE, "%s: %zu numbers of %zu bytes are too many", call, count,
+                       size);
     if ((uintptr_t)address % size != 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %p is no multiple of %zu, the size of the numbers", call,
-                       address, size);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %p is no multiple of %zu, the size of the numbers",
+                       call, address, size);
     return check_memory(stream->device, address, bytes, call);
 }
 
@@ -68,8 +72,8 @@ static uint32_t blocks_for(size_t bytes)
 }
 
 /* Under the device's capture_lock. */
-static void add_check(ph__watch_failure *f, ph_graph *graph, ph_stream *stream, const ph__drv_finite *what,
-                      const char *name, const char *call)
+static void add_check(ph__watch_failure *f, ph_graph *graph, ph_stream *stream,
+                      const ph__drv_finite *what, const char *name, const char *call)
 {
     ph__locate *locate = ph__locate_get(graph);
     ph__watched_node node = {.name = ph__strdup(name ? name : "")};
@@ -119,7 +123,8 @@ ph_status ph_check_finite(ph_stream *stream, const void *address, ph_number_type
         return ph__fail_native(
             PH_ERROR_CAPTURE, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_LAUNCH_KERNEL,
             "%s: the stream is in a capture that this library did not begin (id %llu), whose "
-            "nodes it cannot switch on; the call did not touch that capture; capture with ph_graph_capture",
+            "nodes it cannot switch on; the call did not touch that capture; capture with "
+            "ph_graph_capture",
             call, (unsigned long long)capture_id);
     const ph__drv_finite what = {.address = address, .count = count, .type = (uint32_t)type};
     return capture_check(stream, capture_id, &what, name, call);
@@ -188,8 +193,9 @@ ph_status ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index)
     const ph__locate *locate = graph->locate;
     size_t count = locate ? locate->checks.nodes.count : 0;
     if (index >= count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: check %zu does not exist; the graph has %zu, numbered from 0",
-                       call, index, count);
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: check %zu does not exist; the graph has %zu, numbered from 0", call,
+                       index, count);
     const ph__watched_node *node = &locate->checks.nodes.at[index];
     out->name = node->name;
     out->node = node->index;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/child.c: a replay on a capturing stream: a copy of the template becomes one node of that capture, and
- * the capturing graph keeps what the copy's replays need. */
+/* graph/child.c: a replay on a capturing stream: a copy of the template becomes one node of that
+ * capture, and the capturing graph keeps what the copy's replays need. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 
@@ -59,8 +59,8 @@ static ph_status lend(ph__lent **out, const ph_graph *graph, const char *call)
 static bool is_known(const ph__lent *list, const ph__lent *lent)
 {
     for (; list; list = list->next) {
-        bool same = list->ticket == 0 && list->pool == lent->pool && list->anywhere == lent->anywhere &&
-                    list->sets.count == lent->sets.count;
+        bool same = list->ticket == 0 && list->pool == lent->pool &&
+                    list->anywhere == lent->anywhere && list->sets.count == lent->sets.count;
         for (size_t i = 0; i < lent->sets.count && same; i++)
             same = ph__ranges_same(&list->sets.at[i], &lent->sets.at[i]);
         if (same)
@@ -69,9 +69,10 @@ static bool is_known(const ph__lent *list, const ph__lent *lent)
     return false;
 }
 
-/* Before the node is made: whoever ends the capture from then on finds what it needs. Gives back what no
- * capture of this library takes. */
-static ph__lent *offer(const ph_device *device, uint64_t capture_id, ph__lent *lent, uint64_t ticket)
+/* Before the node is made: whoever ends the capture from then on finds what it needs. Gives back
+ * what no capture of this library takes. */
+static ph__lent *offer(const ph_device *device, uint64_t capture_id, ph__lent *lent,
+                       uint64_t ticket)
 {
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
     while (outer && lent) {
@@ -84,8 +85,8 @@ static ph__lent *offer(const ph_device *device, uint64_t capture_id, ph__lent *l
     return lent;
 }
 
-/* Afterwards: gives back what was offered under the ticket, if the node was not made, or else what the capture
- * has twice. Nothing when it has ended meanwhile. */
+/* Afterwards: gives back what was offered under the ticket, if the node was not made, or else
+ * what the capture has twice. Nothing when it has ended meanwhile. */
 static ph__lent *settle(const ph_device *device, uint64_t capture_id, uint64_t ticket, bool made)
 {
     ph_graph *outer = ph__capture_owner_locked(device, capture_id);
@@ -152,21 +153,22 @@ static ph_status add_child(bool *over, ph_graph *graph, ph_stream *stream, uint6
                                                 "%s: the graph was not put into the capture", call);
 }
 
-ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
-                                 const char *call)
+ph_status ph__graph_into_capture(bool *over, ph_graph *graph, ph_stream *stream,
+                                 uint64_t capture_id, const char *call)
 {
     static _Atomic uint64_t last_ticket;
     uint64_t ticket = atomic_fetch_add(&last_ticket, 1) + 1;
     ph_device *device = graph->device;
     ph__lent *lent;
     if (graph->cells)
-        return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: the stream is capturing, and a graph with cells (ph_cells_create: random "
-                       "numbers, learning rates) "
-                       "cannot become a part of another: nobody would give its cells their values; replay it "
-                       "outside the "
-                       "capture, or capture its work there",
-                       call);
+        return ph_fail(
+            PH_ERROR_UNSUPPORTED,
+            "%s: the stream is capturing, and a graph with cells (ph_cells_create: random "
+            "numbers, learning rates) "
+            "cannot become a part of another: nobody would give its cells their values; replay it "
+            "outside the "
+            "capture, or capture its work there",
+            call);
     PH_TRY(lend(&lent, graph, call));
     pthread_mutex_lock(&device->capture_lock);
     lent = offer(device, capture_id, lent, ticket);
@@ -213,7 +215,8 @@ static bool cover_all(ph__ranges *out, const ph__ranges *ranges)
     return true;
 }
 
-/* The graph holds the pool, if it did not, and its replays count as writing what the nested ones write. */
+/* The graph holds the pool, if it did not, and its replays count as writing what the nested ones
+ * write. */
 static ph_status take(ph_graph *graph, ph__lent *lent, const char *call)
 {
     ph__writer *writer = ph__graph_find_pool(graph, lent->pool);
@@ -234,7 +237,8 @@ static ph_status take(ph_graph *graph, ph__lent *lent, const char *call)
     return PH_OK;
 }
 
-ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own, const char *call)
+ph_status ph__graph_take_lent(ph__ranges *nested, ph_graph *graph, const ph__ranges *own,
+                              const char *call)
 {
     bool covered = cover_all(nested, own);
     for (const ph__lent *lent = graph->lent; lent && covered; lent = lent->next)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/copies.c: the memory of captured copies and fills, whoever submitted them: pinned blocks are kept from reuse, pageable memory is told of. */
+/* graph/copies.c: the memory of captured copies and fills, whoever submitted them: pinned blocks
+ * are kept from reuse, pageable memory is told of. */
 #include "base/log.h"
 #include "base/mapping.h"
 #include "graph/graph.h"
 #include <stdio.h>
 
 enum {
-    TOLD = 8,     /* copies that are named, of one capture */
+    TOLD = 8,        /* copies that are named, of one capture */
     LINE_BYTES = 160 /* of a mapping's line */
 };
 
@@ -24,7 +25,8 @@ static bool is_given(const ph_record *record, const void *address)
 {
     for (size_t i = 0; i < record->node_count; i++) {
         const ph_node_info *info = &record->nodes[i].info;
-        if (info->kind == PH_NODE_MEM_ALLOC && (uintptr_t)address - (uintptr_t)info->dst < info->bytes)
+        if (info->kind == PH_NODE_MEM_ALLOC &&
+            (uintptr_t)address - (uintptr_t)info->dst < info->bytes)
             return true;
         if (info->body && is_given(info->body, address))
             return true;
@@ -41,13 +43,15 @@ static ph_status is_pageable(bool *out, const search *s, const void *address)
         return PH_OK;
     int result = device->driver->pointer_info(&where, device->handle, address);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", s->call, address);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", s->call,
+                               address);
     *out = where.kind == PH__MEMORY_PAGEABLE && !is_given(s->record, address);
     return PH_OK;
 }
 
 /* "node 3 (memcpy of 64 bytes, scope "load")" and the side of it. */
-static void describe(char *out, size_t size, const search *s, const ph__record_node *node, bool reads)
+static void describe(char *out, size_t size, const search *s, const ph__record_node *node,
+                     bool reads)
 {
     char where[48] = "", mapping[LINE_BYTES];
     const void *address = reads ? node->info.src : node->info.dst;
@@ -55,8 +59,9 @@ static void describe(char *out, size_t size, const search *s, const ph__record_n
     if (s->nested)
         (void)snprintf(where, sizeof where, " of the graph in node %zu", s->outer);
     ph__mapping_describe(mapping, sizeof mapping, address);
-    (void)snprintf(out, size, "node %zu%s (%s of %zu bytes%s%s%s) %s %s at %p (%s)", node->info.index,
-                   where, node->info.name, node->info.bytes, scope[0] ? ", scope \"" : "", scope, scope[0] ? "\"" : "",
+    (void)snprintf(out, size, "node %zu%s (%s of %zu bytes%s%s%s) %s %s at %p (%s)",
+                   node->info.index, where, node->info.name, node->info.bytes,
+                   scope[0] ? ", scope \"" : "", scope, scope[0] ? "\"" : "",
                    reads ? "reads" : "writes",
                    ph__device_others_have(s->graph->device, address)
                        ? "memory of another device, which is pageable here,"
@@ -72,13 +77,14 @@ static ph_status tell(search *s, const ph__record_node *node, bool reads)
     describe(what, sizeof what, s, node, reads);
     if (s->graph->strict)
         return ph__fail_native(PH_ERROR_UNPINNED, PH__R_CAPTURE_UNSUPPORTED, PH__NAME_MEMCPY_ASYNC,
-                               "%s: the capture is strict, and %s, which other code submitted", s->call,
-                               what);
-    ph__log(PH_LOG_WARNING,
-            "%s: %s; other code submitted it, and every replay %s whatever lies there then: use pinned "
-            "memory (ph_malloc_pinned, cudaHostAlloc), or copy outside the capture; "
-            "ph_capture_options.strict makes such a capture fail",
-            s->call, what, reads ? "reads" : "overwrites");
+                               "%s: the capture is strict, and %s, which other code submitted",
+                               s->call, what);
+    ph__log(
+        PH_LOG_WARNING,
+        "%s: %s; other code submitted it, and every replay %s whatever lies there then: use pinned "
+        "memory (ph_malloc_pinned, cudaHostAlloc), or copy outside the capture; "
+        "ph_capture_options.strict makes such a capture fail",
+        s->call, what, reads ? "reads" : "overwrites");
     return PH_OK;
 }
 
@@ -124,7 +130,8 @@ ph_status ph__graph_take_copies(ph_graph *graph, const char *call)
     search s = {.graph = graph, .call = call, .record = graph->record};
     PH_TRY(look(&s, graph->record));
     if (s.found > TOLD)
-        ph__log(PH_LOG_WARNING, "%s: %zu more copies and fills of the graph are of pageable host memory", call,
+        ph__log(PH_LOG_WARNING,
+                "%s: %zu more copies and fills of the graph are of pageable host memory", call,
                 s.found - TOLD);
     return PH_OK;
 }

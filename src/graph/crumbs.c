@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the beginning and the end of each. */
+/* graph/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the beginning and
+ * the end of each. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -15,7 +16,8 @@ static bool has_pair(const ph__annotation *annotation, const ph_annotation_pair 
     return false;
 }
 
-/* The scope's own part of its path: its name, or, where it has none of its own, the pairs that it adds. */
+/* The scope's own part of its path: its name, or, where it has none of its own, the pairs that
+ * it adds. */
 static void add_own(ph__text *text, const ph__annotation *annotation, const ph__annotation *outer)
 {
     const char *name = ph__annotation_name(annotation);
@@ -78,11 +80,11 @@ static const char no_names[] = "no memory for the names";
 ph_status ph__fail_scopes_left(size_t count, const char *call)
 {
     char *names = list_scopes(count);
-    ph_status status = ph_fail(PH_ERROR_STATE,
-                               "%s: the capture is strict, and the function left %zu scope%s open (%s); "
-                               "ph_mark_end, or ph_mark_unwind, ends %s, also now",
-                               call, count, count == 1 ? "" : "s", names ? names : no_names,
-                               count == 1 ? "it" : "them");
+    ph_status status = ph_fail(
+        PH_ERROR_STATE,
+        "%s: the capture is strict, and the function left %zu scope%s open (%s); "
+        "ph_mark_end, or ph_mark_unwind, ends %s, also now",
+        call, count, count == 1 ? "" : "s", names ? names : no_names, count == 1 ? "it" : "them");
     ph__free(names);
     return status;
 }
@@ -90,18 +92,18 @@ ph_status ph__fail_scopes_left(size_t count, const char *call)
 void ph__scopes_left(size_t count, const char *call)
 {
     char *names = list_scopes(count);
-    ph__log(
-        PH_LOG_WARNING,
-        "%s: the function left %zu scope%s open (%s): %s what this thread captures from now on; ph_mark_end, "
-        "or ph_mark_unwind",
-        call, count, count == 1 ? "" : "s", names ? names : no_names,
-        count == 1 ? "it marks" : "they mark");
+    ph__log(PH_LOG_WARNING,
+            "%s: the function left %zu scope%s open (%s): %s what this thread captures from now "
+            "on; ph_mark_end, "
+            "or ph_mark_unwind",
+            call, count, count == 1 ? "" : "s", names ? names : no_names,
+            count == 1 ? "it marks" : "they mark");
     ph__free(names);
 }
 
 /* ---- scopes ---- under the device's capture_lock ---- */
-static void add_crumb(ph__watch_failure *f, ph__locate *locate, ph_stream *stream, size_t scope, bool ends,
-                      const char *call)
+static void add_crumb(ph__watch_failure *f, ph__locate *locate, ph_stream *stream, size_t scope,
+                      bool ends, const char *call)
 {
     ph__watched_node node = {.scope = scope, .ends = ends};
     node.args.crumb.number = locate->crumbs.nodes.count + 1;
@@ -116,8 +118,8 @@ static void begin_scope(ph__watch_failure *f, ph_graph *graph, ph_stream *stream
         f->result = PH__R_OUT_OF_MEMORY;
         return;
     }
-    ph__located_scope scope = {ph__located_path(), ph__thread_ambient.serial, locate->crumbs.nodes.count,
-                               SIZE_MAX};
+    ph__located_scope scope = {ph__located_path(), ph__thread_ambient.serial,
+                               locate->crumbs.nodes.count, SIZE_MAX};
     if (scope.path)
         add_crumb(f, locate, stream, locate->scopes.count, false, call);
     else
@@ -143,8 +145,8 @@ static void end_scope(ph__watch_failure *f, ph_graph *graph, ph_stream *stream, 
         locate->scopes.at[i - 1].last = crumb;
 }
 
-ph_status ph__locate_scope(ph__capture *capture, ph_stream *stream, const ph__annotation *annotation,
-                           bool begins, const char *call)
+ph_status ph__locate_scope(ph__capture *capture, ph_stream *stream,
+                           const ph__annotation *annotation, bool begins, const char *call)
 {
     ph__watch_failure f = {PH_OK, PH__R_OK, ""};
     ph_graph *graph = capture->owner;

@@ -41,7 +41,8 @@ static void add_change(ph_update_result *out, const ph_change *change)
         (change->a == out->node && change->b == out->from_node))
         return;
     memcpy(words, out->message, sizeof words);
-    ph__line_format(out->message, sizeof out->message, "%s; the first difference: %s", words, change->text);
+    ph__line_format(out->message, sizeof out->message, "%s; the first difference: %s", words,
+                    change->text);
 }
 
 void ph__graph_explain_update(ph_graph *graph, const ph_graph *from, ph_update_result *out)
@@ -49,8 +50,8 @@ void ph__graph_explain_update(ph_graph *graph, const ph_graph *from, ph_update_r
     const ph__refusal refusal = {out->reason, out->node, out->from_node, out->message};
     ph_error saved;
     ph__error_save(&saved);
-    ph_status status =
-        ph__record_compare(&graph->update_diff, graph->record, from->record, &refusal, "ph_graph_update");
+    ph_status status = ph__record_compare(&graph->update_diff, graph->record, from->record,
+                                          &refusal, "ph_graph_update");
     graph->update_diff_lost = status != PH_OK;
     add_change(out, ph__diff_first_block(graph->update_diff));
     ph__error_restore(&saved);
@@ -66,9 +67,10 @@ ph_status ph_graph_update_diff(const ph_diff **out, ph_graph *graph)
     if (graph->update_diff_lost)
         return ph__fail_host_memory(call, "the differences, when the update failed");
     if (graph->update_diff == NULL)
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: no update of the graph has failed since it was captured, or the last one did not",
-                       call);
+        return ph_fail(
+            PH_ERROR_NOT_FOUND,
+            "%s: no update of the graph has failed since it was captured, or the last one did not",
+            call);
     *out = graph->update_diff;
     return PH_OK;
 }

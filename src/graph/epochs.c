@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/epochs.c: the pools that graphs hold and what of them their replays may write: which replay wrote an
- * output last. */
+/* graph/epochs.c: the pools that graphs hold and what of them their replays may write: which
+ * replay wrote an output last. */
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/map.h"
 #include "graph/graph.h"
 #include <pthread.h>
 
-/* Every writer of the process, by pool. Those of graphs that are gone stay while other graphs share their pool, since
- * they may have overwritten those graphs' outputs; a pool's address names it for as long as one graph holds
- * it. */
+/* Every writer of the process, by pool. Those of graphs that are gone stay while other graphs
+ * share their pool, since they may have overwritten those graphs' outputs; a pool's address
+ * names it for as long as one graph holds it. */
 typedef struct ph__writers {
     ph__writer *held, *gone;
     size_t gone_count;
@@ -136,7 +136,8 @@ static bool enlist(ph__writer *writer)
     const uint64_t key = (uintptr_t)writer->pool;
     pthread_mutex_lock(&lock);
     ph__writers *among = ph__map_get(&pools, key);
-    if (among == NULL && (among = ph__calloc(1, sizeof *among)) && !ph__map_put(&pools, key, among)) {
+    if (among == NULL && (among = ph__calloc(1, sizeof *among)) &&
+        !ph__map_put(&pools, key, among)) {
         ph__free(among);
         among = NULL;
     }
@@ -152,8 +153,8 @@ ph_status ph__graph_add_pool(ph__writer **out, ph_graph *graph, ph_pool *pool, c
     ph__writer *writer = ph__calloc(1, sizeof *writer);
     if (writer)
         writer->pool = pool;
-    if (writer == NULL || !ph__vec_reserve(&writer->sets, 1) || !ph__vec_reserve(&graph->pools, 1) ||
-        !enlist(writer)) {
+    if (writer == NULL || !ph__vec_reserve(&writer->sets, 1) ||
+        !ph__vec_reserve(&graph->pools, 1) || !enlist(writer)) {
         if (writer)
             free_writer(writer);
         return ph__fail_host_memory(call, "the pools of the graph");
@@ -167,8 +168,8 @@ ph_status ph__graph_add_pool(ph__writer **out, ph_graph *graph, ph_pool *pool, c
     return PH_OK;
 }
 
-/* Too many that are gone, in a pool whose graphs come and go beside one that stays: one stands for them all.
- */
+/* Too many that are gone, in a pool whose graphs come and go beside one that stays: one stands
+ * for them all. */
 enum {
     GONE_LIMIT = 32
 };
@@ -247,7 +248,8 @@ uint64_t ph_graph_epoch(const ph_graph *graph)
     return graph ? graph->epoch : 0;
 }
 
-/* The graph's pool that the address is memory of: by its captures' ranges, else by the allocation there. */
+/* The graph's pool that the address is memory of: by its captures' ranges, else by the
+ * allocation there. */
 static ph__writer *pool_of_address(const ph_graph *graph, const void *address)
 {
     ph_allocation found;
@@ -259,9 +261,10 @@ static ph__writer *pool_of_address(const ph_graph *graph, const void *address)
                : NULL;
 }
 
-/* Of the writers from this one on, the last replay after *when that may have written the address: its graph and
- * epoch. */
-static void find_later(const ph__writer *writer, uintptr_t address, uint64_t *graph_id, uint64_t *when)
+/* Of the writers from this one on, the last replay after *when that may have written the
+ * address: its graph and epoch. */
+static void find_later(const ph__writer *writer, uintptr_t address, uint64_t *graph_id,
+                       uint64_t *when)
 {
     for (; writer; writer = writer->next) {
         uint64_t last = atomic_load(&writer->last);
@@ -272,8 +275,8 @@ static void find_later(const ph__writer *writer, uintptr_t address, uint64_t *gr
     }
 }
 
-static bool find_overwriter(const ph__writer *mine, uintptr_t address, uint64_t epoch, uint64_t *graph_id,
-                            uint64_t *when)
+static bool find_overwriter(const ph__writer *mine, uintptr_t address, uint64_t epoch,
+                            uint64_t *graph_id, uint64_t *when)
 {
     *when = epoch;
     pthread_mutex_lock(&lock);
@@ -296,20 +299,23 @@ ph_status ph_graph_check_output(ph_graph *graph, const void *address, uint64_t e
     if (mine == NULL)
         return ph_fail(
             PH_ERROR_NOT_FOUND,
-            "%s: %p is not memory of the graph's pools; pass an address that its capture allocated", call,
-            address);
-    /* Epochs are counted for each pool apart: another pool's own count at this replay is known for the last
-     * one alone. */
-    uint64_t in_pool = mine == graph->own ? epoch : epoch == graph->epoch ? atomic_load(&mine->last) : 0;
+            "%s: %p is not memory of the graph's pools; pass an address that its capture allocated",
+            call, address);
+    /* Epochs are counted for each pool apart: another pool's own count at this replay is known
+     * for the last one alone. */
+    uint64_t in_pool = mine == graph->own      ? epoch
+                       : epoch == graph->epoch ? atomic_load(&mine->last)
+                                               : 0;
     if (!find_overwriter(mine, (uintptr_t)address, in_pool, &writer_id, &when))
         return PH_OK;
-    return ph_fail(PH_ERROR_OVERWRITTEN,
-                   "%s: %p as graph %llu wrote it in epoch %llu may have been overwritten by %s graph %llu "
-                   "in epoch %llu; "
-                   "read or copy outputs before the next replay, or keep the graphs in pools of their own",
-                   call, address, (unsigned long long)graph->id, (unsigned long long)epoch,
-                   writer_id == graph->id ? "a later replay of the same" : "a replay of",
-                   (unsigned long long)writer_id, (unsigned long long)when);
+    return ph_fail(
+        PH_ERROR_OVERWRITTEN,
+        "%s: %p as graph %llu wrote it in epoch %llu may have been overwritten by %s graph %llu "
+        "in epoch %llu; "
+        "read or copy outputs before the next replay, or keep the graphs in pools of their own",
+        call, address, (unsigned long long)graph->id, (unsigned long long)epoch,
+        writer_id == graph->id ? "a later replay of the same" : "a replay of",
+        (unsigned long long)writer_id, (unsigned long long)when);
 }
 
 /* ---- what replays write ---- */
@@ -326,13 +332,15 @@ static bool ranges_meet(const ph__ranges *ranges, uintptr_t base, size_t bytes)
     return low < ranges->count && ranges->at[low].base < base + bytes;
 }
 
-static bool writer_meets(const ph_graph *graph, const ph__writer *writer, const void *address, size_t bytes)
+static bool writer_meets(const ph_graph *graph, const ph__writer *writer, const void *address,
+                         size_t bytes)
 {
     ph_allocation found;
     for (size_t i = 0; i < writer->sets.count; i++)
         if (ranges_meet(&writer->sets.at[i], (uintptr_t)address, bytes))
             return true;
-    return writer->anywhere && ph__memory_find(&found, graph->device, address) && found.pool == writer->pool;
+    return writer->anywhere && ph__memory_find(&found, graph->device, address) &&
+           found.pool == writer->pool;
 }
 
 bool ph__graph_writes(const ph_graph *graph, const void *address, size_t bytes)
@@ -351,8 +359,9 @@ ph_status ph_graph_writes(bool *out, const ph_graph *graph, const void *address,
     *out = false;
     PH_TRY(ph__graph_check(graph, PH__CALL_WRITES));
     if (bytes > UINTPTR_MAX - (uintptr_t)address)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %zu bytes at %p run beyond the end of the address space", call,
-                       bytes, address);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: %zu bytes at %p run beyond the end of the address space", call, bytes,
+                       address);
     *out = bytes > 0 && ph__graph_writes(graph, address, bytes);
     return PH_OK;
 }

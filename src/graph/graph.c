@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/graph.c: the graph object's life: create, destroy, reset, its pools and its record. */
 #include "graph/graph.h"
-#include "graph/edited.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "graph/edited.h"
 
 static uint64_t next_id(void)
 {
@@ -115,8 +115,8 @@ ph_status ph_graph_reset(ph_graph *graph)
     return PH_OK;
 }
 
-/* Inside one of its own callbacks the graph is still in use: then it goes when the call that runs the
- * callback is done. */
+/* Inside one of its own callbacks the graph is still in use: then it goes when the call that
+ * runs the callback is done. */
 void ph_graph_destroy(ph_graph *graph)
 {
     if (graph == NULL || (graph->device && graph->device->forked))
@@ -126,8 +126,9 @@ void ph_graph_destroy(ph_graph *graph)
     if (graph->busy || graph->bodies)
         return;
     if (graph->state == PH_GRAPH_CAPTURING)
-        ph__log(PH_LOG_WARNING, "ph_graph_destroy: the graph's capture was still open, and is dropped; was "
-                                "ph_graph_capture_end forgotten?");
+        ph__log(PH_LOG_WARNING,
+                "ph_graph_destroy: the graph's capture was still open, and is dropped; was "
+                "ph_graph_capture_end forgotten?");
     ph_error saved;
     ph__error_save(&saved);
     ph__batch *batch = let_go(graph);
@@ -141,7 +142,10 @@ void ph_graph_destroy(ph_graph *graph)
 static void fail_abandoned(ph_graph *graph)
 {
     graph->in_end_hooks = false;
-    ph_ignore(ph__graph_fail(graph, ph_fail(PH_ERROR_CALLER, "a hook of the graph did not return: an exception left it, or its thread ended")));
+    ph_ignore(ph__graph_fail(
+        graph,
+        ph_fail(PH_ERROR_CALLER,
+                "a hook of the graph did not return: an exception left it, or its thread ended")));
     ph__graph_clear(graph);
 }
 
@@ -208,10 +212,12 @@ ph_status ph_graph_retain_pool(ph_graph *graph, ph_pool *pool)
     ph__writer *writer;
     PH_TRY(ph__graph_check(graph, PH__CALL_RETAIN_POOL));
     if (pool == NULL)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: pool is NULL, the default pool, which needs no keeping", call);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: pool is NULL, the default pool, which needs no keeping", call);
     PH_TRY(ph__pool_check(pool, call));
     if (ph__pool_device(pool) != graph->device)
-        return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph", graph->device);
+        return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph",
+                                graph->device);
     if (ph__graph_find_pool(graph, pool))
         return PH_OK;
     ph__pool_graph_retain(pool);

@@ -16,9 +16,9 @@ struct ph_hook {
     int references; /* the handle's and its list's; under the lock */
 };
 
-/* Never changed while someone else reads it: an addition makes a new list then, and where there is no room; a removal
- * marks the hook. Marked hooks are taken out when they are half of a list that nobody reads, so that an addition or a removal costs
- * the same however many there are. */
+/* Never changed while someone else reads it: an addition makes a new list then, and where there
+ * is no room; a removal marks the hook. Marked hooks are taken out when they are half of a list
+ * that nobody reads, so that an addition or a removal costs the same however many there are. */
 struct ph__hook_list {
     int readers;
     size_t count, capacity, marked;
@@ -103,8 +103,8 @@ static bool append(ph__hook_set *set, ph_hook *hook)
     return true;
 }
 
-ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point point, ph_graph_hook_fn fn,
-                            void *user)
+ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point point,
+                            ph_graph_hook_fn fn, void *user)
 {
     static const char call[] = "ph_graph_hook_add";
     if (out == NULL)
@@ -113,9 +113,10 @@ ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point 
     if (fn == NULL)
         return ph__fail_null(call, "fn");
     if (point < PH_HOOK_CAPTURE_START || point > PH_HOOK_CAPTURE_PREPARE)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: %d is no hook point; use one of PH_HOOK_CAPTURE_START to PH_HOOK_CAPTURE_PREPARE", call,
-                       (int)point);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: %d is no hook point; use one of PH_HOOK_CAPTURE_START to PH_HOOK_CAPTURE_PREPARE",
+            call, (int)point);
     if (graph)
         PH_TRY(ph__graph_check(graph, PH__CALL_HOOK_ADD));
     ph_hook *hook = ph__calloc(1, sizeof *hook);
@@ -232,9 +233,11 @@ static void abandon(void *what)
     ph__graph_abandon(info->graph, info->point);
 }
 
-ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *stream, uint64_t exec_id)
+ph_status ph__hooks_run(ph_graph *graph, ph_graph_hook_point point, ph_stream *stream,
+                        uint64_t exec_id)
 {
-    ph_graph_hook_info info = {.point = point, .graph = graph, .stream = stream, .exec_id = exec_id};
+    ph_graph_hook_info info = {
+        .point = point, .graph = graph, .stream = stream, .exec_id = exec_id};
     if (!ph__hooks_any(&graph->hooks, point))
         return PH_OK;
     graph->busy++;

@@ -10,7 +10,8 @@ static ph_status fail_import(int result, const ph_device *device, const char *ca
     switch (result) {
     case PH__R_NOT_SUPPORTED:
         return ph__fail_native(PH_ERROR_UNSUPPORTED, result, PH__NAME_GRAPH_GET_NODES,
-                               "%s: device %s cannot take the graph%s%s", call, device->name, colon, reason);
+                               "%s: device %s cannot take the graph%s%s", call, device->name, colon,
+                               reason);
     case PH__R_INVALID_HANDLE:
     case PH__R_INVALID_VALUE:
         return ph__fail_native(PH_ERROR_ARGUMENT, result, PH__NAME_GRAPH_GET_NODES,
@@ -18,18 +19,21 @@ static ph_status fail_import(int result, const ph_device *device, const char *ca
     case PH__R_OUT_OF_MEMORY:
         return ph__fail_host_memory(call, "the graph");
     default:
-        return ph__driver_fail(result, PH__NAME_GRAPH_GET_NODES, "%s: the graph could not be read", call);
+        return ph__driver_fail(result, PH__NAME_GRAPH_GET_NODES, "%s: the graph could not be read",
+                               call);
     }
 }
 
-/* Its replays are ordered with those from the same pool; what of the pool they write nobody has seen. */
+/* Its replays are ordered with those from the same pool; what of the pool they write nobody has
+ * seen. */
 static ph_status hold_pool(ph_graph *graph, ph_pool *pool, const char *call)
 {
     ph_pool *made = NULL;
     if (pool)
         PH_TRY(ph__pool_check(pool, call));
     if (pool && ph__pool_device(pool) != graph->device)
-        return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph", graph->device);
+        return ph__fail_devices(call, "the pool", ph__pool_device(pool), "the graph",
+                                graph->device);
     if (pool == NULL)
         PH_TRY(ph__pool_create_private(&made, graph->device));
     ph_pool *used = pool ? pool : made;
@@ -43,11 +47,13 @@ static ph_status hold_pool(ph_graph *graph, ph_pool *pool, const char *call)
     return status;
 }
 
-static ph_status import(ph_graph *graph, void *native, const ph_capture_options *options, const char *call)
+static ph_status import(ph_graph *graph, void *native, const ph_capture_options *options,
+                        const char *call)
 {
     const ph__own_memory none = {0};
     PH_TRY(hold_pool(graph, options->pool, call));
-    int result = graph->device->driver->graph_import(&graph->template, graph->device->handle, native);
+    int result =
+        graph->device->driver->graph_import(&graph->template, graph->device->handle, native);
     if (result != PH__R_OK)
         return fail_import(result, graph->device, call);
     PH_TRY(ph__graph_read(graph, &none, call));
@@ -88,7 +94,8 @@ ph_status ph_graph_import_cuda(ph_graph *graph, ph_device *device, struct CUgrap
     PH_TRY(ph__graph_check_options(options, call));
     if (options->enable_annotations)
         return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: annotations come from the scopes that nodes are captured in, and this graph was made elsewhere; "
+                       "%s: annotations come from the scopes that nodes are captured in, and this "
+                       "graph was made elsewhere; "
                        "leave enable_annotations off",
                        call);
     graph->device = ph_device_retain(device);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs.c: which words of a graph's nodes are addresses of memory from elsewhere, and what memory that is. */
+/* graph/inputs.c: which words of a graph's nodes are addresses of memory from elsewhere, and
+ * what memory that is. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "graph/graph.h"
 #include <string.h>
 
-/* One look at a graph, or at a node. What the driver was asked is remembered: kernels of vendor libraries have some hundred words each,
- * and say the same few things again and again. */
+/* One look at a graph, or at a node. What the driver was asked is remembered: kernels of vendor
+ * libraries have some hundred words each, and say the same few things again and again. */
 typedef struct gather {
     ph_graph *graph;
     const ph_graph *from; /* whose capture it is */
     const ph__declarations *declared;
     ph__inputs *out;
-    ph__ranges foreign;                /* values are ph__foreign */
-    ph__map unknown;                   /* words that the driver does not know */
-    ph__map used;                      /* declared memory that a word addresses: keys are 1 + the index */
+    ph__ranges foreign; /* values are ph__foreign */
+    ph__map unknown;    /* words that the driver does not know */
+    /* declared memory that a word addresses: keys are 1 + the index */
+    ph__map used;
     const char *node_name, *word_name; /* of the word that is looked at */
     bool nested;
     const char *call;
@@ -57,8 +59,8 @@ static void leave_foreign(ph__foreign *foreign)
         drop_foreign(foreign);
 }
 
-/* Small numbers, pairs of them, reals and texts fill the parameters of other code's kernels; an address is none of the
- * first 64 KiB, and has at most 49 bits. */
+/* Small numbers, pairs of them, reals and texts fill the parameters of other code's kernels; an
+ * address is none of the first 64 KiB, and has at most 49 bits. */
 static bool may_be_address(uint64_t value)
 {
     return value >= 0x10000 && value >> 49 == 0;
@@ -73,10 +75,11 @@ static ph_status find_foreign(ph__foreign **out, gather *g, uint64_t value)
     *out = known ? known->value : NULL;
     if (known || !may_be_address(value) || (g->unknown.count && ph__map_get(&g->unknown, value)))
         return PH_OK;
-    int result = device->driver->pointer_info(&where, device->handle, (const void *)(uintptr_t)value);
+    int result =
+        device->driver->pointer_info(&where, device->handle, (const void *)(uintptr_t)value);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: the word 0x%llx of a node",
-                               g->call, (unsigned long long)value);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE,
+                               "%s: the word 0x%llx of a node", g->call, (unsigned long long)value);
     bool kept = where.kind == PH__MEMORY_PAGEABLE ? ph__map_put(&g->unknown, value, g)
                                                   : (*out = add_foreign(g, &where, value)) != NULL;
     return kept ? PH_OK : ph__fail_host_memory(g->call, "the inputs of the graph");
@@ -109,7 +112,8 @@ static void copy_name(char *out, size_t size, const char *name)
     out[length] = 0;
 }
 
-/* Tracks it, where the graph checks. What died meanwhile is not tracked, and found dead by the next look. */
+/* Tracks it, where the graph checks. What died meanwhile is not tracked, and found dead by the
+ * next look. */
 static ph_status add(gather *g, const ph__input *input)
 {
     if (!ph__vec_reserve(g->out, 1))
@@ -135,15 +139,17 @@ static ph_status add(gather *g, const ph__input *input)
 static ph_status note_used(gather *g, const ph__declared *declared)
 {
     uint64_t key = (uint64_t)(declared - g->declared->list.at) + 1;
-    return ph__map_put(&g->used, key, g) ? PH_OK : ph__fail_host_memory(g->call, "the inputs of the graph");
+    return ph__map_put(&g->used, key, g) ? PH_OK
+                                         : ph__fail_host_memory(g->call, "the inputs of the graph");
 }
 
 /* The record has the size of the block alone. 0: it was freed since. */
 static size_t requested_of(const ph_device *device, const ph_word *word)
 {
     ph_allocation now;
-    return ph__memory_find(&now, device, word->base) && now.generation == word->generation ? now.requested
-                                                                                           : 0;
+    return ph__memory_find(&now, device, word->base) && now.generation == word->generation
+               ? now.requested
+               : 0;
 }
 
 /* Memory of this library's, as it was when the word was read. */
@@ -164,15 +170,17 @@ static ph_status add_ours(gather *g, ph__input *input, const ph_word *word)
     return add(g, input);
 }
 
-/* The word addressed nothing that lived when the capture ended, in memory that the allocator has: freed by then, declared or not, or the
- * end of an allocation, which is a legal thing to hand a kernel. */
+/* The word addressed nothing that lived when the capture ended, in memory that the allocator
+ * has: freed by then, declared or not, or the end of an allocation, which is a legal thing to
+ * hand a kernel. */
 static ph_status add_freed(gather *g, ph__input *input, ph_pool_id pool)
 {
     ph_allocation before;
     ph_device *device = g->graph->device;
     for (size_t i = 0; i < g->declared->list.count; i++) {
         const ph__declared *declared = &g->declared->list.at[i];
-        if (declared->generation == 0 || input->value - (uintptr_t)declared->base >= declared->bytes)
+        if (declared->generation == 0 ||
+            input->value - (uintptr_t)declared->base >= declared->bytes)
             continue;
         PH_TRY(note_used(g, declared));
         input->proved = true;
@@ -283,7 +291,8 @@ static ph_status add_declared(gather *g)
             /* Another allocation, or none, by the capture's end. */
             if (!input.foreign || input.foreign->buffer_id != declared->buffer_id) {
                 ph__drv_pointer was = {declared->pinned ? PH__MEMORY_PINNED : PH__MEMORY_DEVICE,
-                                       (uintptr_t)declared->base, declared->bytes, declared->buffer_id};
+                                       (uintptr_t)declared->base, declared->bytes,
+                                       declared->buffer_id};
                 ph_input_state state = input.foreign ? PH_INPUT_REPLACED : PH_INPUT_FREED;
                 ph__ranges_free(&g->foreign); /* overlaps what is there now */
                 input.foreign = add_foreign(g, &was, declared->address);
@@ -319,9 +328,11 @@ static ph_status finish(gather *g, ph_status status)
     return status;
 }
 
-ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *from, const char *call)
+ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *from,
+                              const char *call)
 {
-    gather g = {.graph = graph, .from = from, .declared = &from->declared, .out = out, .call = call};
+    gather g = {
+        .graph = graph, .from = from, .declared = &from->declared, .out = out, .call = call};
     const ph_record *record = from->record;
     ph_status status = PH_OK;
     for (size_t n = 0; n < record->node_count && status == PH_OK; n++)
@@ -334,8 +345,12 @@ ph_status ph__inputs_of_graph(ph__inputs *out, ph_graph *graph, const ph_graph *
 ph_status ph__inputs_of_words(ph__inputs *out, ph_graph *graph, size_t node, const char *node_name,
                               const ph_word *words, size_t count, const char *call)
 {
-    gather g = {
-        .graph = graph, .from = graph, .declared = &graph->declared, .out = out, .node_name = node_name, .call = call};
+    gather g = {.graph = graph,
+                .from = graph,
+                .declared = &graph->declared,
+                .out = out,
+                .node_name = node_name,
+                .call = call};
     ph_status status = PH_OK;
     for (size_t i = 0; i < count && status == PH_OK; i++)
         status = add_word(&g, node, &words[i], true);

@@ -38,7 +38,8 @@ static bool add(ph__declarations *to, const ph__declared *declared)
     uint64_t key = key_of(declared);
     if (find(to, key))
         return true;
-    if (!ph__vec_reserve(&to->list, 1) || !ph__map_put(&to->at, key, (void *)(uintptr_t)(to->list.count + 1)))
+    if (!ph__vec_reserve(&to->list, 1) ||
+        !ph__map_put(&to->at, key, (void *)(uintptr_t)(to->list.count + 1)))
         return false;
     to->list.at[to->list.count++] = *declared;
     return true;
@@ -69,7 +70,8 @@ static ph_status look(ph__declared *out, ph_device *device, const void *address,
         return ph__fail_not_live(call, address, device);
     int result = device->driver->pointer_info(&where, device->handle, address);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, address);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               address);
     if (where.kind == PH__MEMORY_PAGEABLE)
         return PH_OK;
     out->base = (const void *)where.base;
@@ -117,12 +119,14 @@ static ph_status declare(ph_stream *stream, const void *address, const char *nam
     return added ? PH_OK : ph__fail_host_memory(call, "the use");
 }
 
-/* While no capture of the device checks, the driver is not asked: operators call this for each operand. */
+/* While no capture of the device checks, the driver is not asked: operators call this for each
+ * operand. */
 ph_status ph_stream_uses(ph_stream *stream, const void *address, const char *name)
 {
     static const char call[] = "ph_stream_uses";
     PH_TRY(ph__stream_check(stream, call));
-    if (address == NULL || atomic_load_explicit(&stream->device->open_checks, memory_order_relaxed) == 0)
+    if (address == NULL ||
+        atomic_load_explicit(&stream->device->open_checks, memory_order_relaxed) == 0)
         return PH_OK;
     return declare(stream, address, name, call);
 }

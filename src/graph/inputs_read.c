@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs_read.c: the public questions to a graph's inputs: which there are, how they are now, and what cannot be seen. */
+/* graph/inputs_read.c: the public questions to a graph's inputs: which there are, how they are
+ * now, and what cannot be seen. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/text.h"
@@ -33,11 +34,12 @@ ph_input_state ph__input_state(const ph_graph *graph, const ph__input *input)
                : PH_INPUT_FREED;
 }
 
-/* A place of an address slot is an address by what the slot was made of: two captures, or the caller's word. */
+/* A place of an address slot is an address by what the slot was made of: two captures, or the
+ * caller's word. */
 bool ph__input_is_proved(const ph_graph *graph, const ph__input *input)
 {
-    return input->proved ||
-           (!input->nested && input->node != SIZE_MAX && ph__slots_prove(graph, input->node, input->offset));
+    return input->proved || (!input->nested && input->node != SIZE_MAX &&
+                             ph__slots_prove(graph, input->node, input->offset));
 }
 
 /* ---- which there are ---- */
@@ -57,7 +59,8 @@ enum {
     SITE_TEXT = 4096
 };
 
-static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__input *input, const char *call)
+static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__input *input,
+                                const char *call)
 {
     ph__site allocated, freed;
     out->allocated_at = out->freed_at = "";
@@ -84,7 +87,8 @@ static ph_status ask_slot(ph_input_info *out, ph_graph *graph, const char *call)
     const void *address = (const void *)(uintptr_t)out->address;
     int result = graph->device->driver->pointer_info(&where, graph->device->handle, address);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, address);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               address);
     if (where.kind == PH__MEMORY_PAGEABLE)
         return PH_OK;
     out->base = (const void *)where.base;
@@ -104,8 +108,9 @@ ph_status ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index)
     PH_TRY(ph__graph_check(graph, PH__CALL_INPUT));
     PH_TRY(ph__graph_collect_inputs(graph, call));
     if (index >= graph->inputs.count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: input %zu does not exist; the graph has %zu, numbered from 0",
-                       call, index, graph->inputs.count);
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: input %zu does not exist; the graph has %zu, numbered from 0", call,
+                       index, graph->inputs.count);
     const ph__input *input = &graph->inputs.at[index];
     ph__input now = *input;
     if (!input->nested && input->node != SIZE_MAX)
@@ -143,7 +148,8 @@ static void add_name(unseen *to, const char *name)
     ph__text_add_shown(&to->text, name, strlen(name));
 }
 
-static void say_node(unseen *to, const char *prefix, size_t node, const ph__record_node *at, const char *what)
+static void say_node(unseen *to, const char *prefix, size_t node, const ph__record_node *at,
+                     const char *what)
 {
     ph__text_format(&to->text, "node %zu (%s", node, prefix);
     add_name(to, at->info.name);
@@ -176,7 +182,8 @@ static void look_at_record(unseen *to, const ph_record *record, size_t outer, co
                 say_node(to, prefix, at, node, "an array, which has no address");
             break;
         case PH_NODE_CONDITIONAL:
-            say_node(to, prefix, at, node, "the bodies of a conditional, which the driver does not tell");
+            say_node(to, prefix, at, node,
+                     "the bodies of a conditional, which the driver does not tell");
             break;
         case PH_NODE_SEMAPHORE_SIGNAL:
         case PH_NODE_SEMAPHORE_WAIT:
@@ -195,20 +202,21 @@ static void look_at_record(unseen *to, const ph_record *record, size_t outer, co
 static void say_inputs(unseen *to, const ph_graph *graph)
 {
     if (to->kernels)
-        ph__text_format(
-            &to->text,
-            "%zu kernel%s: addresses that a kernel finds in memory, or in its module's globals, stand in "
-            "no parameter, and no driver tells of them\n",
-            to->kernels, to->kernels == 1 ? "" : "s");
+        ph__text_format(&to->text,
+                        "%zu kernel%s: addresses that a kernel finds in memory, or in its module's "
+                        "globals, stand in "
+                        "no parameter, and no driver tells of them\n",
+                        to->kernels, to->kernels == 1 ? "" : "s");
     for (size_t i = 0; i < graph->inputs.count; i++)
         look_at_input(to, graph, &graph->inputs.at[i]);
     if (to->suspected) {
         ph__text_format(&to->text, "%zu word%s of ", to->suspected, to->suspected == 1 ? "" : "s");
         add_name(to, to->example);
-        ph__text_format(&to->text,
-                        "%s: nothing proves that they are addresses, so that a dead one warns and refuses "
-                        "nothing; ph_stream_uses, or typed parameters, prove them\n",
-                        to->others ? " and other nodes" : "");
+        ph__text_format(
+            &to->text,
+            "%s: nothing proves that they are addresses, so that a dead one warns and refuses "
+            "nothing; ph_stream_uses, or typed parameters, prove them\n",
+            to->others ? " and other nodes" : "");
     }
     for (size_t i = 0; i < graph->inputs.count; i++) {
         const ph__input *input = &graph->inputs.at[i];
@@ -219,7 +227,8 @@ static void say_inputs(unseen *to, const ph_graph *graph)
         add_name(to, input->node_name);
         ph__text_add(&to->text, input->node == SIZE_MAX ? ": " : ") ");
         add_name(to, input->word_name);
-        ph__text_format(&to->text, " = 0x%llx: memory that neither this library nor the driver knows\n",
+        ph__text_format(&to->text,
+                        " = 0x%llx: memory that neither this library nor the driver knows\n",
                         (unsigned long long)input->value);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs_tell.c: what is said of inputs that are gone: the error record has who reads them, the log where they were allocated and
- * freed, where that is known. */
+/* graph/inputs_tell.c: what is said of inputs that are gone: the error record has who reads
+ * them, the log where they were allocated and freed, where that is known. */
 #include "base/demangle.h"
 #include "base/line.h"
 #include "base/log.h"
@@ -70,7 +70,8 @@ static void say_input(words *to, const ph_graph *graph, const ph__input *input)
     else if (bytes)
         say(to, ", %zu bytes", bytes);
     if (input->foreign)
-        say(to, " of other code's, %s", input->foreign->state == PH_INPUT_REPLACED ? "replaced" : "freed");
+        say(to, " of other code's, %s",
+            input->foreign->state == PH_INPUT_REPLACED ? "replaced" : "freed");
     else if (input->generation == 0)
         say(to, ", not allocated at the capture's end");
     say_scope(to, graph, input->node);
@@ -112,7 +113,8 @@ static void log_sites(ph_graph *graph, const ph__dead *dead, const char *call)
                 graph->inputs.at[n].warned = true;
 }
 
-/* The first of the dead inputs, and what is to be done: what had no allocation to keep needs another capture. */
+/* The first of the dead inputs, and what is to be done: what had no allocation to keep needs
+ * another capture. */
 static void say_dead(words *to, const ph_graph *graph, const ph__dead *dead)
 {
     bool kept = false;
@@ -120,8 +122,10 @@ static void say_dead(words *to, const ph_graph *graph, const ph__dead *dead)
         kept = kept || dead->at[i].foreign || dead->at[i].generation;
     say(to, "%zu dead input%s: ", dead->count, dead->count == 1 ? "" : "s");
     say(to, "%s capture again, or name other memory by a slot: ",
-        kept ? "memory freed since the capture began; keep it allocated while the graph is replayed,"
-             : "memory that was not allocated when the capture ended (freed earlier?): allocate it, then");
+        kept
+            ? "memory freed since the capture began; keep it allocated while the graph is replayed,"
+            : "memory that was not allocated when the capture ended (freed earlier?): allocate it, "
+              "then");
     for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++) {
         say(to, "%s", i ? "; " : "");
         say_input(to, graph, &dead->at[i]);
@@ -165,11 +169,12 @@ void ph__warn_suspected(ph_graph *graph, ph__input *input, const char *call)
     }
     if (more)
         say(&to, " (and %zu more word%s there)", more, more == 1 ? "" : "s");
-    ph__log(
-        PH_LOG_WARNING,
-        "%s: %s: looks like an address in memory that is gone since the capture, and nothing proves that it "
-        "is one: the replay is not refused; of the graph's %zu addresses %zu are not proved: give kernels "
-        "typed parameters, prove the words by further captures (ph_graph_slot_prove), or call "
-        "ph_stream_uses in the capture",
-        call, text, graph->inputs.count, unproved);
+    ph__log(PH_LOG_WARNING,
+            "%s: %s: looks like an address in memory that is gone since the capture, and nothing "
+            "proves that it "
+            "is one: the replay is not refused; of the graph's %zu addresses %zu are not proved: "
+            "give kernels "
+            "typed parameters, prove the words by further captures (ph_graph_slot_prove), or call "
+            "ph_stream_uses in the capture",
+            call, text, graph->inputs.count, unproved);
 }

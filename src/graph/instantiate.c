@@ -18,9 +18,10 @@ static ph_status fail_instantiate(const ph_record *record, int result, const ph_
     if (node == SIZE_MAX)
         return ph__driver_fail(result, PH__NAME_GRAPH_INSTANTIATE,
                                "%s: the captured graph cannot be made executable", call);
-    return ph__driver_fail(result, PH__NAME_GRAPH_INSTANTIATE,
-                           "%s: the captured graph cannot be made executable because of node %zu (%s)", call,
-                           node, record->nodes[node].info.name);
+    return ph__driver_fail(
+        result, PH__NAME_GRAPH_INSTANTIATE,
+        "%s: the captured graph cannot be made executable because of node %zu (%s)", call, node,
+        record->nodes[node].info.name);
 }
 
 static ph_status fail_start(int result, const char *call)
@@ -38,8 +39,8 @@ static void forget_changes(ph_graph *graph)
     graph->updated_pool = NULL;
 }
 
-/* What the last executable was told about its nodes is forgotten: kernels and inputs are the record's again.
- */
+/* What the last executable was told about its nodes is forgotten: kernels and inputs are the
+ * record's again. */
 static ph_status start_again(ph_graph *graph, const ph__edit *edit, const char *call)
 {
     ph__inputs inputs = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/liveness.c: whether the memory from elsewhere that a graph's nodes address is still allocated. */
+/* graph/liveness.c: whether the memory from elsewhere that a graph's nodes address is still
+ * allocated. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include <string.h>
@@ -111,10 +112,12 @@ static void add_dead_slot(void *user, const ph__input *input)
     add_dead(user, input);
 }
 
-/* Whether a slot has set the word since: then the memory that was captured is not addressed any more. */
+/* Whether a slot has set the word since: then the memory that was captured is not addressed any
+ * more. */
 static bool is_moved(const ph_graph *graph, const ph__input *input)
 {
-    return !input->nested && input->node != SIZE_MAX && ph__slots_have(graph, input->node, input->offset);
+    return !input->nested && input->node != SIZE_MAX &&
+           ph__slots_have(graph, input->node, input->offset);
 }
 
 static ph_status ask_foreign(ph_graph *graph, const char *call)
@@ -137,7 +140,8 @@ ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ph__input *input = &graph->inputs.at[i];
         ph_input_state state = ph__input_state(graph, input);
-        if (state == PH_INPUT_LIVE || state == PH_INPUT_UNKNOWN || (!as_captured && is_moved(graph, input)))
+        if (state == PH_INPUT_LIVE || state == PH_INPUT_UNKNOWN ||
+            (!as_captured && is_moved(graph, input)))
             continue;
         if (ph__input_is_proved(graph, input))
             add_dead(&dead, input);

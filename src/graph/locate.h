@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate.h: the nodes that watch a graph's replays, as their files share them: crumbs.c and checks.c capture them by way of
- * watched.c, watched_switch.c switches them, where.c and checks.c read what they wrote. */
+/* graph/locate.h: the nodes that watch a graph's replays, as their files share them: crumbs.c
+ * and checks.c capture them by way of watched.c, watched_switch.c switches them, where.c and
+ * checks.c read what they wrote. */
 #ifndef PH_GRAPH_LOCATE_H
 #define PH_GRAPH_LOCATE_H
 #include "device/annotate.h"
 #include "graph/graph.h"
 #include <phonograph/locate.h>
 
-/* A node that does nothing in the template, where its arguments name no table: copies of it in other graphs stay so. An executable has it
- * switched off, and gets the arguments when it is first switched on. */
+/* A node that does nothing in the template, where its arguments name no table: copies of it in
+ * other graphs stay so. An executable has it switched off, and gets the arguments when it is
+ * first switched on. */
 typedef struct ph__watched_node {
     ph__drv_node *handle; /* of the template, as index known from the capture's end on */
     size_t index;         /* in the record; SIZE_MAX: not there */
@@ -23,9 +25,11 @@ typedef struct ph__watched_node {
     } args; /* but for the table */
 } ph__watched_node;
 
-/* All nodes of a kind. Their table is pinned memory that is taken when they are first switched on, and kept until the graph lets go of its
- * capture. Its first word is the tick of the root, a crumb that comes before all of them: what is greater was written later in that replay. That of
- * the crumbs is the capture's first node, so that a replay which hangs anywhere has begun; that of the checks is made with the first of them. */
+/* All nodes of a kind. Their table is pinned memory that is taken when they are first switched
+ * on, and kept until the graph lets go of its capture. Its first word is the tick of the root, a
+ * crumb that comes before all of them: what is greater was written later in that replay. That of
+ * the crumbs is the capture's first node, so that a replay which hangs anywhere has begun; that
+ * of the checks is made with the first of them. */
 typedef struct ph__watched {
     ph__watch_kernel kernel;
     PH__VEC(ph__watched_node) nodes;
@@ -62,15 +66,17 @@ static inline bool ph__watch_failed(const ph__watch_failure *f)
 }
 ph_status ph__watch_tell(const ph__watch_failure *f, const ph_stream *stream, const char *call);
 
-/* ---- watched.c ---- get: makes it; NULL: no host memory. add: captures the node on the stream, behind the root; takes the name over on success. All
- * under the lock. */
+/* ---- watched.c ---- get: makes it; NULL: no host memory. add: captures the node on the stream,
+ * behind the root; takes the name over on success. All under the lock. */
 ph__locate *ph__locate_get(ph_graph *graph);
 void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stream,
                      const ph__watched_node *node, const char *call);
 /* How a node is launched: its own arguments. */
-void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched, const ph__watched_node *node);
+void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched,
+                        const ph__watched_node *node);
 
-/* ---- watched_switch.c ---- STATE, and what the capture lacked, for a graph without breadcrumbs. */
+/* ---- watched_switch.c ---- STATE, and what the capture lacked, for a graph without
+ * breadcrumbs. */
 ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call);
 
 /* ---- crumbs.c ---- the path of the calling thread's scopes; "" for none, NULL: no host memory. */

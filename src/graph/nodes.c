@@ -15,31 +15,33 @@ static ph_status find(const ph__record_node **out, ph_graph *graph, size_t node,
     PH_TRY(ph__graph_check(graph, which));
     const char *call = ph__graph_calls[which].name;
     if (node >= graph->record->node_count)
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: node %zu does not exist; the graph has %zu node%s, numbered from 0 as in its "
-                       "record",
-                       call, node, graph->record->node_count, graph->record->node_count == 1 ? "" : "s");
+        return ph_fail(
+            PH_ERROR_NOT_FOUND,
+            "%s: node %zu does not exist; the graph has %zu node%s, numbered from 0 as in its "
+            "record",
+            call, node, graph->record->node_count, graph->record->node_count == 1 ? "" : "s");
     *out = &graph->record->nodes[node];
     const ph_node_info *info = &(*out)->info;
     if (kind >= 0 && info->kind != (ph_node_kind)kind)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: node %zu (%s) is %s %s node, not a %s node", call, node,
-                       info->name, article_of(info->kind), ph_node_kind_name(info->kind),
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: node %zu (%s) is %s %s node, not a %s node", call,
+                       node, info->name, article_of(info->kind), ph_node_kind_name(info->kind),
                        ph_node_kind_name((ph_node_kind)kind));
     if (kind < 0 && info->kind > PH_NODE_MEMSET)
-        return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: node %zu is %s %s node; only kernel, memcpy and memset nodes can be disabled",
-                       call, node, article_of(info->kind), ph_node_kind_name(info->kind));
-    if (which != PH__CALL_NODE_GET_ENABLED && ph__cells_are_written_by(graph, node))
         return ph_fail(
             PH_ERROR_UNSUPPORTED,
-            "%s: node %zu (%s) writes the graph's cells, at each replay with the values that their sources "
-            "give (ph_cells_create); let a source give other ones",
-            call, node, info->name);
+            "%s: node %zu is %s %s node; only kernel, memcpy and memset nodes can be disabled",
+            call, node, article_of(info->kind), ph_node_kind_name(info->kind));
+    if (which != PH__CALL_NODE_GET_ENABLED && ph__cells_are_written_by(graph, node))
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: node %zu (%s) writes the graph's cells, at each replay with the values "
+                       "that their sources "
+                       "give (ph_cells_create); let a source give other ones",
+                       call, node, info->name);
     const char *switched_by = kind >= 0 ? ph__locate_call_of(graph, node) : NULL;
     if (switched_by)
         return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: node %zu (%s) watches the graph's replays; it is switched with %s", call, node,
-                       info->name, switched_by);
+                       "%s: node %zu (%s) watches the graph's replays; it is switched with %s",
+                       call, node, info->name, switched_by);
     if (kind >= 0)
         PH_TRY(ph__slots_refuse_set(graph, node, call));
     return ph__rule_check(graph->device, kind < 0 ? PH__RULE_EXEC_ENABLE : PH__RULE_EXEC_SET);
@@ -54,9 +56,10 @@ static ph_status fail_set(const ph_graph *graph, size_t node, int result, const 
                            graph->record->nodes[node].info.name);
 }
 
-/* Carries the driver's answer out: on success the node's new inputs take the place of the old ones. */
-static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *inputs, const char *driver_call,
-                        const char *call)
+/* Carries the driver's answer out: on success the node's new inputs take the place of the old
+ * ones. */
+static ph_status finish(ph_graph *graph, size_t node, int result, ph__inputs *inputs,
+                        const char *driver_call, const char *call)
 {
     if (result == PH__R_OK) {
         bool is_host = graph->record->nodes[node].info.kind == PH_NODE_HOST;
@@ -79,11 +82,12 @@ ph_status ph_graph_node_set_launch(ph_graph *graph, size_t node, const ph_launch
     PH_TRY(find(&found, graph, node, PH_NODE_KERNEL, PH__CALL_NODE_SET_LAUNCH));
     const ph_kernel *kernel = graph->node_kernels[node];
     if (kernel == NULL)
-        return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: the kernel of node %zu (%s) was not loaded by this library, or was released "
-                       "before the capture "
-                       "ended, so that its parameters are unknown",
-                       call, node, found->info.name);
+        return ph_fail(
+            PH_ERROR_UNSUPPORTED,
+            "%s: the kernel of node %zu (%s) was not loaded by this library, or was released "
+            "before the capture "
+            "ended, so that its parameters are unknown",
+            call, node, found->info.name);
     PH_TRY(ph__launch_prepare(&launch, kernel, config, args, args_size, call));
     ph__set_launch *set = ph__graph_prepare_set(graph, node, kernel);
     if (!set)
@@ -114,7 +118,8 @@ static ph_status inputs_of_fields(ph__inputs *out, ph_graph *graph, size_t node,
     return status;
 }
 
-ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, const void *src, size_t bytes)
+ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, const void *src,
+                                   size_t bytes)
 {
     static const char call[] = "ph_graph_node_set_memcpy";
     const ph__record_node *found = NULL;
@@ -122,9 +127,10 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
     ph__inputs inputs = {0};
     PH_TRY(find(&found, graph, node, PH_NODE_MEMCPY, PH__CALL_NODE_SET_MEMCPY));
     if (bytes == 0)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: 0 bytes; to skip the copy, disable node %zu with ph_graph_node_set_enabled", call,
-                       node);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: 0 bytes; to skip the copy, disable node %zu with ph_graph_node_set_enabled", call,
+            node);
     PH_TRY(ph__copy_check(NULL, graph->device, &copy, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, src, call));
     int result = graph->device->driver->exec_set_copy(graph->exec, found->handle, &copy);
@@ -134,7 +140,8 @@ ph_status ph_graph_node_set_memcpy(ph_graph *graph, size_t node, void *dst, cons
     return PH_OK;
 }
 
-ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint32_t value, size_t count)
+ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint32_t value,
+                                   size_t count)
 {
     static const char call[] = "ph_graph_node_set_memset";
     const ph__record_node *found = NULL;
@@ -142,12 +149,13 @@ ph_status ph_graph_node_set_memset(ph_graph *graph, size_t node, void *dst, uint
     PH_TRY(find(&found, graph, node, PH_NODE_MEMSET, PH__CALL_NODE_SET_MEMSET));
     const ph__drv_memset fill = {dst, value, found->info.value_size, count};
     if (count == 0)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: 0 elements; to skip the fill, disable node %zu with ph_graph_node_set_enabled",
-                       call, node);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: 0 elements; to skip the fill, disable node %zu with ph_graph_node_set_enabled",
+            call, node);
     if (fill.value_size == 1 && value > UINT8_MAX)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: 0x%x does not fit the 1-byte elements of node %zu", call,
-                       value, node);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: 0x%x does not fit the 1-byte elements of node %zu",
+                       call, value, node);
     PH_TRY(ph__fill_check(graph->device, &fill, call));
     PH_TRY(inputs_of_fields(&inputs, graph, node, dst, NULL, call));
     int result = graph->device->driver->exec_set_fill(graph->exec, found->handle, &fill);
@@ -179,8 +187,8 @@ ph_status ph_graph_node_set_enabled(ph_graph *graph, size_t node, bool enabled)
         return ph__fail_host_memory(call, "the change");
     return result == PH__R_OK
                ? PH_OK
-               : ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED, "%s: node %zu (%s) was not changed",
-                                 call, node, found->info.name);
+               : ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED,
+                                 "%s: node %zu (%s) was not changed", call, node, found->info.name);
 }
 
 ph_status ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node)
@@ -193,6 +201,6 @@ ph_status ph_graph_node_get_enabled(bool *out, ph_graph *graph, size_t node)
     PH_TRY(find(&found, graph, node, -1, PH__CALL_NODE_GET_ENABLED));
     int result = graph->device->driver->exec_get_enabled(out, graph->exec, found->handle);
     return result == PH__R_OK ? PH_OK
-                              : ph__driver_fail(result, PH__NAME_GRAPH_NODE_GET_ENABLED, "%s: node %zu (%s)",
-                                                call, node, found->info.name);
+                              : ph__driver_fail(result, PH__NAME_GRAPH_NODE_GET_ENABLED,
+                                                "%s: node %zu (%s)", call, node, found->info.name);
 }

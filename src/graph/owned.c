@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and what ph_graph_retain
- * names. */
+/* graph/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and what
+ * ph_graph_retain names. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 
@@ -12,8 +12,9 @@ bool ph__graph_reserve_kernels(ph_graph *graph, size_t count)
 
 void ph__graph_add_kernel(ph_graph *graph, ph_kernel *kernel)
 {
+    /* there is room */
     if (!ph__map_get(&graph->kernels, (uintptr_t)kernel))
-        (void)ph__map_put(&graph->kernels, (uintptr_t)kernel, ph_kernel_retain(kernel)); /* there is room */
+        (void)ph__map_put(&graph->kernels, (uintptr_t)kernel, ph_kernel_retain(kernel));
 }
 
 /* Those of the record, bodies included. */
@@ -72,8 +73,8 @@ void ph__graph_add_events(ph_graph *graph, const ph_graph *from)
 }
 
 /* ---- streams ---- */
-/* Streams that the user destroyed and that are idle can have nothing of the graph in flight. Asking is legal
- * while no capture is open. */
+/* Streams that the user destroyed and that are idle can have nothing of the graph in flight.
+ * Asking is legal while no capture is open. */
 static void forget_idle_streams(ph_graph *graph)
 {
     const ph__driver *driver = graph->device->driver;
@@ -176,8 +177,8 @@ static void release_objects(ph__deferred *item)
     ph_device_release(device);
 }
 
-/* Waiting for a stream that a capture has meanwhile begun on would kill the capture: then it happens when
- * none is open. */
+/* Waiting for a stream that a capture has meanwhile begun on would kill the capture: then it
+ * happens when none is open. */
 void ph__batch_run(ph__batch *batch)
 {
     if (batch == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/rebind.c: what kernel nodes were last set to, kept so that setting one again costs little: the graph's
- * inputs are made of it when somebody asks for them. */
+/* graph/rebind.c: what kernel nodes were last set to, kept so that setting one again costs
+ * little: the graph's inputs are made of it when somebody asks for them. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include <string.h>
@@ -21,7 +21,8 @@ struct ph__set_launch {
     set_word words[];
 };
 
-/* ---- allocations met last ---- tracked, so that the device's count of deaths tells when one has gone. */
+/* ---- allocations met last ---- tracked, so that the device's count of deaths tells when one
+ * has gone. */
 static void forget(ph_graph *graph)
 {
     for (size_t i = 0; i < graph->met.count; i++)
@@ -49,7 +50,8 @@ static void find_anew(set_word *word, ph_graph *graph)
     if (!ph__memory_find(&word->where, graph->device, (const void *)(uintptr_t)word->value))
         return;
     word->pool = ph__pool_id(word->where.pool);
-    if (ph__memory_track(graph->device, word->where.base, word->where.generation, NULL) != PH__TRACKS)
+    if (ph__memory_track(graph->device, word->where.base, word->where.generation, NULL) !=
+        PH__TRACKS)
         return;
     unsigned at = met->next;
     if (met->count == ROOM)

@@ -29,8 +29,8 @@ static bool may_capture(const ph_device *device)
            atomic_load_explicit(&device->foreign, memory_order_relaxed);
 }
 
-/* While captures may be open on the device: that of the stream, or 0; what would harm another one is refused
- * before it reaches the driver. */
+/* While captures may be open on the device: that of the stream, or 0; what would harm another
+ * one is refused before it reaches the driver. */
 static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const char *call)
 {
     PH_TRY(ph__stream_find_capture(capture_id, stream, call));
@@ -52,8 +52,8 @@ static ph_status order(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
     return ph__graph_note_stream(graph, stream, call);
 }
 
-/* What may have to come before a launch and seldom has: the first executable, whose hooks may have begun a
- * capture, its upload, a stream not seen before. */
+/* What may have to come before a launch and seldom has: the first executable, whose hooks may
+ * have begun a capture, its upload, a stream not seen before. */
 static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
 {
     PH_TRY(ph__graph_need_exec(graph, call));
@@ -66,20 +66,23 @@ static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *strea
 static inline ph_status check_live(ph_graph *graph, const char *call)
 {
     unsigned how;
-    return graph->liveness && ph__graph_must_look(graph, &how) ? ph__graph_check_live(graph, how, call) : PH_OK;
+    return graph->liveness && ph__graph_must_look(graph, &how)
+               ? ph__graph_check_live(graph, how, call)
+               : PH_OK;
 }
 
-/* The template's nodes become a part of the stream's capture, as they were captured. *over: nothing was
- * done, as another thread has ended that capture meanwhile. */
+/* The template's nodes become a part of the stream's capture, as they were captured. *over:
+ * nothing was done, as another thread has ended that capture meanwhile. */
 static ph_status into_capture(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
                               const request *r)
 {
     *over = false;
     if (r->which == PH__CALL_REPLAY_WITH)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: the stream is capturing, and what a graph puts into a capture has the template's "
-                       "addresses and values; use ph_graph_replay, or replay outside the capture",
-                       r->call);
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the stream is capturing, and what a graph puts into a capture has the template's "
+            "addresses and values; use ph_graph_replay, or replay outside the capture",
+            r->call);
     if (graph->liveness && graph->slots)
         PH_TRY(ph__graph_check_live(graph, PH__LOOK_AS_CAPTURED, r->call));
     else
@@ -131,7 +134,8 @@ static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *ca
     return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
 }
 
-/* *capture_id: a capture that another thread has begun since the caller asked; nothing was launched then. */
+/* *capture_id: a capture that another thread has begun since the caller asked; nothing was
+ * launched then. */
 static ph_status launch(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
 {
     ph_status status = PH_OK;
@@ -144,7 +148,8 @@ static ph_status launch(uint64_t *capture_id, ph_graph *graph, ph_stream *stream
     return status;
 }
 
-static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
+                                   const char *call)
 {
     PH_TRY(ph__cells_begin(graph, call));
     ph_status status = launch(capture_id, graph, stream, call);
@@ -169,15 +174,16 @@ static ph_status submit(ph_graph *graph, ph_stream *stream, const request *r)
     return status;
 }
 
-static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id, const request *r)
+static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                                   const request *r)
 {
     bool over = true;
     ph_status status = capture_id ? into_capture(&over, graph, stream, capture_id, r) : PH_OK;
     return over ? submit(graph, stream, r) : status;
 }
 
-/* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A start hook
- * may have begun a capture. */
+/* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A
+ * start hook may have begun a capture. */
 static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream, const request *r)
 {
     ph_status status = ph__hooks_run(graph, PH_HOOK_REPLAY_START, stream, graph->exec_id);
@@ -212,12 +218,13 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
 }
 
 /* Once more, where *over. */
-static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream, const request *r)
+static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream,
+                                    const request *r)
 {
     uint64_t capture_id = 0;
     *over = false;
-    /* The last stream may have been destroyed meanwhile, its address still being ours: that is looked at each
-     * time. */
+    /* The last stream may have been destroyed meanwhile, its address still being ours: that is
+     * looked at each time. */
     bool usual = graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
                  stream == graph->last_stream &&
                  !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
@@ -257,7 +264,8 @@ ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
     return replay(graph, stream, &plain);
 }
 
-ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values, size_t count)
+ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values,
+                               size_t count)
 {
     const request with = {PH__CALL_REPLAY_WITH, "ph_graph_replay_with", values, count};
     return replay(graph, stream, &with);

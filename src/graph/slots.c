@@ -16,7 +16,8 @@ void ph__slot_load(ph__slot_node *to, const ph__record_node *from)
     if (to->args_size > 0)
         memcpy(to->args, info->args, to->args_size);
     to->copy = (ph__drv_memcpy){(void *)(uintptr_t)info->dst, info->src, info->bytes};
-    to->fill = (ph__drv_memset){(void *)(uintptr_t)info->dst, info->value, info->value_size, from->count};
+    to->fill =
+        (ph__drv_memset){(void *)(uintptr_t)info->dst, info->value, info->value_size, from->count};
 }
 
 static ph__slot_node *make_node(ph__slots *slots, const ph_record *record, size_t index)
@@ -108,13 +109,15 @@ ph_status ph__slot_check_span(const void *base, size_t bytes, size_t alignment, 
     if (base == NULL)
         return ph__fail_null(call, "base");
     if (bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)base)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: a span of %zu bytes at %p is none", call, bytes, base);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: a span of %zu bytes at %p is none", call, bytes,
+                       base);
     if (alignment & (alignment - 1))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: alignment is %zu, which is no power of two", call, alignment);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: alignment is %zu, which is no power of two", call,
+                       alignment);
     if (alignment && (uintptr_t)base % alignment)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: the captured address %p is no multiple of the alignment %zu itself", call, base,
-                       alignment);
+                       "%s: the captured address %p is no multiple of the alignment %zu itself",
+                       call, base, alignment);
     return PH_OK;
 }
 
@@ -136,11 +139,12 @@ ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name,
 {
     *out = (ph__slot_draft){0};
     if (graph->changed)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: the executable's parameters were changed since it was made (ph_graph_node_set_*, "
-                       "ph_graph_update); make slots before that, or after ph_graph_update with the graph "
-                       "itself, which takes it back",
-                       call);
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the executable's parameters were changed since it was made (ph_graph_node_set_*, "
+            "ph_graph_update); make slots before that, or after ph_graph_update with the graph "
+            "itself, which takes it back",
+            call);
     ph__slot *slot = out->slot = ph__calloc(1, sizeof *slot);
     if (slot == NULL)
         return ph__fail_host_memory(call, "the slot");
@@ -164,9 +168,10 @@ ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name,
 static ph_status check_node(const ph_graph *graph, size_t index, bool address, const char *call)
 {
     if (index >= graph->record->node_count)
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: node %zu does not exist; the graph has %zu, numbered from 0 as in its record",
-                       call, index, graph->record->node_count);
+        return ph_fail(
+            PH_ERROR_NOT_FOUND,
+            "%s: node %zu does not exist; the graph has %zu, numbered from 0 as in its record",
+            call, index, graph->record->node_count);
     const ph__record_node *node = &graph->record->nodes[index];
     const char *why = NULL;
     ph__drv_node_info info = {0};
@@ -178,14 +183,14 @@ static ph_status check_node(const ph_graph *graph, size_t index, bool address, c
     if (why == NULL && node->info.kind != PH_NODE_KERNEL) {
         int result = graph->device->driver->node_info(&info, node->handle);
         if (result != PH__R_OK)
-            return ph__driver_fail(result, PH__NAME_GRAPH_KERNEL_NODE_GET_PARAMS, "%s: node %zu", call,
-                                   index);
+            return ph__driver_fail(result, PH__NAME_GRAPH_KERNEL_NODE_GET_PARAMS, "%s: node %zu",
+                                   call, index);
         if (info.strided)
             why = "it copies or fills rows, planes or an array, and nobody can set that";
     }
     return why == NULL ? PH_OK
-                       : ph_fail(PH_ERROR_UNSUPPORTED, "%s: node %zu (%s) has no places: %s", call, index,
-                                 node->info.name, why);
+                       : ph_fail(PH_ERROR_UNSUPPORTED, "%s: node %zu (%s) has no places: %s", call,
+                                 index, node->info.name, why);
 }
 
 /* What there is for offsets: of memcpy dst and src, of memset dst. */
@@ -209,28 +214,30 @@ static ph_status note_copy(ph__slot *slot, const ph_graph *graph, const char *ca
     }
     int result = graph->device->driver->pointer_info(&where, graph->device->handle, base);
     slot->from_pinned = where.kind == PH__MEMORY_PINNED;
-    return result == PH__R_OK
-               ? PH_OK
-               : ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, base);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE,
+                                                "%s: address %p", call, base);
 }
 
-static ph_status check_address(ph__slot_draft *draft, const ph_node_info *info, uint64_t value, size_t offset,
-                               const char *call)
+static ph_status check_address(ph__slot_draft *draft, const ph_node_info *info, uint64_t value,
+                               size_t offset, const char *call)
 {
     ph__slot *slot = draft->slot;
     uint64_t distance = value - slot->current;
     bool whole = info->kind == PH_NODE_KERNEL;
     if (distance >= slot->bytes)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: node %zu (%s) has 0x%llx at offset %zu, which is no address in the %zu bytes at "
-                       "0x%llx",
-                       call, info->index, info->name, (unsigned long long)value, offset, slot->bytes,
-                       (unsigned long long)slot->current);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: node %zu (%s) has 0x%llx at offset %zu, which is no address in the %zu bytes at "
+            "0x%llx",
+            call, info->index, info->name, (unsigned long long)value, offset, slot->bytes,
+            (unsigned long long)slot->current);
     if (!whole && info->bytes > slot->bytes - distance)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: the %zu bytes of node %zu (%s) at 0x%llx reach beyond the %zu bytes at 0x%llx",
-                       call, info->bytes, info->index, info->name, (unsigned long long)value, slot->bytes,
-                       (unsigned long long)slot->current);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: the %zu bytes of node %zu (%s) at 0x%llx reach beyond the %zu bytes at 0x%llx",
+            call, info->bytes, info->index, info->name, (unsigned long long)value, slot->bytes,
+            (unsigned long long)slot->current);
     return PH_OK;
 }
 
@@ -244,7 +251,8 @@ uint64_t ph__slot_field(const ph_node_info *info, size_t offset)
     return value;
 }
 
-ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size_t offset, const char *call)
+ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size_t offset,
+                       const char *call)
 {
     ph__slot *slot = draft->slot;
     size_t bytes = slot->address ? sizeof(uint64_t) : slot->bytes;
@@ -252,11 +260,13 @@ ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size
     const ph_node_info *info = &graph->record->nodes[node].info;
     size_t room = room_of(info);
     if (bytes > room || offset > room - bytes)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %zu bytes at offset %zu leave the %zu bytes of node %zu (%s)",
-                       call, bytes, offset, room, node, info->name);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: %zu bytes at offset %zu leave the %zu bytes of node %zu (%s)", call,
+                       bytes, offset, room, node, info->name);
     if (info->kind != PH_NODE_KERNEL && offset % sizeof(void *) != 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: offset %zu of node %zu (%s) is no address: dst is 0, src is 8",
-                       call, offset, node, info->name);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: offset %zu of node %zu (%s) is no address: dst is 0, src is 8", call,
+                       offset, node, info->name);
     if (slot->address)
         PH_TRY(check_address(draft, info, ph__slot_field(info, offset), offset, call));
     if (slot->address && info->kind == PH_NODE_MEMCPY)
@@ -282,20 +292,21 @@ static ph__slots *make_slots(ph_graph *graph)
     return NULL;
 }
 
-static ph_status take_place(ph_graph *graph, ph__slot *slot, size_t number, const ph_slot_place *place,
-                            const char *call)
+static ph_status take_place(ph_graph *graph, ph__slot *slot, size_t number,
+                            const ph_slot_place *place, const char *call)
 {
     ph__slots *slots = graph->slots;
     size_t bytes = slot->address ? sizeof(uint64_t) : slot->bytes;
     ph__slot_node *node = slots->nodes[place->node];
     const ph__slot_span *taken = ph__slot_find_place(node, place->offset, bytes);
     if (taken)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: the %zu bytes at offset %zu of node %zu (%s) are a place of slot %zu%s%s already",
-                       call, taken->bytes, taken->offset, place->node,
-                       graph->record->nodes[place->node].info.name, taken->slot,
-                       taken->slot < slots->list.count ? ", " : "",
-                       taken->slot < slots->list.count ? slots->list.at[taken->slot]->name : "");
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the %zu bytes at offset %zu of node %zu (%s) are a place of slot %zu%s%s already",
+            call, taken->bytes, taken->offset, place->node,
+            graph->record->nodes[place->node].info.name, taken->slot,
+            taken->slot < slots->list.count ? ", " : "",
+            taken->slot < slots->list.count ? slots->list.at[taken->slot]->name : "");
     if (node == NULL)
         node = make_node(slots, graph->record, place->node);
     if (node == NULL || !ph__vec_reserve(&node->places, 1))
@@ -313,7 +324,8 @@ static ph_status take_place(ph_graph *graph, ph__slot *slot, size_t number, cons
     return PH_OK;
 }
 
-static ph_status take_draft(ph_graph *graph, const ph__slot_draft *draft, size_t number, const char *call)
+static ph_status take_draft(ph_graph *graph, const ph__slot_draft *draft, size_t number,
+                            const char *call)
 {
     if (!ph__vec_reserve(&draft->slot->uses, draft->places.count))
         return ph__fail_host_memory(call, "the slot's places");
@@ -357,7 +369,8 @@ void ph__slots_drop(ph_graph *graph)
     for (size_t i = 0; i < slots->list.count; i++) {
         const ph__slot *slot = slots->list.at[i];
         if (slot->tracked)
-            ph__memory_untrack(graph->device, slot->where.base, slot->where.generation, &graph->watch);
+            ph__memory_untrack(graph->device, slot->where.base, slot->where.generation,
+                               &graph->watch);
         free_slot(slots->list.at[i]);
     }
     for (size_t i = 0; i < slots->node_count; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots.h: the slots of a graph as their files share them: slots.c makes them, of what slots_make.c and slots_prove.c
- * say; slots_set.c gives them their values, slots_life.c follows the graph's changes. */
+/* graph/slots.h: the slots of a graph as their files share them: slots.c makes them, of what
+ * slots_make.c and slots_prove.c say; slots_set.c gives them their values, slots_life.c follows
+ * the graph's changes. */
 #ifndef PH_GRAPH_SLOTS_H
 #define PH_GRAPH_SLOTS_H
 #include "graph/graph.h"
@@ -15,8 +16,8 @@ typedef struct ph__slot_span {
     size_t offset, bytes, slot;
 } ph__slot_span;
 
-/* A node that has places, with the parameters that it is to have: what the executable was made with, or updated to, but for the places
- * of slots that were set. */
+/* A node that has places, with the parameters that it is to have: what the executable was made
+ * with, or updated to, but for the places of slots that were set. */
 typedef struct ph__slot_node {
     size_t index; /* in the record */
     ph__drv_node *handle;
@@ -39,7 +40,8 @@ typedef struct ph__slot_use {
 typedef struct ph__slot {
     char *name;
     bool address, set, staged; /* set: the user has given it a value */
-    bool copied, from_pinned;  /* address slots: a memcpy uses it, and what was captured is pinned memory */
+    /* address slots: a memcpy uses it, and what was captured is pinned memory */
+    bool copied, from_pinned;
     size_t bytes, alignment;
     uint64_t current;     /* the address */
     unsigned char *value; /* the scalar's bytes */
@@ -69,9 +71,10 @@ struct ph__slots {
     uint64_t calls;                  /* that have named values */
 };
 
-/* A slot under construction: zero but for what is known of it. start: looks at the graph's state, and that no executable has other
- * parameters than its template. add: one more place; checked. finish: numbers it; nothing can fail any more in commit, so that several can be made or
- * none. abandon takes one that was not committed. */
+/* A slot under construction: zero but for what is known of it. start: looks at the graph's
+ * state, and that no executable has other parameters than its template. add: one more place;
+ * checked. finish: numbers it; nothing can fail any more in commit, so that several can be made
+ * or none. abandon takes one that was not committed. */
 typedef struct ph__slot_draft {
     ph__slot *slot;
     PH__VEC(ph_slot_place) places;
@@ -80,24 +83,27 @@ typedef struct ph__slot_draft {
 ph_status ph__slot_check_scalar(size_t bytes, const char *call);
 ph_status ph__slot_start(ph__slot_draft *out, ph_graph *graph, const char *name, const void *base,
                          size_t bytes, size_t alignment, const char *call);
-ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size_t offset, const char *call);
-/* Makes room for all of them, among each other without overlap, and numbers them; on failure they are as before. */
+ph_status ph__slot_add(ph__slot_draft *draft, ph_graph *graph, size_t node, size_t offset,
+                       const char *call);
+/* Makes room for all of them, among each other without overlap, and numbers them; on failure
+ * they are as before. */
 ph_status ph__slots_commit(ph_graph *graph, ph__slot_draft *drafts, size_t count, const char *call);
 void ph__slot_abandon(ph__slot_draft *draft);
 ph_status ph__slot_check_span(const void *base, size_t bytes, size_t alignment, const char *call);
 
-/* ---- slots_same.c ---- *why: what two captures of one work have otherwise in a node, or what nobody can see of it; NULL: nothing but,
- * perhaps, words of its parameters. */
+/* ---- slots_same.c ---- *why: what two captures of one work have otherwise in a node, or what
+ * nobody can see of it; NULL: nothing but, perhaps, words of its parameters. */
 ph_status ph__slot_other_in(const char **why, const ph_graph *graph, const ph__record_node *mine,
                             const ph__record_node *theirs, const char *call);
 
 /* The word's address lies in memory that the graph's capture was given. */
 bool ph__slot_is_captures(const ph_graph *graph, const ph_word *word);
-/* It lies in what an earlier capture left in the graph's pool, too: activations that a backward pass reads. */
+/* It lies in what an earlier capture left in the graph's pool, too: activations that a backward
+ * pass reads. */
 bool ph__slot_is_pools(const ph_graph *graph, const ph_word *word);
-/* Two such words, of two captures, are as far into their allocations: else the distance was computed
- * of what differs between the captures. Of memory that is free by the capture's end, only that it
- * began at a multiple of so many bytes is known. */
+/* Two such words, of two captures, are as far into their allocations: else the distance was
+ * computed of what differs between the captures. Of memory that is free by the capture's end,
+ * only that it began at a multiple of so many bytes is known. */
 enum {
     PH__SLOT_BLOCKS = 512
 };

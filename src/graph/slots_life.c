@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots_life.c: what slots have to do with the changes of their graph: new executables, updates, setting nodes, liveness. */
+/* graph/slots_life.c: what slots have to do with the changes of their graph: new executables,
+ * updates, setting nodes, liveness. */
 #include "base/line.h"
 #include "graph/slots.h"
 #include <string.h>
@@ -21,8 +22,8 @@ void ph__slots_renew(ph_graph *graph, const ph_record *record)
         if (slot->set)
             ph__slot_patch(slots, slot);
         else if (slot->uses.count && slot->address)
-            slot->current =
-                ph__slot_field(&record->nodes[first->node->index].info, first->offset) - first->distance;
+            slot->current = ph__slot_field(&record->nodes[first->node->index].info, first->offset) -
+                            first->distance;
         else if (slot->uses.count)
             memcpy(slot->value, ph__slot_params(first->node) + first->offset, slot->bytes);
     }
@@ -34,7 +35,8 @@ static bool spans_fit(const ph__slot *slot, const ph_record *record)
     uint64_t base = 0;
     for (size_t i = 0; slot->address && i < slot->uses.count; i++) {
         const ph__slot_use *use = &slot->uses.at[i];
-        uint64_t here = ph__slot_field(&record->nodes[use->node->index].info, use->offset) - use->distance;
+        uint64_t here =
+            ph__slot_field(&record->nodes[use->node->index].info, use->offset) - use->distance;
         if (i > 0 && here != base)
             return false;
         base = here;
@@ -72,9 +74,10 @@ ph_status ph__slots_refuse_set(const ph_graph *graph, size_t node, const char *c
     if (slots == NULL || slots->nodes[node] == NULL)
         return PH_OK;
     size_t slot = slots->nodes[node]->places.at[0].slot;
-    return ph_fail(PH_ERROR_STATE,
-                   "%s: node %zu (%s) has a place of slot %zu (%s); set it with ph_graph_replay_with", call,
-                   node, graph->record->nodes[node].info.name, slot, slots->list.at[slot]->name);
+    return ph_fail(
+        PH_ERROR_STATE,
+        "%s: node %zu (%s) has a place of slot %zu (%s); set it with ph_graph_replay_with", call,
+        node, graph->record->nodes[node].info.name, slot, slots->list.at[slot]->name);
 }
 
 bool ph__slots_have(const ph_graph *graph, size_t node, size_t offset)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots_make.c: the calls that make slots of what the record proves or the caller declares, and those that show slots. */
+/* graph/slots_make.c: the calls that make slots of what the record proves or the caller
+ * declares, and those that show slots. */
 #include "graph/slots.h"
 #include <string.h>
 
@@ -17,12 +18,14 @@ static bool touches(const span *s, uint64_t address, size_t bytes)
 static ph_status refuse_word(const ph_node_info *info, const ph_word *word, const char *what,
                              const char *call)
 {
-    return ph_fail(PH_ERROR_UNSUPPORTED, "%s: word %s of node %zu (%s), 0x%llx, lies in the span, but %s",
-                   call, word->name, info->index, info->name, (unsigned long long)word->value, what);
+    return ph_fail(PH_ERROR_UNSUPPORTED,
+                   "%s: word %s of node %zu (%s), 0x%llx, lies in the span, but %s", call,
+                   word->name, info->index, info->name, (unsigned long long)word->value, what);
 }
 
 /* Whatever of a nested graph may address the span cannot be set. */
-static ph_status check_body(const ph_node_info *outer, const ph_record *body, const span *s, const char *call)
+static ph_status check_body(const ph_node_info *outer, const ph_record *body, const span *s,
+                            const char *call)
 {
     for (size_t n = 0; n < body->node_count; n++) {
         const ph__record_node *node = &body->nodes[n];
@@ -31,7 +34,8 @@ static ph_status check_body(const ph_node_info *outer, const ph_record *body, co
             const ph_word *word = ph__record_kept(&room, node, w);
             if (word->kind != PH_WORD_VALUE &&
                 touches(s, word->value, node->info.kind == PH_NODE_KERNEL ? 1 : node->info.bytes))
-                return refuse_word(outer, word, "it is a nested graph's, which cannot be set", call);
+                return refuse_word(outer, word, "it is a nested graph's, which cannot be set",
+                                   call);
         }
         if (node->info.body)
             PH_TRY(check_body(outer, node->info.body, s, call));
@@ -52,7 +56,8 @@ static ph_status find_in_node(ph__slot_draft *draft, ph_graph *graph, size_t ind
         if (word->kind == PH_WORD_SUSPECTED)
             return refuse_word(
                 &node->info, word,
-                "nothing proves that it is an address; prove (ph_graph_slot_prove) or declare it", call);
+                "nothing proves that it is an address; prove (ph_graph_slot_prove) or declare it",
+                call);
         PH_TRY(ph__slot_add(draft, graph, index, word->offset, call));
     }
     return node->info.body ? check_body(&node->info, node->info.body, s, call) : PH_OK;
@@ -64,11 +69,11 @@ static ph_status find(ph__slot_draft *draft, ph_graph *graph, const span *s, con
         PH_TRY(find_in_node(draft, graph, n, s, call));
     if (draft->places.count)
         return PH_OK;
-    return ph_fail(
-        PH_ERROR_NOT_FOUND,
-        "%s: no node of the graph is known to use the %zu bytes at %p; an untyped kernel's parameters "
-        "can be proved (ph_graph_slot_prove) or declared",
-        call, s->bytes, (void *)s->base);
+    return ph_fail(PH_ERROR_NOT_FOUND,
+                   "%s: no node of the graph is known to use the %zu bytes at %p; an untyped "
+                   "kernel's parameters "
+                   "can be proved (ph_graph_slot_prove) or declared",
+                   call, s->bytes, (void *)s->base);
 }
 
 static ph_status check_making(size_t *slot, ph_graph *graph, ph__graph_call which)
@@ -93,8 +98,9 @@ static ph_status finish(size_t *slot, ph_graph *graph, ph__slot_draft *draft, ph
     return status;
 }
 
-static ph_status start_address(ph__slot_draft *draft, ph_graph *graph, const char *name, const void *base,
-                               size_t bytes, const ph_slot_options *options, const char *call)
+static ph_status start_address(ph__slot_draft *draft, ph_graph *graph, const char *name,
+                               const void *base, size_t bytes, const ph_slot_options *options,
+                               const char *call)
 {
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_slot_options");
@@ -103,8 +109,8 @@ static ph_status start_address(ph__slot_draft *draft, ph_graph *graph, const cha
     return ph__slot_start(draft, graph, name, base, bytes, alignment, call);
 }
 
-ph_status ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, const void *base, size_t bytes,
-                             const ph_slot_options *options)
+ph_status ph_graph_slot_find(size_t *slot, ph_graph *graph, const char *name, const void *base,
+                             size_t bytes, const ph_slot_options *options)
 {
     static const char call[] = "ph_graph_slot_find";
     const span s = {(uintptr_t)base, bytes};
@@ -119,20 +125,22 @@ static ph_status check_places(const ph_slot_place *places, size_t count, const c
 {
     if (places == NULL)
         return ph__fail_null(call, "places");
-    return count ? PH_OK : ph_fail(PH_ERROR_ARGUMENT, "%s: 0 places; a slot without any sets nothing", call);
+    return count
+               ? PH_OK
+               : ph_fail(PH_ERROR_ARGUMENT, "%s: 0 places; a slot without any sets nothing", call);
 }
 
-static ph_status add_all(ph__slot_draft *draft, ph_graph *graph, const ph_slot_place *places, size_t count,
-                         const char *call)
+static ph_status add_all(ph__slot_draft *draft, ph_graph *graph, const ph_slot_place *places,
+                         size_t count, const char *call)
 {
     for (size_t i = 0; i < count; i++)
         PH_TRY(ph__slot_add(draft, graph, places[i].node, places[i].offset, call));
     return PH_OK;
 }
 
-ph_status ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const char *name, const void *base,
-                                        size_t bytes, const ph_slot_place *places, size_t count,
-                                        const ph_slot_options *options)
+ph_status ph_graph_slot_declare_address(size_t *slot, ph_graph *graph, const char *name,
+                                        const void *base, size_t bytes, const ph_slot_place *places,
+                                        size_t count, const ph_slot_options *options)
 {
     static const char call[] = "ph_graph_slot_declare_address";
     ph__slot_draft draft;
@@ -176,17 +184,19 @@ static ph_status check_expected(const ph_graph *graph, const ph_slot_place *plac
         const ph_node_info *info = &graph->record->nodes[places[i].node].info;
         const char *at = (const char *)info->args + places[i].offset;
         if (memcmp(at, expected, bytes) != 0)
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: node %zu (%s) has the bytes %s at offset %zu, and not %s as expected: the "
-                           "place holds something else, or the capture had another value",
-                           call, info->index, info->name, shown(have, at, bytes), places[i].offset,
-                           shown(want, expected, bytes));
+            return ph_fail(
+                PH_ERROR_ARGUMENT,
+                "%s: node %zu (%s) has the bytes %s at offset %zu, and not %s as expected: the "
+                "place holds something else, or the capture had another value",
+                call, info->index, info->name, shown(have, at, bytes), places[i].offset,
+                shown(want, expected, bytes));
     }
     return PH_OK;
 }
 
-ph_status ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name, const void *expected,
-                                       size_t bytes, const ph_slot_place *places, size_t count)
+ph_status ph_graph_slot_declare_scalar(size_t *slot, ph_graph *graph, const char *name,
+                                       const void *expected, size_t bytes,
+                                       const ph_slot_place *places, size_t count)
 {
     static const char call[] = "ph_graph_slot_declare_scalar";
     ph__slot_draft draft;
@@ -208,12 +218,14 @@ size_t ph_graph_slot_count(const ph_graph *graph)
     return graph && graph->slots ? graph->slots->list.count : 0;
 }
 
-static ph_status find_slot(const ph__slot **out, const ph_graph *graph, size_t slot, ph__graph_call which)
+static ph_status find_slot(const ph__slot **out, const ph_graph *graph, size_t slot,
+                           ph__graph_call which)
 {
     PH_TRY(ph__graph_check(graph, which));
     size_t count = ph_graph_slot_count(graph);
     if (slot >= count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
                        ph__graph_calls[which].name, slot, count);
     *out = graph->slots->list.at[slot];
     return PH_OK;
@@ -235,7 +247,8 @@ ph_status ph_graph_slot_get(ph_slot_info *out, const ph_graph *graph, size_t slo
     return PH_OK;
 }
 
-ph_status ph_graph_slot_place_at(ph_slot_place *out, const ph_graph *graph, size_t slot, size_t index)
+ph_status ph_graph_slot_place_at(ph_slot_place *out, const ph_graph *graph, size_t slot,
+                                 size_t index)
 {
     const ph__slot *found = NULL;
     if (out == NULL)
@@ -243,9 +256,10 @@ ph_status ph_graph_slot_place_at(ph_slot_place *out, const ph_graph *graph, size
     memset(out, 0, sizeof *out);
     PH_TRY(find_slot(&found, graph, slot, PH__CALL_SLOT_PLACE_AT));
     if (index >= found->uses.count)
-        return ph_fail(PH_ERROR_NOT_FOUND,
-                       "ph_graph_slot_place_at: slot %zu (%s) has no place %zu; it has %zu, numbered from 0",
-                       slot, found->name, index, found->uses.count);
+        return ph_fail(
+            PH_ERROR_NOT_FOUND,
+            "ph_graph_slot_place_at: slot %zu (%s) has no place %zu; it has %zu, numbered from 0",
+            slot, found->name, index, found->uses.count);
     const ph__slot_use *use = &found->uses.at[index];
     *out = (ph_slot_place){use->node->index, use->offset};
     return PH_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots_prove.c: slots out of several captures of the same work, with the inputs elsewhere in each: what differs by an
- * input's distance is that input's, and nothing else may differ. */
+/* graph/slots_prove.c: slots out of several captures of the same work, with the inputs elsewhere
+ * in each: what differs by an input's distance is that input's, and nothing else may differ. */
 #include "base/line.h"
 #include "graph/slots.h"
 #include <string.h>
@@ -46,18 +46,20 @@ static ph_status check_pair(const proof *p, size_t i, size_t j)
     const void *at = shifted_of(p, a), *other = shifted_of(p, b);
     if (at == a->base && a->bytes)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: span %zu is not shifted in capture %zu: it lies at %p as in the graph", p->call,
-                       i, p->at, a->base);
+                       "%s: span %zu is not shifted in capture %zu: it lies at %p as in the graph",
+                       p->call, i, p->at, a->base);
     if (overlap(at, a->bytes, b->base, b->bytes) || overlap(other, b->bytes, a->base, a->bytes) ||
         (i != j && overlap(at, a->bytes, other, b->bytes)))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
-                       p->call, i, j);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
+            p->call, i, j);
     if (i != j && distance_of(p, a) == distance_of(p, b))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
-                       "cannot be told apart; allocate something between that capture's buffers",
-                       p->call, i, j, (unsigned long long)distance_of(p, a));
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
+            "cannot be told apart; allocate something between that capture's buffers",
+            p->call, i, j, (unsigned long long)distance_of(p, a));
     return PH_OK;
 }
 
@@ -66,7 +68,8 @@ static ph_status check_shifts(proof *p, size_t i)
     const ph_slot_span *span = &p->spans[i];
     if (span->shifted == NULL)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: spans[%zu].shifted is NULL; it has an address for each capture", p->call, i);
+                       "%s: spans[%zu].shifted is NULL; it has an address for each capture",
+                       p->call, i);
     for (p->at = 0; p->at < p->capture_count; p->at++) {
         PH_TRY(ph__slot_check_span(shifted_of(p, span), span->bytes, 0, p->call));
         for (size_t j = 0; j <= i; j++)
@@ -94,9 +97,11 @@ static ph_status check_capture(const proof *p, ph_graph *shifted)
     PH_TRY(ph__graph_check(shifted, PH__CALL_SLOT_PROVE_SHIFTED));
     if (p->graph == shifted)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: a capture is the graph itself; it is another capture of its work", p->call);
+                       "%s: a capture is the graph itself; it is another capture of its work",
+                       p->call);
     if (p->graph->device != shifted->device)
-        return ph__fail_devices(p->call, "the graph", p->graph->device, "the shifted one", shifted->device);
+        return ph__fail_devices(p->call, "the graph", p->graph->device, "the shifted one",
+                                shifted->device);
     return PH_OK;
 }
 
@@ -110,7 +115,8 @@ static ph_status check(proof *p, const ph_slot_proof *out)
     if (p->captures == NULL)
         return ph__fail_null(p->call, "captures");
     if (p->capture_count == 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: 0 captures; one graph alone proves nothing", p->call);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: 0 captures; one graph alone proves nothing",
+                       p->call);
     for (size_t i = 0; i < p->capture_count; i++)
         PH_TRY(check_capture(p, p->captures[i]));
     return check_spans(p);
@@ -134,7 +140,8 @@ static size_t default_alignment(const ph_slot_span *span)
     return alignment;
 }
 
-/* What the slot may accept: addresses that differ from the captured one in no bit that stayed the same. 0: there is no such alignment. */
+/* What the slot may accept: addresses that differ from the captured one in no bit that stayed
+ * the same. 0: there is no such alignment. */
 static size_t proved_alignment(const proof *p, const ph_slot_span *span)
 {
     uint64_t same = same_bits(p, span);
@@ -147,16 +154,18 @@ static size_t proved_alignment(const proof *p, const ph_slot_span *span)
     return alignment;
 }
 
-static const char *same_bits_reason(const proof *p, const ph_slot_span *span, char *text, size_t size)
+static const char *same_bits_reason(const proof *p, const ph_slot_span *span, char *text,
+                                    size_t size)
 {
     size_t alignment = span->alignment ? span->alignment : default_alignment(span);
     uint64_t same = same_bits(p, span) & ~(uint64_t)(alignment - 1);
     if (proved_alignment(p, span))
         return NULL;
-    ph__line_format(text, size,
-                    "address bits 0x%llx are the same in all captures, and a slot aligned to %zu accepts "
-                    "others: shift by odd multiples of %zu, in several captures, or ask for more alignment",
-                    (unsigned long long)same, alignment, alignment);
+    ph__line_format(
+        text, size,
+        "address bits 0x%llx are the same in all captures, and a slot aligned to %zu accepts "
+        "others: shift by odd multiples of %zu, in several captures, or ask for more alignment",
+        (unsigned long long)same, alignment, alignment);
     return text;
 }
 
@@ -184,7 +193,8 @@ static bool reaches_beyond(const ph_node_info *info, uint64_t inside, size_t byt
     return info->kind != PH_NODE_KERNEL && info->bytes > bytes - inside;
 }
 
-/* The first capture finds the places, which come in order; each one more is to show the same ones. */
+/* The first capture finds the places, which come in order; each one more is to show the same
+ * ones. */
 static ph_status take_use(proof *p, size_t i, size_t node, size_t offset, bool *ok)
 {
     ph__slot_draft *draft = &p->drafts[i];
@@ -198,24 +208,25 @@ static ph_status take_use(proof *p, size_t i, size_t node, size_t offset, bool *
 }
 
 /* *status: the failure of taking a use down. */
-static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine, const ph_word *theirs,
-                         ph_status *status)
+static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine,
+                         const ph_word *theirs, ph_status *status)
 {
     uint64_t by = theirs->value - mine->value;
     bool own = is_own(p, p->graph, mine), own_theirs = is_own(p, p->shifted, theirs);
     if (own && own_theirs)
         return ph__slot_is_same_place(mine, theirs) ||
-               UNEXPLAINED(p,
-                           "node %zu (%s): word %s is 0x%llx and 0x%llx, at other places of memory that "
-                           "the captures were given",
-                           info->index, info->name, mine->name, (unsigned long long)mine->value,
-                           (unsigned long long)theirs->value);
+               UNEXPLAINED(
+                   p,
+                   "node %zu (%s): word %s is 0x%llx and 0x%llx, at other places of memory that "
+                   "the captures were given",
+                   info->index, info->name, mine->name, (unsigned long long)mine->value,
+                   (unsigned long long)theirs->value);
     if (by == 0 && is_in_span(p, mine->value))
-        return UNEXPLAINED(
-            p,
-            "node %zu (%s): word %s is 0x%llx in both captures, inside a span: it was not taken from the "
-            "span's memory of its capture",
-            info->index, info->name, mine->name, (unsigned long long)mine->value);
+        return UNEXPLAINED(p,
+                           "node %zu (%s): word %s is 0x%llx in both captures, inside a span: it "
+                           "was not taken from the "
+                           "span's memory of its capture",
+                           info->index, info->name, mine->name, (unsigned long long)mine->value);
     if (by == 0)
         return true;
     for (size_t i = 0; i < p->count && !own && !own_theirs; i++) {
@@ -224,26 +235,27 @@ static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine
         if (by != distance_of(p, span) || inside >= span->bytes)
             continue;
         if (reaches_beyond(info, inside, span->bytes))
-            return UNEXPLAINED(p, "node %zu (%s): its %zu bytes at %s reach beyond span %zu", info->index,
-                               info->name, info->bytes, mine->name, i);
+            return UNEXPLAINED(p, "node %zu (%s): its %zu bytes at %s reach beyond span %zu",
+                               info->index, info->name, info->bytes, mine->name, i);
         bool ok;
         *status = take_use(p, i, info->index, mine->offset, &ok);
         if (!ok)
-            return UNEXPLAINED(p,
-                               "node %zu (%s): word %s is a use of span %zu in capture %zu, and not in "
-                               "those before",
-                               info->index, info->name, mine->name, i, p->at);
+            return UNEXPLAINED(
+                p,
+                "node %zu (%s): word %s is a use of span %zu in capture %zu, and not in "
+                "those before",
+                info->index, info->name, mine->name, i, p->at);
         return *status == PH_OK;
     }
     bool negative = by > UINT64_MAX / 2;
-    return UNEXPLAINED(p, "node %zu (%s): word %s differs by %s0x%llx, which is no input's distance",
-                       info->index, info->name, mine->name, negative ? "-" : "",
-                       (unsigned long long)(negative ? 0 - by : by));
+    return UNEXPLAINED(
+        p, "node %zu (%s): word %s differs by %s0x%llx, which is no input's distance", info->index,
+        info->name, mine->name, negative ? "-" : "", (unsigned long long)(negative ? 0 - by : by));
 }
 
 /* Two words of vendor kernels' parameters, of which most are the same number in both. */
-static bool is_same_number(const proof *p, const ph__record_node *mine, const ph__record_node *theirs,
-                           size_t w)
+static bool is_same_number(const proof *p, const ph__record_node *mine,
+                           const ph__record_node *theirs, size_t w)
 {
     if (mine->info.kind != PH_NODE_KERNEL || mine->kernel || theirs->kernel)
         return false;
@@ -257,7 +269,8 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
     const ph_node_info *info = &mine->info;
     if (info->word_count != theirs->info.word_count)
         return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index, info->name);
-    if (ph__cells_are_written_by(p->graph, info->index) && ph__cells_are_written_by(p->shifted, info->index))
+    if (ph__cells_are_written_by(p->graph, info->index) &&
+        ph__cells_are_written_by(p->shifted, info->index))
         return true;
     ph__words words = {mine->kernel, info->args_size, 0, 0};
     for (size_t w = 0; w < info->word_count; w++) {
@@ -266,12 +279,14 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
         bool known = info->kind != PH_NODE_KERNEL || ph__words_next(&words, &slot);
         if (known && is_same_number(p, mine, theirs, w))
             continue;
-        const ph_word *a = ph__record_word(&rooms[0], mine, w), *b = ph__record_word(&rooms[1], theirs, w);
+        const ph_word *a = ph__record_word(&rooms[0], mine, w),
+                      *b = ph__record_word(&rooms[1], theirs, w);
         if (!known || a->offset != b->offset)
-            return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index, info->name);
+            return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index,
+                               info->name);
         if (slot.size < sizeof a->value && a->value != b->value)
-            return UNEXPLAINED(p, "node %zu (%s): the %zu bytes at %s differ", info->index, info->name,
-                               slot.size, a->name);
+            return UNEXPLAINED(p, "node %zu (%s): the %zu bytes at %s differ", info->index,
+                               info->name, slot.size, a->name);
         if (!explain_word(p, info, a, b, status))
             return false;
     }
@@ -294,7 +309,8 @@ static bool shows_all_places(proof *p)
 {
     for (size_t i = 0; i < p->count; i++)
         if (p->found[i] != p->drafts[i].places.count)
-            return UNEXPLAINED(p, "capture %zu has fewer uses of span %zu than those before", p->at, i);
+            return UNEXPLAINED(p, "capture %zu has fewer uses of span %zu than those before", p->at,
+                               i);
     return true;
 }
 
@@ -304,7 +320,9 @@ static ph_status compare_with(proof *p)
     ph_status status = PH_OK;
     bool same = true;
     if (count != theirs)
-        return (void)UNEXPLAINED(p, "the shifted capture has %zu nodes, the graph %zu", theirs, count), PH_OK;
+        return (void)UNEXPLAINED(p, "the shifted capture has %zu nodes, the graph %zu", theirs,
+                                 count),
+               PH_OK;
     memset(p->found, 0, p->count * sizeof *p->found);
     for (size_t i = 0; i < count && same; i++)
         same = compare_node(p, i, &status);

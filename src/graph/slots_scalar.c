@@ -106,8 +106,7 @@ static bool compare_words(proof *p, const ph__record_node *mine, const ph__recor
         if (!known || a->offset != b->offset)
             return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index,
                                info->name);
-        if ((a->value == b->value && !kernel) ||
-            (is_own(p, a, b) && ph__slot_is_same_place(a, b)))
+        if ((a->value == b->value && !kernel) || (is_own(p, a, b) && ph__slot_is_same_place(a, b)))
             continue;
         if (!kernel)
             return UNEXPLAINED(p, "node %zu (%s): its %s is another address", info->index,

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots_set.c: the values of slots: checking them, and giving the executable those that it has not. */
+/* graph/slots_set.c: the values of slots: checking them, and giving the executable those that it
+ * has not. */
 #include "base/line.h"
 #include "graph/slots.h"
 #include <string.h>
 
 /* ---- checks ---- */
-static ph_status fail_memory(const ph__slot *slot, size_t number, const void *value, const char *what,
-                             const char *call)
+static ph_status fail_memory(const ph__slot *slot, size_t number, const void *value,
+                             const char *what, const char *call)
 {
-    return ph_fail(PH_ERROR_ARGUMENT, "%s: %p for slot %zu (%s): %s", call, value, number, slot->name, what);
+    return ph_fail(PH_ERROR_ARGUMENT, "%s: %p for slot %zu (%s): %s", call, value, number,
+                   slot->name, what);
 }
 
 static ph_status fail_short(const ph__slot *slot, size_t number, const void *value, size_t room,
                             const char *call)
 {
-    return ph_fail(PH_ERROR_ARGUMENT,
-                   "%s: %p for slot %zu (%s): the allocation there ends after %zu bytes; the slot has %zu",
-                   call, value, number, slot->name, room, slot->bytes);
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: %p for slot %zu (%s): the allocation there ends after %zu bytes; the slot has %zu",
+        call, value, number, slot->name, room, slot->bytes);
 }
 
 static ph_status check_kind(const ph__slot *slot, size_t number, const void *value, bool pinned,
@@ -26,14 +29,15 @@ static ph_status check_kind(const ph__slot *slot, size_t number, const void *val
         return PH_OK;
     return fail_memory(
         slot, number, value,
-        pinned ? "it is pinned memory, and the graph's copies were captured with memory of the device"
-               : "it is memory of the device, and the graph's copies were captured with pinned memory",
+        pinned
+            ? "it is pinned memory, and the graph's copies were captured with memory of the device"
+            : "it is memory of the device, and the graph's copies were captured with pinned memory",
         call);
 }
 
 /* Memory that this device's allocator did not give. */
-static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t number, const void *value,
-                             const char *call)
+static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t number,
+                             const void *value, const char *call)
 {
     ph__drv_pointer where;
     ph_device *device = graph->device;
@@ -46,17 +50,19 @@ static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t
                        call, value, number, slot->name, device->name);
     int result = device->driver->pointer_info(&where, device->handle, value);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call, value);
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               value);
     if (where.kind == PH__MEMORY_PAGEABLE)
-        return fail_memory(slot, number, value, "it is neither memory of the device nor pinned", call);
+        return fail_memory(slot, number, value, "it is neither memory of the device nor pinned",
+                           call);
     size_t room = where.size - ((uintptr_t)value - where.base);
     if (room < slot->bytes)
         return fail_short(slot, number, value, room, call);
     return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
 }
 
-static ph_status check_address(const ph_graph *graph, const ph__slot *slot, size_t number, const void *value,
-                               const ph_allocation *where, const char *call)
+static ph_status check_address(const ph_graph *graph, const ph__slot *slot, size_t number,
+                               const void *value, const ph_allocation *where, const char *call)
 {
     uintptr_t address = (uintptr_t)value;
     if (address & (slot->alignment - 1))
@@ -75,7 +81,8 @@ static ph_status check_address(const ph_graph *graph, const ph__slot *slot, size
 }
 
 /* ---- taking values down ---- */
-/* Where allocations have died, the same address may be another one's; of those that nobody tracks only a look tells. */
+/* Where allocations have died, the same address may be another one's; of those that nobody
+ * tracks only a look tells. */
 static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t deaths)
 {
     if (!slot->set)
@@ -89,27 +96,31 @@ static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t death
 static bool is_found_unchanged(const ph__slot_staged *staged)
 {
     const ph__slot *slot = staged->slot;
-    return slot->set && !slot->tracked && slot->where.base && slot->current == (uintptr_t)staged->value &&
+    return slot->set && !slot->tracked && slot->where.base &&
+           slot->current == (uintptr_t)staged->value &&
            staged->where.generation == slot->where.generation;
 }
 
-static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t deaths, const char *call)
+static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t deaths,
+                       const char *call)
 {
     ph__slots *slots = graph->slots;
     if (slots == NULL || value->slot >= slots->list.count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
-                       call, value->slot, slots ? slots->list.count : 0);
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
+                       value->slot, slots ? slots->list.count : 0);
     ph__slot *slot = slots->list.at[value->slot];
     if (slot->named == slots->calls)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: slot %zu (%s) is named twice", call, value->slot, slot->name);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: slot %zu (%s) is named twice", call, value->slot,
+                       slot->name);
     slot->named = slots->calls;
     if (value->value == NULL)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the value of slot %zu (%s) is NULL", call, value->slot,
-                       slot->name);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: the value of slot %zu (%s) is NULL", call,
+                       value->slot, slot->name);
     if (is_unchanged(slot, value->value, deaths))
         return PH_OK;
-    slots->staged.at[slots->staged.count++] =
-        (ph__slot_staged){.slot = slot, .number = value->slot, .value = value->value, .deaths = deaths};
+    slots->staged.at[slots->staged.count++] = (ph__slot_staged){
+        .slot = slot, .number = value->slot, .value = value->value, .deaths = deaths};
     slot->staged = true;
     return PH_OK;
 }
@@ -145,7 +156,8 @@ static ph_status check_staged(ph_graph *graph, const char *call)
                 staged->slot->staged = false;
                 continue;
             }
-            status = check_address(graph, staged->slot, staged->number, staged->value, &staged->where, call);
+            status = check_address(graph, staged->slot, staged->number, staged->value,
+                                   &staged->where, call);
         }
         slots->staged.at[kept++] = *staged;
     }
@@ -162,7 +174,8 @@ void ph__slots_drop_staged(ph_graph *graph)
         ph__vec_clear(&slots->staged);
 }
 
-ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t count, const char *call)
+ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t count,
+                          const char *call)
 {
     ph_status status = PH_OK;
     uint64_t deaths = ph__memory_deaths(graph->device);
@@ -190,8 +203,9 @@ ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, con
     *out = false;
     PH_TRY(ph__graph_check(graph, PH__CALL_SLOT_TAKES));
     if (slot >= ph_graph_slot_count(graph))
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: slot %zu does not exist; the graph has %zu, numbered from 0",
-                       call, slot, ph_graph_slot_count(graph));
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
+                       slot, ph_graph_slot_count(graph));
     const ph__slot *found = graph->slots->list.at[slot];
     if (value == NULL || !found->address) {
         *out = value != NULL;
@@ -231,7 +245,8 @@ void ph__slot_patch(ph__slots *slots, ph__slot *slot)
     }
 }
 
-/* Allocations are tracked where every replay checks inputs, so that the device's count of deaths tells when one has gone. */
+/* Allocations are tracked where every replay checks inputs, so that the device's count of deaths
+ * tells when one has gone. */
 static void take_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *staged)
 {
     ph_device *device = graph->device;
@@ -286,15 +301,17 @@ static int set_node(const ph_graph *graph, ph__slot_node *node)
     }
 }
 
-static ph_status fail_set(const ph_graph *graph, const ph__slot_node *node, int result, const char *call)
+static ph_status fail_set(const ph_graph *graph, const ph__slot_node *node, int result,
+                          const char *call)
 {
-    static const char *const calls[] = {[PH_NODE_KERNEL] = PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,
-                                        [PH_NODE_MEMCPY] = PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS,
-                                        [PH_NODE_MEMSET] = PH__NAME_GRAPH_EXEC_MEMSET_NODE_SET_PARAMS};
+    static const char *const calls[] = {
+        [PH_NODE_KERNEL] = PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,
+        [PH_NODE_MEMCPY] = PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS,
+        [PH_NODE_MEMSET] = PH__NAME_GRAPH_EXEC_MEMSET_NODE_SET_PARAMS};
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the values of the slots");
-    return ph__driver_fail(result, calls[node->kind], "%s: the slots' values for node %zu (%s)", call,
-                           node->index, graph->record->nodes[node->index].info.name);
+    return ph__driver_fail(result, calls[node->kind], "%s: the slots' values for node %zu (%s)",
+                           call, node->index, graph->record->nodes[node->index].info.name);
 }
 
 /* The last node first; what is left after a failure stays due. */

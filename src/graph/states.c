@@ -20,7 +20,7 @@ enum {
 #define OWN     PH__ANSWER_OWN
 
 const ph__state_row ph__graph_calls[PH__CALL_COUNT] = {
-#define PH__STATE_ROW(id, name, busy, new, capturing, ended, ready, failed)                                  \
+#define PH__STATE_ROW(id, name, busy, new, capturing, ended, ready, failed)                        \
     {name, busy, {new, capturing, ended, ready, failed}},
 #include "graph/states.def"
 #undef PH__STATE_ROW
@@ -34,7 +34,8 @@ const ph__answer_row ph__answers[PH__ANSWER_COUNT] = {
 
 const char *ph__graph_state_name(ph_graph_state state)
 {
-    static const char *const names[PH__GRAPH_STATES] = {"NEW", "CAPTURING", "ENDED", "READY", "FAILED"};
+    static const char *const names[PH__GRAPH_STATES] = {"NEW", "CAPTURING", "ENDED", "READY",
+                                                        "FAILED"};
     return (unsigned)state < PH__GRAPH_STATES ? names[state] : "unknown";
 }
 
@@ -46,10 +47,11 @@ ph_status ph__graph_check(const ph_graph *graph, ph__graph_call call)
     if (graph->device)
         PH_TRY(ph__device_check(graph->device, row->name));
     if (row->busy && graph->busy)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "
-                       "runs; do it after the call that runs it has returned",
-                       row->name);
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: called from inside a hook of the same graph, or a function that ph_graph_verify "
+            "runs; do it after the call that runs it has returned",
+            row->name);
     ph__answer answer = row->answer[graph->state];
     bool visible = graph->keep || (answer == PH__ANSWER_VISIBLE && graph->in_end_hooks);
     if (answer == GO || (visible && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE)))
@@ -68,7 +70,8 @@ ph_status ph__graph_fail(ph_graph *graph, ph_status status)
 {
     ph__error_save(&graph->failure);
     if (graph->failure.status != status) {
-        ph_fail(status, "the capture failed with %s, and no message was given", ph_status_name(status));
+        ph_fail(status, "the capture failed with %s, and no message was given",
+                ph_status_name(status));
         ph__error_save(&graph->failure);
     }
     graph->state = PH_GRAPH_FAILED;

@@ -4,8 +4,8 @@
 #include "graph/graph.h"
 #include <string.h>
 
-/* Everything that can fail for want of memory is had before the driver is asked, so that a success cannot be
- * half taken. */
+/* Everything that can fail for want of memory is had before the driver is asked, so that a
+ * success cannot be half taken. */
 typedef struct plan {
     ph__inputs inputs;
     PH__VEC(ph__writer *) added; /* pools that the graph did not hold before */
@@ -44,8 +44,8 @@ static ph_status hold_pool(ph_graph *graph, const ph__writer *theirs, plan *p, c
                : ph__fail_host_memory(call, "the pools of the graph");
 }
 
-/* What the graph may write from now on, also if the update is refused after all: that errs on the side of
- * saying "overwritten". */
+/* What the graph may write from now on, also if the update is refused after all: that errs on
+ * the side of saying "overwritten". */
 static ph_status share_ranges(ph_graph *graph, const ph_graph *from, const char *call)
 {
     for (size_t i = 0; i < from->pools.count; i++) {
@@ -88,7 +88,8 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     size_t cursor = 0;
     uint64_t key;
     void *kernel;
-    while (graph != from && ph__map_next(&from->kernels, &cursor, &key, &kernel)) /* those of nested graphs, too */
+    /* those of nested graphs, too */
+    while (graph != from && ph__map_next(&from->kernels, &cursor, &key, &kernel))
         ph__graph_add_kernel(graph, kernel);
     ph__graph_add_events(graph, from);
     ph__graph_set_inputs(graph, &p->inputs);
@@ -111,7 +112,8 @@ static void take(ph_graph *graph, const ph_graph *from, plan *p)
     }
 }
 
-static ph_status refuse(ph_graph *graph, const ph_graph *from, ph_update_result *out, const char *call)
+static ph_status refuse(ph_graph *graph, const ph_graph *from, ph_update_result *out,
+                        const char *call)
 {
     ph__graph_explain_update(graph, from, out);
     return ph__fail_native(
@@ -121,14 +123,14 @@ static ph_status refuse(ph_graph *graph, const ph_graph *from, ph_update_result 
         call, out->message);
 }
 
-static ph_status fail_update(ph_graph *graph, const ph_graph *from, int result, const ph__drv_update *why,
-                             ph_update_result *out, const char *call)
+static ph_status fail_update(ph_graph *graph, const ph_graph *from, int result,
+                             const ph__drv_update *why, ph_update_result *out, const char *call)
 {
     if (result == PH__R_OUT_OF_MEMORY)
         return ph__fail_host_memory(call, "the update");
     if (result != PH__R_UPDATE_FAILURE)
-        return ph__driver_fail(result, PH__NAME_GRAPH_EXEC_UPDATE, "%s: the executable was not changed",
-                               call);
+        return ph__driver_fail(result, PH__NAME_GRAPH_EXEC_UPDATE,
+                               "%s: the executable was not changed", call);
     out->reason = why->reason;
     out->node = ph__record_index_of(graph->record, why->node);
     out->from_node = ph__record_index_of(from->record, why->from_node);
@@ -149,7 +151,8 @@ static ph_status check_pair(ph_graph *graph, const ph_graph *from, const char *c
 }
 
 /* The cells of the one capture are not those that the kernels of the other read. */
-static ph_status refuse_cells(ph_graph *graph, const ph_graph *from, ph_update_result *out, const char *call)
+static ph_status refuse_cells(ph_graph *graph, const ph_graph *from, ph_update_result *out,
+                              const char *call)
 {
     out->reason = PH_UPDATE_UNSUPPORTED;
     ph__line_format(out->message, sizeof out->message,
@@ -158,11 +161,14 @@ static ph_status refuse_cells(ph_graph *graph, const ph_graph *from, ph_update_r
     return refuse(graph, from, out, call);
 }
 
-/* Slots are set in the places of the graph's own capture, and breadcrumbs and checks are switched there. */
-static ph_status check_places(ph_graph *graph, const ph_graph *from, ph_update_result *out, const char *call)
+/* Slots are set in the places of the graph's own capture, and breadcrumbs and checks are
+ * switched there. */
+static ph_status check_places(ph_graph *graph, const ph_graph *from, ph_update_result *out,
+                              const char *call)
 {
     char why[160];
-    if (ph__slots_fit(graph, from->record, why, sizeof why) && ph__locate_fits(graph, from, why, sizeof why))
+    if (ph__slots_fit(graph, from->record, why, sizeof why) &&
+        ph__locate_fits(graph, from, why, sizeof why))
         return PH_OK;
     out->reason = PH_UPDATE_UNSUPPORTED;
     ph__line_format(out->message, sizeof out->message, "%s", why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/upload.c: uploading an executable that was made without that. CUDA orders an upload behind the work of its stream and behind launches of
- * the executable, and promises nothing of launches that follow on other streams: an event orders the first of those. */
+/* graph/upload.c: uploading an executable that was made without that. CUDA orders an upload
+ * behind the work of its stream and behind launches of the executable, and promises nothing of
+ * launches that follow on other streams: an event orders the first of those. */
 #include "device/stream.h"
 #include "graph/graph.h"
 
@@ -20,11 +21,12 @@ ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *
     }
     if (stream->id == graph->uploaded_stream)
         return PH_OK;
-    int result =
-        graph->device->driver->stream_wait_event(stream->handle, graph->uploaded, PH__EVENT_RECORD_DEFAULT);
-    return result == PH__R_OK ? PH_OK
-                              : ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT,
-                                                "%s: ordering it behind the upload of the executable", call);
+    int result = graph->device->driver->stream_wait_event(stream->handle, graph->uploaded,
+                                                          PH__EVENT_RECORD_DEFAULT);
+    return result == PH__R_OK
+               ? PH_OK
+               : ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT,
+                                 "%s: ordering it behind the upload of the executable", call);
 }
 
 static ph_status check_captures(ph_stream *stream, const char *call)
@@ -62,14 +64,16 @@ static ph_status submit(const ph_graph *graph, const ph_stream *stream, ph__drv_
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the upload of the executable");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_GRAPH_UPLOAD, "%s: the executable was not uploaded", call);
+        return ph__driver_fail(result, PH__NAME_GRAPH_UPLOAD, "%s: the executable was not uploaded",
+                               call);
     result = driver->event_record(behind, stream->handle, PH__EVENT_RECORD_DEFAULT);
     return result == PH__R_OK ? PH_OK
                               : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
                                                 "%s: behind the upload of the executable", call);
 }
 
-/* The next replay looks for what it has to come after, though its stream be that of the last one. */
+/* The next replay looks for what it has to come after, though its stream be that of the last
+ * one. */
 static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
 {
     const ph__driver *driver = graph->device->driver;
@@ -78,7 +82,8 @@ static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the event behind the upload");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: to order replays behind the upload", call);
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
+                               "%s: to order replays behind the upload", call);
     ph__shared_lock(&stream->asks);
     ph_status status = check_captures(stream, call);
     if (status == PH_OK)

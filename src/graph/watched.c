@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/watched.c: capturing the nodes that watch replays, behind their root, and finding them in the record. */
+/* graph/watched.c: capturing the nodes that watch replays, behind their root, and finding them
+ * in the record. */
 #include "base/alloc.h"
 #include "device/stream.h"
 #include "graph/locate.h"
@@ -27,7 +28,8 @@ ph__locate *ph__locate_get(ph_graph *graph)
     return graph->locate = made;
 }
 
-void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched, const ph__watched_node *node)
+void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched,
+                        const ph__watched_node *node)
 {
     bool crumb = watched->kernel == PH__WATCH_CRUMB || node == &watched->root;
     *out = (ph__drv_launch){.grid = {crumb ? 1 : node->blocks, 1, 1},
@@ -63,7 +65,8 @@ ph_status ph__locate_begin(ph_graph *graph, const char *call)
     return ph__watch_tell(&f, graph->stream, call);
 }
 
-static void make_root(ph__watch_failure *f, ph__watched *checks, ph_stream *stream, const char *call)
+static void make_root(ph__watch_failure *f, ph__watched *checks, ph_stream *stream,
+                      const char *call)
 {
     ph_device *device = stream->device;
     ph_kernel *kernel;
@@ -75,7 +78,8 @@ static void make_root(ph__watch_failure *f, ph__watched *checks, ph_stream *stre
         return;
     ph__watched_launch(&how, checks, &checks->root);
     f->driver_call = PH__NAME_GRAPH_ADD_KERNEL_NODE;
-    f->result = device->driver->capture_root(&checks->root.handle, stream->handle, kernel->handle, &how);
+    f->result =
+        device->driver->capture_root(&checks->root.handle, stream->handle, kernel->handle, &how);
     if (ph__watch_failed(f))
         checks->root.handle = NULL;
 }
@@ -116,11 +120,13 @@ void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stre
 }
 
 /* ---- the capture's end ---- */
-/* A fork that was put behind a root, and whose launch then failed, would count as work that was not joined. */
+/* A fork that was put behind a root, and whose launch then failed, would count as work that was
+ * not joined. */
 void ph__locate_join(ph_graph *graph)
 {
     ph__watch_failure f = {PH_OK, PH__R_OK, ""};
-    if (graph->locate == NULL || graph->locate->checks.root.handle == NULL || graph->capture.stream == NULL)
+    if (graph->locate == NULL || graph->locate->checks.root.handle == NULL ||
+        graph->capture.stream == NULL)
         return;
     pthread_mutex_lock(&graph->device->capture_lock);
     order(&f, &graph->locate->checks, graph->capture.stream);
@@ -170,7 +176,8 @@ const char *ph__locate_call_of(const ph_graph *graph, size_t node)
 {
     if (graph->locate && watched_has(&graph->locate->crumbs, node))
         return "ph_graph_breadcrumbs_enable";
-    return graph->locate && watched_has(&graph->locate->checks, node) ? "ph_graph_checks_enable" : NULL;
+    return graph->locate && watched_has(&graph->locate->checks, node) ? "ph_graph_checks_enable"
+                                                                      : NULL;
 }
 
 /* ---- letting go ---- */

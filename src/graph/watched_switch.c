@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/watched_switch.c: switching the nodes that watch replays on and off, the memory that they write, and what they have to do with the
- * changes of their graph. */
+/* graph/watched_switch.c: switching the nodes that watch replays on and off, the memory that
+ * they write, and what they have to do with the changes of their graph. */
 #include "base/line.h"
 #include "base/log.h"
 #include "graph/locate.h"
@@ -15,7 +15,8 @@ static size_t table_bytes(const ph__watched *watched)
     return (1 + last->part + last->blocks) * sizeof(ph__drv_finite_part);
 }
 
-/* Its streams write the table from now on: given back, it waits for them. Those that are destroyed do not replay any more. */
+/* Its streams write the table from now on: given back, it waits for them. Those that are
+ * destroyed do not replay any more. */
 static ph_status note_streams(const ph_graph *graph, void *table)
 {
     for (size_t i = 0; i < graph->streams.count; i++)
@@ -61,7 +62,8 @@ size_t ph__locate_bytes(const ph_graph *graph)
 }
 
 /* ---- switching ---- */
-/* What the executable's node is to have: the capture's or the last update's arguments, the slots' values in them, and the table. */
+/* What the executable's node is to have: the capture's or the last update's arguments, the
+ * slots' values in them, and the table. */
 static void complete_args(ph__watched_node *out, const ph_graph *graph, const ph__watched *watched,
                           const ph__watched_node *node)
 {
@@ -73,10 +75,12 @@ static void complete_args(ph__watched_node *out, const ph_graph *graph, const ph
     const void *slots = ph__slots_args(graph, node->index);
     if (slots)
         memcpy(&out->args.finite, slots, sizeof out->args.finite);
-    out->args.finite.parts = (ph__drv_finite_part *)(uintptr_t)ph__watched_part(watched, node->part);
+    out->args.finite.parts =
+        (ph__drv_finite_part *)(uintptr_t)ph__watched_part(watched, node->part);
 }
 
-static int give_node(const ph_graph *graph, const ph__watched *watched, const ph__watched_node *node)
+static int give_node(const ph_graph *graph, const ph__watched *watched,
+                     const ph__watched_node *node)
 {
     ph__watched_node complete;
     ph__drv_launch launch;
@@ -97,7 +101,8 @@ static int give(const ph_graph *graph, ph__watched *watched)
     return result;
 }
 
-static int set_enabled(const ph_graph *graph, ph__drv_exec *exec, const ph__watched *watched, bool enabled)
+static int set_enabled(const ph_graph *graph, ph__drv_exec *exec, const ph__watched *watched,
+                       bool enabled)
 {
     const ph__driver *driver = graph->device->driver;
     int result = PH__R_OK;
@@ -142,15 +147,16 @@ ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call)
     if (graph->locate && graph->locate->crumbs.nodes.count)
         return PH_OK;
     if (!graph->breadcrumbs)
-        return ph_fail(
-            PH_ERROR_STATE,
-            "%s: the graph was captured without breadcrumbs; set ph_capture_options.breadcrumbs and "
-            "enable_annotations, then capture again",
-            call);
-    return ph_fail(PH_ERROR_STATE,
-                   "%s: the capture left no breadcrumbs: no scope was begun on a stream that was in it; call "
-                   "ph_mark_begin in the capture, for another stream after that has joined it",
-                   call);
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: the graph was captured without breadcrumbs; set "
+                       "ph_capture_options.breadcrumbs and "
+                       "enable_annotations, then capture again",
+                       call);
+    return ph_fail(
+        PH_ERROR_STATE,
+        "%s: the capture left no breadcrumbs: no scope was begun on a stream that was in it; call "
+        "ph_mark_begin in the capture, for another stream after that has joined it",
+        call);
 }
 
 ph_status ph_graph_breadcrumbs_enable(ph_graph *graph, bool enabled)
@@ -166,8 +172,8 @@ ph_status ph_graph_checks_enable(ph_graph *graph, bool enabled)
     static const char call[] = "ph_graph_checks_enable";
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECKS_ENABLE));
     if (graph->locate == NULL || graph->locate->checks.nodes.count == 0)
-        return ph_fail(PH_ERROR_STATE, "%s: no check was captured; call ph_check_finite in the capture",
-                       call);
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: no check was captured; call ph_check_finite in the capture", call);
     return switch_nodes(graph, &graph->locate->checks, enabled, call);
 }
 
@@ -213,18 +219,22 @@ static bool same_nodes(const ph__watched *mine, const ph__watched *theirs)
     return same;
 }
 
-/* Where one graph lacks what the other has been captured with, the driver would complain of some node. */
+/* Where one graph lacks what the other has been captured with, the driver would complain of some
+ * node. */
 static bool tell_missing(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
 {
     const ph__locate *mine = graph->locate, *theirs = from->locate;
-    size_t checks = mine ? mine->checks.nodes.count : 0, others = theirs ? theirs->checks.nodes.count : 0;
+    size_t checks = mine ? mine->checks.nodes.count : 0,
+           others = theirs ? theirs->checks.nodes.count : 0;
     if (graph->breadcrumbs != from->breadcrumbs)
-        ph__line_format(why, size, "%s was captured without ph_capture_options.breadcrumbs, %s with them",
-                        graph->breadcrumbs ? "from" : "the graph", graph->breadcrumbs ? "the graph" : "from");
+        ph__line_format(
+            why, size, "%s was captured without ph_capture_options.breadcrumbs, %s with them",
+            graph->breadcrumbs ? "from" : "the graph", graph->breadcrumbs ? "the graph" : "from");
     else if ((checks == 0) != (others == 0))
-        ph__line_format(why, size,
-                        "%s was captured without checks for NaN and infinity (ph_check_finite), %s with them",
-                        checks ? "from" : "the graph", checks ? "the graph" : "from");
+        ph__line_format(
+            why, size,
+            "%s was captured without checks for NaN and infinity (ph_check_finite), %s with them",
+            checks ? "from" : "the graph", checks ? "the graph" : "from");
     else
         return false;
     return true;
@@ -233,27 +243,29 @@ static bool tell_missing(const ph_graph *graph, const ph_graph *from, char *why,
 bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, size_t size)
 {
     const ph__locate *mine = graph->locate, *theirs = from->locate;
-    size_t crumbs = mine ? mine->crumbs.nodes.count : 0, others = theirs ? theirs->crumbs.nodes.count : 0;
+    size_t crumbs = mine ? mine->crumbs.nodes.count : 0,
+           others = theirs ? theirs->crumbs.nodes.count : 0;
     if (tell_missing(graph, from, why, size))
         return false;
     if (crumbs == others && graph->record->node_count != from->record->node_count)
         return true; /* the driver refuses it, and knows why */
     if (!same_nodes(mine ? &mine->crumbs : NULL, theirs ? &theirs->crumbs : NULL))
-        ph__line_format(why, size,
-                        "from was captured with other scopes: it has %zu breadcrumbs, the graph %zu%s",
-                        others, crumbs, crumbs == others ? ", and not at the same nodes" : "");
-    else if (!same_nodes(mine ? &mine->checks : NULL, theirs ? &theirs->checks : NULL))
         ph__line_format(
             why, size,
-            "the two captures have not the same checks for NaN and infinity (ph_check_finite) at the "
-            "same nodes");
+            "from was captured with other scopes: it has %zu breadcrumbs, the graph %zu%s", others,
+            crumbs, crumbs == others ? ", and not at the same nodes" : "");
+    else if (!same_nodes(mine ? &mine->checks : NULL, theirs ? &theirs->checks : NULL))
+        ph__line_format(why, size,
+                        "the two captures have not the same checks for NaN and infinity "
+                        "(ph_check_finite) at the "
+                        "same nodes");
     else
         return true;
     return false;
 }
 
-/* The update has brought the template's arguments, and it may have switched the nodes on: as they do nothing then, a failure harms nothing
- * but what was to be watched. */
+/* The update has brought the template's arguments, and it may have switched the nodes on: as
+ * they do nothing then, a failure harms nothing but what was to be watched. */
 static void restore(ph_graph *graph, ph__watched *watched, const char *call)
 {
     bool on = watched->on;
@@ -267,8 +279,9 @@ static void restore(ph_graph *graph, ph__watched *watched, const char *call)
     if (result == PH__R_OK)
         return;
     ph__driver_clear_reason();
-    ph__log(PH_LOG_WARNING, "%s: %s of the graph are switched off: setting them again gave %d (%s)", call,
-            watched->kernel == PH__WATCH_CRUMB ? "breadcrumbs" : "checks", result, ph__result_name(result));
+    ph__log(PH_LOG_WARNING, "%s: %s of the graph are switched off: setting them again gave %d (%s)",
+            call, watched->kernel == PH__WATCH_CRUMB ? "breadcrumbs" : "checks", result,
+            ph__result_name(result));
 }
 
 void ph__locate_updated(ph_graph *graph, const ph_record *from, const char *call)
@@ -285,6 +298,6 @@ void ph__locate_patch(const ph_graph *graph, size_t node, void *args)
     const ph__watched *checks = graph->locate ? &graph->locate->checks : NULL;
     for (size_t i = 0; checks && checks->given && i < checks->nodes.count; i++)
         if (checks->nodes.at[i].index == node)
-            ((ph__drv_finite *)args)->parts =
-                (ph__drv_finite_part *)(uintptr_t)ph__watched_part(checks, checks->nodes.at[i].part);
+            ((ph__drv_finite *)args)->parts = (ph__drv_finite_part *)(uintptr_t)ph__watched_part(
+                checks, checks->nodes.at[i].part);
 }

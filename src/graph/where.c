@@ -53,7 +53,8 @@ static void read_open(look *at)
     at->open = 0;
     if (at->passed == locate->crumbs.nodes.count)
         return;
-    for (size_t i; at->open < locate->scopes.count && (i = find_open(at, limit)) != SIZE_MAX; at->open++) {
+    for (size_t i; at->open < locate->scopes.count && (i = find_open(at, limit)) != SIZE_MAX;
+         at->open++) {
         limit = tick_of(at, locate->scopes.at[i].first);
         if (limit == 0)
             return; /* another replay has begun */
@@ -154,9 +155,11 @@ static void tell(ph_progress *out, const look *at)
     }
     if (at->last == SIZE_MAX) {
         add(out->message, size,
-            "the last replay with breadcrumbs has begun and passed none of %zu crumb%s: it has not come to "
+            "the last replay with breadcrumbs has begun and passed none of %zu crumb%s: it has not "
+            "come to "
             "\"%s\"",
-            out->count, out->count == 1 ? "" : "s", at->locate->scopes.at[crumbs->nodes.at[0].scope].path);
+            out->count, out->count == 1 ? "" : "s",
+            at->locate->scopes.at[crumbs->nodes.at[0].scope].path);
         return;
     }
     bool ends = crumbs->nodes.at[at->last].ends;
@@ -181,11 +184,11 @@ ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
     ph__locate *locate = graph->locate;
     look at = {.locate = locate, .table = locate->crumbs.table};
     if (at.table == NULL || ph__watched_tick(at.table) == 0)
-        return ph_fail(
-            PH_ERROR_STATE,
-            "%s: no replay has begun with breadcrumbs switched on; ph_graph_breadcrumbs_enable does "
-            "that, for replays that come later",
-            call);
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: no replay has begun with breadcrumbs switched on; "
+                       "ph_graph_breadcrumbs_enable does "
+                       "that, for replays that come later",
+                       call);
     for (int i = 0; i < LOOKS && !read_table(&at); i++) {
     }
     out->count = locate->crumbs.nodes.count;
@@ -193,7 +196,8 @@ ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
     out->complete = at.passed == out->count;
     out->open = at.open ? locate->shown.at : NULL;
     out->open_count = at.open;
-    out->last = at.last == SIZE_MAX ? NULL : locate->scopes.at[locate->crumbs.nodes.at[at.last].scope].path;
+    out->last =
+        at.last == SIZE_MAX ? NULL : locate->scopes.at[locate->crumbs.nodes.at[at.last].scope].path;
     tell(out, &at);
     return PH_OK;
 }

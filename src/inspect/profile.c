@@ -68,20 +68,23 @@ static ph_status check_ready(const ph_graph *graph)
 {
     if (graph->state == PH_GRAPH_READY && graph->exec)
         return PH_OK;
-    return ph_fail(PH_ERROR_STATE, "%s: the graph is %s after a replay: a hook or a callback has changed it",
-                   call, ph__graph_state_name(graph->state));
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: the graph is %s after a replay: a hook or a callback has changed it", call,
+                   ph__graph_state_name(graph->state));
 }
 
-/* The copy that event nodes are put into is made of the template, which has not what was set since. */
+/* The copy that event nodes are put into is made of the template, which has not what was set
+ * since. */
 static ph_status refuse_changed(const ph_graph *graph)
 {
     if (!graph->changed && !graph->hosts_changed)
         return PH_OK;
-    return ph_fail(
-        PH_ERROR_UNSUPPORTED,
-        "%s: with event nodes (PH_PROFILE_EVENTS) a copy of the graph as it was captured would run, and its "
-        "nodes were set or updated since; instantiate it again, capture it again, or use PH_PROFILE_CUPTI",
-        call);
+    return ph_fail(PH_ERROR_UNSUPPORTED,
+                   "%s: with event nodes (PH_PROFILE_EVENTS) a copy of the graph as it was "
+                   "captured would run, and its "
+                   "nodes were set or updated since; instantiate it again, capture it again, or "
+                   "use PH_PROFILE_CUPTI",
+                   call);
 }
 
 static ph_status open_source(run *r, ph_profile_source wanted)
@@ -94,15 +97,16 @@ static ph_status open_source(run *r, ph_profile_source wanted)
     ph__relaxed_end(r->graph->device, mode);
     if (result == PH__R_NOT_SUPPORTED) {
         ph_status status =
-            ph_fail(PH_ERROR_UNSUPPORTED, "%s: the nodes of this graph cannot be measured here: %s", call,
-                    ph__driver_reason());
+            ph_fail(PH_ERROR_UNSUPPORTED, "%s: the nodes of this graph cannot be measured here: %s",
+                    call, ph__driver_reason());
         ph__driver_clear_reason();
         return status;
     }
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "the measuring of the nodes");
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the nodes cannot be measured", call);
+        return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the nodes cannot be measured",
+                               call);
     if (r->source != PH_PROFILE_EVENTS)
         return PH_OK;
     /* What slots and cells have given the executable goes to the copy as well. */
@@ -149,7 +153,8 @@ static ph_status read_spans(run *r, ph__profile_time *into, size_t *known)
     return PH_OK;
 }
 
-/* A first replay of each source is not counted: what it needs is made then. A source that says nothing of any node is none. */
+/* A first replay of each source is not counted: what it needs is made then. A source that says
+ * nothing of any node is none. */
 static ph_status start(run *r)
 {
     size_t known = 0;
@@ -161,7 +166,8 @@ static ph_status start(run *r)
     close_source(r);
     if (r->options.source != PH_PROFILE_AUTO)
         return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: CUPTI gives no record of the graph's nodes; use PH_PROFILE_EVENTS", call);
+                       "%s: CUPTI gives no record of the graph's nodes; use PH_PROFILE_EVENTS",
+                       call);
     PH_TRY(open_source(r, PH_PROFILE_EVENTS));
     PH_TRY(replay(r));
     return read_spans(r, NULL, &known);
@@ -194,12 +200,12 @@ static ph_status check_room(const run *r)
     size_t nodes = r->graph->record->node_count, one = (nodes + 2) * sizeof *r->times.at;
     if (r->options.replays <= MOST_BYTES / one)
         return PH_OK;
-    return ph_fail(
-        PH_ERROR_ARGUMENT,
-        "%s: %u replays of %zu node%s need %.1f GiB of memory for their times; ask for fewer (%zu at "
-        "most)",
-        call, r->options.replays, nodes, nodes == 1 ? "" : "s", (double)one * r->options.replays / (1 << 30),
-        MOST_BYTES / one);
+    return ph_fail(PH_ERROR_ARGUMENT,
+                   "%s: %u replays of %zu node%s need %.1f GiB of memory for their times; ask for "
+                   "fewer (%zu at "
+                   "most)",
+                   call, r->options.replays, nodes, nodes == 1 ? "" : "s",
+                   (double)one * r->options.replays / (1 << 30), MOST_BYTES / one);
 }
 
 static ph_status make_room(run *r)

@@ -52,15 +52,17 @@ struct ph_profile {
 };
 
 /* ---- profile_make.c ---- times are read, not kept. */
-ph_status ph__profile_make(ph_profile **out, const ph_record *record, const ph__profile_times *times,
-                           ph_profile_source source, const char *call);
+ph_status ph__profile_make(ph_profile **out, const ph_record *record,
+                           const ph__profile_times *times, ph_profile_source source,
+                           const char *call);
 
 /* ---- profile_analyse.c ---- fill the nodes and the summary; false: no host memory. */
 bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times);
 bool ph__profile_find_critical(ph_profile *profile);
 bool ph__profile_find_lanes(ph_profile *profile); /* and idle times, in one walk */
 
-/* ---- profile_scopes.c ---- collect: which scope each node is of; sum: what they took; false: no host memory. */
+/* ---- profile_scopes.c ---- collect: which scope each node is of; sum: what they took; false:
+ * no host memory. */
 bool ph__profile_collect_scopes(ph_profile *profile, const ph_record *record);
 bool ph__profile_sum_scopes(ph_profile *profile);
 void ph__profile_free_scopes(ph_profile *profile);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_analyse.c: what the times of a graph's nodes say: medians, the critical path, slack, lanes, idle times. */
+/* inspect/profile_analyse.c: what the times of a graph's nodes say: medians, the critical path,
+ * slack, lanes, idle times. */
 #include "inspect/profile.h"
 #include <stdlib.h>
 
@@ -19,7 +20,8 @@ static uint64_t length_of(const ph__profile_time *time)
     return time->end_ns > time->start_ns ? time->end_ns - time->start_ns : 0;
 }
 
-/* A node that depends programmatically begins early, and waits by itself for what it depends on: its time counts from the end of that. */
+/* A node that depends programmatically begins early, and waits by itself for what it depends on:
+ * its time counts from the end of that. */
 static uint64_t work_of(const ph__profile_node *node, const ph__profile_time *replay, size_t n)
 {
     ph__profile_time time = replay[n];
@@ -51,8 +53,8 @@ static extent extent_of(const ph__profile_times *times, size_t replay)
     return (extent){last > first ? last - first : 0, first, replay};
 }
 
-static void take_node(ph__profile_node *node, size_t n, const ph__profile_times *times, const extent *median,
-                      uint64_t *scratch)
+static void take_node(ph__profile_node *node, size_t n, const ph__profile_times *times,
+                      const extent *median, uint64_t *scratch)
 {
     const ph__profile_time *chosen = &times->at[median->replay * times->nodes + n];
     size_t count = 0;
@@ -93,14 +95,17 @@ bool ph__profile_take_times(ph_profile *profile, const ph__profile_times *times)
     return ok;
 }
 
-/* ---- the critical path ---- Nodes stand behind what they depend on, programmatically too: what a node does while it waits is not in its time. */
+/* ---- the critical path ---- Nodes stand behind what they depend on, programmatically too: what
+ * a node does while it waits is not in its time. */
 
 typedef struct moment {
-    uint64_t start, latest_end; /* as early, and as late, as the length of the longest path allows */
-    size_t before;              /* the node on the longest path to it; SIZE_MAX: none */
+    /* as early, and as late, as the length of the longest path allows */
+    uint64_t start, latest_end;
+    size_t before; /* the node on the longest path to it; SIZE_MAX: none */
 } moment;
 
-/* The end of the longest path, and the node that it ends with: the first of equals, so that nodes without time do not count. */
+/* The end of the longest path, and the node that it ends with: the first of equals, so that
+ * nodes without time do not count. */
 static uint64_t walk_forward(const ph_profile *profile, moment *moments, size_t *last)
 {
     uint64_t longest = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_make.c: a profile out of the record and the times of each replay; it keeps copies of all that it needs. */
+/* inspect/profile_make.c: a profile out of the record and the times of each replay; it keeps
+ * copies of all that it needs. */
 #include "base/checked.h"
 #include "inspect/profile.h"
 #include <string.h>
@@ -24,8 +25,11 @@ static bool copy_nodes(ph_profile *profile, const ph_record *record)
     for (size_t i = 0; i < record->node_count; i++) {
         const ph__record_node *from = &record->nodes[i];
         size_t count = from->info.dependency_count, length = strlen(from->info.name) + 1;
-        profile->nodes[i] = (ph__profile_node){
-            .kind = from->info.kind, .name = text, .depends = depends, .edges = kinds, .depend_count = count};
+        profile->nodes[i] = (ph__profile_node){.kind = from->info.kind,
+                                               .name = text,
+                                               .depends = depends,
+                                               .edges = kinds,
+                                               .depend_count = count};
         memcpy(text, from->info.name, length);
         if (count > 0) {
             memcpy(depends, from->dependencies, count * sizeof *depends);
@@ -45,8 +49,9 @@ static bool make(ph_profile *profile, const ph_record *record, const ph__profile
            ph__profile_find_lanes(profile) && ph__profile_sum_scopes(profile);
 }
 
-ph_status ph__profile_make(ph_profile **out, const ph_record *record, const ph__profile_times *times,
-                           ph_profile_source source, const char *call)
+ph_status ph__profile_make(ph_profile **out, const ph_record *record,
+                           const ph__profile_times *times, ph_profile_source source,
+                           const char *call)
 {
     *out = NULL;
     ph_profile *profile = ph__calloc(1, sizeof *profile);

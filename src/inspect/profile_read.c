@@ -23,8 +23,9 @@ ph_status ph_profile_get(ph_profile_summary *out, const ph_profile *profile)
 
 static ph_status not_found(const char *call, const char *what, size_t index, size_t count)
 {
-    return ph_fail(PH_ERROR_NOT_FOUND, "%s: %s %zu does not exist; the profile has %zu, numbered from 0",
-                   call, what, index, count);
+    return ph_fail(PH_ERROR_NOT_FOUND,
+                   "%s: %s %zu does not exist; the profile has %zu, numbered from 0", call, what,
+                   index, count);
 }
 
 ph_status ph_profile_node_at(ph_profile_node *out, const ph_profile *profile, size_t node)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_record.c: the record with the times in it; docs/record.md describes each field. */
+/* inspect/profile_record.c: the record with the times in it; docs/record.md describes each
+ * field. */
 #include "graph/graph.h"
 #include "inspect/profile.h"
 
@@ -63,7 +64,8 @@ ph_status ph_profile_dump_record(const ph_profile *profile, ph_graph *graph, con
         return ph__fail_null(call, "path");
     if (graph->record->id != profile->record_id)
         return ph_fail(PH_ERROR_STATE,
-                       "%s: the profile is of another capture than the graph has; profile it again", call);
+                       "%s: the profile is of another capture than the graph has; profile it again",
+                       call);
     PH_TRY(ph__record_find_foreign(graph->record, graph->device, call));
     const ph__record_more more = {put_top, put_node, (void *)(uintptr_t)profile};
     ph__record_to_json_with(&json, graph->record, &more);

@@ -54,8 +54,9 @@ static ph_annotation_pair *copy_pairs(const ph_annotation_pair *pairs, size_t co
 {
     size_t bytes = count * sizeof *pairs;
     for (size_t i = 0; i < count; i++)
-        bytes += strlen(pairs[i].key) + 1 +
-                 (pairs[i].type == PH_ANNOTATION_TEXT && pairs[i].text ? strlen(pairs[i].text) + 1 : 0);
+        bytes +=
+            strlen(pairs[i].key) + 1 +
+            (pairs[i].type == PH_ANNOTATION_TEXT && pairs[i].text ? strlen(pairs[i].text) + 1 : 0);
     ph_annotation_pair *copy = ph__alloc(bytes + 1);
     if (!copy)
         return NULL;
@@ -63,17 +64,20 @@ static ph_annotation_pair *copy_pairs(const ph_annotation_pair *pairs, size_t co
     for (size_t i = 0; i < count; i++) {
         copy[i] = pairs[i];
         copy[i].key = put_text(&at, pairs[i].key);
-        copy[i].text =
-            pairs[i].type == PH_ANNOTATION_TEXT && pairs[i].text ? put_text(&at, pairs[i].text) : NULL;
+        copy[i].text = pairs[i].type == PH_ANNOTATION_TEXT && pairs[i].text
+                           ? put_text(&at, pairs[i].text)
+                           : NULL;
     }
     return copy;
 }
 
-static bool add_scope(ph_profile *profile, const ph_annotation_pair *pairs, size_t count, size_t next)
+static bool add_scope(ph_profile *profile, const ph_annotation_pair *pairs, size_t count,
+                      size_t next)
 {
     ph_annotation_pair *copy = copy_pairs(pairs, count);
-    ph__profile_scope scope = {
-        .info = {.pairs = count > 0 ? copy : NULL, .pair_count = count}, .pairs = copy, .next = next};
+    ph__profile_scope scope = {.info = {.pairs = count > 0 ? copy : NULL, .pair_count = count},
+                               .pairs = copy,
+                               .next = next};
     if (copy && ph__vec_push(&profile->scopes, scope))
         return true;
     ph__free(copy);
@@ -81,7 +85,8 @@ static bool add_scope(ph_profile *profile, const ph_annotation_pair *pairs, size
 }
 
 /* by_hash: the last scope of each hash, counted from 1; SIZE_MAX: no host memory. */
-static size_t find_scope(ph_profile *profile, ph__map *by_hash, const ph_annotation_pair *pairs, size_t count)
+static size_t find_scope(ph_profile *profile, ph__map *by_hash, const ph_annotation_pair *pairs,
+                         size_t count)
 {
     uint64_t hash = hash_pairs(pairs, count);
     uintptr_t known = (uintptr_t)ph__map_get(by_hash, hash);
@@ -91,7 +96,8 @@ static size_t find_scope(ph_profile *profile, ph__map *by_hash, const ph_annotat
             return s;
     if (!ph__map_reserve(by_hash, 1) || !add_scope(profile, pairs, count, newest))
         return SIZE_MAX;
-    (void)ph__map_put(by_hash, hash, (void *)(uintptr_t)profile->scopes.count); /* room was reserved */
+    /* room was reserved */
+    (void)ph__map_put(by_hash, hash, (void *)(uintptr_t)profile->scopes.count);
     return profile->scopes.count - 1;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_trace.c: the median replay as a Chrome trace: a thread for each stream that annotations name, and for each lane of the
- * other nodes; above it one with the annotations of its nodes, which contain each other as the scopes did. */
+/* inspect/profile_trace.c: the median replay as a Chrome trace: a thread for each stream that
+ * annotations name, and for each lane of the other nodes; above it one with the annotations of
+ * its nodes, which contain each other as the scopes did. */
 #include "base/line.h"
 #include "base/status.h"
 #include "inspect/profile.h"
@@ -8,8 +9,8 @@
 
 enum {
     PROCESS = 1,
-    MOST_DEPTH =
-        64 /* pairs of an annotation that get a row; deeper ones are in the arguments of the nodes alone */
+    /* pairs of an annotation that get a row; deeper ones are in the arguments of the nodes alone */
+    MOST_DEPTH = 64
 };
 
 static void put_string(ph__json *json, const char *key, const char *value)
@@ -67,7 +68,8 @@ static uint64_t node_thread(size_t at)
 static bool find_stream(int64_t *out, const ph_profile_scope *scope)
 {
     for (size_t i = 0; i < scope->pair_count; i++)
-        if (scope->pairs[i].type == PH_ANNOTATION_INTEGER && strcmp(scope->pairs[i].key, "stream") == 0) {
+        if (scope->pairs[i].type == PH_ANNOTATION_INTEGER &&
+            strcmp(scope->pairs[i].key, "stream") == 0) {
             *out = scope->pairs[i].integer;
             return true;
         }
@@ -133,8 +135,8 @@ static void begin_event(ph__json *json, const char *phase, const char *name, uin
 }
 
 /* A metadata event with one argument, which is a text, or a number where there is none. */
-static void put_metadata(ph__json *json, const char *what, uint64_t thread, const char *key, const char *text,
-                         uint64_t number)
+static void put_metadata(ph__json *json, const char *what, uint64_t thread, const char *key,
+                         const char *text, uint64_t number)
 {
     begin_event(json, "M", what, thread);
     ph__json_key(json, "args");
@@ -190,7 +192,8 @@ static void put_node(ph__json *json, const ph_profile *profile, const rows *r, s
     ph__json_close(json, '}');
 }
 
-/* ---- annotations ---- Neighbours in a row whose annotations begin with the same pairs lie in one slice of each of these pairs. */
+/* ---- annotations ---- Neighbours in a row whose annotations begin with the same pairs lie in
+ * one slice of each of these pairs. */
 
 static void slice_name(char *out, size_t size, const ph_annotation_pair *pair)
 {
@@ -238,7 +241,8 @@ static void put_slices(ph__json *json, const ph_profile *profile, rows *r, size_
     const ph_profile_scope *scope = &profile->scopes.at[node->scope].info;
     size_t depth = scope->pair_count < MOST_DEPTH ? scope->pair_count : MOST_DEPTH, same = 0;
     row *one = &r->list.at[r->of[n]];
-    while (same < depth && same < one->depth && ph__pair_same(one->open[same].pair, &scope->pairs[same]))
+    while (same < depth && same < one->depth &&
+           ph__pair_same(one->open[same].pair, &scope->pairs[same]))
         same++;
     close_slices(json, one, r->of[n], same);
     for (; one->depth < depth; one->depth++)

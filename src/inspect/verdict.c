@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in turns. */
+/* inspect/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in
+ * turns. */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/option.h"
 #include "base/line.h"
+#include "base/option.h"
 #include "base/unwind.h"
 #include "device/stream.h"
 #include "graph/graph.h"
@@ -14,7 +15,8 @@ static const char call[] = "ph_graph_verdict";
 
 enum {
     ROUNDS = 10,
-    /* What launching a graph may cost in itself, and what an eager run of a few nodes does without. */
+    /* What launching a graph may cost in itself, and what an eager run of a few nodes does
+     * without. */
     LAUNCH_NS = 10000
 };
 
@@ -48,7 +50,8 @@ static ph_status submit(const work *w)
     return status;
 }
 
-/* What the library itself failed with says which call it was; the body's own words stay as they are. */
+/* What the library itself failed with says which call it was; the body's own words stay as they
+ * are. */
 static ph_status measure(sample *out, const work *w)
 {
     uint64_t start = ph__now_ns();
@@ -66,7 +69,8 @@ static ph_status measure(sample *out, const work *w)
     return status;
 }
 
-/* Replays behind each other: the device has the next one before it is done with the last, where it can. */
+/* Replays behind each other: the device has the next one before it is done with the last, where
+ * it can. */
 static ph_status measure_device(uint64_t *out, const work *replays, unsigned rounds)
 {
     uint64_t start = ph__now_ns();
@@ -94,12 +98,13 @@ static uint64_t median(uint64_t *values, unsigned count)
     return values[(count - 1) / 2];
 }
 
-/* Rounds of both in turns, so that what disturbs one disturbs the other. values: room for four times the rounds. */
-static ph_status measure_both(ph_verdict *out, const work *eager, const work *replays, unsigned rounds,
-                              uint64_t *values)
+/* Rounds of both in turns, so that what disturbs one disturbs the other. values: room for four
+ * times the rounds. */
+static ph_status measure_both(ph_verdict *out, const work *eager, const work *replays,
+                              unsigned rounds, uint64_t *values)
 {
-    uint64_t *eager_total = values, *eager_host = values + rounds, *total = values + 2 * (size_t)rounds,
-             *host = values + 3 * (size_t)rounds;
+    uint64_t *eager_total = values, *eager_host = values + rounds,
+             *total = values + 2 * (size_t)rounds, *host = values + 3 * (size_t)rounds;
     sample one;
     PH_TRY(measure(&one, eager)); /* what a first time costs is not meant */
     PH_TRY(measure(&one, replays));
@@ -164,13 +169,15 @@ static void put_first(char *out, size_t size, const ph_verdict *v)
     put_time(replay, v->replay_ns);
     double ratio = (double)v->eager_ns / (double)(v->replay_ns ? v->replay_ns : 1);
     if (v->replay_ns < v->eager_ns)
-        ph__line_format(out, size, "replaying takes %s instead of %s eager (%.*f times as fast)", replay,
-                        eager, ratio < 1.095 ? 2 : 1, ratio);
+        ph__line_format(out, size, "replaying takes %s instead of %s eager (%.*f times as fast)",
+                        replay, eager, ratio < 1.095 ? 2 : 1, ratio);
     else
-        ph__line_format(out, size, "replaying takes %s, no less than the eager run's %s", replay, eager);
+        ph__line_format(out, size, "replaying takes %s, no less than the eager run's %s", replay,
+                        eager);
 }
 
-/* A device that needs longer than the host may still gain: between small kernels it waits, launched one by one. */
+/* A device that needs longer than the host may still gain: between small kernels it waits,
+ * launched one by one. */
 static void put_why(char *out, size_t size, const ph_verdict *v)
 {
     char eager[32], host[32], device[32], done[32];
@@ -181,18 +188,19 @@ static void put_why(char *out, size_t size, const ph_verdict *v)
     if (v->bound == PH_BOUND_LAUNCH)
         ph__line_format(
             out, size,
-            "the eager run is launch-bound: the host needs %s to submit what the device does in %s", host,
-            device);
+            "the eager run is launch-bound: the host needs %s to submit what the device does in %s",
+            host, device);
     else if (v->worth)
+        ph__line_format(out, size,
+                        "the host submits in %s, so that it is not what the eager run waits for; "
+                        "launched one by "
+                        "one the device needs %s for what it replays in %s",
+                        host, eager, done);
+    else
         ph__line_format(
             out, size,
-            "the host submits in %s, so that it is not what the eager run waits for; launched one by "
-            "one the device needs %s for what it replays in %s",
-            host, eager, done);
-    else
-        ph__line_format(out, size,
-                        "the eager run is device-bound: the device needs %s for what the host submits in %s",
-                        device, host);
+            "the eager run is device-bound: the device needs %s for what the host submits in %s",
+            device, host);
 }
 
 static void put_sentence(ph_verdict *v)
@@ -201,23 +209,25 @@ static void put_sentence(ph_verdict *v)
     if (is_other_work(v)) {
         put_time(eager, v->eager_ns);
         put_time(device, work_of(v));
-        ph__line_format(v->sentence, sizeof v->sentence,
-                        "the eager run takes %s, but the graph's work %s: body does not do what was captured "
-                        "(ph_graph_verify tells)",
-                        eager, device);
+        ph__line_format(
+            v->sentence, sizeof v->sentence,
+            "the eager run takes %s, but the graph's work %s: body does not do what was captured "
+            "(ph_graph_verify tells)",
+            eager, device);
         return;
     }
     put_bytes(bytes, v->bytes);
     put_first(first, sizeof first, v);
     put_why(why, sizeof why, v);
-    ph__line_format(v->sentence, sizeof v->sentence, "%s: %s; the graph takes %s, which is %s", first, why,
-                    bytes, v->worth ? "worth it where it is replayed often" : "not worth it");
+    ph__line_format(v->sentence, sizeof v->sentence, "%s: %s; the graph takes %s, which is %s",
+                    first, why, bytes,
+                    v->worth ? "worth it where it is replayed often" : "not worth it");
 }
 
 /* ---- the call ---- */
 
-static ph_status check(unsigned *rounds, const ph_graph *graph, const ph_stream *stream, ph_capture_fn body,
-                       const ph_verdict_options *options)
+static ph_status check(unsigned *rounds, const ph_graph *graph, const ph_stream *stream,
+                       ph_capture_fn body, const ph_verdict_options *options)
 {
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_verdict_options");
@@ -237,8 +247,8 @@ static ph_status count_bytes(ph_verdict *out, ph_graph *graph)
 {
     ph_graph_memory memory;
     PH_TRY(ph_graph_get_memory(&memory, graph));
-    out->bytes = memory.pool_reserved + memory.executable + memory.executable_host + memory.template_host +
-                 memory.cells;
+    out->bytes = memory.pool_reserved + memory.executable + memory.executable_host +
+                 memory.template_host + memory.cells;
     return PH_OK;
 }
 
@@ -282,7 +292,8 @@ ph_status ph_graph_verdict(ph_verdict *out, ph_graph *graph, ph_stream *stream, 
     if (status != PH_OK)
         return status;
     v.bound = v.eager_host_ns >= v.device_ns ? PH_BOUND_LAUNCH : PH_BOUND_DEVICE;
-    v.worth = !is_other_work(&v) && v.eager_ns > v.replay_ns && v.eager_ns - v.replay_ns > v.eager_ns / 20;
+    v.worth = !is_other_work(&v) && v.eager_ns > v.replay_ns &&
+              v.eager_ns - v.replay_ns > v.eager_ns / 20;
     put_sentence(&v);
     *out = v;
     return PH_OK;

@@ -2,9 +2,9 @@
 /* inspect/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
 #include "inspect/verify.h"
 #include "base/alloc.h"
+#include "base/line.h"
 #include "base/option.h"
 #include "base/unwind.h"
-#include "base/line.h"
 #include <math.h>
 #include <string.h>
 
@@ -16,11 +16,11 @@ static ph_status check_nodes(const ph_graph *graph, const char *which)
     for (size_t i = 0; i < graph->record->node_count; i++) {
         ph_node_kind kind = graph->record->nodes[i].info.kind;
         if (kind == PH_NODE_GRAPH || kind > PH_NODE_EVENT_RECORD)
-            return ph_fail(
-                PH_ERROR_UNSUPPORTED,
-                "%s: node %zu of %s is a %s node, which cannot be run in parts; verify graphs without "
-                "such nodes",
-                call, i, which, ph_node_kind_name(kind));
+            return ph_fail(PH_ERROR_UNSUPPORTED,
+                           "%s: node %zu of %s is a %s node, which cannot be run in parts; verify "
+                           "graphs without "
+                           "such nodes",
+                           call, i, which, ph_node_kind_name(kind));
     }
     return PH_OK;
 }
@@ -33,16 +33,18 @@ static const char *name_of(const ph_verify_output *output)
 static ph_status check_output(const ph_verify_output *output, size_t index)
 {
     if ((unsigned)output->type > PH_NUMBER_BF16)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: output %zu has type %d, which is none (ph_number_type)", call,
-                       index, (int)output->type);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: output %zu has type %d, which is none (ph_number_type)", call, index,
+                       (int)output->type);
     if (output->count == 0)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: output %zu (%s) has a count of 0, so nothing would be compared", call, index,
-                       name_of(output));
+                       "%s: output %zu (%s) has a count of 0, so nothing would be compared", call,
+                       index, name_of(output));
     if ((uintptr_t)output->address % ph__number_size(output->type) != 0)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: output %zu (%s) is at %p, which is no multiple of %zu, the size of the numbers",
-                       call, index, name_of(output), output->address, ph__number_size(output->type));
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: output %zu (%s) is at %p, which is no multiple of %zu, the size of the numbers",
+            call, index, name_of(output), output->address, ph__number_size(output->type));
     return PH_OK;
 }
 
@@ -51,21 +53,23 @@ static ph_status check_options(const ph_verify_options *options)
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_verify_options");
     if (options->output_count && options->outputs == NULL)
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: output_count is %zu, but outputs is NULL; set both, or neither to compare every byte", call,
-            options->output_count);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: output_count is %zu, but outputs is NULL; set both, or neither to "
+                       "compare every byte",
+                       call, options->output_count);
     if (options->output_count == 0 && options->outputs)
         return ph_fail(
             PH_ERROR_ARGUMENT,
-            "%s: outputs is set, but output_count is 0; set both, or neither to compare every byte", call);
+            "%s: outputs is set, but output_count is 0; set both, or neither to compare every byte",
+            call);
     if (!(options->relative >= 0) || !(options->absolute >= 0))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: tolerances are numbers of at least 0, not %g and %g", call,
-                       options->relative, options->absolute);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: tolerances are numbers of at least 0, not %g and %g",
+                       call, options->relative, options->absolute);
     if (options->output_count == 0 && (options->relative > 0 || options->absolute > 0))
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: a tolerance is of outputs, and there are none; without them every byte is compared", call);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: a tolerance is of outputs, and there are none; without them every byte "
+                       "is compared",
+                       call);
     for (size_t i = 0; i < options->output_count; i++)
         PH_TRY(check_output(&options->outputs[i], i));
     return PH_OK;
@@ -90,7 +94,8 @@ static ph_status check(ph_graph *graph, ph_stream *stream, ph_capture_fn body,
     PH_TRY(ph__capture_check_free(stream, call));
     PH_TRY(check_nodes(graph, "the graph"));
     return ph__verify_layout(graph)->lost
-               ? ph__fail_host_memory(call, "the layout of the capture, when that was made; capture again")
+               ? ph__fail_host_memory(
+                     call, "the layout of the capture, when that was made; capture again")
                : PH_OK;
 }
 
@@ -180,9 +185,10 @@ static ph_status set_up(ph__verify *verify)
         return ph__fail_host_memory(call, "the blocks of the capture");
     PH_TRY(ph_pool_create(&verify->pool, graph->device, NULL));
     bool updated = graph->updated_pool != NULL;
-    return ph__script_begin(&verify->script, verify->pool, updated ? graph->updated_pool : graph->own->pool,
-                            ph__verify_layout(graph), updated ? graph->updated_stream : graph->capture_stream,
-                            verify->stream->id, call);
+    return ph__script_begin(
+        &verify->script, verify->pool, updated ? graph->updated_pool : graph->own->pool,
+        ph__verify_layout(graph), updated ? graph->updated_stream : graph->capture_stream,
+        verify->stream->id, call);
 }
 
 /* What body would write now, too, is known from its capture. */
@@ -197,7 +203,8 @@ static ph_status run(ph__verify *verify)
     return ph__verify_judge(verify);
 }
 
-/* All of it, whatever fails; body may have work in flight. The second capture goes first: its graph has the memory, too. */
+/* All of it, whatever fails; body may have work in flight. The second capture goes first: its
+ * graph has the memory, too. */
 static ph_status put_back(ph__verify *verify)
 {
     ph_status status = ph_device_synchronize(verify->graph->device);
@@ -262,8 +269,8 @@ static void abandon(void *what)
     ph__error_restore(&saved);
 }
 
-ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream, ph_capture_fn body,
-                          void *user, const ph_verify_options *options)
+ph_status ph_graph_verify(ph_verify_result *out, ph_graph *graph, ph_stream *stream,
+                          ph_capture_fn body, void *user, const ph_verify_options *options)
 {
     static const ph_verify_options defaults;
     if (out == NULL)

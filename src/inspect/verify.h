@@ -18,7 +18,8 @@ typedef struct ph__kept {
     bool own;      /* the capture was given them: they have no contents before they are written */
     bool poisoned; /* device memory of those */
     bool compared;
-    bool held;    /* of a pool that the graph holds beside its own: compared where eager writes it */
+    /* of a pool that the graph holds beside its own: compared where eager writes it */
+    bool held;
     bool swapped; /* as ph__verify_swap_held */
     bool foreign; /* memory of other code's */
     bool lost;    /* likewise, and the driver does not read it: left as it is, and never compared */
@@ -53,7 +54,8 @@ typedef struct ph__switches {
     bool touched; /* something may be off */
 } ph__switches;
 
-/* Of the blocks of a layout, which may lie over one another: disjoint parts by ascending address, each up to the next. */
+/* Of the blocks of a layout, which may lie over one another: disjoint parts by ascending
+ * address, each up to the next. */
 typedef struct ph__block_index {
     uintptr_t *from;
     const ph__placing **block; /* the last one there; NULL: none is */
@@ -70,7 +72,7 @@ typedef struct ph__verify {
     const char *call;
     const ph__driver *driver;
     PH__VEC(ph__kept) kept;
-    ph__ranges places;         /* of them, by address -> index + 1 */
+    ph__ranges places; /* of them, by address -> index + 1 */
     /* whole allocations of other code's that the nodes address, kept or left out */
     ph__ranges foreign;
     size_t total, kept_so_far; /* bytes; of `kept`: those whose contents are in `start` */
@@ -95,8 +97,8 @@ static inline const ph__layout *ph__verify_layout(const ph_graph *graph)
     return graph->updated_pool ? &graph->updated_layout : &graph->layout;
 }
 
-/* ---- verify_memory.c ---- collect: what a graph addresses and was given; not_compared: neither side of it is to be the same. keep: reads what was
- * collected since the last time into `start`. */
+/* ---- verify_memory.c ---- collect: what a graph addresses and was given; not_compared: neither
+ * side of it is to be the same. keep: reads what was collected since the last time into `start`. */
 ph_status ph__verify_collect(ph__verify *verify, ph_graph *graph, bool compared);
 ph_status ph__verify_keep(ph__verify *verify);
 ph_status ph__verify_make_images(ph__verify *verify); /* for all that was collected */
@@ -133,21 +135,23 @@ ph_status ph__verify_written(ph__written *out, ph__verify *verify);
 bool ph__written_is_missed(const ph__written *written);
 void ph__written_free(ph__written *written);
 
-/* ---- verify_blocks.c ---- the last block there that the capture was given, or what is allocated there. */
+/* ---- verify_blocks.c ---- the last block there that the capture was given, or what is
+ * allocated there. */
 bool ph__verify_find_block(ph_allocation *out, const ph__verify *verify, uintptr_t address);
-/* find: the last block of the layout that the address is in, or NULL. false: no host memory. The layout stays as it is meanwhile. */
+/* find: the last block of the layout that the address is in, or NULL. false: no host memory. The
+ * layout stays as it is meanwhile. */
 bool ph__block_index_make(ph__block_index *out, const ph__layout *layout);
 const ph__placing *ph__block_index_find(const ph__block_index *index, uintptr_t address);
 void ph__block_index_free(ph__block_index *index);
 
-/* ---- verify_compare.c ---- bytes: all of them, whatever the outputs. poisons: a began with PH__POISON_NAN, b with PH__POISON_NUMBER: bytes that still have them
- * are alike. */
+/* ---- verify_compare.c ---- bytes: all of them, whatever the outputs. poisons: a began with
+ * PH__POISON_NAN, b with PH__POISON_NUMBER: bytes that still have them are alike. */
 enum {
     PH__COMPARE_BYTES = 1,
     PH__COMPARE_POISONS = 2
 };
-bool ph__verify_compare(ph__difference *out, const ph__verify *verify, const ph__image *a, const ph__image *b,
-                        unsigned how);
+bool ph__verify_compare(ph__difference *out, const ph__verify *verify, const ph__image *a,
+                        const ph__image *b, unsigned how);
 /* The first output of the options that the address is in, or NULL. */
 const ph_verify_output *ph__verify_output_at(const ph__verify *verify, uintptr_t address);
 /* The poison of memory at an address. */
@@ -163,7 +167,8 @@ ph_status ph__verify_replay(ph__verify *verify, ph__image *to, ph__poison_patter
 ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t count, bool then_rest,
                           ph__poison_pattern poison, ph__image *to);
 /* All of them, one after another, in that order. */
-ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const size_t *order, ph__image *to);
+ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const size_t *order,
+                              ph__image *to);
 ph_status ph__switches_make(ph__switches *switches, ph_graph *graph, const char *call);
 /* As it was. Tries all of them. */
 ph_status ph__switches_restore(ph__switches *switches, const char *call);
@@ -171,19 +176,22 @@ void ph__switches_free(ph__switches *switches);
 
 /* ---- verify_find.c ---- fills in *out. */
 ph_status ph__verify_judge(ph__verify *verify);
-/* The first node that has no counterpart of its kind, name and dependencies in the second capture; SIZE_MAX: all have. same: there are as many. */
+/* The first node that has no counterpart of its kind, name and dependencies in the second
+ * capture; SIZE_MAX: all have. same: there are as many. */
 size_t ph__verify_first_change(bool *same, const ph__verify *verify);
 /* Whether that node's parameters are others than in the second capture, or may be. */
 bool ph__verify_is_changed(const ph__verify *verify, size_t node);
 
-/* ---- verify_race.c ---- two nodes without a path between them that address one allocation, which at least one of them writes as far as can be seen. */
+/* ---- verify_race.c ---- two nodes without a path between them that address one allocation,
+ * which at least one of them writes as far as can be seen. */
 typedef struct ph__race {
-    size_t one, two;               /* one < two; SIZE_MAX: none was found */
+    size_t one, two;            /* one < two; SIZE_MAX: none was found */
     const char *first, *second; /* the name of the word of each */
     ph_allocation block;
     bool proved; /* the other order of the two gives another result */
 } ph__race;
-/* Bounded work. seen: such a pair at that address is preferred. Runs parts: `replay` and `other` are changed. */
+/* Bounded work. seen: such a pair at that address is preferred. Runs parts: `replay` and `other`
+ * are changed. */
 ph_status ph__verify_find_race(ph__race *out, ph__verify *verify, uintptr_t seen);
 
 /* ---- verify_change.c ---- */
@@ -197,16 +205,19 @@ void ph__verify_add_changes(const ph__verify *verify, size_t but);
 void ph__verify_add(const ph__verify *verify, const char *format, ...) PH_PRINTF(2, 3);
 void ph__verify_say_equal(const ph__verify *verify, const ph__difference *difference,
                           const ph__written *written);
-/* node SIZE_MAX: none; lead: what is so, as "is the first whose result differs". one, two: what the values are of. */
+/* node SIZE_MAX: none; lead: what is so, as "is the first whose result differs". one, two: what
+ * the values are of. */
 typedef struct ph__verify_words {
     const char *lead, *one, *two;
 } ph__verify_words;
 void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t node,
                     const ph__difference *difference, const ph__verify_words *words);
-/* Runs that should be alike differ, and race, which may have none, is what was found of why. lead: which are not the same. */
-void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, const ph__difference *difference,
-                             const ph__verify_words *words);
+/* Runs that should be alike differ, and race, which may have none, is what was found of why.
+ * lead: which are not the same. */
+void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
+                             const ph__difference *difference, const ph__verify_words *words);
 void ph__verify_add_race(const ph__verify *verify, const ph__race *race);
 void ph__verify_add_hints(const ph__verify *verify);
-void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__difference *difference);
+void ph__verify_say_capture(const ph__verify *verify, size_t node,
+                            const ph__difference *difference);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_blocks.c: which block of a capture's layout an address is in: as many questions as the nodes have words, each answered by a binary
- * search. */
+/* inspect/verify_blocks.c: which block of a capture's layout an address is in: as many questions
+ * as the nodes have words, each answered by a binary search. */
 #include "base/alloc.h"
 #include "inspect/verify.h"
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static size_t part_at(const ph__block_index *index, uintptr_t address)
     return low;
 }
 
-/* The first part from `at` on that no block has yet; next leads there, over parts that some block has. */
+/* The first part from `at` on that no block has yet; next leads there, over parts that some
+ * block has. */
 static size_t next_free(size_t *next, size_t at)
 {
     size_t found = at;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_compare.c: two images of one memory held against each other: all bytes, or named numbers within a tolerance. */
+/* inspect/verify_compare.c: two images of one memory held against each other: all bytes, or
+ * named numbers within a tolerance. */
 #include "inspect/verify.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- poison ---- depends on the address, so that poison that was copied elsewhere shows. Each half of 16 bits of the first is not a number in f16 and
- * bf16, each 4 and 8 bytes in f32 and f64. */
+/* ---- poison ---- depends on the address, so that poison that was copied elsewhere shows. Each
+ * half of 16 bits of the first is not a number in f16 and bf16, each 4 and 8 bytes in f32 and
+ * f64. */
 static uint32_t poison_word(uintptr_t address, ph__poison_pattern poison)
 {
     uint32_t hash = (uint32_t)(address >> 2) * UINT32_C(0x9e3779b1) >> 16;
-    return poison == PH__POISON_NAN ? UINT32_C(0xfff0fff0) | (hash & 0xf) | (hash >> 4 & 0xf) << 16
-                                    : UINT32_C(0x3d003d00) | (hash & 0xff) | (hash >> 8 & 0xff) << 16;
+    return poison == PH__POISON_NAN
+               ? UINT32_C(0xfff0fff0) | (hash & 0xf) | (hash >> 4 & 0xf) << 16
+               : UINT32_C(0x3d003d00) | (hash & 0xff) | (hash >> 8 & 0xff) << 16;
 }
 
 static unsigned char poison_byte(uintptr_t address, ph__poison_pattern poison)
@@ -33,7 +36,8 @@ void ph__poison_fill(unsigned char *to, uintptr_t address, size_t bytes, ph__poi
 
 static bool still_poison(uintptr_t address, unsigned char a, unsigned char b)
 {
-    return a == poison_byte(address, PH__POISON_NAN) && b == poison_byte(address, PH__POISON_NUMBER);
+    return a == poison_byte(address, PH__POISON_NAN) &&
+           b == poison_byte(address, PH__POISON_NUMBER);
 }
 
 /* ---- bytes ---- */
@@ -55,8 +59,10 @@ const ph_verify_output *ph__verify_output_at(const ph__verify *verify, uintptr_t
     return NULL;
 }
 
-/* The values around the first difference, which it is moved to: the number of an output, or what there is of 4 bytes. */
-static void take_word(ph__difference *out, const ph__verify *verify, const ph__image *a, const ph__image *b)
+/* The values around the first difference, which it is moved to: the number of an output, or what
+ * there is of 4 bytes. */
+static void take_word(ph__difference *out, const ph__verify *verify, const ph__image *a,
+                      const ph__image *b)
 {
     const ph__kept *kept = out->kept;
     const ph_verify_output *output = ph__verify_output_at(verify, out->address);
@@ -82,7 +88,8 @@ static void compare_bytes(ph__difference *out, const ph__verify *verify, const p
         if (memcmp(x, y, kept->bytes) == 0)
             continue;
         for (size_t i = 0; i < kept->bytes; i++)
-            if (x[i] != y[i] && !(poisons && kept->poisoned && still_poison(kept->base + i, x[i], y[i])))
+            if (x[i] != y[i] &&
+                !(poisons && kept->poisoned && still_poison(kept->base + i, x[i], y[i])))
                 note(out, kept, kept->base + i);
     }
     if (out->different)
@@ -100,8 +107,9 @@ static double f16_value(uint16_t bits)
     int exponent = bits >> 10 & 0x1f;
     double fraction = bits & 0x3ff;
     double magnitude = exponent == 0x1f ? (fraction != 0 ? (double)NAN : (double)INFINITY)
-                       : exponent == 0  ? fraction * 0x1p-24
-                                        : (fraction + 1024) * (double)((uint64_t)1 << exponent) * 0x1p-25;
+                       : exponent == 0
+                           ? fraction * 0x1p-24
+                           : (fraction + 1024) * (double)((uint64_t)1 << exponent) * 0x1p-25;
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -133,7 +141,8 @@ static bool alike(const ph_verify_options *options, double a, double b)
 {
     if (a == b || (isnan(a) && isnan(b)))
         return true;
-    return isfinite(a) && isfinite(b) && fabs(a - b) <= options->absolute + options->relative * fabs(b);
+    return isfinite(a) && isfinite(b) &&
+           fabs(a - b) <= options->absolute + options->relative * fabs(b);
 }
 
 static bool number_still_poison(const ph__kept *kept, uintptr_t address, const unsigned char *a,
@@ -145,8 +154,9 @@ static bool number_still_poison(const ph__kept *kept, uintptr_t address, const u
     return poison;
 }
 
-static void compare_output(ph__difference *out, const ph__verify *verify, const ph_verify_output *output,
-                           const ph__image *a, const ph__image *b, bool poisons)
+static void compare_output(ph__difference *out, const ph__verify *verify,
+                           const ph_verify_output *output, const ph__image *a, const ph__image *b,
+                           bool poisons)
 {
     uintptr_t base = (uintptr_t)output->address;
     size_t size = ph__number_size(output->type);
@@ -156,7 +166,8 @@ static void compare_output(ph__difference *out, const ph__verify *verify, const 
         const unsigned char *y = b->bytes + kept->at + (base - kept->base) + i * size;
         out->compared++;
         if (memcmp(x, y, size) == 0 ||
-            alike(verify->options, ph__number_value(x, output->type), ph__number_value(y, output->type)) ||
+            alike(verify->options, ph__number_value(x, output->type),
+                  ph__number_value(y, output->type)) ||
             (poisons && number_still_poison(kept, base + i * size, x, y, size)))
             continue;
         if (out->different == 0) {
@@ -169,8 +180,8 @@ static void compare_output(ph__difference *out, const ph__verify *verify, const 
     }
 }
 
-bool ph__verify_compare(ph__difference *out, const ph__verify *verify, const ph__image *a, const ph__image *b,
-                        unsigned how)
+bool ph__verify_compare(ph__difference *out, const ph__verify *verify, const ph__image *a,
+                        const ph__image *b, unsigned how)
 {
     bool poisons = (how & PH__COMPARE_POISONS) != 0;
     memset(out, 0, sizeof *out);

@@ -7,12 +7,14 @@
 static bool same_form(const ph_node_info *a, const ph_node_info *b)
 {
     return memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
-           memcmp(a->block, b->block, sizeof a->block) == 0 && a->bytes == b->bytes && a->value == b->value;
+           memcmp(a->block, b->block, sizeof a->block) == 0 && a->bytes == b->bytes &&
+           a->value == b->value;
 }
 
 bool ph__verify_is_changed(const ph__verify *verify, size_t node)
 {
-    const ph__record_node *a = &verify->graph->record->nodes[node], *b = &verify->second->record->nodes[node];
+    const ph__record_node *a = &verify->graph->record->nodes[node],
+                          *b = &verify->second->record->nodes[node];
     ph_word rooms[2];
     if (!verify->switches.on[node] || verify->graph->changed || verify->graph->slots)
         return true;
@@ -27,7 +29,8 @@ static bool same_node(const ph__record_node *a, const ph__record_node *b)
     size_t count = a->info.dependency_count;
     return a->info.kind == b->info.kind && strcmp(a->info.name, b->info.name) == 0 &&
            count == b->info.dependency_count &&
-           (count == 0 || memcmp(a->dependencies, b->dependencies, count * sizeof *a->dependencies) == 0);
+           (count == 0 ||
+            memcmp(a->dependencies, b->dependencies, count * sizeof *a->dependencies) == 0);
 }
 
 size_t ph__verify_first_change(bool *same, const ph__verify *verify)
@@ -41,8 +44,8 @@ size_t ph__verify_first_change(bool *same, const ph__verify *verify)
     return *same || count == a->node_count ? SIZE_MAX : count;
 }
 
-/* ---- bisection ---- the node at which something shows: *shows tells whether it does after the first `count` nodes; after none it does not, after all
- * it does, or the last one is it. */
+/* ---- bisection ---- the node at which something shows: *shows tells whether it does after the
+ * first `count` nodes; after none it does not, after all it does, or the last one is it. */
 typedef ph_status probe(bool *shows, ph__difference *difference, ph__verify *verify, size_t count);
 
 static ph_status bisect(size_t *node, ph__difference *difference, ph__verify *verify, probe *ask)
@@ -60,17 +63,20 @@ static ph_status bisect(size_t *node, ph__difference *difference, ph__verify *ve
 }
 
 /* ---- poison ---- */
-static ph_status both_poisons(bool *shows, ph__difference *difference, ph__verify *verify, size_t count,
-                              bool rest, unsigned how)
+static ph_status both_poisons(bool *shows, ph__difference *difference, ph__verify *verify,
+                              size_t count, bool rest, unsigned how)
 {
-    PH_TRY(ph__verify_part(verify, &verify->switches, count, rest, PH__POISON_NAN, &verify->replay));
-    PH_TRY(ph__verify_part(verify, &verify->switches, count, rest, PH__POISON_NUMBER, &verify->other));
-    *shows =
-        ph__verify_compare(difference, verify, &verify->replay, &verify->other, how | PH__COMPARE_POISONS);
+    PH_TRY(
+        ph__verify_part(verify, &verify->switches, count, rest, PH__POISON_NAN, &verify->replay));
+    PH_TRY(
+        ph__verify_part(verify, &verify->switches, count, rest, PH__POISON_NUMBER, &verify->other));
+    *shows = ph__verify_compare(difference, verify, &verify->replay, &verify->other,
+                                how | PH__COMPARE_POISONS);
     return PH_OK;
 }
 
-static ph_status poison_shows(bool *shows, ph__difference *difference, ph__verify *verify, size_t count)
+static ph_status poison_shows(bool *shows, ph__difference *difference, ph__verify *verify,
+                              size_t count)
 {
     return both_poisons(shows, difference, verify, count, false, PH__COMPARE_BYTES);
 }
@@ -78,8 +84,9 @@ static ph_status poison_shows(bool *shows, ph__difference *difference, ph__verif
 /* One after another where that can be, so that no race is taken for it. */
 static ph_status judge_poison(bool *done, ph__verify *verify, bool serial)
 {
-    static const ph__verify_words words = {"reads memory of the capture that nothing has written before",
-                                           "with poison that is not a number", "with poison that is one"};
+    static const ph__verify_words words = {
+        "reads memory of the capture that nothing has written before",
+        "with poison that is not a number", "with poison that is one"};
     ph__difference difference, first;
     size_t node = SIZE_MAX;
     PH_TRY(both_poisons(done, &difference, verify, serial ? 0 : verify->switches.count, serial, 0));
@@ -104,11 +111,13 @@ static ph_status add_race(ph__verify *verify)
     return PH_OK;
 }
 
-static ph_status at_once_differs(bool *shows, ph__difference *difference, ph__verify *verify, size_t count)
+static ph_status at_once_differs(bool *shows, ph__difference *difference, ph__verify *verify,
+                                 size_t count)
 {
     *shows = false;
     for (int i = 0; i < TRIES && !*shows; i++) {
-        PH_TRY(ph__verify_part(verify, &verify->switches, count, true, PH__POISON_NAN, &verify->replay));
+        PH_TRY(ph__verify_part(verify, &verify->switches, count, true, PH__POISON_NAN,
+                               &verify->replay));
         *shows = ph__verify_compare(difference, verify, &verify->replay, &verify->eager, 0);
     }
     return PH_OK;
@@ -116,9 +125,10 @@ static ph_status at_once_differs(bool *shows, ph__difference *difference, ph__ve
 
 static ph_status judge_order(bool *done, ph__verify *verify, const ph__difference *seen)
 {
-    static const ph__verify_words words = {"gives another result together with those before it than after "
-                                           "them: it lacks a dependency on one of them, or they on it",
-                                           "at once", "one after another, as an eager run"};
+    static const ph__verify_words words = {
+        "gives another result together with those before it than after "
+        "them: it lacks a dependency on one of them, or they on it",
+        "at once", "one after another, as an eager run"};
     ph__difference difference;
     size_t node = SIZE_MAX;
     PH_TRY(ph__verify_part(verify, &verify->switches, 0, true, PH__POISON_NAN, &verify->replay));
@@ -144,19 +154,21 @@ static ph_status replays_again(bool *differs, ph__difference *difference, ph__ve
     PH_TRY(ph__verify_part(verify, &verify->switches, verify->switches.count, false, PH__POISON_NAN,
                            &verify->replay));
     for (int i = 0; i < TRIES && !*differs; i++) {
-        PH_TRY(ph__verify_part(verify, &verify->switches, verify->switches.count, false, PH__POISON_NAN,
-                               &verify->other));
+        PH_TRY(ph__verify_part(verify, &verify->switches, verify->switches.count, false,
+                               PH__POISON_NAN, &verify->other));
         *differs = ph__verify_compare(difference, verify, &verify->replay, &verify->other, 0);
     }
     return PH_OK;
 }
 
-/* An eager run races as a replay does. Replays that differ with no race in sight are left to those who look for the node. */
+/* An eager run races as a replay does. Replays that differ with no race in sight are left to
+ * those who look for the node. */
 static ph_status judge_steadiness(bool *done, ph__verify *verify)
 {
-    static const ph__verify_words eager = {"the eager run itself is not the same twice", "in one run",
-                                           "in another one from the same contents"},
-                                  replays = {"the replay itself is not the same twice", "in one replay",
+    static const ph__verify_words eager = {"the eager run itself is not the same twice",
+                                           "in one run", "in another one from the same contents"},
+                                  replays = {"the replay itself is not the same twice",
+                                             "in one replay",
                                              "in another one from the same contents"};
     ph__difference difference;
     ph__race race;
@@ -186,11 +198,15 @@ static bool any_change(const ph__verify *verify)
 }
 
 /* ---- the second capture ---- */
-static ph_status captures_differ(bool *shows, ph__difference *difference, ph__verify *verify, size_t count)
+static ph_status captures_differ(bool *shows, ph__difference *difference, ph__verify *verify,
+                                 size_t count)
 {
-    PH_TRY(ph__verify_part(verify, &verify->switches, count, false, PH__POISON_NAN, &verify->replay));
-    PH_TRY(ph__verify_part(verify, &verify->second_switches, count, false, PH__POISON_NAN, &verify->other));
-    *shows = ph__verify_compare(difference, verify, &verify->replay, &verify->other, PH__COMPARE_BYTES);
+    PH_TRY(
+        ph__verify_part(verify, &verify->switches, count, false, PH__POISON_NAN, &verify->replay));
+    PH_TRY(ph__verify_part(verify, &verify->second_switches, count, false, PH__POISON_NAN,
+                           &verify->other));
+    *shows =
+        ph__verify_compare(difference, verify, &verify->replay, &verify->other, PH__COMPARE_BYTES);
     return PH_OK;
 }
 
@@ -208,8 +224,8 @@ static bool judge_structure(ph__verify *verify, const ph__difference *seen)
 /* The same nodes with the same parameters give different results. */
 static ph_status judge_same_nodes(bool *done, ph__verify *verify, const ph__difference *difference)
 {
-    static const ph__verify_words words = {"replays of the same nodes are not the same each time", "in one",
-                                           "in another one from the same contents"};
+    static const ph__verify_words words = {"replays of the same nodes are not the same each time",
+                                           "in one", "in another one from the same contents"};
     ph__race race;
     PH_TRY(judge_steadiness(done, verify));
     if (*done)
@@ -238,7 +254,8 @@ static ph_status judge_capture(bool *done, ph__verify *verify, const ph__differe
             return PH_OK;
     }
     *done = true;
-    ph__verify_say(verify, PH_VERIFY_NODE_DIFFERS, node, node == SIZE_MAX ? seen : &difference, &words);
+    ph__verify_say(verify, PH_VERIFY_NODE_DIFFERS, node, node == SIZE_MAX ? seen : &difference,
+                   &words);
     if (node != SIZE_MAX)
         ph__verify_add_change(verify, node);
     return PH_OK;
@@ -259,7 +276,8 @@ static ph_status find_last_change(size_t *node, ph__verify *verify, const ph__di
     bool untouched = is_final(verify, seen);
     while (!untouched && with - without > 1) {
         size_t middle = without + (with - without) / 2;
-        PH_TRY(ph__verify_part(verify, &verify->switches, middle, false, PH__POISON_NAN, &verify->replay));
+        PH_TRY(ph__verify_part(verify, &verify->switches, middle, false, PH__POISON_NAN,
+                               &verify->replay));
         *(is_final(verify, seen) ? &with : &without) = middle;
     }
     *node = untouched || with == 0 ? SIZE_MAX : with - 1;
@@ -270,7 +288,8 @@ static ph_status find_last_change(size_t *node, ph__verify *verify, const ph__di
 static ph_status judge_body(ph__verify *verify, const ph__difference *seen)
 {
     static const ph__verify_words body = {"is the last that changes what differs",
-                                          "in the graph, as in a capture made now", "in an eager run"},
+                                          "in the graph, as in a capture made now",
+                                          "in an eager run"},
                                   race_words = {"a replay and an eager run differ", "in the graph",
                                                 "in an eager run"};
     ph__race race;
@@ -296,10 +315,12 @@ static ph_status make_switches(ph__verify *verify)
     return PH_OK;
 }
 
-/* differs: the replay from the eager run; else two replays, with different poison, from one another. */
+/* differs: the replay from the eager run; else two replays, with different poison, from one
+ * another. */
 static ph_status explain(ph__verify *verify, const ph__difference *seen, bool differs, bool poison)
 {
-    static const ph__verify_words replays = {"", "in one replay", "in another one from the same contents"};
+    static const ph__verify_words replays = {"", "in one replay",
+                                             "in another one from the same contents"};
     bool done = false;
     if (differs && judge_structure(verify, seen))
         return PH_OK;
@@ -345,8 +366,8 @@ static ph_status judge(ph__verify *verify, ph__written *written)
     bool differs = ph__verify_compare(&seen, verify, &verify->replay, &verify->eager, 0);
     if (verify->prepared) {
         PH_TRY(ph__verify_replay(verify, &verify->other, PH__POISON_NUMBER));
-        poison =
-            ph__verify_compare(&with_poison, verify, &verify->replay, &verify->other, PH__COMPARE_POISONS);
+        poison = ph__verify_compare(&with_poison, verify, &verify->replay, &verify->other,
+                                    PH__COMPARE_POISONS);
     }
     if (!differs && !poison) {
         ph__verify_say_equal(verify, &seen, written);

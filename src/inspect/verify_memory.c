@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_memory.c: the memory that a verification keeps: which it is, its contents, poison over it. */
+/* inspect/verify_memory.c: the memory that a verification keeps: which it is, its contents,
+ * poison over it. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
@@ -49,8 +50,9 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Of pinned blocks what was asked for: the rest may never have been written by anybody. Blocks that overlap become one piece, so that no
- * allocation of the capture is in two. Those that touch may be of different segments. */
+/* Of pinned blocks what was asked for: the rest may never have been written by anybody. Blocks
+ * that overlap become one piece, so that no allocation of the capture is in two. Those that
+ * touch may be of different segments. */
 static ph_status add_layout(ph__verify *verify, const ph_graph *graph, bool compared)
 {
     const ph__layout *layout = ph__verify_layout(graph);
@@ -102,14 +104,16 @@ static bool is_scratch(const ph_graph *graph, const ph_pool *pool)
     return writer && writer != graph->own && writer->sets.count == 0;
 }
 
-static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint64_t address, bool compared)
+static ph_status add_allocation(ph__verify *verify, const ph_graph *graph, uint64_t address,
+                                bool compared)
 {
     ph_allocation found;
     if (!ph__memory_find(&found, graph->device, (const void *)(uintptr_t)address))
         return PH_OK;
     bool held = is_scratch(graph, found.pool);
     const ph__kept as = {.compared = compared && !held, .held = compared && held};
-    return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size, &as);
+    return add_range(verify, (uintptr_t)found.base, found.pinned ? found.requested : found.size,
+                     &as);
 }
 
 static bool find_mapped(uintptr_t *base, uintptr_t *end, const ph__verify *verify,
@@ -271,7 +275,8 @@ enum {
     CHUNK = 1 << 18 /* bytes of poison at once; a multiple of 4 */
 };
 
-/* ---- contents ---- over the stream: the driver takes pageable memory on either side, and is done with it when it returns */
+/* ---- contents ---- over the stream: the driver takes pageable memory on either side, and is
+ * done with it when it returns */
 static ph_status copy(ph__verify *verify, void *dst, const void *src, size_t bytes)
 {
     const ph__drv_memcpy what = {dst, src, bytes};
@@ -298,8 +303,8 @@ static ph_status read_from(ph__verify *verify, ph__image *to, size_t first)
 static bool is_known(const ph__verify *verify, uintptr_t address)
 {
     ph__drv_pointer where;
-    int result = verify->driver->pointer_info(&where, verify->graph->device->handle,
-                                              (const void *)address);
+    int result =
+        verify->driver->pointer_info(&where, verify->graph->device->handle, (const void *)address);
     return result == PH__R_OK && where.kind != PH__MEMORY_PAGEABLE;
 }
 
@@ -312,10 +317,9 @@ static void look_for_lost(ph__verify *verify, size_t first)
         const ph__drv_memcpy what = {verify->start.bytes + one->at, (const void *)one->base,
                                      one->bytes};
         one->lost =
-            one->foreign && (!is_known(verify, one->base) ||
-                             !is_known(verify, one->base + one->bytes - 1) ||
-                             verify->driver->copy(verify->stream->handle, &what, NULL) ==
-                                 PH__R_INVALID_VALUE);
+            one->foreign &&
+            (!is_known(verify, one->base) || !is_known(verify, one->base + one->bytes - 1) ||
+             verify->driver->copy(verify->stream->handle, &what, NULL) == PH__R_INVALID_VALUE);
         one->compared = one->compared && !one->lost;
     }
 }
@@ -382,9 +386,10 @@ ph_status ph__verify_write(ph__verify *verify, ph__poison_pattern poison)
         const ph__kept *one = &verify->kept.at[i];
         if (one->lost)
             continue;
-        ph_status status = one->poisoned && poison != PH__POISON_NONE
-                               ? write_poison(verify, one, poison)
-                               : copy(verify, (void *)one->base, verify->start.bytes + one->at, one->bytes);
+        ph_status status =
+            one->poisoned && poison != PH__POISON_NONE
+                ? write_poison(verify, one, poison)
+                : copy(verify, (void *)one->base, verify->start.bytes + one->at, one->bytes);
         if (first == PH_OK && status != PH_OK) {
             ph__error_save(&failure);
             first = status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_race.c: nodes that address the same memory with no order between them: what may race. */
+/* inspect/verify_race.c: nodes that address the same memory with no order between them: what may
+ * race. */
 #include "base/alloc.h"
 #include "inspect/verify.h"
 #include <stdlib.h>
@@ -52,8 +53,8 @@ static int by_block(const void *a, const void *b)
 static bool is_written(const ph__verify *verify, uintptr_t address)
 {
     const ph__kept *kept = ph__verify_find_kept(verify, address);
-    return kept && (kept->poisoned ||
-                    memcmp(verify->start.bytes + kept->at, verify->eager.bytes + kept->at, kept->bytes) != 0);
+    return kept && (kept->poisoned || memcmp(verify->start.bytes + kept->at,
+                                             verify->eager.bytes + kept->at, kept->bytes) != 0);
 }
 
 static bool collect(search *s)
@@ -167,14 +168,18 @@ static ph_status writes(bool *out, search *s, const touch *at)
         return PH_OK;
     size_t from = at->base - kept->base, room = kept->bytes - from;
     size_t bytes = block.requested < room ? block.requested : room;
-    PH_TRY(ph__verify_part(verify, &verify->switches, at->node, false, PH__POISON_NAN, &verify->replay));
-    PH_TRY(ph__verify_part(verify, &verify->switches, at->node + 1, false, PH__POISON_NAN, &verify->other));
-    *out = memcmp(verify->replay.bytes + kept->at + from, verify->other.bytes + kept->at + from, bytes) != 0;
+    PH_TRY(ph__verify_part(verify, &verify->switches, at->node, false, PH__POISON_NAN,
+                           &verify->replay));
+    PH_TRY(ph__verify_part(verify, &verify->switches, at->node + 1, false, PH__POISON_NAN,
+                           &verify->other));
+    *out = memcmp(verify->replay.bytes + kept->at + from, verify->other.bytes + kept->at + from,
+                  bytes) != 0;
     return PH_OK;
 }
 
 /* ---- whether the order matters ---- */
-/* All nodes one after another: where two is to be first, it and what it comes after, and then the others. */
+/* All nodes one after another: where two is to be first, it and what it comes after, and then
+ * the others. */
 static ph_status run_ordered(search *s, const pair *at, bool two_first, ph__image *to)
 {
     size_t count = s->record->node_count, next = 0, *order = s->stack;
@@ -206,8 +211,8 @@ static ph_status matters(bool *out, search *s, const pair *at)
 
 static bool can_prove(const search *s)
 {
-    return s->verify->prepared && s->verify->switches.hosts && s->record->node_count <= MOST_NODES &&
-           s->proofs < MOST_PROOFS;
+    return s->verify->prepared && s->verify->switches.hosts &&
+           s->record->node_count <= MOST_NODES && s->proofs < MOST_PROOFS;
 }
 
 static ph_status look_at_pair(bool *races, ph__race *out, search *s, const pair *at)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_run.c: the runs of a verification: body captured again, body eagerly, replays of all nodes or some. */
+/* inspect/verify_run.c: the runs of a verification: body captured again, body eagerly, replays
+ * of all nodes or some. */
 #include "base/alloc.h"
 #include "base/unwind.h"
 #include "inspect/verify.h"
@@ -86,13 +87,15 @@ static ph_status capture(ph__verify *verify)
     enter(verify, &before, &depth);
     inside in = {verify, depth, false};
     PH__UNWIND unwind = {abandon, &in};
-    ph_status status = ph_graph_capture(verify->second, verify->stream, &options, verify->body, verify->user);
+    ph_status status =
+        ph_graph_capture(verify->second, verify->stream, &options, verify->body, verify->user);
     unwind.undo = NULL;
     leave(verify, depth);
     return say_whose(verify, status, &before, "capturing body again");
 }
 
-/* Nothing runs. A body that leaves blocks out may have kept them since the capture: then what it still asks for is not to be given those. */
+/* Nothing runs. A body that leaves blocks out may have kept them since the capture: then what it
+ * still asks for is not to be given those. */
 ph_status ph__verify_capture(ph__verify *verify)
 {
     size_t bytes;
@@ -121,7 +124,8 @@ static ph_status run_body(ph__verify *verify)
     leave(verify, depth);
     (void)say_whose(verify, status, &before, "running body eagerly");
     ph__error_save(&failure);
-    ph_status ended = ph_pool_end(verify->pool); /* not where body has left a scope of its own open */
+    /* not where body has left a scope of its own open */
+    ph_status ended = ph_pool_end(verify->pool);
     ph__pool_leave(verify->pool);
     if (status == PH_OK)
         return ended;
@@ -166,12 +170,13 @@ static bool can_switch(const ph__switches *switches, size_t node)
                                 : kind <= PH_NODE_MEMSET && !ph__cells_are_written_by(graph, node);
 }
 
-static ph_status fail_switch(const ph__switches *switches, size_t node, int result, const char *call)
+static ph_status fail_switch(const ph__switches *switches, size_t node, int result,
+                             const char *call)
 {
     if (ph__result_is_host_memory(result))
         return ph__fail_host_memory(call, "switching a node");
-    return ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED, "%s: switching node %zu (%s)", call, node,
-                           switches->graph->record->nodes[node].info.name);
+    return ph__driver_fail(result, PH__NAME_GRAPH_NODE_SET_ENABLED, "%s: switching node %zu (%s)",
+                           call, node, switches->graph->record->nodes[node].info.name);
 }
 
 ph_status ph__switches_make(ph__switches *switches, ph_graph *graph, const char *call)
@@ -215,8 +220,9 @@ static int turn(const ph__switches *switches, size_t at, bool on)
     ph__drv_node_info info;
     const ph__drv_host none = {nothing, NULL};
     int result = on ? driver->node_info(&info, node->handle) : PH__R_OK;
-    return result == PH__R_OK ? driver->exec_set_host(graph->exec, node->handle, on ? &info.host : &none)
-                              : result;
+    return result == PH__R_OK
+               ? driver->exec_set_host(graph->exec, node->handle, on ? &info.host : &none)
+               : result;
 }
 
 static ph_status set(ph__switches *switches, size_t node, bool on, const char *call)
@@ -268,7 +274,8 @@ static size_t node_at(const size_t *order, size_t i)
     return order ? order[i] : i;
 }
 
-/* Whether a node begins after another one has ended, also where one launch runs both. Behind an edge that is programmatic it may not. */
+/* Whether a node begins after another one has ended, also where one launch runs both. Behind an
+ * edge that is programmatic it may not. */
 static bool follows(const ph__switches *switches, size_t node, size_t before)
 {
     const ph__record_node *at = &switches->graph->record->nodes[node];
@@ -278,7 +285,8 @@ static bool follows(const ph__switches *switches, size_t node, size_t before)
     return false;
 }
 
-/* Nodes that edges chain in this order run one after another in a single launch, so that those of one stream need no more. */
+/* Nodes that edges chain in this order run one after another in a single launch, so that those
+ * of one stream need no more. */
 static size_t end_of_chain(const ph__switches *switches, const size_t *order, size_t first)
 {
     size_t end = first + 1;
@@ -287,8 +295,10 @@ static size_t end_of_chain(const ph__switches *switches, const size_t *order, si
     return end;
 }
 
-/* From the first on, all nodes being off. Replays of one executable come one after another. What cannot be switched runs with each launch. */
-static ph_status one_by_one(ph__verify *verify, ph__switches *switches, const size_t *order, size_t first)
+/* From the first on, all nodes being off. Replays of one executable come one after another. What
+ * cannot be switched runs with each launch. */
+static ph_status one_by_one(ph__verify *verify, ph__switches *switches, const size_t *order,
+                            size_t first)
 {
     for (size_t end; first < switches->count; first = end) {
         bool any = false;
@@ -322,7 +332,8 @@ ph_status ph__verify_part(ph__verify *verify, ph__switches *switches, size_t cou
     return ph__verify_read(verify, to);
 }
 
-ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const size_t *order, ph__image *to)
+ph_status ph__verify_in_order(ph__verify *verify, ph__switches *switches, const size_t *order,
+                              ph__image *to)
 {
     PH_TRY(ph__verify_write(verify, PH__POISON_NAN));
     PH_TRY(select_nodes(switches, 0, 0, verify->call));

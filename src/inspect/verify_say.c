@@ -59,7 +59,8 @@ static void add_node(const ph__verify *verify, size_t node)
 
 /* ---- a place ---- */
 /* The node's parameter that the address is behind. */
-static const char *parameter_of(const ph__verify *verify, size_t node, const ph__difference *difference)
+static const char *parameter_of(const ph__verify *verify, size_t node,
+                                const ph__difference *difference)
 {
     const char *best = NULL;
     uint64_t highest = 0;
@@ -85,8 +86,8 @@ static void add_place(const ph__verify *verify, size_t node, const ph__differenc
     if (parameter)
         add(verify, "parameter %s, ", parameter);
     if (ph__verify_find_block(&block, verify, difference->address))
-        add(verify, "byte %zu of the %zu %s at %p", (size_t)(difference->address - (uintptr_t)block.base),
-            block.requested,
+        add(verify, "byte %zu of the %zu %s at %p",
+            (size_t)(difference->address - (uintptr_t)block.base), block.requested,
             difference->kept->own       ? "that the capture was given"
             : difference->kept->foreign ? "of other code's"
                                         : "allocated",
@@ -96,7 +97,8 @@ static void add_place(const ph__verify *verify, size_t node, const ph__differenc
 }
 
 /* ---- values ---- */
-static void add_value(const ph__verify *verify, const ph__difference *difference, const unsigned char *bytes)
+static void add_value(const ph__verify *verify, const ph__difference *difference,
+                      const unsigned char *bytes)
 {
     const ph_verify_output *output = ph__verify_output_at(verify, difference->address);
     add(verify, "0x");
@@ -147,9 +149,10 @@ void ph__verify_say(const ph__verify *verify, ph_verify_verdict verdict, size_t 
         add(verify, " %s: ", words->lead);
     } else {
         add(verify, "%s: ",
-            verdict == PH_VERIFY_ORDER          ? "replays are not the same each time"
-            : verdict == PH_VERIFY_BODY_DIFFERS ? "an eager run changes what no node of the graph does"
-                                                : "results differ, and no single node shows it");
+            verdict == PH_VERIFY_ORDER ? "replays are not the same each time"
+            : verdict == PH_VERIFY_BODY_DIFFERS
+                ? "an eager run changes what no node of the graph does"
+                : "results differ, and no single node shows it");
     }
     add_values(verify, node, difference, words->one, words->two);
 }
@@ -169,8 +172,8 @@ void ph__verify_add_race(const ph__verify *verify, const ph__race *race)
         add(verify, "; one after another, which of the two is first decides the result");
 }
 
-void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, const ph__difference *difference,
-                             const ph__verify_words *words)
+void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race,
+                             const ph__difference *difference, const ph__verify_words *words)
 {
     ph_verify_result *out = verify->out;
     bool found = race->one != SIZE_MAX;
@@ -181,8 +184,8 @@ void ph__verify_say_unsteady(const ph__verify *verify, const ph__race *race, con
     out->compared = difference->compared;
     add(verify, "%s: %s: ", words->lead,
         race->proved ? "a race (a missing ph_stream_wait_event)"
-        : found      ? "a race (a missing ph_stream_wait_event), or a body that is not deterministic"
-                     : "a body that is not deterministic, or a race (a missing ph_stream_wait_event)");
+        : found ? "a race (a missing ph_stream_wait_event), or a body that is not deterministic"
+                : "a body that is not deterministic, or a race (a missing ph_stream_wait_event)");
     add_values(verify, SIZE_MAX, difference, words->one, words->two);
     ph__verify_add_race(verify, race);
 }
@@ -204,7 +207,8 @@ void ph__verify_say_capture(const ph__verify *verify, size_t node, const ph__dif
     out->node = node;
     out->address = (const void *)difference->address;
     ph__error_save(&saved);
-    add(verify, "a capture of body made now is not of the same work (%zu node%s, the graph has %zu)", two,
+    add(verify,
+        "a capture of body made now is not of the same work (%zu node%s, the graph has %zu)", two,
         two == 1 ? "" : "s", one);
     if (ph_record_diff(&diff, verify->graph->record, verify->second->record) == PH_OK)
         for (size_t i = 0, said = 0; i < ph_diff_count(diff) && said < 3; i++)
@@ -222,12 +226,13 @@ void ph__verify_add_hints(const ph__verify *verify)
 {
     if (verify->missed)
         add(verify,
-            "; the eager run asked for %zu block%s that the capture was not given, the first of %zu bytes",
+            "; the eager run asked for %zu block%s that the capture was not given, the first of "
+            "%zu bytes",
             verify->missed, verify->missed == 1 ? "" : "s", verify->missed_bytes);
     if (!verify->prepared)
-        add(verify,
-            "; the graph has cells, such as states of generators: runs start from the same ones only with "
-            "ph_verify_options.prepare");
+        add(verify, "; the graph has cells, such as states of generators: runs start from the same "
+                    "ones only with "
+                    "ph_verify_options.prepare");
 }
 
 /* ---- equal ---- */
@@ -275,13 +280,14 @@ void ph__verify_say_equal(const ph__verify *verify, const ph__difference *differ
     size_t held = outputs ? 0 : ph__verify_held_bytes(verify);
     if (held)
         add(verify,
-            "; %zu bytes of pools that the graph holds beside its own (ph_graph_retain_pool) differ, "
+            "; %zu bytes of pools that the graph holds beside its own (ph_graph_retain_pool) "
+            "differ, "
             "and are taken for scratch, as the eager run writes nothing there",
             held);
     ph__verify_add_changes(verify, SIZE_MAX);
     if (verify->graph->cells && !verify->prepared)
-        add(verify,
-            "; with one poison alone, as the graph has cells and ph_verify_options.prepare is not set");
+        add(verify, "; with one poison alone, as the graph has cells and ph_verify_options.prepare "
+                    "is not set");
     if (written->hosts && !outputs)
         add(verify, "; what %zu host function%s %s is not seen", written->hosts,
             written->hosts == 1 ? "" : "s", written->hosts == 1 ? "writes" : "write");

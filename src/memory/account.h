@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/account.h: the counters behind the statistics: plain additions, made under the allocator's lock. */
+/* memory/account.h: the counters behind the statistics: plain additions, made under the
+ * allocator's lock. */
 #ifndef PH_MEMORY_ACCOUNT_H
 #define PH_MEMORY_ACCOUNT_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* One thing counted, by half: [0] small, [1] large. The peaks have the sum first, as PH_MEMORY_ALL. What was
- * removed is added - current; the bases are what a reset of the accumulated values hides. */
+/* One thing counted, by half: [0] small, [1] large. The peaks have the sum first, as
+ * PH_MEMORY_ALL. What was removed is added - current; the bases are what a reset of the
+ * accumulated values hides. */
 typedef struct ph__tally {
     uint64_t added[2], current[2], peak[3];
     uint64_t base_added[2], base_removed[2];
@@ -23,12 +25,13 @@ enum {
     PH__COUNT_KINDS
 };
 
-/* What is active is what is in the caller's hands and what waits. Its peaks are kept only while something
- * waits: without that they are those of the former. */
+/* What is active is what is in the caller's hands and what waits. Its peaks are kept only while
+ * something waits: without that they are those of the former. */
 typedef struct ph__account {
     ph__tally tally[PH__COUNT_KINDS];
     uint64_t waiting_blocks[2], waiting_bytes[2]; /* out of the caller's hands, not free yet */
-    uint64_t active_peak[3], active_bytes_peak[3], base_active_removed[2], base_active_bytes_removed[2];
+    uint64_t active_peak[3], active_bytes_peak[3], base_active_removed[2],
+        base_active_bytes_removed[2];
     uint64_t ooms, retries;
     size_t pinned, pinned_reserved, waiting;
 } ph__account;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/allocator.c: the short path of ph_malloc, and what every way of taking and giving back a block goes
- * through. */
+/* memory/allocator.c: the short path of ph_malloc, and what every way of taking and giving back
+ * a block goes through. */
 #include "base/checked.h"
 #include "base/log.h"
 #include "memory/state.h"
@@ -79,7 +79,8 @@ static void raise(uint64_t *peak, uint64_t now)
 /* Only while something waits. */
 static void count_active_peaks(ph__account *account)
 {
-    const ph__tally *blocks = &account->tally[PH__COUNT_BLOCKS], *bytes = &account->tally[PH__COUNT_BYTES];
+    const ph__tally *blocks = &account->tally[PH__COUNT_BLOCKS],
+                    *bytes = &account->tally[PH__COUNT_BYTES];
     uint64_t all_blocks = 0, all_bytes = 0;
     for (unsigned half = 0; half < 2; half++) {
         uint64_t active = blocks->current[half] + account->waiting_blocks[half];
@@ -140,8 +141,8 @@ void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block)
     if (ph__sees(memory, PH__SEE_BORN))
         ph__born_handed_out(memory);
     if (ph__sees(memory, PH__SEE_HISTORY))
-        ph__history_note(memory, PH__ALLOC, block->address, block->size, pool, ph__mseg_of(block)->stream,
-                         block->generation);
+        ph__history_note(memory, PH__ALLOC, block->address, block->size, pool,
+                         ph__mseg_of(block)->stream, block->generation);
 }
 
 SHORT void retire(ph__memory *memory, ph__block *block)
@@ -166,11 +167,12 @@ void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream)
     if (pool != &memory->default_pool)
         count_waiting(&pool->account, half, block, true);
     if (ph__sees(memory, PH__SEE_HISTORY))
-        ph__history_note(memory, PH__FREE, block->address, block->size, ph__mseg_of(block)->pool, stream,
-                         block->generation);
+        ph__history_note(memory, PH__FREE, block->address, block->size, ph__mseg_of(block)->pool,
+                         stream, block->generation);
 }
 
-/* Nobody can allocate from the segment any more, unless replays write it, which is looked at then. */
+/* Nobody can allocate from the segment any more, unless replays write it, which is looked at
+ * then. */
 SHORT bool is_abandoned(const ph__mseg *mseg)
 {
     return mseg->pool->use_count == 0 ||
@@ -235,13 +237,14 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
         return ph_error_last()->status;
     ph__request request = {.stream = stream, .pool = &memory->default_pool, .call = call};
     if (!ph__mul(count, size, &request.bytes) || request.bytes > SIZE_MAX - (PH__BLOCK_MIN - 1))
-        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes overflow", call, count,
-                               size);
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes overflow",
+                               call, count, size);
     if (request.bytes == 0)
         return PH_OK;
     request.rounded = (request.bytes + (PH__BLOCK_MIN - 1)) & ~(PH__BLOCK_MIN - 1);
-    if (!ph__sees(memory, ~0U) && (!atomic_load_explicit(&stream->device->foreign, memory_order_relaxed) ||
-                                   ph__stream_is_free(stream))) {
+    if (!ph__sees(memory, ~0U) &&
+        (!atomic_load_explicit(&stream->device->foreign, memory_order_relaxed) ||
+         ph__stream_is_free(stream))) {
         bool no_memory;
         ph__spin_lock(&memory->lock);
         /* Once more: a capture may just have begun, on whatever device. */
@@ -265,16 +268,19 @@ ph_status ph_malloc(void *out_pointer, size_t count, size_t size, ph_stream *str
 }
 
 /* device NULL: no device has the address. */
-__attribute__((noinline)) static void bad_free(const char *call, const ph_device *device, const void *pointer)
+__attribute__((noinline)) static void bad_free(const char *call, const ph_device *device,
+                                               const void *pointer)
 {
     ph_allocation around;
     if (ph__memory_is_forked((uintptr_t)pointer))
         return;
-    if (device && ph__memory_find(&around, device, pointer) && around.base != pointer && !around.pinned)
-        PH__LOG_ONCE(PH_LOG_WARNING,
-                     "%s: %p lies %zu bytes inside the live block %p; free that address; nothing was "
-                     "done; said once",
-                     call, pointer, (size_t)((uintptr_t)pointer - (uintptr_t)around.base), around.base);
+    if (device && ph__memory_find(&around, device, pointer) && around.base != pointer &&
+        !around.pinned)
+        PH__LOG_ONCE(
+            PH_LOG_WARNING,
+            "%s: %p lies %zu bytes inside the live block %p; free that address; nothing was "
+            "done; said once",
+            call, pointer, (size_t)((uintptr_t)pointer - (uintptr_t)around.base), around.base);
     else
         PH__LOG_ONCE(PH_LOG_WARNING,
                      "%s: %p is no live allocation of the device (freed twice, or not "
@@ -282,8 +288,10 @@ __attribute__((noinline)) static void bad_free(const char *call, const ph_device
                      call, pointer);
 }
 
-/* The short way back: a block of its own stream that nobody else uses, but perhaps a capture that is open. */
-SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream, bool captures)
+/* The short way back: a block of its own stream that nobody else uses, but perhaps a capture
+ * that is open. */
+SHORT bool free_at_once(ph__memory *memory, ph__block *block, const ph_stream *stream,
+                        bool captures)
 {
     if (ph__block_uses(block) || (stream && stream->id != block->segment->stream))
         return false;

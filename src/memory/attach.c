@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/attach.c: the memory state of a device: made at first use, found by address, ended with the device.
- */
+/* memory/attach.c: the memory state of a device: made at first use, found by address, ended with
+ * the device. */
 #include "base/fork.h"
 #include "memory/state.h"
 
@@ -29,7 +29,8 @@ ph__memory *ph__memory_of_address(uintptr_t address)
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory && !found; memory = memory->next_memory) {
         ph__spin_lock(&memory->lock);
-        bool here = ph__range_map_find(&memory->segments, address) || ph__range_map_find(&memory->pinned, address);
+        bool here = ph__range_map_find(&memory->segments, address) ||
+                    ph__range_map_find(&memory->pinned, address);
         ph__spin_unlock(&memory->lock);
         if (here && try_retain(memory->device))
             found = memory;
@@ -44,7 +45,8 @@ bool ph__pool_is_there(const ph_pool *pool)
     pthread_mutex_lock(&all_lock);
     for (ph__memory *memory = all; memory && !there; memory = memory->next_memory) {
         ph__spin_lock(&memory->lock);
-        there = memory->pools.count > 0 && ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool) != NULL;
+        there = memory->pools.count > 0 &&
+                ph__map_get(&memory->pools, (uint64_t)(uintptr_t)pool) != NULL;
         ph__spin_unlock(&memory->lock);
     }
     pthread_mutex_unlock(&all_lock);

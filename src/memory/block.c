@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block.c: the block core: taking, splitting, giving back and coalescing blocks of segments. */
+/* memory/block.c: the block core: taking, splitting, giving back and coalescing blocks of
+ * segments. */
 #include "memory/block.h"
 #include "memory/block_heap.h"
 
@@ -24,11 +25,12 @@ bool ph__block_splits(const ph__heap_options *options, size_t size, size_t round
         return false;
     if (ph__block_is_small(rounded))
         return rest >= PH__BLOCK_MIN;
-    return rest > PH__SMALL_MAX && (options->max_split_size == 0 || rounded < options->max_split_size);
+    return rest > PH__SMALL_MAX &&
+           (options->max_split_size == 0 || rounded < options->max_split_size);
 }
 
-/* No option changes the sizes: a heap that does not split leaves the rest of its segments unused by choice.
- */
+/* No option changes the sizes: a heap that does not split leaves the rest of its segments unused
+ * by choice. */
 bool ph__segment_size(const ph__heap_options *options, size_t rounded, size_t *segment_bytes)
 {
     (void)options;
@@ -44,8 +46,8 @@ bool ph__segment_size(const ph__heap_options *options, size_t rounded, size_t *s
     return true;
 }
 
-/* Makes [address, end of block) a free block of its own, in no set; block keeps its size as yet, so that it
- * can still be found in its set. A record must be spare. */
+/* Makes [address, end of block) a free block of its own, in no set; block keeps its size as yet,
+ * so that it can still be found in its set. A record must be spare. */
 static inline ph__block *block_cut(ph__heap *heap, ph__block *block, uintptr_t address)
 {
     size_t size = block->size - (size_t)(address - block->address);
@@ -102,7 +104,8 @@ static bool wants_split(const ph__heap *heap, const ph__block *block, size_t rou
     return small ? rest >= PH__BLOCK_MIN : rest > PH__SMALL_MAX && rounded < heap->max_split_size;
 }
 
-ph__block *ph__heap_take(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream, bool *no_memory)
+ph__block *ph__heap_take(ph__heap *heap, size_t rounded, size_t requested, uint64_t stream,
+                         bool *no_memory)
 {
     bool small = rounded <= PH__SMALL_MAX;
     *no_memory = false;
@@ -134,8 +137,8 @@ ph__block *ph__heap_take_at(ph__heap *heap, uintptr_t address, size_t rounded, s
     *no_memory = false;
     const ph__range *range = ph__range_map_find(&heap->ranges, address);
     ph__segment *segment = range != NULL ? range->value : NULL;
-    if (segment == NULL || segment->stream != stream || rounded == 0 || rounded % PH__BLOCK_MIN != 0 ||
-        (address - segment->address) % PH__BLOCK_MIN != 0)
+    if (segment == NULL || segment->stream != stream || rounded == 0 ||
+        rounded % PH__BLOCK_MIN != 0 || (address - segment->address) % PH__BLOCK_MIN != 0)
         return NULL;
     ph__block *block = ph__starts_find(&heap->index, segment, address);
     size_t before = address - block->address;

@@ -3,7 +3,8 @@
 #include "memory/block_heap.h"
 #include <string.h>
 
-static const char *check_block(const ph__heap *heap, const ph__segment *segment, const ph__block *block)
+static const char *check_block(const ph__heap *heap, const ph__segment *segment,
+                               const ph__block *block)
 {
     if (block->segment != segment)
         return "a block names another segment";
@@ -20,12 +21,14 @@ static const char *check_block(const ph__heap *heap, const ph__segment *segment,
     return NULL;
 }
 
-static const char *check_segment(const ph__heap *heap, const ph__segment *segment, ph__half_counts *counts)
+static const char *check_segment(const ph__heap *heap, const ph__segment *segment,
+                                 ph__half_counts *counts)
 {
     uintptr_t at = segment->address;
     size_t blocks = 0, used = 0;
     const ph__block *previous = NULL;
-    for (const ph__block *block = segment->first; block != NULL; previous = block, block = block->next) {
+    for (const ph__block *block = segment->first; block != NULL;
+         previous = block, block = block->next) {
         if (block->address != at || block->previous != previous)
             return "the blocks of a segment do not follow each other";
         const char *broken = check_block(heap, segment, block);
@@ -45,7 +48,8 @@ static const char *check_segment(const ph__heap *heap, const ph__segment *segmen
         return "used_blocks of a segment is wrong";
     if (!ph__starts_check(segment))
         return "the bitmap of starts is wrong";
-    const ph__range *range = ph__range_map_find(&heap->ranges, segment->address + segment->size - 1);
+    const ph__range *range =
+        ph__range_map_find(&heap->ranges, segment->address + segment->size - 1);
     if (range == NULL || range->value != segment || range->base != segment->address)
         return "the ranges do not know a segment";
     counts->segments++;
@@ -68,7 +72,8 @@ static const char *check_sets(const ph__heap *heap, unsigned half, const ph__hal
             const char *broken = ph__free_set_check(set, &blocks, &bytes);
             if (broken != NULL)
                 return broken;
-            if (set->small != (half == 0) || set->counts != &heap->counts[half] || set->segments == 0)
+            if (set->small != (half == 0) || set->counts != &heap->counts[half] ||
+                set->segments == 0)
                 return "a free set is in the wrong place, or of no use";
             segments += set->segments;
             recent_known = recent_known || heap->recent[half] == set;
@@ -78,7 +83,8 @@ static const char *check_sets(const ph__heap *heap, unsigned half, const ph__hal
         return "the set used last does not exist";
     if (segments != counts->segments)
         return "the free sets do not count all segments";
-    if (blocks != counts->blocks - counts->used_blocks || bytes != counts->segment_bytes - counts->used_bytes)
+    if (blocks != counts->blocks - counts->used_blocks ||
+        bytes != counts->segment_bytes - counts->used_bytes)
         return "the free sets do not hold all free blocks";
     return NULL;
 }
@@ -87,7 +93,8 @@ static const char *check_records(const ph__heap *heap)
 {
     size_t live = heap->counts[0].blocks + heap->counts[1].blocks;
     size_t spare = 0, records = heap->slab_count * PH__SLAB_BLOCKS;
-    for (const ph__block *block = heap->spare; block != NULL && spare <= records; block = block->link[0]) {
+    for (const ph__block *block = heap->spare; block != NULL && spare <= records;
+         block = block->link[0]) {
         if (!block->free || block->requested != 0 || block->user != NULL)
             return "a spare block record is not blank";
         spare++;
@@ -108,7 +115,8 @@ const char *ph__heap_check(const ph__heap *heap)
     ph__half_counts counts[2];
     const ph__segment *previous = NULL;
     memset(counts, 0, sizeof counts);
-    for (const ph__segment *segment = heap->first_segment; segment != NULL; segment = segment->next) {
+    for (const ph__segment *segment = heap->first_segment; segment != NULL;
+         segment = segment->next) {
         if (segment->previous != previous || segment->heap != heap)
             return "the list of segments is broken";
         if (segment->set == NULL || segment->set->stream != segment->stream ||

@@ -51,8 +51,8 @@ bool ph__records_grow(ph__heap *heap)
     heap->slabs = slab;
     heap->slab_count++;
     for (size_t i = PH__SLAB_BLOCKS; i-- > 0;) {
-        slab->blocks[i] =
-            (ph__block){.free = true, .priority = (uint32_t)ph__rng_next(&heap->rng), .link[0] = heap->spare};
+        slab->blocks[i] = (ph__block){
+            .free = true, .priority = (uint32_t)ph__rng_next(&heap->rng), .link[0] = heap->spare};
         heap->spare = &slab->blocks[i];
     }
     return true;
@@ -113,7 +113,8 @@ static void segment_unlink(ph__heap *heap, ph__segment *segment)
         heap->last_segment = segment->previous;
 }
 
-ph__segment *ph__heap_add_segment(ph__heap *heap, uintptr_t address, size_t size, uint64_t stream, bool small)
+ph__segment *ph__heap_add_segment(ph__heap *heap, uintptr_t address, size_t size, uint64_t stream,
+                                  bool small)
 {
     unsigned half = small ? 0 : 1;
     if (address == 0 || size == 0 || size % PH__BLOCK_MIN != 0 || size > UINTPTR_MAX - address)

@@ -16,8 +16,8 @@ typedef struct ph__slab {
     ph__block blocks[PH__SLAB_BLOCKS];
 } ph__slab;
 
-/* Halves are indexed as in ph__heap_stats: [0] small, [1] large. Every block record that exists fits the
- * index, so that a record from the spare list is all that a split needs. */
+/* Halves are indexed as in ph__heap_stats: [0] small, [1] large. Every block record that exists
+ * fits the index, so that a record from the spare list is all that a split needs. */
 struct ph__heap {
     size_t max_split_size; /* SIZE_MAX when unlimited */
     bool no_split;
@@ -34,14 +34,15 @@ struct ph__heap {
     ph__rng rng; /* of the priorities */
 };
 
-/* Makes PH__SLAB_BLOCKS records more, with room for them in the index; false when out of memory, and nothing
- * changed. */
+/* Makes PH__SLAB_BLOCKS records more, with room for them in the index; false when out of memory,
+ * and nothing changed. */
 bool ph__records_grow(ph__heap *heap);
 
 /* Makes count records (0 to 2) available, each with a place in the index. */
 static inline bool ph__records_reserve(ph__heap *heap, unsigned count)
 {
-    bool enough = count == 0 || (heap->spare != NULL && (count == 1 || heap->spare->link[0] != NULL));
+    bool enough =
+        count == 0 || (heap->spare != NULL && (count == 1 || heap->spare->link[0] != NULL));
     return enough || ph__records_grow(heap);
 }
 
@@ -66,9 +67,10 @@ static inline ph__free_set *ph__set_find(ph__heap *heap, unsigned half, uint64_t
     return NULL;
 }
 
-/* A record for [address, address + size), free, known to the index, in no set; its neighbours are not set. A
- * record must be spare. */
-static inline ph__block *ph__block_start(ph__heap *heap, ph__segment *segment, uintptr_t address, size_t size)
+/* A record for [address, address + size), free, known to the index, in no set; its neighbours
+ * are not set. A record must be spare. */
+static inline ph__block *ph__block_start(ph__heap *heap, ph__segment *segment, uintptr_t address,
+                                         size_t size)
 {
     ph__block *block = heap->spare;
     heap->spare = block->link[0];

@@ -20,7 +20,8 @@ bool ph__index_reserve(ph__index *index, size_t blocks)
     if (fresh == NULL)
         return false;
     ph__index old = *index;
-    *index = (ph__index){.slots = fresh, .mask = slots - 1, .shift = 64U - (unsigned)__builtin_ctzll(slots)};
+    *index = (ph__index){
+        .slots = fresh, .mask = slots - 1, .shift = 64U - (unsigned)__builtin_ctzll(slots)};
     for (size_t i = 0; old.slots != NULL && i <= old.mask; i++) {
         if (old.slots[i].block != NULL)
             ph__index_put(index, old.slots[i].block);
@@ -62,7 +63,8 @@ static size_t starts_before(const ph__segment *segment, size_t bit)
     size_t words = segment->start_words;
     unsigned height = 0;
     uint64_t below = level[0][bit / 64] & (UINT64_MAX >> (63 - bit % 64));
-    /* The first block starts at bit 0, so that a level where an earlier word is not empty is always met. */
+    /* The first block starts at bit 0, so that a level where an earlier word is not empty is
+     * always met. */
     while (below == 0) {
         level[height + 1] = level[height] + words;
         words = (words + 63) / 64;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block_index.h: from addresses to blocks: a hash of all block starts, and a bitmap of them in each
- * segment. */
+/* memory/block_index.h: from addresses to blocks: a hash of all block starts, and a bitmap of
+ * them in each segment. */
 #ifndef PH_MEMORY_BLOCK_INDEX_H
 #define PH_MEMORY_BLOCK_INDEX_H
 #include "memory/block.h"
 
-/* Open addressing, linear probing, at most half full; removal shifts back. All blocks are in it, used or
- * free, so that a hit without a split or a merge does not touch it. */
+/* Open addressing, linear probing, at most half full; removal shifts back. All blocks are in it,
+ * used or free, so that a hit without a split or a merge does not touch it. */
 typedef struct ph__index_slot {
     uintptr_t address;
     ph__block *block; /* NULL: the slot is empty */
@@ -21,13 +21,15 @@ typedef struct ph__index {
 /* How many blocks are in it; slow. */
 size_t ph__index_count(const ph__index *index);
 
-/* Makes room for blocks in all; false when out of memory, and nothing changed. Then puts cannot fail. */
+/* Makes room for blocks in all; false when out of memory, and nothing changed. Then puts cannot
+ * fail. */
 bool ph__index_reserve(ph__index *index, size_t blocks);
 void ph__index_free(ph__index *index);
 
 static inline size_t ph__index_home(const ph__index *index, uintptr_t address)
 {
-    return (size_t)(((uint64_t)address / PH__BLOCK_MIN * UINT64_C(0x9e3779b97f4a7c15)) >> index->shift);
+    return (size_t)(((uint64_t)address / PH__BLOCK_MIN * UINT64_C(0x9e3779b97f4a7c15)) >>
+                    index->shift);
 }
 
 static inline ph__block *ph__index_get(const ph__index *index, uintptr_t address)
@@ -53,7 +55,8 @@ static inline void ph__index_remove(ph__index *index, const ph__block *block)
     size_t hole = ph__index_home(index, block->address);
     while (index->slots[hole].block != block)
         hole = (hole + 1) & index->mask;
-    for (size_t at = (hole + 1) & index->mask; index->slots[at].block != NULL; at = (at + 1) & index->mask) {
+    for (size_t at = (hole + 1) & index->mask; index->slots[at].block != NULL;
+         at = (at + 1) & index->mask) {
         size_t home = ph__index_home(index, index->slots[at].address);
         if (((at - home) & index->mask) < ((at - hole) & index->mask))
             continue; /* its home lies after the hole */
@@ -63,10 +66,11 @@ static inline void ph__index_remove(ph__index *index, const ph__block *block)
     index->slots[hole].block = NULL;
 }
 
-/* The bitmap of a segment: a bit for each 512 bytes, set where a block starts or has once started; behind it
- * levels in which a bit stands for a word of the level below, up to a level of one word. start_words is the
- * length of the lowest level. Bits of blocks that were merged away are cleared only when a search meets them,
- * so that splitting and merging at the same place touches the bitmap once. */
+/* The bitmap of a segment: a bit for each 512 bytes, set where a block starts or has once
+ * started; behind it levels in which a bit stands for a word of the level below, up to a level
+ * of one word. start_words is the length of the lowest level. Bits of blocks that were merged
+ * away are cleared only when a search meets them, so that splitting and merging at the same
+ * place touches the bitmap once. */
 
 /* The words of all levels for a segment of size bytes; *lowest: of the lowest. */
 size_t ph__starts_words(size_t size, size_t *lowest);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block_tree.h: the free blocks of one stream and one half, ordered by size, age of the segment, and address. */
+/* memory/block_tree.h: the free blocks of one stream and one half, ordered by size, age of the
+ * segment, and address. */
 #ifndef PH_MEMORY_BLOCK_TREE_H
 #define PH_MEMORY_BLOCK_TREE_H
 #include "memory/block.h"
 
-/* Sizes are sorted into bins: one for each size below 32 KiB, from there on 32 for each doubling, the last
- * one for all from 2 TiB on. A bin is a treap of blocks by (size, age of the segment, address); a block that is alone in its bin,
- * the common case, costs no tree work. The bitmaps find the next bin that is not empty in two steps. */
+/* Sizes are sorted into bins: one for each size below 32 KiB, from there on 32 for each
+ * doubling, the last one for all from 2 TiB on. A bin is a treap of blocks by (size, age of the
+ * segment, address); a block that is alone in its bin, the common case, costs no tree work. The
+ * bitmaps find the next bin that is not empty in two steps. */
 #define PH__FREE_BINS  896
 #define PH__FREE_WORDS (PH__FREE_BINS / 64)
 
-/* What the public statistics are derived from, for one half of a heap. A segment without used blocks is one
- * free block, so that the free blocks which are only a part of their segment need no count of their own.
- * Counts that change together are kept apart, so that compilers do not join them into vectors, which would
- * stall on the scalar stores before. */
+/* What the public statistics are derived from, for one half of a heap. A segment without used
+ * blocks is one free block, so that the free blocks which are only a part of their segment need
+ * no count of their own. Counts that change together are kept apart, so that compilers do not
+ * join them into vectors, which would stall on the scalar stores before. */
 typedef struct ph__half_counts {
     size_t used_blocks, segments, used_bytes, segment_bytes, requested_bytes;
     size_t empty_segments; /* without used blocks */
@@ -24,9 +26,10 @@ typedef struct ph__half_counts {
 typedef struct ph__free_set {
     uint64_t stream;
     bool small;
-    ph__half_counts *counts;   /* of the heap's half that the set belongs to */
-    size_t segments;           /* that put their free blocks here; the set lives as long as there are any */
-    struct ph__free_set *next; /* in the heap's bucket */
+    ph__half_counts *counts; /* of the heap's half that the set belongs to */
+    /* that put their free blocks here; the set lives as long as there are any */
+    size_t segments;
+    struct ph__free_set *next;      /* in the heap's bucket */
     uint64_t words[PH__FREE_WORDS]; /* a bit for each bin that is not empty */
     ph__block *roots[PH__FREE_BINS];
 } ph__free_set;
@@ -38,7 +41,8 @@ void ph__free_tree_remove(ph__block **root, ph__block *block);
 /* As ph__free_set_best, whatever is in the bin of the size. */
 ph__block *ph__free_set_search(const ph__free_set *set, size_t bin, size_t size);
 
-/* Counts the blocks and bytes of the set into *blocks and *bytes; NULL, or which invariant is broken. */
+/* Counts the blocks and bytes of the set into *blocks and *bytes; NULL, or which invariant is
+ * broken. */
 const char *ph__free_set_check(const ph__free_set *set, size_t *blocks, size_t *bytes);
 
 /* The bin of a size; never smaller for a larger size. */
@@ -50,7 +54,8 @@ static inline size_t ph__free_bin(size_t size)
     return bin < PH__FREE_BINS ? (size_t)bin : PH__FREE_BINS - 1;
 }
 
-/* The smallest block of at least size bytes, among equals that of the oldest segment, at the lowest address. NULL: none. */
+/* The smallest block of at least size bytes, among equals that of the oldest segment, at the
+ * lowest address. NULL: none. */
 static inline ph__block *ph__free_set_best(const ph__free_set *set, size_t size)
 {
     size_t bin = ph__free_bin(size);

@@ -204,8 +204,7 @@ static bool is_written_by_graphs(const ph__mseg *mseg)
 static ph__birth find_free(ph__born *out, ph__memory *memory, const ph_pool *pool,
                            uintptr_t address)
 {
-    const ph__range *released =
-        memory->released.count ? ph__released_find(memory, address) : NULL;
+    const ph__range *released = memory->released.count ? ph__released_find(memory, address) : NULL;
     if (!released || (uint64_t)(uintptr_t)released->value < pool->born_from)
         return PH__BORN_NONE;
     const ph__range *range = ph__range_map_find(&memory->segments, address);

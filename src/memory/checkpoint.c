@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/checkpoint.c: remembering which blocks of a pool are in use, and bringing that layout back. */
+/* memory/checkpoint.c: remembering which blocks of a pool are in use, and bringing that layout
+ * back. */
 #include "memory/state.h"
 #include <stdlib.h>
 
@@ -34,7 +35,8 @@ static size_t segment_count(const ph_pool *pool)
     return stats.segments[0] + stats.segments[1];
 }
 
-/* Other streams were recorded for it, or graphs address it; what an ended capture recorded is not running. */
+/* Other streams were recorded for it, or graphs address it; what an ended capture recorded is
+ * not running. */
 static bool used_elsewhere(const ph__memory *memory, const ph__block *block)
 {
     const ph__uses *uses = ph__block_uses(block);
@@ -44,8 +46,8 @@ static bool used_elsewhere(const ph__memory *memory, const ph__block *block)
     return found;
 }
 
-/* Blocks that are freed but not free yet; to_free: and live ones that would wait when they are freed. Lock
- * held. */
+/* Blocks that are freed but not free yet; to_free: and live ones that would wait when they are
+ * freed. Lock held. */
 static size_t waiting_blocks(const ph_pool *pool, bool to_free)
 {
     size_t count = 0;
@@ -72,7 +74,8 @@ static ph_status fail_waiting(const char *call, size_t waiting)
     return ph__fail_native(
         PH_ERROR_STATE, 0, NULL,
         "%s: %zu blocks of the pool wait for other streams; free what ph_record_stream was "
-        "called for, then synchronize those streams, and destroy the graphs that address memory of the pool",
+        "called for, then synchronize those streams, and destroy the graphs that address memory of "
+        "the pool",
         call, waiting);
 }
 
@@ -93,11 +96,13 @@ ph_status ph_pool_checkpoint_create(ph_pool_checkpoint **out, ph_pool *pool)
         ph__spin_lock(&memory->lock);
         size_t waiting = waiting_blocks(pool, false), blocks = used_blocks(pool),
                segments = segment_count(pool);
-        bool fits = blocks <= checkpoint->blocks.capacity && segments <= checkpoint->segments.capacity;
+        bool fits =
+            blocks <= checkpoint->blocks.capacity && segments <= checkpoint->segments.capacity;
         if (fits && waiting == 0) {
             remember_blocks(&checkpoint->blocks, pool);
             for (const ph__segment *s = ph__heap_first_segment(pool->heap); s; s = s->next)
-                checkpoint->segments.at[checkpoint->segments.count++] = (ph__span){s->address, s->size};
+                checkpoint->segments.at[checkpoint->segments.count++] =
+                    (ph__span){s->address, s->size};
         }
         ph__spin_unlock(&memory->lock);
         if (waiting > 0) {
@@ -131,9 +136,11 @@ static bool segments_exist(const ph_pool *pool, const ph_pool_checkpoint *checkp
 {
     const ph__memory *memory = pool->memory;
     for (size_t i = 0; i < checkpoint->segments.count; i++) {
-        const ph__range *range = ph__range_map_find(&memory->segments, checkpoint->segments.at[i].base);
+        const ph__range *range =
+            ph__range_map_find(&memory->segments, checkpoint->segments.at[i].base);
         const ph__segment *segment = range ? range->value : NULL;
-        if (!segment || segment->heap != pool->heap || segment->address != checkpoint->segments.at[i].base ||
+        if (!segment || segment->heap != pool->heap ||
+            segment->address != checkpoint->segments.at[i].base ||
             segment->size != checkpoint->segments.at[i].size)
             return false;
     }
@@ -147,15 +154,15 @@ static void give_all(ph_pool *pool, const layout *now)
         (void)ph__heap_give(pool->heap, ph__heap_find(pool->heap, now->at[i].address));
 }
 
-/* Takes the layout out of an empty heap, without any counting; false: not all, and then the heap is empty
- * again. */
+/* Takes the layout out of an empty heap, without any counting; false: not all, and then the heap
+ * is empty again. */
 static bool take_all(ph_pool *pool, const layout *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {
         const placed *one = &wanted->at[i];
         bool no_memory;
-        ph__block *block =
-            ph__heap_take_at(pool->heap, one->address, one->size, one->requested, one->stream, &no_memory);
+        ph__block *block = ph__heap_take_at(pool->heap, one->address, one->size, one->requested,
+                                            one->stream, &no_memory);
         if (block)
             continue;
         while (i-- > 0)
@@ -179,8 +186,8 @@ static void revert(ph_pool *pool, const layout *before)
     }
 }
 
-/* Does the uncounted exchange of layouts; then both are counted as the frees and allocations that they are.
- * *uses: the records of uses that the old blocks had, a list. */
+/* Does the uncounted exchange of layouts; then both are counted as the frees and allocations
+ * that they are. *uses: the records of uses that the old blocks had, a list. */
 static bool exchange(ph_pool *pool, const layout *before, const layout *wanted, ph__uses **uses)
 {
     ph__memory *memory = pool->memory;
@@ -205,8 +212,8 @@ static bool exchange(ph_pool *pool, const layout *before, const layout *wanted, 
     for (size_t i = 0; i < wanted->count; i++) {
         const placed *one = &wanted->at[i];
         bool no_memory;
-        ph__block *block =
-            ph__heap_take_at(pool->heap, one->address, one->size, one->requested, one->stream, &no_memory);
+        ph__block *block = ph__heap_take_at(pool->heap, one->address, one->size, one->requested,
+                                            one->stream, &no_memory);
         if (block)
             ph__memory_hand_out(memory, pool, block);
     }
@@ -221,7 +228,8 @@ static ph_status restore(ph_pool *pool, const ph_pool_checkpoint *checkpoint, la
     for (;;) {
         ph__spin_lock(&memory->lock);
         size_t waiting = waiting_blocks(pool, true), blocks = used_blocks(pool);
-        bool fits = blocks <= before->capacity, whole = segments_exist(pool, checkpoint), done = false;
+        bool fits = blocks <= before->capacity, whole = segments_exist(pool, checkpoint),
+             done = false;
         if (fits && whole && waiting == 0) {
             remember_blocks(before, pool);
             done = exchange(pool, before, &checkpoint->blocks, &uses);
@@ -254,7 +262,8 @@ ph_status ph_pool_checkpoint_restore(ph_pool *pool, const ph_pool_checkpoint *ch
     if (!checkpoint)
         return ph__fail_null(call, "checkpoint");
     if (checkpoint->pool.first != pool->id.first || checkpoint->pool.second != pool->id.second)
-        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: the checkpoint is of pool {%llu, %llu}", call,
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
+                               "%s: the checkpoint is of pool {%llu, %llu}", call,
                                (unsigned long long)checkpoint->pool.first,
                                (unsigned long long)checkpoint->pool.second);
     layout before = {0};

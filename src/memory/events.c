@@ -19,7 +19,8 @@ ph__drv_event *ph__mark_take(ph__memory *memory, int *failure)
         *failure = PH__R_OUT_OF_MEMORY;
         return NULL;
     }
-    int result = memory->driver->event_create(&event, memory->device->handle, PH__EVENT_DISABLE_TIMING);
+    int result =
+        memory->driver->event_create(&event, memory->device->handle, PH__EVENT_DISABLE_TIMING);
     if (result == PH__R_OK)
         return event;
     *failure = result;
@@ -44,12 +45,14 @@ ph__drv_event *ph__mark_stream(ph__memory *memory, ph_stream *stream, int *failu
     ph__drv_event *event = ph__mark_take(memory, failure);
     if (!event)
         return NULL;
-    /* A capture registers under this lock before it begins at the driver: none can begin in between. Into one
-     * that somebody else began the event would be captured, and never complete. */
+    /* A capture registers under this lock before it begins at the driver: none can begin in
+     * between. Into one that somebody else began the event would be captured, and never
+     * complete. */
     pthread_mutex_lock(&device->capture_lock);
-    bool may = atomic_load(&device->open_captures) == 0 && ph__stream_capture_id_locked(stream) == 0;
-    int result =
-        may ? memory->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT) : PH__R_OK;
+    bool may =
+        atomic_load(&device->open_captures) == 0 && ph__stream_capture_id_locked(stream) == 0;
+    int result = may ? memory->driver->event_record(event, stream->handle, PH__EVENT_RECORD_DEFAULT)
+                     : PH__R_OK;
     pthread_mutex_unlock(&device->capture_lock);
     if (may && result == PH__R_OK)
         return event;
@@ -64,7 +67,8 @@ bool ph__mark_done(ph__memory *memory, ph__drv_event *event, bool wait, int *fai
     ph_capture_mode mode;
     /* Relaxed: another thread may begin a capture meanwhile, which a strict query would kill. */
     ph__relaxed_begin(memory->device, &mode);
-    int result = wait ? memory->driver->event_synchronize(event) : memory->driver->event_query(event);
+    int result =
+        wait ? memory->driver->event_synchronize(event) : memory->driver->event_query(event);
     ph__relaxed_end(memory->device, mode);
     if (result != PH__R_OK && result != PH__R_NOT_READY)
         *failure = result;

@@ -4,7 +4,8 @@
 #include "base/log.h"
 #include "memory/state.h"
 
-/* Stands in a block while a thread frees it without the lock: a second free sees that it is not live. */
+/* Stands in a block while a thread frees it without the lock: a second free sees that it is not
+ * live. */
 static _Alignas(16) ph__uses freeing = {.life = PH__FREEING};
 
 static ph__block *live_block(const ph__memory *memory, const void *pointer)
@@ -27,8 +28,8 @@ static bool may_wait(const ph__memory *memory, const ph_stream *stream)
     return !ph__capturing(memory) && ph__stream_capture_id(stream) == 0;
 }
 
-/* Without host memory a foreign stream cannot be remembered: its work is waited for instead (*waited), or, in
- * a capture, the one spare record is used. */
+/* Without host memory a foreign stream cannot be remembered: its work is waited for instead
+ * (*waited), or, in a capture, the one spare record is used. */
 static ph__uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *waited)
 {
     ph__uses *uses = ph__uses_create();
@@ -48,10 +49,11 @@ static ph__uses *uses_for_free(ph__memory *memory, ph_stream *stream, bool *wait
 
 ph_status ph__fail_not_live(const char *call, const void *address, const ph_device *device)
 {
-    return ph__fail_native(PH_ERROR_NOT_FOUND, 0, NULL,
-                           "%s: %p is no live allocation of device %s; pass the address that ph_malloc gave, "
-                           "before it is freed",
-                           call, address, device->name);
+    return ph__fail_native(
+        PH_ERROR_NOT_FOUND, 0, NULL,
+        "%s: %p is no live allocation of device %s; pass the address that ph_malloc gave, "
+        "before it is freed",
+        call, address, device->name);
 }
 
 /* Gives a block back that waits for nothing. Lock held on entry, not on return. */
@@ -70,8 +72,9 @@ static void finish(ph__memory *memory, ph__block *block)
         ph__poison_report(memory);
 }
 
-/* Adds a use. One by the same stream in a capture that is over, which is not running, gives its place: a
- * block that lives through any number of captures remembers no more uses than it has streams. Lock held. */
+/* Adds a use. One by the same stream in a capture that is over, which is not running, gives its
+ * place: a block that lives through any number of captures remembers no more uses than it has
+ * streams. Lock held. */
 static bool add_use(ph__memory *memory, ph__uses *uses, ph_stream *stream, uint64_t capture_id)
 {
     for (size_t i = 0; i < uses->list.count; i++) {
@@ -134,16 +137,17 @@ bool ph__free_slow(ph__memory *memory, void *pointer, ph_stream *stream)
     if (noted)
         ph__uses_defer(memory, uses, stream);
     else
-        PH__LOG_ONCE(PH_LOG_WARNING,
-                     "ph_free: no host memory to remember another stream's use of %p; the block stays taken "
-                     "until the device is closed; said once",
-                     pointer);
+        PH__LOG_ONCE(
+            PH_LOG_WARNING,
+            "ph_free: no host memory to remember another stream's use of %p; the block stays taken "
+            "until the device is closed; said once",
+            pointer);
     ph__uses_destroy(memory, fresh);
     return true;
 }
 
-/* The record of uses of what is at address, for the device kind or the pinned kind; makes *fresh part of it
- * where there is none yet. Lock held. found: such an allocation is live. */
+/* The record of uses of what is at address, for the device kind or the pinned kind; makes *fresh
+ * part of it where there is none yet. Lock held. found: such an allocation is live. */
 static ph__uses *uses_at(ph__memory *memory, uintptr_t address, ph__uses **fresh, ph_stream **own,
                          bool *found)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/held.c: pinned blocks that work may still read: who holds them, and when they are let go. */
+/* memory/held.c: pinned blocks that work may still read: who holds them, and when they are let
+ * go. */
 #include "memory/state.h"
 
 void ph__pinned_hold(ph__memory *memory, ph__pinned *block)
@@ -21,7 +22,8 @@ ph__uses *ph__pinned_uses(ph__pinned *block)
     return block->uses;
 }
 
-/* Waits for the streams that may still read it; what the host writes into it is in no stream's order. */
+/* Waits for the streams that may still read it; what the host writes into it is in no stream's
+ * order. */
 static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
 {
     ph__uses *uses = ph__pinned_uses(block);
@@ -34,8 +36,9 @@ static bool wait_for_streams(ph__memory *memory, ph__pinned *block)
     return true;
 }
 
-/* Drops one holder that no graph holds any more: its last replay, which may still read the block, becomes a
- * use of it. false: there is none, or no host memory. *dead: see ph__pool_unkeep. Lock held. */
+/* Drops one holder that no graph holds any more: its last replay, which may still read the
+ * block, becomes a use of it. false: there is none, or no host memory. *dead: see
+ * ph__pool_unkeep. Lock held. */
 static bool drop_holder(ph__pinned *block, ph_pool **dead)
 {
     for (size_t i = block->holders.count; i-- > 0;) {
@@ -65,8 +68,8 @@ static bool drop_dead_holders(ph__memory *memory, ph__pinned *block)
     return block->holders.count == 0 && !block->held_for_good;
 }
 
-/* A block that must still be held is with a holder that graphs hold, until none does. Lock held. false: there is no such one, and it is
- * looked at again at the next chance. */
+/* A block that must still be held is with a holder that graphs hold, until none does. Lock held.
+ * false: there is no such one, and it is looked at again at the next chance. */
 static bool park(ph__pinned *block)
 {
     for (size_t i = 0; i < block->holders.count; i++) {
@@ -114,9 +117,9 @@ void ph__held_process(ph__memory *memory)
 
 /* ---- captured copies ---- */
 
-/* The pool holds the live pinned block around address, if there is one. A holder that is over goes for the
- * new one, so that a block which lives through any number of captures has no more of them than there were at
- * once. The result is to be buried. Lock held. */
+/* The pool holds the live pinned block around address, if there is one. A holder that is over
+ * goes for the new one, so that a block which lives through any number of captures has no more
+ * of them than there were at once. The result is to be buried. Lock held. */
 static ph_pool *hold_for(ph__memory *memory, ph_pool *pool, const void *address)
 {
     ph_pool *dead = NULL;
@@ -142,7 +145,8 @@ void ph__memory_pin_used(ph_pool *pool, const void *address)
     ph__pool_bury(dead);
 }
 
-void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src)
+void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst,
+                       const void *src)
 {
     ph__memory *memory = (ph__memory *)attachment;
     ph_pool *dead[2] = {NULL, NULL};
@@ -159,7 +163,8 @@ void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const vo
     ph__pool_bury(dead[1]);
 }
 
-size_t ph__memory_pinned_held(const ph_device *device, bool (*holds)(const void *user, const ph_pool *pool),
+size_t ph__memory_pinned_held(const ph_device *device,
+                              bool (*holds)(const void *user, const ph_pool *pool),
                               const void *user)
 {
     ph__memory *memory = ph__memory_of(device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/history.c: the newest events of the allocator, in a ring that is allocated when it is switched on.
- */
+/* memory/history.c: the newest events of the allocator, in a ring that is allocated when it is
+ * switched on. */
 #include "memory/history.h"
 #include "base/clock.h"
 
@@ -26,7 +26,8 @@ ph_status ph_memory_record_history(ph_device *device, size_t max_entries)
     if (!device)
         return ph__fail_null(call, "device");
     if (max_entries > (SIZE_MAX - sizeof *fresh) / sizeof fresh->at[0])
-        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu entries are too many", call, max_entries);
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu entries are too many", call,
+                               max_entries);
     ph__memory *memory = ph__memory_attach(device, call);
     if (!memory)
         return ph_error_last()->status;

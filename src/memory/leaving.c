@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/leaving.c: which segments and pinned blocks may leave, and those that have left their heaps and wait for the work that
- * may still use them. What is to be looked at is noted where it becomes so: nobody looks through all that there is. */
+/* memory/leaving.c: which segments and pinned blocks may leave, and those that have left their
+ * heaps and wait for the work that may still use them. What is to be looked at is noted where it
+ * becomes so: nobody looks through all that there is. */
 #include "base/log.h"
 #include "memory/state.h"
 
@@ -11,8 +12,8 @@ struct ph__batch {
     ph__batch *previous, *next;
     ph__mseg *segments;
     ph__pinned *pinned;
-    ph_device *elsewhere; /* retained; NULL: none */
-    ph__map held;         /* of it: generation -> base */
+    ph_device *elsewhere;     /* retained; NULL: none */
+    ph__map held;             /* of it: generation -> base */
     PH__VEC(ph__use) streams; /* that it waits for */
 };
 
@@ -100,7 +101,8 @@ void ph__stream_segments_due(ph__memory *memory, ph_stream *stream)
 
 /* ---- taking it out of the heaps ---- lock held */
 /* Whether a free segment may leave: replays of a live graph write what captures were given. */
-static bool may_leave(const ph_pool *pool, const ph__mseg *mseg, ph__trim what, const ph_pool *extra)
+static bool may_leave(const ph_pool *pool, const ph__mseg *mseg, ph__trim what,
+                      const ph_pool *extra)
 {
     if (mseg->segment->used_blocks > 0)
         return false;
@@ -131,12 +133,14 @@ static void take_pinned(ph__batch *batch, ph_pool *pool)
     batch->pinned = list;
 }
 
-static void look_at_pool(ph__batch *batch, ph__memory *memory, ph_pool *pool, ph__trim what, ph_pool *extra)
+static void look_at_pool(ph__batch *batch, ph__memory *memory, ph_pool *pool, ph__trim what,
+                         ph_pool *extra)
 {
     ph__pool_not_due(pool);
     if (pool->graphs > 0 || pool->recording != PH__IDLE)
         pool->trim_wanted = false;
-    for (ph__segment *segment = ph__heap_first_segment(pool->heap), *next; segment; segment = next) {
+    for (ph__segment *segment = ph__heap_first_segment(pool->heap), *next; segment;
+         segment = next) {
         ph__mseg *mseg = segment->user;
         next = segment->next;
         ph__step(memory);
@@ -182,8 +186,8 @@ static bool add_stream(ph__batch *batch, ph_stream *stream, uint64_t round)
     return true;
 }
 
-/* The streams whose work may use the batch: those of its segments, and those that replays may be running on, which may
- * read blocks of any pool. */
+/* The streams whose work may use the batch: those of its segments, and those that replays may be
+ * running on, which may read blocks of any pool. */
 static bool list_streams(ph__memory *memory, ph__batch *batch)
 {
     uint64_t round = ++memory->round;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/miss.c: the long way of ph_malloc: routing, reuse in captures, new segments, the last resorts, and
- * the words of a refusal. */
+/* memory/miss.c: the long way of ph_malloc: routing, reuse in captures, new segments, the last
+ * resorts, and the words of a refusal. */
 #include "base/checked.h"
 #include "base/unwind.h"
 #include "memory/state.h"
@@ -40,8 +40,8 @@ static const ph__block *best_to_lend(const ph_pool *pool, const ph__request *req
 static ph__block *lend(const ph_pool *pool, const ph__request *request)
 {
     bool no_memory;
-    ph__block *block =
-        ph__heap_take(pool->heap, request->rounded, request->bytes, request->stream->id, &no_memory);
+    ph__block *block = ph__heap_take(pool->heap, request->rounded, request->bytes,
+                                     request->stream->id, &no_memory);
     if (!block || may_lend(pool, block->segment))
         return block;
     (void)ph__heap_give(pool->heap, block);
@@ -49,8 +49,8 @@ static ph__block *lend(const ph_pool *pool, const ph__request *request)
     if (!best)
         return NULL;
     bool split = ph__block_splits(&pool->heap_options, best->size, request->rounded);
-    return ph__heap_take_at(pool->heap, best->address, split ? request->rounded : best->size, request->bytes,
-                            request->stream->id, &no_memory);
+    return ph__heap_take_at(pool->heap, best->address, split ? request->rounded : best->size,
+                            request->bytes, request->stream->id, &no_memory);
 }
 
 /* A cached block of a pool that lends on a shortage, unless a graph's replays write it. */
@@ -72,8 +72,8 @@ static ph__block *borrow(ph__memory *memory, const ph__request *request)
 }
 
 typedef struct shortage {
-    size_t allocated, cached, private_bytes, private_cached, largest, limit, pool_limit, pool_reserved,
-        reserved;
+    size_t allocated, cached, private_bytes, private_cached, largest, limit, pool_limit,
+        pool_reserved, reserved;
 } shortage;
 
 static size_t current_of(const ph__account *account, int kind)
@@ -115,20 +115,25 @@ static void look(shortage *out, ph__memory *memory, const ph__request *request)
     ph__spin_unlock(&memory->lock);
 }
 
-static const char *advice(const ph__memory *memory, const shortage *seen, const ph__request *request)
+static const char *advice(const ph__memory *memory, const shortage *seen,
+                          const ph__request *request)
 {
     if (ph__capturing(memory))
         return "a capture is open, so that caches could not be emptied: capture with "
                "ph_capture_options.prepare";
     if (seen->private_cached >= request->rounded)
-        return "private pools hold enough: let graphs share one (ph_capture_options.pool), or use use_on_oom";
+        return "private pools hold enough: let graphs share one (ph_capture_options.pool), or use "
+               "use_on_oom";
     if (seen->cached >= request->rounded)
-        return "the cache is fragmented or of other streams: ph_memory_trim, or allocate large blocks first";
-    return "free memory or lower what is needed at once (on the host device, the setting memory= of its "
+        return "the cache is fragmented or of other streams: ph_memory_trim, or allocate large "
+               "blocks first";
+    return "free memory or lower what is needed at once (on the host device, the setting memory= "
+           "of its "
            "name)";
 }
 
-static ph_status fail_shortage(ph__memory *memory, const ph__request *request, const ph__growth *growth)
+static ph_status fail_shortage(ph__memory *memory, const ph__request *request,
+                               const ph__growth *growth)
 {
     shortage seen;
     look(&seen, memory, request);
@@ -137,14 +142,16 @@ static ph_status fail_shortage(ph__memory *memory, const ph__request *request, c
             PH_ERROR_POOL_LIMIT, 0, NULL,
             "%s: %zu bytes (a segment of %zu) would pass the pool's limit of %zu, of which "
             "%zu are taken; raise ph_pool_options.limit or free blocks of the pool",
-            request->call, request->bytes, growth->segment_bytes, seen.pool_limit, seen.pool_reserved);
+            request->call, request->bytes, growth->segment_bytes, seen.pool_limit,
+            seen.pool_reserved);
     if (growth->kind == PH__AT_DEVICE_LIMIT)
-        return ph__fail_native(PH_ERROR_POOL_LIMIT, 0, NULL,
-                               "%s: %zu bytes (a segment of %zu) would pass the device's limit of %zu, of "
-                               "which %zu are taken (%zu by private pools, %zu cached); raise it with "
-                               "ph_memory_set_limit, or free memory",
-                               request->call, request->bytes, growth->segment_bytes, seen.limit,
-                               seen.reserved, seen.private_bytes, seen.cached);
+        return ph__fail_native(
+            PH_ERROR_POOL_LIMIT, 0, NULL,
+            "%s: %zu bytes (a segment of %zu) would pass the device's limit of %zu, of "
+            "which %zu are taken (%zu by private pools, %zu cached); raise it with "
+            "ph_memory_set_limit, or free memory",
+            request->call, request->bytes, growth->segment_bytes, seen.limit, seen.reserved,
+            seen.private_bytes, seen.cached);
     ph__drv_device_info info = {.memory_total = 0};
     (void)memory->driver->device_info(&info, memory->device->handle);
     return ph__fail_native(
@@ -163,34 +170,40 @@ static ph_status fail(ph__memory *memory, const ph__request *request, const ph__
     case PH__NO_HOST_MEMORY:
         return ph__fail_host_memory(request->call, "the segment's records");
     case PH__TOO_LARGE:
-        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes are more than any segment can have",
-                               request->call, request->bytes);
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL,
+                               "%s: %zu bytes are more than any segment can have", request->call,
+                               request->bytes);
     case PH__SOURCE_MISALIGNED:
-        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                               "%s: the pool's alloc function gave memory that is not aligned to 512 bytes",
-                               request->call);
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, 0, NULL,
+            "%s: the pool's alloc function gave memory that is not aligned to 512 bytes",
+            request->call);
     case PH__DRIVER_FAILED:
         return ph__driver_fail(growth->result, PH__NAME_MEM_CREATE, "%s: a segment of %zu bytes",
                                request->call, growth->segment_bytes);
     case PH__SOURCE_TAKEN:
         return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                               "%s: the alloc function of pool {%llu, %llu} gave memory that the allocator has already, from ph_malloc, or "
+                               "%s: the alloc function of pool {%llu, %llu} gave memory that the "
+                               "allocator has already, from ph_malloc, or "
                                "twice; a source of segments takes its memory from elsewhere",
                                request->call, (unsigned long long)request->pool->id.first,
                                (unsigned long long)request->pool->id.second);
     case PH__SOURCE_RECURSES:
-        return ph__fail_native(PH_ERROR_STATE, 0, NULL,
-                               "%s: the alloc function of pool {%llu, %llu} allocates from that pool, and so would be called by itself "
-                               "for ever; a source of segments takes its memory from elsewhere than ph_malloc",
-                               request->call, (unsigned long long)request->pool->id.first,
-                               (unsigned long long)request->pool->id.second);
+        return ph__fail_native(
+            PH_ERROR_STATE, 0, NULL,
+            "%s: the alloc function of pool {%llu, %llu} allocates from that pool, and so would be "
+            "called by itself "
+            "for ever; a source of segments takes its memory from elsewhere than ph_malloc",
+            request->call, (unsigned long long)request->pool->id.first,
+            (unsigned long long)request->pool->id.second);
     default:
         return fail_shortage(memory, request, growth);
     }
 }
 
 /* A pool's own function may have said why in the record; else only that it failed is known. */
-static ph_status fail_source(ph__memory *memory, const ph__request *request, const ph__growth *growth)
+static ph_status fail_source(ph__memory *memory, const ph__request *request,
+                             const ph__growth *growth)
 {
     shortage seen;
     look(&seen, memory, request);
@@ -199,8 +212,9 @@ static ph_status fail_source(ph__memory *memory, const ph__request *request, con
                          growth->segment_bytes);
         return growth->source;
     }
-    return ph__fail_native(growth->source, 0, NULL, "%s: the pool's alloc function failed for %zu bytes",
-                           request->call, growth->segment_bytes);
+    return ph__fail_native(growth->source, 0, NULL,
+                           "%s: the pool's alloc function failed for %zu bytes", request->call,
+                           growth->segment_bytes);
 }
 
 static bool is_shortage(const ph__growth *growth)
@@ -226,16 +240,18 @@ static ph__block *retry(ph__memory *memory, const ph__request *request, ph__grow
     return block;
 }
 
-/* Replays that are in flight may still write a block which captures were given: the stream comes behind them.
- */
-static ph_status order_behind_replays(ph__memory *memory, const ph__request *request, ph__block *block)
+/* Replays that are in flight may still write a block which captures were given: the stream comes
+ * behind them. */
+static ph_status order_behind_replays(ph__memory *memory, const ph__request *request,
+                                      ph__block *block)
 {
     ph__spin_lock(&memory->lock);
     ph_pool *pool = ph__mseg_of(block)->pool;
     bool captured = !request->capture_id && ph__mseg_of(block)->captured;
     void *address = (void *)block->address;
     ph__spin_unlock(&memory->lock);
-    ph_status status = captured ? ph__replays_before_use(pool, request->stream, request->call) : PH_OK;
+    ph_status status =
+        captured ? ph__replays_before_use(pool, request->stream, request->call) : PH_OK;
     if (status != PH_OK)
         (void)ph__free_slow(memory, address, request->stream);
     return status;
@@ -287,7 +303,8 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request)
     PH_TRY(ph__route(memory, request));
     routed r = {memory, request};
     PH__UNWIND unwind = {abandon, &r};
-    bool scripted = ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(out, memory, request, 0, false);
+    bool scripted =
+        ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(out, memory, request, 0, false);
     ph_status status = scripted ? PH_OK : serve(out, memory, request);
     unwind.undo = NULL;
     ph__unroute(memory, request);
@@ -299,8 +316,10 @@ ph_status ph__malloc_outside(void **out, ph_device *device, size_t bytes, const 
     ph__memory *memory = ph__memory_attach(device, call);
     if (!memory)
         return ph_error_last()->status;
-    ph__request request = {
-        .bytes = bytes, .stream = &device->default_stream, .pool = &memory->default_pool, .call = call};
+    ph__request request = {.bytes = bytes,
+                           .stream = &device->default_stream,
+                           .pool = &memory->default_pool,
+                           .call = call};
     if (!ph__block_round(bytes, &request.rounded))
         return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu bytes overflow", call, bytes);
     ph__memory_process(memory);
@@ -316,8 +335,8 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
     memcpy(out_pointer, &got, sizeof got);
     PH_TRY(ph__stream_check(stream, call));
     if ((uintptr_t)address % PH__BLOCK_MIN != 0)
-        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: %p is not aligned to %zu bytes", call,
-                               address, PH__BLOCK_MIN);
+        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL, "%s: %p is not aligned to %zu bytes",
+                               call, address, PH__BLOCK_MIN);
     ph__memory *memory = ph__memory_attach(stream->device, call);
     if (!memory)
         return ph_error_last()->status;
@@ -340,8 +359,8 @@ ph_status ph_malloc_at(void *out_pointer, void *address, size_t bytes, ph_stream
     if (request.capture_id && !ph__given_reserve(request.pool))
         no_memory = true;
     else
-        block = ph__heap_take_at(request.pool->heap, (uintptr_t)address, request.rounded, bytes, stream->id,
-                                 &no_memory);
+        block = ph__heap_take_at(request.pool->heap, (uintptr_t)address, request.rounded, bytes,
+                                 stream->id, &no_memory);
     if (block) {
         ph__memory_hand_out(memory, request.pool, block);
         if (request.capture_id)

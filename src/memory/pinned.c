@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no work reads them
- * any more. */
+/* memory/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no work
+ * reads them any more. */
 #include "base/checked.h"
 #include "base/log.h"
 #include "memory/state.h"
@@ -13,7 +13,8 @@ enum {
 static bool class_of(size_t bytes, unsigned *size_class)
 {
     *size_class = 0;
-    while (*size_class < PH__PINNED_CLASSES && ((size_t)1 << (SMALLEST_SHIFT + *size_class)) < bytes)
+    while (*size_class < PH__PINNED_CLASSES &&
+           ((size_t)1 << (SMALLEST_SHIFT + *size_class)) < bytes)
         ++*size_class;
     return *size_class < PH__PINNED_CLASSES;
 }
@@ -92,7 +93,8 @@ static void driver_free(ph__memory *memory, uintptr_t address)
     ph__relaxed_end(memory->device, mode);
     if (result != PH__R_OK)
         ph__log(PH_LOG_WARNING,
-                "pinned memory at %p: giving it back gave %d (%s); it may stay taken until the process ends",
+                "pinned memory at %p: giving it back gave %d (%s); it may stay taken until the "
+                "process ends",
                 (void *)address, result, ph__result_name(result));
 }
 
@@ -113,7 +115,8 @@ static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *requ
     return added;
 }
 
-static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned size_class, int *result)
+static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned size_class,
+                        int *result)
 {
     void *address = NULL;
     size_t size = (size_t)1 << (SMALLEST_SHIFT + size_class);
@@ -152,8 +155,8 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         return ph_error_last()->status;
     ph__request request = {.stream = stream, .call = call};
     if (!ph__mul(count, size, &request.bytes) || !class_of(request.bytes, &size_class))
-        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes are too many", call,
-                               count, size);
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes are too many",
+                               call, count, size);
     if (request.bytes == 0)
         return PH_OK;
     ph__memory_process(memory);
@@ -164,7 +167,8 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
         return PH_OK;
     }
     ph__pinned *block = take_cached(memory, &request, size_class);
-    /* Threads that free and ask in turn would else take ever more new memory while one settles what they have freed. */
+    /* Threads that free and ask in turn would else take ever more new memory while one settles
+     * what they have freed. */
     if (!block && ph__memory_process_all(memory))
         block = take_cached(memory, &request, size_class);
     if (!block)
@@ -177,7 +181,8 @@ ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stre
     if (!block && (result == PH__R_OK || result == PH__R_OUT_OF_MEMORY))
         return ph__fail_host_memory(call, "a pinned block");
     if (!block)
-        return ph__driver_fail(result, PH__NAME_MEM_HOST_ALLOC, "%s: %zu bytes", call, request.bytes);
+        return ph__driver_fail(result, PH__NAME_MEM_HOST_ALLOC, "%s: %zu bytes", call,
+                               request.bytes);
     address = (void *)block->address;
     if (ph__sees(memory, PH__SEE_SITES))
         ph__sites_allocated(memory, address);
@@ -293,10 +298,11 @@ static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
     ph_stream *own = block->stream;
     bool in_capture = block->capture_id != 0 && block->capture_id == block->pool->capture_id &&
                       (!stream || stream == own || capture_id == block->capture_id);
-    /* Handed out in the open capture, in no copy of it, and no kernel or host function came after that: no work can be reading it. */
-    bool unused = in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses &&
-                  block->calls == atomic_load_explicit(&memory->device->captured_calls,
-                                                       memory_order_relaxed);
+    /* Handed out in the open capture, in no copy of it, and no kernel or host function came
+     * after that: no work can be reading it. */
+    bool unused =
+        in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses &&
+        block->calls == atomic_load_explicit(&memory->device->captured_calls, memory_order_relaxed);
     if (unused) {
         block->stream = NULL;
         ph__pinned_give(block);
@@ -317,14 +323,15 @@ void ph_free_pinned(void *pointer, ph_stream *stream)
 {
     if (!pointer)
         return;
-    ph__memory *memory = stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
+    ph__memory *memory =
+        stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
     bool freed = memory && free_in(memory, (uintptr_t)pointer, stream);
     if (!freed && !ph__memory_is_forked((uintptr_t)pointer))
-        PH__LOG_ONCE(
-            PH_LOG_WARNING,
-            "ph_free_pinned: %p is no live pinned allocation of the stream's device (freed twice, or "
-            "not from ph_malloc_pinned); nothing was done; said once",
-            pointer);
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "ph_free_pinned: %p is no live pinned allocation of the stream's device "
+                     "(freed twice, or "
+                     "not from ph_malloc_pinned); nothing was done; said once",
+                     pointer);
     if (memory && !stream)
         ph_device_release(memory->device);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/poison.c: debug_poison: freed blocks are filled, so that a read of freed memory is visible. */
+/* memory/poison.c: debug_poison: freed blocks are filled, so that a read of freed memory is
+ * visible. */
 #include "base/log.h"
 #include "memory/state.h"
 
-/* Memory that a captured graph owns is left alone: its replays use it whether it is free or not. While any
- * capture is open nothing is filled, as the fill could become a part of it. */
+/* Memory that a captured graph owns is left alone: its replays use it whether it is free or not.
+ * While any capture is open nothing is filled, as the fill could become a part of it. */
 void ph__poison(ph__memory *memory, const ph__block *block)
 {
     ph_device *device = memory->device;
@@ -25,6 +26,7 @@ void ph__poison_report(ph__memory *memory)
 {
     int result = atomic_exchange(&memory->poison_failure, 0);
     if (result != 0)
-        ph__log(PH_LOG_WARNING, "ph_free: a block was freed without being poisoned: %s gave %d (%s)",
+        ph__log(PH_LOG_WARNING,
+                "ph_free: a block was freed without being poisoned: %s gave %d (%s)",
                 PH__NAME_MEMSET_ASYNC, result, ph__result_name(result));
 }

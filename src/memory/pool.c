@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* memory/pool.c: pools: making them, who holds them, and their end. */
 #include "base/log.h"
-#include "memory/state.h"
 #include "base/option.h"
+#include "memory/state.h"
 #include <string.h>
 
 /* One count for all pools of the process, whoever made them: no number is ever used twice. */
@@ -23,8 +23,8 @@ bool ph__pool_init(ph_pool *pool, ph__memory *memory)
     return true;
 }
 
-static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options *options, bool by_user,
-                        const char *call)
+static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options *options,
+                        bool by_user, const char *call)
 {
     ph__memory *memory = ph__memory_attach(device, call);
     if (!memory)
@@ -72,9 +72,9 @@ ph_status ph_pool_create(ph_pool **out, ph_device *device, const ph_pool_options
     if (options && !PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_pool_options");
     if (options && !options->alloc != !options->free)
-        return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                               "%s: only one of alloc and free is set; a source of segments needs both",
-                               call);
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, 0, NULL,
+            "%s: only one of alloc and free is set; a source of segments needs both", call);
     if (options)
         PH_TRY(ph__option_no_zero(options->limit, "limit", call));
     return create(out, device, options, true, call);
@@ -91,8 +91,8 @@ ph_device *ph__pool_device(const ph_pool *pool)
     return pool->memory->device;
 }
 
-/* A pool whose count fell to zero is still named by its live blocks: it may be held again, with its device.
- */
+/* A pool whose count fell to zero is still named by its live blocks: it may be held again, with
+ * its device. */
 void ph__pool_hold(ph_pool *pool)
 {
     if (pool->use_count++ == 0)
@@ -105,7 +105,8 @@ static bool is_there_or_said(const ph_pool *pool, const char *call)
     bool there = ph__pool_is_there(pool);
     if (!there && !ph__pool_is_forked(pool))
         PH__LOG_ONCE(PH_LOG_WARNING,
-                     "%s: %p is no pool, or was one that went with its last holder, as a graph's pool does when the graph is reset; "
+                     "%s: %p is no pool, or was one that went with its last holder, as a graph's "
+                     "pool does when the graph is reset; "
                      "nothing was done; said once",
                      call, (const void *)pool);
     return there;
@@ -206,14 +207,16 @@ ph_status ph__pool_check(const ph_pool *pool, const char *call)
         return PH_OK;
     if (ph__pool_is_forked(pool))
         return ph__fail_forked(pool->memory->device, call);
-    return ph__fail_native(PH_ERROR_ARGUMENT, 0, NULL,
-                           "%s: %p is no pool, or was one that went with its last holder: a graph's pool goes when the graph is reset, destroyed or "
-                           "aborted; take a reference before that (ph_pool_retain), and release it later",
-                           call, (const void *)pool);
+    return ph__fail_native(
+        PH_ERROR_ARGUMENT, 0, NULL,
+        "%s: %p is no pool, or was one that went with its last holder: a graph's pool goes when "
+        "the graph is reset, destroyed or "
+        "aborted; take a reference before that (ph_pool_retain), and release it later",
+        call, (const void *)pool);
 }
 
-/* The last holder has gone. What is free goes back now when nothing uses it any more, else at the next
- * chance. */
+/* The last holder has gone. What is free goes back now when nothing uses it any more, else at
+ * the next chance. */
 static void end(ph__memory *memory, ph_pool *pool)
 {
     ph_device *device = pool->device;
@@ -307,5 +310,6 @@ ph_status ph_pool_trim(ph_pool *pool)
     ph__spin_unlock(&memory->lock);
     if (later)
         return ph__trim_status(ph__memory_sweep(memory, false), call);
-    return idle ? ph__trim_status(ph__memory_trim_now(memory, PH__TRIM_ABANDONED, pool), call) : PH_OK;
+    return idle ? ph__trim_status(ph__memory_trim_now(memory, PH__TRIM_ABANDONED, pool), call)
+                : PH_OK;
 }

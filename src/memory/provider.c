@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/provider.c: where segments come from and go to: the driver, or a pool's own functions; and the
- * limits. */
+/* memory/provider.c: where segments come from and go to: the driver, or a pool's own functions;
+ * and the limits. */
 #include "base/checked.h"
 #include "base/unwind.h"
 #include "memory/state.h"
 
-/* Promises bytes to the pool, before they are asked for, so that no two threads pass a limit together. */
+/* Promises bytes to the pool, before they are asked for, so that no two threads pass a limit
+ * together. */
 static ph__growth_kind reserve(ph__memory *memory, ph_pool *pool, size_t bytes)
 {
     ph__growth_kind kind = PH__GREW;
@@ -103,10 +104,12 @@ static bool is_taken(ph__memory *memory, uintptr_t address, size_t bytes)
     return taken;
 }
 
-static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request, ph__mseg *mseg)
+static void *own_source(ph__growth *growth, ph__memory *memory, const ph__request *request,
+                        ph__mseg *mseg)
 {
     void *address = NULL;
-    growing g = {.memory = memory, .pool = request->pool, .bytes = growth->segment_bytes, .mseg = mseg};
+    growing g = {
+        .memory = memory, .pool = request->pool, .bytes = growth->segment_bytes, .mseg = mseg};
     if (is_running(request->pool)) {
         growth->kind = PH__SOURCE_RECURSES;
         return NULL;
@@ -128,12 +131,14 @@ static void *own_source(ph__growth *growth, ph__memory *memory, const ph__reques
     return NULL;
 }
 
-static void *obtain(ph__growth *growth, ph__memory *memory, const ph__request *request, ph__mseg *mseg)
+static void *obtain(ph__growth *growth, ph__memory *memory, const ph__request *request,
+                    ph__mseg *mseg)
 {
     void *address = NULL;
     if (request->pool->options.alloc)
         return own_source(growth, memory, request, mseg);
-    growth->result = memory->driver->segment_create(&address, memory->device->handle, growth->segment_bytes);
+    growth->result =
+        memory->driver->segment_create(&address, memory->device->handle, growth->segment_bytes);
     if (growth->result == PH__R_OK)
         return address;
     growth->kind = growth->result == PH__R_OUT_OF_MEMORY ? PH__NO_DEVICE_MEMORY : PH__DRIVER_FAILED;
@@ -159,8 +164,8 @@ static void account_segment(ph__memory *memory, const ph__mseg *mseg, bool added
     if (!ph__pool_is_default(mseg->pool))
         count_segment(&mseg->pool->account, mseg, added);
     if (ph__sees(memory, PH__SEE_HISTORY))
-        ph__history_note(memory, added ? PH__SEGMENT_ALLOC : PH__SEGMENT_FREE, mseg->address, mseg->size,
-                         mseg->pool, mseg->stream, 0);
+        ph__history_note(memory, added ? PH__SEGMENT_ALLOC : PH__SEGMENT_FREE, mseg->address,
+                         mseg->size, mseg->pool, mseg->stream, 0);
 }
 
 /* Puts the memory into the heap and takes the request's block. Lock held. NULL: no host memory, and

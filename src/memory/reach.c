@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/reach.c: reuse inside a capture: a block that other streams used may be handed out again on its own
- * stream once the captured graph orders that stream's next node behind their work. No node is inserted for
- * it. */
+/* memory/reach.c: reuse inside a capture: a block that other streams used may be handed out
+ * again on its own stream once the captured graph orders that stream's next node behind their
+ * work. No node is inserted for it. */
 #include "base/map.h"
 #include "memory/state.h"
 
-/* The nodes that the stream's next node is ordered behind, as far as walked; grows with the capture. And the freed blocks
- * of the stream that wait for it to grow. Of a block one node is watched that has not been seen: only when the walk comes to
- * that one is the block looked at again. */
+/* The nodes that the stream's next node is ordered behind, as far as walked; grows with the
+ * capture. And the freed blocks of the stream that wait for it to grow. Of a block one node is
+ * watched that has not been seen: only when the walk comes to that one is the block looked at
+ * again. */
 struct ph__walk {
     ph__walk *next;
     uint64_t stream_id;
-    bool busy; /* a thread extends it, which owns all but `blocks` and `fresh`; these and next are under the lock */
+    /* a thread extends it, which owns all but `blocks` and `fresh`; these and next are under the
+     * lock */
+    bool busy;
     bool over; /* the capture has ended meanwhile: that thread ends the walk */
     ph__map seen;
     ph__map watched;  /* node -> ph__uses, and those beside it */
@@ -98,8 +101,8 @@ void ph__capture_walks_end(ph__memory *memory, uint64_t capture_id)
     ph__walks_free(ended);
 }
 
-/* Adds the nodes that the stream's next one would depend on; false when it is not in the capture, or without
- * memory. */
+/* Adds the nodes that the stream's next one would depend on; false when it is not in the
+ * capture, or without memory. */
 static bool add_ends(ph__drv_node ***at, size_t *count, size_t *capacity, ph__memory *memory,
                      const ph_stream *stream, uint64_t capture_id)
 {
@@ -179,7 +182,8 @@ bool ph__reach_wait(ph__memory *memory, ph__uses *uses)
     return true;
 }
 
-/* The walk of the request, where blocks wait for it, and what has come to it since; it is the caller's then, until walk_leave. */
+/* The walk of the request, where blocks wait for it, and what has come to it since; it is the
+ * caller's then, until walk_leave. */
 static ph__walk *walk_enter(ph__memory *memory, const ph__request *request, ph__uses **fresh)
 {
     ph__spin_lock(&memory->lock);
@@ -197,8 +201,10 @@ static ph__walk *walk_enter(ph__memory *memory, const ph__request *request, ph__
     return walk;
 }
 
-/* Watches a node of the block's that has not been seen; *covered: there is none, and it is put there. *lost: no host memory. */
-static void watch(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses **covered, ph__uses **lost)
+/* Watches a node of the block's that has not been seen; *covered: there is none, and it is put
+ * there. *lost: no host memory. */
+static void watch(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses **covered,
+                  ph__uses **lost)
 {
     for (size_t i = 0; i < uses->markers.count; i++) {
         const uint64_t key = (uintptr_t)uses->markers.at[i];
@@ -216,7 +222,8 @@ static void watch(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses *
     *covered = uses;
 }
 
-static void watch_all(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses **covered, ph__uses **lost)
+static void watch_all(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__uses **covered,
+                      ph__uses **lost)
 {
     while (uses) {
         ph__uses *next = uses->beside;
@@ -225,14 +232,14 @@ static void watch_all(ph__walk *walk, ph__memory *memory, ph__uses *uses, ph__us
     }
 }
 
-/* Visits what is not seen yet, from the ends backwards. A node is seen before its own dependencies are, so
- * that a walk which fails half way must begin anew. */
-static bool walk_back(ph__walk *walk, ph__memory *memory, const ph__request *request, ph__uses **covered,
-                      ph__uses **lost)
+/* Visits what is not seen yet, from the ends backwards. A node is seen before its own
+ * dependencies are, so that a walk which fails half way must begin anew. */
+static bool walk_back(ph__walk *walk, ph__memory *memory, const ph__request *request,
+                      ph__uses **covered, ph__uses **lost)
 {
     node_list stack = {0};
-    bool ok =
-        add_ends(&stack.at, &stack.count, &stack.capacity, memory, request->stream, request->capture_id);
+    bool ok = add_ends(&stack.at, &stack.count, &stack.capacity, memory, request->stream,
+                       request->capture_id);
     while (ok && stack.count > 0) {
         ph__drv_node *node = stack.at[--stack.count];
         ph__drv_node_info info;
@@ -244,7 +251,8 @@ static bool walk_back(ph__walk *walk, ph__memory *memory, const ph__request *req
              ph__vec_reserve(&stack, info.dependency_count);
         for (size_t i = 0; ok && i < info.dependency_count; i++)
             stack.at[stack.count++] = info.dependencies[i];
-        watch_all(walk, memory, ph__map_remove(&walk->watched, (uint64_t)(uintptr_t)node), covered, lost);
+        watch_all(walk, memory, ph__map_remove(&walk->watched, (uint64_t)(uintptr_t)node), covered,
+                  lost);
     }
     ph__vec_free(&stack);
     return ok;
@@ -261,7 +269,8 @@ static void begin_anew(ph__walk *walk)
 }
 
 /* Gives the walk back, without the covered blocks. */
-static void walk_leave(ph__walk *walk, ph__memory *memory, ph__uses *covered, ph__uses *lost, bool ok)
+static void walk_leave(ph__walk *walk, ph__memory *memory, ph__uses *covered, ph__uses *lost,
+                       bool ok)
 {
     if (!ok) {
         ph__map_free(&walk->seen);

@@ -5,8 +5,8 @@
 #include "base/fork.h"
 #include "memory/state.h"
 
-/* Over the workers of all captures, whose pools may be of other devices. Taken last, with the lock of
- * a memory held. */
+/* Over the workers of all captures, whose pools may be of other devices. Taken last, with the
+ * lock of a memory held. */
 static ph__spinlock workers_lock;
 
 static void lock_workers(void)
@@ -124,15 +124,15 @@ ph__block *ph__released_take(ph__memory *memory, const ph__range *released)
     if (!segment)
         return NULL;
     ph_pool *pool = ((ph__mseg *)segment->user)->pool;
-    ph__block *block = ph__heap_take_at(pool->heap, released->base, released->size,
-                                        released->size, segment->stream, &no_memory);
+    ph__block *block = ph__heap_take_at(pool->heap, released->base, released->size, released->size,
+                                        segment->stream, &no_memory);
     if (block)
         ph__memory_hand_out(memory, pool, block);
     return block;
 }
 
-/* ---- who works on a capture takes none of it ---- its blocks are its nodes' too, and what is noted
- * could not be told from them. */
+/* ---- who works on a capture takes none of it ---- its blocks are its nodes' too, and what is
+ * noted could not be told from them. */
 static bool works_on_any(void)
 {
     uint32_t thread = ph__born_thread();

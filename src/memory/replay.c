@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/replay.c: the order of replays that share a pool, across streams and behind eager work on its
- * memory, and their epochs. */
+/* memory/replay.c: the order of replays that share a pool, across streams and behind eager work
+ * on its memory, and their epochs. */
 #include "memory/state.h"
 
-/* The default stream is marked at once, behind the replay. What it was given since may read what that left: where no capture can forbid it, it is
- * marked anew, as other streams are. */
+/* The default stream is marked at once, behind the replay. What it was given since may read what
+ * that left: where no capture can forbid it, it is marked anew, as other streams are. */
 static bool may_mark_again(const ph_pool *pool)
 {
     const ph__memory *memory = pool->memory;
@@ -13,8 +13,8 @@ static bool may_mark_again(const ph_pool *pool)
            memory->driver->capture_id(&id, pool->last_replay->handle) == PH__R_OK && id == 0;
 }
 
-/* Records the pool's event behind its last replay. The replay lock is held; the last stream is in no capture.
- */
+/* Records the pool's event behind its last replay. The replay lock is held; the last stream is
+ * in no capture. */
 static ph_status mark_last(ph_pool *pool, const char *call)
 {
     ph__memory *memory = pool->memory;
@@ -30,13 +30,13 @@ static ph_status mark_last(ph_pool *pool, const char *call)
             call);
     int result = PH__R_OK;
     if (!pool->replayed && !(pool->replayed = ph__mark_take(memory, &result)))
-        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: behind the last replay from the same pool",
-                               call);
-    result =
-        memory->driver->event_record(pool->replayed, pool->last_replay->handle, PH__EVENT_RECORD_DEFAULT);
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
+                               "%s: behind the last replay from the same pool", call);
+    result = memory->driver->event_record(pool->replayed, pool->last_replay->handle,
+                                          PH__EVENT_RECORD_DEFAULT);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, PH__NAME_EVENT_RECORD, "%s: behind the last replay from the same pool",
-                               call);
+        return ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+                               "%s: behind the last replay from the same pool", call);
     pool->replay_marked = true;
     ph__spin_lock(&memory->lock);
     ph__pool_replay_marked(pool);
@@ -44,9 +44,11 @@ static ph_status mark_last(ph_pool *pool, const char *call)
     return PH_OK;
 }
 
-static ph_status wait_for_event(ph_pool *pool, ph_stream *stream, ph__drv_event *event, const char *call)
+static ph_status wait_for_event(ph_pool *pool, ph_stream *stream, ph__drv_event *event,
+                                const char *call)
 {
-    int result = pool->memory->driver->stream_wait_event(stream->handle, event, PH__EVENT_RECORD_DEFAULT);
+    int result =
+        pool->memory->driver->stream_wait_event(stream->handle, event, PH__EVENT_RECORD_DEFAULT);
     if (result != PH__R_OK)
         return ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT,
                                "%s: ordering it behind earlier work on memory of the pool", call);
@@ -80,8 +82,8 @@ uint64_t ph__pool_replay_end(ph_pool *pool, ph_stream *stream, bool launched)
     unsigned references = 0;
     uint64_t epoch = 0;
     if (launched) {
-        epoch =
-            atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1; /* the lock orders the writers */
+        /* the lock orders the writers */
+        epoch = atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1;
         atomic_store_explicit(&pool->epoch, epoch, memory_order_release);
         while (pool->before.count > 0) /* later replays are ordered behind this one */
             ph__mark_recycle(pool->memory, pool->before.at[--pool->before.count].event);
@@ -151,15 +153,16 @@ ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *c
 
 /* ---- before a stream captures ---- */
 
-/* A capture into the pool may be given memory that the stream's ordinary work has used. Lock held. */
+/* A capture into the pool may be given memory that the stream's ordinary work has used. Lock
+ * held. */
 static bool captures_memory_of(const ph_pool *pool, const ph_stream *stream)
 {
     ph__step(pool->memory);
     return ph__heap_has_stream(pool->heap, stream->id);
 }
 
-/* Notes where the stream's ordinary work ends: replays of what is captured now come behind it. One note for
- * each stream, and none for those that are done. The replay lock is held. */
+/* Notes where the stream's ordinary work ends: replays of what is captured now come behind it.
+ * One note for each stream, and none for those that are done. The replay lock is held. */
 static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
 {
     ph__memory *memory = pool->memory;
@@ -184,7 +187,8 @@ static ph_status mark_before(ph_pool *pool, const ph_stream *stream)
                            "ph_graph_capture_begin: behind the stream's work so far");
 }
 
-/* A pool that was last replayed on the stream, and behind whose replay no event is recorded; kept. */
+/* A pool that was last replayed on the stream, and behind whose replay no event is recorded;
+ * kept. */
 static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
 {
     ph__spin_lock(&memory->lock);
@@ -197,14 +201,14 @@ static ph_pool *next_unmarked(ph__memory *memory, const ph_stream *stream)
     return pool;
 }
 
-/* The next pool into which a capture records that began before number `before` and may be given memory of the stream;
- * kept. */
+/* The next pool into which a capture records that began before number `before` and may be given
+ * memory of the stream; kept. */
 static ph_pool *next_recording(ph__memory *memory, uint64_t before, const ph_stream *stream)
 {
     ph__spin_lock(&memory->lock);
     ph_pool *pool = ph__recordings;
-    while (pool && (pool->memory != memory || pool->begun >= before ||
-                    !captures_memory_of(pool, stream)))
+    while (pool &&
+           (pool->memory != memory || pool->begun >= before || !captures_memory_of(pool, stream)))
         pool = pool->next_recording;
     if (pool)
         pool->keeps++;

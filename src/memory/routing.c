@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/routing.c: which pool a request goes to: captures by stream, then the thread's scopes, then the
- * default pool. */
+/* memory/routing.c: which pool a request goes to: captures by stream, then the thread's scopes,
+ * then the default pool. */
 #include "memory/state.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -57,8 +57,8 @@ ph_stream *ph_memory_stream(ph_device *device)
     return own ? own : &device->default_stream;
 }
 
-/* Its graph could be replayed long after the memory has gone to somebody else, and nothing here would
- * know. */
+/* Its graph could be replayed long after the memory has gone to somebody else, and nothing here
+ * would know. */
 static ph_status fail_foreign(const ph__request *request, uint64_t capture_id)
 {
     return ph__fail_native(
@@ -74,13 +74,15 @@ ph_status ph__route(ph__memory *memory, ph__request *request)
     uint64_t capture_id;
     request->pool = &memory->default_pool;
     request->capture_id = 0;
-    if (!ph__sees(memory, PH__SEE_SCOPES | PH__SEE_ROUTES) && !atomic_load(&memory->device->foreign))
+    if (!ph__sees(memory, PH__SEE_SCOPES | PH__SEE_ROUTES) &&
+        !atomic_load(&memory->device->foreign))
         return PH_OK;
     PH_TRY(ph__stream_find_capture(&capture_id, request->stream, request->call));
     ph_pool *pool = capture_id ? pool_of_capture(memory, capture_id) : ph__scope_innermost(memory);
     if (!pool && ph__capture_is_foreign(request->stream, capture_id))
         return fail_foreign(request, capture_id);
-    if (!pool && capture_id) /* that looked at the list of captures: one that was just beginning has its pool now */
+    /* that looked at the list of captures: one that was just beginning has its pool now */
+    if (!pool && capture_id)
         pool = pool_of_capture(memory, capture_id);
     if (!pool)
         return PH_OK;
@@ -106,8 +108,8 @@ ph_status ph__fail_busy(const char *call, const ph_pool *pool, ph__recording by)
 {
     return ph__fail_native(
         PH_ERROR_POOL_BUSY, 0, NULL,
-        "%s: pool {%llu, %llu} is being recorded to by %s; end that first, or use another pool", call,
-        (unsigned long long)pool->id.first, (unsigned long long)pool->id.second,
+        "%s: pool {%llu, %llu} is being recorded to by %s; end that first, or use another pool",
+        call, (unsigned long long)pool->id.first, (unsigned long long)pool->id.second,
         by == PH__IN_SCOPE ? "an open scope (ph_pool_begin)" : "a capture");
 }
 
@@ -205,10 +207,11 @@ ph_status ph_pool_end(ph_pool *pool)
     if (ph__pool_is_forked(pool))
         return ph__fail_forked(pool->memory->device, call);
     if (scope_top != pool)
-        return ph__fail_native(PH_ERROR_STATE, 0, NULL,
-                               "%s: the pool is not this thread's innermost scope; scopes end in the reverse "
-                               "order of their begins, on the same thread",
-                               call);
+        return ph__fail_native(
+            PH_ERROR_STATE, 0, NULL,
+            "%s: the pool is not this thread's innermost scope; scopes end in the reverse "
+            "order of their begins, on the same thread",
+            call);
     scope_top = pool->outer_scope;
     stop(pool);
     return PH_OK;
@@ -329,12 +332,14 @@ void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block)
     /* Work that goes from one buffer to another is given the same two in turn. */
     size_t count = pool->given.count;
     for (size_t i = count; i > 0 && i + 2 > count; i--)
-        if (pool->given.at[i - 1].base == block->address && pool->given.at[i - 1].size == block->size)
+        if (pool->given.at[i - 1].base == block->address &&
+            pool->given.at[i - 1].size == block->size)
             return;
     pool->given.at[pool->given.count++] = (ph__span){block->address, block->size};
 }
 
-/* Room is made outside the lock; the spans may grow in number meanwhile, by other threads' requests. */
+/* Room is made outside the lock; the spans may grow in number meanwhile, by other threads'
+ * requests. */
 ph_status ph__pool_record_ranges(ph__ranges *out, ph_pool *pool, uint64_t capture_id)
 {
     ph__memory *memory = pool->memory;

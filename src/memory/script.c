@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/script.c: the order in which a capture was given its blocks, and giving the same ones again to another run of the same work. */
+/* memory/script.c: the order in which a capture was given its blocks, and giving the same ones
+ * again to another run of the same work. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "memory/state.h"
 #include <string.h>
 
-/* What one block of the layout is in the run. owed: the block that is there was freed by the run, as one that came before: it is given
- * again, or goes at the end. */
+/* What one block of the layout is in the run. owed: the block that is there was freed by the
+ * run, as one that came before: it is given again, or goes at the end. */
 typedef struct part {
     const ph__placing *placing;
     struct part *next; /* of its line */
@@ -22,8 +23,8 @@ struct ph__script {
     uint64_t from, to; /* streams: the layout's `from` is the run's `to` */
     uint64_t thread;
     part *parts;
-    /* Of what is alike to requests, so that they need not look at all else: key -> one of heads, from which the parts come in the order of the
-     * layout, until they are used. */
+    /* Of what is alike to requests, so that they need not look at all else: key -> one of heads,
+     * from which the parts come in the order of the layout, until they are used. */
     ph__map lines;
     part **heads;
     ph__ranges live; /* what the run was given and has not freed -> part; room for all */
@@ -32,7 +33,8 @@ struct ph__script {
     size_t missed, missed_bytes, looked;
 };
 
-/* ---- what captures are given ---- lock held. A request may outlive the capture that it was made in: that one's list is gone then. */
+/* ---- what captures are given ---- lock held. A request may outlive the capture that it was
+ * made in: that one's list is gone then. */
 void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *placing)
 {
     if (pool->capture_id != capture_id)
@@ -74,7 +76,8 @@ bool ph__layout_copy(ph__layout *out, const ph__layout *from)
     return true;
 }
 
-/* Pinned blocks are not the pool's own for good: it must be the one that the capture had, and be in nobody else's hands. */
+/* Pinned blocks are not the pool's own for good: it must be the one that the capture had, and be
+ * in nobody else's hands. */
 static bool is_there(const ph__memory *memory, const ph__placing *placing)
 {
     const ph__range *range =
@@ -118,7 +121,8 @@ static uint64_t key_of(size_t requested, uint64_t stream, bool pinned)
 
 static part **head_of(const ph__script *script, const ph__placing *placing)
 {
-    return ph__map_get(&script->lines, key_of(placing->requested, placing->stream, placing->pinned));
+    return ph__map_get(&script->lines,
+                       key_of(placing->requested, placing->stream, placing->pinned));
 }
 
 /* All parts that a run may be given are in their lines again. */
@@ -148,7 +152,8 @@ static bool make_parts(ph__script *script, const ph__layout *layout)
         const ph__placing *placing = &layout->list.at[i];
         script->parts[i].placing = placing;
         if (!ph__map_put(&script->at, placing->address, &script->parts[i]) ||
-            !ph__map_put(&script->lines, key_of(placing->requested, placing->stream, placing->pinned),
+            !ph__map_put(&script->lines,
+                         key_of(placing->requested, placing->stream, placing->pinned),
                          &script->heads[i]))
             return false;
     }
@@ -228,7 +233,8 @@ size_t ph__script_unused(const ph__script *script)
 }
 
 /* ---- requests ---- lock held */
-/* A run that frees later than the capture did must not be given one block twice. There is room: false says that they overlap. */
+/* A run that frees later than the capture did must not be given one block twice. There is room:
+ * false says that they overlap. */
 static bool make_live(ph__script *script, part *one)
 {
     return ph__ranges_add(&script->live, one->placing->address, one->placing->size, one);
@@ -238,13 +244,15 @@ static bool fits(const ph__script *script, const part *one, const ph__placing *a
 {
     const ph__placing *placing = one->placing;
     return placing->requested == asked->requested && placing->stream == asked->stream &&
-           placing->pinned == asked->pinned && (asked->address == 0 || asked->address == placing->address) &&
+           placing->pinned == asked->pinned &&
+           (asked->address == 0 || asked->address == placing->address) &&
            is_there(script->memory, placing);
 }
 
 /* It is live from then on. In a capture, memory that has no stream of its own is its stream's, else
  * the default one's (ph_memory_stream). */
-static part *take_part(ph__script *script, const ph__request *request, uintptr_t address, bool pinned)
+static part *take_part(ph__script *script, const ph__request *request, uintptr_t address,
+                       bool pinned)
 {
     bool there = request->stream->id == script->to || request->stream->is_default;
     uint64_t stream = there ? script->from : request->stream->id;
@@ -275,7 +283,8 @@ bool ph__script_take(void **out, ph__memory *memory, const ph__request *request,
         one->used = true;
         one->generation = ph__next_generation(memory);
         if (given)
-            pool->given.at[pool->given.count++] = (ph__span){one->placing->address, one->placing->size};
+            pool->given.at[pool->given.count++] =
+                (ph__span){one->placing->address, one->placing->size};
         *out = (void *)one->placing->address;
         found = true;
     } else if (script && script->missed++ == 0) {
@@ -350,12 +359,14 @@ bool ph__script_knows(ph__memory *memory, const void *pointer)
 }
 
 /* ---- the end ---- */
-/* What the run has left becomes an allocation, where the capture's own is gone. false: no host memory for that. Lock held. */
+/* What the run has left becomes an allocation, where the capture's own is gone. false: no host
+ * memory for that. Lock held. */
 static bool settle(const ph__script *script, const ph__placing *placing)
 {
     const ph__block *there = ph__memory_block(script->memory, placing->address);
     bool no_memory;
-    if (placing->pinned || (there && there->address == placing->address && ph__block_is_live(there)))
+    if (placing->pinned ||
+        (there && there->address == placing->address && ph__block_is_live(there)))
         return true;
     ph__block *block = ph__heap_take_at(script->home->heap, placing->address, placing->size,
                                         placing->requested, placing->stream, &no_memory);

@@ -24,7 +24,8 @@ static void settle(ph__memory *memory)
 
 static bool may_settle(const ph__memory *memory)
 {
-    return ph__sees(memory, PH__SEE_PENDING | PH__SEE_DEFERRED | PH__SEE_RETIRE) && !ph__capturing(memory);
+    return ph__sees(memory, PH__SEE_PENDING | PH__SEE_DEFERRED | PH__SEE_RETIRE) &&
+           !ph__capturing(memory);
 }
 
 void ph__memory_process(ph__memory *memory)
@@ -96,7 +97,8 @@ ph_status ph__trim_status(int result, const char *call)
 {
     return ph__driver_fail(
         result, PH__NAME_EVENT_SYNCHRONIZE,
-        "%s: waiting for the work that used the memory; what is left goes back at a later chance", call);
+        "%s: waiting for the work that used the memory; what is left goes back at a later chance",
+        call);
 }
 
 ph_status ph_memory_trim(ph_device *device)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/sites.c: where allocations were made and freed, as backtraces, for messages about memory that a graph reads and that is gone. */
+/* memory/sites.c: where allocations were made and freed, as backtraces, for messages about
+ * memory that a graph reads and that is gone. */
 #include "memory/sites.h"
 #include "base/fork.h"
 #include "base/vec.h"
@@ -29,7 +30,8 @@ static atomic_uint wanted;
 static ph__map entries; /* by generation */
 static uint64_t dead[DEAD_KEPT];
 static size_t dead_count; /* that ever were: a ring */
-/* Some allocation since the switch was not remembered: one without an entry need not be older than that. */
+/* Some allocation since the switch was not remembered: one without an entry need not be older
+ * than that. */
 static bool left_out;
 
 bool ph__sites_wanted(void)
@@ -48,7 +50,8 @@ __attribute__((noinline)) void ph__site_take(ph__site *out)
     int count = backtrace(all, PH__SITE_FRAMES + OWN_FRAMES);
     int first = ph__frames_first_outside(all, count);
     int most = (int)frames;
-    if (first < OWN_LEAST) { /* the library is a part of the program: its frames are told apart by name */
+    /* the library is a part of the program: its frames are told apart by name */
+    if (first < OWN_LEAST) {
         first = count < OWN_LEAST ? count : OWN_LEAST;
         most += OWN_FRAMES;
     }
@@ -103,11 +106,13 @@ void ph__sites_allocated(ph__memory *memory, const void *address)
         ph__free(made);
 }
 
-/* Of one that was allocated before anybody asked where, the end is remembered all the same. Lock held. */
+/* Of one that was allocated before anybody asked where, the end is remembered all the same. Lock
+ * held. */
 static entry *enter_late(ph__memory *memory, uint64_t generation)
 {
-    entry *made =
-        ph__sites_wanted() && entries.count < LIVE_KEPT + DEAD_KEPT ? ph__calloc(1, sizeof *made) : NULL;
+    entry *made = ph__sites_wanted() && entries.count < LIVE_KEPT + DEAD_KEPT
+                      ? ph__calloc(1, sizeof *made)
+                      : NULL;
     if (made == NULL)
         return NULL;
     made->memory = memory;

@@ -66,11 +66,13 @@ static counts count(const ph__memory *memory, const ph_pool *only)
         ph__heap_get_stats(pool->heap, &stats);
         n.pools++;
         n.segments += stats.segments[0] + stats.segments[1];
-        n.blocks += stats.used_blocks[0] + stats.used_blocks[1] + stats.free_blocks[0] + stats.free_blocks[1];
+        n.blocks += stats.used_blocks[0] + stats.used_blocks[1] + stats.free_blocks[0] +
+                    stats.free_blocks[1];
     }
     if (memory->history)
-        n.events = memory->history->written < memory->history->capacity ? (size_t)memory->history->written
-                                                                        : memory->history->capacity;
+        n.events = memory->history->written < memory->history->capacity
+                       ? (size_t)memory->history->written
+                       : memory->history->capacity;
     return n;
 }
 
@@ -112,13 +114,14 @@ static void copy_pinned(copies *all, const ph__memory *memory, const ph_pool *on
          range = ph__range_map_from(&memory->pinned, range->base + range->size)) {
         const ph__pinned *block = range->value;
         if (!only || block->pool == only)
-            all->pinned.at[all->pinned.count++] = (pinned_copy){block->address,
-                                                                block->size,
-                                                                block->requested,
-                                                                block->generation,
-                                                                block->pool->id,
-                                                                block->free,
-                                                                !block->free && !block->freed_by_user};
+            all->pinned.at[all->pinned.count++] =
+                (pinned_copy){block->address,
+                              block->size,
+                              block->requested,
+                              block->generation,
+                              block->pool->id,
+                              block->free,
+                              !block->free && !block->freed_by_user};
     }
 }
 
@@ -141,7 +144,8 @@ static void copy_all(copies *all, const ph__memory *memory, const ph_pool *only)
     for (uint64_t i = first; history && i < history->written; i++)
         all->events.at[all->events.count++] = history->at[i % history->capacity];
     all->history = history != NULL;
-    const ph__account *account = only && !ph__pool_is_default(only) ? &only->account : &memory->account;
+    const ph__account *account =
+        only && !ph__pool_is_default(only) ? &only->account : &memory->account;
     const ph__tally *bytes = &account->tally[PH__COUNT_BYTES];
     all->allocated = (size_t)(bytes->current[0] + bytes->current[1]);
     all->reserved = only ? only->reserved : memory->reserved;
@@ -340,7 +344,8 @@ ph_status ph_memory_snapshot(char **out, const ph_device *device, const ph_pool 
     if (pool)
         PH_TRY(ph__pool_check(pool, call));
     if (pool && pool->memory->device != device)
-        return ph__fail_devices(call, "the pool", pool->memory->device, "what is asked about", device);
+        return ph__fail_devices(call, "the pool", pool->memory->device, "what is asked about",
+                                device);
     ph__memory *memory = ph__memory_attach((ph_device *)(uintptr_t)device, call);
     if (!memory)
         return ph_error_last()->status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/state.h: what the files of the memory layer share: the state that hangs on a device, its pools, and
- * what hangs on segments and blocks. Nobody outside this layer includes it. */
+/* memory/state.h: what the files of the memory layer share: the state that hangs on a device,
+ * its pools, and what hangs on segments and blocks. Nobody outside this layer includes it. */
 #ifndef PH_MEMORY_STATE_H
 #define PH_MEMORY_STATE_H
 #include "base/alloc.h"
@@ -21,7 +21,8 @@ typedef struct ph__waiter {
     bool leaves; /* memory that is given back (ph__batch), not a block (ph__uses) */
 } ph__waiter;
 
-/* A stream that uses a block beside the one that it was allocated on, or may use memory that is given back. */
+/* A stream that uses a block beside the one that it was allocated on, or may use memory that is
+ * given back. */
 typedef struct ph__use {
     ph_stream *stream;    /* retained */
     uint64_t capture_id;  /* the use is captured work of this capture; 0: ordinary work */
@@ -33,12 +34,13 @@ typedef struct ph__use {
 typedef PH__VEC(ph__use) ph__use_list;
 
 typedef enum ph__life {
-    PH__LIVE,     /* in the caller's hands */
-    PH__FREEING,  /* a thread is freeing it just now, without the lock */
-    PH__DEFERRED, /* freed; waits for captures to end, or for the captured graph to order its reuse */
-    PH__PENDING,  /* freed; waits for the events of its uses */
-    PH__AWAITED,  /* freed; a capture that is open may address it: born.c */
-    PH__HELD      /* freed; in no list, until the last graph that addresses it goes */
+    PH__LIVE,    /* in the caller's hands */
+    PH__FREEING, /* a thread is freeing it just now, without the lock */
+    /* freed; waits for captures to end, or for the captured graph to order its reuse */
+    PH__DEFERRED,
+    PH__PENDING, /* freed; waits for the events of its uses */
+    PH__AWAITED, /* freed; a capture that is open may address it: born.c */
+    PH__HELD     /* freed; in no list, until the last graph that addresses it goes */
 } ph__life;
 
 /* What hangs on a block (of either kind) that other streams use, from the first such use on. */
@@ -50,15 +52,16 @@ typedef struct ph__uses {
     ph__block *block; /* one of the two */
     ph__pinned *pinned;
     ph__life life;
-    bool ordered; /* a captured graph orders its reuse: no other capture is waited for */
+    bool ordered;   /* a captured graph orders its reuse: no other capture is waited for */
     size_t holders; /* graphs that address it, and keep it from reuse */
     ph__use_list list, later; /* later: what comes while those of the list are waited for */
-    uint64_t marker_capture; /* the markers are the ends of all involved streams when it was freed, in this capture */
+    /* the markers are the ends of all involved streams when it was freed, in this capture */
+    uint64_t marker_capture;
     PH__VEC(ph__drv_node *) markers;
 } ph__uses;
 
-/* ph__block.user holds a ph__uses * and, in its low bits, how many trackers the block has (15: that many or
- * more, for good). Thus tracking needs no memory, and a plain block has NULL. */
+/* ph__block.user holds a ph__uses * and, in its low bits, how many trackers the block has (15:
+ * that many or more, for good). Thus tracking needs no memory, and a plain block has NULL. */
 #define PH__TRACKED ((uintptr_t)15)
 static inline ph__uses *ph__block_uses(const ph__block *block)
 {
@@ -83,9 +86,9 @@ typedef struct ph__mseg {
     bool small;
     bool captured; /* a capture was given blocks of it: replays write it, whatever the core says */
     ph__segment *segment;
-    struct ph__mseg *next;                           /* in a batch */
-    struct ph__mseg *previous_there, *next_there;    /* of the same stream, while it is in a heap */
-    struct ph__mseg *previous_due, *next_due;        /* to be looked at: see leaving.c */
+    struct ph__mseg *next;                        /* in a batch */
+    struct ph__mseg *previous_there, *next_there; /* of the same stream, while it is in a heap */
+    struct ph__mseg *previous_due, *next_due;     /* to be looked at: see leaving.c */
     bool due;
 } ph__mseg;
 
@@ -127,8 +130,8 @@ typedef struct ph__span {
     size_t size;
 } ph__span;
 
-/* use_count counts handles, captures and scopes; keeps counts what the object itself must outlive: segments,
- * pinned blocks, code in progress. The object goes when both are 0. */
+/* use_count counts handles, captures and scopes; keeps counts what the object itself must
+ * outlive: segments, pinned blocks, code in progress. The object goes when both are 0. */
 struct ph_pool {
     /* What every replay looks at stands together. */
     ph__mutex replay_lock;
@@ -137,14 +140,15 @@ struct ph_pool {
     _Atomic uint64_t epoch;
     PH__VEC(ph__mark)
     before; /* what the next replay comes behind: eager work on memory that captures were given */
-    ph__drv_event *replayed; /* recorded behind the last replay when replay_marked */
+    ph__drv_event *replayed;              /* recorded behind the last replay when replay_marked */
     ph_pool *previous_there, *next_there; /* of those that were last replayed on the same stream */
     bool behind;                          /* it is among those that an event is recorded behind */
 
     ph__memory *memory;
-    ph_device *device; /* retained while use_count > 0; not by the default pool */
+    ph_device *device;        /* retained while use_count > 0; not by the default pool */
     ph_pool *previous, *next; /* next: also in the list of those that have gone */
-    bool told;                /* its user has it from a graph or an address, and may have it still when it has gone */
+    /* its user has it from a graph or an address, and may have it still when it has gone */
+    bool told;
     ph_pool *previous_due, *next_due; /* all of it is to be looked at: see leaving.c */
     bool due;
     uint64_t begun; /* the number of the capture that records into it, rising */
@@ -161,13 +165,16 @@ struct ph_pool {
     ph__recording recording;
     ph_pool *outer_scope; /* the scope that this pool's one was opened in */
     ph_pool *next_route;  /* in the list of published captures */
-    ph_pool *next_recording; /* in the list of captures that are open or whose graph is being read */
+    /* in the list of captures that are open or whose graph is being read */
+    ph_pool *next_recording;
     uint64_t born_from;   /* later allocations, of any device, have a later generation */
     uint64_t born_handed; /* what ph__handed gave then */
-    uint32_t worker; /* the thread that worked on it last; at first the one that began it */
-    PH__VEC(uint32_t) workers; /* all of them: those that allocate in it, or use blocks in it, too */
-    uint64_t noted;       /* of them, the blocks of device memory that the capture itself was given */
-    uint64_t capture_id;  /* published; 0: none */
+    uint32_t worker;      /* the thread that worked on it last; at first the one that began it */
+    /* all of them: those that allocate in it, or use blocks in it, too */
+    PH__VEC(uint32_t) workers;
+    /* of them, the blocks of device memory that the capture itself was given */
+    uint64_t noted;
+    uint64_t capture_id; /* published; 0: none */
     PH__VEC(ph__span) given;
     size_t given_merged; /* of them, at the last merge */
     ph__layout layout;   /* of the open capture */
@@ -197,41 +204,48 @@ struct ph__memory {
     ph_device *device;         /* borrowed: the state is a part of it */
     const ph__driver *driver;
     atomic_uint attention; /* PH__SEE_*, changed under the lock */
-    ph__spinlock lock; /* everything below that has no other lock; never held across driver or user code */
+    /* everything below that has no other lock; never held across driver or user code */
+    ph__spinlock lock;
     uint64_t generation, generation_end;
     uint64_t skipped; /* generations that were not used, see ph__handed */
     ph_pool default_pool;
     ph__account account;
     ph__range_map segments; /* of all pools; values are ph__segment */
-    ph__map pools;       /* all but the default one: their addresses, as handles that may have gone are looked up */
-    ph_pool *gone, **gone_last; /* dead ones, which are nothing but an address that no other pool gets */
+    /* all but the default one: their addresses, as handles that may have gone are looked up */
+    ph__map pools;
+    /* dead ones, which are nothing but an address that no other pool gets */
+    ph_pool *gone, **gone_last;
     size_t gone_count;
     size_t reserved, limit;
     size_t scopes;
     ph_pool *routes;
     ph__script *scripts;
-    ph__uses *awaited; /* see born.c */
+    ph__uses *awaited;         /* see born.c */
     ph__block *awaited_blocks; /* those without a record of uses, by their links */
-    bool born;      /* memory was allocated while a capture is open: the device is retained for that */
+    /* memory was allocated while a capture is open: the device is retained for that */
+    bool born;
     bool unsettled; /* it is among those that a thread is about to settle, by next_unsettled */
     ph__memory *next_unsettled;
     /* What went back to its heap while captures are open that might address it: its generation. */
     ph__range_map released;
-    size_t released_kept;   /* of them, when it was last looked for old ones */
+    size_t released_kept; /* of them, when it was last looked for old ones */
     ph__uses *deferred;
     ph_stream *first_awaited, *last_awaited; /* streams that something waits for */
     size_t awaited_streams;
     ph_pool *due_pools;
     ph__mseg *due_segments;
-    uint64_t begun; /* captures */
+    uint64_t begun;         /* captures */
     _Atomic uint64_t steps; /* how many things were looked at one by one; for tests */
-    ph_stream *replayed, *left; /* streams that replays may be running on; of them, those with replays of pools that have gone */
-    uint64_t round;             /* of counting streams; under `settling` */
+    /* streams that replays may be running on; of them, those with replays of pools that have
+     * gone */
+    ph_stream *replayed, *left;
+    uint64_t round;  /* of counting streams; under `settling` */
     ph__uses *spare; /* one record kept for a free when there is no host memory */
     ph__range_map pinned;
     ph__pinned *held;
-    /* All that segments and pinned has ever been lies in [lowest, highest) of its own hull: most words that are looked up are no addresses at all. They grow
-     * under the lock, and are read without it: memory is handed out after that. */
+    /* All that segments and pinned has ever been lies in [lowest, highest) of its own hull: most
+     * words that are looked up are no addresses at all. They grow under the lock, and are read
+     * without it: memory is handed out after that. */
     struct ph__hull {
         atomic_uintptr_t lowest, highest;
     } device_hull, pinned_hull;
@@ -241,14 +255,18 @@ struct ph__memory {
     PH__VEC(ph__drv_event *) events; /* idle ones; capacity for all that exist */
     size_t event_count;
 
-    atomic_int poison_failure; /* the driver's number of a poisoning that failed, until it is said */
+    /* the driver's number of a poisoning that failed, until it is said */
+    atomic_int poison_failure;
     pthread_mutex_t
         settling; /* who polls, waits and gives back: pending removals and batches; above `lock` */
-    ph__batch *batches, *unlisted; /* that wait for streams; for which streams has not been found out */
+    /* that wait for streams; for which streams has not been found out */
+    ph__batch *batches, *unlisted;
     ph__batch *let_go; /* that are about to; under the lock */
-    ph__deferred sweep;                /* what waits for the end of all captures; these two under the lock: */
-    bool sweep_deferred, sweep_cached; /* it is in the device's queue; ph_memory_trim asked for it */
-    ph__memory *next_memory;           /* in the process's list */
+    /* what waits for the end of all captures; these two under the lock: */
+    ph__deferred sweep;
+    /* it is in the device's queue; ph_memory_trim asked for it */
+    bool sweep_deferred, sweep_cached;
+    ph__memory *next_memory; /* in the process's list */
 };
 
 /* ---- attach.c ---- */
@@ -257,20 +275,23 @@ static inline ph__memory *ph__memory_of(const ph_device *device)
 {
     return (ph__memory *)ph__device_attached(device, PH__ATTACH_MEMORY);
 }
-/* The memory that address belongs to, of any device of the process, with the device retained; NULL: none. */
+/* The memory that address belongs to, of any device of the process, with the device retained;
+ * NULL: none. */
 ph__memory *ph__memory_of_address(uintptr_t address);
 bool ph__pool_is_there(const ph_pool *pool); /* of any device of the process. No lock held */
-/* The first memory of the process, by next_memory; no other one comes or goes until end. lock: with the
- * locks of all of them taken, too; no lock of a memory is held, and none is taken meanwhile. */
+/* The first memory of the process, by next_memory; no other one comes or goes until end. lock:
+ * with the locks of all of them taken, too; no lock of a memory is held, and none is taken
+ * meanwhile. */
 ph__memory *ph__memories_begin(void);
 void ph__memories_end(void);
 ph__memory *ph__memories_lock(void);
 void ph__memories_unlock(void);
-bool ph__memory_try_retain(const ph__memory *memory); /* its device; false: that is on its way out */
+/* its device; false: that is on its way out */
+bool ph__memory_try_retain(const ph__memory *memory);
 /* In a child of fork(): whether it is memory of a device that the parent opened, which freeing
  * leaves alone. */
 bool ph__memory_is_forked(uintptr_t address);
-bool ph__pool_is_forked(const ph_pool *pool); /* likewise */
+bool ph__pool_is_forked(const ph_pool *pool);    /* likewise */
 void ph__memory_see_all(unsigned flag, bool on); /* in all memories of the process. No lock held */
 
 static inline void ph__see(ph__memory *memory, unsigned flag, bool on)
@@ -322,7 +343,8 @@ static inline bool ph__hull_has(const struct ph__hull *hull, uintptr_t address)
 }
 static inline bool ph__memory_may_have(const ph__memory *memory, uintptr_t address)
 {
-    return ph__hull_has(&memory->device_hull, address) || ph__hull_has(&memory->pinned_hull, address);
+    return ph__hull_has(&memory->device_hull, address) ||
+           ph__hull_has(&memory->pinned_hull, address);
 }
 static inline ph__mseg *ph__mseg_of(const ph__block *block)
 {
@@ -340,17 +362,20 @@ typedef struct ph__request {
 ph__block *ph__memory_take(ph__memory *memory, const ph__request *request, bool *no_memory);
 /* Counts a block just taken, from wherever. */
 void ph__memory_hand_out(ph__memory *memory, ph_pool *pool, ph__block *block);
-/* The block leaves the caller's hands: counted, trackers told, history. It is active until given. */
+/* The block leaves the caller's hands: counted, trackers told, history. It is active until
+ * given. */
 void ph__memory_retire(ph__memory *memory, ph__block *block, ph_stream *stream);
 /* Gives an active block back to its heap; the record of uses is the caller's. */
 void ph__memory_give(ph__memory *memory, ph__block *block);
 
-/* ---- track.c ---- a tracked allocation has left the caller's hands. Lock held; allocates and frees nothing. */
+/* ---- track.c ---- a tracked allocation has left the caller's hands. Lock held; allocates and
+ * frees nothing. */
 void ph__track_died(ph__memory *memory, uint64_t generation);
 void ph__watchers_free(ph__memory *memory);
 
-/* ---- sites.c ---- where what was just allocated, or is about to be freed, has that done to it: on the calling thread, which has called
- * the library. No lock held. forget: of the device, which goes. */
+/* ---- sites.c ---- where what was just allocated, or is about to be freed, has that done to it:
+ * on the calling thread, which has called the library. No lock held. forget: of the device,
+ * which goes. */
 void ph__sites_allocated(ph__memory *memory, const void *address);
 void ph__sites_freeing(ph__memory *memory, const void *address);
 void ph__sites_forget(const ph__memory *memory);
@@ -369,7 +394,7 @@ typedef enum ph__growth_kind {
     PH__TOO_LARGE,
     PH__DRIVER_FAILED,
     PH__SOURCE_MISALIGNED,
-    PH__SOURCE_TAKEN, /* it gave memory that the allocator has */
+    PH__SOURCE_TAKEN,   /* it gave memory that the allocator has */
     PH__SOURCE_RECURSES /* the pool's own function asks for memory of the pool */
 } ph__growth_kind;
 typedef struct ph__growth {
@@ -390,14 +415,16 @@ ph_status ph__malloc_slow(void **out, ph__memory *memory, ph__request *request);
 ph_status ph__fail_busy(const char *call, const ph_pool *pool, ph__recording by);
 /* fills in pool and capture_id. No lock held. */
 ph_status ph__route(ph__memory *memory, ph__request *request);
-void ph__unroute(ph__memory *memory, const ph__request *request); /* always, when the request is over */
+/* always, when the request is over */
+void ph__unroute(ph__memory *memory, const ph__request *request);
 /* Remembers that the capture of the pool was given the block. false: no host memory. Lock held. */
 bool ph__given_reserve(ph_pool *pool);
 void ph__given_note(ph_pool *pool, uint64_t capture_id, const ph__block *block);
 ph_pool *ph__scope_innermost(const ph__memory *memory);
 
-/* ---- script.c ---- note, find: with the lock held; the others without it. take: false when the pool has no script, or no block in it fits; address 0:
- * anywhere. find, knows: of blocks that a script has given; knows costs one load where there is none. free: false for blocks that no
+/* ---- script.c ---- note, find: with the lock held; the others without it. take: false when the
+ * pool has no script, or no block in it fits; address 0: anywhere. find, knows: of blocks that a
+ * script has given; knows costs one load where there is none. free: false for blocks that no
  * script is about. */
 void ph__layout_note(ph_pool *pool, uint64_t capture_id, const ph__placing *placing);
 bool ph__script_take(void **out, ph__memory *memory, const ph__request *request, uintptr_t address,
@@ -408,23 +435,27 @@ bool ph__script_knows(ph__memory *memory, const void *pointer);
 
 /* ---- pool.c ---- */
 bool ph__pool_init(ph_pool *pool, ph__memory *memory);
-/* With the lock held; the object may be gone afterwards: *dead is then to be passed to ph__pool_bury, without
- * the lock. */
+/* With the lock held; the object may be gone afterwards: *dead is then to be passed to
+ * ph__pool_bury, without the lock. */
 void ph__pool_unkeep(ph_pool *pool, ph_pool **dead);
 void ph__pool_bury(ph_pool *dead); /* takes NULL */
-void ph__pools_forget(ph__memory *memory, size_t kept); /* of dead ones, but for the newest; no lock held */
+/* of dead ones, but for the newest; no lock held */
+void ph__pools_forget(ph__memory *memory, size_t kept);
 void ph__pool_hold(ph_pool *pool); /* with the lock held; drop: without it */
 void ph__pool_drop(ph_pool *pool, bool graph);
 
 /* ---- events.c ---- no lock held, none of these touches the error record */
-/* Records an event behind the work of the stream so far. NULL: not now, because a capture is open or the
- * driver failed; try again later. *failure: the driver's number where one failed, else as it was. */
+/* Records an event behind the work of the stream so far. NULL: not now, because a capture is
+ * open or the driver failed; try again later. *failure: the driver's number where one failed,
+ * else as it was. */
 ph__drv_event *ph__mark_stream(ph__memory *memory, ph_stream *stream, int *failure);
-ph__drv_event *ph__mark_take(ph__memory *memory, int *failure); /* an idle event; NULL: none to be had */
+/* an idle event; NULL: none to be had */
+ph__drv_event *ph__mark_take(ph__memory *memory, int *failure);
 /* True when the event's work is done. wait: blocks until then. */
 bool ph__mark_done(ph__memory *memory, ph__drv_event *event, bool wait, int *failure);
 void ph__mark_recycle(ph__memory *memory, ph__drv_event *event); /* takes NULL */
-static inline void ph__mark_recycle_locked(ph__memory *memory, ph__drv_event *event) /* the lock is held */
+/* the lock is held */
+static inline void ph__mark_recycle_locked(ph__memory *memory, ph__drv_event *event)
 {
     if (event)
         memory->events.at[memory->events.count++] = event;
@@ -435,7 +466,8 @@ ph__uses *ph__uses_create(void);                           /* NULL: no memory */
 void ph__uses_destroy(ph__memory *memory, ph__uses *uses); /* no lock held; takes NULL */
 /* Adds a use, once per stream and capture; false when out of memory. The first two never fail. */
 bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id);
-/* A freed block whose record is in no list: waits as long as it must. freed_on may be NULL. No lock held. */
+/* A freed block whose record is in no list: waits as long as it must. freed_on may be NULL. No
+ * lock held. */
 void ph__uses_defer(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
 /* Turns deferred blocks into pending ones, or gives them back, as far as the open captures allow;
  * capture_id: this one has ended. No lock held. */
@@ -443,7 +475,8 @@ void ph__deferred_process(ph__memory *memory, uint64_t capture_id);
 /* Gives back a block of either kind whose uses are over, and destroys the record. No lock held. */
 void ph__uses_finish(ph__memory *memory, ph__uses *uses);
 
-/* Those of a freed block that no list has: waits for them, or is at once as finished. No lock held. */
+/* Those of a freed block that no list has: waits for them, or is at once as finished. No lock
+ * held. */
 void ph__uses_wait(ph__memory *memory, ph__uses *uses);
 void ph__waiting_count(ph__memory *memory, ph_pool *pool, bool waits); /* lock held */
 
@@ -458,24 +491,26 @@ ph__memory *ph__born_end(ph_pool *pool);
 void ph__born_handed_out(ph__memory *memory);
 void ph__born_settle(ph__memory *unsettled);
 
-/* ---- born.c ---- awaits: lock held, a capture is open since before the block was allocated, other
- * than the one that was given it. keeps: so that the block, which is being freed, stays out of reuse
- * until it has ended; where a thread that captures nothing gives up its own, it is noted instead and
- * may be used again. wait: a retired block without uses does, lock held; it needs no memory.
- * withhold: the freed block, whose uses are over, must stay out of reuse; it is taken care of. */
+/* ---- born.c ---- awaits: lock held, a capture is open since before the block was allocated,
+ * other than the one that was given it. keeps: so that the block, which is being freed, stays
+ * out of reuse until it has ended; where a thread that captures nothing gives up its own, it is
+ * noted instead and may be used again. wait: a retired block without uses does, lock held; it
+ * needs no memory. withhold: the freed block, whose uses are over, must stay out of reuse; it is
+ * taken care of. */
 bool ph__born_awaits(const ph__block *block);
 bool ph__born_keeps(ph__memory *memory, const ph__block *block);
 bool ph__born_withhold(ph__memory *memory, ph__uses *uses);
 void ph__born_wait(ph__memory *memory, ph__block *block);
 
-/* ---- released.c ---- lock held. work: the calling thread works on the pool's capture, or the one
- * of that id; works: the thread does. thread: ph__block.thread of what the calling thread
+/* ---- released.c ---- lock held. work: the calling thread works on the pool's capture, or the
+ * one of that id; works: the thread does. thread: ph__block.thread of what the calling thread
  * allocates. is_captured_work: a thread that works on a capture which may address the block
- * allocated it or frees it. note: false without host memory; what overlaps is noted as one, as nobody
- * can tell which of them a node addresses. find: by any address; NULL: nothing was noted of it;
- * its value is the last generation. take: out of its heap, if nobody has any of it and there is host
- * memory, else NULL. avoid: the block, just taken from the pool's heap, is not for the calling
- * thread, which works on a capture: some of it was noted; it waits for the captures' ends. */
+ * allocated it or frees it. note: false without host memory; what overlaps is noted as one, as
+ * nobody can tell which of them a node addresses. find: by any address; NULL: nothing was noted
+ * of it; its value is the last generation. take: out of its heap, if nobody has any of it and
+ * there is host memory, else NULL. avoid: the block, just taken from the pool's heap, is not for
+ * the calling thread, which works on a capture: some of it was noted; it waits for the captures'
+ * ends. */
 uint32_t ph__born_thread(void);
 void ph__born_work(ph_pool *pool);
 void ph__born_work_on(ph__memory *memory, uint64_t capture_id);
@@ -494,25 +529,31 @@ void ph__poison(ph__memory *memory, const ph__block *block);
 void ph__poison_report(ph__memory *memory);
 
 /* ---- reach.c ---- */
-/* Notes the ends of the streams involved in a block that is being freed; false: it must wait. No lock held.
- */
+/* Notes the ends of the streams involved in a block that is being freed; false: it must wait. No
+ * lock held. */
 bool ph__reach_mark(ph__memory *memory, ph__uses *uses, ph_stream *freed_on);
 /* Gives back the deferred blocks of the request's stream that its next node is ordered behind. */
 void ph__reach_reclaim(ph__memory *memory, const ph__request *request);
-/* The freed block waits for the captured graph instead of the capture's end; false: it cannot. Lock held. */
+/* The freed block waits for the captured graph instead of the capture's end; false: it cannot.
+ * Lock held. */
 bool ph__reach_wait(ph__memory *memory, ph__uses *uses);
-/* The pool's capture is over: what waited for its graph is deferred. Lock held. Gives what is to be freed without it. */
+/* The pool's capture is over: what waited for its graph is deferred. Lock held. Gives what is to
+ * be freed without it. */
 ph__walk *ph__walks_end(ph__memory *memory, ph_pool *pool);
 void ph__walks_free(ph__walk *walk);
-void ph__capture_walks_end(ph__memory *memory, uint64_t capture_id); /* the same, by the capture. No lock held */
+/* the same, by the capture. No lock held */
+void ph__capture_walks_end(ph__memory *memory, uint64_t capture_id);
 
-/* ---- waits.c ---- what waits for work on streams, in a line for each stream, in which only the first is asked for. Each use has its stream; the
- * events are recorded here. No lock held. */
-void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count, int *failure);
-/* Finishes what waits no more: blocks are given back, memory that leaves is put into *done. settling held, no capture open. */
+/* ---- waits.c ---- what waits for work on streams, in a line for each stream, in which only the
+ * first is asked for. Each use has its stream; the events are recorded here. No lock held. */
+void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count,
+                     int *failure);
+/* Finishes what waits no more: blocks are given back, memory that leaves is put into *done.
+ * settling held, no capture open. */
 void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__batch **done);
 
-/* ---- leaving.c ---- what may leave, and memory on its way. The due ones: lock held, at every change by which something may leave from then on. */
+/* ---- leaving.c ---- what may leave, and memory on its way. The due ones: lock held, at every
+ * change by which something may leave from then on. */
 typedef enum ph__trim {
     PH__TRIM_ABANDONED, /* what no one can allocate from any more */
     PH__TRIM_CACHED     /* and the default pool, and one more */
@@ -523,22 +564,25 @@ void ph__mseg_due(ph__memory *memory, ph__mseg *mseg);
 void ph__mseg_link(ph__mseg *mseg); /* it is in a heap now, of which it goes without a call */
 void ph__mseg_unlink(ph__memory *memory, ph__mseg *mseg);
 void ph__stream_segments_due(ph__memory *memory, ph_stream *stream);
-/* Takes what may leave out of the heaps, which then waits. settling held, not the lock. false: no host memory. */
+/* Takes what may leave out of the heaps, which then waits. settling held, not the lock. false:
+ * no host memory. */
 bool ph__leave(ph__memory *memory, ph__trim what, ph_pool *extra, int *failure, ph__batch **done);
 void ph__batch_done(ph__memory *memory, ph__waiter *waiter, ph__batch **done); /* settling held */
 void ph__give_back(ph__memory *memory, ph__batch *done); /* takes NULL. No lock held */
 void ph__batches_destroy(ph__memory *memory);            /* at the end: nothing runs any more */
 
 /* ---- settle.c ---- giving memory back */
-/* What is due, without waiting: nothing while a capture is open, or when another thread is at it. */
+/* What is due, without waiting: nothing while a capture is open, or when another thread is at
+ * it. */
 void ph__memory_process(ph__memory *memory);
-/* The same, but waits for the other thread and looks once more. false: nothing is due, or a capture is open. */
+/* The same, but waits for the other thread and looks once more. false: nothing is due, or a
+ * capture is open. */
 bool ph__memory_process_all(ph__memory *memory);
-/* Waits for all work that used it. No capture may be open. Gives the driver's number where one failed: what
- * that was about goes back at a later chance. */
+/* Waits for all work that used it. No capture may be open. Gives the driver's number where one
+ * failed: what that was about goes back at a later chance. */
 int ph__memory_trim_now(ph__memory *memory, ph__trim what, ph_pool *extra);
-/* Does what is due now, or when the last open capture has ended. cached: everything that ph_memory_trim
- * gives. */
+/* Does what is due now, or when the last open capture has ended. cached: everything that
+ * ph_memory_trim gives. */
 int ph__memory_sweep(ph__memory *memory, bool cached);
 ph_status ph__trim_status(int result, const char *call); /* of the two */
 
@@ -546,35 +590,43 @@ void ph__mseg_close(ph__memory *memory, ph__mseg *mseg); /* at the end: without 
 
 /* ---- pinned.c ---- */
 ph__pinned *ph__pinned_find(const ph__memory *memory,
-                            uintptr_t address);                 /* lock held: live, and interior too */
-void ph__pinned_give(ph__pinned *block);   /* lock held; its stream has been released */
-void ph__pinned_unfree(ph__pinned *block); /* lock held: out of its free list, as if freed by the user and waiting */
-void ph__pinned_destroy(ph__memory *memory, ph__pinned *block); /* back to the driver. No lock held */
-ph__pinned *ph__pinned_collect(ph_pool *pool);                  /* lock held: all free ones, a list */
-void ph__pinned_close(ph__memory *memory);                      /* at the end: all of them */
+                            /* lock held: live, and interior too */
+                            uintptr_t address);
+void ph__pinned_give(ph__pinned *block); /* lock held; its stream has been released */
+/* lock held: out of its free list, as if freed by the user and waiting */
+void ph__pinned_unfree(ph__pinned *block);
+/* back to the driver. No lock held */
+void ph__pinned_destroy(ph__memory *memory, ph__pinned *block);
+/* lock held: all free ones, a list */
+ph__pinned *ph__pinned_collect(ph_pool *pool);
+void ph__pinned_close(ph__memory *memory); /* at the end: all of them */
 
 /* ---- held.c ---- */
 /* A block that the user has freed waits for its readers. No lock held. */
 void ph__pinned_hold(ph__memory *memory, ph__pinned *block);
-/* The record of uses, made when there is none; NULL: no host memory. For who has freed the block, or has the
- * lock. */
+/* The record of uses, made when there is none; NULL: no host memory. For who has freed the
+ * block, or has the lock. */
 ph__uses *ph__pinned_uses(ph__pinned *block);
 void ph__pinned_unpark(ph_pool *pool);     /* no graph holds it any more. Lock held */
 void ph__held_process(ph__memory *memory); /* lets go what only dead pools held. settling held */
-void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst, const void *src);
+void ph__copy_captured(ph__attachment *attachment, uint64_t capture_id, const void *dst,
+                       const void *src);
 
 /* ---- replay.c ---- */
 ph_status ph__replays_before_capture(ph__attachment *attachment, ph_stream *stream);
 /* Whoever used the handle of a stream under a pool's replay lock is done with it. */
 void ph__replays_settle(ph__memory *memory, ph_stream *stream);
-/* Orders the stream behind the replays from the pool so far: eager work is given memory that they write. */
+/* Orders the stream behind the replays from the pool so far: eager work is given memory that
+ * they write. */
 ph_status ph__replays_before_use(ph_pool *pool, ph_stream *stream, const char *call);
 
-/* ---- streams.c ---- what memory must not leave before: each pool's last replay, also when the pool has gone. Those without a remark: lock
- * held. */
-/* The pool's last replay is on the stream now. Gives how many references to *before are to be released, without the lock. */
+/* ---- streams.c ---- what memory must not leave before: each pool's last replay, also when the
+ * pool has gone. Those without a remark: lock held. */
+/* The pool's last replay is on the stream now. Gives how many references to *before are to be
+ * released, without the lock. */
 unsigned ph__pool_replayed_on(ph_pool *pool, ph_stream *stream, ph_stream **before);
-void ph__pool_replay_marked(ph_pool *pool); /* an event stands behind it: the next capture need not look at the pool */
+/* an event stands behind it: the next capture need not look at the pool */
+void ph__pool_replay_marked(ph_pool *pool);
 /* The pool is going: what was last replayed behind it is remembered with the stream. */
 void ph__pool_leave_replay(ph_pool *pool);
 /* Forgets streams whose replays of gone pools are done. settling held, not the lock. */

@@ -20,8 +20,8 @@ static void show(ph_counter out[3], const ph__tally *tally)
     out[0].peak = tally->peak[0];
 }
 
-/* From what is in the caller's hands and what waits; a block is removed from the active ones when it is free.
- */
+/* From what is in the caller's hands and what waits; a block is removed from the active ones
+ * when it is free. */
 static void show_active(ph_counter out[3], const ph__tally *tally, const uint64_t waiting[2],
                         const uint64_t peak[3], const uint64_t base_removed[2])
 {
@@ -44,8 +44,8 @@ static void report(ph_memory_stats *out, const ph__account *account)
     const ph__tally *tally = account->tally;
     show(out->allocation, &tally[PH__COUNT_BLOCKS]);
     show(out->segment, &tally[PH__COUNT_SEGMENTS]);
-    show_active(out->active, &tally[PH__COUNT_BLOCKS], account->waiting_blocks, account->active_peak,
-                account->base_active_removed);
+    show_active(out->active, &tally[PH__COUNT_BLOCKS], account->waiting_blocks,
+                account->active_peak, account->base_active_removed);
     show(out->inactive_split, &tally[PH__COUNT_SPLIT]);
     show(out->allocated_bytes, &tally[PH__COUNT_BYTES]);
     show(out->reserved_bytes, &tally[PH__COUNT_RESERVED]);
@@ -103,7 +103,8 @@ ph_status ph_pool_stats(ph_memory_stats *out, const ph_pool *pool)
 
 static void reset_peaks(ph__account *account)
 {
-    const ph__tally *blocks = &account->tally[PH__COUNT_BLOCKS], *bytes = &account->tally[PH__COUNT_BYTES];
+    const ph__tally *blocks = &account->tally[PH__COUNT_BLOCKS],
+                    *bytes = &account->tally[PH__COUNT_BYTES];
     account->active_peak[0] = account->active_bytes_peak[0] = 0;
     for (unsigned half = 0; half < 2; half++) {
         account->active_peak[1 + half] = blocks->current[half] + account->waiting_blocks[half];
@@ -121,7 +122,8 @@ static void reset_peaks(ph__account *account)
 
 static void reset_accumulated(ph__account *account)
 {
-    const ph__tally *blocks = &account->tally[PH__COUNT_BLOCKS], *bytes = &account->tally[PH__COUNT_BYTES];
+    const ph__tally *blocks = &account->tally[PH__COUNT_BLOCKS],
+                    *bytes = &account->tally[PH__COUNT_BYTES];
     for (unsigned half = 0; half < 2; half++) {
         account->base_active_removed[half] =
             blocks->added[half] - blocks->current[half] - account->waiting_blocks[half];

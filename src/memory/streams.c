@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/streams.c: which streams replays may be running on: those of each pool's last replay, and those that pools
- * which have gone were last replayed on. Memory that a replay may read leaves behind them. */
+/* memory/streams.c: which streams replays may be running on: those of each pool's last replay,
+ * and those that pools which have gone were last replayed on. Memory that a replay may read
+ * leaves behind them. */
 #include "memory/state.h"
 
 static void list(ph__memory *memory, ph_stream *stream)

@@ -23,13 +23,16 @@ static void tell_pinned(ph_allocation *out, const ph__pinned *pinned)
                            .pinned = true};
 }
 
-/* Step by step for all, so that what is slow to come for one address is waited for together with that of the others. Lock held. */
+/* Step by step for all, so that what is slow to come for one address is waited for together with
+ * that of the others. Lock held. */
 static void find_blocks(ph_allocation *out, const ph__memory *memory, const uintptr_t *addresses,
                         size_t count)
 {
     const ph__block *blocks[PH__FIND_MOST];
     for (size_t i = 0; i < count; i++)
-        blocks[i] = ph__memory_may_have(memory, addresses[i]) ? ph__memory_block(memory, addresses[i]) : NULL;
+        blocks[i] = ph__memory_may_have(memory, addresses[i])
+                        ? ph__memory_block(memory, addresses[i])
+                        : NULL;
     for (size_t i = 0; i < count; i++) {
         const ph__pinned *pinned = blocks[i] ? NULL : ph__pinned_find(memory, addresses[i]);
         out[i] = (ph_allocation){.base = NULL};
@@ -75,7 +78,8 @@ bool ph__memory_taken_by(ph_pool_id *out, const ph_device *device, const void *a
         return false;
     ph__spin_lock(&memory->lock);
     const ph__range *segment = ph__range_map_find(&memory->segments, (uintptr_t)address);
-    const ph__range *pinned = segment ? NULL : ph__range_map_find(&memory->pinned, (uintptr_t)address);
+    const ph__range *pinned =
+        segment ? NULL : ph__range_map_find(&memory->pinned, (uintptr_t)address);
     const ph_pool *pool = NULL;
     if (segment)
         pool = ((const ph__mseg *)((const ph__segment *)segment->value)->user)->pool;
@@ -136,15 +140,17 @@ static bool find(const ph__memory *memory, const void *base, uint64_t generation
     return *pinned && (*pinned)->generation == generation;
 }
 
-/* ---- watches ---- who is to hear of the death of an allocation, by its generation. An entry stays until it is untracked, also when the
- * allocation has gone: thus freeing one gives nothing back and allocates nothing, and no generation comes twice. */
+/* ---- watches ---- who is to hear of the death of an allocation, by its generation. An entry
+ * stays until it is untracked, also when the allocation has gone: thus freeing one gives nothing
+ * back and allocates nothing, and no generation comes twice. */
 typedef struct ph__watcher {
     struct ph__watcher *next; /* of the same generation */
     ph__watch *watch;
     size_t times; /* tracked */
 } ph__watcher;
 
-static ph__watcher *find_watcher(const ph__memory *memory, uint64_t generation, const ph__watch *watch)
+static ph__watcher *find_watcher(const ph__memory *memory, uint64_t generation,
+                                 const ph__watch *watch)
 {
     ph__watcher *watcher = ph__map_get(&memory->watchers, generation);
     while (watcher && watcher->watch != watch)
@@ -153,7 +159,8 @@ static ph__watcher *find_watcher(const ph__memory *memory, uint64_t generation, 
 }
 
 /* Takes *fresh when a new entry is needed. Lock held. */
-static bool add_watcher(ph__memory *memory, uint64_t generation, ph__watch *watch, ph__watcher **fresh)
+static bool add_watcher(ph__memory *memory, uint64_t generation, ph__watch *watch,
+                        ph__watcher **fresh)
 {
     ph__watcher *known = find_watcher(memory, generation, watch);
     if (known) {
@@ -222,7 +229,8 @@ static void count(ph__block *block, ph__pinned *pinned)
 }
 
 /* Most of what is tracked again, as by further words of one graph, has its entry already. */
-ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t generation, ph__watch *watch)
+ph__tracking ph__memory_track(ph_device *device, const void *base, uint64_t generation,
+                              ph__watch *watch)
 {
     ph__memory *memory = ph__memory_of(device);
     ph__watcher *fresh = NULL;

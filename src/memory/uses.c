@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/uses.c: blocks that other streams use: what is remembered, and how long a freed one waits. */
+/* memory/uses.c: blocks that other streams use: what is remembered, and how long a freed one
+ * waits. */
 #include "memory/state.h"
 
 ph__uses *ph__uses_create(void)
@@ -43,7 +44,8 @@ bool ph__uses_add(ph__uses *uses, ph_stream *stream, uint64_t capture_id)
             return true;
     if (!ph__vec_reserve(list, 1))
         return false;
-    list->at[list->count++] = (ph__use){.stream = ph__stream_retain(stream), .capture_id = capture_id};
+    list->at[list->count++] =
+        (ph__use){.stream = ph__stream_retain(stream), .capture_id = capture_id};
     return true;
 }
 
@@ -157,14 +159,15 @@ void ph__uses_wait(ph__memory *memory, ph__uses *uses)
         ph__deferred_process(memory, 0);
 }
 
-/* Captured work is not running: such uses end with their capture. all: none of this library's is open; one
- * that somebody else began may still be. */
+/* Captured work is not running: such uses end with their capture. all: none of this library's is
+ * open; one that somebody else began may still be. */
 static void drop_captured(ph__memory *memory, ph__uses *uses, uint64_t capture_id, bool all)
 {
     for (size_t i = uses->list.count; i-- > 0;) {
         const ph__use *use = &uses->list.at[i];
         if (use->capture_id != 0 &&
-            (use->capture_id == capture_id || (all && ph__stream_capture_id(use->stream) != use->capture_id)))
+            (use->capture_id == capture_id ||
+             (all && ph__stream_capture_id(use->stream) != use->capture_id)))
             drop_use(memory, uses, i);
     }
 }
@@ -212,8 +215,10 @@ static const ph__uses *find_uses(ph__memory *memory, uintptr_t address, bool *fo
     return block ? ph__block_uses(block) : pinned ? pinned->uses : NULL;
 }
 
-/* Those of the block, retained. There is room made without the lock, as often as they have become more meanwhile. */
-static ph_status take_users(stream_list *out, ph_device *device, const void *pointer, const char *call)
+/* Those of the block, retained. There is room made without the lock, as often as they have
+ * become more meanwhile. */
+static ph_status take_users(stream_list *out, ph_device *device, const void *pointer,
+                            const char *call)
 {
     ph__memory *memory = ph__memory_of(device);
     size_t count = 0;
@@ -243,8 +248,8 @@ static ph_status wait_for_user(ph_stream *stream, ph_stream *user, const char *c
         return ph_stream_wait_stream(stream, user);
     ph__drv_event *event = ph__mark_take(memory, &result);
     if (!event)
-        return ph__driver_fail(result, PH__NAME_EVENT_CREATE, "%s: behind a stream that uses the block",
-                               call);
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
+                               "%s: behind a stream that uses the block", call);
     ph__stream_hold(user);
     result = memory->driver->event_record(event, user->handle, PH__EVENT_RECORD_DEFAULT);
     ph__stream_unhold(user);
@@ -262,8 +267,9 @@ ph_status ph_stream_wait_users(ph_stream *stream, const void *pointer)
     stream_list users = {0};
     PH_TRY(ph__stream_check(stream, call));
     if (ph__stream_capture_id(stream) != 0)
-        return ph_fail(PH_ERROR_STATE,
-                       "%s: the stream is capturing; what others have in flight is no part of a graph", call);
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the stream is capturing; what others have in flight is no part of a graph", call);
     ph__memory *memory = ph__memory_of(stream->device);
     if (memory && ph__script_knows(memory, pointer))
         return PH_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/waits.c: blocks and memory that wait for work on streams: a line for each stream, in the order in which its
- * events were recorded. Of a line only the first is asked for, so that what waits behind a busy stream costs nothing. */
+/* memory/waits.c: blocks and memory that wait for work on streams: a line for each stream, in
+ * the order in which its events were recorded. Of a line only the first is asked for, so that
+ * what waits behind a busy stream costs nothing. */
 #include "memory/state.h"
 
 /* Lock held, as for the next one. */
@@ -42,11 +43,13 @@ static void remove_first(ph__memory *memory, ph_stream *stream)
     memory->awaited_streams--;
 }
 
-void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count, int *failure)
+void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count,
+                     int *failure)
 {
     for (size_t i = 0; i < count; i++) {
         uses[i].of = waiter;
-        uses[i].event = ph__mark_stream(memory, uses[i].stream, failure); /* else when its turn has come */
+        /* else when its turn has come */
+        uses[i].event = ph__mark_stream(memory, uses[i].stream, failure);
     }
     ph__spin_lock(&memory->lock);
     waiter->left = count;
@@ -76,7 +79,8 @@ static void finish(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
         ph__uses_finish(memory, (ph__uses *)waiter);
 }
 
-static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *failure, ph__batch **done)
+static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *failure,
+                         ph__batch **done)
 {
     for (;;) {
         ph__spin_lock(&memory->lock);

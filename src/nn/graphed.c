@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed.c: making graphed callables: what is refused, what they consist of, and how they go. */
+/* nn/graphed.c: making graphed callables: what is refused, what they consist of, and how they
+ * go. */
 #include "nn/graphed.h"
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -23,10 +24,10 @@ static bool check_buffer(const char *name, ph_tensor *x, void *user)
 {
     search *s = user;
     if (ph_tensor_requires_grad(x))
-        s->status = ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: callable %zu (%s): buffer '%s' requires a gradient; a buffer must not, make it a parameter",
-            call, s->index, s->module, name);
+        s->status = ph_fail(PH_ERROR_ARGUMENT,
+                            "%s: callable %zu (%s): buffer '%s' requires a gradient; a buffer must "
+                            "not, make it a parameter",
+                            call, s->index, s->module, name);
     return s->status == PH_OK;
 }
 
@@ -34,10 +35,10 @@ static bool check_parameter(const char *name, ph_tensor *x, void *user)
 {
     search *s = user;
     if (x->leaf && x->leaf->hooks)
-        s->status = ph_fail(
-            PH_ERROR_ARGUMENT,
-            "%s: callable %zu (%s): parameter '%s' has a hook, which would be captured; add it afterwards",
-            call, s->index, s->module, name);
+        s->status = ph_fail(PH_ERROR_ARGUMENT,
+                            "%s: callable %zu (%s): parameter '%s' has a hook, which would be "
+                            "captured; add it afterwards",
+                            call, s->index, s->module, name);
     return s->status == PH_OK;
 }
 
@@ -55,23 +56,27 @@ static ph_status check_module(ph_module *const *modules, size_t i)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: callable %zu (modules[%zu]) is NULL", call, i, i);
     for (size_t k = 0; k < i; k++)
         if (modules[k] == module)
-            return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: callable %zu (%s) is callable %zu once more; each call of it would overwrite "
-                           "the other's",
-                           call, i, module->name, k);
+            return ph_fail(
+                PH_ERROR_ARGUMENT,
+                "%s: callable %zu (%s) is callable %zu once more; each call of it would overwrite "
+                "the other's",
+                call, i, module->name, k);
     if (module->device != modules[0]->device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: callable %zu (%s) is of another device than callable 0",
-                       call, i, module->name);
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: callable %zu (%s) is of another device than callable 0", call, i,
+                       module->name);
     if (ph__module_is_graphed(module))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: callable %zu (%s) is graphed already; pass the module that it was made from",
-                       call, i, module->name);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: callable %zu (%s) is graphed already; pass the module that it was made from", call,
+            i, module->name);
     if (ph_module_has_hooks(module))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: callable %zu (%s) has hooks, of its own or below, which would be captured; "
-                       "remove them, and add them to "
-                       "the graphed module",
-                       call, i, module->name);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: callable %zu (%s) has hooks, of its own or below, which would be captured; "
+            "remove them, and add them to "
+            "the graphed module",
+            call, i, module->name);
     PH_TRY(check_homes(module, i));
     search s = {.module = module->name, .index = i, .status = PH_OK};
     ph_module_buffers(module, check_buffer, &s);
@@ -83,21 +88,25 @@ static ph_status check_module(ph_module *const *modules, size_t i)
 static ph_status check_sample(const ph_module *module, const ph_sample *sample, size_t i)
 {
     if (sample->count != module->in_count)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: callable %zu (%s) takes %zu inputs, and its sample has %zu",
-                       call, i, module->name, module->in_count, sample->count);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: callable %zu (%s) takes %zu inputs, and its sample has %zu", call, i,
+                       module->name, module->in_count, sample->count);
     if (sample->count && !sample->tensors)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the sample of callable %zu (%s) has no array of tensors", call,
-                       i, module->name);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: the sample of callable %zu (%s) has no array of tensors", call, i,
+                       module->name);
     if (sample->structure && ph_structure_count(sample->structure) != sample->count)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: the structure of the sample of callable %zu (%s) is malformed, or has not as "
-                       "many tensors as the sample: %zu",
-                       call, i, module->name, sample->count);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: the structure of the sample of callable %zu (%s) is malformed, or has not as "
+            "many tensors as the sample: %zu",
+            call, i, module->name, sample->count);
     if (sample->out_structure && ph_structure_count(sample->out_structure) != module->out_count)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: the structure of the outputs of callable %zu (%s) is malformed, or has not as "
-                       "many tensors as the module has outputs: %zu",
-                       call, i, module->name, module->out_count);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: the structure of the outputs of callable %zu (%s) is malformed, or has not as "
+            "many tensors as the module has outputs: %zu",
+            call, i, module->name, module->out_count);
     for (size_t k = 0; k < sample->count; k++) {
         char path[96];
         const ph_tensor *x = sample->tensors[k];
@@ -107,11 +116,12 @@ static ph_status check_sample(const ph_module *module, const ph_sample *sample, 
         (void)ph_structure_path(path, sizeof path, sample->structure, k);
         if (!x)
             return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: callable %zu (%s): input %s of the sample is no tensor (NULL)", call, i,
-                           module->name, path);
-        return ph_fail(PH_ERROR_WRONG_DEVICE,
-                       "%s: callable %zu (%s): input %s of the sample is on another device than the module",
-                       call, i, module->name, path);
+                           "%s: callable %zu (%s): input %s of the sample is no tensor (NULL)",
+                           call, i, module->name, path);
+        return ph_fail(
+            PH_ERROR_WRONG_DEVICE,
+            "%s: callable %zu (%s): input %s of the sample is on another device than the module",
+            call, i, module->name, path);
     }
     return PH_OK;
 }
@@ -121,36 +131,41 @@ static ph_status check_options(const ph_graphed_options *options, const ph_devic
     if (!PH__RESERVED_OK(options))
         return ph__fail_reserved(call, "ph_graphed_options");
     if ((unsigned)options->gradients > PH_GRAPHED_BORROW)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_gradients", call, (int)options->gradients);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_gradients", call,
+                       (int)options->gradients);
     if ((unsigned)options->inputs > PH_GRAPHED_REBIND)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_inputs", call, (int)options->inputs);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no ph_graphed_inputs", call,
+                       (int)options->inputs);
     if ((unsigned)options->mode > PH_CAPTURE_RELAXED)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no capture mode", call, (int)options->mode);
     PH_TRY(ph__option_no_zero(options->max_backwards, "max_backwards", call));
     PH_TRY(ph__option_no_zero(options->check_foreign_every, "check_foreign_every", call));
     if (options->check_foreign_every && !options->check_input_liveness)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: check_foreign_every is how often check_input_liveness asks the driver; set that, too",
+                       "%s: check_foreign_every is how often check_input_liveness asks the driver; "
+                       "set that, too",
                        call);
     PH_TRY(ph__autocast_check(&options->autocast, call));
     if (options->autocast.dtype != 0 && !options->autocast.no_cache)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: autocast with its cache of weights: each of the graphs casts the weights that it "
-                       "reads, and no cast is kept from one to another; set autocast.no_cache",
-                       call);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: autocast with its cache of weights: each of the graphs casts the weights that it "
+            "reads, and no cast is kept from one to another; set autocast.no_cache",
+            call);
     if (options->generator && options->generator->backend->device != device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the generator is of another device than the modules",
-                       call);
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: the generator is of another device than the modules", call);
     if (options->stream && ph_stream_device(options->stream) != device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the stream is of another device than the modules", call);
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: the stream is of another device than the modules", call);
     if (options->stream == ph_device_default_stream((ph_device *)(uintptr_t)device))
         return ph_fail(PH_ERROR_DEFAULT_STREAM,
                        "%s: captures must run on a stream other than the default stream", call);
     return PH_OK;
 }
 
-static ph_status check(ph_module **out, ph_module *const *modules, const ph_sample *samples, size_t count,
-                       const ph_graphed_options *options)
+static ph_status check(ph_module **out, ph_module *const *modules, const ph_sample *samples,
+                       size_t count, const ph_graphed_options *options)
 {
     if (!out || !modules || !samples)
         return ph__fail_null(call, !out ? "out" : !modules ? "modules" : "samples");
@@ -175,7 +190,8 @@ void ph__graphed_set_release(ph__graphed_set *set)
     ph__free(set);
 }
 
-static ph_status make_set(ph__graphed_set **out, ph_device *device, const ph_graphed_options *options)
+static ph_status make_set(ph__graphed_set **out, ph_device *device,
+                          const ph_graphed_options *options)
 {
     ph__graphed_set *set = ph__calloc(1, sizeof *set);
     *out = set;
@@ -187,7 +203,8 @@ static ph_status make_set(ph__graphed_set **out, ph_device *device, const ph_gra
     set->stream = options->stream;
     if (options->pool && !(set->pool = ph_pool_retain(options->pool)))
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: ph_graphed_options.pool is no pool, or one that went with its last holder; take a reference with "
+                       "%s: ph_graphed_options.pool is no pool, or one that went with its last "
+                       "holder; take a reference with "
                        "ph_pool_retain before that",
                        call);
     if (!set->pool)
@@ -314,7 +331,8 @@ static bool collect_parameter(const char *name, ph_tensor *x, void *user)
 
 static bool allocate(ph__callable *callable)
 {
-    size_t in = callable->in_count, out = callable->out_count, parameters = callable->parameter_count;
+    size_t in = callable->in_count, out = callable->out_count,
+           parameters = callable->parameter_count;
     size_t bundles = (in + parameters) / PH__BUNDLE_MAX + 1, modules = 0;
     callable->inputs = ph__calloc(in + 1, sizeof *callable->inputs);
     callable->incoming = ph__calloc(out, sizeof *callable->incoming);
@@ -334,8 +352,9 @@ static bool allocate(ph__callable *callable)
     callable->depends = ph__calloc(out, in + 1);
     return callable->inputs && callable->incoming && callable->outputs && callable->operands &&
            callable->parameter_names && callable->parameter_data && callable->parameter_grads &&
-           callable->parameter_saved && callable->modes && callable->exits && callable->exit_order &&
-           callable->ops && callable->op_slots && callable->values && callable->depends;
+           callable->parameter_saved && callable->modes && callable->exits &&
+           callable->exit_order && callable->ops && callable->op_slots && callable->values &&
+           callable->depends;
 }
 
 static void describe_inputs(ph__callable *callable, const ph_sample *sample)
@@ -409,11 +428,11 @@ static ph_status check_captured_homes(ph__callable *callable, size_t i)
     if (!ph__homes_have_changed(&callable->homes))
         return PH_OK;
     ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
-    return ph_fail(
-        PH_ERROR_STATE,
-        "%s: callable %zu (%s): %s by its own forward, in warm-up or capture, and no replay would see "
-        "that; let forward change it in place (ph_tensor_copy)",
-        call, i, callable->original->name, changed);
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: callable %zu (%s): %s by its own forward, in warm-up or capture, and no "
+                   "replay would see "
+                   "that; let forward change it in place (ph_tensor_copy)",
+                   call, i, callable->original->name, changed);
 }
 
 static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_module *const *modules,
@@ -427,7 +446,8 @@ static ph_status make_all(ph__callable **callables, ph__graphed_set *set, ph_mod
     PH_TRY(wait_for_device(set->device));
     for (size_t i = 0; i < count; i++) {
         PH_TRY(ph__callable_warm_up(callables[i], &samples[i], call));
-        ph__homes_accept_added(&callables[i]->homes); /* forward may make a buffer when it first needs it */
+        /* forward may make a buffer when it first needs it */
+        ph__homes_accept_added(&callables[i]->homes);
     }
     PH_TRY(wait_for_device(set->device));
     PH_TRY(ph__callables_capture(callables, count, call));
@@ -447,8 +467,9 @@ static ph_status wrap(ph_module **out, ph__callable *const *callables, size_t co
     return PH_OK;
 }
 
-ph_status ph_make_graphed_callables(ph_module **out, ph_module *const *modules, const ph_sample *samples,
-                                    size_t count, const ph_graphed_options *options)
+ph_status ph_make_graphed_callables(ph_module **out, ph_module *const *modules,
+                                    const ph_sample *samples, size_t count,
+                                    const ph_graphed_options *options)
 {
     static const ph_graphed_options defaults;
     ph__graphed_set *set = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_bind.c: what a call brings, as the graphs of a callable can take it: itself, or a copy; and memory for what it gives back. */
+/* nn/graphed_bind.c: what a call brings, as the graphs of a callable can take it: itself, or a
+ * copy; and memory for what it gives back. */
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed.h"
@@ -13,7 +14,8 @@ enum {
 };
 
 /* ---- memory that no replay writes ---- */
-/* All graphs of the pool may write what they were given of it, and it is free for a thread that is routed there. */
+/* All graphs of the pool may write what they were given of it, and it is free for a thread that
+ * is routed there. */
 static bool is_in_pool(const ph__callable *callable, const ph_tensor *x)
 {
     ph_allocation found = {0};
@@ -55,7 +57,8 @@ static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor
 }
 
 /* A copy that stands in the way itself stays taken until there is one that does not. */
-static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__port *port, ph_tensor *x)
+static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__port *port,
+                            ph_tensor *x)
 {
     ph_tensor *made = ph_clone(tape, x);
     for (int i = 0; made && x->count > 0 && i < TRIES; i++) {
@@ -67,26 +70,28 @@ static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__por
         ph__callable_end_aside(tape, callable);
     }
     if (made && x->count > 0)
-        ph_tape_fail(
-            tape, PH_ERROR_STATE,
-            "graphed callable '%s': no memory was found for the copy of an input that its replays do "
-            "not write; end the scopes of its pool (ph_pool_end) around the call",
-            callable->original->name);
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "graphed callable '%s': no memory was found for the copy of an input that its "
+                     "replays do "
+                     "not write; end the scopes of its pool (ph_pool_end) around the call",
+                     callable->original->name);
     return ph__tape_failed(tape) ? NULL : made;
 }
 
-ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype, const ph_shape *shape,
-                                 size_t bytes)
+ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype,
+                                 const ph_shape *shape, size_t bytes)
 {
     ph_tensor *x;
-    ph_status status = ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+    ph_status status =
+        ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
     if (status == PH_OK && !callable->looked_at_route && bytes > 0) {
         callable->looked_at_route = true;
         if (UNLIKELY(is_in_pool(callable, x))) {
             ph_tensor_release(x);
             if (!begin_aside(tape, callable))
                 return NULL;
-            status = ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+            status =
+                ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
         }
     }
     if (status == PH_OK)
@@ -174,9 +179,11 @@ bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *
     for (size_t i = 0; i < callable->in_count && !ph__tape_failed(tape); i++) {
         ph__port *port = &callable->inputs[i];
         ph__callable_look(callable, port, in[i], PH__PORT_INPUT);
-        ph_tensor *x = ph__callable_take(tape, callable, &callable->forward, port, port->slot, in[i]);
+        ph_tensor *x =
+            ph__callable_take(tape, callable, &callable->forward, port, port->slot, in[i]);
         if (x == in[i] && port->backward_slot != PH_SLOT_NONE)
-            x = ph__callable_take(tape, callable, &callable->backward, port, port->backward_slot, x);
+            x = ph__callable_take(tape, callable, &callable->backward, port, port->backward_slot,
+                                  x);
         callable->operands[i] = x;
     }
     return !ph__tape_failed(tape);

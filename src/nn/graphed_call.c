@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_call.c: calls of graphed callables: what comes is bound, the graph replayed, and what it left handed out. */
+/* nn/graphed_call.c: calls of graphed callables: what comes is bound, the graph replayed, and
+ * what it left handed out. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
@@ -45,7 +46,8 @@ static uint64_t gradient_switches(const ph__callable *callable)
 {
     uint64_t sum = 0;
     for (size_t i = 0; callable->grad_values && i < callable->exit_count; i++)
-        sum += atomic_load_explicit(&callable->exits[i].grad->storage->switches, memory_order_relaxed);
+        sum +=
+            atomic_load_explicit(&callable->exits[i].grad->storage->switches, memory_order_relaxed);
     return sum;
 }
 
@@ -56,7 +58,8 @@ static ph_status wait_for_users(const ph_tape *tape, const ph_tensor *x)
 
 static ph_status wait_for_readers(const ph_tape *tape, const ph__callable *callable)
 {
-    for (size_t i = 0; i < callable->out_count && output_switches(callable) != callable->out_switches; i++)
+    for (size_t i = 0;
+         i < callable->out_count && output_switches(callable) != callable->out_switches; i++)
         PH_TRY(wait_for_users(tape, callable->outputs[i]));
     return PH_OK;
 }
@@ -89,11 +92,11 @@ static COLD bool fail_saved(ph_tape *tape, const ph__callable *callable, const c
 
 static COLD void fail_changed(ph_tape *tape, const ph__callable *callable, const called *state)
 {
-    ph_tape_fail(
-        tape, PH_ERROR_STATE,
-        "backward of the graphed callable '%s': an output of call %llu, or a buffer, that it reads was "
-        "changed in place since that call; clone it before the change",
-        callable->original->name, (unsigned long long)state->call);
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "backward of the graphed callable '%s': an output of call %llu, or a buffer, that "
+                 "it reads was "
+                 "changed in place since that call; clone it before the change",
+                 callable->original->name, (unsigned long long)state->call);
 }
 
 static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, size_t *values)
@@ -114,8 +117,8 @@ static bool bind_incoming(const ph__grad_call *call, ph__callable *callable, siz
     return !ph__tape_failed(tape);
 }
 
-/* The inputs that the callable's own backward reads were saved; backward of other outputs copies what
- * it reads of them. */
+/* The inputs that the callable's own backward reads were saved; backward of other outputs copies
+ * what it reads of them. */
 static void bind_saved(const ph__grad_call *call, ph__callable *callable, ph__callable *used,
                        size_t *values)
 {
@@ -130,9 +133,10 @@ static void bind_saved(const ph__grad_call *call, ph__callable *callable, ph__ca
     }
 }
 
-/* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see it first. */
-static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callable, ph__exit *leaving,
-                                ph__bundle_op *op)
+/* The graph's last node adds to a leaf's own gradient, or makes it, where nothing else is to see
+ * it first. */
+static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callable,
+                                ph__exit *leaving, ph__bundle_op *op)
 {
     size_t i = leaving->operand;
     ph_tensor *leaf = ph__exit_leaf(call, leaving);
@@ -142,8 +146,8 @@ static ph_tensor *leaf_gradient(const ph__grad_call *call, ph__callable *callabl
     if (!grad && call->sole[i]) {
         *op = PH__BUNDLE_COPY;
         leaving->fresh_of = leaf;
-        return leaving->fresh = ph__callable_gradient(call->tape, callable, leaf->dtype, &leaf->shape,
-                                                      leaving->bytes);
+        return leaving->fresh = ph__callable_gradient(call->tape, callable, leaf->dtype,
+                                                      &leaf->shape, leaving->bytes);
     }
     if (!ph__exit_may_add(callable, leaf) || !leaving->apart)
         return NULL;
@@ -166,10 +170,12 @@ static void settle_leaves(ph__callable *callable, bool written)
     }
 }
 
-static void bind_exit(const ph__grad_call *call, ph__callable *callable, ph__exit *leaving, size_t *values)
+static void bind_exit(const ph__grad_call *call, ph__callable *callable, ph__exit *leaving,
+                      size_t *values)
 {
     const ph_tensor *like = callable->operands[leaving->operand];
-    const ph__port *port = leaving->operand < callable->in_count ? &callable->inputs[leaving->operand] : NULL;
+    const ph__port *port =
+        leaving->operand < callable->in_count ? &callable->inputs[leaving->operand] : NULL;
     ph__bundle_op op = PH__BUNDLE_COPY;
     ph_tensor *to = leaf_gradient(call, callable, leaving, &op);
     if (!to && !ph__tape_failed(call->tape)) {
@@ -213,14 +219,16 @@ static bool lend(const ph__grad_call *call, ph__callable *callable, uint64_t now
         const ph_tensor *grad = leaving->grad;
         if (!call->needed[leaving->operand])
             continue;
-        ph_tensor *alias = ph__tensor_make(grad->storage, grad->dtype, &grad->shape, grad->stride,
-                                           grad->count ? (size_t)(grad->data - grad->storage->data) : 0);
+        ph_tensor *alias =
+            ph__tensor_make(grad->storage, grad->dtype, &grad->shape, grad->stride,
+                            grad->count ? (size_t)(grad->data - grad->storage->data) : 0);
         if (!alias) {
             ph__tape_fail_host_memory(call->tape, callable->original->name, "a gradient");
             return false;
         }
         ph__tensor_mark(alias, &callable->grad_values->written, now, callable->backward.calls);
-        ph_tape_check(call->tape, ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
+        ph_tape_check(call->tape,
+                      ph__storage_use(grad->storage, call->tape->stream, call->tape->key));
         if (!ph__tape_own(call->tape, alias))
             return false;
         call->in_grads[leaving->operand] = alias;
@@ -257,10 +265,11 @@ static void graphed_backward(ph__grad_call *call)
         return;
     }
     if (UNLIKELY(ph_stream_is_capturing(tape->stream))) {
-        ph_tape_fail(tape, PH_ERROR_CAPTURE,
-                     "backward of the graphed callable '%s': its forward was replayed before this capture "
-                     "began; call both inside of it",
-                     callable->original->name);
+        ph_tape_fail(
+            tape, PH_ERROR_CAPTURE,
+            "backward of the graphed callable '%s': its forward was replayed before this capture "
+            "began; call both inside of it",
+            callable->original->name);
         return;
     }
     ph__callable *used = ph__callable_used(tape, callable, call->out_grads);
@@ -321,7 +330,8 @@ static bool hand_out(ph__op *op, ph__callable *callable, ph_tensor **out, uint64
 {
     for (size_t i = 0; i < callable->out_count; i++) {
         ph_tensor *x = callable->outputs[i];
-        if (UNLIKELY(!ph__op_check(op, ph__storage_use(x->storage, op->tape->stream, op->tape->key))))
+        if (UNLIKELY(
+                !ph__op_check(op, ph__storage_use(x->storage, op->tape->stream, op->tape->key))))
             return false;
         out[i] = ph__op_view(op, x, &x->shape, x->stride, 0);
         if (!out[i])

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_capture.c: capturing the passes of callables, each as a probe and for good, until all is proved that was not given up. */
+/* nn/graphed_capture.c: capturing the passes of callables, each as a probe and for good, until
+ * all is proved that was not given up. */
 #include "nn/graphed_capture.h"
 #include "base/alloc.h"
 #include "base/line.h"
@@ -21,11 +22,12 @@ static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__port *p
 }
 
 /* A copied port has memory of its own, the same in a probe. */
-static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__port *port, const ph__stand_in *memory,
-                          const char *call)
+static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__port *port,
+                          const ph__stand_in *memory, const char *call)
 {
     if (port->rebound)
-        PH_TRY(wrap(out, trial, port, trial->probe ? memory->shifted[trial->number] : memory->base, call));
+        PH_TRY(wrap(out, trial, port, trial->probe ? memory->shifted[trial->number] : memory->base,
+                    call));
     else {
         if (!port->buffer)
             port->buffer = ph_tensor_retain(ph_empty(trial->tape, port->dtype, port->shape));
@@ -48,19 +50,20 @@ static bool copy_in(const ph__trial *trial, const ph__port *ports, const ph__sta
     }
     for (size_t i = 0; i < count; i++)
         if (ports[i].used && !ports[i].rebound && to[i] && to[i]->count > 0)
-            pairs[used++] = (ph__bundle_pair){stage->at[i].base, to[i]->data, to[i]->count, to[i]->dtype,
-                                              PH__BUNDLE_COPY};
+            pairs[used++] = (ph__bundle_pair){stage->at[i].base, to[i]->data, to[i]->count,
+                                              to[i]->dtype, PH__BUNDLE_COPY};
     bool ok = ph__bundle_launch(trial->tape, pairs, used);
     ph__free(pairs);
     return ok;
 }
 
 /* ---- forward ---- */
-/* Memory of the graph's own, that nobody else has: an output may be an input, a parameter, or a buffer. */
+/* Memory of the graph's own, that nobody else has: an output may be an input, a parameter, or a
+ * buffer. */
 static ph_tensor *own(const ph__trial *trial, ph_tensor *x)
 {
-    bool is_own =
-        !x || (x->storage->kind == PH__STORAGE_CACHED && x->storage->key == ph__tape_key(trial->tape));
+    bool is_own = !x || (x->storage->kind == PH__STORAGE_CACHED &&
+                         x->storage->key == ph__tape_key(trial->tape));
     for (size_t i = 0; i < trial->callable->in_count && is_own && x; i++)
         is_own = x->storage != trial->in[i]->storage;
     for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
@@ -94,13 +97,14 @@ static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn
 {
     const ph__graphed_set *set = trial->callable->set;
     PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
-    return ph_graph_capture(*graph, set->stream,
-                            &(ph_capture_options){.pool = set->pool,
-                                                  .mode = set->options.mode,
-                                                  .enable_annotations = set->options.enable_annotations,
-                                                  .check_input_liveness = set->options.check_input_liveness,
-                                                  .check_foreign_every = set->options.check_foreign_every},
-                            body, p);
+    return ph_graph_capture(
+        *graph, set->stream,
+        &(ph_capture_options){.pool = set->pool,
+                              .mode = set->options.mode,
+                              .enable_annotations = set->options.enable_annotations,
+                              .check_input_liveness = set->options.check_input_liveness,
+                              .check_foreign_every = set->options.check_foreign_every},
+        body, p);
 }
 
 /* Notes what operators use meanwhile. */
@@ -133,11 +137,12 @@ static ph_status check_leaves(const ph__trial *trial, const char *call)
         for (size_t k = 0; k < node->in_count; k++) {
             const ph_tensor *leaf = node->edges[k].leaf;
             if (leaf && leaf->requires_grad && !is_declared(trial->callable, trial->in, leaf))
-                return ph_fail(PH_ERROR_ARGUMENT,
-                               "%s: callable '%s': operator %s uses %s, which requires a gradient, and is "
-                               "neither an input nor a parameter "
-                               "of the module: its gradient would be lost; make it one of them, or detach it",
-                               call, trial->callable->original->name, node->name, ph__describe(text, leaf));
+                return ph_fail(
+                    PH_ERROR_ARGUMENT,
+                    "%s: callable '%s': operator %s uses %s, which requires a gradient, and is "
+                    "neither an input nor a parameter "
+                    "of the module: its gradient would be lost; make it one of them, or detach it",
+                    call, trial->callable->original->name, node->name, ph__describe(text, leaf));
         }
     }
     return PH_OK;
@@ -171,7 +176,8 @@ static void note_writes(ph__trial *trial, const uint64_t *versions)
     }
 }
 
-static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_t *versions, const char *call)
+static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_t *versions,
+                             const char *call)
 {
     for (size_t i = 0; i < trial->callable->in_count; i++) {
         ph__port *port = &trial->callable->inputs[i];
@@ -193,15 +199,17 @@ ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *ca
     trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
     trial->incoming = ph__calloc(callable->out_count, sizeof *trial->incoming);
     trial->first_node = trial->tape->nodes.count;
-    ph_status status =
-        versions && trial->in && trial->out && trial->incoming ? PH_OK : ph__fail_host_memory(call, no_room);
+    ph_status status = versions && trial->in && trial->out && trial->incoming
+                           ? PH_OK
+                           : ph__fail_host_memory(call, no_room);
     if (status == PH_OK)
         status = make_inputs(trial, making, versions, call);
     if (status == PH_OK && !trial->probe)
         status = ph__watch_begin(&watch, callable->original, call);
     if (status == PH_OK)
-        status = ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
-                                     "capturing forward", call);
+        status =
+            ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
+                                "capturing forward", call);
     if (status == PH_OK) {
         note_writes(trial, versions);
         note_saved(trial);
@@ -289,8 +297,8 @@ static void copy_out(const ph__trial *trial, const ph__stage *stage)
     }
     for (size_t i = 0; i < trial->exit_count; i++) {
         const ph_tensor *grad = trial->exits[i].grad;
-        pairs[i] = (ph__bundle_pair){grad->data, stage->at[trial->exits[i].operand].base, grad->count,
-                                     grad->dtype, PH__BUNDLE_COPY};
+        pairs[i] = (ph__bundle_pair){grad->data, stage->at[trial->exits[i].operand].base,
+                                     grad->count, grad->dtype, PH__BUNDLE_COPY};
     }
     ph__bundle_launch(trial->tape, pairs, trial->exit_count);
     ph__free(pairs);
@@ -329,7 +337,8 @@ ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *c
 {
     const ph__callable *callable = trial->callable;
     passing p = {trial, making, call};
-    trial->exits = ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->exits);
+    trial->exits =
+        ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->exits);
     if (!trial->exits)
         return ph__fail_host_memory(call, no_room);
     for (size_t i = 0; i < callable->out_count; i++)

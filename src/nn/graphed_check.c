@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_check.c: what a graphed callable is called with, against what its graphs were made for. */
+/* nn/graphed_check.c: what a graphed callable is called with, against what its graphs were made
+ * for. */
 #include "nn/graphed.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -11,38 +12,43 @@ static COLD void fail_device(ph_tape *tape, const ph__callable *callable, const 
     ph_device_info here = {.name = "?"};
     char got[PH__DESCRIBE];
     ph_ignore(ph_device_get_info(&here, callable->set->device));
-    ph_tape_fail(
-        tape, PH_ERROR_WRONG_DEVICE,
-        "graphed callable '%s': input %s: expected a tensor on %s, the device of its sample, got %s on "
-        "another device, %s; ph_to_device copies it there",
-        callable->original->name, path, here.name, ph__describe(got, x), x->storage->backend->info.name);
+    ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE,
+                 "graphed callable '%s': input %s: expected a tensor on %s, the device of its "
+                 "sample, got %s on "
+                 "another device, %s; ph_to_device copies it there",
+                 callable->original->name, path, here.name, ph__describe(got, x),
+                 x->storage->backend->info.name);
 }
 
-static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i, const ph_tensor *x)
+static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i,
+                            const ph_tensor *x)
 {
     const ph__port *port = &callable->inputs[i];
     char path[96], want[PH__DESCRIBE], got[PH__DESCRIBE];
     (void)ph_structure_path(path, sizeof path, callable->structure, i);
     ph_tensor expected = {.dtype = port->dtype, .shape = port->shape};
     if (!x)
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "graphed callable '%s': input %s is NULL; expected %s",
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "graphed callable '%s': input %s is NULL; expected %s",
                      callable->original->name, path, ph__describe(want, &expected));
     else if (x->storage->backend->device != callable->set->device)
         fail_device(tape, callable, path, x);
     else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "graphed callable '%s': input %s: expected %s as in its sample, got %s%s",
-                     callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x),
-                     x->dtype != port->dtype && tape->autocast.dtype != 0
-                         ? "; under autocast give it a sample of the dtype that the module before it gives"
-                         : "");
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "graphed callable '%s': input %s: expected %s as in its sample, got %s%s",
+            callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x),
+            x->dtype != port->dtype && tape->autocast.dtype != 0
+                ? "; under autocast give it a sample of the dtype that the module before it gives"
+                : "");
     else
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "graphed callable '%s': input %s: expected a tensor that requires no gradient, as in "
-                     "its sample, got one that does "
-                     "(%s): its gradient would be lost; detach it, or make the callable with a sample that "
-                     "requires one",
-                     callable->original->name, path, ph__describe(got, x));
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "graphed callable '%s': input %s: expected a tensor that requires no gradient, as in "
+            "its sample, got one that does "
+            "(%s): its gradient would be lost; detach it, or make the callable with a sample that "
+            "requires one",
+            callable->original->name, path, ph__describe(got, x));
     return false;
 }
 
@@ -51,8 +57,8 @@ static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor 
     for (size_t i = 0; i < callable->in_count; i++) {
         const ph__port *port = &callable->inputs[i];
         const ph_tensor *x = in[i];
-        if (UNLIKELY(!x || x->storage->backend->device != callable->set->device || x->dtype != port->dtype ||
-                     !ph_shape_equal(&x->shape, &port->shape) ||
+        if (UNLIKELY(!x || x->storage->backend->device != callable->set->device ||
+                     x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape) ||
                      (callable->differentiable && !port->requires_grad && tape->grad_enabled &&
                       ph__needs_grad(x))))
             return fail_input(tape, callable, i, x);
@@ -67,7 +73,8 @@ static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, siz
                           ? "is not where it was at the capture: its memory must stay"
                       : x->requires_grad ? "requires a gradient, and did not at the capture"
                                          : "requires no gradient any more";
-    ph_tape_fail(tape, PH_ERROR_STATE, "graphed callable '%s': parameter '%s' %s; make the callable anew",
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "graphed callable '%s': parameter '%s' %s; make the callable anew",
                  callable->original->name, callable->parameter_names[i], why);
     return false;
 }
@@ -87,12 +94,13 @@ static COLD bool fail_home(ph_tape *tape, const ph__callable *callable)
 {
     char changed[160] = "";
     ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
-    ph_tape_fail(
-        tape, PH_ERROR_STATE,
-        "graphed callable '%s': %s in the module's struct since the callable was made, and its graphs go "
-        "on with what there was; put that back (ph_tensor_copy changes its values), or make module and "
-        "callable anew",
-        callable->original->name, changed);
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "graphed callable '%s': %s in the module's struct since the callable was made, "
+                 "and its graphs go "
+                 "on with what there was; put that back (ph_tensor_copy changes its values), or "
+                 "make module and "
+                 "callable anew",
+                 callable->original->name, changed);
     return false;
 }
 
@@ -100,12 +108,13 @@ static COLD bool fail_home(ph_tape *tape, const ph__callable *callable)
 static COLD bool fail_autocast(ph_tape *tape, const ph__callable *callable)
 {
     ph_dtype made = callable->set->options.autocast.dtype, now = ph_tape_autocast(tape).dtype;
-    ph_tape_fail(tape, PH_ERROR_STATE,
-                 "graphed callable '%s': made with autocast %s%s, and called with autocast %s%s; "
-                 "set it as at the making around the call (ph_tape_set_autocast; dtype 0: off), or make the "
-                 "callable with another ph_graphed_options.autocast",
-                 callable->original->name, made ? "to " : "off", made ? ph_dtype_name(made) : "",
-                 now ? "to " : "off", now ? ph_dtype_name(now) : "");
+    ph_tape_fail(
+        tape, PH_ERROR_STATE,
+        "graphed callable '%s': made with autocast %s%s, and called with autocast %s%s; "
+        "set it as at the making around the call (ph_tape_set_autocast; dtype 0: off), or make the "
+        "callable with another ph_graphed_options.autocast",
+        callable->original->name, made ? "to " : "off", made ? ph_dtype_name(made) : "",
+        now ? "to " : "off", now ? ph_dtype_name(now) : "");
     return false;
 }
 

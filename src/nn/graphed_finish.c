@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_finish.c: the captures of callables, one after the other, and what becomes theirs of them. */
+/* nn/graphed_finish.c: the captures of callables, one after the other, and what becomes theirs
+ * of them. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
@@ -28,7 +29,8 @@ static ph_status add_tensor(ph__spans *ranges, const ph_tensor *x, const char *c
 
 /* Allocations that words of backward's nodes lie in, of those that forward wrote. What backward was
  * given itself forward has let go. */
-static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backward, const char *call)
+static ph_status add_saved(ph__spans *ranges, ph_graph *forward, ph_graph *backward,
+                           const char *call)
 {
     const ph_record *record;
     ph_node_info info;
@@ -60,10 +62,11 @@ static ph_status make_grad_values(ph__callable *callable, const char *call)
     for (size_t i = 0; status == PH_OK && i < callable->exit_count; i++)
         status = add_tensor(&ranges, callable->exits[i].grad, call);
     if (status == PH_OK)
-        status = ph__values_make(
-            &callable->grad_values, callable->set->shared, callable->original->name, "a gradient",
-            "drop gradients before each backward (ph_module_zero_grad), or have new ones (PH_GRAPHED_COPY)",
-            &ranges, call);
+        status = ph__values_make(&callable->grad_values, callable->set->shared,
+                                 callable->original->name, "a gradient",
+                                 "drop gradients before each backward (ph_module_zero_grad), or "
+                                 "have new ones (PH_GRAPHED_COPY)",
+                                 &ranges, call);
     ph__vec_free(&ranges);
     return status;
 }
@@ -86,9 +89,9 @@ static ph_status make_values(ph__making *making, const char *call)
     for (size_t i = 0; i < ranges.count; i += 2)
         callable->saved_bytes += ranges.at[i + 1] - ranges.at[i];
     if (status == PH_OK && callable->backward.graph)
-        status = ph__values_make(&callable->saved_values, shared, name, "the saved values",
-                                 "call backward before the next forward, or make a callable for each",
-                                 &ranges, call);
+        status = ph__values_make(
+            &callable->saved_values, shared, name, "the saved values",
+            "call backward before the next forward, or make a callable for each", &ranges, call);
     ph__vec_free(&ranges);
     return status == PH_OK ? make_grad_values(callable, call) : status;
 }
@@ -135,8 +138,9 @@ static void take_over(ph__making *making)
         callable->saved_count += callable->parameter_saved[i];
 }
 
-/* Whether a forward writes what the backward of an earlier one may need: memory of the graph, the buffers of copied inputs, what the module itself
- * changes. Otherwise backward reads the call's own inputs alone, which are kept for it. */
+/* Whether a forward writes what the backward of an earlier one may need: memory of the graph,
+ * the buffers of copied inputs, what the module itself changes. Otherwise backward reads the
+ * call's own inputs alone, which are kept for it. */
 static bool keeps_saved(const ph__callable *callable)
 {
     bool copies = callable->saved_values->range_count > 0 || callable->changed.count > 0;
@@ -169,7 +173,8 @@ ph_status ph__making_finish(ph__making *making, const char *call)
     take_over(making);
     PH_TRY(make_values(making, call));
     callable->keeps_saved = callable->saved_values && keeps_saved(callable);
-    ph__values *own[] = {callable->out_values, callable->keeps_saved ? callable->saved_values : NULL};
+    ph__values *own[] = {callable->out_values,
+                         callable->keeps_saved ? callable->saved_values : NULL};
     PH_TRY(ph__program_join(&callable->forward, shared, own, 2, call));
     PH_TRY(join_backward(callable, call));
     return ph__making_keep(making, call);
@@ -211,16 +216,16 @@ static ph_status stage_inputs(ph__making *making, const char *call)
             ph__free(bytes);
             (void)ph_structure_path(path, sizeof path, callable->structure, i);
             return ph_fail(PH_ERROR_UNSUPPORTED,
-                           "%s: callable '%s': input %s cannot be rebound, as was asked for: %s", call,
-                           callable->original->name, path, port->reason);
+                           "%s: callable '%s': input %s cannot be rebound, as was asked for: %s",
+                           call, callable->original->name, path, port->reason);
         }
         port->rebound = !port->force_copy;
         port->backward_slot = port->slot = PH_SLOT_NONE;
         bytes[i] = port->bytes;
     }
     making->plan = ph__stage_plan_for(callable->in_count + callable->out_count);
-    ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes, callable->in_count,
-                                      &making->plan, 0, call);
+    ph_status status = ph__stage_make(&making->inputs, callable->set->stream, bytes,
+                                      callable->in_count, &making->plan, 0, call);
     ph__free(bytes);
     return status == PH_OK ? ph__making_stage_outgoing(making, call) : status;
 }
@@ -248,8 +253,8 @@ static ph_status stage_incoming(ph__making *making, ph_tensor *const *out, const
         port->slot = port->backward_slot = PH_SLOT_NONE;
         callable->differentiable = callable->differentiable || port->used;
     }
-    ph_status status = ph__stage_make(&making->incoming, callable->set->stream, bytes, callable->out_count,
-                                      &making->plan, callable->in_count, call);
+    ph_status status = ph__stage_make(&making->incoming, callable->set->stream, bytes,
+                                      callable->out_count, &making->plan, callable->in_count, call);
     ph__free(bytes);
     return status;
 }
@@ -272,7 +277,8 @@ static ph_status probe(ph__making *making, size_t number, bool *again, const cha
         *again = true;
     if (status == PH_OK && !*again)
         status = stage_incoming(making, trial->out, call);
-    if (status == PH_OK && !*again && making->callable->differentiable && !making->callable->copies_all)
+    if (status == PH_OK && !*again && making->callable->differentiable &&
+        !making->callable->copies_all)
         status = ph__trial_backward(trial, making, call);
     ph_error failure;
     ph__error_save(&failure);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_leaves.c: which of the leaves' own gradients the last node of backward may add to: one launch must not write the same memory twice. */
+/* nn/graphed_leaves.c: which of the leaves' own gradients the last node of backward may add to:
+ * one launch must not write the same memory twice. */
 #include "nn/graphed.h"
 
 /* Hooks see a gradient before the leaf has it. */
@@ -78,7 +79,8 @@ static size_t take_addresses(const ph__grad_call *call, ph__callable *callable)
     return count;
 }
 
-/* Of those that overlap the first alone: the pass adds the others' gradients behind the launch, one after the other. */
+/* Of those that overlap the first alone: the pass adds the others' gradients behind the launch,
+ * one after the other. */
 bool ph__callable_look_at_leaves(const ph__grad_call *call, ph__callable *callable)
 {
     if (callable->set->options.gradients != PH_GRAPHED_ACCUMULATE || !have_moved(call, callable))

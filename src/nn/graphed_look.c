@@ -16,8 +16,8 @@ static ph_status find(const ph__callable **out, const ph_module *module, const c
         return ph__fail_null(call, "module");
     if (!ph__module_is_graphed(module))
         return ph_fail(PH_ERROR_STATE,
-                       "%s: module '%s' is not graphed; ph_make_graphed_callables makes such ones", call,
-                       module->name);
+                       "%s: module '%s' is not graphed; ph_make_graphed_callables makes such ones",
+                       call, module->name);
     *out = module->self;
     return PH_OK;
 }
@@ -58,7 +58,8 @@ ph_status ph_graphed_callable_info(ph_graphed_info *out, const ph_module *module
 static ph_graphed_input input_of(const ph__port *port)
 {
     return (ph_graphed_input){.rebound = port->rebound,
-                              .backward_reads = port->rebound && port->backward_slot != PH_SLOT_NONE,
+                              .backward_reads =
+                                  port->rebound && port->backward_slot != PH_SLOT_NONE,
                               .uses = port->rebound ? port->uses : 0,
                               .reason = port->rebound ? "" : port->reason};
 }
@@ -74,13 +75,15 @@ ph_status ph_graphed_callable_input(ph_graphed_input *out, const ph_module *modu
     PH_TRY(find(&callable, module, call));
     size_t count = incoming ? callable->out_count : callable->in_count;
     if (index >= count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: graphed callable '%s' has %zu %s, and no number %zu", call,
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: graphed callable '%s' has %zu %s, and no number %zu", call,
                        module->name, count, incoming ? "outputs" : "inputs", index);
     *out = input_of(incoming ? &callable->incoming[index] : &callable->inputs[index]);
     return PH_OK;
 }
 
-ph_status ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward, const ph_module *module)
+ph_status ph_graphed_callable_graphs(ph_graph **forward, ph_graph **backward,
+                                     const ph_module *module)
 {
     static const char call[] = "ph_graphed_callable_graphs";
     const ph__callable *callable = NULL;
@@ -110,12 +113,13 @@ ph_status ph_graphed_callable_structures(const ph_structure **inputs, const ph_s
 }
 
 /* ---- as text ---- */
-static void describe_port(ph__text *text, const ph__callable *callable, const ph__port *port, size_t i,
-                          bool incoming)
+static void describe_port(ph__text *text, const ph__callable *callable, const ph__port *port,
+                          size_t i, bool incoming)
 {
     char path[96], type[PH__DESCRIBE];
     const ph_tensor like = {.dtype = port->dtype, .shape = port->shape};
-    (void)ph_structure_path(path, sizeof path, incoming ? callable->out_structure : callable->structure, i);
+    (void)ph_structure_path(path, sizeof path,
+                            incoming ? callable->out_structure : callable->structure, i);
     ph__text_add(text, incoming ? "  gradient of output " : "  input ");
     ph__text_add_shown(text, path, strlen(path));
     ph__text_format(text, " %s: ", ph__describe(type, &like));
@@ -127,8 +131,9 @@ static void describe_port(ph__text *text, const ph__callable *callable, const ph
         ph__text_format(text, "rebound, nothing reads it\n");
     else
         ph__text_format(text, "rebound, %zu use%s%s\n", port->uses, port->uses == 1 ? "" : "s",
-                        port->backward_slot != PH_SLOT_NONE ? "; kept until backward, which reads it again"
-                                                            : "");
+                        port->backward_slot != PH_SLOT_NONE
+                            ? "; kept until backward, which reads it again"
+                            : "");
 }
 
 static const char *const gradient_names[] = {[PH_GRAPHED_COPY] = "new tensors",
@@ -168,11 +173,12 @@ ph_status ph_graphed_callable_describe(char **out, const ph_module *module)
     ph__text_format(&text, "  forward: %zu nodes, replayed %llu times\n", info.forward_nodes,
                     (unsigned long long)info.forward_calls);
     if (callable->backward.graph)
-        ph__text_format(&text,
-                        "  backward: %zu nodes, replayed %llu times, reads %zu bytes that forward leaves; "
-                        "gradients are %s\n",
-                        info.backward_nodes, (unsigned long long)info.backward_calls, info.saved_bytes,
-                        gradient_names[info.gradients]);
+        ph__text_format(
+            &text,
+            "  backward: %zu nodes, replayed %llu times, reads %zu bytes that forward leaves; "
+            "gradients are %s\n",
+            info.backward_nodes, (unsigned long long)info.backward_calls, info.saved_bytes,
+            gradient_names[info.gradients]);
     else
         ph__text_format(&text, "  backward: none, no output has a gradient\n");
     ph_status status = describe_others(&text, callable);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_outside.c: memory that the graphs of a callable use and that is neither their own nor what calls bring: parameters, buffers, and tensors that nobody
- * declared. It is held, what is written of it is known, and it must be the same in each capture. */
+/* nn/graphed_outside.c: memory that the graphs of a callable use and that is neither their own
+ * nor what calls bring: parameters, buffers, and tensors that nobody declared. It is held, what
+ * is written of it is known, and it must be the same in each capture. */
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed_capture.h"
@@ -51,7 +52,8 @@ static uint64_t generation_of(const ph__trial *trial, const ph__storage *storage
     const ph__graphed_set *set = trial->callable->set;
     ph_allocation found = {0};
     *in_pool = storage->kind != PH__STORAGE_FOREIGN && storage->data &&
-               ph_memory_lookup(&found, set->device, storage->data) == PH_OK && found.pool == set->pool;
+               ph_memory_lookup(&found, set->device, storage->data) == PH_OK &&
+               found.pool == set->pool;
     return found.generation;
 }
 
@@ -73,7 +75,8 @@ static const ph__sighting *next_outside(const ph__trial *trial, const ph__sighti
     return NULL;
 }
 
-/* Where the module's struct holds another tensor by now, the message about that says more: graphed.c has it. */
+/* Where the module's struct holds another tensor by now, the message about that says more:
+ * graphed.c has it. */
 static bool tells_home(const ph__callable *callable)
 {
     for (size_t i = 0; i < callable->homes.count; i++) {
@@ -89,15 +92,16 @@ static ph_status fail_replaced(const ph__callable *callable, const char *what, b
 {
     if (tells_home(callable))
         return PH_OK;
-    return ph_fail(
-        PH_ERROR_STATE,
-        "%s: callable '%s': %s uses %s, which is neither input, parameter nor buffer of the module, and "
-        "is another one at each call: replays would go on with the one of the capture; make it a buffer, "
-        "and let forward change it in place (ph_tensor_copy)%s",
-        call, callable->original->name, backward ? "backward" : "forward", what,
-        callable->set->options.warmup_iterations == PH_ZERO
-            ? "; what forward makes when it first needs it, a warm-up makes"
-            : "");
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: callable '%s': %s uses %s, which is neither input, parameter nor buffer of "
+                   "the module, and "
+                   "is another one at each call: replays would go on with the one of the capture; "
+                   "make it a buffer, "
+                   "and let forward change it in place (ph_tensor_copy)%s",
+                   call, callable->original->name, backward ? "backward" : "forward", what,
+                   callable->set->options.warmup_iterations == PH_ZERO
+                       ? "; what forward makes when it first needs it, a warm-up makes"
+                       : "");
 }
 
 static ph_status fail_tensor(const ph__trial *trial, const ph__sighting *seen, bool backward,
@@ -180,7 +184,8 @@ static ph_status touch(const look *l, uint64_t address, const void *base, size_t
     const ph__storage *storage = find_tensor(l, address);
     if (storage)
         return cover(l, (uintptr_t)storage->data, (uintptr_t)storage->data + storage->bytes);
-    return base ? cover(l, (uintptr_t)base, (uintptr_t)base + bytes) : cover(l, address, address + 1);
+    return base ? cover(l, (uintptr_t)base, (uintptr_t)base + bytes)
+                : cover(l, address, address + 1);
 }
 
 /* What is no tensor's. */
@@ -191,7 +196,8 @@ static ph_status hold_raw(const look *l, const ph_word *word)
     return ph_graph_hold_memory(l->graph, word->base);
 }
 
-/* Whether the node may write where the word points. Operators count what their kernels change; nobody knows what others do. */
+/* Whether the node may write where the word points. Operators count what their kernels change;
+ * nobody knows what others do. */
 static bool may_write(const look *l, const ph_node_info *info, size_t offset)
 {
     if (info->kind == PH_NODE_KERNEL)
@@ -199,12 +205,14 @@ static bool may_write(const look *l, const ph_node_info *info, size_t offset)
     return info->kind != PH_NODE_MEMCPY || offset == 0;
 }
 
-/* Memory of the program's: of other code's, a proved address, as the driver knows things that no program has; of ours, what is older than the captures. */
+/* Memory of the program's: of other code's, a proved address, as the driver knows things that no
+ * program has; of ours, what is older than the captures. */
 static bool is_found(const look *l, const ph_word *word)
 {
     if (!word->base || word->internal)
         return false;
-    return word->foreign ? word->kind == PH_WORD_PROVED : word->generation <= l->callable->set->begun;
+    return word->foreign ? word->kind == PH_WORD_PROVED
+                         : word->generation <= l->callable->set->begun;
 }
 
 static ph_status look_at_word(look *l, const ph_word *word)
@@ -235,7 +243,8 @@ static ph_status look_at_record(look *l, const ph_record *record)
     return PH_OK;
 }
 
-/* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may do anything. */
+/* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may
+ * do anything. */
 static ph_status look_at_foreign(const look *l, ph_graph *graph, const ph_record *record)
 {
     ph_input_info input;
@@ -276,16 +285,16 @@ static ph_status name_word(char *out, size_t size, const look *l, ph_graph *grap
             PH_TRY(ph_record_word(&word, record, i, k));
             if (!is_found(l, &word) || index-- > 0)
                 continue;
-            ph__line_format(out, size, "memory of the program's, at %s of node %zu (%s)", word.name, i,
-                            info.name);
+            ph__line_format(out, size, "memory of the program's, at %s of node %zu (%s)", word.name,
+                            i, info.name);
             return PH_OK;
         }
     }
     return PH_OK;
 }
 
-static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *graph, ph_graph *probe,
-                               bool backward)
+static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *graph,
+                               ph_graph *probe, bool backward)
 {
     char what[160];
     size_t i = 0;
@@ -299,7 +308,8 @@ static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *g
     return fail_replaced(mine->callable, what, backward, mine->call);
 }
 
-static ph_status compare_words(const ph__trial *real, const ph__trial *probe, bool backward, const char *call)
+static ph_status compare_words(const ph__trial *real, const ph__trial *probe, bool backward,
+                               const char *call)
 {
     ph_graph *graph = backward ? real->backward : real->forward,
              *other = backward ? probe->backward : probe->forward;
@@ -342,8 +352,8 @@ static ph_status hold(ph__callable *callable, const ph__sightings *in, const cha
     return PH_OK;
 }
 
-static ph_status keep(ph__callable *callable, const ph__trial *real, ph__program *program, bool backward,
-                      const char *call)
+static ph_status keep(ph__callable *callable, const ph__trial *real, ph__program *program,
+                      bool backward, const char *call)
 {
     const ph__sightings *in = &real->seen[backward];
     look l = {.callable = callable, .seen = in, .touched = &program->touched, .call = call};
@@ -364,5 +374,6 @@ ph_status ph__making_hold(ph__making *making, bool backward, const char *call)
     ph__callable *callable = making->callable;
     if (backward && !making->real.backward)
         return PH_OK;
-    return keep(callable, &making->real, backward ? &callable->backward : &callable->forward, backward, call);
+    return keep(callable, &making->real, backward ? &callable->backward : &callable->forward,
+                backward, call);
 }

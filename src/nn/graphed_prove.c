@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_prove.c: which inputs of a capture can be rebound, and the slots by which calls reach into its graphs. */
+/* nn/graphed_prove.c: which inputs of a capture can be rebound, and the slots by which calls
+ * reach into its graphs. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
@@ -52,8 +53,8 @@ static void add(proof *p, ph__port *port, const ph__stand_in *memory, const char
 static void give_up(ph__callable *callable, const char *reason)
 {
     for (size_t i = 0; i < callable->in_count + callable->out_count; i++) {
-        ph__port *port =
-            i < callable->in_count ? &callable->inputs[i] : &callable->incoming[i - callable->in_count];
+        ph__port *port = i < callable->in_count ? &callable->inputs[i]
+                                                : &callable->incoming[i - callable->in_count];
         if (!port->force_copy)
             ph__line_format(port->reason, sizeof port->reason, "%s", reason);
         port->force_copy = true;
@@ -87,10 +88,10 @@ static ph_status run(proof *p, bool backward, bool *again, const char *call)
         return PH_OK;
     for (size_t i = 0; i < making->plan.probes; i++)
         p->probes[i] = backward ? making->probes[i].backward : making->probes[i].forward;
-    PH_TRY(ph__callable_failed(making->callable,
-                               ph_graph_slot_prove(p->results, graph, p->probes, making->plan.probes,
-                                                   p->spans, p->count),
-                               "proving its inputs", call));
+    PH_TRY(ph__callable_failed(
+        making->callable,
+        ph_graph_slot_prove(p->results, graph, p->probes, making->plan.probes, p->spans, p->count),
+        "proving its inputs", call));
     return settle(p, again, call);
 }
 
@@ -128,8 +129,8 @@ ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *
     }
     end(&p);
     if (status == PH_OK && !*again)
-        status = find_copies(callable->inputs, &making->inputs, making->real.forward, callable->in_count,
-                             "an input's copy");
+        status = find_copies(callable->inputs, &making->inputs, making->real.forward,
+                             callable->in_count, "an input's copy");
     return status;
 }
 
@@ -149,7 +150,8 @@ static ph_status find_bundle(size_t *node, ph_graph *graph, const void *address,
             return PH_OK;
         }
     }
-    return ph_fail(PH_ERROR_STATE, "%s: the capture has no node that hands out the gradients", call);
+    return ph_fail(PH_ERROR_STATE, "%s: the capture has no node that hands out the gradients",
+                   call);
 }
 
 /* Where all of a bundle is empty there is no node. */
@@ -162,7 +164,8 @@ static bool is_empty(const ph__trial *real, size_t first)
 }
 
 /* What is done with gradients is a value of a bundle: all of them are copied in the capture. */
-static ph_status declare_ops(ph__making *making, size_t first, const void *address, const char *call)
+static ph_status declare_ops(ph__making *making, size_t first, const void *address,
+                             const char *call)
 {
     ph__callable *callable = making->callable;
     const ph__trial *real = &making->real;
@@ -191,9 +194,10 @@ static ph_status find_exits(ph__making *making, const char *call)
             PH_TRY(declare_ops(making, i, to->base, call));
         leaving->op_at = i;
         if (leaving->grad->count > 0)
-            PH_TRY(ph_graph_slot_find(&leaving->slot, real->backward, "a gradient", to->base,
-                                      ph_tensor_bytes(leaving->grad),
-                                      &(ph_slot_options){.alignment = ph_dtype_size(leaving->grad->dtype)}));
+            PH_TRY(ph_graph_slot_find(
+                &leaving->slot, real->backward, "a gradient", to->base,
+                ph_tensor_bytes(leaving->grad),
+                &(ph_slot_options){.alignment = ph_dtype_size(leaving->grad->dtype)}));
     }
     return PH_OK;
 }

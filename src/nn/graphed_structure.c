@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_structure.c: structures that graphed callables keep, and calls that bring one along. */
+/* nn/graphed_structure.c: structures that graphed callables keep, and calls that bring one
+ * along. */
 #include "base/alloc.h"
 #include "nn/graphed.h"
 
@@ -54,20 +55,22 @@ ph_structure *ph__structure_copy(const ph_structure *structure)
     return NULL;
 }
 
-/* Whether a structure that came with a call has as many tensors as it. what: its inputs or outputs. */
+/* Whether a structure that came with a call has as many tensors as it. what: its inputs or
+ * outputs. */
 static bool counts(ph_tape *tape, const ph_structure *structure, size_t count, const char *what)
 {
     if (!structure || ph_structure_count(structure) == count)
         return true;
-    ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                 "ph_call_structured: the structure of the %s is malformed, or has not as many tensors as "
-                 "the call: %zu",
-                 what, count);
+    ph_tape_fail(
+        tape, PH_ERROR_ARGUMENT,
+        "ph_call_structured: the structure of the %s is malformed, or has not as many tensors as "
+        "the call: %zu",
+        what, count);
     return false;
 }
 
-static bool nests(ph_tape *tape, const ph_module *module, const ph_structure *want, const ph_structure *came,
-                  const char *what)
+static bool nests(ph_tape *tape, const ph_module *module, const ph_structure *want,
+                  const ph_structure *came, const char *what)
 {
     char where[256];
     if (ph_structure_equal(want, came, where, sizeof where))
@@ -90,7 +93,8 @@ void ph_call_structured(ph_tape *tape, ph_module *module, ph_tensor **out, size_
     if (ph__module_is_graphed(module)) {
         const ph__callable *callable = module->self;
         if (!nests(tape, module, callable->structure, in_structure, "inputs") ||
-            (out_structure && !nests(tape, module, callable->out_structure, out_structure, "outputs")))
+            (out_structure &&
+             !nests(tape, module, callable->out_structure, out_structure, "outputs")))
             return;
     }
     ph_call_n(tape, module, out, out_count, in, in_count);

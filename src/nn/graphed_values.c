@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_values.c: what the replays of graphed callables leave in memory that a pool shares among them, and which replay writes over it. */
+/* nn/graphed_values.c: what the replays of graphed callables leave in memory that a pool shares
+ * among them, and which replay writes over it. */
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/line.h"
@@ -13,9 +14,10 @@ struct ph__shared_pool {
     ph_pool_id id;
     ph__spinlock lock;
     atomic_uint_fast64_t sequence; /* of the last replay */
-    ph_stream *stream;             /* of the captures of those that were given none; NULL: nobody asked yet */
-    ph__backend *backend;          /* that lent it; retained */
-    atomic_uint_fast64_t last;     /* ph__replays with that one */
+    /* of the captures of those that were given none; NULL: nobody asked yet */
+    ph_stream *stream;
+    ph__backend *backend;      /* that lent it; retained */
+    atomic_uint_fast64_t last; /* ph__replays with that one */
     ph__values *values;
     ph__program *programs;
     atomic_bool entered; /* a call captures */
@@ -143,17 +145,19 @@ static void retain(ph__shared_pool *shared)
 }
 
 /* ---- values ---- */
-static void tell(const ph__written *written, uint64_t sequence, uint64_t call, char *text, size_t size)
+static void tell(const ph__written *written, uint64_t sequence, uint64_t call, char *text,
+                 size_t size)
 {
     ph__values *values = (ph__values *)(uintptr_t)written; /* its first member */
     (void)sequence;
     ph__spin_lock(&values->shared->lock);
-    ph__line_format(text, size,
-                    "%s of call %llu of the graphed callable '%s', whose memory %scall %llu of '%s' has "
-                    "written since; %s",
-                    values->what, (unsigned long long)call, values->owner,
-                    values->by_backward ? "the backward of " : "", (unsigned long long)values->by_call,
-                    values->by, values->advice);
+    ph__line_format(
+        text, size,
+        "%s of call %llu of the graphed callable '%s', whose memory %scall %llu of '%s' has "
+        "written since; %s",
+        values->what, (unsigned long long)call, values->owner,
+        values->by_backward ? "the backward of " : "", (unsigned long long)values->by_call,
+        values->by, values->advice);
     ph__spin_unlock(&values->shared->lock);
 }
 
@@ -185,8 +189,8 @@ static void destroy(ph__written *written)
     ph__free(values);
 }
 
-ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner, const char *what,
-                          const char *advice, ph__spans *ranges, const char *call)
+ph_status ph__values_make(ph__values **out, ph__shared_pool *shared, const char *owner,
+                          const char *what, const char *advice, ph__spans *ranges, const char *call)
 {
     ph__values *values = ph__calloc(1, sizeof *values);
     *out = NULL;
@@ -253,7 +257,8 @@ static bool show_to_all(ph__shared_pool *shared, ph__values *values)
     return true;
 }
 
-static bool join(ph__program *program, ph__shared_pool *shared, ph__values *const *own, size_t own_count)
+static bool join(ph__program *program, ph__shared_pool *shared, ph__values *const *own,
+                 size_t own_count)
 {
     for (size_t i = 0; i < own_count; i++)
         if (own[i] && !show_to_all(shared, own[i]))

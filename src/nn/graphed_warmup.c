@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_warmup.c: calls of modules before their capture, and what captures and calls both ask of a callable. */
+/* nn/graphed_warmup.c: calls of modules before their capture, and what captures and calls both
+ * ask of a callable. */
 #include "base/alloc.h"
-#include "base/option.h"
 #include "base/line.h"
+#include "base/option.h"
 #include "base/status.h"
 #include "nn/graphed.h"
 
@@ -10,7 +11,8 @@ enum {
     DEFAULT_ITERATIONS = 3
 };
 
-size_t ph__callable_wanted(const ph__callable *callable, ph_tensor *const *in, ph_tensor **wanted, size_t *at)
+size_t ph__callable_wanted(const ph__callable *callable, ph_tensor *const *in, ph_tensor **wanted,
+                           size_t *at)
 {
     size_t count = 0;
     for (size_t i = 0; i < callable->in_count; i++)
@@ -26,8 +28,8 @@ size_t ph__callable_wanted(const ph__callable *callable, ph_tensor *const *in, p
     return count;
 }
 
-size_t ph__callable_differentiable(const ph__callable *callable, ph_tensor *const *out, ph_tensor **with,
-                                   size_t *at)
+size_t ph__callable_differentiable(const ph__callable *callable, ph_tensor *const *out,
+                                   ph_tensor **with, size_t *at)
 {
     size_t count = 0;
     for (size_t i = 0; i < callable->out_count; i++)
@@ -42,18 +44,18 @@ void ph__callable_check_unused(const ph__callable *callable, ph_tape *tape, ph_t
                                const size_t *at, size_t count)
 {
     char path[96];
-    for (size_t i = 0; i < count && !callable->set->options.allow_unused_input && !ph__tape_failed(tape);
-         i++) {
+    for (size_t i = 0;
+         i < count && !callable->set->options.allow_unused_input && !ph__tape_failed(tape); i++) {
         bool input = at[i] < callable->in_count;
         if (grads[i])
             continue;
         (void)ph_structure_path(path, sizeof path, callable->structure, at[i]);
-        ph_tape_fail(
-            tape, PH_ERROR_ARGUMENT,
-            "%s '%s' requires a gradient and takes no part in the outputs; with allow_unused_input of "
-            "ph_graphed_options it gets none",
-            input ? "input" : "parameter",
-            input ? path : callable->parameter_names[at[i] - callable->in_count]);
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "%s '%s' requires a gradient and takes no part in the outputs; with "
+                     "allow_unused_input of "
+                     "ph_graphed_options it gets none",
+                     input ? "input" : "parameter",
+                     input ? path : callable->parameter_names[at[i] - callable->in_count]);
     }
 }
 
@@ -126,7 +128,8 @@ static ph_status run(warmup *w)
     ph_call_n(w->tape, callable->original, w->out, callable->out_count, w->in, callable->in_count);
     PH_TRY(ph_tape_status(w->tape));
     size_t with = ph__callable_differentiable(callable, w->out, w->with, w->at);
-    size_t wanted = ph__callable_wanted(callable, w->in, w->wanted, w->at); /* whose places are needed */
+    /* whose places are needed */
+    size_t wanted = ph__callable_wanted(callable, w->in, w->wanted, w->at);
     if (wanted > 0 && with > 0) {
         for (size_t i = 0; i < with; i++)
             w->seeds[i] = ph_zeros(w->tape, w->with[i]->dtype, w->with[i]->shape);
@@ -153,7 +156,8 @@ static ph_status repeat(warmup *w, size_t iterations)
     ph_status status = PH_OK;
     for (size_t i = 0; i < iterations && status == PH_OK; i++) {
         status = run(w);
-        ph_status cleared = ph_tape_clear(w->tape); /* the first failure, which run has told already */
+        /* the first failure, which run has told already */
+        ph_status cleared = ph_tape_clear(w->tape);
         status = status == PH_OK ? cleared : status;
     }
     return status;
@@ -169,9 +173,9 @@ ph_status ph__callable_warm_up(ph__callable *callable, const ph_sample *sample, 
     uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
     ph_status status = versions && allocate(&w) ? PH_OK : ph__fail_host_memory(call, "the warm-up");
     if (status == PH_OK)
-        status = ph_tape_create(
-            &w.tape, set->stream,
-            &(ph_tape_options){.generator = set->options.generator, .autocast = set->options.autocast});
+        status = ph_tape_create(&w.tape, set->stream,
+                                &(ph_tape_options){.generator = set->options.generator,
+                                                   .autocast = set->options.autocast});
     if (status == PH_OK)
         status = copy_inputs(&w, sample, call);
     for (size_t i = 0; status == PH_OK && i < callable->in_count; i++)

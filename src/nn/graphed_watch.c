@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed_watch.c: memory outside of a callable's graphs that a module changes in place, and memory of any owner that backward reads again: versions
- * are of calls that run on the host, so that replays have to count and to compare them. */
+/* nn/graphed_watch.c: memory outside of a callable's graphs that a module changes in place, and
+ * memory of any owner that backward reads again: versions are of calls that run on the host, so
+ * that replays have to count and to compare them. */
 #include "base/status.h"
 #include "nn/graphed_capture.h"
 
@@ -44,8 +45,8 @@ static bool see(const char *name, ph_tensor *x, void *user)
 {
     ph__watch *watch = user;
     (void)name;
-    watch->failed =
-        watch->failed || !ph__vec_push(&watch->seen, ((ph__seen){x->storage, version_of(x->storage)}));
+    watch->failed = watch->failed ||
+                    !ph__vec_push(&watch->seen, ((ph__seen){x->storage, version_of(x->storage)}));
     return !watch->failed;
 }
 
@@ -58,7 +59,8 @@ ph_status ph__watch_begin(ph__watch *watch, const ph_module *module, const char 
 }
 
 /* ---- what backward reads ---- */
-/* Inputs and parameters are looked at in their own ways, and what the capture made nobody else has, but for outputs. */
+/* Inputs and parameters are looked at in their own ways, and what the capture made nobody else
+ * has, but for outputs. */
 static bool is_exposed(const ph__trial *trial, const ph__storage *storage)
 {
     const ph__callable *callable = trial->callable;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/layers.c: Linear, Embedding, LayerNorm, RMSNorm, Dropout, activations, Sequential; initialised as PyTorch's are. */
+/* nn/layers.c: Linear, Embedding, LayerNorm, RMSNorm, Dropout, activations, Sequential;
+ * initialised as PyTorch's are. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
@@ -55,8 +56,8 @@ static void free_layer(void *self)
     ph__free(self);
 }
 
-static ph_status finish_layer(ph_module **out, ph_device *device, const char *name, ph_forward_fn forward,
-                              layer *l)
+static ph_status finish_layer(ph_module **out, ph_device *device, const char *name,
+                              ph_forward_fn forward, layer *l)
 {
     ph_parameter parameters[] = {{"weight", &l->weight}, {"bias", &l->bias}};
     ph_module_desc desc = {.name = name,
@@ -80,9 +81,10 @@ typedef struct start {
 } start;
 
 /* Makes weight and bias, starts them, and makes the module; on failure nothing is left. */
-static ph_status make_layer(ph_module **out, ph_device *device, const char *name, ph_forward_fn forward,
-                            const layer *from, const ph_layer_options *options, ph_shape weight,
-                            ph_shape bias, bool has_bias, start how, const char *call)
+static ph_status make_layer(ph_module **out, ph_device *device, const char *name,
+                            ph_forward_fn forward, const layer *from,
+                            const ph_layer_options *options, ph_shape weight, ph_shape bias,
+                            bool has_bias, start how, const char *call)
 {
     static const ph_layer_options defaults = {.no_bias = false};
     char text[PH__DESCRIBE];
@@ -102,9 +104,11 @@ static ph_status make_layer(ph_module **out, ph_device *device, const char *name
     if (ph_shape_count(&weight) < 0)
         return ph_fail(
             PH_ERROR_ARGUMENT,
-            "%s: a size of the layer is negative, or all of them together too large (its weight would "
+            "%s: a size of the layer is negative, or all of them together too large (its weight "
+            "would "
             "be of %s)",
-            call, ph__describe_shape(text, options->dtype ? options->dtype : PH_DTYPE_F32, &weight));
+            call,
+            ph__describe_shape(text, options->dtype ? options->dtype : PH_DTYPE_F32, &weight));
     layer *l = ph__alloc(sizeof *l);
     if (!l)
         return ph__fail_host_memory(call, "a layer");
@@ -148,8 +152,8 @@ ph_status ph_linear_create_with(ph_module **out, ph_device *device, int64_t in, 
                                 const ph_layer_options *options)
 {
     start how = {START_UNIFORM, in > 0 ? 1 / sqrt((double)in) : 0};
-    return make_layer(out, device, "linear", linear_forward, &(layer){.number = 0}, options, PH_SHAPE(n, in),
-                      PH_SHAPE(n), true, how, "ph_linear_create");
+    return make_layer(out, device, "linear", linear_forward, &(layer){.number = 0}, options,
+                      PH_SHAPE(n, in), PH_SHAPE(n), true, how, "ph_linear_create");
 }
 
 ph_status ph_linear_create(ph_module **out, ph_device *device, int64_t in, int64_t n)
@@ -196,13 +200,13 @@ ph_status ph_rms_norm_create(ph_module **out, ph_device *device, int64_t width,
                              const ph_layer_options *options)
 {
     return make_layer(out, device, "rms_norm", rms_norm_forward,
-                      &(layer){.number = options ? options->eps : 0}, options, PH_SHAPE(width), PH_SCALAR,
-                      false, (start){START_ONES, 0}, "ph_rms_norm_create");
+                      &(layer){.number = options ? options->eps : 0}, options, PH_SHAPE(width),
+                      PH_SCALAR, false, (start){START_ONES, 0}, "ph_rms_norm_create");
 }
 
 /* ---- without parameters ---- */
-static ph_status make_plain(ph_module **out, ph_device *device, const char *name, ph_forward_fn forward,
-                            const layer *from, const char *call)
+static ph_status make_plain(ph_module **out, ph_device *device, const char *name,
+                            ph_forward_fn forward, const layer *from, const char *call)
 {
     if (!out)
         return ph__fail_null(call, "out");
@@ -229,7 +233,8 @@ ph_status ph_dropout_create(ph_module **out, ph_device *device, double p)
     if (out)
         *out = NULL;
     if (!(p >= 0 && p <= 1))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: p is a probability, from 0 to 1, and not %g", call, p);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: p is a probability, from 0 to 1, and not %g", call,
+                       p);
     return make_plain(out, device, "dropout", dropout_forward, &(layer){.number = p}, call);
 }
 
@@ -239,7 +244,8 @@ static void activation_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const 
     out[0] = l->activation(tape, in[0]);
 }
 
-ph_status ph_activation_create(ph_module **out, ph_device *device, const char *name, ph_activation_fn fn)
+ph_status ph_activation_create(ph_module **out, ph_device *device, const char *name,
+                               ph_activation_fn fn)
 {
     static const char call[] = "ph_activation_create";
     if (out)
@@ -275,20 +281,23 @@ ph_status ph_sequential_create(ph_module **out, ph_module *const *children, size
         return ph__fail_null(call, "out");
     *out = NULL;
     if (!children || count == 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: needs at least one child, whose device is the module's", call);
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: needs at least one child, whose device is the module's", call);
     for (size_t i = 0; i < count; i++) {
         if (!children[i])
             return ph_fail(PH_ERROR_ARGUMENT, "%s: child %zu is NULL", call, i);
         if (children[i]->in_count != 1 || children[i]->out_count != 1)
-            return ph_fail(
-                PH_ERROR_ARGUMENT,
-                "%s: child %zu (%s) takes %zu inputs and gives %zu outputs; here each takes and gives one",
-                call, i, children[i]->name, children[i]->in_count, children[i]->out_count);
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: child %zu (%s) takes %zu inputs and gives %zu outputs; here each "
+                           "takes and gives one",
+                           call, i, children[i]->name, children[i]->in_count,
+                           children[i]->out_count);
     }
     sequence *s = ph__alloc(sizeof *s + count * sizeof s->child[0]);
     ph_child *named = ph__calloc(count, sizeof *named);
     char(*names)[24] = ph__calloc(count, sizeof *names);
-    ph_status status = s && named && names ? PH_OK : ph__fail_host_memory(call, "a sequence of modules");
+    ph_status status =
+        s && named && names ? PH_OK : ph__fail_host_memory(call, "a sequence of modules");
     for (size_t i = 0; i < count && status == PH_OK; i++) {
         snprintf(names[i], sizeof names[i], "%zu", i);
         named[i] = (ph_child){names[i], children[i]};

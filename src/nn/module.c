@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* nn/module.c: making, keeping and calling modules. */
 #include "base/alloc.h"
-#include "base/unwind.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/graphed.h"
 #include "tensor/autocast.h"
 #include "tensor/tape.h"
@@ -14,9 +14,10 @@ static ph_status check_name(const char *name, const char *kind, size_t index, co
     if (!name || !*name)
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %s %zu has no name", call, kind, index);
     if (strchr(name, '.'))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: %s %zu is called '%s'; a name has no dot: dots join the names of children", call,
-                       kind, index, name);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: %s %zu is called '%s'; a name has no dot: dots join the names of children", call,
+            kind, index, name);
     return PH_OK;
 }
 
@@ -26,11 +27,12 @@ static const char *name_at(const ph_module_desc *desc, size_t i)
     if (i < desc->parameter_count)
         return desc->parameters[i].name;
     i -= desc->parameter_count;
-    return i < desc->buffer_count ? desc->buffers[i].name : desc->children[i - desc->buffer_count].name;
+    return i < desc->buffer_count ? desc->buffers[i].name
+                                  : desc->children[i - desc->buffer_count].name;
 }
 
-static ph_status check_tensors(const ph_parameter *at, size_t count, const ph_device *device, bool trained,
-                               const char *call)
+static ph_status check_tensors(const ph_parameter *at, size_t count, const ph_device *device,
+                               bool trained, const char *call)
 {
     const char *kind = trained ? "parameter" : "buffer";
     for (size_t i = 0; i < count; i++) {
@@ -41,12 +43,13 @@ static ph_status check_tensors(const ph_parameter *at, size_t count, const ph_de
         PH_TRY(ph__tensor_check_there(x, call, at[i].name));
         if (ph_tensor_device(x) != device)
             return ph_fail(PH_ERROR_WRONG_DEVICE,
-                           "%s: %s '%s' is a tensor of another device than the module's", call, kind,
-                           at[i].name);
+                           "%s: %s '%s' is a tensor of another device than the module's", call,
+                           kind, at[i].name);
         if (trained && (!ph_dtype_is_floating(ph_tensor_dtype(x)) || !ph_tensor_is_leaf(x)))
             return ph_fail(PH_ERROR_ARGUMENT,
-                           "%s: parameter '%s' must be a leaf of a floating dtype, and is %s of %s", call,
-                           at[i].name, ph_tensor_is_leaf(x) ? "a leaf" : "the result of an operator",
+                           "%s: parameter '%s' must be a leaf of a floating dtype, and is %s of %s",
+                           call, at[i].name,
+                           ph_tensor_is_leaf(x) ? "a leaf" : "the result of an operator",
                            ph_dtype_name(ph_tensor_dtype(x)));
     }
     return PH_OK;
@@ -66,24 +69,26 @@ static ph_status check_desc(ph_device *device, const ph_module_desc *desc, const
         return ph__fail_reserved(call, "ph_module_desc");
     if ((desc->parameter_count && !desc->parameters) || (desc->buffer_count && !desc->buffers) ||
         (desc->child_count && !desc->children))
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: a count of parameters, buffers or children is not 0, and its array is NULL",
-                       call);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: a count of parameters, buffers or children is not 0, and its array is NULL", call);
     PH_TRY(check_tensors(desc->parameters, desc->parameter_count, device, true, call));
     PH_TRY(check_tensors(desc->buffers, desc->buffer_count, device, false, call));
     for (size_t i = 0; i < desc->child_count; i++) {
         PH_TRY(check_name(desc->children[i].name, "child", i, call));
         if (!desc->children[i].module)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: child '%s' is NULL", call, desc->children[i].name);
-        if (desc->children[i].module->device != device)
-            return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: child '%s' is a module of another device", call,
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: child '%s' is NULL", call,
                            desc->children[i].name);
+        if (desc->children[i].module->device != device)
+            return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: child '%s' is a module of another device",
+                           call, desc->children[i].name);
     }
     size_t names = desc->parameter_count + desc->buffer_count + desc->child_count;
     for (size_t i = 0; i < names; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(name_at(desc, i), name_at(desc, k)) == 0)
-                return ph_fail(PH_ERROR_ARGUMENT, "%s: the name '%s' is there twice", call, name_at(desc, i));
+                return ph_fail(PH_ERROR_ARGUMENT, "%s: the name '%s' is there twice", call,
+                               name_at(desc, i));
     return PH_OK;
 }
 
@@ -117,8 +122,8 @@ static void drop(ph_module *module)
 static bool copy_tensor(ph_module *module, const char *name, ph_tensor *tensor, bool trained)
 {
     ph__named named = {ph__strdup(name), tensor};
-    if (!named.name ||
-        !(trained ? ph__vec_push(&module->parameters, named) : ph__vec_push(&module->buffers, named))) {
+    if (!named.name || !(trained ? ph__vec_push(&module->parameters, named)
+                                 : ph__vec_push(&module->buffers, named))) {
         ph__free(named.name);
         return false;
     }
@@ -143,8 +148,10 @@ static bool copy_desc(ph_module *module, const ph_module_desc *desc)
         return false;
     for (size_t i = 0; i < desc->parameter_count + desc->buffer_count; i++) {
         bool trained = i < desc->parameter_count;
-        const ph_parameter *from = trained ? &desc->parameters[i] : &desc->buffers[i - desc->parameter_count];
-        if (from->tensor && *from->tensor && !copy_tensor(module, from->name, *from->tensor, trained))
+        const ph_parameter *from =
+            trained ? &desc->parameters[i] : &desc->buffers[i - desc->parameter_count];
+        if (from->tensor && *from->tensor &&
+            !copy_tensor(module, from->name, *from->tensor, trained))
             return false;
     }
     for (size_t i = 0; i < desc->child_count; i++)
@@ -170,7 +177,8 @@ ph_status ph_module_create(ph_module **out, ph_device *device, const ph_module_d
     if (desc->in_count == PH_MODULE_NO_INPUTS)
         module->in_count = 0;
     module->out_count = desc->out_count ? desc->out_count : 1;
-    ph_status status = copy_desc(module, desc) ? PH_OK : ph__fail_host_memory(call, "the names of a module");
+    ph_status status =
+        copy_desc(module, desc) ? PH_OK : ph__fail_host_memory(call, "the names of a module");
     for (size_t i = 0; i < module->parameters.count && status == PH_OK; i++)
         status = ph_tensor_set_requires_grad(module->parameters.at[i].tensor, true);
     if (status != PH_OK) {
@@ -254,8 +262,8 @@ ph_device *ph_module_device(const ph_module *module)
 }
 
 /* ---- calling ---- */
-static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const *out, size_t out_count,
-                       ph_tensor *const *in, size_t in_count)
+static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const *out,
+                       size_t out_count, ph_tensor *const *in, size_t in_count)
 {
     if (!tape) {
         ph_ignore(ph__fail_null("ph_call", "tape"));
@@ -268,16 +276,17 @@ static bool check_call(ph_tape *tape, const ph_module *module, ph_tensor *const 
     if (!module)
         ph_tape_fail(tape, PH_ERROR_ARGUMENT, "ph_call: the module is NULL, and must not be");
     else if (!out || (!in && in_count > 0))
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "module %s: %s is NULL, and must not be", module->name,
-                     out ? "in" : "out");
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "module %s: %s is NULL, and must not be",
+                     module->name, out ? "in" : "out");
     else if (in_count != module->in_count || out_count != module->out_count)
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "module %s: takes %zu inputs and gives %zu outputs, and was called with %zu and %zu%s",
-                     module->name, module->in_count, module->out_count, in_count, out_count,
-                     in_count == 1 && out_count == 1 ? "; ph_call_n takes any number" : "");
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "module %s: takes %zu inputs and gives %zu outputs, and was called with %zu and %zu%s",
+            module->name, module->in_count, module->out_count, in_count, out_count,
+            in_count == 1 && out_count == 1 ? "; ph_call_n takes any number" : "");
     else if (ph_tape_device(tape) != module->device)
-        ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE, "module %s: the tape is on another device than the module",
-                     module->name);
+        ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE,
+                     "module %s: the tape is on another device than the module", module->name);
     else
         return true;
     return false;
@@ -290,8 +299,8 @@ static void run_forward(ph_tape *tape, ph_module *module, ph_tensor **out, ph_te
         return;
     for (size_t i = 0; i < module->out_count; i++)
         if (!out[i]) {
-            ph_tape_fail(tape, PH_ERROR_ARGUMENT, "module %s: its forward function left output %zu NULL",
-                         module->name, i);
+            ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                         "module %s: its forward function left output %zu NULL", module->name, i);
             return;
         } else if (out[i]->gone) {
             ph_tape_check(tape, ph__quarantine_fail(out[i], module->name, "an output of forward"));
@@ -304,7 +313,8 @@ static void run_hooked(ph_tape *tape, ph_module *module, ph_tensor **out, ph_ten
 {
     ph_tensor **changed = ph__calloc(module->in_count, sizeof *changed);
     if (!changed) {
-        ph_tape_fail(tape, PH_ERROR_HOST_MEMORY, "module %s: no host memory for its inputs", module->name);
+        ph_tape_fail(tape, PH_ERROR_HOST_MEMORY, "module %s: no host memory for its inputs",
+                     module->name);
         return;
     }
     PH__UNWIND unwind = {ph__free, changed};
@@ -374,8 +384,8 @@ static void abandon(void *what)
     ph__tape_state_left(&c->state);
 }
 
-void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count, ph_tensor *const *in,
-               size_t in_count)
+void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_count,
+               ph_tensor *const *in, size_t in_count)
 {
     for (size_t i = 0; out && i < out_count; i++)
         out[i] = NULL;

@@ -17,11 +17,12 @@ typedef struct ph__named_module {
     ph_module *module; /* retained */
 } ph__named_module;
 
-/* Where the struct keeps a tensor, and what was there when the module was made, which has that one for good; or when a callable was captured. */
+/* Where the struct keeps a tensor, and what was there when the module was made, which has that
+ * one for good; or when a callable was captured. */
 typedef struct ph__home {
     ph_tensor *const *at;
-    ph_tensor *was; /* NULL: there was none */
-    const char *name;     /* the module's own */
+    ph_tensor *was;   /* NULL: there was none */
+    const char *name; /* the module's own */
     bool buffer;
 } ph__home;
 typedef PH__VEC(ph__home) ph__homes;
@@ -46,7 +47,8 @@ struct ph_module {
     _Atomic(ph__module_names *) names; /* module_names.c; NULL: nobody has asked */
 };
 
-/* ---- traverse.c ---- everything below a module, by dotted names; false from visit stops. Also false: no host memory. */
+/* ---- traverse.c ---- everything below a module, by dotted names; false from visit stops. Also
+ * false: no host memory. */
 typedef struct ph__entry {
     const char *name;
     ph_tensor *tensor; /* NULL: a module */
@@ -59,8 +61,9 @@ bool ph__module_walk(const ph_module *module, ph__entry_fn visit, void *user);
 /* ---- module_homes.c ---- note, collect: false: no host memory. */
 bool ph__homes_note(ph_module *module, const ph_module_desc *desc);
 void ph__homes_free(ph_module *module);
-/* Those of it and of all below it, for as long as it lives, with what is there now, which is retained until they are dropped: no other tensor can come to
- * be at its address. Also after a failure. */
+/* Those of it and of all below it, for as long as it lives, with what is there now, which is
+ * retained until they are dropped: no other tensor can come to be at its address. Also after a
+ * failure. */
 bool ph__homes_collect(ph__homes *out, const ph_module *module);
 void ph__homes_drop(ph__homes *homes);
 /* Buffers that there were none of are what they are now. */
@@ -72,28 +75,32 @@ static inline bool ph__homes_have_changed(const ph__homes *homes)
             return true;
     return false;
 }
-/* The first that has, of those of the module: "parameter '0.weight' was removed". Nothing is written where none has. */
+/* The first that has, of those of the module: "parameter '0.weight' was removed". Nothing is
+ * written where none has. */
 void ph__homes_tell(char *text, size_t size, const ph__homes *homes, const ph_module *module);
-/* STATE where a struct, of it or below, keeps another tensor than its module was made with; not for a buffer that there was none of. */
+/* STATE where a struct, of it or below, keeps another tensor than its module was made with; not
+ * for a buffer that there was none of. */
 ph_status ph__module_check_homes(const ph_module *module, const char *call);
 
 /* ---- module_hooks.c ---- in: changed by the hooks. */
-void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point, ph_tensor **tensors,
-                          size_t count);
+void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point,
+                          ph_tensor **tensors, size_t count);
 bool ph__module_has_hook(const ph_module *module, ph_module_hook_point point);
 /* Puts the outputs behind a node that runs the backward hooks. */
 void ph__module_hooks_attach(ph_tape *tape, ph_module *module, ph_tensor **out, size_t count);
 void ph__module_hooks_drop(ph_module *module);
 
-/* ---- module_called.c ---- a call of a module that is under way, on the stack of who makes it. failed: the tape has failed in tape->called: the message says
- * where that is, unless a call inside it has said so. */
+/* ---- module_called.c ---- a call of a module that is under way, on the stack of who makes it.
+ * failed: the tape has failed in tape->called: the message says where that is, unless a call
+ * inside it has said so. */
 struct ph__called {
     const struct ph__called *outer;
     ph_module *module;
 };
 void ph__called_failed(ph_tape *tape);
 
-/* ---- module_marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the tape has failed; end is called in any case. */
+/* ---- module_marks.c ---- the scope of one call, on tapes with mark_modules. begin, false: the
+ * tape has failed; end is called in any case. */
 typedef struct ph__module_mark {
     struct ph__place *place, *outer;
     size_t depth; /* of the thread's scopes before it */
@@ -101,21 +108,26 @@ typedef struct ph__module_mark {
 bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *module);
 void ph__module_mark_end(ph__module_mark *mark, ph_tape *tape);
 
-/* ---- module_names.c ---- adds the dotted name that a module, or the one that it was graphed from, has in another: of several the first, where children come
- * before what is below them. false: it is not below it. count: ways that were looked through, 0 while none was asked for that is no near child. */
+/* ---- module_names.c ---- adds the dotted name that a module, or the one that it was graphed
+ * from, has in another: of several the first, where children come before what is below them.
+ * false: it is not below it. count: ways that were looked through, 0 while none was asked for
+ * that is no near child. */
 bool ph__module_add_name(ph__text *text, ph_module *in, const ph_module *module);
 size_t ph__module_names_count(const ph_module *module);
 void ph__module_names_free(ph__module_names *names); /* takes NULL */
 
 /* ---- layers.c ---- a parameter of a layer: an uninitialised leaf. */
 ph_status ph__layer_tensor(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape);
-/* A tape on the device's default stream, for what a layer starts from; finish waits for it, whatever status is, and gives the first failure. */
+/* A tape on the device's default stream, for what a layer starts from; finish waits for it,
+ * whatever status is, and gives the first failure. */
 ph_status ph__layer_begin(ph_tape **tape, ph_device *device, ph_generator *generator);
 ph_status ph__layer_finish(ph_tape *tape, ph_status status, const char *call);
-/* Of a wait for the device, which captures refuse: a failure says which call waits. Gives status. */
+/* Of a wait for the device, which captures refuse: a failure says which call waits. Gives
+ * status. */
 ph_status ph__layer_waited(ph_status status, const char *call);
 
-/* ---- state.c ---- what a file must hold. may_be_empty: or a tensor of that dtype and shape [0]. */
+/* ---- state.c ---- what a file must hold. may_be_empty: or a tensor of that dtype and shape
+ * [0]. */
 typedef struct ph__wanted {
     const char *name;
     ph_dtype dtype;

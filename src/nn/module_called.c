@@ -5,8 +5,8 @@
 #include "nn/module.h"
 #include "tensor/tape.h"
 
-/* Adds the dotted name of a call's module in the outermost one that it is below, and gives that. A graphed module, which hands on to its original, is
- * one with it. */
+/* Adds the dotted name of a call's module in the outermost one that it is below, and gives that.
+ * A graphed module, which hands on to its original, is one with it. */
 static ph_module *add_name(ph__text *name, const ph__called *called)
 {
     const ph__called *outer = called->outer;
@@ -33,8 +33,8 @@ void ph__called_failed(ph_tape *tape)
     const ph_module *top = add_name(&name, tape->called);
     char *path = ph__text_take(&name);
     bool below = path && path[0];
-    ph__line_format(words, sizeof words, "; in %s%smodule %s", below ? path : "", below ? " of " : "",
-                    top->name);
+    ph__line_format(words, sizeof words, "; in %s%smodule %s", below ? path : "",
+                    below ? " of " : "", top->name);
     ph__tape_add_to_error(tape, words);
     ph__free(path);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module_homes.c: where structs keep the tensors of their modules, and which of them hold another one since. */
+/* nn/module_homes.c: where structs keep the tensors of their modules, and which of them hold
+ * another one since. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/status.h"
@@ -10,7 +11,8 @@ static bool note(ph_module *module, const ph_parameter *from, bool buffer)
     if (!from->tensor)
         return true;
     char *name = ph__strdup(from->name);
-    if (name && ph__vec_push(&module->homes, ((ph__home){from->tensor, *from->tensor, name, buffer})))
+    if (name &&
+        ph__vec_push(&module->homes, ((ph__home){from->tensor, *from->tensor, name, buffer})))
         return true;
     ph__free(name);
     return false;
@@ -80,8 +82,8 @@ void ph__homes_accept_added(ph__homes *homes)
 static void tell(char *text, size_t size, const char *prefix, const ph__home *home)
 {
     const char *how = !home->was ? "added" : *home->at ? "replaced by another tensor" : "removed";
-    ph__line_format(text, size, "%s '%s%s' was %s", home->buffer ? "buffer" : "parameter", prefix, home->name,
-                    how);
+    ph__line_format(text, size, "%s '%s%s' was %s", home->buffer ? "buffer" : "parameter", prefix,
+                    home->name, how);
 }
 
 typedef struct looking {
@@ -91,7 +93,8 @@ typedef struct looking {
     bool found;
 } looking;
 
-/* A buffer that there was none of is no part of the module: forward may make one when it first needs it. */
+/* A buffer that there was none of is no part of the module: forward may make one when it first
+ * needs it. */
 static bool is_looked_for(const looking *l, const ph__home *home)
 {
     if (l->home)
@@ -119,7 +122,8 @@ void ph__homes_tell(char *text, size_t size, const ph__homes *homes, const ph_mo
             l.home = &homes->at[i];
     if (!l.home)
         return;
-    tell(text, size, "", l.home); /* where there is no memory for the walk that finds its whole name */
+    /* where there is no memory for the walk that finds its whole name */
+    tell(text, size, "", l.home);
     (void)ph__module_walk(module, look, &l);
 }
 
@@ -133,6 +137,7 @@ ph_status ph__module_check_homes(const ph_module *module, const char *call)
     return ph_fail(
         PH_ERROR_STATE,
         "%s: in the struct of a module (%s) %s since the module was made, which goes on with what "
-        "it was made with; put that back (ph_tensor_copy changes its values), or make the module anew",
+        "it was made with; put that back (ph_tensor_copy changes its values), or make the module "
+        "anew",
         call, module->name, changed);
 }

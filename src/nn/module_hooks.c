@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module_hooks.c: hooks before and after a module's forward function, and on the gradients of its outputs. */
+/* nn/module_hooks.c: hooks before and after a module's forward function, and on the gradients of
+ * its outputs. */
 #include "base/alloc.h"
-#include "base/unwind.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "nn/module.h"
 #include "tensor/tape.h"
 
@@ -113,9 +114,10 @@ static void abandon(void *module)
     end_run(module);
 }
 
-/* A hook may add hooks, which take part from the next run on, and remove them, which do not any more. It may call the module, and let it go. */
-void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point, ph_tensor **tensors,
-                          size_t count)
+/* A hook may add hooks, which take part from the next run on, and remove them, which do not any
+ * more. It may call the module, and let it go. */
+void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point point,
+                          ph_tensor **tensors, size_t count)
 {
     const ph_module_hook *last = module->hooks;
     while (last && last->next)
@@ -133,7 +135,8 @@ void ph__module_hooks_run(ph_tape *tape, ph_module *module, ph_module_hook_point
     end_run(module);
 }
 
-/* ---- on gradients ---- an operator that changes nothing: its backward sees all gradients of the outputs at once. */
+/* ---- on gradients ---- an operator that changes nothing: its backward sees all gradients of
+ * the outputs at once. */
 typedef struct watch {
     ph_module *module; /* retained */
     size_t count;
@@ -146,8 +149,8 @@ static void watch_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_
         out[i] = ph_detach(tape, in[i]);
 }
 
-static void watch_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                           const bool *needed)
+static void watch_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                           ph_tensor *const *grad_out, const bool *needed)
 {
     const watch *w = ph_custom_user(custom);
     (void)needed;

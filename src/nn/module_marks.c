@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module_marks.c: scopes of annotation.h around calls of modules, by their names in the network (mark_modules of ph_tape_options). */
+/* nn/module_marks.c: scopes of annotation.h around calls of modules, by their names in the
+ * network (mark_modules of ph_tape_options). */
 #include "base/alloc.h"
 #include "nn/module.h"
 #include "tensor/tape.h"
@@ -61,7 +62,8 @@ bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *modu
     return !ph__tape_failed(tape);
 }
 
-/* Where hooks or forward left scopes open, or ended this one, its own end is not called in its place. */
+/* Where hooks or forward left scopes open, or ended this one, its own end is not called in its
+ * place. */
 void ph__module_mark_end(ph__module_mark *mark, ph_tape *tape)
 {
     if (!mark->place)

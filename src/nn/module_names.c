@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module_names.c: what modules below a module are called from there. Children never change, so that they are looked through once, and not for
- * each call of one of them. */
+/* nn/module_names.c: what modules below a module are called from there. Children never change,
+ * so that they are looked through once, and not for each call of one of them. */
 #include "base/alloc.h"
 #include "base/map.h"
 #include "nn/module.h"
@@ -17,8 +17,9 @@ typedef struct way {
 } way;
 
 struct ph__module_names {
+    /* near ones first: all children of a module, then what is below the first of them, and so on */
     PH__VEC(way)
-    ways; /* near ones first: all children of a module, then what is below the first of them, and so on */
+    ways;
     ph__map first; /* module -> the first way to it, counted from 1 */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer.c: optimizers: what they are made from, their learning rate, and what they have done. */
+/* nn/optimizer.c: optimizers: what they are made from, their learning rate, and what they have
+ * done. */
 #include "nn/optimizer.h"
 #include "base/alloc.h"
 #include "base/option.h"
@@ -16,7 +17,8 @@ ph_optimizer *ph__optimizer_retain(ph_optimizer *optimizer)
 
 void ph_optimizer_destroy(ph_optimizer *optimizer)
 {
-    if (!optimizer || atomic_fetch_sub_explicit(&optimizer->references, 1, memory_order_acq_rel) != 1)
+    if (!optimizer ||
+        atomic_fetch_sub_explicit(&optimizer->references, 1, memory_order_acq_rel) != 1)
         return;
     for (size_t i = 0; i < optimizer->params.count; i++) {
         ph__trained *p = &optimizer->params.at[i];
@@ -42,11 +44,11 @@ static ph_status check_param(const ph_optimizer *optimizer, const char *name, co
 {
     ph_dtype dtype = ph_tensor_dtype(x);
     if (dtype != PH_DTYPE_F32 && dtype != PH_DTYPE_F64)
-        return ph_fail(
-            PH_ERROR_ARGUMENT,
-            "ph_%s_create: parameter %s is of %s; parameters that are trained are f32 or f64 (autocast "
-            "computes with f32 ones in f16 or bf16)",
-            optimizer->kind->name, name, ph_dtype_name(dtype));
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "ph_%s_create: parameter %s is of %s; parameters that are trained are f32 "
+                       "or f64 (autocast "
+                       "computes with f32 ones in f16 or bf16)",
+                       optimizer->kind->name, name, ph_dtype_name(dtype));
     if (!ph_tensor_is_contiguous(x))
         return ph_fail(PH_ERROR_ARGUMENT, "ph_%s_create: parameter %s is not contiguous",
                        optimizer->kind->name, name);
@@ -74,13 +76,15 @@ static ph_status gather_params(ph_optimizer *optimizer, const ph_module *module,
 {
     gathering g = {optimizer, PH_OK};
     if (!ph__module_walk(module, gather, &g))
-        return g.status != PH_OK ? g.status : ph__fail_host_memory(call, "the parameters of an optimizer");
+        return g.status != PH_OK ? g.status
+                                 : ph__fail_host_memory(call, "the parameters of an optimizer");
     size_t most = optimizer->params.count * (2 + PH__OPTIMIZER_STATES) + 2;
     optimizer->operands = ph__calloc(most, sizeof(ph_tensor *));
     return optimizer->operands ? PH_OK : ph__fail_host_memory(call, "the operands of a step");
 }
 
-/* Those are there from the beginning, so that a step without other state can be captured at once. */
+/* Those are there from the beginning, so that a step without other state can be captured at
+ * once. */
 static ph_status make_counters(ph_optimizer *optimizer, const char *call)
 {
     ph_tape *tape;
@@ -125,14 +129,16 @@ static ph_status check_at_least_0(double value, const char *what, const char *ca
 {
     if (value >= 0 && isfinite(value))
         return PH_OK;
-    return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is %g, and must be finite and not negative", call, what, value);
+    return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is %g, and must be finite and not negative", call,
+                   what, value);
 }
 
 static ph_status check_beta(double value, const char *what, const char *call)
 {
     if (value >= 0 && value < 1)
         return PH_OK;
-    return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is %g, and must be at least 0 and below 1", call, what, value);
+    return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is %g, and must be at least 0 and below 1", call,
+                   what, value);
 }
 
 ph_status ph_sgd_create(ph_optimizer **out, ph_module *module, const ph_sgd_options *options)
@@ -154,7 +160,8 @@ ph_status ph_sgd_create(ph_optimizer **out, ph_module *module, const ph_sgd_opti
     PH_TRY(check_at_least_0(momentum, "momentum", call));
     PH_TRY(check_at_least_0(weight_decay, "weight_decay", call));
     if (!isfinite(dampening))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: dampening is %g, and must be finite", call, dampening);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: dampening is %g, and must be finite", call,
+                       dampening);
     if (options->nesterov && (momentum <= 0 || dampening != 0))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: nesterov needs a momentum, and no dampening", call);
     ph_optimizer from = {.kind = &ph__optimizer_sgd,
@@ -184,7 +191,8 @@ static ph_status create_adam(ph_optimizer **out, ph_module *module, const ph_ada
         return ph__fail_reserved(call, "ph_adam_options");
     double lr = ph__option_real(options->lr, 1e-3);
     ph_optimizer from = {.kind = kind,
-                         .weight_decay = ph__option_real(options->weight_decay, decoupled ? 0.01 : 0),
+                         .weight_decay =
+                             ph__option_real(options->weight_decay, decoupled ? 0.01 : 0),
                          .beta1 = ph__option_real(options->beta1, 0.9),
                          .beta2 = ph__option_real(options->beta2, 0.999),
                          .eps = ph__option_real(options->eps, 1e-8),
@@ -252,7 +260,8 @@ ph_status ph_optimizer_set_lr(ph_optimizer *optimizer, double lr)
 
 double ph_optimizer_lr(const ph_optimizer *optimizer)
 {
-    return optimizer ? ph__double_of(atomic_load_explicit(&optimizer->lr, memory_order_relaxed)) : 0;
+    return optimizer ? ph__double_of(atomic_load_explicit(&optimizer->lr, memory_order_relaxed))
+                     : 0;
 }
 
 ph_status ph_optimizer_steps(uint64_t *out, ph_tape *tape, ph_optimizer *optimizer)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer.h: optimizers as their files share them: what kinds there are, and the arguments of their kernels. */
+/* nn/optimizer.h: optimizers as their files share them: what kinds there are, and the arguments
+ * of their kernels. */
 #ifndef PH_NN_OPTIMIZER_H
 #define PH_NN_OPTIMIZER_H
 #include "base/sync.h"
@@ -26,7 +27,8 @@ enum {
     PH__UPDATE_AMSGRAD = 32   /* Adam: the largest second moments are kept, and divide */
 };
 
-/* The same for every kind: one launch for up to so many tensors, whose blocks lie one behind the other: those of tensor i from first[i] on. */
+/* The same for every kind: one launch for up to so many tensors, whose blocks lie one behind the
+ * other: those of tensor i from first[i] on. */
 typedef struct ph__update_args {
     void *param[PH__OPTIMIZER_TENSORS];
     const void *grad[PH__OPTIMIZER_TENSORS];
@@ -72,7 +74,8 @@ typedef struct ph__trained {
     ph_tensor *state[PH__OPTIMIZER_STATES]; /* retained; NULL until its first step */
     bool started;                           /* the state has contents */
     uint64_t steps;                         /* counted on the host, where not_capturable says so */
-    ph_tensor *grad;                        /* in a step: contiguous, the tape's; NULL: takes no part */
+    /* in a step: contiguous, the tape's; NULL: takes no part */
+    ph_tensor *grad;
 } ph__trained;
 
 typedef struct ph__lr_cell ph__lr_cell;
@@ -87,8 +90,8 @@ struct ph_optimizer {
     size_t state_count;
     PH__VEC(ph__trained) params;
     ph_tensor *steps; /* i64, scalar */
-    ph_tensor
-        *counters; /* f64 [params, PH__OPTIMIZER_COUNTER]; NULL where nothing counts, or the host does */
+    /* f64 [params, PH__OPTIMIZER_COUNTER]; NULL where nothing counts, or the host does */
+    ph_tensor *counters;
     ph_tensor **operands; /* room for all tensors of a step */
     ph__spinlock lock;    /* of cells */
     ph__lr_cell *cells;   /* of captures that are open */
@@ -115,7 +118,8 @@ static inline uint64_t ph__bits_of(double value)
 /* The state tensors that p has not yet, contents undefined, of the tape's stream. */
 ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape);
 
-/* ---- optimizer_cell.c ---- the cell with the learning rate of the capture that stream is in; made by the first call in it. Keeps the optimizer
- * for as long as the graph has the capture. */
-ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream, uint64_t capture);
+/* ---- optimizer_cell.c ---- the cell with the learning rate of the capture that stream is in;
+ * made by the first call in it. Keeps the optimizer for as long as the graph has the capture. */
+ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream,
+                             uint64_t capture);
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer_cell.c: the learning rate in captures: a cell of each graph, which every replay sets anew. */
+/* nn/optimizer_cell.c: the learning rate in captures: a cell of each graph, which every replay
+ * sets anew. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/optimizer.h"
 #include <phonograph/cells.h>
 
-/* One for each capture. The graph has a reference, and the call that makes it another until it is listed. */
+/* One for each capture. The graph has a reference, and the call that makes it another until it
+ * is listed. */
 struct ph__lr_cell {
     ph__lr_cell *next;
     int references;          /* under the optimizer's lock */
@@ -94,7 +96,8 @@ static ph_status make(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream
     return PH_OK;
 }
 
-ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream, uint64_t capture)
+ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream,
+                             uint64_t capture)
 {
     *out = find(optimizer, capture);
     return *out ? ph_cells_require(stream) : make(out, optimizer, stream, capture);

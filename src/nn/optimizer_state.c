@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer_state.c: an optimizer's state to and from safetensors. For every parameter: its state tensors, of shape [0] where it has made
- * no step, and its steps where the kind counts them; and "steps", of the optimizer. */
+/* nn/optimizer_state.c: an optimizer's state to and from safetensors. For every parameter: its
+ * state tensors, of shape [0] where it has made no step, and its steps where the kind counts
+ * them; and "steps", of the optimizer. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/optimizer.h"
@@ -14,7 +15,8 @@ static char *join(const char *name, const char *suffix)
     return ph__text_take(&text);
 }
 
-/* ---- names ---- of everything, in a fixed order: the optimizer's steps; then for each parameter its states, and its steps. */
+/* ---- names ---- of everything, in a fixed order: the optimizer's steps; then for each
+ * parameter its states, and its steps. */
 typedef struct names {
     size_t per_param, count;
     char **at;
@@ -82,12 +84,13 @@ static ph_status write_steps(ph_tape *tape, ph_optimizer *o, const uint64_t *ste
 }
 
 /* ---- saving ---- */
-static void list_param(ph_named_tensor *out, ph_tape *tape, const ph_optimizer *o, const ph__trained *p,
-                       uint64_t steps)
+static void list_param(ph_named_tensor *out, ph_tape *tape, const ph_optimizer *o,
+                       const ph__trained *p, uint64_t steps)
 {
     int64_t signed_steps = (int64_t)steps;
     for (size_t k = 0; k < o->state_count; k++)
-        out[k].tensor = p->started ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
+        out[k].tensor =
+            p->started ? p->state[k] : ph_empty(tape, ph_tensor_dtype(p->param), PH_SHAPE(0));
     if (o->kind->counts)
         out[o->state_count].tensor = ph_from_memory(tape, PH_DTYPE_I64, PH_SCALAR, &signed_steps);
 }
@@ -97,8 +100,9 @@ static ph_status save(ph_tape *tape, const ph_optimizer *o, const names *n, cons
     static const char call[] = "ph_optimizer_save";
     ph_named_tensor *all = ph__calloc(n->count, sizeof *all);
     uint64_t *steps = ph__calloc(o->params.count + 1, sizeof *steps);
-    ph_status status = all && steps ? read_steps(steps, tape, o)
-                                    : ph__fail_host_memory(call, "the list of an optimizer's state");
+    ph_status status = all && steps
+                           ? read_steps(steps, tape, o)
+                           : ph__fail_host_memory(call, "the list of an optimizer's state");
     if (status == PH_OK) {
         for (size_t i = 0; i < n->count; i++)
             all[i].name = n->at[i];
@@ -162,8 +166,9 @@ static ph_status check_names(const load *l)
     }
     ph_status status = ph__state_check(wanted, l->names->count, l->file, l->path, true, l->call);
     if (status == PH_ERROR_MISMATCH)
-        ph__error_suffix("; the file must come from an optimizer of the same module, kind and options "
-                         "(momentum, amsgrad)");
+        ph__error_suffix(
+            "; the file must come from an optimizer of the same module, kind and options "
+            "(momentum, amsgrad)");
     ph__free(wanted);
     return status;
 }
@@ -183,8 +188,8 @@ static ph_status read_count(uint64_t *out, const load *l, const char *name)
     ph_status status = ph_tensor_read(&value, sizeof value, l->tape, x);
     ph_tensor_release(x);
     if (status == PH_OK && (value < 0 || value > (int64_t)1 << 53))
-        status = ph_fail(PH_ERROR_ARGUMENT, "%s: %s: %s is %lld, which is no number of steps", l->call,
-                         l->path, name, (long long)value);
+        status = ph_fail(PH_ERROR_ARGUMENT, "%s: %s: %s is %lld, which is no number of steps",
+                         l->call, l->path, name, (long long)value);
     *out = (uint64_t)value;
     return status;
 }
@@ -198,8 +203,9 @@ static ph_status look_at_param(const load *l, size_t i)
         bool has = has_contents(l, p, name[k]);
         if (k > 0 && has != l->started[i])
             return ph_fail(PH_ERROR_MISMATCH,
-                           "%s: %s: parameter %s has %s but not %s, and nothing was loaded", l->call, l->path,
-                           p->name, o->kind->state_names[has ? k : 0], o->kind->state_names[has ? 0 : k]);
+                           "%s: %s: parameter %s has %s but not %s, and nothing was loaded",
+                           l->call, l->path, p->name, o->kind->state_names[has ? k : 0],
+                           o->kind->state_names[has ? 0 : k]);
         l->started[i] = has;
     }
     if (l->started[i])
@@ -249,8 +255,8 @@ static ph_status open_and_load(load *l)
     l->file = file;
     l->steps = ph__calloc(count, sizeof *l->steps);
     l->started = ph__calloc(count, sizeof *l->started);
-    ph_status status =
-        l->steps && l->started ? check_names(l) : ph__fail_host_memory(l->call, "what a file holds");
+    ph_status status = l->steps && l->started ? check_names(l)
+                                              : ph__fail_host_memory(l->call, "what a file holds");
     if (status == PH_OK)
         status = ph__state_begin(&l->tape, l->optimizer->device, l->call);
     if (status == PH_OK)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer_step.c: one step: all parameters that have a gradient, as few launches as they fit in. */
+/* nn/optimizer_step.c: one step: all parameters that have a gradient, as few launches as they
+ * fit in. */
 #include "base/status.h"
 #include "nn/optimizer.h"
 #include "tensor/tape.h"
@@ -39,18 +40,20 @@ static bool check_capture(const step *s)
 {
     const ph_optimizer *o = s->optimizer;
     if (o->on_host) {
-        ph_tape_fail(s->tape, PH_ERROR_STATE,
-                     "ph_optimizer_step: %s counts its steps on the host (not_capturable), which a replay "
-                     "could not do: it cannot be captured; create it without not_capturable",
-                     o->kind->name);
+        ph_tape_fail(
+            s->tape, PH_ERROR_STATE,
+            "ph_optimizer_step: %s counts its steps on the host (not_capturable), which a replay "
+            "could not do: it cannot be captured; create it without not_capturable",
+            o->kind->name);
         return false;
     }
     for (size_t i = 0; o->state_count > 0 && i < o->params.count; i++)
         if (o->params.at[i].grad && !o->params.at[i].started) {
-            ph_tape_fail(s->tape, PH_ERROR_STATE,
-                         "ph_optimizer_step: %s has no state for parameter %s yet, and it cannot be made in "
-                         "a capture; make one eager step first, in which this parameter has a gradient",
-                         o->kind->name, o->params.at[i].name);
+            ph_tape_fail(
+                s->tape, PH_ERROR_STATE,
+                "ph_optimizer_step: %s has no state for parameter %s yet, and it cannot be made in "
+                "a capture; make one eager step first, in which this parameter has a gradient",
+                o->kind->name, o->params.at[i].name);
             return false;
         }
     return true;
@@ -110,15 +113,15 @@ static bool advance(step *s)
     ph_optimizer *o = s->optimizer;
     for (size_t base = 0; o->counters && base < o->params.count; base += MOST) {
         size_t count = o->params.count - base < MOST ? o->params.count - base : MOST;
-        ph__advance_args args = {.counters =
-                                     (double *)(void *)o->counters->data + base * PH__OPTIMIZER_COUNTER,
+        ph__advance_args args = {.counters = (double *)(void *)o->counters->data +
+                                             base * PH__OPTIMIZER_COUNTER,
                                  .beta1 = o->beta1,
                                  .beta2 = o->beta2,
                                  .count = (int64_t)count};
         for (size_t i = 0; i < count; i++)
             args.mask[i / 64] |= (uint64_t)(o->params.at[base + i].grad != NULL) << i % 64;
-        if (!ph__op_launch(&s->op, &ph__optimizer_advance, (count + THREADS - 1) / THREADS, THREADS, 0,
-                           &args))
+        if (!ph__op_launch(&s->op, &ph__optimizer_advance, (count + THREADS - 1) / THREADS, THREADS,
+                           0, &args))
             return false;
     }
     return true;
@@ -252,7 +255,8 @@ void ph_optimizer_step(ph_tape *tape, ph_optimizer *optimizer)
         return;
     }
     if (!optimizer) {
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "ph_optimizer_step: optimizer is NULL, and must not be");
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "ph_optimizer_step: optimizer is NULL, and must not be");
         return;
     }
     step s = {.tape = tape, .optimizer = optimizer};

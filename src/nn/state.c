@@ -53,8 +53,8 @@ ph_status ph_module_save(ph_module *module, const char *path)
     PH_TRY(state_of(&s, module, path, call));
     ph_status status = ph__state_begin(&tape, module->device, call);
     if (status == PH_OK)
-        status =
-            ph__layer_finish(tape, ph_safetensors_write(tape, path, s.tensors.at, s.tensors.count), call);
+        status = ph__layer_finish(
+            tape, ph_safetensors_write(tape, path, s.tensors.at, s.tensors.count), call);
     state_free(&s);
     return status;
 }
@@ -78,7 +78,8 @@ bool ph__state_find(const ph_safetensors *file, const char *name, ph_dtype *dtyp
 {
     const char *found;
     for (size_t i = 0; i < ph_safetensors_count(file); i++)
-        if (ph_safetensors_entry(&found, dtype, shape, file, i) == PH_OK && strcmp(found, name) == 0)
+        if (ph_safetensors_entry(&found, dtype, shape, file, i) == PH_OK &&
+            strcmp(found, name) == 0)
             return true;
     return false;
 }
@@ -97,8 +98,8 @@ static bool fits(const ph__wanted *w, ph_dtype dtype, const ph_shape *shape)
     return dtype == w->dtype && (none || ph_shape_equal(shape, &w->shape));
 }
 
-static void compare(ph__text *words, const ph__wanted *wanted, size_t count, const ph_safetensors *file,
-                    bool strict)
+static void compare(ph__text *words, const ph__wanted *wanted, size_t count,
+                    const ph_safetensors *file, bool strict)
 {
     ph_dtype dtype;
     ph_shape shape;
@@ -116,7 +117,8 @@ static void compare(ph__text *words, const ph__wanted *wanted, size_t count, con
         }
     }
     for (size_t i = 0; strict && i < ph_safetensors_count(file); i++)
-        if (ph_safetensors_entry(&name, &dtype, &shape, file, i) == PH_OK && !is_wanted(wanted, count, name))
+        if (ph_safetensors_entry(&name, &dtype, &shape, file, i) == PH_OK &&
+            !is_wanted(wanted, count, name))
             add_word(words, "%s is unexpected", name);
 }
 
@@ -131,8 +133,8 @@ ph_status ph__state_check(const ph__wanted *wanted, size_t count, const ph_safet
     if (failed || (differs && !text))
         status = ph__fail_host_memory(call, "the list of what does not match");
     else if (differs)
-        status =
-            ph_fail(PH_ERROR_MISMATCH, "%s: %s does not fit, and nothing was loaded: %s", call, path, text);
+        status = ph_fail(PH_ERROR_MISMATCH, "%s: %s does not fit, and nothing was loaded: %s", call,
+                         path, text);
     ph__free(text);
     return status;
 }
@@ -152,8 +154,8 @@ static ph_status check(const state *s, const ph_safetensors *file, const char *p
         return ph__fail_host_memory(call, "the names of a module's tensors");
     for (size_t i = 0; i < count; i++) {
         const ph_named_tensor *own = &s->tensors.at[i];
-        wanted[i] =
-            (ph__wanted){own->name, ph_tensor_dtype(own->tensor), ph_tensor_shape(own->tensor), false};
+        wanted[i] = (ph__wanted){own->name, ph_tensor_dtype(own->tensor),
+                                 ph_tensor_shape(own->tensor), false};
     }
     ph_status status = ph__state_check(wanted, count, file, path, strict, call);
     ph__free(wanted);
@@ -171,8 +173,9 @@ static ph_status check_tensors(const state *s, const ph_safetensors *file, const
             continue;
         if (own->tensor->storage->read_only || !ph_tensor_is_leaf(own->tensor))
             return ph_fail(PH_ERROR_STATE, "%s: %s %s, and nothing was loaded", call, own->name,
-                           own->tensor->storage->read_only ? "has read-only memory"
-                                                           : "was made by an operator, and is no leaf");
+                           own->tensor->storage->read_only
+                               ? "has read-only memory"
+                               : "was made by an operator, and is no leaf");
     }
     return PH_OK;
 }
@@ -185,7 +188,8 @@ static ph_status load_all(ph_tape *tape, const state *s, ph_safetensors *file, c
     PH_TRY(ph__safetensors_look(file, tape, call));
     for (size_t i = 0; i < s->tensors.count; i++)
         if (ph__state_find(file, s->tensors.at[i].name, &dtype, &shape))
-            PH_TRY(ph_safetensors_read_into(tape, s->tensors.at[i].tensor, file, s->tensors.at[i].name));
+            PH_TRY(ph_safetensors_read_into(tape, s->tensors.at[i].tensor, file,
+                                            s->tensors.at[i].name));
     return PH_OK;
 }
 

@@ -78,8 +78,8 @@ static void path_cut(path *p, size_t length)
 static void path_add(path *p, const char *before, const char *text, const char *behind)
 {
     bool fits = p->length < p->size;
-    int more = snprintf(fits ? p->at + p->length : NULL, fits ? p->size - p->length : 0, "%s%s%s", before,
-                        text, behind);
+    int more = snprintf(fits ? p->at + p->length : NULL, fits ? p->size - p->length : 0, "%s%s%s",
+                        before, text, behind);
     p->length += more > 0 ? (size_t)more : 0;
 }
 
@@ -94,7 +94,8 @@ static void path_add_child(path *p, const ph_structure *s, size_t i)
     path_add(p, "[", number, "]");
 }
 
-/* Down to the tensor that *index counts to, in a structure that is not malformed. Behind its end *index has become less. */
+/* Down to the tensor that *index counts to, in a structure that is not malformed. Behind its end
+ * *index has become less. */
 static bool find(path *p, const ph_structure *s, size_t *index)
 {
     size_t length = p->length;
@@ -177,8 +178,8 @@ static bool same_key(const comparison *c, const ph_structure *a, const ph_struct
 static bool equal(comparison *c, const ph_structure *a, const ph_structure *b, size_t depth)
 {
     char one[WORDS_BYTES], other[WORDS_BYTES];
-    bool known =
-        a->kind == PH_STRUCTURE_TENSOR || a->kind == PH_STRUCTURE_LIST || a->kind == PH_STRUCTURE_DICT;
+    bool known = a->kind == PH_STRUCTURE_TENSOR || a->kind == PH_STRUCTURE_LIST ||
+                 a->kind == PH_STRUCTURE_DICT;
     bool leaf = a->kind == PH_STRUCTURE_TENSOR;
     if (!known || a->kind != b->kind || (!leaf && a->count != b->count))
         return differ(c, in_words(one, a), in_words(other, b));
@@ -208,7 +209,8 @@ static bool equals_flat(comparison *c, const ph_structure *a, const ph_structure
     if (!s)
         return true;
     if (s->kind != PH_STRUCTURE_LIST)
-        return differ(c, a ? in_words(words, s) : "a flat list", a ? "a flat list" : in_words(words, s));
+        return differ(c, a ? in_words(words, s) : "a flat list",
+                      a ? "a flat list" : in_words(words, s));
     for (size_t i = 0; s->children && i < s->count; i++)
         if (s->children[i].kind != PH_STRUCTURE_TENSOR) {
             path_add_child(&c->place, s, i);

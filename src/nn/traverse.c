@@ -46,7 +46,8 @@ static bool go(walk *w, ph_module *module)
             return false;
     for (size_t i = 0; i < module->buffers.count; i++)
         if (!show(w, module->buffers.at[i].name,
-                  (ph__entry){.tensor = module->buffers.at[i].tensor, .module = module, .buffer = true}))
+                  (ph__entry){
+                      .tensor = module->buffers.at[i].tensor, .module = module, .buffer = true}))
             return false;
     for (size_t i = 0; i < module->children.count; i++) {
         size_t length = w->name.length;
@@ -79,7 +80,8 @@ typedef struct tensor_visit {
 static bool visit_tensor(const ph__entry *entry, void *user)
 {
     tensor_visit *v = user;
-    return !entry->tensor || entry->buffer != v->buffers || v->visit(entry->name, entry->tensor, v->user);
+    return !entry->tensor || entry->buffer != v->buffers ||
+           v->visit(entry->name, entry->tensor, v->user);
 }
 
 void ph_module_parameters(const ph_module *module, ph_tensor_visit_fn visit, void *user)

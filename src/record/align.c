@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* record/align.c: the longest common subsequence by the greedy search over edit scripts of E. W. Myers, "An O(ND) Difference Algorithm and
- * Its Variations" (Algorithmica 1, 1986): work grows with length times differences. Beyond a number of differences the best beginning
- * found so far is kept, and the search starts again behind it: the result may then be shorter than the longest, the work stays bounded. */
+/* record/align.c: the longest common subsequence by the greedy search over edit scripts of E. W.
+ * Myers, "An O(ND) Difference Algorithm and Its Variations" (Algorithmica 1, 1986): work grows
+ * with length times differences. Beyond a number of differences the best beginning found so far
+ * is kept, and the search starts again behind it: the result may then be shorter than the
+ * longest, the work stays bounded. */
 #include "record/align.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -21,8 +23,8 @@ typedef struct side {
     size_t *place, count;
 } side;
 
-/* Row d has, for each diagonal k = -d, -d + 2 .. d, how far along a it was reached with d differences. Elements and k count from the
- * span's beginning; an element of b is x - k. */
+/* Row d has, for each diagonal k = -d, -d + 2 .. d, how far along a it was reached with d
+ * differences. Elements and k count from the span's beginning; an element of b is x - k. */
 typedef struct search {
     ph__align *align;
     side a, b;
@@ -40,7 +42,8 @@ static long reached(const search *s, long d, long k)
     return (long)row(s, d)[(k + d) / 2];
 }
 
-/* Whether the furthest point of diagonal k with d differences comes from the diagonal above, by an element of b alone. */
+/* Whether the furthest point of diagonal k with d differences comes from the diagonal above, by
+ * an element of b alone. */
 static bool comes_down(const search *s, long d, long k)
 {
     return k == -d || (k != d && reached(s, d - 1, k - 1) < reached(s, d - 1, k + 1));
@@ -72,7 +75,8 @@ static void take_path(const search *s, long d, long k)
     for (;; d--) {
         long x = reached(s, d, k), start = start_of(s, d, k);
         for (; x > start; x--)
-            s->align->mate[s->a.place[s->at.a0 + (size_t)x - 1]] = s->b.place[s->at.b0 + (size_t)(x - k) - 1];
+            s->align->mate[s->a.place[s->at.a0 + (size_t)x - 1]] =
+                s->b.place[s->at.b0 + (size_t)(x - k) - 1];
         if (d == 0)
             return;
         k += comes_down(s, d, k) ? 1 : -1;
@@ -134,7 +138,8 @@ static void trim(ph__align *align, span *at)
 {
     for (; at->a0 < at->a1 && at->b0 < at->b1 && same(align, at->a0, at->b0); at->a0++, at->b0++)
         align->mate[at->a0] = at->b0;
-    for (; at->a0 < at->a1 && at->b0 < at->b1 && same(align, at->a1 - 1, at->b1 - 1); at->a1--, at->b1--)
+    for (; at->a0 < at->a1 && at->b0 < at->b1 && same(align, at->a1 - 1, at->b1 - 1);
+         at->a1--, at->b1--)
         align->mate[at->a1 - 1] = at->b1 - 1;
 }
 
@@ -143,7 +148,8 @@ static uint64_t key_of(uint64_t hash)
     return hash ? hash : 1;
 }
 
-/* Those of [begin, end) that the other range has: the rest has no mate in any case, and would only lengthen the search. */
+/* Those of [begin, end) that the other range has: the rest has no mate in any case, and would
+ * only lengthen the search. */
 static bool choose(side *out, const uint64_t *from, size_t begin, size_t end, const uint64_t *other,
                    size_t other_begin, size_t other_end)
 {
@@ -182,7 +188,8 @@ bool ph__align_range(ph__align *align, size_t a0, size_t a1, size_t b0, size_t b
     if (at.a0 == at.a1 || at.b0 == at.b1)
         return true;
     bool had_memory = choose(&s.a, align->a, at.a0, at.a1, align->b, at.b0, at.b1) &&
-                      choose(&s.b, align->b, at.b0, at.b1, align->a, at.a0, at.a1) && search_all(&s);
+                      choose(&s.b, align->b, at.b0, at.b1, align->a, at.a0, at.a1) &&
+                      search_all(&s);
     ph__free(s.a.at);
     ph__free(s.a.place);
     ph__free(s.b.at);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/align.h: the longest common subsequence of two sequences of hashes, near-linear where they are nearly alike. */
+/* record/align.h: the longest common subsequence of two sequences of hashes, near-linear where
+ * they are nearly alike. */
 #ifndef PH_RECORD_ALIGN_H
 #define PH_RECORD_ALIGN_H
 #include <stdbool.h>
@@ -13,6 +14,7 @@ typedef struct ph__align {
     size_t steps; /* of work, for tests: comparisons, and points of the search */
 } ph__align;
 
-/* Aligns a[a0, a1) with b[b0, b1), whose mates are SIZE_MAX so far. false: no host memory; some mates may be set. */
+/* Aligns a[a0, a1) with b[b0, b1), whose mates are SIZE_MAX so far. false: no host memory; some
+ * mates may be set. */
 bool ph__align_range(ph__align *align, size_t a0, size_t a1, size_t b0, size_t b1);
 #endif

@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* What there is between two changes: before the first, after it, and so on. */
-static ph_status make_list(ph_record *record, const ph__marks *marks, ph__annotation *outer, const char *call)
+static ph_status make_list(ph_record *record, const ph__marks *marks, ph__annotation *outer,
+                           const char *call)
 {
     size_t changes = marks ? marks->changes.count : 0;
     record->annotations = ph__calloc(changes + 1, sizeof(ph__annotation *));
@@ -19,7 +20,8 @@ static ph_status make_list(ph_record *record, const ph__marks *marks, ph__annota
     return PH_OK;
 }
 
-/* How many changes come before the node of that place. Nodes mostly ask in the order of their places, so that *at is near. */
+/* How many changes come before the node of that place. Nodes mostly ask in the order of their
+ * places, so that *at is near. */
 static size_t changes_before(const ph__marks *marks, size_t place, size_t *at)
 {
     while (marks && *at > 0 && marks->changes.at[*at - 1].from > place)
@@ -39,7 +41,8 @@ static const ph__marks *marks_of_body(const ph__marks *marks, size_t place, size
     return *at < count && marks->nested.at[*at].at == place ? marks->nested.at[*at].marks : NULL;
 }
 
-/* The node that gives cells their values serves all of the graph, wherever the first one was asked for. */
+/* The node that gives cells their values serves all of the graph, wherever the first one was
+ * asked for. */
 static bool writes_cells(const ph__record_node *node)
 {
     const ph_kernel *kernel = node->kernel;
@@ -60,7 +63,8 @@ ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__ann
         node->annotation = writes_cells(node) ? NULL : annotation;
         if (node->info.body)
             PH_TRY(ph__record_annotate((ph_record *)(uintptr_t)node->info.body,
-                                       marks_of_body(marks, node->created, &body_at), annotation, call));
+                                       marks_of_body(marks, node->created, &body_at), annotation,
+                                       call));
     }
     return PH_OK;
 }
@@ -86,7 +90,8 @@ typedef struct survivors {
 static bool same_kind_of_work(const ph__record_node *a, const ph__record_node *b)
 {
     return a->info.kind == b->info.kind && a->kernel == b->kernel &&
-           (a->info.name == NULL || b->info.name == NULL || strcmp(a->info.name, b->info.name) == 0);
+           (a->info.name == NULL || b->info.name == NULL ||
+            strcmp(a->info.name, b->info.name) == 0);
 }
 
 static void drop_new_nodes(survivors *s)
@@ -165,19 +170,21 @@ void ph__record_drop_annotations(ph_record *record)
     record->annotation_count = 0;
 }
 
-/* Annotations that the outer and the inner one are in are shared with others, and counted here all the same. */
+/* Annotations that the outer and the inner one are in are shared with others, and counted here
+ * all the same. */
 size_t ph__record_annotation_bytes(const ph_record *record)
 {
     size_t bytes = record->annotation_count * sizeof(ph__annotation *);
     for (size_t i = 0; i < record->annotation_count; i++)
-        if (record->annotations[i] && (i == 0 || record->annotations[i] != record->annotations[i - 1]))
+        if (record->annotations[i] &&
+            (i == 0 || record->annotations[i] != record->annotations[i - 1]))
             bytes += sizeof *record->annotations[i] +
                      record->annotations[i]->count * sizeof *record->annotations[i]->pairs;
     return bytes;
 }
 
-ph_status ph_record_annotation(const ph_annotation_pair **pairs, size_t *count, const ph_record *record,
-                               size_t node)
+ph_status ph_record_annotation(const ph_annotation_pair **pairs, size_t *count,
+                               const ph_record *record, size_t node)
 {
     static const char call[] = "ph_record_annotation";
     if (pairs == NULL)
@@ -190,8 +197,8 @@ ph_status ph_record_annotation(const ph_annotation_pair **pairs, size_t *count, 
         return ph__fail_null(call, "record");
     if (node >= record->node_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: node %zu does not exist; the record has %zu node%s, numbered from 0", call, node,
-                       record->node_count, record->node_count == 1 ? "" : "s");
+                       "%s: node %zu does not exist; the record has %zu node%s, numbered from 0",
+                       call, node, record->node_count, record->node_count == 1 ? "" : "s");
     const ph__annotation *annotation = record->nodes[node].annotation;
     *pairs = annotation ? annotation->pairs : NULL;
     *count = annotation ? annotation->count : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/build.h: what the files that read a captured graph back share: record.c reads and counts, order.c puts the nodes in order, fill.c writes. */
+/* record/build.h: what the files that read a captured graph back share: record.c reads and
+ * counts, order.c puts the nodes in order, fill.c writes. */
 #ifndef PH_RECORD_BUILD_H
 #define PH_RECORD_BUILD_H
 #include "record/record.h"
@@ -9,7 +10,8 @@ typedef struct ph__record_totals {
     size_t nodes, edges, words, args, names;
 } ph__record_totals;
 
-/* The words of a launch, which are those of the launch before it as long as the kernel is the same. */
+/* The words of a launch, which are those of the launch before it as long as the kernel is the
+ * same. */
 typedef struct ph__record_layout {
     bool known;
     const ph_kernel *kernel;
@@ -28,7 +30,8 @@ typedef struct ph__builder {
     const char *call;
     ph__drv_node *const *created; /* the driver's nodes in order of creation */
     ph__drv_node_info *infos;     /* of each of them, read once */
-    ph__found found;              /* of the sparse nodes, in the record's order; how many each has: */
+    /* of the sparse nodes, in the record's order; how many each has: */
+    ph__found found;
     size_t *found_counts;
     ph_kernel **kernels;
     size_t count;
@@ -50,7 +53,8 @@ static inline size_t ph__args_room(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* A name that needs no copy: a kind's, static, or that of a kernel of ours, which a graph retains as long as it has the record. NULL: none. */
+/* A name that needs no copy: a kind's, static, or that of a kernel of ours, which a graph
+ * retains as long as it has the record. NULL: none. */
 const char *ph__build_lasting_name(const ph__builder *b, size_t at);
 /* The words of such a launch, into b->layout. */
 ph_status ph__build_lay_out(ph__builder *b, const ph_kernel *kernel, size_t args_size);

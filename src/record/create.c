@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/create.c: records of what somebody says, a file mostly: all of it checked, and copied into one block as record.c does. */
+/* record/create.c: records of what somebody says, a file mostly: all of it checked, and copied
+ * into one block as record.c does. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
@@ -13,7 +14,8 @@ enum {
     MOST_PAIRS = 1000    /* of one node's annotation */
 };
 
-/* Bytes of bodies, each counted for every node that it is in: as it may be in many, a few records could take readers forever. */
+/* Bytes of bodies, each counted for every node that it is in: as it may be in many, a few
+ * records could take readers forever. */
 static const uint64_t most_nested = UINT64_C(4) << 30;
 
 static const char call[] = "ph_record_create";
@@ -89,20 +91,23 @@ static ph_status check_annotation(const ph_record_source_node *node, size_t inde
     if (count && node->annotation == NULL)
         return bad_node(index, "annotation is NULL, but annotation_count is %zu", count);
     if (count > MOST_PAIRS)
-        return bad_node(index, "its annotation has %zu pairs; at most %d are read", count, MOST_PAIRS);
+        return bad_node(index, "its annotation has %zu pairs; at most %d are read", count,
+                        MOST_PAIRS);
     for (size_t i = 0; i < count; i++) {
         const ph_annotation_pair *pair = &node->annotation[i];
         if (pair->key == NULL || pair->key[0] == '\0')
             return bad_node(index, "pair %zu of its annotation has no key", i);
         if ((unsigned)pair->type > PH_ANNOTATION_BOOL)
-            return bad_node(index,
-                            "pair %zu of its annotation has type %d, which is none of ph_annotation_type", i,
-                            (int)pair->type);
+            return bad_node(
+                index,
+                "pair %zu of its annotation has type %d, which is none of ph_annotation_type", i,
+                (int)pair->type);
         if (pair->type == PH_ANNOTATION_TEXT && pair->text == NULL)
             return bad_node(index, "pair %zu of its annotation is a text, and its text is NULL", i);
         for (size_t k = 0; k < i; k++)
             if (strcmp(node->annotation[k].key, pair->key) == 0)
-                return bad_node(index, "pairs %zu and %zu of its annotation have the same key", k, i);
+                return bad_node(index, "pairs %zu and %zu of its annotation have the same key", k,
+                                i);
     }
     return PH_OK;
 }
@@ -121,7 +126,8 @@ static ph_status check_node(const ph_record_source_node *node, size_t index)
                         MOST_ARGS);
     if (info->kind == PH_NODE_MEMSET && info->value_size != 1 && info->value_size != 2 &&
         info->value_size != 4)
-        return bad_node(index, "elements of %u bytes; 1, 2 and 4 there are", (unsigned)info->value_size);
+        return bad_node(index, "elements of %u bytes; 1, 2 and 4 there are",
+                        (unsigned)info->value_size);
     if (info->body && info->kind != PH_NODE_GRAPH)
         return bad_node(index, "has a body and is no graph");
     if (info->body && info->body->depth + 1 >= DEEPEST)
@@ -140,11 +146,12 @@ static uint64_t bytes_of_body(const ph_record *body)
 static ph_status count_body(room *all, const ph_record *body, size_t index)
 {
     all->nested += body ? bytes_of_body(body) : 0;
-    return all->nested <= most_nested ? PH_OK
-                                      : bad_node(index,
-                                                 "with its body, the nested graphs take more than %d GiB, "
-                                                 "each counted for every node that it is in",
-                                                 (int)(most_nested >> 30));
+    return all->nested <= most_nested
+               ? PH_OK
+               : bad_node(index,
+                          "with its body, the nested graphs take more than %d GiB, "
+                          "each counted for every node that it is in",
+                          (int)(most_nested >> 30));
 }
 
 /* ---- room ---- */
@@ -171,12 +178,13 @@ static bool make_room(maker *m, const room *all, size_t count)
     size_t head = rounded(sizeof(ph_record)), nodes, words, total;
     size_t edges = rounded(2 * all->edges * sizeof(size_t)),
            kinds = rounded(all->edges * sizeof(ph_edge_kind));
-    if (!ph__mul(count, sizeof(ph__record_node), &nodes) || !ph__mul(all->words, sizeof(ph_word), &words))
+    if (!ph__mul(count, sizeof(ph__record_node), &nodes) ||
+        !ph__mul(all->words, sizeof(ph_word), &words))
         return false;
     nodes = rounded(nodes);
     words = rounded(words);
-    if (!ph__add(head + edges + kinds + all->args, nodes, &total) || !ph__add(total, words, &total) ||
-        !ph__add(total, all->names, &total))
+    if (!ph__add(head + edges + kinds + all->args, nodes, &total) ||
+        !ph__add(total, words, &total) || !ph__add(total, all->names, &total))
         return false;
     char *block = ph__calloc(1, total);
     if (block == NULL)
@@ -216,7 +224,8 @@ static void put_args(char *args, const ph_record_source_node *node)
     }
     for (size_t w = 0; w < node->info.word_count; w++) {
         size_t offset = node->words[w].offset, rest = size - offset;
-        memcpy(args + offset, &node->words[w].value, rest < sizeof(uint64_t) ? rest : sizeof(uint64_t));
+        memcpy(args + offset, &node->words[w].value,
+               rest < sizeof(uint64_t) ? rest : sizeof(uint64_t));
     }
 }
 
@@ -262,7 +271,8 @@ static ph_status fill_node(maker *m, const ph_record_source_node *node, size_t i
     to->info.index = to->created = index;
     to->info.dependent_count = 0;
     to->info.args = NULL;
-    to->info.name = node->info.name ? keep_name(m, node->info.name) : ph_node_kind_name(node->info.kind);
+    to->info.name =
+        node->info.name ? keep_name(m, node->info.name) : ph_node_kind_name(node->info.kind);
     if (node->info.args_size) {
         put_args(m->args, node);
         to->info.args = m->args;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff.c: the comparison of two records, body by body, and the public questions to its result. */
+/* record/diff.c: the comparison of two records, body by body, and the public questions to its
+ * result. */
 #include "record/diff.h"
-#include "base/demangle.h"
 #include "base/alloc.h"
+#include "base/demangle.h"
 #include <string.h>
 
 struct ph_diff {
@@ -46,8 +47,8 @@ static void put_place(ph__text *text, const ph__diff_place *place)
 }
 
 /* Nodes of bodies have no numbers outside: the graph nodes that they are in stand for them. */
-void ph__change_begin(ph__differ *d, const ph__diff_level *level, ph_change_kind kind, size_t i, size_t j,
-                      const char *rule)
+void ph__change_begin(ph__differ *d, const ph__diff_level *level, ph_change_kind kind, size_t i,
+                      size_t j, const char *rule)
 {
     const ph__diff_place *top = level->place;
     while (top && top->outer)
@@ -73,8 +74,8 @@ void ph__change_end(ph__differ *d)
 
 /* ---- the walk ---- */
 
-static void compare_level(ph__differ *d, const ph__diff_level *outer, const ph_record *a, const ph_record *b,
-                          const ph__diff_place *place, size_t *alike);
+static void compare_level(ph__differ *d, const ph__diff_level *outer, const ph_record *a,
+                          const ph_record *b, const ph__diff_place *place, size_t *alike);
 
 static void compare_pair(ph__differ *d, const ph__diff_level *level, size_t i, size_t j)
 {
@@ -96,10 +97,10 @@ void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record
                     " (a check for NaN and infinity: the other graph's capture did "
                     "not call ph_check_finite here)"}};
     for (size_t i = 0; i < sizeof watches / sizeof watches[0]; i++) {
-        bool is_mine =
-            mine && mine->info.kind == PH_NODE_KERNEL && strcmp(mine->info.name, watches[i].name) == 0;
-        bool is_theirs =
-            theirs && theirs->info.kind == PH_NODE_KERNEL && strcmp(theirs->info.name, watches[i].name) == 0;
+        bool is_mine = mine && mine->info.kind == PH_NODE_KERNEL &&
+                       strcmp(mine->info.name, watches[i].name) == 0;
+        bool is_theirs = theirs && theirs->info.kind == PH_NODE_KERNEL &&
+                         strcmp(theirs->info.name, watches[i].name) == 0;
         if (is_mine != is_theirs)
             ph__text_add(text, watches[i].text);
     }
@@ -108,7 +109,8 @@ void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record
 static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j)
 {
     bool added = i == SIZE_MAX;
-    const char *rule = level->a->node_count != level->b->node_count ? ph__rule_count : ph__rule_order;
+    const char *rule =
+        level->a->node_count != level->b->node_count ? ph__rule_count : ph__rule_order;
     ph__change_begin(d, level, added ? PH_CHANGE_ADDED : PH_CHANGE_REMOVED, i, j, rule);
     ph__text_add(&d->text, added ? " was added" : " was removed");
     ph__put_shape(&d->text, added ? &level->b->nodes[j] : &level->a->nodes[i]);
@@ -134,8 +136,8 @@ static size_t walk(ph__differ *d, const ph__diff_level *level)
     return alike;
 }
 
-static void compare_level(ph__differ *d, const ph__diff_level *outer, const ph_record *a, const ph_record *b,
-                          const ph__diff_place *place, size_t *alike)
+static void compare_level(ph__differ *d, const ph__diff_level *outer, const ph_record *a,
+                          const ph_record *b, const ph__diff_place *place, size_t *alike)
 {
     ph__diff_level level = {
         .a = a, .b = b, .place = place, .fits = (outer && outer->fits) || ph__record_fits(a, b)};
@@ -296,8 +298,9 @@ ph_status ph_diff_at(ph_change *out, const ph_diff *diff, size_t index)
     if (diff == NULL)
         return ph__fail_null(call, "diff");
     if (index >= diff->count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: change %zu does not exist; there %s %zu, numbered from 0",
-                       call, index, diff->count == 1 ? "is" : "are", diff->count);
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: change %zu does not exist; there %s %zu, numbered from 0", call, index,
+                       diff->count == 1 ? "is" : "are", diff->count);
     *out = diff->changes[index];
     return PH_OK;
 }
@@ -328,7 +331,8 @@ static void put_summary(ph__text *text, const ph_diff *diff)
     if (diff->of_a == diff->of_b)
         ph__text_format(text, "%zu of %zu nodes are alike; ", diff->alike, diff->of_a);
     else
-        ph__text_format(text, "%zu nodes are alike, of %zu and %zu; ", diff->alike, diff->of_a, diff->of_b);
+        ph__text_format(text, "%zu nodes are alike, of %zu and %zu; ", diff->alike, diff->of_a,
+                        diff->of_b);
     ph__text_add(text, block ? "an update is not possible: " : "an update is possible");
     ph__text_add(text, block ? block->rule : "");
     ph__text_add(text, "\n");

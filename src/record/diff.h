@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff.h: the comparison of two records as its files share it, and as the graph layer asks for it. phonograph/diff.h is the public
- * part. */
+/* record/diff.h: the comparison of two records as its files share it, and as the graph layer
+ * asks for it. phonograph/diff.h is the public part. */
 #ifndef PH_RECORD_DIFF_H
 #define PH_RECORD_DIFF_H
 #include "record/record.h"
@@ -13,25 +13,29 @@ typedef struct ph__refusal {
     const char *message;
 } ph__refusal;
 
-/* As ph_record_diff; refusal NULL: none is known of, and what blocks an update is told by the rules. With one, a change that blocks is in
- * it for certain. */
+/* As ph_record_diff; refusal NULL: none is known of, and what blocks an update is told by the
+ * rules. With one, a change that blocks is in it for certain. */
 ph_status ph__record_compare(ph_diff **out, const ph_record *a, const ph_record *b,
                              const ph__refusal *refusal, const char *call);
 const ph_change *ph__diff_first_block(const ph_diff *diff); /* NULL: none blocks, or diff is NULL */
 size_t ph__diff_steps(const ph_diff *diff);                 /* of the alignments; for tests */
 const char *ph__update_rule(ph_update_reason reason);       /* in words */
 
-/* ---- match.c ---- which nodes of two records are the same. there[i]: the node of b that node i of a is; back: the inverse; SIZE_MAX:
- * none. false: no host memory. */
-bool ph__record_match(size_t *there, size_t *back, const ph_record *a, const ph_record *b, size_t *steps);
+/* ---- match.c ---- which nodes of two records are the same. there[i]: the node of b that node i
+ * of a is; back: the inverse; SIZE_MAX: none. false: no host memory. */
+bool ph__record_match(size_t *there, size_t *back, const ph_record *a, const ph_record *b,
+                      size_t *steps);
 
-/* ---- rules.c ---- the rule that keeps a node of an executable from becoming another; NULL: it may. Bodies and dependencies apart. */
+/* ---- rules.c ---- the rule that keeps a node of an executable from becoming another; NULL: it
+ * may. Bodies and dependencies apart. */
 const char *ph__rule_of_pair(const ph__record_node *a, const ph__record_node *b);
-/* Whether an executable of a could take b's parameters, as far as records tell: nodes are paired by their numbers. */
+/* Whether an executable of a could take b's parameters, as far as records tell: nodes are paired
+ * by their numbers. */
 bool ph__record_fits(const ph_record *a, const ph_record *b);
 extern const char ph__rule_count[], ph__rule_order[], ph__rule_edges[], ph__rule_kind[];
 
-/* Where the records that are compared lie: the pair of graph nodes that they are the bodies of; NULL: the outermost. */
+/* Where the records that are compared lie: the pair of graph nodes that they are the bodies of;
+ * NULL: the outermost. */
 typedef struct ph__diff_place {
     const struct ph__diff_place *outer;
     size_t a, b;
@@ -45,7 +49,8 @@ typedef struct ph__diff_level {
     bool fits; /* what differs here blocks no update */
 } ph__diff_level;
 
-/* Texts lie one behind the other, each ended by a zero; until all are there, a change's is the offset of its own. */
+/* Texts lie one behind the other, each ended by a zero; until all are there, a change's is the
+ * offset of its own. */
 typedef struct ph__diff_change {
     ph_change change;
     size_t text_at;
@@ -62,15 +67,17 @@ typedef struct ph__differ {
     bool failed; /* no host memory: what follows does nothing */
 } ph__differ;
 
-/* ---- diff.c ---- begins a change of node i of the level's a and node j of its b (SIZE_MAX: none), with the place and the node in its text;
- * the caller adds what differs and calls end. rule NULL: it blocks no update. */
-void ph__change_begin(ph__differ *d, const ph__diff_level *level, ph_change_kind kind, size_t i, size_t j,
-                      const char *rule);
+/* ---- diff.c ---- begins a change of node i of the level's a and node j of its b (SIZE_MAX:
+ * none), with the place and the node in its text; the caller adds what differs and calls end.
+ * rule NULL: it blocks no update. */
+void ph__change_begin(ph__differ *d, const ph__diff_level *level, ph_change_kind kind, size_t i,
+                      size_t j, const char *rule);
 void ph__change_end(ph__differ *d);
 /* Of a name, what fits a line and cannot steer a terminal. */
 void ph__put_name(ph__text *text, const char *name, size_t most);
 
-/* What a node of one record alone is there for, where the library put it there for a capture's options; NULL: none. */
+/* What a node of one record alone is there for, where the library put it there for a capture's
+ * options; NULL: none. */
 void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record_node *theirs);
 
 /* ---- diff_words.c ---- the words of two nodes that are of one kind, and one kernel's. */
@@ -80,5 +87,6 @@ void ph__diff_edges(ph__differ *d, const ph__diff_level *level, size_t i, size_t
 /* ---- diff_node.c ---- all else of them. */
 void ph__diff_node(ph__differ *d, const ph__diff_level *level, size_t i, size_t j);
 void ph__put_shape(ph__text *text,
-                   const ph__record_node *node); /* ": grid 4x1x1, ..."; nothing where there is none */
+                   /* ": grid 4x1x1, ..."; nothing where there is none */
+                   const ph__record_node *node);
 #endif

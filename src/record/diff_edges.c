@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff_edges.c: dependencies of two nodes. Those that only pass through a node which was added or removed are no difference of their
- * own: what is compared is what each depends on among the nodes that both records have. */
+/* record/diff_edges.c: dependencies of two nodes. Those that only pass through a node which was
+ * added or removed are no difference of their own: what is compared is what each depends on
+ * among the nodes that both records have. */
 #include "record/diff.h"
 #include <stdlib.h>
 
@@ -36,13 +37,14 @@ static void tidy(size_t *at, size_t *count)
 }
 
 /* Adds what the node depends on to *out, the unpaired ones to the stack. */
-static bool add_dependencies(ph__differ *d, ph__numbers *out, const side *s, const ph__record_node *node)
+static bool add_dependencies(ph__differ *d, ph__numbers *out, const side *s,
+                             const ph__record_node *node)
 {
     for (size_t i = 0; i < node->info.dependency_count; i++) {
         size_t dependency = node->dependencies[i], mate = s->mates[dependency];
         size_t name = s->is_mine ? mate : dependency;
-        d->failed =
-            d->failed || !(mate == SIZE_MAX ? ph__vec_push(&d->stack, dependency) : ph__vec_push(out, name));
+        d->failed = d->failed || !(mate == SIZE_MAX ? ph__vec_push(&d->stack, dependency)
+                                                    : ph__vec_push(out, name));
     }
     return !d->failed;
 }
@@ -84,7 +86,8 @@ static void drop_common(size_t *a, size_t *a_count, size_t *b, size_t *b_count)
 }
 
 /* Numbers of b, called as the record in question has them. */
-static void put_list(ph__differ *d, const side *s, const size_t *at, size_t count, const size_t *back)
+static void put_list(ph__differ *d, const side *s, const size_t *at, size_t count,
+                     const size_t *back)
 {
     ph__text_add(&d->text, count == 0 ? "none" : count == 1 ? "node " : "nodes ");
     for (size_t i = 0; i < count && i < LISTED; i++) {
@@ -97,8 +100,8 @@ static void put_list(ph__differ *d, const side *s, const size_t *at, size_t coun
         ph__text_format(&d->text, " and %zu more", count - LISTED);
 }
 
-static void tell(ph__differ *d, const ph__diff_level *level, const side *mine, const side *theirs, size_t i,
-                 size_t j)
+static void tell(ph__differ *d, const ph__diff_level *level, const side *mine, const side *theirs,
+                 size_t i, size_t j)
 {
     ph__change_begin(d, level, PH_CHANGE_EDGE, i, j, ph__rule_edges);
     ph__text_add(&d->text, " depends on: ");
@@ -129,7 +132,8 @@ static void compare_kinds(ph__differ *d, const ph__diff_level *level, size_t i, 
     }
 }
 
-static bool same_dependencies(const ph__diff_level *level, const ph__record_node *a, const ph__record_node *b)
+static bool same_dependencies(const ph__diff_level *level, const ph__record_node *a,
+                              const ph__record_node *b)
 {
     bool same = a->info.dependency_count == b->info.dependency_count;
     for (size_t i = 0; same && i < a->info.dependency_count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff_node.c: what differs between two nodes that stand for one another, dependencies and single words apart. */
+/* record/diff_node.c: what differs between two nodes that stand for one another, dependencies
+ * and single words apart. */
 #include "record/diff.h"
 #include <inttypes.h>
 #include <string.h>
@@ -39,8 +40,8 @@ static void put_dims(ph__text *text, const char *name, const uint32_t dims[3])
     ph__text_format(text, "%s %" PRIu32 "x%" PRIu32 "x%" PRIu32, name, dims[0], dims[1], dims[2]);
 }
 
-static void put_other_dims(ph__text *text, const char **comma, const char *name, const uint32_t a[3],
-                           const uint32_t b[3])
+static void put_other_dims(ph__text *text, const char **comma, const char *name,
+                           const uint32_t a[3], const uint32_t b[3])
 {
     if (memcmp(a, b, 3 * sizeof *a) == 0)
         return;
@@ -54,8 +55,8 @@ static void compare_dims(ph__differ *d, const ph__diff_level *level, size_t i, s
 {
     const ph_node_info *a = &level->a->nodes[i].info, *b = &level->b->nodes[j].info;
     const char *comma = " ";
-    if (memcmp(a->grid, b->grid, sizeof a->grid) == 0 && memcmp(a->block, b->block, sizeof a->block) == 0 &&
-        a->shared_bytes == b->shared_bytes)
+    if (memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+        memcmp(a->block, b->block, sizeof a->block) == 0 && a->shared_bytes == b->shared_bytes)
         return;
     ph__change_begin(d, level, PH_CHANGE_DIMENSIONS, i, j, NULL);
     put_other_dims(&d->text, &comma, "grid", a->grid, b->grid);
@@ -84,7 +85,8 @@ void ph__put_shape(ph__text *text, const ph__record_node *node)
 /* ---- sizes and values ---- */
 
 static void compare_number(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
-                           ph_change_kind kind, const char *what, uint64_t a, uint64_t b, const char *rule)
+                           ph_change_kind kind, const char *what, uint64_t a, uint64_t b,
+                           const char *rule)
 {
     if (a == b)
         return;
@@ -93,16 +95,18 @@ static void compare_number(ph__differ *d, const ph__diff_level *level, size_t i,
     ph__change_end(d);
 }
 
-/* The rule that the pair breaks is that of its first change since; where there is none, of one that tells the forms. */
-static void tell_rule(ph__differ *d, const ph__diff_level *level, size_t i, size_t j, const char *rule,
-                      size_t since)
+/* The rule that the pair breaks is that of its first change since; where there is none, of one
+ * that tells the forms. */
+static void tell_rule(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                      const char *rule, size_t since)
 {
     const char *mine = level->a->nodes[i].form, *theirs = level->b->nodes[j].form;
     if (rule == NULL || d->failed)
         return;
     if (d->changes.count == since) {
         ph__change_begin(d, level, PH_CHANGE_KIND, i, j, rule);
-        ph__text_format(&d->text, " is: %s -> %s", mine ? mine : "otherwise", theirs ? theirs : "otherwise");
+        ph__text_format(&d->text, " is: %s -> %s", mine ? mine : "otherwise",
+                        theirs ? theirs : "otherwise");
         ph__change_end(d);
     } else if (!level->fits) {
         d->changes.at[since].change.rule = rule;
@@ -110,11 +114,13 @@ static void tell_rule(ph__differ *d, const ph__diff_level *level, size_t i, size
     }
 }
 
-static void compare_fill(ph__differ *d, const ph__diff_level *level, size_t i, size_t j, const char *rule)
+static void compare_fill(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                         const char *rule)
 {
     const ph_node_info *a = &level->a->nodes[i].info, *b = &level->b->nodes[j].info;
     size_t before = d->changes.count;
-    compare_number(d, level, i, j, PH_CHANGE_SIZE, "bytes of an element", a->value_size, b->value_size, NULL);
+    compare_number(d, level, i, j, PH_CHANGE_SIZE, "bytes of an element", a->value_size,
+                   b->value_size, NULL);
     compare_number(d, level, i, j, PH_CHANGE_SIZE, "bytes", a->bytes, b->bytes, NULL);
     tell_rule(d, level, i, j, rule, before);
     compare_number(d, level, i, j, PH_CHANGE_VALUE, "value", a->value, b->value, NULL);
@@ -122,7 +128,8 @@ static void compare_fill(ph__differ *d, const ph__diff_level *level, size_t i, s
 }
 
 /* Its rule is about the kinds of memory. */
-static void compare_copy(ph__differ *d, const ph__diff_level *level, size_t i, size_t j, const char *rule)
+static void compare_copy(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                         const char *rule)
 {
     compare_number(d, level, i, j, PH_CHANGE_SIZE, "bytes", level->a->nodes[i].info.bytes,
                    level->b->nodes[j].info.bytes, NULL);
@@ -159,7 +166,8 @@ static void compare_parameters(ph__differ *d, const ph__diff_level *level, size_
 
 /* ---- annotations ---- */
 
-static const ph_annotation_pair *find_key(const ph_annotation_pair *pairs, size_t count, const char *key)
+static const ph_annotation_pair *find_key(const ph_annotation_pair *pairs, size_t count,
+                                          const char *key)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(pairs[i].key, key) == 0)

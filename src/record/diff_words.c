@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff_words.c: parameters of two nodes, word by word: values as they are, addresses as places in allocations that correspond. */
+/* record/diff_words.c: parameters of two nodes, word by word: values as they are, addresses as
+ * places in allocations that correspond. */
 #include "record/diff.h"
 #include <inttypes.h>
 
@@ -7,8 +8,9 @@ enum {
     BLOCK = 512 /* blocks of the allocator begin at multiples of it */
 };
 
-/* What stands for the memory that a word addresses: its allocation; where that was freed in the capture, the beginning of its own or of a later
- * part of it; where none is known, the address itself. */
+/* What stands for the memory that a word addresses: its allocation; where that was freed in the
+ * capture, the beginning of its own or of a later part of it; where none is known, the address
+ * itself. */
 static uint64_t memory_of(const ph_word *word)
 {
     if (word->base)
@@ -84,8 +86,8 @@ static void put_word(ph__text *text, const ph_word *word)
 static void put_which(ph__text *text, const ph_word *word, const ph_word *other)
 {
     bool alike = is_address(word) && is_address(other) && word->base && other->base &&
-                 word->allocation_bytes == other->allocation_bytes && word->internal == other->internal &&
-                 word->foreign == other->foreign &&
+                 word->allocation_bytes == other->allocation_bytes &&
+                 word->internal == other->internal && word->foreign == other->foreign &&
                  word->pinned == other->pinned &&
                  word->value - (uintptr_t)word->base == other->value - (uintptr_t)other->base;
     put_word(text, word);
@@ -108,8 +110,8 @@ static void tell(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
 }
 
 /* What one node has at an offset where the other has nothing. */
-static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j, const ph_word *word,
-                       bool is_mine)
+static void tell_alone(ph__differ *d, const ph__diff_level *level, size_t i, size_t j,
+                       const ph_word *word, bool is_mine)
 {
     ph__change_begin(d, level, is_address(word) ? PH_CHANGE_ADDRESS : PH_CHANGE_VALUE, i, j, NULL);
     ph__text_add(&d->text, " ");

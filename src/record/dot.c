@@ -52,8 +52,8 @@ static void put_details(ph__text *text, const ph_record *record, const ph__recor
 {
     const ph_node_info *i = &node->info;
     if (i->kind == PH_NODE_KERNEL) {
-        ph__text_format(text, "\\l<<<%u,%u,%u, %u,%u,%u", i->grid[0], i->grid[1], i->grid[2], i->block[0],
-                        i->block[1], i->block[2]);
+        ph__text_format(text, "\\l<<<%u,%u,%u, %u,%u,%u", i->grid[0], i->grid[1], i->grid[2],
+                        i->block[0], i->block[1], i->block[2]);
         if (i->shared_bytes)
             ph__text_format(text, ", %zu", i->shared_bytes);
         ph__text_add(text, ">>>");
@@ -108,7 +108,8 @@ static void put_annotation(ph__text *text, const ph__annotation *annotation)
     }
 }
 
-/* Nodes that follow one another in the record and have one annotation stand in a box of their own. */
+/* Nodes that follow one another in the record and have one annotation stand in a box of their
+ * own. */
 static void put_box(ph__text *text, const ph_record *record, size_t n, const char *prefix)
 {
     const ph__annotation *annotation = record->nodes[n].annotation,
@@ -119,7 +120,8 @@ static void put_box(ph__text *text, const ph_record *record, size_t n, const cha
         ph__text_add(text, "    }\n");
     if (annotation == NULL)
         return;
-    ph__text_format(text, "    subgraph cluster_scope_%s%zu {\n    style=dotted;\n    label=\"", prefix, n);
+    ph__text_format(text, "    subgraph cluster_scope_%s%zu {\n    style=dotted;\n    label=\"",
+                    prefix, n);
     put_annotation(text, annotation);
     ph__text_add(text, "\";\n");
 }
@@ -130,8 +132,9 @@ static void put_edges(ph__text *text, const ph_record *record, const char *prefi
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
         for (size_t d = 0; d < node->info.dependency_count; d++)
-            ph__text_format(text, "    %s%zu -> %s%zu%s;\n", prefix, node->dependencies[d], prefix, n,
-                            node->dependency_kinds[d] == PH_EDGE_PROGRAMMATIC ? " [style=dashed]" : "");
+            ph__text_format(
+                text, "    %s%zu -> %s%zu%s;\n", prefix, node->dependencies[d], prefix, n,
+                node->dependency_kinds[d] == PH_EDGE_PROGRAMMATIC ? " [style=dashed]" : "");
     }
 }
 
@@ -147,7 +150,8 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
     for (size_t n = 0; n < record->node_count; n++) {
         const ph__record_node *node = &record->nodes[n];
         put_box(text, record, n, prefix);
-        ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n, shape_of(node->info.kind), n);
+        ph__text_format(text, "    %s%zu [shape=%s, label=\"%zu: ", prefix, n,
+                        shape_of(node->info.kind), n);
         put_name(text, record, node->info.name);
         if (verbose)
             put_details(text, record, node);
@@ -158,7 +162,8 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
         ph__text_format(&name, "%s%zu_", prefix, n);
         char *nested = ph__text_take(&name);
         text->failed = text->failed || nested == NULL;
-        ph__text_format(text, "    subgraph cluster_%s%zu {\n    label=\"body of %zu\";\n", prefix, n, n);
+        ph__text_format(text, "    subgraph cluster_%s%zu {\n    label=\"body of %zu\";\n", prefix,
+                        n, n);
         if (nested)
             put_nodes(text, node->info.body, nested, verbose);
         ph__text_add(text, "    }\n");
@@ -171,8 +176,9 @@ static void put_nodes(ph__text *text, const ph_record *record, const char *prefi
 
 void ph__record_to_dot(ph__text *text, const ph_record *record, bool verbose)
 {
-    ph__text_add(text,
-                 "digraph phonograph {\n    rankdir=TB;\n    node [fontname=\"monospace\", fontsize=10];\n");
+    ph__text_add(
+        text,
+        "digraph phonograph {\n    rankdir=TB;\n    node [fontname=\"monospace\", fontsize=10];\n");
     put_nodes(text, record, "n", verbose);
     ph__text_add(text, "}\n");
 }

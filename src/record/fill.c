@@ -104,7 +104,8 @@ static void fill_ops(ph__builder *b, const ph__drv_node_info *info)
                          info->op_addresses[i]);
 }
 
-/* Ascending. Two edges between the same nodes, one of them programmatic, say no more than the one that is full. */
+/* Ascending. Two edges between the same nodes, one of them programmatic, say no more than the
+ * one that is full. */
 static void add_dependency(ph__builder *b, size_t *count, size_t on, ph_edge_kind kind)
 {
     size_t at = *count;
@@ -128,7 +129,8 @@ static void fill_dependencies(ph__builder *b, ph__record_node *node, const ph__d
     node->dependencies = b->edges;
     node->dependency_kinds = b->kinds;
     for (size_t d = 0; d < info->dependency_count; d++)
-        add_dependency(b, &count, b->index[ph__build_place_of(b, created_at, info->dependencies[d])],
+        add_dependency(b, &count,
+                       b->index[ph__build_place_of(b, created_at, info->dependencies[d])],
                        info->dependency_kinds ? info->dependency_kinds[d] : PH_EDGE_FULL);
     node->info.dependency_count = count;
     b->record->edge_count += count;

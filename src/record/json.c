@@ -97,8 +97,8 @@ static void put_word(ph__json *json, const ph_word *word)
     ph__json_close(json, '}');
 }
 
-/* Two digits a byte. Bytes that no word covers are padding between typed parameters, of which callers seldom
- * know what it holds: 00. */
+/* Two digits a byte. Bytes that no word covers are padding between typed parameters, of which
+ * callers seldom know what it holds: 00. */
 static void put_args(ph__json *json, const ph__record_node *node)
 {
     static const char digits[] = "0123456789abcdef";
@@ -162,7 +162,8 @@ static void put_node(ph__json *json, const ph_record *record, const ph__record_n
         put_u64(json, "value", info->value);
         put_u64(json, "value_size", info->value_size);
     }
-    if (info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET || info->kind == PH_NODE_MEM_ALLOC)
+    if (info->kind == PH_NODE_MEMCPY || info->kind == PH_NODE_MEMSET ||
+        info->kind == PH_NODE_MEM_ALLOC)
         put_u64(json, "bytes", info->bytes);
     put_indices(json, "dependencies", node->dependencies, info->dependency_count);
     put_edge_kinds(json, node);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* record/match.c: which nodes of two records are the same: first by kind, kernel, dimensions and sizes, then, between those, by kind and
- * kernel, then by their places. */
+/* record/match.c: which nodes of two records are the same: first by kind, kernel, dimensions and
+ * sizes, then, between those, by kind and kernel, then by their places. */
 #include "base/alloc.h"
 #include "record/align.h"
 #include "record/diff.h"
 #include <string.h>
 
-/* Hashes only choose pairs, which are compared afterwards: two that collide cost a worse choice, no wrong answer. */
+/* Hashes only choose pairs, which are compared afterwards: two that collide cost a worse choice,
+ * no wrong answer. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
@@ -74,7 +75,8 @@ typedef struct matcher {
     bool swapped;
 } matcher;
 
-/* In which of the two directions the records are aligned depends on them alone, so that the changes from b to a mirror those from a to b. */
+/* In which of the two directions the records are aligned depends on them alone, so that the
+ * changes from b to a mirror those from a to b. */
 static bool comes_first(const matcher *m, const uint64_t *of_b)
 {
     size_t n = m->a->node_count;
@@ -120,8 +122,8 @@ static void use_hashes(matcher *m, int level)
     m->align.b = hashes_of(m, level, true);
 }
 
-/* ---- sliding ---- where nodes of one strong hash follow one another, which of them lacks a mate is open: it is the one that leaves the
- * others most like their mates. */
+/* ---- sliding ---- where nodes of one strong hash follow one another, which of them lacks a
+ * mate is open: it is the one that leaves the others most like their mates. */
 typedef struct slider {
     const uint64_t *strong, *mine,
         *theirs; /* strong and exact hashes of this side, exact ones of the other */
@@ -184,7 +186,8 @@ static void slide(slider *s)
     }
 }
 
-/* Nodes that one and the other record have between two pairs: as many of each stand for one another. */
+/* Nodes that one and the other record have between two pairs: as many of each stand for one
+ * another. */
 static void pair_in_place(matcher *m, size_t a0, size_t a1, size_t b0, size_t b1)
 {
     if (a1 - a0 != b1 - b0)
@@ -262,7 +265,8 @@ static bool align(matcher *m)
     return between_pairs(m, n, k, false) && between_pairs(m, n, k, true);
 }
 
-bool ph__record_match(size_t *there, size_t *back, const ph_record *a, const ph_record *b, size_t *steps)
+bool ph__record_match(size_t *there, size_t *back, const ph_record *a, const ph_record *b,
+                      size_t *steps)
 {
     matcher m = {.a = a, .b = b};
     memset(there, 0xff, a->node_count * sizeof *there);

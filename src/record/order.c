@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/order.c: the order of a record's nodes: each behind those that it depends on, otherwise as they were created. */
+/* record/order.c: the order of a record's nodes: each behind those that it depends on, otherwise
+ * as they were created. */
 #include "record/build.h"
 
 /* The place of what the node at `near` depends on: mostly the one before it. */
@@ -32,8 +33,8 @@ static ph_status map_nodes(ph__builder *b)
     return PH_OK;
 }
 
-/* Adds to the order each node whose dependencies are in it already, until a round adds none. Captures create
- * nodes after their dependencies, so one round is the rule. */
+/* Adds to the order each node whose dependencies are in it already, until a round adds none.
+ * Captures create nodes after their dependencies, so one round is the rule. */
 static ph_status sort_nodes(ph__builder *b)
 {
     size_t placed = 0, before;
@@ -47,7 +48,8 @@ static ph_status sort_nodes(ph__builder *b)
             if (!ready)
                 continue;
             for (size_t d = 0; d < info->dependency_count; d++)
-                ready = ready && b->index[ph__build_place_of(b, i, info->dependencies[d])] != SIZE_MAX;
+                ready =
+                    ready && b->index[ph__build_place_of(b, i, info->dependencies[d])] != SIZE_MAX;
             if (!ready)
                 continue;
             b->index[i] = placed;
@@ -56,7 +58,8 @@ static ph_status sort_nodes(ph__builder *b)
     } while (placed > before && placed < b->count);
     return placed == b->count
                ? PH_OK
-               : ph_fail(PH_ERROR_DEVICE, "%s: the captured graph's dependencies form a cycle", b->call);
+               : ph_fail(PH_ERROR_DEVICE, "%s: the captured graph's dependencies form a cycle",
+                         b->call);
 }
 
 ph_status ph__build_order(ph__builder *b)

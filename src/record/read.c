@@ -5,10 +5,11 @@
 
 const char *ph_node_kind_name(ph_node_kind kind)
 {
-    static const char *const names[] = {
-        "kernel",       "memcpy",       "memset",           "host",           "graph",     "empty",
-        "event_wait",   "event_record", "semaphore_signal", "semaphore_wait", "mem_alloc", "mem_free",
-        "batch_mem_op", "conditional"};
+    static const char *const names[] = {"kernel",         "memcpy",       "memset",
+                                        "host",           "graph",        "empty",
+                                        "event_wait",     "event_record", "semaphore_signal",
+                                        "semaphore_wait", "mem_alloc",    "mem_free",
+                                        "batch_mem_op",   "conditional"};
     return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }
 
@@ -22,14 +23,15 @@ size_t ph_record_edge_count(const ph_record *record)
     return record ? record->edge_count : 0;
 }
 
-static ph_status find(const ph__record_node **out, const ph_record *record, size_t node, const char *call)
+static ph_status find(const ph__record_node **out, const ph_record *record, size_t node,
+                      const char *call)
 {
     if (record == NULL)
         return ph__fail_null(call, "record");
     if (node >= record->node_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s: node %zu does not exist; the record has %zu node%s, numbered from 0", call, node,
-                       record->node_count, record->node_count == 1 ? "" : "s");
+                       "%s: node %zu does not exist; the record has %zu node%s, numbered from 0",
+                       call, node, record->node_count, record->node_count == 1 ? "" : "s");
     *out = &record->nodes[node];
     return PH_OK;
 }
@@ -86,8 +88,8 @@ ph_status ph_record_word(ph_word *out, const ph_record *record, size_t node, siz
     PH_TRY(find(&found, record, node, "ph_record_word"));
     if (word >= found->info.word_count)
         return ph_fail(PH_ERROR_NOT_FOUND,
-                       "ph_record_word: node %zu (%s) has no word %zu; it has %zu, numbered from 0", node,
-                       found->info.name, word, found->info.word_count);
+                       "ph_record_word: node %zu (%s) has no word %zu; it has %zu, numbered from 0",
+                       node, found->info.name, word, found->info.word_count);
     *out = *ph__record_look(out, record, found, word);
     return PH_OK;
 }

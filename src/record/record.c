@@ -12,7 +12,8 @@ static ph_status read_node(ph__drv_node_info *out, const ph__builder *b, ph__drv
     return result == PH__R_OK
                ? PH_OK
                : ph__driver_fail(result, PH__NAME_GRAPH_KERNEL_NODE_GET_PARAMS,
-                                 "%s: a node of the captured graph could not be read back", b->call);
+                                 "%s: a node of the captured graph could not be read back",
+                                 b->call);
 }
 
 /* Reads all nodes. Runs of one kernel ask the registry once. */
@@ -77,7 +78,8 @@ static ph_status count_node(ph__builder *b, size_t at)
     if (info->kind == PH_NODE_BATCH_MEM_OP)
         b->all.words += info->op_count;
     if (info->kind == PH_NODE_MEM_ALLOC && info->memory) {
-        ph__given_span span = {(uintptr_t)info->memory, info->memory_bytes ? info->memory_bytes : 1};
+        ph__given_span span = {(uintptr_t)info->memory,
+                               info->memory_bytes ? info->memory_bytes : 1};
         if (!ph__vec_push(&b->given.spans, span))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
     }
@@ -130,7 +132,8 @@ static ph_status find_sparse(ph__builder *b)
     for (size_t i = 0; i < b->count; i++) {
         size_t at = b->order[i], before = b->found.places.count;
         const ph__drv_node_info *info = &b->infos[at];
-        if (is_sparse(b, at) && !ph__words_find(&b->found, &b->own, info->launch.args, info->args_size))
+        if (is_sparse(b, at) &&
+            !ph__words_find(&b->found, &b->own, info->launch.args, info->args_size))
             return ph__fail_host_memory(b->call, "the record of the captured graph");
         b->found_counts[i] = b->found.places.count - before;
     }
@@ -148,7 +151,8 @@ uint64_t ph__record_next_id(void)
 
 static ph_status make_room(ph__builder *b)
 {
-    size_t head = ph__args_room(sizeof(ph_record)), nodes = ph__args_room(b->count * sizeof(ph__record_node));
+    size_t head = ph__args_room(sizeof(ph_record)),
+           nodes = ph__args_room(b->count * sizeof(ph__record_node));
     size_t words = ph__args_room((b->all.words + b->found.words.count) * sizeof(ph_word)),
            edges = ph__args_room(2 * b->all.edges * sizeof(size_t)),
            kinds = ph__args_room(b->all.edges * sizeof(ph_edge_kind));
@@ -221,8 +225,8 @@ ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *gr
     return status;
 }
 
-void ph__record_put_args(ph_record *record, size_t node, const ph_device *device, const ph__own_memory *own,
-                         const void *args)
+void ph__record_put_args(ph_record *record, size_t node, const ph_device *device,
+                         const ph__own_memory *own, const void *args)
 {
     ph__record_node *to = node < record->node_count ? &record->nodes[node] : NULL;
     if (to == NULL || to->info.args == NULL || to->places)

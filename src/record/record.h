@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/record.h: the record as the graph layer builds and reads it. The public part is phonograph/record.h.
- */
+/* record/record.h: the record as the graph layer builds and reads it. The public part is
+ * phonograph/record.h. */
 #ifndef PH_RECORD_RECORD_H
 #define PH_RECORD_RECORD_H
 #include "base/demangle.h"
@@ -10,21 +10,23 @@
 #include "memory/memory.h"
 
 typedef struct ph__record_node {
-    ph_node_info info;    /* its pointers lead into the record, but args of a sparse node: the driver's */
+    /* its pointers lead into the record, but args of a sparse node: the driver's */
+    ph_node_info info;
     ph__drv_node *handle; /* in the template that the record was read from */
     ph_kernel *kernel;    /* kernels that this library loaded; borrowed, NULL for others */
     size_t count;         /* memset: elements */
     const size_t *dependencies, *dependents;
     const ph_edge_kind *dependency_kinds; /* one for each dependency */
-    /* Words by ascending offset. places NULL: all of them, in kept. Else a sparse node's (below), which may be addresses: kept has their values,
-     * each as often as it has to be. */
+    /* Words by ascending offset. places NULL: all of them, in kept. Else a sparse node's
+     * (below), which may be addresses: kept has their values, each as often as it has to be. */
     const ph_word *kept;
     const struct ph__place *places;
-    size_t kept_count;                /* of words */
-    size_t created;                   /* its place in the order in which the nodes were created */
-    const ph__annotation *annotation; /* of the scopes that it was captured in; the record's. NULL: none */
-    const char *form;                 /* ph__drv_node_info.form; static, or NULL */
-    const void *host_user;            /* host functions: what they are called with */
+    size_t kept_count; /* of words */
+    size_t created;    /* its place in the order in which the nodes were created */
+    /* of the scopes that it was captured in; the record's. NULL: none */
+    const ph__annotation *annotation;
+    const char *form;      /* ph__drv_node_info.form; static, or NULL */
+    const void *host_user; /* host functions: what they are called with */
 } ph__record_node;
 
 /* One allocation, bodies apart. */
@@ -36,7 +38,7 @@ struct ph_record {
     uint64_t nested; /* bytes of the bodies, each counted for every node that it is in */
     bool made;       /* by ph_record_create: the bodies are somebody else's */
     ph__record_node *nodes;
-    const ph__layout *layout;     /* what its capture was given; the graph's. NULL: not known */
+    const ph__layout *layout; /* what its capture was given; the graph's. NULL: not known */
     /* memory of other code's that words address; NULL: nobody has asked for it */
     struct ph__record_foreign *foreign;
     ph__annotation **annotations; /* all that nodes have, retained; some may be NULL */
@@ -73,20 +75,23 @@ typedef struct ph__lookups {
     ph_pool_id pool[4];
 } ph__lookups;
 
-/* What of memory is a graph's own, so that words which address it are internal. Any of them may be NULL. */
+/* What of memory is a graph's own, so that words which address it are internal. Any of them may
+ * be NULL. */
 typedef struct ph__own_memory {
     const ph__ranges *capture; /* what the capture was given out of its pool */
-    const ph__ranges *nested;  /* in bodies: that, and what the captures of nested graphs were given */
-    const ph__given *nodes;    /* while a record is built */
-    ph__lookups *seen;         /* likewise */
+    /* in bodies: that, and what the captures of nested graphs were given */
+    const ph__ranges *nested;
+    const ph__given *nodes; /* while a record is built */
+    ph__lookups *seen;      /* likewise */
 } ph__own_memory;
 
-/* Reads the driver's graph. Borrows of it the node handles, and the parameters of kernels that this library did not load: so no word is read when the
- * graph has gone. free takes NULL. */
+/* Reads the driver's graph. Borrows of it the node handles, and the parameters of kernels that
+ * this library did not load: so no word is read when the graph has gone. free takes NULL. */
 ph_status ph__record_build(ph_record **out, ph_device *device, ph__drv_graph *graph,
                            const ph__own_memory *own, const char *call);
-/* Gives the nodes the annotations that the marks of their capture say (NULL: none), and outer (NULL: none) to all; to those of bodies what the node has that
- * runs them, and of the capture that they come from. Linear in the number of nodes and marks. */
+/* Gives the nodes the annotations that the marks of their capture say (NULL: none), and outer
+ * (NULL: none) to all; to those of bodies what the node has that runs them, and of the capture
+ * that they come from. Linear in the number of nodes and marks. */
 ph_status ph__record_annotate(ph_record *record, const ph__marks *marks, ph__annotation *outer,
                               const char *call);
 /* Of nodes that both have, by the driver's own handles, bodies included; what is new has none. */
@@ -95,19 +100,19 @@ ph_status ph__record_inherit(ph_record *to, const ph_record *from, const ph__dri
 /* Not those of bodies. */
 void ph__record_drop_annotations(ph_record *record);
 size_t ph__record_annotation_bytes(const ph_record *record);
-/* The arguments of a kernel's node and its words, anew: for a node that is launched with others than the template has, of a kernel that this library
- * loaded. node may be SIZE_MAX. */
-void ph__record_put_args(ph_record *record, size_t node, const ph_device *device, const ph__own_memory *own,
-                         const void *args);
+/* The arguments of a kernel's node and its words, anew: for a node that is launched with others
+ * than the template has, of a kernel that this library loaded. node may be SIZE_MAX. */
+void ph__record_put_args(ph_record *record, size_t node, const ph_device *device,
+                         const ph__own_memory *own, const void *args);
 void ph__record_free(ph_record *record);
 uint64_t ph__record_next_id(void);
 size_t ph__record_bytes(const ph_record *record); /* bodies included */
 /* SIZE_MAX for NULL and for a node that is not in the record. */
 size_t ph__record_index_of(const ph_record *record, const ph__drv_node *handle);
 
-/* ---- words ---- walks the words of a launch's arguments: of a typed kernel each parameter, cut into pieces
- * of 8 bytes, at its own offset; what no parameter covers, and all of an untyped kernel, by aligned words of
- * 8 bytes. */
+/* ---- words ---- walks the words of a launch's arguments: of a typed kernel each parameter, cut
+ * into pieces of 8 bytes, at its own offset; what no parameter covers, and all of an untyped
+ * kernel, by aligned words of 8 bytes. */
 typedef enum ph__word_class {
     PH__CLASS_VALUE,
     PH__CLASS_ADDRESS,
@@ -126,8 +131,8 @@ typedef struct ph__words {
 bool ph__words_next(ph__words *words, ph__word_slot *out);
 /* As snprintf, for which it is on the path of captures: the slot's name, "x", "x+8" or "+16". */
 size_t ph__word_name(char *out, size_t size, const ph__word_slot *slot);
-/* A name that needs no copy: the parameter's, which lives as long as the kernel, or that of an offset that kernels can have; NULL: there
- * is none. */
+/* A name that needs no copy: the parameter's, which lives as long as the kernel, or that of an
+ * offset that kernels can have; NULL: there is none. */
 const char *ph__word_lasting_name(const ph__word_slot *slot);
 enum {
     PH__NAMED_OFFSETS = 4096 /* all that are smaller, and whole words, have a name that lasts */
@@ -140,17 +145,18 @@ void ph__word_lies_in(ph_word *word, const ph_allocation *allocation); /* but fo
 void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *own,
                    const ph__word_slot *slot, const void *args);
 /* A word that is an address for certain: a field of a memcpy or memset. name: static storage. */
-void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own, const char *name,
-                      size_t offset, const void *address);
+void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own,
+                      const char *name, size_t offset, const void *address);
 
-/* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of which few are addresses, and those of few values. So of
- * a kernel that this library did not load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the others are made of
- * the parameters when they are asked for. */
+/* ---- the words of a node ---- Kernels of vendor libraries have some hundred words each, of
+ * which few are addresses, and those of few values. So of a kernel that this library did not
+ * load the record keeps those words alone that may be one (kind is not PH_WORD_VALUE); the
+ * others are made of the parameters when they are asked for. */
 typedef struct ph__place {
     uint32_t offset, word; /* which of the kept words stands there, but for its offset and name */
 } ph__place;
-/* Word w of the node, w < info.word_count; word i of those that are kept, i < kept_count: for who looks for addresses. In *room where none is kept as
- * it is; borrowed for as long as both. */
+/* Word w of the node, w < info.word_count; word i of those that are kept, i < kept_count: for
+ * who looks for addresses. In *room where none is kept as it is; borrowed for as long as both. */
 const ph_word *ph__record_word(ph_word *room, const ph__record_node *node, size_t w);
 const ph_word *ph__record_kept(ph_word *room, const ph__record_node *node, size_t i);
 /* Its value alone, of a kernel that this library did not load. */
@@ -177,12 +183,16 @@ typedef struct ph__found {
     uint32_t recent_word[PH__RECENT];
     size_t next;
 } ph__found;
-/* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library loaded it. */
+/* Whether a kernel with so many bytes of parameters is sparse: loaded tells whether this library
+ * loaded it. */
 bool ph__words_are_sparse(bool loaded, size_t args_size);
 size_t ph__words_of_sparse(size_t args_size);
-/* Adds what may be addresses among the words of a sparse kernel; own->seen must be there. False: no memory. */
-bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *args, size_t args_size);
-/* When all have been added: what memory they address. Those that address none stay PH_WORD_VALUE. */
+/* Adds what may be addresses among the words of a sparse kernel; own->seen must be there. False:
+ * no memory. */
+bool ph__words_find(ph__found *found, const ph__own_memory *own, const void *args,
+                    size_t args_size);
+/* When all have been added: what memory they address. Those that address none stay
+ * PH_WORD_VALUE. */
 void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_memory *own);
 /* Leaves out of `count` places those of such words; how many stay. */
 size_t ph__places_keep(ph__place *places, size_t count, const ph__found *found);

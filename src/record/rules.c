@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* record/rules.c: what an update may not change in an executable, as CUDA's driver has it, and as far as records show it. */
+/* record/rules.c: what an update may not change in an executable, as CUDA's driver has it, and
+ * as far as records show it. */
 #include "record/diff.h"
 #include <string.h>
 
 const char ph__rule_count[] =
     "an executable keeps its nodes: an update can neither add one nor take one away";
-const char ph__rule_order[] =
-    "an update pairs nodes in the order of their capture, and the pairs that follow from this do not fit";
+const char ph__rule_order[] = "an update pairs nodes in the order of their capture, and the pairs "
+                              "that follow from this do not fit";
 const char ph__rule_edges[] = "nodes keep their dependencies: the order of work must be the same";
 const char ph__rule_kind[] = "a node stays of its kind";
 
@@ -18,7 +19,8 @@ const char *ph__update_rule(ph_update_reason reason)
     case PH_UPDATE_NODE_TYPE:
         return ph__rule_kind;
     case PH_UPDATE_FUNCTION:
-        return "a kernel can become another one only of the same context, and alike in being cooperative, in "
+        return "a kernel can become another one only of the same context, and alike in being "
+               "cooperative, in "
                "launching work from the device "
                "and in being updated from there";
     case PH_UPDATE_PARAMETERS:
@@ -56,9 +58,10 @@ const char *ph__rule_of_pair(const ph__record_node *a, const ph__record_node *b)
     case PH_NODE_MEMSET:
         if (a->info.value_size != b->info.value_size)
             return "the element size of a memset cannot change";
-        return same_form(a, b) ? NULL
-                               : "a fill of few bytes is captured as a kernel, a larger one is not: neither "
-                                 "can become the other";
+        return same_form(a, b)
+                   ? NULL
+                   : "a fill of few bytes is captured as a kernel, a larger one is not: neither "
+                     "can become the other";
     case PH_NODE_MEMCPY:
         if (!same_form(a, b) || !same_side(a, b, 0) || !same_side(a, b, sizeof(void *)))
             return "the kind of memory on each side of a copy cannot change";
@@ -76,7 +79,8 @@ static bool same_dependencies(const ph__record_node *a, const ph__record_node *b
     if (count != b->info.dependency_count)
         return false;
     for (size_t d = 0; d < count; d++)
-        if (a->dependencies[d] != b->dependencies[d] || a->dependency_kinds[d] != b->dependency_kinds[d])
+        if (a->dependencies[d] != b->dependencies[d] ||
+            a->dependency_kinds[d] != b->dependency_kinds[d])
             return false;
     return true;
 }
@@ -89,7 +93,8 @@ bool ph__record_fits(const ph_record *a, const ph_record *b)
         const ph__record_node *mine = &a->nodes[i], *theirs = &b->nodes[i];
         if (ph__rule_of_pair(mine, theirs) || !same_dependencies(mine, theirs))
             return false;
-        if (mine->info.body && theirs->info.body && !ph__record_fits(mine->info.body, theirs->info.body))
+        if (mine->info.body && theirs->info.body &&
+            !ph__record_fits(mine->info.body, theirs->info.body))
             return false;
     }
     return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/sparse.c: words of kernels that other libraries loaded: those that may be addresses are kept, the others made when they are asked for. */
+/* record/sparse.c: words of kernels that other libraries loaded: those that may be addresses are
+ * kept, the others made when they are asked for. */
 #include "record/record.h"
 #include <string.h>
 
@@ -27,7 +28,8 @@ size_t ph__words_of_sparse(size_t args_size)
     return (args_size + WORD - 1) / WORD;
 }
 
-/* Kernels that follow one another address the same memory, and each of them more than once: the result of one is the operand of the next. */
+/* Kernels that follow one another address the same memory, and each of them more than once: the
+ * result of one is the operand of the next. */
 static bool find_recent(uint32_t *out, const ph__found *found, uint64_t value)
 {
     for (size_t i = 0; i < PH__RECENT; i++)
@@ -80,7 +82,8 @@ void ph__words_look_up(ph__found *found, const ph_device *device, const ph__own_
 {
     for (size_t i = 0; i < found->words.count; i += PH__FIND_MOST) {
         size_t left = found->words.count - i;
-        look_up(found, &found->words.at[i], left < PH__FIND_MOST ? left : PH__FIND_MOST, device, own);
+        look_up(found, &found->words.at[i], left < PH__FIND_MOST ? left : PH__FIND_MOST, device,
+                own);
     }
 }
 
@@ -104,12 +107,12 @@ static window window_of(const ph__own_memory *own)
     const ph__hulls *hulls = &own->seen->hulls;
     if (ph__own_has_given(own))
         return (window){1, UINTPTR_MAX, 0, 0}; /* all but NULL */
-    return (window){hulls->device.lowest, hulls->device.highest - hulls->device.lowest, hulls->pinned.lowest,
-                    hulls->pinned.highest - hulls->pinned.lowest};
+    return (window){hulls->device.lowest, hulls->device.highest - hulls->device.lowest,
+                    hulls->pinned.lowest, hulls->pinned.highest - hulls->pinned.lowest};
 }
 
-/* The first word at the offset or behind it that may be an address; args_size or more: there is none. Apart, as most of the time of reading
- * vendor kernels is spent here. */
+/* The first word at the offset or behind it that may be an address; args_size or more: there is
+ * none. Apart, as most of the time of reading vendor kernels is spent here. */
 static size_t next_in(window in, const char *args, size_t offset, size_t args_size)
 {
     for (; offset + WORD <= args_size; offset += WORD) {
@@ -142,7 +145,8 @@ uint64_t ph__record_untyped_value(const ph__record_node *node, size_t w)
     return value;
 }
 
-static const ph_word *put(ph_word *room, const ph__record_node *node, const ph_word *word, size_t offset)
+static const ph_word *put(ph_word *room, const ph__record_node *node, const ph_word *word,
+                          size_t offset)
 {
     const ph__word_slot slot = slot_at(offset, node->info.args_size);
     *room = word ? *word : (ph_word){.value = ph__record_untyped_value(node, offset / WORD)};

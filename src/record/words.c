@@ -13,7 +13,8 @@ static void next_of_param(ph__words *words, const ph_param *param, ph__word_slot
     size_t end = param->offset + param->size, left = end - words->at;
     out->offset = words->at;
     out->size = left < WORD ? left : WORD;
-    out->class = param->kind == PH_PARAM_ADDRESS && out->size == WORD ? PH__CLASS_ADDRESS : PH__CLASS_VALUE;
+    out->class =
+        param->kind == PH_PARAM_ADDRESS && out->size == WORD ? PH__CLASS_ADDRESS : PH__CLASS_VALUE;
     out->param = param->name;
     out->piece = words->at - param->offset;
     words->at += out->size;
@@ -21,8 +22,8 @@ static void next_of_param(ph__words *words, const ph_param *param, ph__word_slot
         words->param++;
 }
 
-/* The bytes before `limit` that no parameter covers. Short ones between typed parameters are padding, and no
- * word. */
+/* The bytes before `limit` that no parameter covers. Short ones between typed parameters are
+ * padding, and no word. */
 static bool next_of_gap(ph__words *words, size_t limit, bool typed, ph__word_slot *out)
 {
     size_t at = (words->at + WORD - 1) / WORD * WORD;
@@ -121,7 +122,8 @@ bool ph__own_has(const ph__own_memory *own, uintptr_t address)
     return false;
 }
 
-static bool find_seen(ph_allocation *out, ph_pool_id *pool, const ph__lookups *seen, uintptr_t address)
+static bool find_seen(ph_allocation *out, ph_pool_id *pool, const ph__lookups *seen,
+                      uintptr_t address)
 {
     for (unsigned i = 0; i < seen->count; i++)
         if (address - (uintptr_t)seen->at[i].base < seen->at[i].size) {
@@ -213,8 +215,8 @@ void ph__word_read(ph_word *out, const ph_device *device, const ph__own_memory *
     }
 }
 
-void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own, const char *name,
-                      size_t offset, const void *address)
+void ph__word_address(ph_word *out, const ph_device *device, const ph__own_memory *own,
+                      const char *name, size_t offset, const void *address)
 {
     memset(out, 0, sizeof *out);
     out->kind = PH_WORD_PROVED;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/add_sorted_real.h: included by indexing_sort.c for each dtype: sums at sorted places on the host.
- * NAME: the dtype; REAL: what is added; GET(data, i), PUT(data, i, x). */
+/* tensor/add_sorted_real.h: included by indexing_sort.c for each dtype: sums at sorted places on
+ * the host. NAME: the dtype; REAL: what is added; GET(data, i), PUT(data, i, x). */
 
-static void OF(add_run)(const add_sorted_args *a, int64_t outer, const uint32_t *order, int64_t length,
-                        int64_t column, int64_t m, REAL *sum)
+static void OF(add_run)(const add_sorted_args *a, int64_t outer, const uint32_t *order,
+                        int64_t length, int64_t column, int64_t m, REAL *sum)
 {
     for (int64_t k = 0; k < m; k++)
         sum[k] = 0;
@@ -35,25 +35,28 @@ static void OF(add_sorted)(const ph_block_range *range, const void *args)
         if (keys[j.slot] >= a->n || !find_run(keys, j.slot, a->total, &length, &first))
             continue;
         OF(add_run)
-        (a, j.outer, (const uint32_t *)a->order + j.slot, length < RUN ? length : RUN, j.column, j.many, sum);
+        (a, j.outer, (const uint32_t *)a->order + j.slot, length < RUN ? length : RUN, j.column,
+         j.many, sum);
         if (first && length <= RUN) {
             OF(give)
-            (a->out, (j.outer * a->n + keys[j.slot]) * a->inner + j.column, j.many, a->onto != 0, sum);
+            (a->out, (j.outer * a->n + keys[j.slot]) * a->inner + j.column, j.many, a->onto != 0,
+             sum);
         } else {
             int64_t runs = ph__ceil_div(a->total, RUN);
-            REAL *part =
-                (REAL *)a->parts + ((j.outer * 2 + !first) * runs + j.slot / RUN) * a->inner + j.column;
+            REAL *part = (REAL *)a->parts +
+                         ((j.outer * 2 + !first) * runs + j.slot / RUN) * a->inner + j.column;
             memcpy(part, sum, (size_t)j.many * sizeof *part);
         }
     }
 }
 
 /* The runs of a key: eight sums, of every eighth, and theirs. */
-static void OF(add_runs)(const add_parts_args *a, int64_t outer, int64_t head, int64_t end, int64_t column,
-                         int64_t m, REAL *sum)
+static void OF(add_runs)(const add_parts_args *a, int64_t outer, int64_t head, int64_t end,
+                         int64_t column, int64_t m, REAL *sum)
 {
     int64_t runs = ph__ceil_div(a->total, RUN);
-    const REAL *first = (const REAL *)a->parts + (outer * 2 * runs + head / RUN) * a->inner + column;
+    const REAL *first =
+        (const REAL *)a->parts + (outer * 2 * runs + head / RUN) * a->inner + column;
     const REAL *others = (const REAL *)a->parts + (outer * 2 + 1) * runs * a->inner + column;
     REAL eight[8][32 * WIDTH] = {{0}};
     memcpy(eight[0], first, (size_t)m * sizeof *first);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/attention.c: the operator: shapes and strides of its operands, which kernels take them, and its gradient. */
+/* tensor/attention.c: the operator: shapes and strides of its operands, which kernels take them,
+ * and its gradient. */
 #include "tensor/attention.h"
 #include "base/option.h"
 #include "base/status.h"
@@ -8,8 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- kernels ---- on a GPU, tiles of 64 rows in shared memory, on tensor cores for f16, bf16 and, where it is allowed, TF32; and a simple form for the
- * rest: f64, d beyond 128, GPUs with little shared memory. The host forms are the same for all, but for the rows of a block. */
+/* ---- kernels ---- on a GPU, tiles of 64 rows in shared memory, on tensor cores for f16, bf16
+ * and, where it is allowed, TF32; and a simple form for the rest: f64, d beyond 128, GPUs with
+ * little shared memory. The host forms are the same for all, but for the rows of a block. */
 typedef struct form {
     ph__kernel_def *forward, *queries, *keys;
     uint32_t rows;       /* of a block */
@@ -24,26 +26,28 @@ enum {
 };
 
 #define A(member) PH_PARAM(ph__attention_args, member, PH_PARAM_ADDRESS)
-static const ph_param params[] = {A(q), A(k), A(v), A(g), A(o), A(lse), A(delta), A(dq), A(dk), A(dv)};
+static const ph_param params[] = {A(q),   A(k),     A(v),  A(g),  A(o),
+                                  A(lse), A(delta), A(dq), A(dk), A(dv)};
 #undef A
 
-#define DEF(pass, PASS, type, variant, element, defines, text)                                               \
-    static ph__kernel_def pass##_##type##_##variant = {                                                      \
-        .name = "ph_attention_" #pass "_" #type "_" #variant,                                                \
-        .cuda = (const char *const[]){"#define KERNEL ph_attention_" #pass "_" #type "_" #variant            \
-                                      "\n#define " #PASS "\n#define T " #element "\n" defines,               \
-                                      text, NULL},                                                           \
-        .host = ph__attention_##pass##_##element,                                                            \
-        .args_size = sizeof(ph__attention_args),                                                             \
-        .params = params,                                                                                    \
+#define DEF(pass, PASS, type, variant, element, defines, text)                                     \
+    static ph__kernel_def pass##_##type##_##variant = {                                            \
+        .name = "ph_attention_" #pass "_" #type "_" #variant,                                      \
+        .cuda = (const char *const[]){"#define KERNEL ph_attention_" #pass "_" #type "_" #variant  \
+                                      "\n#define " #PASS "\n#define T " #element "\n" defines,     \
+                                      text, NULL},                                                 \
+        .host = ph__attention_##pass##_##element,                                                  \
+        .args_size = sizeof(ph__attention_args),                                                   \
+        .params = params,                                                                          \
         .param_count = sizeof params / sizeof *params};
-#define DEFS(type, variant, element, defines, text)                                                          \
-    DEF(forward, FORWARD, type, variant, element, defines, text)                                             \
-    DEF(queries, QUERIES, type, variant, element, defines, text)                                             \
+#define DEFS(type, variant, element, defines, text)                                                \
+    DEF(forward, FORWARD, type, variant, element, defines, text)                                   \
+    DEF(queries, QUERIES, type, variant, element, defines, text)                                   \
     DEF(keys, KEYS, type, variant, element, defines, text)
-#define SIMPLE(type)         DEFS(type, simple, type, "", ph__text_attention_simple)
-#define TILED(type, element) TILED_D(type, element, 32) TILED_D(type, element, 64) TILED_D(type, element, 128)
-#define TILED_D(type, element, width)                                                                        \
+#define SIMPLE(type) DEFS(type, simple, type, "", ph__text_attention_simple)
+#define TILED(type, element)                                                                       \
+    TILED_D(type, element, 32) TILED_D(type, element, 64) TILED_D(type, element, 128)
+#define TILED_D(type, element, width)                                                              \
     DEFS(type, width, element, "#define D " #width "\n#define MATH_" #type "\n", ph__text_attention)
 SIMPLE(f32)
 SIMPLE(f64)
@@ -54,21 +58,23 @@ TILED(tf32, f32)
 TILED(f16, f16)
 TILED(bf16, bf16)
 
-#define THREE(type, variant)                                                                                 \
+#define THREE(type, variant)                                                                       \
     &forward_##type##_##variant, &queries_##type##_##variant, &keys_##type##_##variant
 #define FOUR(type) THREE(type, 32), THREE(type, 64), THREE(type, 128)
-ph__kernel_def *const ph__attention_kernels[] = {THREE(f32, simple),  THREE(f64, simple), THREE(f16, simple),
-                                                 THREE(bf16, simple), FOUR(f32),          FOUR(tf32),
-                                                 FOUR(f16),           FOUR(bf16),         NULL};
+ph__kernel_def *const ph__attention_kernels[] = {
+    THREE(f32, simple),  THREE(f64, simple), THREE(f16, simple),
+    THREE(bf16, simple), FOUR(f32),          FOUR(tf32),
+    FOUR(f16),           FOUR(bf16),         NULL};
 
-/* Shared memory of the tiles in cuda/attention.cu: two that stay, two pieces of two in flight, rows of 16 bytes more than they have, and numbers. */
+/* Shared memory of the tiles in cuda/attention.cu: two that stay, two pieces of two in flight,
+ * rows of 16 bytes more than they have, and numbers. */
 #define PIECE(size, width) ((size) == 2 && (width) <= 64 ? 64 : 32)
-#define BYTES(size, width)                                                                                   \
-    ((2 * TILE_ROWS + 4 * PIECE(size, width)) * ((width) * (size) + 16) +                                    \
+#define BYTES(size, width)                                                                         \
+    ((2 * TILE_ROWS + 4 * PIECE(size, width)) * ((width) * (size) + 16) +                          \
      4 * PIECE(size, width) * sizeof(float))
-#define FORM(type, width, size)                                                                              \
-    {                                                                                                        \
-        THREE(type, width), TILE_ROWS, BYTES(size, width)                                                    \
+#define FORM(type, width, size)                                                                    \
+    {                                                                                              \
+        THREE(type, width), TILE_ROWS, BYTES(size, width)                                          \
     }
 static const kernel_form simple_f32 = {THREE(f32, simple), SIMPLE_ROWS, 0},
                          simple_f64 = {THREE(f64, simple), SIMPLE_ROWS, 0},
@@ -91,9 +97,9 @@ static const kernel_form *form_of(const ph__backend *backend, ph_dtype dtype, in
     if (dtype == PH_DTYPE_F64)
         return &simple_f64;
     tiled += d <= 32 ? 0 : d <= 64 ? 1 : 2;
-    bool runs =
-        !backend->cuda || (backend->info.compute_capability >= 80 &&
-                           tiled->shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
+    bool runs = !backend->cuda ||
+                (backend->info.compute_capability >= 80 &&
+                 tiled->shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
     return d <= 128 && runs ? tiled : simple;
 }
 
@@ -103,7 +109,8 @@ typedef struct operand {
     int64_t batch, stride[3]; /* of the batch, heads, rows */
 } operand;
 
-/* All dimensions before the last three as one; false: their strides are not those of one dimension. */
+/* All dimensions before the last three as one; false: their strides are not those of one
+ * dimension. */
 static bool join_batch(operand *out, ph_tensor *x)
 {
     size_t rank = x->shape.rank, lead = rank - 3;
@@ -139,8 +146,8 @@ static bool has_vectors(const operand *x)
     return (all | (uint64_t)x->x->shape.dim[x->x->shape.rank - 1] * size) % 16 == 0;
 }
 
-static ph__attention_args args_of(const operand *q, const operand *k, const operand *v, const operand *g,
-                                  bool causal, double scale)
+static ph__attention_args args_of(const operand *q, const operand *k, const operand *v,
+                                  const operand *g, bool causal, double scale)
 {
     size_t rank = q->x->shape.rank;
     const int64_t *dims = q->x->shape.dim + rank - 3, *key_dims = k->x->shape.dim + rank - 3;
@@ -175,13 +182,13 @@ static ph__attention_args args_of(const operand *q, const operand *k, const oper
 }
 
 /* One block for each tile of each of `groups` heads, `rows` of them a tile. */
-static bool launch(ph__op *op, const kernel_form *form, ph__kernel_def *def, ph__attention_args *args,
-                   int64_t rows, int64_t groups)
+static bool launch(ph__op *op, const kernel_form *form, ph__kernel_def *def,
+                   ph__attention_args *args, int64_t rows, int64_t groups)
 {
     bool tiles_in_shared = op->tape->backend->cuda && !ph__kernel_stand_in;
-    size_t scratch = tiles_in_shared
-                         ? form->shared_bytes
-                         : ph__attention_host_scratch(op->in[0]->dtype == PH_DTYPE_F64, form->rows, args->d);
+    size_t scratch = tiles_in_shared ? form->shared_bytes
+                                     : ph__attention_host_scratch(op->in[0]->dtype == PH_DTYPE_F64,
+                                                                  form->rows, args->d);
     args->rows = form->rows;
     int64_t tiles = (rows + form->rows - 1) / form->rows;
     return ph__op_launch(op, def, (uint64_t)tiles * (uint64_t)groups, THREADS, scratch, args);
@@ -260,7 +267,8 @@ static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_ten
     for (size_t i = 0; i + 3 < rank; i++)
         if (q->shape.dim[i] != k->shape.dim[i])
             return "the dimensions before heads must be the same";
-    int64_t heads = q->shape.dim[rank - 3], kv_heads = k->shape.dim[rank - 3], d = q->shape.dim[rank - 1];
+    int64_t heads = q->shape.dim[rank - 3], kv_heads = k->shape.dim[rank - 3],
+            d = q->shape.dim[rank - 1];
     if (d != k->shape.dim[rank - 1] || d > 256)
         return "the last dimension must be the same in all, and at most 256";
     if (kv_heads == 0 ? heads != 0 : heads % kv_heads != 0)
@@ -312,9 +320,11 @@ ph_tensor *ph_attention(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
     if (fault)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%s", fault);
     if (options && !ph__reserved_ok(options->reserved, 4))
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "reserved words of ph_attention_options must be 0");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "reserved words of ph_attention_options must be 0");
     int64_t d = q->shape.dim[q->shape.rank - 1];
-    attention_state state = {.causal = options && options->causal, .scale = options ? options->scale : 0};
+    attention_state state = {.causal = options && options->causal,
+                             .scale = options ? options->scale : 0};
     state.scale = ph__option_real(state.scale, d > 0 ? 1 / sqrt((double)d) : 1);
     return ph__op_done(&op, attention(&op, in, &state));
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/attention_blocks.h: attention's blocks in C, once for each type to compute in: C, NAME(x), EXP(x), LOG(x) and EXP_ROW are defined by
- * attention_host.c, which includes this twice. Products of pieces are ph__plain_product's. */
+/* tensor/attention_blocks.h: attention's blocks in C, once for each type to compute in: C,
+ * NAME(x), EXP(x), LOG(x) and EXP_ROW are defined by attention_host.c, which includes this
+ * twice. Products of pieces are ph__plain_product's. */
 
 /* s[i][j] = scale * sum_c x[i][c] y[j][c]. */
-static void NAME(scores)(C *s, const ph__view *x, const ph__view *y, int64_t m, int64_t n, int64_t d, C scale,
-                         void *packing)
+static void NAME(scores)(C *s, const ph__view *x, const ph__view *y, int64_t m, int64_t n,
+                         int64_t d, C scale, void *packing)
 {
     const ph__view turned = {y->at, y->dtype, y->column, y->row};
     for (int64_t i = 0; i < m; i++)
@@ -16,14 +17,14 @@ static void NAME(scores)(C *s, const ph__view *x, const ph__view *y, int64_t m, 
 }
 
 /* sum[i][c] += sum_j p[i][j] y[j][c]; turned: p[j][i]. */
-static void NAME(mix)(C *sum, const C *p, bool turned, const ph__view *y, int64_t m, int64_t n, int64_t d,
-                      void *packing)
+static void NAME(mix)(C *sum, const C *p, bool turned, const ph__view *y, int64_t m, int64_t n,
+                      int64_t d, void *packing)
 {
     const ph__view weights = {p, COMPUTE, turned ? 1 : STEP, turned ? STEP : 1};
     for (int64_t c = 0; c < d; c += PH__PLAIN_TILE) {
         const ph__view columns = part_of(y, 0, c);
-        ph__plain_product(&weights, &columns, m, d - c < PH__PLAIN_TILE ? d - c : PH__PLAIN_TILE, n, sum + c,
-                          d, packing);
+        ph__plain_product(&weights, &columns, m, d - c < PH__PLAIN_TILE ? d - c : PH__PLAIN_TILE, n,
+                          sum + c, d, packing);
     }
 }
 
@@ -35,7 +36,8 @@ static void NAME(store)(void *to, ph_dtype dtype, const C *from, int64_t rows, i
         ph__narrow(to, dtype, d, (const float *)(const void *)from, d, rows, d);
 }
 
-/* One more piece of keys for a row: its scores become weights, and what was summed before is scaled to the new maximum. */
+/* One more piece of keys for a row: its scores become weights, and what was summed before is
+ * scaled to the new maximum. */
 static void NAME(fold)(C *s, int64_t n, C *sum, int64_t d, C *most, C *total)
 {
     C high = *most, all = 0;
@@ -51,9 +53,11 @@ static void NAME(fold)(C *s, int64_t n, C *sum, int64_t d, C *most, C *total)
         sum[c] *= factor;
 }
 
-static void NAME(forward)(const ph__attention_args *p, const place *at, ph_dtype dtype, void *scratch)
+static void NAME(forward)(const ph__attention_args *p, const place *at, ph_dtype dtype,
+                          void *scratch)
 {
-    C *sum = scratch, *s = sum + p->rows * p->d, *most = s + p->rows * STEP, *total = most + p->rows;
+    C *sum = scratch, *s = sum + p->rows * p->d, *most = s + p->rows * STEP,
+      *total = most + p->rows;
     void *packing = total + p->rows;
     int64_t d = p->d;
     for (int64_t i = 0; i < at->count; i++) {
@@ -107,7 +111,8 @@ static void NAME(deltas)(C *out, const ph__view *o, const ph__view *g, int64_t r
     }
 }
 
-static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype dtype, void *scratch)
+static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype dtype,
+                          void *scratch)
 {
     C *sum = scratch, *s = sum + p->rows * p->d, *ds = s + p->rows * STEP;
     void *packing = ds + p->rows * STEP;
@@ -127,13 +132,15 @@ static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype
         NAME(scores)(ds, &at->g, &values, at->count, n, d, 1, packing);
         for (int64_t i = 0; i < at->count; i++)
             NAME(weigh)
-        (s + i * STEP, ds + i * STEP, seen_keys(p, at->first + i, from, n), n, lse[i], delta[i], (C)p->scale);
+        (s + i * STEP, ds + i * STEP, seen_keys(p, at->first + i, from, n), n, lse[i], delta[i],
+         (C)p->scale);
         NAME(mix)(sum, ds, false, &keys, at->count, n, d, packing);
     }
     NAME(store)((char *)p->dq + at->row * d * at->size, dtype, sum, at->count, d);
 }
 
-/* Keys [at->first, at->first + at->count) against pieces of the queries of every head that shares them. */
+/* Keys [at->first, at->first + at->count) against pieces of the queries of every head that
+ * shares them. */
 static void NAME(keys)(const ph__attention_args *p, place *at, ph_dtype dtype, void *scratch)
 {
     C *dk = scratch, *dv = dk + p->rows * p->d, *s = dv + p->rows * p->d, *ds = s + QUERIES * STEP;
@@ -143,16 +150,18 @@ static void NAME(keys)(const ph__attention_args *p, place *at, ph_dtype dtype, v
     memset(dv, 0, (size_t)(at->count * d) * sizeof(C));
     for (uint32_t head = 0; head < p->heads / p->kv_heads; head++) {
         find_queries(at, p, dtype, head);
-        for (int64_t from = first_query(p, at->first) / QUERIES * QUERIES; from < p->tq; from += QUERIES) {
+        for (int64_t from = first_query(p, at->first) / QUERIES * QUERIES; from < p->tq;
+             from += QUERIES) {
             int64_t m = p->tq - from < QUERIES ? p->tq - from : QUERIES;
             const ph__view q = part_of(&at->q, from, 0), g = part_of(&at->g, from, 0);
-            const C *lse = (const C *)p->lse + at->row + from, *delta = (const C *)p->delta + at->row + from;
+            const C *lse = (const C *)p->lse + at->row + from,
+                    *delta = (const C *)p->delta + at->row + from;
             NAME(scores)(s, &q, &at->k, m, at->count, d, (C)p->scale, packing);
             NAME(scores)(ds, &g, &at->v, m, at->count, d, 1, packing);
             for (int64_t i = 0; i < m; i++)
                 NAME(weigh)
-            (s + i * STEP, ds + i * STEP, seen_keys(p, from + i, at->first, at->count), at->count, lse[i],
-             delta[i], (C)p->scale);
+            (s + i * STEP, ds + i * STEP, seen_keys(p, from + i, at->first, at->count), at->count,
+             lse[i], delta[i], (C)p->scale);
             NAME(mix)(dv, s, true, &g, at->count, m, d, packing);
             NAME(mix)(dk, ds, true, &q, at->count, m, d, packing);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/attention_host.c: attention on the host device: blocks of queries or keys, after "FlashAttention-2" (Dao 2023), in C. */
+/* tensor/attention_host.c: attention on the host device: blocks of queries or keys, after
+ * "FlashAttention-2" (Dao 2023), in C. */
 #include "tensor/attention.h"
 #include "tensor/math.h"
 #include "tensor/products_plain.h"
@@ -73,12 +74,14 @@ static int64_t first_query(const ph__attention_args *p, int64_t key)
     return first < 0 ? 0 : first;
 }
 
-static void find_place(place *out, const ph__attention_args *p, ph_dtype dtype, const ph_block_range *range,
-                       uint64_t block)
+static void find_place(place *out, const ph__attention_args *p, ph_dtype dtype,
+                       const ph_block_range *range, uint64_t block)
 {
-    int64_t tiles = ((int64_t)p->tq + p->rows - 1) / p->rows, groups = (int64_t)range->grid[0] / tiles;
+    int64_t tiles = ((int64_t)p->tq + p->rows - 1) / p->rows,
+            groups = (int64_t)range->grid[0] / tiles;
     int64_t tile = tiles - 1 - (int64_t)block / groups, index = (int64_t)block % groups;
-    int64_t head = index % p->heads, batch = index / p->heads, kv_head = head / (p->heads / p->kv_heads);
+    int64_t head = index % p->heads, batch = index / p->heads,
+            kv_head = head / (p->heads / p->kv_heads);
     out->first = tile * p->rows;
     out->count = (int64_t)p->tq - out->first < p->rows ? (int64_t)p->tq - out->first : p->rows;
     out->row = index * p->tq + out->first;
@@ -93,7 +96,8 @@ static void find_place(place *out, const ph__attention_args *p, ph_dtype dtype, 
 static void find_key_place(place *out, const ph__attention_args *p, ph_dtype dtype,
                            const ph_block_range *range, uint64_t block)
 {
-    int64_t tiles = ((int64_t)p->tk + p->rows - 1) / p->rows, groups = (int64_t)range->grid[0] / tiles;
+    int64_t tiles = ((int64_t)p->tk + p->rows - 1) / p->rows,
+            groups = (int64_t)range->grid[0] / tiles;
     int64_t tile = (int64_t)block / groups, index = (int64_t)block % groups;
     out->kv_head = index % p->kv_heads;
     out->batch = index / p->kv_heads;
@@ -101,8 +105,10 @@ static void find_key_place(place *out, const ph__attention_args *p, ph_dtype dty
     out->count = (int64_t)p->tk - out->first < p->rows ? (int64_t)p->tk - out->first : p->rows;
     out->key_row = index * p->tk + out->first;
     out->size = (int64_t)ph_dtype_size(dtype);
-    out->k = view_at(p->k, dtype, out->batch * p->k_b + out->kv_head * p->k_h + out->first * p->k_t, p->k_t);
-    out->v = view_at(p->v, dtype, out->batch * p->v_b + out->kv_head * p->v_h + out->first * p->v_t, p->v_t);
+    out->k = view_at(p->k, dtype, out->batch * p->k_b + out->kv_head * p->k_h + out->first * p->k_t,
+                     p->k_t);
+    out->v = view_at(p->v, dtype, out->batch * p->v_b + out->kv_head * p->v_h + out->first * p->v_t,
+                     p->v_t);
 }
 
 /* The member-th of the heads that share the block's keys: all of its queries. */
@@ -156,18 +162,18 @@ size_t ph__attention_host_scratch(bool f64, uint32_t rows, uint32_t d)
            ph__plain_scratch(f64 ? PH_DTYPE_F64 : PH_DTYPE_F32);
 }
 
-#define KERNEL(name, type, dtype, place_of, body)                                                            \
-    void ph__attention_##name##_##type(const ph_block_range *range, const void *args)                        \
-    {                                                                                                        \
-        for (uint64_t block = range->begin; block < range->end; block++) {                                   \
-            place at = {.first = 0};                                                                         \
-            place_of(&at, args, dtype, range, block);                                                        \
-            body(args, &at, dtype, range->shared);                                                           \
-        }                                                                                                    \
+#define KERNEL(name, type, dtype, place_of, body)                                                  \
+    void ph__attention_##name##_##type(const ph_block_range *range, const void *args)              \
+    {                                                                                              \
+        for (uint64_t block = range->begin; block < range->end; block++) {                         \
+            place at = {.first = 0};                                                               \
+            place_of(&at, args, dtype, range, block);                                              \
+            body(args, &at, dtype, range->shared);                                                 \
+        }                                                                                          \
     }
-#define KERNELS(type, dtype, computed)                                                                       \
-    KERNEL(forward, type, dtype, find_place, forward_in_##computed)                                          \
-    KERNEL(queries, type, dtype, find_place, queries_in_##computed)                                          \
+#define KERNELS(type, dtype, computed)                                                             \
+    KERNEL(forward, type, dtype, find_place, forward_in_##computed)                                \
+    KERNEL(queries, type, dtype, find_place, queries_in_##computed)                                \
     KERNEL(keys, type, dtype, find_key_place, keys_in_##computed)
 KERNELS(f32, PH_DTYPE_F32, f32)
 KERNELS(f64, PH_DTYPE_F64, f64)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autocast.c: mixed precision as a mode of the tape: which operands are cast, and the casts of weights, which are kept. */
+/* tensor/autocast.c: mixed precision as a mode of the tape: which operands are cast, and the
+ * casts of weights, which are kept. */
 #include "tensor/autocast.h"
 #include "base/alloc.h"
 #include "base/line.h"
@@ -8,8 +9,9 @@
 #include "tensor/written.h"
 #include <string.h>
 
-/* A weight and its cast, both retained. A cast that was captured has no value before a replay, and an eager one no later ones in a graph:
- * so each serves the capture that it was made in alone. */
+/* A weight and its cast, both retained. A cast that was captured has no value before a replay,
+ * and an eager one no later ones in a graph: so each serves the capture that it was made in
+ * alone. */
 typedef struct ph__weight_cast {
     ph_tensor *weight, *cast;
     uint64_t version; /* of the weight, then */
@@ -24,9 +26,10 @@ ph_status ph__autocast_check(const ph_autocast *mode, const char *call)
 {
     if (mode->dtype == 0 || mode->dtype == PH_DTYPE_F16 || mode->dtype == PH_DTYPE_BF16)
         return PH_OK;
-    return ph_fail(PH_ERROR_ARGUMENT,
-                   "%s: autocast is to f16 or bf16 (PH_DTYPE_F16, PH_DTYPE_BF16; 0: off), and not to %s (%d)",
-                   call, ph_dtype_name(mode->dtype), (int)mode->dtype);
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: autocast is to f16 or bf16 (PH_DTYPE_F16, PH_DTYPE_BF16; 0: off), and not to %s (%d)",
+        call, ph_dtype_name(mode->dtype), (int)mode->dtype);
 }
 
 ph_autocast ph_tape_autocast(const ph_tape *tape)
@@ -58,7 +61,8 @@ static void release(ph__weight_cast *kept)
     ph__free(kept);
 }
 
-/* A weight's memory may be the user's, and letting it go a call of theirs: it finds no casts, and cannot clear the tape. */
+/* A weight's memory may be the user's, and letting it go a call of theirs: it finds no casts,
+ * and cannot clear the tape. */
 void ph__autocast_drop(ph_tape *tape)
 {
     ph__casts *casts = tape->casts;
@@ -77,7 +81,8 @@ void ph__autocast_drop(ph_tape *tape)
 }
 
 /* Where a gradient is wanted its history must be there. */
-static bool is_current(const ph__weight_cast *kept, const ph_tape *tape, ph_dtype dtype, uint64_t capture)
+static bool is_current(const ph__weight_cast *kept, const ph_tape *tape, ph_dtype dtype,
+                       uint64_t capture)
 {
     return kept->cast->dtype == dtype && kept->version == ph_tensor_version(kept->weight) &&
            kept->capture == capture && (!tape->grad_enabled || ph__needs_grad(kept->cast));
@@ -89,7 +94,8 @@ static void keep(ph_tape *tape, ph_tensor *weight, ph_tensor *cast, uint64_t cap
     if (!tape->casts && !(tape->casts = ph__calloc(1, sizeof *tape->casts)))
         return;
     uint64_t key = (uintptr_t)weight;
-    ph__weight_cast *kept = ph__alloc(sizeof *kept), *before = ph__map_get(&tape->casts->by_weight, key);
+    ph__weight_cast *kept = ph__alloc(sizeof *kept),
+                    *before = ph__map_get(&tape->casts->by_weight, key);
     if (!kept || !ph__map_put(&tape->casts->by_weight, key, kept)) {
         ph__free(kept);
         return;
@@ -124,9 +130,10 @@ static ph_tensor *cast_weight(ph_tape *tape, ph_tensor *weight, ph_dtype dtype)
     return cast;
 }
 
-/* A checkpointed function must do the same in both of its runs: there each use is cast. So is what graphs change: it may be another value after any
- * replay, of which some are in captures. */
-static bool is_kept(const ph_tape *tape, const ph_autocast *mode, const ph_tensor *x, ph_dtype dtype)
+/* A checkpointed function must do the same in both of its runs: there each use is cast. So is
+ * what graphs change: it may be another value after any replay, of which some are in captures. */
+static bool is_kept(const ph_tape *tape, const ph_autocast *mode, const ph_tensor *x,
+                    ph_dtype dtype)
 {
     return !mode->no_cache && !tape->region && x->requires_grad && x->dtype == PH_DTYPE_F32 &&
            dtype != PH_DTYPE_F32 && !ph__storage_changed_by_graphs(x->storage);
@@ -139,10 +146,12 @@ static bool is_refused(const ph_tape *tape, const ph_tensor *x)
            (ph__node_is_alive(x->node) && x->node->tape != tape);
 }
 
-/* One that the operator itself refuses is left to it: the message is in its name then, and not in a cast's. */
+/* One that the operator itself refuses is left to it: the message is in its name then, and not
+ * in a cast's. */
 static bool takes_part(const ph_tape *tape, const ph_tensor *x)
 {
-    return x && (x->dtype == PH_DTYPE_F32 || x->dtype == PH_DTYPE_F16 || x->dtype == PH_DTYPE_BF16) &&
+    return x &&
+           (x->dtype == PH_DTYPE_F32 || x->dtype == PH_DTYPE_F16 || x->dtype == PH_DTYPE_BF16) &&
            !is_refused(tape, x);
 }
 
@@ -155,11 +164,13 @@ static ph_dtype widest(const ph_tape *tape, ph_tensor *const *in, size_t count)
     return dtype;
 }
 
-void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule, ph_tensor **in,
-                           size_t count)
+void ph__autocast_operands(ph__autocast *cast, ph_tape *tape, ph__autocast_rule rule,
+                           ph_tensor **in, size_t count)
 {
-    *cast = (ph__autocast){
-        .tape = tape, .mode = tape->autocast, .mark = tape->owned_count, .had_failed = ph__tape_failed(tape)};
+    *cast = (ph__autocast){.tape = tape,
+                           .mode = tape->autocast,
+                           .mark = tape->owned_count,
+                           .had_failed = ph__tape_failed(tape)};
     ph_dtype dtype = rule == PH__AUTOCAST_LOW   ? cast->mode.dtype
                      : rule == PH__AUTOCAST_F32 ? PH_DTYPE_F32
                                                 : widest(tape, in, count);

@@ -32,9 +32,10 @@ static void fail_tapes(ph__backend *backend)
 {
     ph_error saved, error;
     ph__error_save(&saved);
-    ph_ignore(ph_fail(PH_ERROR_STATE,
-                      "the tape was made before fork(), by the parent process, and cannot be used in "
-                      "the child: make one here, of a device that is opened here"));
+    ph_ignore(
+        ph_fail(PH_ERROR_STATE,
+                "the tape was made before fork(), by the parent process, and cannot be used in "
+                "the child: make one here, of a device that is opened here"));
     ph__error_save(&error);
     ph__error_restore(&saved);
     for (ph_tape *tape = backend->tapes; tape; tape = tape->next) {
@@ -133,7 +134,8 @@ static ph_status before_capture(const ph_graph_hook_info *info, void *user)
 static ph_status enter_registry(ph__backend *backend)
 {
     if (!prepare_hook)
-        PH_TRY(ph_graph_hook_add(&prepare_hook, NULL, PH_HOOK_CAPTURE_PREPARE, before_capture, NULL));
+        PH_TRY(
+            ph_graph_hook_add(&prepare_hook, NULL, PH_HOOK_CAPTURE_PREPARE, before_capture, NULL));
     backend->next = registry;
     registry = backend;
     return PH_OK;
@@ -208,8 +210,8 @@ void ph__backend_release(ph__backend *backend)
     destroy(backend);
 }
 
-/* From a GPU straight into memory that the host can address, whatever device that is of. The block may still be in use by what its own stream
- * did before. */
+/* From a GPU straight into memory that the host can address, whatever device that is of. The
+ * block may still be in use by what its own stream did before. */
 static ph_status copy_out(void *dst, ph_stream *stream, const ph__backend *from, const void *src,
                           size_t bytes)
 {
@@ -217,8 +219,8 @@ static ph_status copy_out(void *dst, ph_stream *stream, const ph__backend *from,
     return ph_memcpy(dst, src, bytes, ph_device_default_stream(from->device));
 }
 
-static ph_status copy_by_way_of_host(void *dst, ph_stream *stream, const ph__backend *from, const void *src,
-                                     size_t bytes)
+static ph_status copy_by_way_of_host(void *dst, ph_stream *stream, const ph__backend *from,
+                                     const void *src, size_t bytes)
 {
     ph_stream *source = ph_device_default_stream(from->device);
     void *aside;

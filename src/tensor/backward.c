@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/backward.c: the backward pass: from outputs to leaves, newest node first, freeing what it has used as it goes. */
-#include "base/unwind.h"
+/* tensor/backward.c: the backward pass: from outputs to leaves, newest node first, freeing what
+ * it has used as it goes. */
 #include "base/status.h"
+#include "base/unwind.h"
 #include "tensor/autocast.h"
 #include "tensor/pass.h"
 #include "tensor/written.h"
@@ -10,10 +11,11 @@
 /* ---- nodes ---- */
 static bool fail_released(const ph__node *node)
 {
-    ph_tape_fail(node->tape, PH_ERROR_STATE,
-                 "backward of %s: a second pass through it: what it had saved was released by the first; "
-                 "retain_graph of the first keeps it",
-                 node->name);
+    ph_tape_fail(
+        node->tape, PH_ERROR_STATE,
+        "backward of %s: a second pass through it: what it had saved was released by the first; "
+        "retain_graph of the first keeps it",
+        node->name);
     return false;
 }
 
@@ -35,12 +37,13 @@ static bool check_versions(const ph__node *node)
             return fail_overwritten(node, x);
         if (!x || now == node->versions[i] || node->tape->recaptures)
             continue;
-        ph_tape_fail(node->tape, PH_ERROR_STATE,
-                     "backward of %s: a value that it saved, %s, was changed in place: it has version %llu, "
-                     "and had %llu "
-                     "when it was saved; clone it before the change",
-                     node->name, ph__describe(text, x), (unsigned long long)now,
-                     (unsigned long long)node->versions[i]);
+        ph_tape_fail(
+            node->tape, PH_ERROR_STATE,
+            "backward of %s: a value that it saved, %s, was changed in place: it has version %llu, "
+            "and had %llu "
+            "when it was saved; clone it before the change",
+            node->name, ph__describe(text, x), (unsigned long long)now,
+            (unsigned long long)node->versions[i]);
         return false;
     }
     return true;
@@ -61,32 +64,37 @@ static ph_tensor *checked_grad(ph__pass *pass, const ph__node *node, size_t i, p
         grad->storage->backend == tape->backend)
         return grad;
     if (grad->dtype != edge->dtype || grad->storage->backend != tape->backend ||
-        !ph__shape_broadcast(&both, &grad->shape, &edge->shape) || !ph_shape_equal(&both, &grad->shape)) {
+        !ph__shape_broadcast(&both, &grad->shape, &edge->shape) ||
+        !ph_shape_equal(&both, &grad->shape)) {
         char want[PH__DESCRIBE];
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
-                     "backward of %s: it gave %s for operand %zu, whose gradient must be %s, or broadcast "
-                     "from it, of the tape's device",
-                     node->name, ph__describe(text, grad), i,
-                     ph__describe(want, &(ph_tensor){.dtype = edge->dtype, .shape = edge->shape}));
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "backward of %s: it gave %s for operand %zu, whose gradient must be %s, or broadcast "
+            "from it, of the tape's device",
+            node->name, ph__describe(text, grad), i,
+            ph__describe(want, &(ph_tensor){.dtype = edge->dtype, .shape = edge->shape}));
         return NULL;
     }
     return ph__pass_mark(pass, node->mark) ? ph__sum_to(tape, grad, &edge->shape) : NULL;
 }
 
-/* Those that nobody needs are forgotten; the others may be saved values, or gradients that came in: they are held while those go. */
+/* Those that nobody needs are forgotten; the others may be saved values, or gradients that came
+ * in: they are held while those go. */
 static void hold_gradients(ph__pass *pass, const ph__node *node)
 {
     for (size_t i = 0; i < node->in_count; i++)
         pass->in_grads[i] = pass->needed[i] ? ph_tensor_retain(pass->in_grads[i]) : NULL;
 }
 
-/* Gradients of a kept cast's uses are summed in the weight's dtype, as those of casts of their own would be. */
+/* Gradients of a kept cast's uses are summed in the weight's dtype, as those of casts of their
+ * own would be. */
 static ph_tensor *as_summed(ph__pass *pass, const ph__edge *edge, ph_tensor *grad)
 {
     if (!grad || !edge->node || !edge->node->shared)
         return grad;
-    return ph__pass_mark(pass, edge->node->mark) ? ph_cast(pass->tape, grad, edge->node->edges[0].dtype)
-                                                 : NULL;
+    return ph__pass_mark(pass, edge->node->mark)
+               ? ph_cast(pass->tape, grad, edge->node->edges[0].dtype)
+               : NULL;
 }
 
 /* Sums are the pass's, and in no scope. */
@@ -97,10 +105,12 @@ static bool route(ph__pass *pass, const ph__node *node)
         const ph__edge *edge = &node->edges[i];
         if (!pass->in_grads[i])
             continue;
-        ph_tensor **sum = edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
+        ph_tensor **sum =
+            edge->node ? &edge->node->pending[edge->output] : &pass->slots.at[edge->slot].grad;
         ph_tensor *grad = ok ? checked_grad(pass, node, i, pass->in_grads[i]) : NULL;
         grad = as_summed(pass, edge, grad);
-        ok = grad && (!*sum || ph__pass_mark(pass, NULL)) && ph__gradient_add(pass->tape, sum, grad);
+        ok =
+            grad && (!*sum || ph__pass_mark(pass, NULL)) && ph__gradient_add(pass->tape, sum, grad);
         ph_tensor_release(pass->in_grads[i]);
     }
     return ok;
@@ -118,7 +128,8 @@ static void release_pending(ph__node *node)
 /* The second run of a checkpointed function is in the scope that the function was called in. */
 static bool fill(ph__pass *pass, ph__node *node)
 {
-    return ph__pass_mark(pass, NULL) && ph__region_fill(pass->tape, node) && ph__pass_mark(pass, node->mark);
+    return ph__pass_mark(pass, NULL) && ph__region_fill(pass->tape, node) &&
+           ph__pass_mark(pass, node->mark);
 }
 
 static bool run_node(ph__pass *pass, ph__node *node)
@@ -223,8 +234,9 @@ static bool seed(ph__pass *pass, size_t i)
     size_t mark = ph_tape_scope_begin(tape);
     if (!grad)
         grad = ph_full(tape, x->dtype, x->shape, 1.0);
-    bool ok = grad && ph__gradient_add(
-                          tape, is_node ? &x->node->pending[x->output] : &pass->slots.at[slot].grad, grad);
+    bool ok = grad &&
+              ph__gradient_add(
+                  tape, is_node ? &x->node->pending[x->output] : &pass->slots.at[slot].grad, grad);
     ph_tape_scope_end(tape, mark, NULL, 0);
     return ok && (is_node || ph__pass_count_down(pass, slot));
 }
@@ -275,7 +287,8 @@ static void run(ph__pass *pass)
     ph_tape *tape = pass->tape;
     passing p = {.pass = pass};
     ph__tape_state_begin(&p.state, tape, pass->call);
-    ph__autocast_drop(tape); /* history holds the casts that it needs, and lets go of one after the other */
+    /* history holds the casts that it needs, and lets go of one after the other */
+    ph__autocast_drop(tape);
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     ph_autocast autocast = tape->autocast;
     size_t floor = tape->floor, depth = tape->depth, mark = tape->owned_count;
@@ -321,10 +334,11 @@ static bool check_output(const ph__pass *pass, size_t i)
         return false;
     }
     if (!ph__needs_grad(x))
-        return fail_output(pass, i, PH_ERROR_STATE,
-                           "requires no gradient: nothing that does went into it, or gradients were "
-                           "disabled, or its tape was cleared since; nor have gradients a history: there is "
-                           "no second derivative");
+        return fail_output(
+            pass, i, PH_ERROR_STATE,
+            "requires no gradient: nothing that does went into it, or gradients were "
+            "disabled, or its tape was cleared since; nor have gradients a history: there is "
+            "no second derivative");
     if (ph__node_is_alive(x->node) && x->node->tape != pass->tape)
         return fail_output(pass, i, PH_ERROR_ARGUMENT, "has its history on another tape");
     if (x->storage->backend != pass->tape->backend)
@@ -337,9 +351,9 @@ static bool check_output(const ph__pass *pass, size_t i)
         return !ph__tape_failed(pass->tape);
     }
     if (x->count > 1)
-        return fail_output(
-            pass, i, PH_ERROR_ARGUMENT,
-            "has more than one element: it needs a gradient to begin with, or is to be summed first");
+        return fail_output(pass, i, PH_ERROR_ARGUMENT,
+                           "has more than one element: it needs a gradient to begin with, or is to "
+                           "be summed first");
     return true;
 }
 
@@ -351,8 +365,8 @@ static bool check(const ph__pass *pass, bool reserved_ok, const char *options)
         return false;
     }
     if (tape->region) {
-        ph_tape_fail(tape, PH_ERROR_STATE, "%s: called from inside a checkpointed function; call it outside",
-                     pass->call);
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "%s: called from inside a checkpointed function; call it outside", pass->call);
         return false;
     }
     if (!reserved_ok)
@@ -367,8 +381,8 @@ static bool check(const ph__pass *pass, bool reserved_ok, const char *options)
     return true;
 }
 
-void ph_backward_from(ph_tape *tape, ph_tensor *const *outputs, ph_tensor *const *grads, size_t count,
-                      const ph_backward_options *options)
+void ph_backward_from(ph_tape *tape, ph_tensor *const *outputs, ph_tensor *const *grads,
+                      size_t count, const ph_backward_options *options)
 {
     if (!tape)
         return;
@@ -388,7 +402,8 @@ void ph_backward(ph_tape *tape, ph_tensor *loss)
 }
 
 /* ---- gradients that are asked for ---- */
-/* What was found becomes the tape's. Memory that somebody else has a handle of gets a handle of its own. */
+/* What was found becomes the tape's. Memory that somebody else has a handle of gets a handle of
+ * its own. */
 static void hand_over(ph__pass *pass, ph_tensor **out)
 {
     ph_tape *tape = pass->tape;
@@ -397,7 +412,8 @@ static void hand_over(ph__pass *pass, ph_tensor **out)
         out[i] = NULL;
         if (!grad)
             continue;
-        if (ph__tape_failed(tape) || atomic_load_explicit(&grad->references, memory_order_relaxed) > 1) {
+        if (ph__tape_failed(tape) ||
+            atomic_load_explicit(&grad->references, memory_order_relaxed) > 1) {
             out[i] = ph_detach(tape, grad);
             ph_tensor_release(grad);
         } else if (ph__tape_own(tape, grad)) {
@@ -410,9 +426,10 @@ static void check_found(const ph__pass *pass, bool allow_unused)
 {
     for (size_t i = 0; i < pass->input_count && !allow_unused; i++)
         if (!pass->found[i])
-            ph_tape_fail(pass->tape, PH_ERROR_ARGUMENT,
-                         "%s: nothing gave a gradient for input %zu; allow_unused gives NULL for it",
-                         pass->call, i);
+            ph_tape_fail(
+                pass->tape, PH_ERROR_ARGUMENT,
+                "%s: nothing gave a gradient for input %zu; allow_unused gives NULL for it",
+                pass->call, i);
 }
 
 void ph_grad(ph_tape *tape, ph_tensor **out, ph_tensor *const *inputs, size_t input_count,
@@ -435,7 +452,8 @@ void ph_grad(ph_tape *tape, ph_tensor **out, ph_tensor *const *inputs, size_t in
     if (!check(&pass, !options || PH__RESERVED_OK(options), "ph_grad_options"))
         return;
     if (!out || !inputs || input_count == 0) {
-        ph_tape_fail(tape, PH_ERROR_ARGUMENT, "grad: there must be inputs, and room for their gradients");
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "grad: there must be inputs, and room for their gradients");
         return;
     }
     pass.found = ph__calloc(input_count, sizeof(ph_tensor *));

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/bundle.c: many contiguous pairs of memory copied, or added, in one launch: the host form, and what a launch takes. */
+/* tensor/bundle.c: many contiguous pairs of memory copied, or added, in one launch: the host
+ * form, and what a launch takes. */
 #include "tensor/bundle.h"
 #include "tensor/half.h"
 #include "tensor/op.h"
 
 /* ---- host ---- */
-#define ADD_REAL(NAME, T)                                                                                    \
-    static void add_##NAME(void *restrict dst_, const void *restrict src_, size_t count)                     \
-    {                                                                                                        \
-        T *restrict dst = dst_;                                                                              \
-        const T *restrict src = src_;                                                                        \
-        for (size_t i = 0; i < count; i++)                                                                   \
-            dst[i] += src[i];                                                                                \
+#define ADD_REAL(NAME, T)                                                                          \
+    static void add_##NAME(void *restrict dst_, const void *restrict src_, size_t count)           \
+    {                                                                                              \
+        T *restrict dst = dst_;                                                                    \
+        const T *restrict src = src_;                                                              \
+        for (size_t i = 0; i < count; i++)                                                         \
+            dst[i] += src[i];                                                                      \
     }
-#define ADD_HALF(NAME)                                                                                       \
-    static void add_##NAME(void *restrict dst_, const void *restrict src_, size_t count)                     \
-    {                                                                                                        \
-        uint16_t *restrict dst = dst_;                                                                       \
-        const uint16_t *restrict src = src_;                                                                 \
-        for (size_t i = 0; i < count; i++)                                                                   \
-            dst[i] = ph__##NAME##_put(ph__##NAME##_get(dst[i]) + ph__##NAME##_get(src[i]));                  \
+#define ADD_HALF(NAME)                                                                             \
+    static void add_##NAME(void *restrict dst_, const void *restrict src_, size_t count)           \
+    {                                                                                              \
+        uint16_t *restrict dst = dst_;                                                             \
+        const uint16_t *restrict src = src_;                                                       \
+        for (size_t i = 0; i < count; i++)                                                         \
+            dst[i] = ph__##NAME##_put(ph__##NAME##_get(dst[i]) + ph__##NAME##_get(src[i]));        \
     }
 ADD_REAL(f32, float)
 ADD_REAL(f64, double)
@@ -70,22 +71,23 @@ static void ph_nn_bundle(const ph_block_range *range, const void *args)
 }
 
 /* ---- what a launch takes ---- */
-#define EACH_10(X, array, tens)                                                                              \
-    X(array, tens##0)                                                                                        \
-    X(array, tens##1)                                                                                        \
-    X(array, tens##2)                                                                                        \
-    X(array, tens##3) X(array, tens##4) X(array, tens##5) X(array, tens##6) X(array, tens##7)                \
-        X(array, tens##8) X(array, tens##9)
-#define EACH(X, array)                                                                                       \
-    EACH_10(X, array, )                                                                                      \
-    EACH_10(X, array, 1)                                                                                     \
-    EACH_10(X, array, 2)                                                                                     \
-    EACH_10(X, array, 3)                                                                                     \
-    EACH_10(X, array, 4)                                                                                     \
-    EACH_10(X, array, 5)                                                                                     \
-    EACH_10(X, array, 6)                                                                                     \
-    EACH_10(X, array, 7)                                                                                     \
-    EACH_10(X, array, 8)                                                                                     \
+#define EACH_10(X, array, tens)                                                                    \
+    X(array, tens##0)                                                                              \
+    X(array, tens##1)                                                                              \
+    X(array, tens##2)                                                                              \
+    X(array, tens##3)                                                                              \
+    X(array, tens##4)                                                                              \
+    X(array, tens##5) X(array, tens##6) X(array, tens##7) X(array, tens##8) X(array, tens##9)
+#define EACH(X, array)                                                                             \
+    EACH_10(X, array, )                                                                            \
+    EACH_10(X, array, 1)                                                                           \
+    EACH_10(X, array, 2)                                                                           \
+    EACH_10(X, array, 3)                                                                           \
+    EACH_10(X, array, 4)                                                                           \
+    EACH_10(X, array, 5)                                                                           \
+    EACH_10(X, array, 6)                                                                           \
+    EACH_10(X, array, 7)                                                                           \
+    EACH_10(X, array, 8)                                                                           \
     X(array, 90) X(array, 91) X(array, 92) X(array, 93) X(array, 94) X(array, 95)
 #define ADDRESS(array, i) PH_PARAM(ph__bundle_args, array[i], PH_PARAM_ADDRESS),
 #define VALUE(member)     PH_PARAM(ph__bundle_args, member, PH_PARAM_VALUE)
@@ -111,8 +113,9 @@ static uint64_t fill(ph__bundle_args *a, const ph__bundle_pair *pairs, uint32_t 
         a->dst[i] = p->dst;
         a->count[i] = (uint64_t)p->count;
         a->dtype[i] = (uint8_t)p->dtype;
-        a->op[i] = p->op == PH__BUNDLE_ADD && !ph_dtype_is_floating(p->dtype) ? (uint8_t)PH__BUNDLE_COPY
-                                                                              : (uint8_t)p->op;
+        a->op[i] = p->op == PH__BUNDLE_ADD && !ph_dtype_is_floating(p->dtype)
+                       ? (uint8_t)PH__BUNDLE_COPY
+                       : (uint8_t)p->op;
         a->first[i] = (uint32_t)blocks;
         blocks += (a->count[i] + whole - 1) / whole;
     }

@@ -12,9 +12,11 @@ enum {
 };
 typedef enum ph__bundle_op {
     PH__BUNDLE_COPY = 0,
-    PH__BUNDLE_ADD = 1, /* dst += src, in f32 for f16 and bf16; of dtypes that are not floating: COPY */
-    PH__BUNDLE_SKIP =
-        2 /* nothing is touched: for captured launches, where the addresses may be those of memory that is gone */
+    /* dst += src, in f32 for f16 and bf16; of dtypes that are not floating: COPY */
+    PH__BUNDLE_ADD = 1,
+    /* nothing is touched: for captured launches, where the addresses may be those of memory that
+     * is gone */
+    PH__BUNDLE_SKIP = 2
 } ph__bundle_op;
 typedef struct ph__bundle_pair {
     const void *src;
@@ -24,21 +26,25 @@ typedef struct ph__bundle_pair {
     ph__bundle_op op;
 } ph__bundle_pair;
 
-/* The kernel's parameters. The grid depends on counts and dtypes alone, so that src, dst and op may be changed in a captured launch: pair i of a
- * call is entry i % PH__BUNDLE_MAX of launch i / PH__BUNDLE_MAX. */
+/* The kernel's parameters. The grid depends on counts and dtypes alone, so that src, dst and op
+ * may be changed in a captured launch: pair i of a call is entry i % PH__BUNDLE_MAX of launch i
+ * / PH__BUNDLE_MAX. */
 typedef struct ph__bundle_args {
     const void *src[PH__BUNDLE_MAX];
     void *dst[PH__BUNDLE_MAX];
     uint64_t count[PH__BUNDLE_MAX];
-    uint32_t first[PH__BUNDLE_MAX + 1]; /* block that pair i begins with; first[used]: blocks of the launch */
+    /* block that pair i begins with; first[used]: blocks of the launch */
+    uint32_t first[PH__BUNDLE_MAX + 1];
     uint32_t used;
     uint8_t dtype[PH__BUNDLE_MAX], op[PH__BUNDLE_MAX];
 } ph__bundle_args;
 #define PH__BUNDLE_KERNEL "ph_nn_bundle"
 extern ph__kernel_def *const ph__bundle_kernels[];
 
-/* Launches on the tape's stream: ceil(count / PH__BUNDLE_MAX) launches, in order, less those whose pairs are all empty. What a pair writes
- * must overlap nothing of another pair of the call, nor its own source. The allocator is told nothing: the memory must be of use on the tape's
- * stream. Any addresses that the dtype may have will do; those that are multiples of 16 are faster. False: the tape has failed. */
+/* Launches on the tape's stream: ceil(count / PH__BUNDLE_MAX) launches, in order, less those
+ * whose pairs are all empty. What a pair writes must overlap nothing of another pair of the
+ * call, nor its own source. The allocator is told nothing: the memory must be of use on the
+ * tape's stream. Any addresses that the dtype may have will do; those that are multiples of 16
+ * are faster. False: the tape has failed. */
 bool ph__bundle_launch(ph_tape *tape, const ph__bundle_pair *pairs, size_t count);
 #endif

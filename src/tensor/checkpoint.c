@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/checkpoint.c: functions whose operators are remembered without the values that backward needs: those are made again, by running the
- * function once more, when backward comes to them.
+/* tensor/checkpoint.c: functions whose operators are remembered without the values that backward
+ * needs: those are made again, by running the function once more, when backward comes to them.
  *
- * The first run leaves nodes as always, so that gradients find their way through them like through any other, but no saved values. The
- * second run makes the same nodes again, with saved values: these go over to the first ones, and the rest of it is dropped. A checkpoint
- * inside another one has its inputs from the outer one's second run. */
-#include "base/unwind.h"
+ * The first run leaves nodes as always, so that gradients find their way through them like
+ * through any other, but no saved values. The second run makes the same nodes again, with saved
+ * values: these go over to the first ones, and the rest of it is dropped. A checkpoint inside
+ * another one has its inputs from the outer one's second run. */
 #include "base/status.h"
+#include "base/unwind.h"
 #include "tensor/autocast.h"
 #include "tensor/generator.h"
 #include "tensor/tape.h"
@@ -30,7 +31,8 @@ struct ph__region {
     ph__generator_mark mark;
     ph_autocast autocast; /* that it was called under */
     size_t in_count, out_count;
-    ph_mark *scope;     /* that it was called in, which its second run is in; retained; NULL: none */
+    /* that it was called in, which its second run is in; retained; NULL: none */
+    ph_mark *scope;
     ph__place *place;   /* likewise; names of modules begin there */
     ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
     uint64_t *versions; /* that they had */
@@ -50,14 +52,16 @@ static void drop_inputs(ph_tape *tape, ph__region *region)
     }
 }
 
-/* The second run only has to see which of them require a gradient; where those go, the first has noted. */
+/* The second run only has to see which of them require a gradient; where those go, the first has
+ * noted. */
 static bool keep_inputs(ph_tape *tape, ph__region *region, ph_tensor *const *in)
 {
     for (size_t i = 0; i < region->in_count; i++) {
         ph_tensor *x = in[i];
         if (!x)
             continue;
-        size_t offset = x->count == 0 ? 0 : (size_t)((uintptr_t)x->data - (uintptr_t)x->storage->data);
+        size_t offset =
+            x->count == 0 ? 0 : (size_t)((uintptr_t)x->data - (uintptr_t)x->storage->data);
         region->in[i] = ph__tensor_make(x->storage, x->dtype, &x->shape, x->stride, offset);
         if (!region->in[i]) {
             ph__tape_fail_host_memory(tape, name, "its inputs");
@@ -84,11 +88,12 @@ static bool check_versions(ph_tape *tape, const ph__region *region)
         }
         if (!region->in[i] || now == region->versions[i] || tape->recaptures)
             continue;
-        ph_tape_fail(tape, PH_ERROR_STATE,
-                     "%s: input %zu, %s, was changed in place before the second run: it has version %llu, "
-                     "and had %llu in the first",
-                     name, i, ph__describe(text, region->in[i]), (unsigned long long)now,
-                     (unsigned long long)region->versions[i]);
+        ph_tape_fail(
+            tape, PH_ERROR_STATE,
+            "%s: input %zu, %s, was changed in place before the second run: it has version %llu, "
+            "and had %llu in the first",
+            name, i, ph__describe(text, region->in[i]), (unsigned long long)now,
+            (unsigned long long)region->versions[i]);
         return false;
     }
     return true;
@@ -211,7 +216,8 @@ static bool check_call(ph__op *op, ph_checkpoint_fn fn, ph_tensor *const *out, s
     if (!fn)
         return ph__op_fail(op, PH_ERROR_ARGUMENT, "fn is NULL, and must not be");
     if (!out || out_count == 0)
-        return ph__op_fail(op, PH_ERROR_ARGUMENT, "a checkpointed function has at least one output");
+        return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                           "a checkpointed function has at least one output");
     return true;
 }
 
@@ -220,8 +226,8 @@ static void abandon(void *state)
     ph__tape_state_left(state);
 }
 
-void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **out, size_t out_count,
-                   ph_tensor *const *in, size_t in_count)
+void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **out,
+                   size_t out_count, ph_tensor *const *in, size_t in_count)
 {
     ph__op op;
     run r = {.fn = fn, .user = user, .out = out, .out_count = out_count, .in = in};
@@ -255,22 +261,24 @@ void ph_checkpoint(ph_tape *tape, ph_checkpoint_fn fn, void *user, ph_tensor **o
 /* ---- the second run ---- */
 static bool fail_different(ph_tape *tape, const char *what)
 {
-    ph_tape_fail(tape, PH_ERROR_STATE, "%s: the second run of the function did not do what the first did: %s",
-                 name, what);
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "%s: the second run of the function did not do what the first did: %s", name,
+                 what);
     return false;
 }
 
 static bool is_same_region(const ph__region *outer, const ph__region *old, const ph__region *fresh,
                            size_t first_fresh)
 {
-    return old->fn == fresh->fn && old->in_count == fresh->in_count && old->out_count == fresh->out_count &&
-           old->descendants == fresh->descendants &&
+    return old->fn == fresh->fn && old->in_count == fresh->in_count &&
+           old->out_count == fresh->out_count && old->descendants == fresh->descendants &&
            old->first - outer->first == fresh->first - first_fresh &&
            old->end - outer->first == fresh->end - first_fresh;
 }
 
 /* Inputs of the regions inside go over; both lists are in the order of their first runs. */
-static bool match_regions(ph_tape *tape, const ph__region *outer, size_t first_region, size_t first_node)
+static bool match_regions(ph_tape *tape, const ph__region *outer, size_t first_region,
+                          size_t first_node)
 {
     if (tape->regions.count - first_region != outer->descendants)
         return fail_different(tape, "another number of checkpoints inside it");
@@ -304,12 +312,13 @@ static bool move_values(ph_tape *tape, ph__node *old, ph__node *fresh)
 {
     for (size_t i = 0; i < old->saved_count; i++) {
         if (old->versions[i] != fresh->versions[i] && !tape->recaptures) {
-            ph_tape_fail(tape, PH_ERROR_STATE,
-                         "%s: a value that %s saved was changed in place before the second run: it has "
-                         "version %llu, and had %llu "
-                         "in the first",
-                         name, old->name, (unsigned long long)fresh->versions[i],
-                         (unsigned long long)old->versions[i]);
+            ph_tape_fail(
+                tape, PH_ERROR_STATE,
+                "%s: a value that %s saved was changed in place before the second run: it has "
+                "version %llu, and had %llu "
+                "in the first",
+                name, old->name, (unsigned long long)fresh->versions[i],
+                (unsigned long long)old->versions[i]);
             return false;
         }
         old->saved[i] = fresh->saved[i];
@@ -323,7 +332,8 @@ static bool move_values(ph_tape *tape, ph__node *old, ph__node *fresh)
     return true;
 }
 
-static bool match_nodes(ph_tape *tape, const ph__region *region, size_t first_region, size_t first_node)
+static bool match_nodes(ph_tape *tape, const ph__region *region, size_t first_region,
+                        size_t first_node)
 {
     size_t count = region->end - region->first;
     if (tape->nodes.count - first_node != count)
@@ -360,7 +370,8 @@ static bool call_again(ph_tape *tape, ph__region *region, const run *r)
     return ok && !ph__tape_failed(tape);
 }
 
-/* Scopes that the function opened itself are opened by it again, and those too are of backward now. */
+/* Scopes that the function opened itself are opened by it again, and those too are of backward
+ * now. */
 static bool is_marked(const ph_tape *tape, const ph__region *region)
 {
     bool marked = region->scope != NULL;
@@ -392,10 +403,14 @@ static bool second_run(ph_tape *tape, ph__region *region)
         ph__tape_fail_host_memory(tape, name, "the outputs of its second run");
         return false;
     }
-    run r = {
-        .fn = region->fn, .user = region->user, .out = out, .out_count = region->out_count, .in = region->in};
+    run r = {.fn = region->fn,
+             .user = region->user,
+             .out = out,
+             .out_count = region->out_count,
+             .in = region->in};
     size_t mark = ph_tape_scope_begin(tape), depth = tape->depth;
-    bool ok = call_marked(tape, region, &r) && match_regions(tape, region, first_region, first_node) &&
+    bool ok = call_marked(tape, region, &r) &&
+              match_regions(tape, region, first_region, first_node) &&
               match_nodes(tape, region, first_region, first_node);
     ph__tape_kill_nodes(tape, first_node);
     ph__tape_drop_regions(tape, first_region);
@@ -409,13 +424,14 @@ static bool second_run(ph_tape *tape, ph__region *region)
 /* Outer ones first: as deep as checkpoints lie in each other. */
 static bool fill(ph_tape *tape, ph__region *region)
 {
-    if (!region->has_inputs && region->parent && !region->parent->filled && !fill(tape, region->parent))
+    if (!region->has_inputs && region->parent && !region->parent->filled &&
+        !fill(tape, region->parent))
         return false;
     if (!region->has_inputs) {
-        ph_tape_fail(
-            tape, PH_ERROR_STATE,
-            "%s: a second pass through it: its inputs were released by the first; retain_graph keeps them",
-            name);
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "%s: a second pass through it: its inputs were released by the first; "
+                     "retain_graph keeps them",
+                     name);
         return false;
     }
     return check_versions(tape, region) && second_run(tape, region);
@@ -443,7 +459,8 @@ static void leave(ph_tape *tape, ph__region *region, bool consume)
 
 void ph__region_leave(ph_tape *tape, const ph__node *node, bool consume)
 {
-    for (ph__region *region = node->region; region && region->first == node->index; region = region->parent)
+    for (ph__region *region = node->region; region && region->first == node->index;
+         region = region->parent)
         if (region->filled)
             leave(tape, region, consume);
 }

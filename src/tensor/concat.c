@@ -28,7 +28,8 @@ static void concat_backward(ph__grad_call *call)
         at += state->sizes[i];
     }
 }
-static const ph__grad_def concat_grad = {"concat", sizeof(concat_state), concat_backward, concat_release};
+static const ph__grad_def concat_grad = {"concat", sizeof(concat_state), concat_backward,
+                                         concat_release};
 
 /* The shape of the result; false: the tape has failed. */
 static bool join(ph__op *op, int wanted, int *axis, ph_shape *shape)
@@ -44,11 +45,12 @@ static bool join(ph__op *op, int wanted, int *axis, ph_shape *shape)
         bool fits = x->dtype == op->in[0]->dtype && x->shape.rank == shape->rank;
         for (size_t d = 0; fits && d < shape->rank; d++)
             fits = (int)d == *axis || x->shape.dim[d] == shape->dim[d];
-        if (!fits || __builtin_add_overflow(shape->dim[*axis], x->shape.dim[*axis], &shape->dim[*axis])) {
-            ph__op_fail(
-                op, PH_ERROR_ARGUMENT,
-                "all must be of one dtype (ph_cast those of another), and of one shape but for axis %d",
-                wanted);
+        if (!fits ||
+            __builtin_add_overflow(shape->dim[*axis], x->shape.dim[*axis], &shape->dim[*axis])) {
+            ph__op_fail(op, PH_ERROR_ARGUMENT,
+                        "all must be of one dtype (ph_cast those of another), and of one shape but "
+                        "for axis %d",
+                        wanted);
             return false;
         }
     }
@@ -89,7 +91,8 @@ static bool track(ph__op *op, int axis)
     return true;
 }
 
-static ph_tensor *concat(ph_tape *tape, const char *name, ph_tensor *const *tensors, size_t count, int wanted)
+static ph_tensor *concat(ph_tape *tape, const char *name, ph_tensor *const *tensors, size_t count,
+                         int wanted)
 {
     ph__op op;
     ph_shape shape;
@@ -112,8 +115,9 @@ static bool is_autocast(const ph_tape *tape, ph_tensor *const *tensors, size_t c
 }
 
 /* Calls the operator with its tensors cast to one dtype. */
-static ph_tensor *autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *, size_t, int), ph_tape *tape,
-                           const char *name, ph_tensor *const *tensors, size_t count, int axis)
+static ph_tensor *autocast(ph_tensor *(*operator)(ph_tape *, ph_tensor *const *, size_t, int),
+                           ph_tape *tape, const char *name, ph_tensor *const *tensors, size_t count,
+                           int axis)
 {
     ph__autocast cast;
     ph_tensor **in = ph__calloc(count, sizeof *in);
@@ -153,7 +157,8 @@ ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int 
             return ph__op_fail(&op, PH_ERROR_ARGUMENT, "all must be of one shape");
     ph_tensor **views = ph__calloc(count, sizeof *views);
     if (!views)
-        return ph__op_fail(&op, PH_ERROR_HOST_MEMORY, "no host memory for a list of %zu tensors", count);
+        return ph__op_fail(&op, PH_ERROR_HOST_MEMORY, "no host memory for a list of %zu tensors",
+                           count);
     for (size_t i = 0; i < count; i++)
         views[i] = ph_unsqueeze(tape, tensors[i], at);
     ph_tensor *out = !ph__tape_failed(tape) ? concat(tape, "stack", views, count, at) : NULL;
@@ -161,7 +166,8 @@ ph_tensor *ph_stack(ph_tape *tape, ph_tensor *const *tensors, size_t count, int 
     return out;
 }
 
-/* ---- split ---- one node gives all the views, so that their gradients are joined by one concat. */
+/* ---- split ---- one node gives all the views, so that their gradients are joined by one
+ * concat. */
 typedef struct split_state {
     ph_shape shape; /* of the operand */
     ph_dtype dtype;
@@ -182,8 +188,8 @@ static void split_backward(ph__grad_call *call)
     ph_tape *tape = call->tape;
     ph_tensor **grads = ph__calloc(call->out_count, sizeof *grads);
     if (!grads) {
-        ph_tape_fail(tape, PH_ERROR_HOST_MEMORY, "split backward: no host memory for a list of %zu tensors",
-                     call->out_count);
+        ph_tape_fail(tape, PH_ERROR_HOST_MEMORY,
+                     "split backward: no host memory for a list of %zu tensors", call->out_count);
         return;
     }
     for (size_t i = 0; i < call->out_count; i++) {
@@ -195,7 +201,8 @@ static void split_backward(ph__grad_call *call)
         call->in_grads[0] = concat(tape, "split backward", grads, call->out_count, state->axis);
     ph__free(grads);
 }
-static const ph__grad_def split_grad = {"split", sizeof(split_state), split_backward, split_release};
+static const ph__grad_def split_grad = {"split", sizeof(split_state), split_backward,
+                                        split_release};
 
 static bool track_split(ph__op *op, int axis, const int64_t *sizes, size_t count)
 {
@@ -237,7 +244,8 @@ static bool split(ph__op *op, ph_tensor **out, int wanted, const int64_t *sizes,
         return false;
     }
     if (!sizes || count == 0 || !sizes_fit(x->shape.dim[axis], sizes, count)) {
-        ph__op_fail(op, PH_ERROR_ARGUMENT, "the sizes must add up to the operand's along axis %d", wanted);
+        ph__op_fail(op, PH_ERROR_ARGUMENT, "the sizes must add up to the operand's along axis %d",
+                    wanted);
         return false;
     }
     int64_t at = 0;
@@ -252,7 +260,8 @@ static bool split(ph__op *op, ph_tensor **out, int wanted, const int64_t *sizes,
     return (!op->tracked || track_split(op, axis, sizes, count)) && ph__op_done_n(op, out, count);
 }
 
-void ph_split(ph_tape *tape, ph_tensor **out, ph_tensor *x, int axis, const int64_t *sizes, size_t count)
+void ph_split(ph_tape *tape, ph_tensor **out, ph_tensor *x, int axis, const int64_t *sizes,
+              size_t count)
 {
     ph_tensor *in[] = {x};
     ph__op op;

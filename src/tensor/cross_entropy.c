@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/cross_entropy.c: the loss of logits against class numbers, in one pass over them forward, and one
- * backward. A row's maximum and one over its sum of exponentials are all that is kept of the softmax. */
+/* tensor/cross_entropy.c: the loss of logits against class numbers, in one pass over them
+ * forward, and one backward. A row's maximum and one over its sum of exponentials are all that
+ * is kept of the softmax. */
 #include "base/status.h"
 #include "tensor/autocast.h"
 #include "tensor/rows.h"
 
-/* saved: of each row, in the dtype to compute in, its maximum and one over its sum; 0 and 0 where it is
- * ignored, NaN where the target is no class. terms: a row's loss, in the dtype to compute in; each: it
- * goes to loss, in the logits' dtype. */
+/* saved: of each row, in the dtype to compute in, its maximum and one over its sum; 0 and 0
+ * where it is ignored, NaN where the target is no class. terms: a row's loss, in the dtype to
+ * compute in; each: it goes to loss, in the logits' dtype. */
 typedef struct rows_args {
     const void *logits, *targets;
     void *saved, *terms, *loss;
@@ -35,8 +36,8 @@ static const ph_param total_params[] = {
     PH_PARAM(total_args, ignores, PH_PARAM_VALUE), PH_PARAM(total_args, ignored, PH_PARAM_VALUE),
     PH_PARAM(total_args, mean, PH_PARAM_VALUE)};
 
-/* scale NULL: 1. each: g has an element for each row. pieces: of a row, a block each; 0: the rows are
- * short. */
+/* scale NULL: 1. each: g has an element for each row. pieces: of a row, a block each; 0: the
+ * rows are short. */
 typedef struct grad_args {
     const void *logits, *targets, *saved, *g, *scale;
     void *out;
@@ -81,8 +82,10 @@ static void grad_blocks(const ph_block_range *range, const grad_args *a, ph_dtyp
     for (int64_t row = (int64_t)range->begin * SHORT_ROWS;
          a->pieces == 0 && row < (int64_t)range->end * SHORT_ROWS && row < a->rows; row++)
         work(a, dtype, row, 0, a->width);
-    for (int64_t block = (int64_t)range->begin; a->pieces > 0 && block < (int64_t)range->end; block++) {
-        int64_t from = block % a->pieces * piece, to = from + piece < a->width ? from + piece : a->width;
+    for (int64_t block = (int64_t)range->begin; a->pieces > 0 && block < (int64_t)range->end;
+         block++) {
+        int64_t from = block % a->pieces * piece,
+                to = from + piece < a->width ? from + piece : a->width;
         work(a, dtype, block / a->pieces, from, to);
     }
 }
@@ -95,13 +98,14 @@ static void grad_host_double(const ph_block_range *range, const void *args, ph_d
     grad_blocks(range, args, dtype, grad_piece_double);
 }
 
-PH__ROWS_KERNELS(cross_entropy, rows_host, ph__text_cross_entropy, "#define LOSS\n", rows_args, rows_params)
-PH__ROWS_KERNELS(cross_entropy_short, rows_host, ph__text_cross_entropy, "#define LOSS\n#define WARPS\n",
-                 rows_args, rows_params)
-PH__ROWS_KERNELS(cross_entropy_total, total_host, ph__text_cross_entropy, "#define TOTAL\n", total_args,
-                 total_params)
-PH__ROWS_KERNELS(cross_entropy_grad, grad_host, ph__text_cross_entropy, "#define LOSS_GRAD\n", grad_args,
-                 grad_params)
+PH__ROWS_KERNELS(cross_entropy, rows_host, ph__text_cross_entropy, "#define LOSS\n", rows_args,
+                 rows_params)
+PH__ROWS_KERNELS(cross_entropy_short, rows_host, ph__text_cross_entropy,
+                 "#define LOSS\n#define WARPS\n", rows_args, rows_params)
+PH__ROWS_KERNELS(cross_entropy_total, total_host, ph__text_cross_entropy, "#define TOTAL\n",
+                 total_args, total_params)
+PH__ROWS_KERNELS(cross_entropy_grad, grad_host, ph__text_cross_entropy, "#define LOSS_GRAD\n",
+                 grad_args, grad_params)
 PH__ROWS_KERNELS(cross_entropy_short_grad, grad_host, ph__text_cross_entropy,
                  "#define LOSS_GRAD\n#define WARPS\n", grad_args, grad_params)
 ph__kernel_def *const ph__cross_entropy_kernels[] = {PH__ROWS_LIST(cross_entropy),
@@ -115,7 +119,8 @@ static bool launch_rows(ph__op *op, const rows_args *args, ph_dtype dtype)
 {
     if (args->width <= SHORT)
         return ph__op_launch(op, ph__rows_kernel(cross_entropy_short, dtype),
-                             (uint64_t)ph__ceil_div(args->rows, SHORT_ROWS), 32 * SHORT_ROWS, 0, args);
+                             (uint64_t)ph__ceil_div(args->rows, SHORT_ROWS), 32 * SHORT_ROWS, 0,
+                             args);
     return ph__op_launch(op, ph__rows_kernel(cross_entropy, dtype), (uint64_t)args->rows,
                          args->width <= 4096    ? 128
                          : args->width <= 16384 ? 256
@@ -125,11 +130,12 @@ static bool launch_rows(ph__op *op, const rows_args *args, ph_dtype dtype)
 
 static bool launch_grad(ph__op *op, grad_args *args, ph_dtype dtype)
 {
-    int64_t padded =
-        args->width + 16 / (int64_t)ph_dtype_size(dtype) - 1; /* pieces are aligned in memory, rows are not */
+    /* pieces are aligned in memory, rows are not */
+    int64_t padded = args->width + 16 / (int64_t)ph_dtype_size(dtype) - 1;
     if (args->width <= SHORT)
         return ph__op_launch(op, ph__rows_kernel(cross_entropy_short_grad, dtype),
-                             (uint64_t)ph__ceil_div(args->rows, SHORT_ROWS), 32 * SHORT_ROWS, 0, args);
+                             (uint64_t)ph__ceil_div(args->rows, SHORT_ROWS), 32 * SHORT_ROWS, 0,
+                             args);
     args->pieces = ph__ceil_div(padded, piece_elements(dtype));
     return ph__op_launch(op, ph__rows_kernel(cross_entropy_grad, dtype),
                          (uint64_t)args->rows * (uint64_t)args->pieces, 256, 0, args);
@@ -254,19 +260,22 @@ ph_tensor *ph_cross_entropy_with(ph_tape *tape, ph_tensor *logits, ph_tensor *ta
         return ph__autocast_end(&cast, ph_cross_entropy_with(tape, in[0], targets, options));
     if (!ph__op_begin(&op, tape, "cross_entropy", in, 2, 2))
         return NULL;
-    if (!ph__reserved_ok(options->reserved, sizeof options->reserved / sizeof options->reserved[0])) {
+    if (!ph__reserved_ok(options->reserved,
+                         sizeof options->reserved / sizeof options->reserved[0])) {
         ph__op_check(&op, ph__fail_reserved("cross_entropy", "ph_cross_entropy_options"));
         return NULL;
     }
     if (!check(&op, options))
         return NULL;
     loss_state state = {.rows = targets->count,
-                        .n = options->classes ? options->classes : logits->shape.dim[logits->shape.rank - 1],
+                        .n = options->classes ? options->classes
+                                              : logits->shape.dim[logits->shape.rank - 1],
                         .width = logits->shape.dim[logits->shape.rank - 1],
                         .ignored = options->ignore_index,
                         .ignores = options->has_ignore_index,
                         .each = options->reduction == PH_REDUCTION_NONE};
-    if (!make(&op, &work, &state) || !launch(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
+    if (!make(&op, &work, &state) ||
+        !launch(&op, &work, &state, options->reduction == PH_REDUCTION_MEAN))
         return NULL;
     if (op.tracked) {
         loss_state *kept = ph__op_track(&op, &loss_grad, 4);

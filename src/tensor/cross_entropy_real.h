@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/cross_entropy_real.h: included by cross_entropy.c once for float and once for double: its kernels
- * on the host. */
+/* tensor/cross_entropy_real.h: included by cross_entropy.c once for float and once for double:
+ * its kernels on the host. */
 
 static void OF(rows_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
 {
@@ -42,16 +42,19 @@ static void OF(total_host)(const ph_block_range *range, const void *args, ph_dty
     *(REAL *)a->scale = (REAL)(a->mean ? 1 / count : 1);
 }
 
-static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, int64_t row, int64_t from, int64_t to)
+static void OF(grad_piece)(const grad_args *a, ph_dtype dtype, int64_t row, int64_t from,
+                           int64_t to)
 {
     const REAL *saved = a->saved;
     REAL buffer[PH__CHUNK], out[PH__CHUNK];
     int64_t target = ph__index_at(a->targets, a->wide, row);
     bool ignored = a->ignores && target == a->ignored;
     REAL most = saved[2 * row], inverse = saved[2 * row + 1];
-    REAL scale = OF(ph__one)(dtype, a->g, a->each ? row : 0) * (a->scale ? *(const REAL *)a->scale : 1);
+    REAL scale =
+        OF(ph__one)(dtype, a->g, a->each ? row : 0) * (a->scale ? *(const REAL *)a->scale : 1);
     for (int64_t i = from; i < to; i += PH__CHUNK) {
-        int64_t m = to - i < PH__CHUNK ? to - i : PH__CHUNK, at = row * a->width + i, real = a->n - i;
+        int64_t m = to - i < PH__CHUNK ? to - i : PH__CHUNK, at = row * a->width + i,
+                real = a->n - i;
         REAL *d = OF(ph__place)(dtype, a->out, at, out);
         if (ignored) {
             for (int64_t k = 0; k < m; k++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/cublaslt_abi.h: what products use of cuBLASLt, declared by us; tests/headers/cublaslt_abi.c holds it against the toolkit's headers. */
+/* tensor/cublaslt_abi.h: what products use of cuBLASLt, declared by us;
+ * tests/headers/cublaslt_abi.c holds it against the toolkit's headers. */
 #ifndef PH_TENSOR_CUBLASLT_ABI_H
 #define PH_TENSOR_CUBLASLT_ABI_H
 #include <stddef.h>
@@ -54,26 +55,31 @@ typedef struct ph__lt_choice {
     int reserved[4];
 } ph__lt_choice;
 
-/* Handles, descriptors, layouts and preferences are pointers to what is the library's. X(name, type of what it returns, parameters). */
-#define PH__LT_FUNCTIONS(X)                                                                                  \
-    X(Create, int, (void **handle))                                                                          \
-    X(Destroy, int, (void *handle))                                                                          \
-    X(MatmulDescCreate, int, (void **descriptor, int compute, int scale_type))                               \
-    X(MatmulDescDestroy, int, (void *descriptor))                                                            \
-    X(MatmulDescSetAttribute, int, (void *descriptor, int attribute, const void *value, size_t bytes))       \
-    X(MatrixLayoutCreate, int, (void **layout, int type, uint64_t rows, uint64_t columns, int64_t ld))       \
-    X(MatrixLayoutDestroy, int, (void *layout))                                                              \
-    X(MatrixLayoutSetAttribute, int, (void *layout, int attribute, const void *value, size_t bytes))         \
-    X(MatmulPreferenceCreate, int, (void **preference))                                                      \
-    X(MatmulPreferenceDestroy, int, (void *preference))                                                      \
-    X(MatmulPreferenceSetAttribute, int, (void *preference, int attribute, const void *value, size_t bytes)) \
-    X(MatmulAlgoGetHeuristic, int,                                                                           \
-      (void *handle, void *descriptor, void *a, void *b, void *c, void *d, void *preference, int wanted,     \
-       ph__lt_choice *choices, int *found))                                                                  \
-    X(Matmul, int,                                                                                           \
-      (void *handle, void *descriptor, const void *alpha, const void *a, void *layout_a, const void *b,      \
-       void *layout_b, const void *beta, const void *c, void *layout_c, void *d, void *layout_d,             \
-       const ph__lt_algorithm *algorithm, void *workspace, size_t workspace_bytes,                           \
+/* Handles, descriptors, layouts and preferences are pointers to what is the library's. X(name,
+ * type of what it returns, parameters). */
+#define PH__LT_FUNCTIONS(X)                                                                        \
+    X(Create, int, (void **handle))                                                                \
+    X(Destroy, int, (void *handle))                                                                \
+    X(MatmulDescCreate, int, (void **descriptor, int compute, int scale_type))                     \
+    X(MatmulDescDestroy, int, (void *descriptor))                                                  \
+    X(MatmulDescSetAttribute, int,                                                                 \
+      (void *descriptor, int attribute, const void *value, size_t bytes))                          \
+    X(MatrixLayoutCreate, int,                                                                     \
+      (void **layout, int type, uint64_t rows, uint64_t columns, int64_t ld))                      \
+    X(MatrixLayoutDestroy, int, (void *layout))                                                    \
+    X(MatrixLayoutSetAttribute, int,                                                               \
+      (void *layout, int attribute, const void *value, size_t bytes))                              \
+    X(MatmulPreferenceCreate, int, (void **preference))                                            \
+    X(MatmulPreferenceDestroy, int, (void *preference))                                            \
+    X(MatmulPreferenceSetAttribute, int,                                                           \
+      (void *preference, int attribute, const void *value, size_t bytes))                          \
+    X(MatmulAlgoGetHeuristic, int,                                                                 \
+      (void *handle, void *descriptor, void *a, void *b, void *c, void *d, void *preference,       \
+       int wanted, ph__lt_choice *choices, int *found))                                            \
+    X(Matmul, int,                                                                                 \
+      (void *handle, void *descriptor, const void *alpha, const void *a, void *layout_a,           \
+       const void *b, void *layout_b, const void *beta, const void *c, void *layout_c, void *d,    \
+       void *layout_d, const ph__lt_algorithm *algorithm, void *workspace, size_t workspace_bytes, \
        struct CUstream_st *stream))
 
 typedef struct ph__lt_functions {

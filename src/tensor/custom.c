@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/custom.c: operators of the user's, with a forward and a backward of their own. */
-#include "base/unwind.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "tensor/autocast.h"
 
-/* In forward it lies on the stack, and collects what is saved; in backward it is the state of the node. */
+/* In forward it lies on the stack, and collects what is saved; in backward it is the state of
+ * the node. */
 struct ph_custom {
     ph_custom_operator op;
     ph_tape *tape;
@@ -25,12 +26,13 @@ void ph_custom_save(ph_custom *custom, ph_tensor *const *tensors, size_t count)
         return;
     const char *name = custom->op.name;
     if (!custom->in_forward || custom->has_saved) {
-        ph_tape_fail(custom->tape, PH_ERROR_STATE, "%s: ph_custom_save is for forward, and once", name);
+        ph_tape_fail(custom->tape, PH_ERROR_STATE, "%s: ph_custom_save is for forward, and once",
+                     name);
         return;
     }
     if (!tensors && count > 0) {
-        ph_tape_fail(custom->tape, PH_ERROR_ARGUMENT, "%s: ph_custom_save: tensors is NULL, and must not be",
-                     name);
+        ph_tape_fail(custom->tape, PH_ERROR_ARGUMENT,
+                     "%s: ph_custom_save: tensors is NULL, and must not be", name);
         return;
     }
     for (size_t i = 0; i < count && !ph__tape_failed(custom->tape); i++)
@@ -76,7 +78,8 @@ static bool use(const ph_custom *custom, ph_tensor *const *tensors, size_t count
 static void custom_backward(ph__grad_call *call)
 {
     ph_custom *custom = call->state;
-    if (!use(custom, call->saved, custom->saved_count) || !use(custom, call->out_grads, call->out_count))
+    if (!use(custom, call->saved, custom->saved_count) ||
+        !use(custom, call->out_grads, call->out_count))
         return;
     custom->saved = call->saved;
     ph_autocast autocast = call->tape->autocast;
@@ -92,8 +95,10 @@ static void release_user(void *state)
         custom->op.release(custom->op.user);
 }
 
-static const ph__grad_def custom_grad = {
-    .name = "custom", .state_bytes = sizeof(ph_custom), .backward = custom_backward, .release = release_user};
+static const ph__grad_def custom_grad = {.name = "custom",
+                                         .state_bytes = sizeof(ph_custom),
+                                         .backward = custom_backward,
+                                         .release = release_user};
 
 /* Outputs get handles of their own: what forward gave may be an operand, or something older. */
 static bool remember(ph__op *op, const ph_custom *custom, ph_tensor **out, size_t out_count)
@@ -106,14 +111,16 @@ static bool remember(ph__op *op, const ph_custom *custom, ph_tensor **out, size_
     ph_custom *state = ph__op_track(op, &custom_grad, custom->saved_count);
     if (!state)
         return false;
-    *state = (ph_custom){.op = custom->op, .tape = custom->tape, .saved_count = custom->saved_count};
+    *state =
+        (ph_custom){.op = custom->op, .tape = custom->tape, .saved_count = custom->saved_count};
     for (size_t i = 0; i < custom->saved_count; i++)
         ph__op_save(op, i, custom->collected[i]);
     return true;
 }
 
 /* ---- calling ---- */
-static bool check(ph__op *op, const ph_custom_operator *custom, ph_tensor *const *out, size_t out_count)
+static bool check(ph__op *op, const ph_custom_operator *custom, ph_tensor *const *out,
+                  size_t out_count)
 {
     if (!custom->forward || !custom->backward)
         return ph__op_fail(op, PH_ERROR_ARGUMENT, "a custom operator needs forward and backward");

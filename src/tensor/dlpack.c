@@ -68,7 +68,8 @@ static void describe(ph__dl_tensor *out, lent *l, const ph_tensor *x)
     }
 }
 
-/* What the consumer does is ordered behind the tape's work, and the memory is not used anew before that is done. */
+/* What the consumer does is ordered behind the tape's work, and the memory is not used anew
+ * before that is done. */
 static ph_status order(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
 {
     PH_TRY(ph__storage_use(x->storage, tape->stream, tape->key));
@@ -78,7 +79,8 @@ static ph_status order(ph_tape *tape, const ph_tensor *x, ph_stream *consumer)
     return ph__storage_record(x->storage, consumer);
 }
 
-static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consumer, const char *call)
+static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consumer,
+                      const char *call)
 {
     char text[PH__DESCRIBE];
     if (!tape)
@@ -92,10 +94,10 @@ static ph_status lend(lent **out, ph_tape *tape, ph_tensor *x, ph_stream *consum
     if (ph__tensor_is_overwritten(x))
         return ph__fail_overwritten(x, call, "the tensor");
     if (ph__needs_grad(x))
-        return ph_fail(
-            PH_ERROR_STATE,
-            "%s: %s requires a gradient, which another library would not know of; ph_detach it first", call,
-            ph__describe(text, x));
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: %s requires a gradient, which another library would not know of; "
+                       "ph_detach it first",
+                       call, ph__describe(text, x));
     lent *l = ph__calloc(1, sizeof *l);
     if (!l)
         return ph__fail_host_memory(call, "what is handed out");
@@ -119,11 +121,12 @@ ph_status ph_tensor_to_dlpack(struct DLManagedTensorVersioned **out, ph_tape *ta
     *out = NULL;
     PH_TRY(lend(&l, tape, x, consumer, call));
     *out = &l->managed.versioned;
-    **out = (struct DLManagedTensorVersioned){.major = PH__DL_MAJOR,
-                                              .minor = PH__DL_MINOR,
-                                              .context = l,
-                                              .deleter = delete_versioned,
-                                              .flags = x->storage->read_only ? PH__DL_READ_ONLY : 0};
+    **out =
+        (struct DLManagedTensorVersioned){.major = PH__DL_MAJOR,
+                                          .minor = PH__DL_MINOR,
+                                          .context = l,
+                                          .deleter = delete_versioned,
+                                          .flags = x->storage->read_only ? PH__DL_READ_ONLY : 0};
     describe(&(*out)->tensor, l, x);
     return PH_OK;
 }
@@ -138,7 +141,8 @@ ph_status ph_tensor_to_dlpack_unversioned(struct DLManagedTensor **out, ph_tape 
     *out = NULL;
     if (x && x->storage->read_only)
         return ph_fail(PH_ERROR_STATE,
-                       "%s: the memory is read-only, which the form without a version cannot say", call);
+                       "%s: the memory is read-only, which the form without a version cannot say",
+                       call);
     PH_TRY(lend(&l, tape, x, consumer, call));
     *out = &l->managed.plain;
     **out = (struct DLManagedTensor){.context = l, .deleter = delete_plain};
@@ -154,8 +158,9 @@ static ph_status find_dtype(ph_dtype *out, const ph__dl_tensor *t, const char *c
             *out = dtypes[i].dtype;
             return PH_OK;
         }
-    return ph_fail(PH_ERROR_UNSUPPORTED, "%s: there is no dtype of code %d with %d bits in %d lanes here",
-                   call, t->code, t->bits, t->lanes);
+    return ph_fail(PH_ERROR_UNSUPPORTED,
+                   "%s: there is no dtype of code %d with %d bits in %d lanes here", call, t->code,
+                   t->bits, t->lanes);
 }
 
 /* Pinned memory can be addressed by every device. */
@@ -171,8 +176,8 @@ static ph_status check_device(const ph__backend *backend, const ph__dl_tensor *t
                        call, t->device_type);
     if (t->device_type != own || (backend->cuda && t->device_id != backend->ordinal))
         return ph_fail(PH_ERROR_WRONG_DEVICE,
-                       "%s: memory of device type %d, number %d; the tape is of type %d, number %d", call,
-                       t->device_type, t->device_id, own, backend->ordinal);
+                       "%s: memory of device type %d, number %d; the tape is of type %d, number %d",
+                       call, t->device_type, t->device_id, own, backend->ordinal);
     return PH_OK;
 }
 
@@ -183,8 +188,8 @@ static ph_status read_shape(ph_shape *out, const ph__dl_tensor *t, const char *c
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d dimensions, and shape is %p", call, t->ndim,
                        (void *)t->shape);
     if (t->ndim > PH_MAX_RANK)
-        return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %d dimensions; at most %d are possible here", call, t->ndim,
-                       PH_MAX_RANK);
+        return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %d dimensions; at most %d are possible here",
+                       call, t->ndim, PH_MAX_RANK);
     out->rank = (size_t)t->ndim;
     for (size_t i = 0; i < out->rank; i++)
         out->dim[i] = t->shape[i];
@@ -202,7 +207,8 @@ static ph_status borrow(ph_tensor **out, ph_tape *tape, const ph__dl_tensor *t, 
     return ph__tensor_around(out, tape->backend, dtype, &shape, t->strides, data, call);
 }
 
-static ph_status check_call(ph_tensor **out, const ph_tape *tape, const void *managed, const char *call)
+static ph_status check_call(ph_tensor **out, const ph_tape *tape, const void *managed,
+                            const char *call)
 {
     if (!out)
         return ph__fail_null(call, "out");
@@ -228,7 +234,8 @@ static void give_back_versioned(void *managed_)
         managed->deleter(managed);
 }
 
-ph_status ph_tensor_from_dlpack(ph_tensor **out, ph_tape *tape, struct DLManagedTensorVersioned *managed)
+ph_status ph_tensor_from_dlpack(ph_tensor **out, ph_tape *tape,
+                                struct DLManagedTensorVersioned *managed)
 {
     static const char call[] = "ph_tensor_from_dlpack";
     PH_TRY(check_call(out, tape, managed, call));
@@ -244,7 +251,8 @@ ph_status ph_tensor_from_dlpack(ph_tensor **out, ph_tape *tape, struct DLManaged
     return PH_OK;
 }
 
-ph_status ph_tensor_from_dlpack_unversioned(ph_tensor **out, ph_tape *tape, struct DLManagedTensor *managed)
+ph_status ph_tensor_from_dlpack_unversioned(ph_tensor **out, ph_tape *tape,
+                                            struct DLManagedTensor *managed)
 {
     static const char call[] = "ph_tensor_from_dlpack_unversioned";
     PH_TRY(check_call(out, tape, managed, call));

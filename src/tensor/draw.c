@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/draw.c: what is drawn from generators: now, in captures and by their replays; and marks to go back to. */
+/* tensor/draw.c: what is drawn from generators: now, in captures and by their replays; and marks
+ * to go back to. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/generator.h"
@@ -43,7 +44,8 @@ static ph_status replay_values(uint64_t *values, void *user)
         t->moved = state->moves;
     }
     ph__spin_unlock(&state->lock);
-    return enough ? PH_OK : ph_fail(PH_ERROR_STATE, "the generator's offset would overflow; seed it");
+    return enough ? PH_OK
+                  : ph_fail(PH_ERROR_STATE, "the generator's offset would overflow; seed it");
 }
 
 /* A replay that did not go out has drawn nothing; but what was drawn after it stands. */
@@ -93,7 +95,8 @@ static ph_status make_taken(ph_generator_state *state, ph_stream *stream, uint64
         drop(t);
         return status;
     }
-    /* Where another thread has just made one for this capture, that one counts, and this one draws nothing. */
+    /* Where another thread has just made one for this capture, that one counts, and this one
+     * draws nothing. */
     ph__spin_lock(&state->lock);
     bool spare = t->over;
     for (const ph__taken *o = state->open; o; o = o->next)
@@ -119,7 +122,8 @@ static ph__taken *find(ph_generator_state *state, uint64_t capture)
     return t;
 }
 
-static bool draw_from(ph__draw *out, ph_generator_state *state, uint64_t capture, uint64_t increment)
+static bool draw_from(ph__draw *out, ph_generator_state *state, uint64_t capture,
+                      uint64_t increment)
 {
     ph__spin_lock(&state->lock);
     ph__taken *t = find(state, capture);
@@ -131,8 +135,8 @@ static bool draw_from(ph__draw *out, ph_generator_state *state, uint64_t capture
     return t != NULL;
 }
 
-static ph_status draw_captured(ph__draw *out, ph_generator_state *state, ph_stream *stream, uint64_t capture,
-                               uint64_t increment)
+static ph_status draw_captured(ph__draw *out, ph_generator_state *state, ph_stream *stream,
+                               uint64_t capture, uint64_t increment)
 {
     while (!draw_from(out, state, capture, increment))
         PH_TRY(make_taken(state, stream, capture));
@@ -147,10 +151,12 @@ static ph_status draw_now(ph__draw *out, ph_generator_state *state, uint64_t inc
     if (enough)
         ph__generator_state_put(state, state->seed, state->offset + increment);
     ph__spin_unlock(&state->lock);
-    return enough ? PH_OK : ph_fail(PH_ERROR_STATE, "the generator's offset would overflow; seed it");
+    return enough ? PH_OK
+                  : ph_fail(PH_ERROR_STATE, "the generator's offset would overflow; seed it");
 }
 
-ph_status ph__generator_draw(ph__draw *out, ph_generator *generator, ph_stream *stream, unsigned words)
+ph_status ph__generator_draw(ph__draw *out, ph_generator *generator, ph_stream *stream,
+                             unsigned words)
 {
     ph_capture_info info;
     PH_TRY(ph_stream_get_capture_info(&info, stream));
@@ -190,7 +196,8 @@ ph_status ph__generator_save(ph__generator_mark *out, ph_generator *generator, p
     return PH_OK;
 }
 
-ph_status ph__generator_restore(ph_generator *generator, ph_stream *stream, const ph__generator_mark *mark)
+ph_status ph__generator_restore(ph_generator *generator, ph_stream *stream,
+                                const ph__generator_mark *mark)
 {
     ph_capture_info info;
     PH_TRY(ph_stream_get_capture_info(&info, stream));

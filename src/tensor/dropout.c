@@ -17,10 +17,11 @@ typedef struct gradient_args {
     uint64_t count;
     double scale;
 } gradient_args;
-static const ph_param dropout_params[] = {
-    PH_PARAM(dropout_args, y, PH_PARAM_ADDRESS), PH_PARAM(dropout_args, x, PH_PARAM_ADDRESS),
-    PH_PARAM(dropout_args, mask, PH_PARAM_ADDRESS), PH_PARAM(dropout_args, seed_cell, PH_PARAM_ADDRESS),
-    PH_PARAM(dropout_args, offset_cell, PH_PARAM_ADDRESS)};
+static const ph_param dropout_params[] = {PH_PARAM(dropout_args, y, PH_PARAM_ADDRESS),
+                                          PH_PARAM(dropout_args, x, PH_PARAM_ADDRESS),
+                                          PH_PARAM(dropout_args, mask, PH_PARAM_ADDRESS),
+                                          PH_PARAM(dropout_args, seed_cell, PH_PARAM_ADDRESS),
+                                          PH_PARAM(dropout_args, offset_cell, PH_PARAM_ADDRESS)};
 static const ph_param gradient_params[] = {PH_PARAM(gradient_args, dx, PH_PARAM_ADDRESS),
                                            PH_PARAM(gradient_args, dy, PH_PARAM_ADDRESS),
                                            PH_PARAM(gradient_args, mask, PH_PARAM_ADDRESS)};
@@ -31,51 +32,51 @@ enum {
 };
 
 #define SAME(x) (x)
-#define DEFINE(NAME, KIND, T, F, PARAMS, ARGS)                                                               \
-    static ph__kernel_def def_##NAME = {                                                                     \
-        .name = "ph_" #NAME,                                                                                 \
-        .cuda = (const char *const[]){"#define KERNEL ph_" #NAME "\n#define " #KIND "\n#define T " #T        \
-                                      "\n#define F " #F "\n",                                                \
-                                      ph__text_draws, ph__text_random, NULL},                                \
-        .host = NAME,                                                                                        \
-        .args_size = sizeof(ARGS),                                                                           \
-        .params = PARAMS,                                                                                    \
+#define DEFINE(NAME, KIND, T, F, PARAMS, ARGS)                                                     \
+    static ph__kernel_def def_##NAME = {                                                           \
+        .name = "ph_" #NAME,                                                                       \
+        .cuda = (const char *const[]){"#define KERNEL ph_" #NAME "\n#define " #KIND                \
+                                      "\n#define T " #T "\n#define F " #F "\n",                    \
+                                      ph__text_draws, ph__text_random, NULL},                      \
+        .host = NAME,                                                                              \
+        .args_size = sizeof(ARGS),                                                                 \
+        .params = PARAMS,                                                                          \
         .param_count = sizeof PARAMS / sizeof *PARAMS};
 
-#define DROPOUT(T, STORE, F, get, put)                                                                       \
-    PH__HOST_KERNEL(dropout_##T)                                                                             \
-    {                                                                                                        \
-        const dropout_args *p = args;                                                                        \
-        const u64 seed = PH__DRAW_SEED(p), from = PH__DRAW_BLOCK(p), threshold = p->threshold;               \
-        const F scale = (F)p->scale;                                                                         \
-        u32 word[PH__DRAW_ELEMENTS];                                                                         \
-        u64 first;                                                                                           \
-        for (u64 block = range->begin; block < range->end; block++) {                                        \
-            size_t n = ph__draw_part(&first, block, p->count);                                               \
-            STORE *y = (STORE *)p->y + first;                                                                \
-            const STORE *x = (const STORE *)p->x + first;                                                    \
-            ph__words_u32(word, seed, from, first / 4, (n + 7) / 8 * 2);                                     \
-            for (size_t i = 0; i < n; i++)                                                                   \
-                y[i] = word[i] >= threshold ? put(get(x[i]) * scale) : (STORE)0;                             \
-            if (p->mask)                                                                                     \
-                put_mask(p->mask + first / 8, word, (n + 7) / 8, threshold);                                 \
-        }                                                                                                    \
-    }                                                                                                        \
-    DEFINE(dropout_##T, DROPOUT, T, F, dropout_params, dropout_args)                                         \
-    PH__HOST_KERNEL(dropout_gradient_##T)                                                                    \
-    {                                                                                                        \
-        const gradient_args *p = args;                                                                       \
-        const F scale = (F)p->scale;                                                                         \
-        u64 first;                                                                                           \
-        for (u64 block = range->begin; block < range->end; block++) {                                        \
-            size_t n = ph__draw_part(&first, block, p->count);                                               \
-            STORE *dx = (STORE *)p->dx + first;                                                              \
-            const STORE *dy = (const STORE *)p->dy + first;                                                  \
-            const u8 *mask = p->mask + first / 8;                                                            \
-            for (size_t i = 0; i < n; i++)                                                                   \
-                dx[i] = mask[i / 8] >> i % 8 & 1 ? put(get(dy[i]) * scale) : (STORE)0;                       \
-        }                                                                                                    \
-    }                                                                                                        \
+#define DROPOUT(T, STORE, F, get, put)                                                             \
+    PH__HOST_KERNEL(dropout_##T)                                                                   \
+    {                                                                                              \
+        const dropout_args *p = args;                                                              \
+        const u64 seed = PH__DRAW_SEED(p), from = PH__DRAW_BLOCK(p), threshold = p->threshold;     \
+        const F scale = (F)p->scale;                                                               \
+        u32 word[PH__DRAW_ELEMENTS];                                                               \
+        u64 first;                                                                                 \
+        for (u64 block = range->begin; block < range->end; block++) {                              \
+            size_t n = ph__draw_part(&first, block, p->count);                                     \
+            STORE *y = (STORE *)p->y + first;                                                      \
+            const STORE *x = (const STORE *)p->x + first;                                          \
+            ph__words_u32(word, seed, from, first / 4, (n + 7) / 8 * 2);                           \
+            for (size_t i = 0; i < n; i++)                                                         \
+                y[i] = word[i] >= threshold ? put(get(x[i]) * scale) : (STORE)0;                   \
+            if (p->mask)                                                                           \
+                put_mask(p->mask + first / 8, word, (n + 7) / 8, threshold);                       \
+        }                                                                                          \
+    }                                                                                              \
+    DEFINE(dropout_##T, DROPOUT, T, F, dropout_params, dropout_args)                               \
+    PH__HOST_KERNEL(dropout_gradient_##T)                                                          \
+    {                                                                                              \
+        const gradient_args *p = args;                                                             \
+        const F scale = (F)p->scale;                                                               \
+        u64 first;                                                                                 \
+        for (u64 block = range->begin; block < range->end; block++) {                              \
+            size_t n = ph__draw_part(&first, block, p->count);                                     \
+            STORE *dx = (STORE *)p->dx + first;                                                    \
+            const STORE *dy = (const STORE *)p->dy + first;                                        \
+            const u8 *mask = p->mask + first / 8;                                                  \
+            for (size_t i = 0; i < n; i++)                                                         \
+                dx[i] = mask[i / 8] >> i % 8 & 1 ? put(get(dy[i]) * scale) : (STORE)0;             \
+        }                                                                                          \
+    }                                                                                              \
     DEFINE(dropout_gradient_##T, DROPOUT_GRADIENT, T, F, gradient_params, gradient_args)
 
 PH_FN void put_mask(u8 *mask, const u32 *word, size_t bytes, u64 threshold)
@@ -118,10 +119,12 @@ static void backward(ph__grad_call *call)
         return;
     const gradient_args args = {.dx = dx->data,
                                 .dy = dy->data,
-                                .mask = call->saved[0] ? (const uint8_t *)call->saved[0]->data : NULL,
+                                .mask =
+                                    call->saved[0] ? (const uint8_t *)call->saved[0]->data : NULL,
                                 .count = (uint64_t)dy->count,
                                 .scale = state->scale};
-    if (ph__op_launch(&op, ph__dropout_kernels[4 + dy->dtype - 1], ph__random_blocks(dy), THREADS, 0, &args))
+    if (ph__op_launch(&op, ph__dropout_kernels[4 + dy->dtype - 1], ph__random_blocks(dy), THREADS,
+                      0, &args))
         call->in_grads[0] = ph__op_done(&op, dx);
 }
 static const ph__grad_def gradient = {
@@ -145,7 +148,8 @@ static ph_tensor *run(ph__op *op, const ph_tensor *x, double p)
                                    .count = (uint64_t)x->count,
                                    .threshold = (uint64_t)ceil(p * 0x1p32),
                                    .scale = scale};
-        if (!ph__op_launch(op, ph__dropout_kernels[x->dtype - 1], ph__random_blocks(x), THREADS, 0, &args))
+        if (!ph__op_launch(op, ph__dropout_kernels[x->dtype - 1], ph__random_blocks(x), THREADS, 0,
+                           &args))
             return NULL;
     }
     if (op->tracked) {
@@ -166,7 +170,8 @@ ph_tensor *ph_dropout(ph_tape *tape, ph_tensor *x, double p)
     if (!ph_dtype_is_floating(x->dtype))
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the operand must be of a floating dtype");
     if (!(p >= 0 && p <= 1))
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the probability is %g; it must be from 0 to 1", p);
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the probability is %g; it must be from 0 to 1",
+                           p);
     if (p == 0)
         return x;
     const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise.c: how a function is applied element by element: over which dimensions, with which of
- * its kernels. */
+/* tensor/elementwise.c: how a function is applied element by element: over which dimensions,
+ * with which of its kernels. */
 #include "tensor/elementwise.h"
 #include <math.h>
 #include <string.h>
@@ -27,8 +27,8 @@ ph__scalar ph__scalar_of(ph_dtype dtype, double value)
 
 /* ---- any strides ---- */
 /* Dimensions in the order of the result's memory, so that what is written last runs fastest. */
-static void order_by_result(int64_t dims[PH_MAX_RANK], int64_t strides[MOST][PH_MAX_RANK], size_t sides,
-                            size_t rank)
+static void order_by_result(int64_t dims[PH_MAX_RANK], int64_t strides[MOST][PH_MAX_RANK],
+                            size_t sides, size_t rank)
 {
     for (size_t i = 1; i < rank; i++) {
         for (size_t k = i; k > 0 && strides[0][k - 1] < strides[0][k]; k--) {
@@ -52,7 +52,8 @@ static void stretch(int64_t strides[PH_MAX_RANK], const ph_tensor *x, const ph_s
         strides[i] = i < front || x->shape.dim[i - front] == 1 ? 0 : x->stride[i - front];
 }
 
-static bool vectors_fit(const ph__map_strided *m, ph_tensor *const *sides, size_t count, int64_t vec)
+static bool vectors_fit(const ph__map_strided *m, ph_tensor *const *sides, size_t count,
+                        int64_t vec)
 {
     const size_t last = m->rank - 1;
     if (m->dim[last] % vec != 0)
@@ -102,7 +103,8 @@ static uint64_t blocks_of(int64_t n)
 }
 
 /* The addresses, and behind them the rest. */
-static void set_args(char *args, ph_tensor *const *sides, size_t count, const void *rest, size_t size)
+static void set_args(char *args, ph_tensor *const *sides, size_t count, const void *rest,
+                     size_t size)
 {
     for (size_t o = 0; o < count; o++)
         memcpy(args + o * sizeof(char *), &sides[o]->data, sizeof(char *));
@@ -126,8 +128,8 @@ static bool is_flat(const ph__map_strided *m, size_t count)
     return flat;
 }
 
-static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *const *sides,
-                           size_t count, ph__scalar a, ph__scalar b)
+static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
+                           ph_tensor *const *sides, size_t count, ph__scalar a, ph__scalar b)
 {
     const ph_tensor *out = sides[0];
     ph__map_strided m = {.a = a, .b = b, .n = out->count};
@@ -152,8 +154,9 @@ static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *str
 }
 
 /* ---- launching ---- */
-bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *out,
-                            ph_tensor *const *in, size_t arity, ph__scalar a, ph__scalar b)
+bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
+                            ph_tensor *out, ph_tensor *const *in, size_t arity, ph__scalar a,
+                            ph__scalar b)
 {
     ph_tensor *sides[MOST] = {out};
     ph__map_flat f = {.a = a, .b = b, .n = out->count, .step = {1}};
@@ -178,15 +181,17 @@ static ph_dtype dtype_of(const ph__map *map, const ph_tensor *out, ph_tensor *co
     return out->dtype;
 }
 
-/* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps around like
- * the rest: -1 is 255 in u8. */
+/* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps
+ * around like the rest: -1 is 255 in u8. */
 static ph_dtype scalar_dtype(const ph__map *map, ph_dtype dtype)
 {
-    bool wraps = map == &ph__map_add_scalar || map == &ph__map_mul_scalar || map == &ph__map_add_scaled;
+    bool wraps =
+        map == &ph__map_add_scalar || map == &ph__map_mul_scalar || map == &ph__map_add_scaled;
     return wraps && !ph_dtype_is_floating(dtype) ? PH_DTYPE_I64 : dtype;
 }
 
-bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a, double b)
+bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a,
+                    double b)
 {
     const ph_dtype dtype = dtype_of(map, out, in), as = scalar_dtype(map, dtype);
     return ph__map_launch_kernels(op, map->flat[dtype], map->strided[dtype], out, in, map->arity,
@@ -228,7 +233,8 @@ ph_tensor *ph__map_new(ph__op *op, const ph__map *map, ph_tensor *const *in, dou
             return ph__op_fail(op, PH_ERROR_ARGUMENT, "the shapes do not broadcast");
         shape = &broadcast;
     }
-    ph_tensor *out = ph__op_output(op, map->gives_bool ? PH_DTYPE_BOOL : dtype_of(map, NULL, in), shape);
+    ph_tensor *out =
+        ph__op_output(op, map->gives_bool ? PH_DTYPE_BOOL : dtype_of(map, NULL, in), shape);
     return out && ph__map_launch(op, map, out, in, a, b) ? out : NULL;
 }
 

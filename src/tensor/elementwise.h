@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise.h: functions applied element by element (elementwise.def): launching one over tensors of
- * any strides. */
+/* tensor/elementwise.h: functions applied element by element (elementwise.def): launching one
+ * over tensors of any strides. */
 #ifndef PH_TENSOR_ELEMENTWISE_H
 #define PH_TENSOR_ELEMENTWISE_H
 #include "tensor/op.h"
@@ -11,17 +11,17 @@ typedef union ph__scalar {
     int64_t i;
 } ph__scalar;
 
-/* ---- arguments of the kernels ---- the addresses out, x, y, z (as many as there are) come first, then one
- * of these. flat: one dimension; out steps by 1, an operand by 1 or 0. */
+/* ---- arguments of the kernels ---- the addresses out, x, y, z (as many as there are) come
+ * first, then one of these. flat: one dimension; out steps by 1, an operand by 1 or 0. */
 typedef struct ph__map_flat {
     ph__scalar a, b;
     int64_t n;
     uint32_t step[4]; /* of out, x, y, z */
 } ph__map_flat;
-/* Any strides. Index i of the launch is made into one for each dimension, the last one running fastest: where
- * n < 2^31 (small), i / dim is (high word of i * magic + i) >> shift. vec: so many elements, 1, 2, 4 or 8,
- * lie side by side in every tensor at each index (or are one and the same); n and the last dim count them as
- * one. */
+/* Any strides. Index i of the launch is made into one for each dimension, the last one running
+ * fastest: where n < 2^31 (small), i / dim is (high word of i * magic + i) >> shift. vec: so
+ * many elements, 1, 2, 4 or 8, lie side by side in every tensor at each index (or are one and
+ * the same); n and the last dim count them as one. */
 typedef struct ph__map_strided {
     ph__scalar a, b;
     int64_t n;
@@ -38,8 +38,8 @@ enum {
     PH__MAP_RAW16 = PH__MAP_DTYPES /* two bytes of whatever, in ph__map_info */
 };
 
-/* A function of elementwise.def with its kernels; NULL where it does not take the dtype (that of its V
- * operands; of the result for fill). */
+/* A function of elementwise.def with its kernels; NULL where it does not take the dtype (that of
+ * its V operands; of the result for fill). */
 typedef struct ph__map {
     const char *name;
     uint32_t arity;
@@ -48,12 +48,13 @@ typedef struct ph__map {
     ph__kernel_def *flat[PH__MAP_DTYPES], *strided[PH__MAP_DTYPES];
 } ph__map;
 
-#define PH__MAP(name, operands, dtypes, result, let, expression) extern const ph__map ph__map_##name;
+#define PH__MAP(name, operands, dtypes, result, let, expression)                                   \
+    extern const ph__map ph__map_##name;
 #include "tensor/elementwise.def"
 #undef PH__MAP
 
-/* The kernels of a copy with another dtype ([from][to], NULL where they are the same), and of a plain one, by
- * the size of an element. */
+/* The kernels of a copy with another dtype ([from][to], NULL where they are the same), and of a
+ * plain one, by the size of an element. */
 typedef struct ph__map_pair {
     ph__kernel_def *flat, *strided;
 } ph__map_pair;
@@ -62,28 +63,34 @@ extern const ph__map_pair ph__map_casts[PH__MAP_DTYPES][PH__MAP_DTYPES], ph__map
 extern ph__kernel_def *const ph__elementwise_kernels[];
 extern ph__kernel_def *const ph__cast_kernels[];
 
-/* ---- launching ---- out has the shape; the operands broadcast to it. False: the tape has failed. in holds
- * map->arity tensors. */
-bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a, double b);
-bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided, ph_tensor *out,
-                            ph_tensor *const *in, size_t arity, ph__scalar a, ph__scalar b);
-/* A new tensor of the operands' broadcast shape, filled by the map: what most operators and gradients are.
- * Checks that the operands are of one dtype (or bool, where the map says so), which the map takes. NULL: the
- * tape has failed. */
+/* ---- launching ---- out has the shape; the operands broadcast to it. False: the tape has
+ * failed. in holds map->arity tensors. */
+bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a,
+                    double b);
+bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
+                            ph_tensor *out, ph_tensor *const *in, size_t arity, ph__scalar a,
+                            ph__scalar b);
+/* A new tensor of the operands' broadcast shape, filled by the map: what most operators and
+ * gradients are. Checks that the operands are of one dtype (or bool, where the map says so),
+ * which the map takes. NULL: the tape has failed. */
 ph_tensor *ph__map_new(ph__op *op, const ph__map *map, ph_tensor *const *in, double a, double b);
 /* As an operator of its own, without history; for gradients. */
-ph_tensor *ph__map_call(ph_tape *tape, const ph__map *map, ph_tensor *const *in, double a, double b);
+ph_tensor *ph__map_call(ph_tape *tape, const ph__map *map, ph_tensor *const *in, double a,
+                        double b);
 /* out = in, cast where the dtypes differ; in broadcasts to out. */
 bool ph__map_copy(ph__op *op, ph_tensor *out, ph_tensor *in);
-/* Begins an operator that changes in[0] in place: one that is expanded, so that several of its elements are one, is refused. */
-bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in, size_t count);
+/* Begins an operator that changes in[0] in place: one that is expanded, so that several of its
+ * elements are one, is refused. */
+bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
+                         size_t count);
 /* value as dtype takes it, as in ph_cast: integers are cut and saturate, bool is "not 0". */
 ph__scalar ph__scalar_of(ph_dtype dtype, double value);
 
-/* ---- host forms ---- elementwise_host.c: what the kernels of a def share. Cores are loops over contiguous
- * arrays of the dtypes that are computed in, one set for each level of the processor's instructions. */
-typedef void (*ph__core)(void *out, const void *x, const void *y, const void *z, int64_t n, ph__scalar a,
-                         ph__scalar b);
+/* ---- host forms ---- elementwise_host.c: what the kernels of a def share. Cores are loops over
+ * contiguous arrays of the dtypes that are computed in, one set for each level of the
+ * processor's instructions. */
+typedef void (*ph__core)(void *out, const void *x, const void *y, const void *z, int64_t n,
+                         ph__scalar a, ph__scalar b);
 typedef enum ph__core_type {
     PH__CORE_F32,
     PH__CORE_F64,

@@ -118,14 +118,15 @@ typedef struct scalars {
 /* A number that an integer dtype would cut is an error: nothing is promoted. */
 static bool check_number(ph__op *op, const ph_tensor *x, double value, bool may_be_infinite)
 {
-    if (ph_dtype_is_floating(x->dtype) || (value == trunc(value) && (may_be_infinite || isfinite(value))))
+    if (ph_dtype_is_floating(x->dtype) ||
+        (value == trunc(value) && (may_be_infinite || isfinite(value))))
         return true;
-    return ph__op_fail(op, PH_ERROR_ARGUMENT, "%g is no integer, as the operand's dtype is; ph_cast it first",
-                       value);
+    return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                       "%g is no integer, as the operand's dtype is; ph_cast it first", value);
 }
 
-static ph_tensor *with_numbers(ph_tape *tape, const ph__map *map, const ph__grad_def *grad, bool saves,
-                               ph_tensor *x, double a, double b)
+static ph_tensor *with_numbers(ph_tape *tape, const ph__map *map, const ph__grad_def *grad,
+                               bool saves, ph_tensor *x, double a, double b)
 {
     ph_tensor *in[] = {x};
     ph__op op;
@@ -155,7 +156,8 @@ static void mul_scalar_backward(ph__grad_call *call)
     const scalars *s = call->state;
     call->in_grads[0] = ph_mul_scalar(call->tape, call->out_grads[0], s->a);
 }
-static const ph__grad_def mul_scalar_grad = {"mul_scalar", sizeof(scalars), mul_scalar_backward, NULL};
+static const ph__grad_def mul_scalar_grad = {"mul_scalar", sizeof(scalars), mul_scalar_backward,
+                                             NULL};
 
 static void neg_backward(ph__grad_call *call)
 {

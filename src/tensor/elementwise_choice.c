@@ -3,8 +3,8 @@
 #include "tensor/autocast.h"
 #include "tensor/elementwise.h"
 
-static ph_tensor *compare(ph_tape *tape, const char *name, const ph__map *map, ph_tensor *a, ph_tensor *b,
-                          bool swap)
+static ph_tensor *compare(ph_tape *tape, const char *name, const ph__map *map, ph_tensor *a,
+                          ph_tensor *b, bool swap)
 {
     ph_tensor *in[] = {a, b}, *order[] = {swap ? b : a, swap ? a : b};
     ph__autocast cast;

@@ -62,7 +62,8 @@ ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
     ph_tensor *y = ph__op_output(&op, dtype, &x->shape);
     if (!y || !ph__map_copy(&op, y, x))
         return NULL;
-    cast_state *state = op.tracked && ph_dtype_is_floating(dtype) ? ph__op_track(&op, &cast_grad, 0) : NULL;
+    cast_state *state =
+        op.tracked && ph_dtype_is_floating(dtype) ? ph__op_track(&op, &cast_grad, 0) : NULL;
     if (state)
         state->dtype = x->dtype;
     return ph__op_done(&op, y);
@@ -78,13 +79,15 @@ static bool overlaps_itself(const ph_tensor *x)
     return false;
 }
 
-bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in, size_t count)
+bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
+                         size_t count)
 {
     if (!ph__op_begin(op, tape, name, in, count, count))
         return false;
     if (overlaps_itself(in[0]))
-        return ph__op_fail(op, PH_ERROR_ARGUMENT,
-                           "it is expanded: several of its elements are one; ph_contiguous it first");
+        return ph__op_fail(
+            op, PH_ERROR_ARGUMENT,
+            "it is expanded: several of its elements are one; ph_contiguous it first");
     return true;
 }
 
@@ -94,12 +97,12 @@ static bool check_whole(ph__op *op, ph_dtype dtype, double value)
            ph__op_fail(op, PH_ERROR_ARGUMENT, "%g is no integer, as the dtype is", value);
 }
 
-/* src, made ready to be read while dst is written: a copy where one would write what the other has still to
- * read. */
+/* src, made ready to be read while dst is written: a copy where one would write what the other
+ * has still to read. */
 static ph_tensor *apart(ph__op *op, const ph_tensor *dst, ph_tensor *src)
 {
-    bool same =
-        src->data == dst->data && src->dtype == dst->dtype && ph_shape_equal(&src->shape, &dst->shape);
+    bool same = src->data == dst->data && src->dtype == dst->dtype &&
+                ph_shape_equal(&src->shape, &dst->shape);
     for (size_t i = 0; same && i < dst->shape.rank; i++)
         same = src->stride[i] == dst->stride[i] || src->shape.dim[i] == 1;
     if (same || !ph__tensors_overlap(dst, src))
@@ -112,9 +115,11 @@ static bool check_fits(ph__op *op, const ph_tensor *dst, const ph_tensor *src)
 {
     ph_shape shape;
     char from[PH__DESCRIBE], to[PH__DESCRIBE];
-    if (ph__shape_broadcast(&shape, &dst->shape, &src->shape) && ph_shape_equal(&shape, &dst->shape))
+    if (ph__shape_broadcast(&shape, &dst->shape, &src->shape) &&
+        ph_shape_equal(&shape, &dst->shape))
         return true;
-    return ph__op_fail(op, PH_ERROR_ARGUMENT, "the source does not broadcast to what changes: from %s to %s",
+    return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                       "the source does not broadcast to what changes: from %s to %s",
                        ph__describe(from, src), ph__describe(to, dst));
 }
 
@@ -140,9 +145,11 @@ static void copy_between_devices(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
     }
     if (src->dtype != dst->dtype || !ph_shape_equal(&src->shape, &dst->shape) || !src->contiguous ||
         !dst->contiguous)
-        ph__op_fail(&op, PH_ERROR_ARGUMENT,
-                    "the source is of another device: both must be contiguous, of one dtype and shape");
-    else if (ph__op_change(&op, dst) && ph__op_check(&op, ph__tensor_take(tape, dst, src, "ph_tensor_copy")))
+        ph__op_fail(
+            &op, PH_ERROR_ARGUMENT,
+            "the source is of another device: both must be contiguous, of one dtype and shape");
+    else if (ph__op_change(&op, dst) &&
+             ph__op_check(&op, ph__tensor_take(tape, dst, src, "ph_tensor_copy")))
         (void)ph__op_done(&op, NULL);
 }
 
@@ -170,12 +177,14 @@ void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha)
         !check_whole(&op, dst->dtype, alpha))
         return;
     if (src->dtype != dst->dtype || dst->dtype == PH_DTYPE_BOOL) {
-        ph__op_fail(&op, PH_ERROR_ARGUMENT, "both must be of one dtype other than bool; ph_cast one of them");
+        ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                    "both must be of one dtype other than bool; ph_cast one of them");
         return;
     }
     ph_tensor *from = ph__op_change(&op, dst) ? apart(&op, dst, src) : NULL;
     ph_tensor *operands[] = {dst, from};
-    if (from && ph__map_launch(&op, alpha == 1 ? &ph__map_add : &ph__map_add_scaled, dst, operands, alpha, 0))
+    if (from && ph__map_launch(&op, alpha == 1 ? &ph__map_add : &ph__map_add_scaled, dst, operands,
+                               alpha, 0))
         (void)ph__op_done(&op, NULL);
 }
 
@@ -183,10 +192,12 @@ void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor)
 {
     ph_tensor *in[] = {dst};
     ph__op op;
-    if (!ph__op_change_begin(&op, tape, "tensor_scale", in, 1) || !check_whole(&op, dst->dtype, factor))
+    if (!ph__op_change_begin(&op, tape, "tensor_scale", in, 1) ||
+        !check_whole(&op, dst->dtype, factor))
         return;
     if (dst->dtype == PH_DTYPE_BOOL)
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "all dtypes but bool are taken");
-    else if (ph__op_change(&op, dst) && ph__map_launch(&op, &ph__map_mul_scalar, dst, in, factor, 0))
+    else if (ph__op_change(&op, dst) &&
+             ph__map_launch(&op, &ph__map_mul_scalar, dst, in, factor, 0))
         (void)ph__op_done(&op, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise_cores.c: the loops of elementwise.def and of casts, for each level of instructions, and
- * which level this processor has. */
+/* tensor/elementwise_cores.c: the loops of elementwise.def and of casts, for each level of
+ * instructions, and which level this processor has. */
 
-/* Where there is no vector form: libm's functions, divisions of integers. Before the includes: with -g clang
- * places what it says at the first inclusion of elementwise.def. */
+/* Where there is no vector form: libm's functions, divisions of integers. Before the includes:
+ * with -g clang places what it says at the first inclusion of elementwise.def. */
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -63,7 +63,8 @@ ph__core_table ph__cores(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return ph__cores_avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ph__cores_avx2 : ph__cores_base;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ph__cores_avx2
+                                                                           : ph__cores_base;
 }
 #else
 ph__core_table ph__cores(void)

@@ -21,8 +21,8 @@ static void backward(ph__grad_call *call)
     call->in_grads[0] = ph__map_call(call->tape, s->map, in, s->a, 0);
 }
 
-static ph_tensor *apply(ph_tape *tape, const ph__map *map, const ph__grad_def *def, const ph__map *grad,
-                        save what, ph_tensor *x, double a)
+static ph_tensor *apply(ph_tape *tape, const ph__map *map, const ph__grad_def *def,
+                        const ph__map *grad, save what, ph_tensor *x, double a)
 {
     ph_tensor *in[] = {x};
     ph__op op;
@@ -47,11 +47,11 @@ static ph_tensor *apply_in_f32(ph_tape *tape, const ph__map *map, const ph__grad
     return apply(tape, map, def, grad, what, x, a);
 }
 
-#define FUNCTION(name, grad, what, by)                                                                       \
-    static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                           \
-    ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                                        \
-    {                                                                                                        \
-        return by(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                          \
+#define FUNCTION(name, grad, what, by)                                                             \
+    static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                 \
+    ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                              \
+    {                                                                                              \
+        return by(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                \
     }
 FUNCTION(exp, mul, SAVE_RESULT, apply_in_f32)
 FUNCTION(log, log_grad, SAVE_OPERAND, apply_in_f32)
@@ -69,6 +69,6 @@ static const ph__grad_def leaky_relu_def = {"leaky_relu", sizeof(state), backwar
 
 ph_tensor *ph_leaky_relu(ph_tape *tape, ph_tensor *x, double slope)
 {
-    return apply(tape, &ph__map_leaky_relu, &leaky_relu_def, &ph__map_leaky_relu_grad, SAVE_OPERAND, x,
-                 slope);
+    return apply(tape, &ph__map_leaky_relu, &leaky_relu_def, &ph__map_leaky_relu_grad, SAVE_OPERAND,
+                 x, slope);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise_host.c: the host form that all kernels of elementwise.def share: brings operands of any
- * strides and dtypes into contiguous arrays of the dtype that is computed in, piece by piece, runs the core's
- * loop, and puts the results where they belong. */
+/* tensor/elementwise_host.c: the host form that all kernels of elementwise.def share: brings
+ * operands of any strides and dtypes into contiguous arrays of the dtype that is computed in,
+ * piece by piece, runs the core's loop, and puts the results where they belong. */
 #include "tensor/elementwise.h"
 #include <string.h>
 
@@ -14,8 +14,9 @@ enum {
 
 /* An operand, or the output (index 0), as the pieces see it. */
 typedef struct side {
-    char *at;            /* of the first element */
-    size_t size, half;   /* bytes of an element; half: 1 + the column of its conversion to f32, or 0 */
+    char *at; /* of the first element */
+    /* bytes of an element; half: 1 + the column of its conversion to f32, or 0 */
+    size_t size, half;
     bool dense, uniform; /* element i is at at + i * size; all elements are one */
     const int64_t *stride;
 } side;
@@ -47,15 +48,16 @@ static void convert(const job *j, size_t column, void *to, const void *from, int
 }
 
 /* ---- any strides ---- */
-#define MOVE(type)                                                                                           \
-    do {                                                                                                     \
-        type *to = (type *)(void *)out;                                                                      \
-        const type *from = (const type *)(const void *)in;                                                   \
-        for (int64_t i = 0; i < n; i++)                                                                      \
-            to[i * to_step] = from[i * from_step];                                                           \
+#define MOVE(type)                                                                                 \
+    do {                                                                                           \
+        type *to = (type *)(void *)out;                                                            \
+        const type *from = (const type *)(const void *)in;                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i * to_step] = from[i * from_step];                                                 \
     } while (0)
 
-static void move_run(char *out, int64_t to_step, const char *in, int64_t from_step, size_t size, int64_t n)
+static void move_run(char *out, int64_t to_step, const char *in, int64_t from_step, size_t size,
+                     int64_t n)
 {
     if (to_step == 1 && from_step == 1)
         memcpy(out, in, (size_t)n * size);
@@ -78,7 +80,8 @@ static void find_index(int64_t index[PH_MAX_RANK], const job *j, int64_t positio
 }
 
 /* Moves n elements from position on between their places in s and an array. */
-static void move_piece(const job *j, const side *s, char *array, int64_t position, int64_t n, bool into_array)
+static void move_piece(const job *j, const side *s, char *array, int64_t position, int64_t n,
+                       bool into_array)
 {
     int64_t index[PH_MAX_RANK];
     const size_t last = j->rank - 1;
@@ -185,35 +188,36 @@ static void run_pieces(const job *j, int64_t begin, int64_t end)
 }
 
 /* ---- copies ---- */
-/* out[i][k] = in[k * step + i], tile by tile, each a cache line wide either way: whole lines are read once
- * and written once; and so many k at a time that their pages are still known when the next lines of them are
- * read. */
-#define TURN_TILE(high, wide)                                                                                \
-    do {                                                                                                     \
-        for (int64_t c = 0; c < (wide); c++)                                                                 \
-            for (int64_t r = 0; r < (high); r++)                                                             \
-                tile[r][c] = from[(k + c) * step + i + r];                                                   \
-        for (int64_t r = 0; r < (high); r++)                                                                 \
-            memcpy(to + (i + r) * columns + k, tile[r], (size_t)(wide) * sizeof tile[0][0]);                 \
+/* out[i][k] = in[k * step + i], tile by tile, each a cache line wide either way: whole lines are
+ * read once and written once; and so many k at a time that their pages are still known when the
+ * next lines of them are read. */
+#define TURN_TILE(high, wide)                                                                      \
+    do {                                                                                           \
+        for (int64_t c = 0; c < (wide); c++)                                                       \
+            for (int64_t r = 0; r < (high); r++)                                                   \
+                tile[r][c] = from[(k + c) * step + i + r];                                         \
+        for (int64_t r = 0; r < (high); r++)                                                       \
+            memcpy(to + (i + r) * columns + k, tile[r], (size_t)(wide) * sizeof tile[0][0]);       \
     } while (0)
-#define TURN(type)                                                                                           \
-    do {                                                                                                     \
-        enum {                                                                                               \
-            TILE = 64 / sizeof(type)                                                                         \
-        };                                                                                                   \
-        const type *from = (const type *)(const void *)in;                                                   \
-        type *to = (type *)(void *)out, tile[TILE][TILE];                                                    \
-        const int64_t high = least(TILE, rows - i);                                                          \
-        for (int64_t k = first; k < stop; k += TILE) {                                                       \
-            const int64_t wide = least(TILE, stop - k);                                                      \
-            if (high == TILE && wide == TILE) /* of known size */                                            \
-                TURN_TILE(TILE, TILE);                                                                       \
-            else                                                                                             \
-                TURN_TILE(high, wide);                                                                       \
-        }                                                                                                    \
+#define TURN(type)                                                                                 \
+    do {                                                                                           \
+        enum {                                                                                     \
+            TILE = 64 / sizeof(type)                                                               \
+        };                                                                                         \
+        const type *from = (const type *)(const void *)in;                                         \
+        type *to = (type *)(void *)out, tile[TILE][TILE];                                          \
+        const int64_t high = least(TILE, rows - i);                                                \
+        for (int64_t k = first; k < stop; k += TILE) {                                             \
+            const int64_t wide = least(TILE, stop - k);                                            \
+            if (high == TILE && wide == TILE) /* of known size */                                  \
+                TURN_TILE(TILE, TILE);                                                             \
+            else                                                                                   \
+                TURN_TILE(high, wide);                                                             \
+        }                                                                                          \
     } while (0)
 
-static void turn(char *out, const char *in, int64_t step, size_t size, int64_t rows, int64_t columns)
+static void turn(char *out, const char *in, int64_t step, size_t size, int64_t rows,
+                 int64_t columns)
 {
     for (int64_t first = 0; first < columns; first += PAGES) {
         const int64_t stop = least(first + PAGES, columns);
@@ -230,8 +234,8 @@ static void turn(char *out, const char *in, int64_t step, size_t size, int64_t r
     }
 }
 
-/* As move_piece into an array, of a side whose dimension before the last has stride 1: whole rows are turned
- * together. */
+/* As move_piece into an array, of a side whose dimension before the last has stride 1: whole
+ * rows are turned together. */
 static void turn_piece(const job *j, const side *s, char *array, int64_t begin, int64_t end)
 {
     const size_t last = j->rank - 1;
@@ -285,8 +289,8 @@ static void run(const job *j, int64_t begin, int64_t end)
     const void *at[MOST] = {0};
     for (size_t o = 0; o <= info->arity; o++)
         at[o] = j->sides[o].at + begin * (int64_t)j->sides[o].size;
-    j->cores[info->core][info->type]((void *)(uintptr_t)at[OUT], at[1], at[2], at[3], end - begin, j->a,
-                                     j->b);
+    j->cores[info->core][info->type]((void *)(uintptr_t)at[OUT], at[1], at[2], at[3], end - begin,
+                                     j->a, j->b);
 }
 
 /* ---- entries ---- */
@@ -336,5 +340,6 @@ void ph__map_host_strided(const ph_block_range *range, const void *args, const p
         }
     }
     const int64_t n = s->n * s->vec;
-    run(&j, least((int64_t)range->begin * PH__MAP_ITEMS, n), least((int64_t)range->end * PH__MAP_ITEMS, n));
+    run(&j, least((int64_t)range->begin * PH__MAP_ITEMS, n),
+        least((int64_t)range->end * PH__MAP_ITEMS, n));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/elementwise_kernels.c: the kernels of elementwise.def: for each function and dtype one over flat and
- * one over strided tensors. */
+/* tensor/elementwise_kernels.c: the kernels of elementwise.def: for each function and dtype one
+ * over flat and one over strided tensors. */
 #include "tensor/elementwise.h"
 
 #undef bool /* it is a word in the names of kernels here */
@@ -35,42 +35,42 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 #define GIVES_BOOL_BOOL true
 
 /* (macro, ...) with dtype, its enumerator, and the type it is computed in. */
-#define FOR_FLOATS(X, ...)                                                                                   \
-    X(f32, F32, F32, __VA_ARGS__)                                                                            \
+#define FOR_FLOATS(X, ...)                                                                         \
+    X(f32, F32, F32, __VA_ARGS__)                                                                  \
     X(f64, F64, F64, __VA_ARGS__) X(f16, F16, F32, __VA_ARGS__) X(bf16, BF16, F32, __VA_ARGS__)
-#define FOR_NUMBERS(X, ...)                                                                                  \
-    FOR_FLOATS(X, __VA_ARGS__)                                                                               \
+#define FOR_NUMBERS(X, ...)                                                                        \
+    FOR_FLOATS(X, __VA_ARGS__)                                                                     \
     X(i32, I32, I32, __VA_ARGS__) X(i64, I64, I64, __VA_ARGS__) X(u8, U8, U8, __VA_ARGS__)
 #define FOR_ALL(X, ...) FOR_NUMBERS(X, __VA_ARGS__) X(bool, BOOL, U8, __VA_ARGS__)
 
 /* ---- kernels ---- */
-#define TEXT(layout, d, fn, operands, result, let, expression)                                               \
-    "#define PH_NAME ph_" #fn "_" #layout "_" #d "\n#define PH_" #layout " 1\n#define PH_T ph_" #d           \
-    "\n#define PH_OPERANDS_" #operands " 1\n#define PH_RESULT_" #result " 1\n#define PH_LET " let            \
+#define TEXT(layout, d, fn, operands, result, let, expression)                                     \
+    "#define PH_NAME ph_" #fn "_" #layout "_" #d "\n#define PH_" #layout " 1\n#define PH_T ph_" #d \
+    "\n#define PH_OPERANDS_" #operands " 1\n#define PH_RESULT_" #result " 1\n#define PH_LET " let  \
     "\n#define PH_EXPRESSION " expression "\n"
-#define DEFINE_LAYOUT(layout, d, fn, operands, result, let, expression)                                      \
-    static void fn##_##layout##_##d(const ph_block_range *range, const void *args)                           \
-    {                                                                                                        \
-        ph__map_host_##layout(range, args, &fn##_info_##d);                                                  \
-    }                                                                                                        \
-    static const char *const fn##_##layout##_##d##_text[] = {                                                \
-        TEXT(layout, d, fn, operands, result, let, expression), ph__text_elementwise, NULL};                 \
-    static ph__kernel_def fn##_##layout##_##d##_def = {                                                      \
-        .name = "ph_" #fn "_" #layout "_" #d,                                                                \
-        .cuda = fn##_##layout##_##d##_text,                                                                  \
-        .host = fn##_##layout##_##d,                                                                         \
-        .args_size = (ARITY_##operands + 1) * sizeof(void *) + sizeof(ph__map_##layout),                     \
-        .params = addresses,                                                                                 \
+#define DEFINE_LAYOUT(layout, d, fn, operands, result, let, expression)                            \
+    static void fn##_##layout##_##d(const ph_block_range *range, const void *args)                 \
+    {                                                                                              \
+        ph__map_host_##layout(range, args, &fn##_info_##d);                                        \
+    }                                                                                              \
+    static const char *const fn##_##layout##_##d##_text[] = {                                      \
+        TEXT(layout, d, fn, operands, result, let, expression), ph__text_elementwise, NULL};       \
+    static ph__kernel_def fn##_##layout##_##d##_def = {                                            \
+        .name = "ph_" #fn "_" #layout "_" #d,                                                      \
+        .cuda = fn##_##layout##_##d##_text,                                                        \
+        .host = fn##_##layout##_##d,                                                               \
+        .args_size = (ARITY_##operands + 1) * sizeof(void *) + sizeof(ph__map_##layout),           \
+        .params = addresses,                                                                       \
         .param_count = ARITY_##operands + 1};
-#define DEFINE(d, D, TYPE, fn, operands, result, let, expression)                                            \
-    static const ph__map_info fn##_info_##d = {                                                              \
-        .arity = ARITY_##operands,                                                                           \
-        .dtype = {RESULT_##result(PH_DTYPE_##D) DTYPES_##operands(PH_DTYPE_##D)},                            \
-        .core = PH__CORE_##fn,                                                                               \
-        .type = PH__CORE_##TYPE};                                                                            \
-    DEFINE_LAYOUT(flat, d, fn, operands, result, let, expression)                                            \
+#define DEFINE(d, D, TYPE, fn, operands, result, let, expression)                                  \
+    static const ph__map_info fn##_info_##d = {                                                    \
+        .arity = ARITY_##operands,                                                                 \
+        .dtype = {RESULT_##result(PH_DTYPE_##D) DTYPES_##operands(PH_DTYPE_##D)},                  \
+        .core = PH__CORE_##fn,                                                                     \
+        .type = PH__CORE_##TYPE};                                                                  \
+    DEFINE_LAYOUT(flat, d, fn, operands, result, let, expression)                                  \
     DEFINE_LAYOUT(strided, d, fn, operands, result, let, expression)
-#define PH__MAP(fn, operands, dtypes, result, let, expression)                                               \
+#define PH__MAP(fn, operands, dtypes, result, let, expression)                                     \
     FOR_##dtypes(DEFINE, fn, operands, result, #let, #expression)
 #include "tensor/elementwise.def"
 #undef PH__MAP
@@ -78,12 +78,12 @@ static const ph_param addresses[] = {{"out", PH_PARAM_ADDRESS, 0, 8, {0}},
 /* ---- tables ---- */
 #define FLAT(dtype, DTYPE, TYPE, name)    [PH_DTYPE_##DTYPE] = &name##_flat_##dtype##_def,
 #define STRIDED(dtype, DTYPE, TYPE, name) [PH_DTYPE_##DTYPE] = &name##_strided_##dtype##_def,
-#define PH__MAP(id, operands, dtypes, result, let, expression)                                               \
-    const ph__map ph__map_##id = {.name = #id,                                                               \
-                                  .arity = ARITY_##operands,                                                 \
-                                  .bools = BOOLS_##operands,                                                 \
-                                  .gives_bool = GIVES_BOOL_##result,                                         \
-                                  .flat = {FOR_##dtypes(FLAT, id)},                                          \
+#define PH__MAP(id, operands, dtypes, result, let, expression)                                     \
+    const ph__map ph__map_##id = {.name = #id,                                                     \
+                                  .arity = ARITY_##operands,                                       \
+                                  .bools = BOOLS_##operands,                                       \
+                                  .gives_bool = GIVES_BOOL_##result,                               \
+                                  .flat = {FOR_##dtypes(FLAT, id)},                                \
                                   .strided = {FOR_##dtypes(STRIDED, id)}};
 #include "tensor/elementwise.def"
 #undef PH__MAP

@@ -25,15 +25,15 @@ ph_status ph__reader_open(ph__reader *reader, const char *path, const char *call
 {
     struct stat info;
     ph_status status = PH_OK;
-    *reader =
-        (ph__reader){.number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path, .call = call};
+    *reader = (ph__reader){
+        .number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path, .call = call};
     if (reader->number < 0)
         return fail_system(reader, "open");
     if (fstat(reader->number, &info) != 0)
         status = fail_system(reader, "fstat");
     else if (!S_ISREG(info.st_mode))
-        status =
-            ph__fail_native(PH_ERROR_IO, 0, NULL, "%s: cannot read %s: it is no regular file", call, path);
+        status = ph__fail_native(PH_ERROR_IO, 0, NULL, "%s: cannot read %s: it is no regular file",
+                                 call, path);
     else
         reader->size = (uint64_t)info.st_size;
     if (status != PH_OK)
@@ -44,7 +44,8 @@ ph_status ph__reader_open(ph__reader *reader, const char *path, const char *call
 ph_status ph__reader_read(const ph__reader *reader, void *to, uint64_t offset, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
-        ssize_t got = pread(reader->number, (char *)to + done, bytes - done, (off_t)(offset + done));
+        ssize_t got =
+            pread(reader->number, (char *)to + done, bytes - done, (off_t)(offset + done));
         if (got == 0)
             return ph__fail_native(PH_ERROR_IO, 0, NULL,
                                    "%s: cannot read %s: it ends at byte %" PRIu64
@@ -90,13 +91,14 @@ static ph_status check_bools(const ph__reader *reader, const unsigned char *byte
 {
     for (size_t i = 0; i < count; i++)
         if (bytes[i] > 1)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: %s: byte %" PRIu64 " is %d, and a bool is 0 or 1",
-                           reader->call, reader->path, offset + i, bytes[i]);
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: %s: byte %" PRIu64 " is %d, and a bool is 0 or 1", reader->call,
+                           reader->path, offset + i, bytes[i]);
     return PH_OK;
 }
 
-static ph_status load_pieces(ph_tape *tape, const ph_tensor *x, const ph__reader *reader, uint64_t offset,
-                             void *aside)
+static ph_status load_pieces(ph_tape *tape, const ph_tensor *x, const ph__reader *reader,
+                             uint64_t offset, void *aside)
 {
     size_t bytes = ph_tensor_bytes(x);
     for (size_t done = 0, piece; done < bytes; done += piece) {

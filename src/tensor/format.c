@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/format.c: tensors as text, in PyTorch's manner: aligned columns, one style for all numbers, edges of large ones alone. */
+/* tensor/format.c: tensors as text, in PyTorch's manner: aligned columns, one style for all
+ * numbers, edges of large ones alone. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -80,7 +81,10 @@ static void format_element(char out[ELEMENT_BYTES], const printer *p, int64_t i)
     } else {
         double value = real_at(p, i);
         if (!isfinite(value))
-            (void)snprintf(out, ELEMENT_BYTES, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+            (void)snprintf(out, ELEMENT_BYTES, "%s",
+                           isnan(value) ? "nan"
+                           : value < 0  ? "-inf"
+                                        : "inf");
         else if (p->style == STYLE_WHOLE)
             (void)snprintf(out, ELEMENT_BYTES, "%.0f.", value);
         else
@@ -248,7 +252,8 @@ ph_status ph_tensor_format(char **out, ph_tape *tape, const ph_tensor *x)
     PH_TRY(ph__tape_refuse(tape, call));
     ph_status status = x ? ph__refuse_in_capture(tape, call) : ph__fail_null(call, "x");
     if (status == PH_OK && x->storage->backend != tape->backend)
-        status = ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the tensor is of another device than the tape", call);
+        status = ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the tensor is of another device than the tape",
+                         call);
     if (status == PH_OK && ph__tensor_is_overwritten(x))
         status = ph__fail_overwritten(x, call, "the tensor");
     printer p = {.width = 0};

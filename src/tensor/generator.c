@@ -19,8 +19,8 @@ void ph_generator_state_release(ph_generator_state *state)
     ph__free(state);
 }
 
-static ph_status make_state(ph_generator_state **out, ph_device *device, uint64_t seed, uint64_t offset,
-                            const char *call)
+static ph_status make_state(ph_generator_state **out, ph_device *device, uint64_t seed,
+                            uint64_t offset, const char *call)
 {
     ph_generator_state *state = ph__calloc(1, sizeof *state);
     *out = state;
@@ -160,19 +160,20 @@ ph_status ph_generator_clone(ph_generator **out, ph_generator *generator)
 /* ---- seed and offset ---- */
 static ph_status fail_open(const char *call, const char *what)
 {
-    return ph_fail(
-        PH_ERROR_STATE,
-        "%s: a capture that has not ended draws from this generator: %s; do it before the capture or "
-        "between replays, which take seed and offset as they are then",
-        call, what);
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: a capture that has not ended draws from this generator: %s; do it before "
+                   "the capture or "
+                   "between replays, which take seed and offset as they are then",
+                   call, what);
 }
 
 /* seed NULL: the one it has. */
-static ph_status set_state(ph_generator *generator, const uint64_t *seed, uint64_t offset, const char *call)
+static ph_status set_state(ph_generator *generator, const uint64_t *seed, uint64_t offset,
+                           const char *call)
 {
     if (offset % 4 != 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the offset is %llu; it must be a multiple of 4", call,
-                       (unsigned long long)offset);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: the offset is %llu; it must be a multiple of 4",
+                       call, (unsigned long long)offset);
     ph_generator_state *state = ph__generator_state(generator);
     ph__spin_lock(&state->lock);
     bool open = state->open != NULL;
@@ -215,7 +216,8 @@ ph_status ph_generator_set_offset(ph_generator *generator, uint64_t offset)
     return set_state(generator, NULL, offset, call);
 }
 
-static ph_status get_state(uint64_t *seed, uint64_t *offset, const ph_generator *generator, const char *call)
+static ph_status get_state(uint64_t *seed, uint64_t *offset, const ph_generator *generator,
+                           const char *call)
 {
     bool open;
     look(seed, offset, &open, generator);
@@ -273,7 +275,8 @@ ph_status ph_generator_set_state(ph_generator *generator, const void *bytes, siz
         return ph__fail_null(call, "bytes");
     if (size != 8 && size != 16)
         return ph_fail(PH_ERROR_ARGUMENT,
-                       "%s: %zu bytes; a state has 16, seed and offset, or 8, the seed alone", call, size);
+                       "%s: %zu bytes; a state has 16, seed and offset, or 8, the seed alone", call,
+                       size);
     uint64_t seed = read_word(bytes);
     uint64_t offset = size == 16 ? read_word((const unsigned char *)bytes + 8) : 0;
     return set_state(generator, &seed, offset, call);
@@ -293,7 +296,8 @@ ph_status ph_generator_use_state(ph_generator *generator, ph_generator_state *st
     if (state == NULL)
         return ph__fail_null(call, "state");
     if (state->device != generator->backend->device)
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the state is of a generator of another device", call);
+        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the state is of a generator of another device",
+                       call);
     ph__generator_state_retain(state);
     ph__spin_lock(&generator->lock);
     ph_generator_state *old = generator->state;

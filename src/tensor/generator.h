@@ -1,44 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/generator.h: generators from inside the library: drawing, the device's default one, and marks that a checkpoint goes back to. */
+/* tensor/generator.h: generators from inside the library: drawing, the device's default one, and
+ * marks that a checkpoint goes back to. */
 #ifndef PH_TENSOR_GENERATOR_H
 #define PH_TENSOR_GENERATOR_H
 #include "base/sync.h"
 #include "tensor/op.h"
 
-/* ---- drawing ---- where a kernel finds seed and offset. Eagerly both are here, and the cells are NULL; in a capture the cells hold the
- * seed and the offset that the capture's own numbers start from, `offset` is relative to that, and seed is 0. */
+/* ---- drawing ---- where a kernel finds seed and offset. Eagerly both are here, and the cells
+ * are NULL; in a capture the cells hold the seed and the offset that the capture's own numbers
+ * start from, `offset` is relative to that, and seed is 0. */
 typedef struct ph__draw {
     const uint64_t *seed_cell, *offset_cell;
     uint64_t seed, offset;
 } ph__draw;
 
-/* For kernels that are submitted to stream after this: takes so many words for each element (generator's offset + 4 words). Does in a capture
- * all that its cells need. Thread-safe. */
-ph_status ph__generator_draw(ph__draw *out, ph_generator *generator, ph_stream *stream, unsigned words);
+/* For kernels that are submitted to stream after this: takes so many words for each element
+ * (generator's offset + 4 words). Does in a capture all that its cells need. Thread-safe. */
+ph_status ph__generator_draw(ph__draw *out, ph_generator *generator, ph_stream *stream,
+                             unsigned words);
 /* From the tape's generator on the tape's stream. */
 bool ph__op_draw(ph__draw *out, ph__op *op, unsigned words);
 
-/* ---- marks ---- where a generator stands for what comes next on the stream: outside of captures seed and offset; in one, how much that capture has
- * drawn. Two equal marks (ph__generator_mark_equal): nothing was drawn between them. restore goes back to a mark; STATE where the mark
- * is of another capture, or of none: those numbers cannot be drawn here. Neither asks whether a capture is open elsewhere. Thread-safe. */
+/* ---- marks ---- where a generator stands for what comes next on the stream: outside of
+ * captures seed and offset; in one, how much that capture has drawn. Two equal marks
+ * (ph__generator_mark_equal): nothing was drawn between them. restore goes back to a mark; STATE
+ * where the mark is of another capture, or of none: those numbers cannot be drawn here. Neither
+ * asks whether a capture is open elsewhere. Thread-safe. */
 typedef struct ph__generator_mark {
     uint64_t capture; /* 0: none */
     uint64_t seed, offset;
 } ph__generator_mark;
 ph_status ph__generator_save(ph__generator_mark *out, ph_generator *generator, ph_stream *stream);
-ph_status ph__generator_restore(ph_generator *generator, ph_stream *stream, const ph__generator_mark *mark);
-static inline bool ph__generator_mark_equal(const ph__generator_mark *a, const ph__generator_mark *b)
+ph_status ph__generator_restore(ph_generator *generator, ph_stream *stream,
+                                const ph__generator_mark *mark);
+static inline bool ph__generator_mark_equal(const ph__generator_mark *a,
+                                            const ph__generator_mark *b)
 {
     return a->capture == b->capture && a->seed == b->seed && a->offset == b->offset;
 }
 
-/* ---- the default one ---- a part of the backend: retaining it retains the backend, which it keeps no reference to. The backend makes it (seed 0)
- * and destroys it. */
+/* ---- the default one ---- a part of the backend: retaining it retains the backend, which it
+ * keeps no reference to. The backend makes it (seed 0) and destroys it. */
 ph_status ph__generator_create_default(ph_generator **out, ph__backend *backend, const char *call);
 void ph__generator_destroy_default(ph_generator *generator); /* takes NULL */
 
 /* ---- as generator.c and draw.c share them ---- */
-/* What a capture has drawn from a state. The graph's source of cells owns one reference, the call that makes it the other. */
+/* What a capture has drawn from a state. The graph's source of cells owns one reference, the
+ * call that makes it the other. */
 typedef struct ph__taken ph__taken;
 struct ph__taken {
     int references;            /* under the state's lock */
@@ -74,7 +82,8 @@ struct ph_generator {
 ph_generator_state *ph__generator_state(const ph_generator *generator);
 ph_generator_state *ph__generator_state_retain(ph_generator_state *state);
 /* Under its lock. */
-static inline void ph__generator_state_put(ph_generator_state *state, uint64_t seed, uint64_t offset)
+static inline void ph__generator_state_put(ph_generator_state *state, uint64_t seed,
+                                           uint64_t offset)
 {
     state->seed = seed;
     state->offset = offset;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/gradients.c: gradients where they meet: sums on the way, and what becomes of them in leaves. */
+/* tensor/gradients.c: gradients where they meet: sums on the way, and what becomes of them in
+ * leaves. */
 #include "base/status.h"
 #include "tensor/pass.h"
 #include "tensor/written.h"

@@ -52,7 +52,8 @@ static ph_status fill_zones(const ph__guarded *guarded, ph_stream *stream)
     return ph_memset(ph__guarded_data(guarded) + guarded->bytes, ZONE_VALUE, ZONE_BYTES, stream);
 }
 
-/* In a capture the poison is part of the graph. The zones are not: a graph that is never replayed must not leave them as they were. */
+/* In a capture the poison is part of the graph. The zones are not: a graph that is never
+ * replayed must not leave them as they were. */
 static ph_status fill(const ph__guarded *guarded, ph_stream *stream)
 {
     PH_TRY(ph_memset(ph__guarded_data(guarded), POISON, guarded->bytes, stream));
@@ -72,7 +73,8 @@ static void destroy(ph__guarded *guarded)
     ph__free(guarded);
 }
 
-ph_status ph__guarded_create(ph__guarded **out, ph__backend *backend, size_t bytes, ph_stream *stream)
+ph_status ph__guarded_create(ph__guarded **out, ph__backend *backend, size_t bytes,
+                             ph_stream *stream)
 {
     static const char call[] = "a tensor with guard zones";
     size_t all_bytes;
@@ -108,13 +110,15 @@ void ph__guarded_release(ph__guarded *guarded)
 static ph_status look(const ph__guarded *guarded, const char *zone, const char *where)
 {
     unsigned char bytes[ZONE_BYTES];
-    PH_TRY(ph_memcpy(bytes, zone, sizeof bytes, ph_device_default_stream(guarded->backend->device)));
+    PH_TRY(
+        ph_memcpy(bytes, zone, sizeof bytes, ph_device_default_stream(guarded->backend->device)));
     for (size_t i = 0; i < sizeof bytes; i++)
         if (bytes[i] != ZONE_VALUE)
-            return ph_fail(PH_ERROR_STATE,
-                           "something wrote %s a tensor's %zu bytes at %p: the byte at %td is 0x%02x", where,
-                           guarded->bytes, (void *)ph__guarded_data(guarded),
-                           zone + i - ph__guarded_data(guarded), bytes[i]);
+            return ph_fail(
+                PH_ERROR_STATE,
+                "something wrote %s a tensor's %zu bytes at %p: the byte at %td is 0x%02x", where,
+                guarded->bytes, (void *)ph__guarded_data(guarded),
+                zone + i - ph__guarded_data(guarded), bytes[i]);
     return PH_OK;
 }
 

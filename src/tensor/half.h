@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/half.h: f16 and bf16 in C: bits to f32, and f32 to the nearest (ties to even), as a GPU does it, NaN (0x7fff) included. */
+/* tensor/half.h: f16 and bf16 in C: bits to f32, and f32 to the nearest (ties to even), as a GPU
+ * does it, NaN (0x7fff) included. */
 #ifndef PH_TENSOR_HALF_H
 #define PH_TENSOR_HALF_H
 #include <stdint.h>
@@ -30,7 +31,8 @@ static inline float ph__f16_get(uint16_t h)
 
 static inline uint16_t ph__f16_put(float x)
 {
-    uint32_t bits = ph__bits_of_float(x), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+    uint32_t bits = ph__bits_of_float(x), sign = bits >> 16 & 0x8000u,
+             magnitude = bits & 0x7fffffffu;
     /* Below 2^-14 the last place is 2^-24, as it is of a float in [0.5, 1). */
     uint32_t small = ph__bits_of_float(ph__float_of_bits(magnitude) + 0.5f) - 0x3f000000u;
     uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;

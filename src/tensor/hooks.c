@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/hooks.c: functions of the user's that see gradients, and may replace them. */
-#include "base/unwind.h"
 #include "base/status.h"
+#include "base/unwind.h"
 #include "tensor/autocast.h"
 
-/* Those of what an operator made are its node's, so that they outlive the handle, as the history does. */
+/* Those of what an operator made are its node's, so that they outlive the handle, as the history
+ * does. */
 static ph_tensor_hook **list_of(ph_tensor *x)
 {
     if (ph__node_is_alive(x->node))
@@ -27,8 +28,8 @@ ph_status ph_tensor_hook_add(ph_tensor_hook **out, ph_tensor *x, ph_tensor_hook_
     if (!ph__needs_grad(x)) {
         char text[PH__DESCRIBE];
         return ph_fail(PH_ERROR_STATE,
-                       "%s: %s requires no gradient: there would be none to call the hook with", call,
-                       ph__describe(text, x));
+                       "%s: %s requires no gradient: there would be none to call the hook with",
+                       call, ph__describe(text, x));
     }
     ph_tensor_hook **list = list_of(x);
     ph_tensor_hook *hook = list ? ph__calloc(1, sizeof *hook) : NULL;
@@ -75,7 +76,8 @@ void ph__hooks_release(ph_tensor_hook *list)
     }
 }
 
-/* While they run none of them leaves the list, whatever they remove; those that they add come behind the last. */
+/* While they run none of them leaves the list, whatever they remove; those that they add come
+ * behind the last. */
 static ph_tensor_hook *hold(ph_tensor_hook *first)
 {
     ph_tensor_hook *last = first;
@@ -129,7 +131,8 @@ static void abandon(void *what)
     ph_tensor_release(*r->grad);
 }
 
-ph_tensor *ph__tensor_hooks_run(ph_tape *tape, ph_tensor_hook *const *list, uint32_t output, ph_tensor *grad)
+ph_tensor *ph__tensor_hooks_run(ph_tape *tape, ph_tensor_hook *const *list, uint32_t output,
+                                ph_tensor *grad)
 {
     ph_tensor_hook *first = *list;
     const ph_tensor_hook *last = hold(first);

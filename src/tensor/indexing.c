@@ -112,7 +112,8 @@ ph_tensor *ph_embedding(ph_tape *tape, ph_tensor *weight, ph_tensor *index)
     ph__op op;
     if (!ph__op_begin(&op, tape, "embedding", in, 2, 2))
         return NULL;
-    if (weight->shape.rank != 2 || !ph__dtype_is_index(index->dtype) || index->shape.rank >= PH_MAX_RANK)
+    if (weight->shape.rank != 2 || !ph__dtype_is_index(index->dtype) ||
+        index->shape.rank >= PH_MAX_RANK)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT,
                            "weight must have two axes, index be of i64 or i32 and have at most %d",
                            PH_MAX_RANK - 1);
@@ -131,7 +132,8 @@ ph_tensor *ph_index_select(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *ind
     if (at < 0)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "there is no axis %d", axis);
     if (!ph__dtype_is_index(index->dtype) || index->shape.rank != 1)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the index must be of i64 or i32, and have one axis");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "the index must be of i64 or i32, and have one axis");
     ph_shape shape = x->shape;
     shape.dim[at] = index->count;
     return take(&op, (size_t)at, &shape);
@@ -158,12 +160,14 @@ static bool check(ph__op *op, int wanted, size_t *axis)
     if (index->shape.rank != x->shape.rank || (src && src->shape.rank != x->shape.rank))
         return refuse(op, "all must have as many axes");
     if (src && src->dtype != x->dtype)
-        return refuse(op, "the operand and what is written must be of one dtype; ph_cast one of them");
+        return refuse(op,
+                      "the operand and what is written must be of one dtype; ph_cast one of them");
     for (size_t i = 0; i < x->shape.rank; i++)
         if ((i != *axis && index->shape.dim[i] > x->shape.dim[i]) ||
             (src && index->shape.dim[i] > src->shape.dim[i]))
-            return refuse(op, "the index must not be longer than the operand along other axes, nor than what "
-                              "is written along any");
+            return refuse(
+                op, "the index must not be longer than the operand along other axes, nor than what "
+                    "is written along any");
     return true;
 }
 
@@ -208,14 +212,15 @@ static ph_tensor *launch_gather(ph__op *op, const ph_tensor *x, size_t axis, con
                             .wide = index->dtype == PH_DTYPE_I64,
                             .bad = bad};
     ph__kernel_def *def = &ph__gather_kernels[ph__size_slot(ph_dtype_size(x->dtype))];
-    return ph__op_launch(op, def, (uint64_t)ph__ceil_div(args.total, PH__INDEX_BLOCK), PH__INDEX_BLOCK, 0,
-                         &args)
+    return ph__op_launch(op, def, (uint64_t)ph__ceil_div(args.total, PH__INDEX_BLOCK),
+                         PH__INDEX_BLOCK, 0, &args)
                ? out
                : NULL;
 }
 
 /* A thread for each column. */
-static bool add_columns(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor *index, const ph_tensor *src)
+static bool add_columns(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor *index,
+                        const ph_tensor *src)
 {
     ph__places all = ph__places_of(out, axis, &index->shape);
     ph__add_columns_args args = {.src = src->data,
@@ -223,7 +228,8 @@ static bool add_columns(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor
                                  .out = out->data,
                                  .at = {.n = all.n, .step = all.step},
                                  .length = index->shape.dim[axis],
-                                 .inner = ph__shape_product(&index->shape, axis + 1, index->shape.rank),
+                                 .inner =
+                                     ph__shape_product(&index->shape, axis + 1, index->shape.rank),
                                  .wide = index->dtype == PH_DTYPE_I64};
     args.columns = ph__shape_product(&index->shape, 0, axis) * args.inner;
     for (int64_t i = 0; i < all.rank; i++)
@@ -232,19 +238,20 @@ static bool add_columns(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor
             args.at.stride[args.at.rank++] = all.stride[i];
         }
     return ph__op_launch(op, ph__add_columns_kernel(out->dtype),
-                         (uint64_t)ph__ceil_div(args.columns, PH__COLUMN_BLOCK), PH__COLUMN_BLOCK, 0, &args);
+                         (uint64_t)ph__ceil_div(args.columns, PH__COLUMN_BLOCK), PH__COLUMN_BLOCK,
+                         0, &args);
 }
 
-/* Adds src, of the index's shape, to out, both dense and of f32, f64, i32, i64 or u8. False: the tape has
- * failed. */
+/* Adds src, of the index's shape, to out, both dense and of f32, f64, i32, i64 or u8. False: the
+ * tape has failed. */
 static bool add_elements(ph__op *op, ph_tensor *out, size_t axis, const ph_tensor *index,
                          const ph_tensor *src)
 {
     if (index->count == 0 || out->count == 0)
         return true;
     int64_t length = index->shape.dim[axis];
-    if (length <= COLUMN_LENGTH || index->count / length >= COLUMN_COUNT || out->count >= UINT32_MAX ||
-        index->count >= UINT32_MAX)
+    if (length <= COLUMN_LENGTH || index->count / length >= COLUMN_COUNT ||
+        out->count >= UINT32_MAX || index->count >= UINT32_MAX)
         return add_columns(op, out, axis, index, src);
     ph__places at = ph__places_of(out, axis, &index->shape);
     ph__sorted sorted;
@@ -313,11 +320,12 @@ static bool launch_write(ph__op *op, ph_tensor *out, size_t axis, const ph_tenso
                            .total = index->count,
                            .wide = index->dtype == PH_DTYPE_I64};
     ph__kernel_def *def = &ph__write_kernels[ph__size_slot(ph_dtype_size(out->dtype))];
-    return ph__op_launch(op, def, (uint64_t)ph__ceil_div(args.total, PH__INDEX_BLOCK), PH__INDEX_BLOCK, 0,
-                         &args);
+    return ph__op_launch(op, def, (uint64_t)ph__ceil_div(args.total, PH__INDEX_BLOCK),
+                         PH__INDEX_BLOCK, 0, &args);
 }
 
-/* For each place of out, 1 + the number of the last element that points there. NULL: the tape has failed. */
+/* For each place of out, 1 + the number of the last element that points there. NULL: the tape
+ * has failed. */
 static ph_tensor *claim(ph__op *op, const ph_tensor *out, size_t axis, const ph_tensor *index)
 {
     if (index->count >= UINT32_MAX)
@@ -358,8 +366,8 @@ static ph_tensor *grad_of_written(ph__op *op, const ph_tensor *g, const ph_tenso
                                   .total = index->count,
                                   .wide = index->dtype == PH_DTYPE_I64};
     ph__kernel_def *def = &ph__winners_grad_kernels[ph__size_slot(ph_dtype_size(g->dtype))];
-    if (!ph__op_launch(op, def, (uint64_t)ph__ceil_div(args.total, PH__INDEX_BLOCK), PH__INDEX_BLOCK, 0,
-                       &args))
+    if (!ph__op_launch(op, def, (uint64_t)ph__ceil_div(args.total, PH__INDEX_BLOCK),
+                       PH__INDEX_BLOCK, 0, &args))
         return NULL;
     return widened(op->tape, out, &state->src_shape);
 }
@@ -434,8 +442,8 @@ static void scatter_add_backward(ph__grad_call *call)
     call->in_grads[0] = in[0];
     call->in_grads[2] = written;
 }
-static const ph__grad_def scatter_add_grad = {"scatter_add", sizeof(element_state), scatter_add_backward,
-                                              NULL};
+static const ph__grad_def scatter_add_grad = {"scatter_add", sizeof(element_state),
+                                              scatter_add_backward, NULL};
 
 ph_tensor *ph_scatter_add(ph_tape *tape, ph_tensor *x, int axis, ph_tensor *index, ph_tensor *src)
 {

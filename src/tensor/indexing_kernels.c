@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/indexing_kernels.c: kernels that read and write where an index says, and their host forms. */
+/* tensor/indexing_kernels.c: kernels that read and write where an index says, and their host
+ * forms. */
 #include "tensor/indexing.h"
 
 ph__places ph__places_of(const ph_tensor *x, size_t axis, const ph_shape *index)
 {
-    ph__places at = {.rank = (int64_t)index->rank, .n = x->shape.dim[axis], .step = x->stride[axis]};
+    ph__places at = {
+        .rank = (int64_t)index->rank, .n = x->shape.dim[axis], .step = x->stride[axis]};
     for (size_t i = 0; i < index->rank; i++) {
         at.dim[i] = index->dim[i];
         at.stride[i] = i == axis ? 0 : x->stride[i];
@@ -42,7 +44,8 @@ static void take_words(const ph_block_range *range, const ph__take_args *a, int6
 {
     int64_t i, end = items(range, PH__TAKE_BLOCK, a->total, &i);
     while (i < end) {
-        int64_t line = i / a->inner, r = i % a->inner, many = a->inner - r < end - i ? a->inner - r : end - i;
+        int64_t line = i / a->inner, r = i % a->inner,
+                many = a->inner - r < end - i ? a->inner - r : end - i;
         int64_t v = ph__index_at(a->index, a->wide, line % a->count);
         char *to = (char *)a->out + i * word;
         if (v >= 0 && v < a->n)
@@ -56,41 +59,41 @@ static void take_words(const ph_block_range *range, const ph__take_args *a, int6
 }
 
 /* ---- by the size of a word ---- */
-#define BY_SIZE(bytes, type)                                                                                 \
-    static void take_##bytes(const ph_block_range *range, const void *args)                                  \
-    {                                                                                                        \
-        take_words(range, args, bytes);                                                                      \
-    }                                                                                                        \
-    static void gather_##bytes(const ph_block_range *range, const void *args)                                \
-    {                                                                                                        \
-        const ph__gather_args *a = args;                                                                     \
-        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                                        \
-        for (; i < end; i++) {                                                                               \
-            int64_t from = target_of(&a->at, a->index, a->wide, i);                                          \
-            ((type *)a->out)[i] = from >= 0 ? ((const type *)a->x)[from] : (type)a->bad;                     \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void write_##bytes(const ph_block_range *range, const void *args)                                 \
-    {                                                                                                        \
-        const ph__write_args *a = args;                                                                      \
-        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                                        \
-        for (; i < end; i++) {                                                                               \
-            int64_t to = target_of(&a->at, a->index, a->wide, i);                                            \
-            if (to >= 0 && !a->src)                                                                          \
-                __atomic_store_n((type *)a->out + to, (type)0, __ATOMIC_RELAXED);                            \
-            else if (to >= 0 && ((const uint32_t *)a->winners)[to] == (uint32_t)i + 1)                       \
-                ((type *)a->out)[to] = ((const type *)a->src)[i];                                            \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void winners_grad_##bytes(const ph_block_range *range, const void *args)                          \
-    {                                                                                                        \
-        const ph__winners_grad_args *a = args;                                                               \
-        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                                        \
-        for (; i < end; i++) {                                                                               \
-            int64_t from = target_of(&a->at, a->index, a->wide, i);                                          \
-            bool won = from >= 0 && ((const uint32_t *)a->winners)[from] == (uint32_t)i + 1;                 \
-            ((type *)a->out)[i] = won ? ((const type *)a->g)[from] : (type)0;                                \
-        }                                                                                                    \
+#define BY_SIZE(bytes, type)                                                                       \
+    static void take_##bytes(const ph_block_range *range, const void *args)                        \
+    {                                                                                              \
+        take_words(range, args, bytes);                                                            \
+    }                                                                                              \
+    static void gather_##bytes(const ph_block_range *range, const void *args)                      \
+    {                                                                                              \
+        const ph__gather_args *a = args;                                                           \
+        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                              \
+        for (; i < end; i++) {                                                                     \
+            int64_t from = target_of(&a->at, a->index, a->wide, i);                                \
+            ((type *)a->out)[i] = from >= 0 ? ((const type *)a->x)[from] : (type)a->bad;           \
+        }                                                                                          \
+    }                                                                                              \
+    static void write_##bytes(const ph_block_range *range, const void *args)                       \
+    {                                                                                              \
+        const ph__write_args *a = args;                                                            \
+        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                              \
+        for (; i < end; i++) {                                                                     \
+            int64_t to = target_of(&a->at, a->index, a->wide, i);                                  \
+            if (to >= 0 && !a->src)                                                                \
+                __atomic_store_n((type *)a->out + to, (type)0, __ATOMIC_RELAXED);                  \
+            else if (to >= 0 && ((const uint32_t *)a->winners)[to] == (uint32_t)i + 1)             \
+                ((type *)a->out)[to] = ((const type *)a->src)[i];                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void winners_grad_##bytes(const ph_block_range *range, const void *args)                \
+    {                                                                                              \
+        const ph__winners_grad_args *a = args;                                                     \
+        int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);                              \
+        for (; i < end; i++) {                                                                     \
+            int64_t from = target_of(&a->at, a->index, a->wide, i);                                \
+            bool won = from >= 0 && ((const uint32_t *)a->winners)[from] == (uint32_t)i + 1;       \
+            ((type *)a->out)[i] = won ? ((const type *)a->g)[from] : (type)0;                      \
+        }                                                                                          \
     }
 BY_SIZE(1, uint8_t)
 BY_SIZE(2, uint16_t)
@@ -101,47 +104,56 @@ static void take_16(const ph_block_range *range, const void *args)
     take_words(range, args, 16);
 }
 
-static const ph_param take_params[] = {
-    PH_PARAM(ph__take_args, x, PH_PARAM_ADDRESS),   PH_PARAM(ph__take_args, index, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__take_args, out, PH_PARAM_ADDRESS), PH_PARAM(ph__take_args, total, PH_PARAM_VALUE),
-    PH_PARAM(ph__take_args, n, PH_PARAM_VALUE),     PH_PARAM(ph__take_args, count, PH_PARAM_VALUE),
-    PH_PARAM(ph__take_args, inner, PH_PARAM_VALUE), PH_PARAM(ph__take_args, wide, PH_PARAM_VALUE),
-    PH_PARAM(ph__take_args, bad, PH_PARAM_VALUE)};
-static const ph_param gather_params[] = {
-    PH_PARAM(ph__gather_args, x, PH_PARAM_ADDRESS),   PH_PARAM(ph__gather_args, index, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__gather_args, out, PH_PARAM_ADDRESS), PH_PARAM(ph__gather_args, at, PH_PARAM_VALUE),
-    PH_PARAM(ph__gather_args, total, PH_PARAM_VALUE), PH_PARAM(ph__gather_args, wide, PH_PARAM_VALUE),
-    PH_PARAM(ph__gather_args, bad, PH_PARAM_VALUE)};
-static const ph_param write_params[] = {
-    PH_PARAM(ph__write_args, src, PH_PARAM_ADDRESS),     PH_PARAM(ph__write_args, index, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__write_args, winners, PH_PARAM_ADDRESS), PH_PARAM(ph__write_args, out, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__write_args, at, PH_PARAM_VALUE),        PH_PARAM(ph__write_args, total, PH_PARAM_VALUE),
-    PH_PARAM(ph__write_args, wide, PH_PARAM_VALUE)};
-static const ph_param winners_grad_params[] = {PH_PARAM(ph__winners_grad_args, g, PH_PARAM_ADDRESS),
-                                               PH_PARAM(ph__winners_grad_args, index, PH_PARAM_ADDRESS),
-                                               PH_PARAM(ph__winners_grad_args, winners, PH_PARAM_ADDRESS),
-                                               PH_PARAM(ph__winners_grad_args, out, PH_PARAM_ADDRESS),
-                                               PH_PARAM(ph__winners_grad_args, at, PH_PARAM_VALUE),
-                                               PH_PARAM(ph__winners_grad_args, total, PH_PARAM_VALUE),
-                                               PH_PARAM(ph__winners_grad_args, wide, PH_PARAM_VALUE)};
+static const ph_param take_params[] = {PH_PARAM(ph__take_args, x, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__take_args, index, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__take_args, out, PH_PARAM_ADDRESS),
+                                       PH_PARAM(ph__take_args, total, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__take_args, n, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__take_args, count, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__take_args, inner, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__take_args, wide, PH_PARAM_VALUE),
+                                       PH_PARAM(ph__take_args, bad, PH_PARAM_VALUE)};
+static const ph_param gather_params[] = {PH_PARAM(ph__gather_args, x, PH_PARAM_ADDRESS),
+                                         PH_PARAM(ph__gather_args, index, PH_PARAM_ADDRESS),
+                                         PH_PARAM(ph__gather_args, out, PH_PARAM_ADDRESS),
+                                         PH_PARAM(ph__gather_args, at, PH_PARAM_VALUE),
+                                         PH_PARAM(ph__gather_args, total, PH_PARAM_VALUE),
+                                         PH_PARAM(ph__gather_args, wide, PH_PARAM_VALUE),
+                                         PH_PARAM(ph__gather_args, bad, PH_PARAM_VALUE)};
+static const ph_param write_params[] = {PH_PARAM(ph__write_args, src, PH_PARAM_ADDRESS),
+                                        PH_PARAM(ph__write_args, index, PH_PARAM_ADDRESS),
+                                        PH_PARAM(ph__write_args, winners, PH_PARAM_ADDRESS),
+                                        PH_PARAM(ph__write_args, out, PH_PARAM_ADDRESS),
+                                        PH_PARAM(ph__write_args, at, PH_PARAM_VALUE),
+                                        PH_PARAM(ph__write_args, total, PH_PARAM_VALUE),
+                                        PH_PARAM(ph__write_args, wide, PH_PARAM_VALUE)};
+static const ph_param winners_grad_params[] = {
+    PH_PARAM(ph__winners_grad_args, g, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__winners_grad_args, index, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__winners_grad_args, winners, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__winners_grad_args, out, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__winners_grad_args, at, PH_PARAM_VALUE),
+    PH_PARAM(ph__winners_grad_args, total, PH_PARAM_VALUE),
+    PH_PARAM(ph__winners_grad_args, wide, PH_PARAM_VALUE)};
 
-#define DEF(kernel, bytes, word, flag, parameters)                                                           \
-    {                                                                                                        \
-        .name = "ph_" #kernel "_" #bytes,                                                                    \
-        .cuda = (const char *const[]){"#define U " #word "\n#define KERNEL ph_" #kernel "_" #bytes           \
-                                      "\n#define " flag "\n",                                                \
-                                      ph__text_indexing, NULL},                                              \
-        .host = kernel##_##bytes, .args_size = sizeof(ph__##kernel##_args), .params = parameters,            \
-        .param_count = sizeof parameters / sizeof parameters[0]                                              \
+#define DEF(kernel, bytes, word, flag, parameters)                                                 \
+    {                                                                                              \
+        .name = "ph_" #kernel "_" #bytes,                                                          \
+        .cuda = (const char *const[]){"#define U " #word "\n#define KERNEL ph_" #kernel "_" #bytes \
+                                      "\n#define " flag "\n",                                      \
+                                      ph__text_indexing, NULL},                                    \
+        .host = kernel##_##bytes, .args_size = sizeof(ph__##kernel##_args), .params = parameters,  \
+        .param_count = sizeof parameters / sizeof parameters[0]                                    \
     }
-#define DEFS(kernel, flag, parameters)                                                                       \
-    DEF(kernel, 1, u8, flag, parameters), DEF(kernel, 2, u16, flag, parameters),                             \
+#define DEFS(kernel, flag, parameters)                                                             \
+    DEF(kernel, 1, u8, flag, parameters), DEF(kernel, 2, u16, flag, parameters),                   \
         DEF(kernel, 4, u32, flag, parameters), DEF(kernel, 8, u64, flag, parameters)
 ph__kernel_def ph__take_kernels[5] = {DEFS(take, "TAKE", take_params),
                                       DEF(take, 16, uint4, "TAKE", take_params)};
 ph__kernel_def ph__gather_kernels[4] = {DEFS(gather, "GATHER", gather_params)};
 ph__kernel_def ph__write_kernels[4] = {DEFS(write, "WRITE", write_params)};
-ph__kernel_def ph__winners_grad_kernels[4] = {DEFS(winners_grad, "WINNERS_GRAD", winners_grad_params)};
+ph__kernel_def ph__winners_grad_kernels[4] = {
+    DEFS(winners_grad, "WINNERS_GRAD", winners_grad_params)};
 
 /* ---- claim ---- */
 static void claim(const ph_block_range *range, const void *args)
@@ -152,41 +164,45 @@ static void claim(const ph_block_range *range, const void *args)
         int64_t place = target_of(&a->at, a->index, a->wide, i);
         if (place < 0)
             continue;
-        uint32_t *winner = (uint32_t *)a->winners + place, now = __atomic_load_n(winner, __ATOMIC_RELAXED);
-        while (now < (uint32_t)i + 1 && !__atomic_compare_exchange_n(winner, &now, (uint32_t)i + 1, true,
-                                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        uint32_t *winner = (uint32_t *)a->winners + place,
+                 now = __atomic_load_n(winner, __ATOMIC_RELAXED);
+        while (now < (uint32_t)i + 1 &&
+               !__atomic_compare_exchange_n(winner, &now, (uint32_t)i + 1, true, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED))
             continue;
     }
 }
-static const ph_param claim_params[] = {
-    PH_PARAM(ph__claim_args, index, PH_PARAM_ADDRESS), PH_PARAM(ph__claim_args, winners, PH_PARAM_ADDRESS),
-    PH_PARAM(ph__claim_args, at, PH_PARAM_VALUE), PH_PARAM(ph__claim_args, total, PH_PARAM_VALUE),
-    PH_PARAM(ph__claim_args, wide, PH_PARAM_VALUE)};
+static const ph_param claim_params[] = {PH_PARAM(ph__claim_args, index, PH_PARAM_ADDRESS),
+                                        PH_PARAM(ph__claim_args, winners, PH_PARAM_ADDRESS),
+                                        PH_PARAM(ph__claim_args, at, PH_PARAM_VALUE),
+                                        PH_PARAM(ph__claim_args, total, PH_PARAM_VALUE),
+                                        PH_PARAM(ph__claim_args, wide, PH_PARAM_VALUE)};
 ph__kernel_def ph__claim_kernel = {
     .name = "ph_claim",
-    .cuda = (const char *const[]){"#define KERNEL ph_claim\n#define CLAIM\n", ph__text_indexing, NULL},
+    .cuda =
+        (const char *const[]){"#define KERNEL ph_claim\n#define CLAIM\n", ph__text_indexing, NULL},
     .host = claim,
     .args_size = sizeof(ph__claim_args),
     .params = claim_params,
     .param_count = sizeof claim_params / sizeof claim_params[0]};
 
 /* ---- adding along columns ---- integers wrap around. */
-#define ADD_COLUMNS(dtype, type)                                                                             \
-    static void add_columns_##dtype(const ph_block_range *range, const void *args)                           \
-    {                                                                                                        \
-        const ph__add_columns_args *a = args;                                                                \
-        int64_t column, end = items(range, PH__COLUMN_BLOCK, a->columns, &column);                           \
-        for (; column < end; column++) {                                                                     \
-            int64_t place = ph__place_of(&a->at, column);                                                    \
-            int64_t i = column / a->inner * a->inner * a->length + column % a->inner;                        \
-            for (int64_t j = 0; j < a->length; j++, i += a->inner) {                                         \
-                int64_t v = ph__index_at(a->index, a->wide, i);                                              \
-                if (v >= 0 && v < a->at.n) {                                                                 \
-                    type *to = (type *)a->out + place + v * a->at.step;                                      \
-                    *to = (type)(*to + ((const type *)a->src)[i]);                                           \
-                }                                                                                            \
-            }                                                                                                \
-        }                                                                                                    \
+#define ADD_COLUMNS(dtype, type)                                                                   \
+    static void add_columns_##dtype(const ph_block_range *range, const void *args)                 \
+    {                                                                                              \
+        const ph__add_columns_args *a = args;                                                      \
+        int64_t column, end = items(range, PH__COLUMN_BLOCK, a->columns, &column);                 \
+        for (; column < end; column++) {                                                           \
+            int64_t place = ph__place_of(&a->at, column);                                          \
+            int64_t i = column / a->inner * a->inner * a->length + column % a->inner;              \
+            for (int64_t j = 0; j < a->length; j++, i += a->inner) {                               \
+                int64_t v = ph__index_at(a->index, a->wide, i);                                    \
+                if (v >= 0 && v < a->at.n) {                                                       \
+                    type *to = (type *)a->out + place + v * a->at.step;                            \
+                    *to = (type)(*to + ((const type *)a->src)[i]);                                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 ADD_COLUMNS(f32, float)
 ADD_COLUMNS(f64, double)
@@ -194,23 +210,24 @@ ADD_COLUMNS(i32, uint32_t)
 ADD_COLUMNS(i64, uint64_t)
 ADD_COLUMNS(u8, uint8_t)
 
-static const ph_param add_columns_params[] = {PH_PARAM(ph__add_columns_args, src, PH_PARAM_ADDRESS),
-                                              PH_PARAM(ph__add_columns_args, index, PH_PARAM_ADDRESS),
-                                              PH_PARAM(ph__add_columns_args, out, PH_PARAM_ADDRESS),
-                                              PH_PARAM(ph__add_columns_args, at, PH_PARAM_VALUE),
-                                              PH_PARAM(ph__add_columns_args, columns, PH_PARAM_VALUE),
-                                              PH_PARAM(ph__add_columns_args, length, PH_PARAM_VALUE),
-                                              PH_PARAM(ph__add_columns_args, inner, PH_PARAM_VALUE),
-                                              PH_PARAM(ph__add_columns_args, wide, PH_PARAM_VALUE)};
-#define COLUMNS_DEF(dtype, word)                                                                             \
-    {                                                                                                        \
-        .name = "ph_add_columns_" #dtype,                                                                    \
-        .cuda = (const char *const[]){"#define T " #word "\n#define KERNEL ph_add_columns_" #dtype           \
-                                      "\n#define ADD_COLUMNS\n",                                             \
-                                      ph__text_indexing, NULL},                                              \
-        .host = add_columns_##dtype, .args_size = sizeof(ph__add_columns_args),                              \
-        .params = add_columns_params,                                                                        \
-        .param_count = sizeof add_columns_params / sizeof add_columns_params[0]                              \
+static const ph_param add_columns_params[] = {
+    PH_PARAM(ph__add_columns_args, src, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__add_columns_args, index, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__add_columns_args, out, PH_PARAM_ADDRESS),
+    PH_PARAM(ph__add_columns_args, at, PH_PARAM_VALUE),
+    PH_PARAM(ph__add_columns_args, columns, PH_PARAM_VALUE),
+    PH_PARAM(ph__add_columns_args, length, PH_PARAM_VALUE),
+    PH_PARAM(ph__add_columns_args, inner, PH_PARAM_VALUE),
+    PH_PARAM(ph__add_columns_args, wide, PH_PARAM_VALUE)};
+#define COLUMNS_DEF(dtype, word)                                                                   \
+    {                                                                                              \
+        .name = "ph_add_columns_" #dtype,                                                          \
+        .cuda = (const char *const[]){"#define T " #word "\n#define KERNEL ph_add_columns_" #dtype \
+                                      "\n#define ADD_COLUMNS\n",                                   \
+                                      ph__text_indexing, NULL},                                    \
+        .host = add_columns_##dtype, .args_size = sizeof(ph__add_columns_args),                    \
+        .params = add_columns_params,                                                              \
+        .param_count = sizeof add_columns_params / sizeof add_columns_params[0]                    \
     }
 static ph__kernel_def add_columns_kernels[] = {COLUMNS_DEF(f32, f32), COLUMNS_DEF(f64, f64),
                                                COLUMNS_DEF(i32, u32), COLUMNS_DEF(i64, u64),

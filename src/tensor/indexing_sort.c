@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/indexing_sort.c: sums at repeated places in a fixed order: the elements of an index are sorted by
- * where they point, stably; then equal ones are added in order, in runs of 32, and the runs in order.
- * Sorting takes, for up to RANK_LIMIT elements, a comparison of each with each; for more, a pass of three
- * kernels over them for each 8 bits of the largest place. */
+/* tensor/indexing_sort.c: sums at repeated places in a fixed order: the elements of an index are
+ * sorted by where they point, stably; then equal ones are added in order, in runs of 32, and the
+ * runs in order. Sorting takes, for up to RANK_LIMIT elements, a comparison of each with each;
+ * for more, a pass of three kernels over them for each 8 bits of the largest place. */
 #include "tensor/indexing.h"
 
 enum {
@@ -55,36 +55,47 @@ typedef struct move_args {
     void *keys_out, *order_out;
     int64_t total, shift, tiles;
 } move_args;
-static const ph_param move_params[] = {
-    PH_PARAM(move_args, keys, PH_PARAM_ADDRESS),      PH_PARAM(move_args, order, PH_PARAM_ADDRESS),
-    PH_PARAM(move_args, offsets, PH_PARAM_ADDRESS),   PH_PARAM(move_args, keys_out, PH_PARAM_ADDRESS),
-    PH_PARAM(move_args, order_out, PH_PARAM_ADDRESS), PH_PARAM(move_args, total, PH_PARAM_VALUE),
-    PH_PARAM(move_args, shift, PH_PARAM_VALUE),       PH_PARAM(move_args, tiles, PH_PARAM_VALUE)};
-/* parts: [outer][2][ceil(total / RUN)][inner] in the dtype to compute in. tiles: of columns; jobs: outer *
- * total * tiles, of the elements; outer * ceil(total / RUN) * tiles, a block each, of the parts. */
+static const ph_param move_params[] = {PH_PARAM(move_args, keys, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, order, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, offsets, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, keys_out, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, order_out, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, total, PH_PARAM_VALUE),
+                                       PH_PARAM(move_args, shift, PH_PARAM_VALUE),
+                                       PH_PARAM(move_args, tiles, PH_PARAM_VALUE)};
+/* parts: [outer][2][ceil(total / RUN)][inner] in the dtype to compute in. tiles: of columns;
+ * jobs: outer * total * tiles, of the elements; outer * ceil(total / RUN) * tiles, a block each,
+ * of the parts. */
 typedef struct add_sorted_args {
     const void *src, *keys, *order;
     void *out, *parts;
     int64_t total, n, inner, tiles, jobs, onto;
 } add_sorted_args;
-static const ph_param add_sorted_params[] = {
-    PH_PARAM(add_sorted_args, src, PH_PARAM_ADDRESS),   PH_PARAM(add_sorted_args, keys, PH_PARAM_ADDRESS),
-    PH_PARAM(add_sorted_args, order, PH_PARAM_ADDRESS), PH_PARAM(add_sorted_args, out, PH_PARAM_ADDRESS),
-    PH_PARAM(add_sorted_args, parts, PH_PARAM_ADDRESS), PH_PARAM(add_sorted_args, total, PH_PARAM_VALUE),
-    PH_PARAM(add_sorted_args, n, PH_PARAM_VALUE),       PH_PARAM(add_sorted_args, inner, PH_PARAM_VALUE),
-    PH_PARAM(add_sorted_args, tiles, PH_PARAM_VALUE),   PH_PARAM(add_sorted_args, jobs, PH_PARAM_VALUE),
-    PH_PARAM(add_sorted_args, onto, PH_PARAM_VALUE)};
+static const ph_param add_sorted_params[] = {PH_PARAM(add_sorted_args, src, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, keys, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, order, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, out, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, parts, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, total, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, n, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, inner, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, tiles, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, jobs, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, onto, PH_PARAM_VALUE)};
 typedef struct add_parts_args {
     const void *keys, *parts;
     void *out;
     int64_t total, n, inner, tiles, jobs, onto;
 } add_parts_args;
-static const ph_param add_parts_params[] = {
-    PH_PARAM(add_parts_args, keys, PH_PARAM_ADDRESS), PH_PARAM(add_parts_args, parts, PH_PARAM_ADDRESS),
-    PH_PARAM(add_parts_args, out, PH_PARAM_ADDRESS),  PH_PARAM(add_parts_args, total, PH_PARAM_VALUE),
-    PH_PARAM(add_parts_args, n, PH_PARAM_VALUE),      PH_PARAM(add_parts_args, inner, PH_PARAM_VALUE),
-    PH_PARAM(add_parts_args, tiles, PH_PARAM_VALUE),  PH_PARAM(add_parts_args, jobs, PH_PARAM_VALUE),
-    PH_PARAM(add_parts_args, onto, PH_PARAM_VALUE)};
+static const ph_param add_parts_params[] = {PH_PARAM(add_parts_args, keys, PH_PARAM_ADDRESS),
+                                            PH_PARAM(add_parts_args, parts, PH_PARAM_ADDRESS),
+                                            PH_PARAM(add_parts_args, out, PH_PARAM_ADDRESS),
+                                            PH_PARAM(add_parts_args, total, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, n, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, inner, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, tiles, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, jobs, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, onto, PH_PARAM_VALUE)};
 
 /* ---- sorting on the host ---- */
 static int64_t items(const ph_block_range *range, int64_t block, int64_t total, int64_t *begin)
@@ -156,22 +167,23 @@ static void move_host(const ph_block_range *range, const void *args)
         for (int64_t d = 0; d < DIGITS; d++)
             next[d] = ((const uint32_t *)a->offsets)[d * a->tiles + tile];
         for (int64_t i = tile * TILE; i < end; i++) {
-            uint32_t key = ((const uint32_t *)a->keys)[i], place = next[key >> a->shift & (DIGITS - 1)]++;
+            uint32_t key = ((const uint32_t *)a->keys)[i],
+                     place = next[key >> a->shift & (DIGITS - 1)]++;
             ((uint32_t *)a->keys_out)[place] = key;
             ((uint32_t *)a->order_out)[place] = ((const uint32_t *)a->order)[i];
         }
     }
 }
 
-#define DEF(kernel, flag, parameters)                                                                        \
-    static ph__kernel_def kernel##_kernel = {.name = "ph_sort_" #kernel,                                     \
-                                             .cuda = (const char *const[]){"#define KERNEL ph_sort_" #kernel \
-                                                                           "\n#define " flag "\n",           \
-                                                                           ph__text_indexing, NULL},         \
-                                             .host = kernel##_host,                                          \
-                                             .args_size = sizeof(kernel##_args),                             \
-                                             .params = parameters,                                           \
-                                             .param_count = sizeof parameters / sizeof parameters[0]};
+#define DEF(kernel, flag, parameters)                                                              \
+    static ph__kernel_def kernel##_kernel = {                                                      \
+        .name = "ph_sort_" #kernel,                                                                \
+        .cuda = (const char *const[]){"#define KERNEL ph_sort_" #kernel "\n#define " flag "\n",    \
+                                      ph__text_indexing, NULL},                                    \
+        .host = kernel##_host,                                                                     \
+        .args_size = sizeof(kernel##_args),                                                        \
+        .params = parameters,                                                                      \
+        .param_count = sizeof parameters / sizeof parameters[0]};
 DEF(keys, "KEYS", keys_params)
 DEF(rank, "RANK", rank_params)
 DEF(count, "COUNT", count_params)
@@ -192,7 +204,8 @@ static job job_of(int64_t number, int64_t total, int64_t tiles, int64_t inner, i
 }
 
 /* Whether a run begins at slot; length: beyond RUN, more follow. */
-static bool find_run(const uint32_t *keys, int64_t slot, int64_t total, int64_t *length, bool *first)
+static bool find_run(const uint32_t *keys, int64_t slot, int64_t total, int64_t *length,
+                     bool *first)
 {
     uint32_t key = keys[slot];
     *first = slot == 0 || keys[slot - 1] != key;
@@ -281,24 +294,28 @@ static bool find_run(const uint32_t *keys, int64_t slot, int64_t total, int64_t 
 #define PUT(data, i, x) OWN_PUT(uint8_t, data, i, x)
 #include "tensor/add_sorted_real.h"
 
-#define ADD_DEF(kernel, dtype, flags, parameters, rows)                                                      \
-    {                                                                                                        \
-        .name = "ph_" #kernel "_" #dtype,                                                                    \
-        .cuda = (const char *const[]){flags, rows, ph__text_indexing, NULL}, .host = kernel##_##dtype,       \
-        .args_size = sizeof(kernel##_args), .params = parameters,                                            \
-        .param_count = sizeof parameters / sizeof parameters[0]                                              \
+#define ADD_DEF(kernel, dtype, flags, parameters, rows)                                            \
+    {                                                                                              \
+        .name = "ph_" #kernel "_" #dtype,                                                          \
+        .cuda = (const char *const[]){flags, rows, ph__text_indexing, NULL},                       \
+        .host = kernel##_##dtype, .args_size = sizeof(kernel##_args), .params = parameters,        \
+        .param_count = sizeof parameters / sizeof parameters[0]                                    \
     }
-#define ADD_FLAGS(kernel, dtype, word, flag, more)                                                           \
+#define ADD_FLAGS(kernel, dtype, word, flag, more)                                                 \
     "#define T " word "\n#define KERNEL ph_" #kernel "_" #dtype "\n#define " flag "\n" more
-#define ADD_DEFS(kernel, flag, parameters)                                                                   \
-    static ph__kernel_def kernel##_kernels[PH_DTYPE_U8] = {                                                  \
-        ADD_DEF(kernel, f32, ADD_FLAGS(kernel, f32, "f32", flag, ""), parameters, ph__text_rows),            \
-        ADD_DEF(kernel, f64, ADD_FLAGS(kernel, f64, "f64", flag, ""), parameters, ph__text_rows),            \
-        ADD_DEF(kernel, f16, ADD_FLAGS(kernel, f16, "f16", flag, ""), parameters, ph__text_rows),            \
-        ADD_DEF(kernel, bf16, ADD_FLAGS(kernel, bf16, "bf16", flag, ""), parameters, ph__text_rows),         \
-        ADD_DEF(kernel, i32, ADD_FLAGS(kernel, i32, "u32", flag, "#define WHOLE\n"), parameters, ""),        \
-        ADD_DEF(kernel, i64, ADD_FLAGS(kernel, i64, "u64", flag, "#define WHOLE\n"), parameters, ""),        \
-        ADD_DEF(kernel, u8, ADD_FLAGS(kernel, u8, "u8", flag, "#define WHOLE\n"), parameters, "")};
+#define ADD_DEFS(kernel, flag, parameters)                                                         \
+    static ph__kernel_def kernel##_kernels[PH_DTYPE_U8] = {                                        \
+        ADD_DEF(kernel, f32, ADD_FLAGS(kernel, f32, "f32", flag, ""), parameters, ph__text_rows),  \
+        ADD_DEF(kernel, f64, ADD_FLAGS(kernel, f64, "f64", flag, ""), parameters, ph__text_rows),  \
+        ADD_DEF(kernel, f16, ADD_FLAGS(kernel, f16, "f16", flag, ""), parameters, ph__text_rows),  \
+        ADD_DEF(kernel, bf16, ADD_FLAGS(kernel, bf16, "bf16", flag, ""), parameters,               \
+                ph__text_rows),                                                                    \
+        ADD_DEF(kernel, i32, ADD_FLAGS(kernel, i32, "u32", flag, "#define WHOLE\n"), parameters,   \
+                ""),                                                                               \
+        ADD_DEF(kernel, i64, ADD_FLAGS(kernel, i64, "u64", flag, "#define WHOLE\n"), parameters,   \
+                ""),                                                                               \
+        ADD_DEF(kernel, u8, ADD_FLAGS(kernel, u8, "u8", flag, "#define WHOLE\n"), parameters,      \
+                "")};
 ADD_DEFS(add_sorted, "ADD_SORTED", add_sorted_params)
 ADD_DEFS(add_parts, "ADD_PARTS", add_parts_params)
 
@@ -339,7 +356,8 @@ static bool radix(ph__op *op, ph__sorted *from, ph__sorted *to, int64_t none)
     return counts != NULL;
 }
 
-bool ph__sort_index(ph__op *op, ph__sorted *out, const ph_tensor *index, const ph__places *at, int64_t none)
+bool ph__sort_index(ph__op *op, ph__sorted *out, const ph_tensor *index, const ph__places *at,
+                    int64_t none)
 {
     int64_t total = index->count;
     if (total >= UINT32_MAX || none >= UINT32_MAX) {
@@ -360,22 +378,23 @@ bool ph__sort_index(ph__op *op, ph__sorted *out, const ph_tensor *index, const p
                       .total = total,
                       .wide = index->dtype == PH_DTYPE_I64,
                       .none = none};
-    if (!ph__op_launch(op, &keys_kernel, (uint64_t)ph__ceil_div(total, PH__INDEX_BLOCK), PH__INDEX_BLOCK, 0,
-                       &keys))
+    if (!ph__op_launch(op, &keys_kernel, (uint64_t)ph__ceil_div(total, PH__INDEX_BLOCK),
+                       PH__INDEX_BLOCK, 0, &keys))
         return false;
     if (total > RANK_LIMIT)
         return radix(op, out, &second, none);
     rank_args rank = {first.keys->data, second.keys->data, second.order->data, total};
     *out = second;
-    return ph__op_launch(op, &rank_kernel, (uint64_t)ph__ceil_div(total, RANK_BLOCK), 32 * RANK_BLOCK, 0,
-                         &rank);
+    return ph__op_launch(op, &rank_kernel, (uint64_t)ph__ceil_div(total, RANK_BLOCK),
+                         32 * RANK_BLOCK, 0, &rank);
 }
 
-bool ph__add_sorted(ph__op *op, const ph__sorted *sorted, const ph_tensor *src, ph_tensor *out, int64_t outer,
-                    int64_t n, int64_t inner, bool onto)
+bool ph__add_sorted(ph__op *op, const ph__sorted *sorted, const ph_tensor *src, ph_tensor *out,
+                    int64_t outer, int64_t n, int64_t inner, bool onto)
 {
     ph_dtype dtype = out->dtype;
-    int64_t width = dtype >= PH_DTYPE_I32 ? 1 : 16 / (int64_t)ph_dtype_size(dtype), total = sorted->total;
+    int64_t width = dtype >= PH_DTYPE_I32 ? 1 : 16 / (int64_t)ph_dtype_size(dtype),
+            total = sorted->total;
     int64_t tiles = ph__ceil_div(inner, 32 * width), jobs = outer * total * tiles,
             runs = ph__ceil_div(total, RUN);
     bool several = total > RUN;
@@ -405,8 +424,8 @@ bool ph__add_sorted(ph__op *op, const ph__sorted *sorted, const ph_tensor *src, 
                            .tiles = tiles,
                            .jobs = outer * runs * tiles,
                            .onto = onto};
-    return ph__op_launch(op, &add_sorted_kernels[dtype - PH_DTYPE_F32], (uint64_t)ph__ceil_div(jobs, JOBS),
-                         32 * JOBS, 0, &add) &&
-           (!several ||
-            ph__op_launch(op, &add_parts_kernels[dtype - PH_DTYPE_F32], (uint64_t)rest.jobs, 256, 0, &rest));
+    return ph__op_launch(op, &add_sorted_kernels[dtype - PH_DTYPE_F32],
+                         (uint64_t)ph__ceil_div(jobs, JOBS), 32 * JOBS, 0, &add) &&
+           (!several || ph__op_launch(op, &add_parts_kernels[dtype - PH_DTYPE_F32],
+                                      (uint64_t)rest.jobs, 256, 0, &rest));
 }

@@ -22,7 +22,8 @@ char ph__json_in_peek(ph__json_in *in)
 {
     if (in->wrong)
         return 0;
-    while (in->at < in->end && (*in->at == ' ' || *in->at == '\t' || *in->at == '\n' || *in->at == '\r'))
+    while (in->at < in->end &&
+           (*in->at == ' ' || *in->at == '\t' || *in->at == '\n' || *in->at == '\r'))
         in->at++;
     return in->at < in->end ? *in->at : 0;
 }
@@ -38,7 +39,8 @@ static bool take(ph__json_in *in, char c, const char *wrong)
 bool ph__json_in_open(ph__json_in *in, char bracket)
 {
     if (!take(in, bracket,
-              bracket == '{' ? "an object ('{') must stand here" : "an array ('[') must stand here"))
+              bracket == '{' ? "an object ('{') must stand here"
+                             : "an array ('[') must stand here"))
         return false;
     if (in->depth == PH__JSON_DEPTH)
         return ph__json_in_fail(in, "brackets are nested too deeply");
@@ -63,7 +65,8 @@ bool ph__json_in_more(ph__json_in *in, char bracket)
 }
 
 /* ---- strings ---- */
-/* Bytes of the UTF-8 character at p, or 0 when it is none (RFC 3629: shortest forms, no surrogates, up to U+10FFFF). */
+/* Bytes of the UTF-8 character at p, or 0 when it is none (RFC 3629: shortest forms, no
+ * surrogates, up to U+10FFFF). */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
     unsigned char lead = p[0], low = 0x80, high = 0xBF;
@@ -146,12 +149,15 @@ static char *read_unicode(ph__json_in *in, char *to)
     if (c == 0)
         return (void)ph__json_in_fail(in, "a NUL in a string"), NULL;
     if (c >= 0xDC00 && c <= 0xDFFF)
-        return (void)ph__json_in_fail(in, "the second half of a surrogate pair without its first"), NULL;
+        return (void)ph__json_in_fail(in, "the second half of a surrogate pair without its first"),
+               NULL;
     if (c >= 0xD800 && c <= 0xDBFF) {
         bool escape = in->end - in->at >= 2 && in->at[0] == '\\' && in->at[1] == 'u';
         in->at += escape ? 2 : 0;
         if (!escape || !read_hex(in, &second) || second < 0xDC00 || second > 0xDFFF)
-            return (void)ph__json_in_fail(in, "the first half of a surrogate pair without its second"), NULL;
+            return (void)ph__json_in_fail(in,
+                                          "the first half of a surrogate pair without its second"),
+                   NULL;
         c = 0x10000 + ((c - 0xD800) << 10) + (second - 0xDC00);
     }
     return put_utf8(to, c);
@@ -190,7 +196,8 @@ static char *read_character(ph__json_in *in, char *to)
     return to + length;
 }
 
-/* Where the string that begins at `at` would end, at the latest: no escape grows when it is decoded. */
+/* Where the string that begins at `at` would end, at the latest: no escape grows when it is
+ * decoded. */
 static size_t room_for(const ph__json_in *in)
 {
     const char *p = in->at;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels.c: kernels of this library, created at a device's first use of them and kept for its backend's life. */
+/* tensor/kernels.c: kernels of this library, created at a device's first use of them and kept
+ * for its backend's life. */
 #include "tensor/kernels.h"
 #include "base/alloc.h"
 #include "base/fork.h"
@@ -65,7 +66,8 @@ static ph_kernel *make(ph__backend *backend, ph__kernel_def *def)
 {
     int slot = take_slot(def);
     if (slot == 0) {
-        (void)ph_fail(PH_ERROR_UNSUPPORTED, "%s: more than %d kernels", def->name, PH__KERNEL_SLOTS - 1);
+        (void)ph_fail(PH_ERROR_UNSUPPORTED, "%s: more than %d kernels", def->name,
+                      PH__KERNEL_SLOTS - 1);
         return NULL;
     }
     pthread_mutex_lock(&backend->lock);

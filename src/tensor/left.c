@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/left.c: what becomes of a tape where a function of the user's is left by a C++ exception, or by the end of its thread. */
+/* tensor/left.c: what becomes of a tape where a function of the user's is left by a C++
+ * exception, or by the end of its thread. */
 #include "tensor/tape.h"
 
 void ph__tape_state_begin(ph__tape_state *state, ph_tape *tape, const char *what)
@@ -31,7 +32,7 @@ void ph__tape_state_left(const ph__tape_state *state)
     tape->depth = state->depth;
     ph_mark_unwind(state->marks);
     if (!ph__tape_failed(tape))
-        ph_tape_fail(tape, PH_ERROR_CALLER, "%s did not return: an exception left it, or its thread ended",
-                     state->what);
+        ph_tape_fail(tape, PH_ERROR_CALLER,
+                     "%s did not return: an exception left it, or its thread ended", state->what);
     ph_ignore(ph_error_set(&saved));
 }

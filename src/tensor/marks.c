@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/marks.c: the scopes of annotation.h in backward: what a node does there lies in the scope that the node was made in. */
+/* tensor/marks.c: the scopes of annotation.h in backward: what a node does there lies in the
+ * scope that the node was made in. */
 #include "tensor/pass.h"
 
 bool ph__tape_resume(ph_tape *tape, ph_mark *mark)

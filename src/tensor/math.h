@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/math.h: functions of one f32 for host kernels: branch-free, so that loops over them become vector
- * code.
+/* tensor/math.h: functions of one f32 for host kernels: branch-free, so that loops over them
+ * become vector code.
  *
- * Errors against the exact value, over all floats (tests/tensor/elementwise_math.c looks): ph__expf and
- * ph__logf at most 1 ulp, ph__tanhf 1.5, ph__sigmoidf 2.5, ph__erff 3. Infinities, NaN, signed zeros and
- * subnormal numbers are as in C's own. The polynomials are minimax ones, made for these ranges. The compiler
- * must not reassociate (-ffast-math), or the sums of two parts are lost. */
+ * Errors against the exact value, over all floats (tests/tensor/elementwise_math.c looks):
+ * ph__expf and ph__logf at most 1 ulp, ph__tanhf 1.5, ph__sigmoidf 2.5, ph__erff 3. Infinities,
+ * NaN, signed zeros and subnormal numbers are as in C's own. The polynomials are minimax ones,
+ * made for these ranges. The compiler must not reassociate (-ffast-math), or the sums of two
+ * parts are lost. */
 #ifndef PH_TENSOR_MATH_H
 #define PH_TENSOR_MATH_H
 #include "tensor/half.h"
@@ -26,7 +27,8 @@ PH__MATH float ph__absf(float x)
 
 PH__MATH float ph__copysignf(float x, float sign)
 {
-    return ph__float_of_bits((ph__bits_of_float(x) & 0x7fffffffu) | (ph__bits_of_float(sign) & 0x80000000u));
+    return ph__float_of_bits((ph__bits_of_float(x) & 0x7fffffffu) |
+                             (ph__bits_of_float(sign) & 0x80000000u));
 }
 
 /* ph__expf(x), ph__logf, ph__tanhf, ph__erff, ph__sigmoidf. */
@@ -35,15 +37,16 @@ PH__MATH float ph__copysignf(float x, float sign)
 #include "tensor/math_functions.h"
 #undef PH__MATH_NAME
 #undef PH__MATH_FMA
-/* ph__fma_expf(x) and so on: for functions whose target has fused instructions, which they say by attribute. */
+/* ph__fma_expf(x) and so on: for functions whose target has fused instructions, which they say
+ * by attribute. */
 #define PH__MATH_NAME(name)   ph__fma_##name
 #define PH__MATH_FMA(a, b, c) __builtin_fmaf(a, b, c)
 #include "tensor/math_functions.h"
 #undef PH__MATH_NAME
 #undef PH__MATH_FMA
 
-/* f64 to f32 such that a second rounding, to f16 or bf16, gives what one rounding would have: what is cut off
- * is kept as a last bit of 1. */
+/* f64 to f32 such that a second rounding, to f16 or bf16, gives what one rounding would have:
+ * what is cut off is kept as a last bit of 1. */
 PH__MATH float ph__to_odd(double x)
 {
     float f = (float)x;

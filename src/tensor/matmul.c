@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/matmul.c: matrix products of tensors, and how leading dimensions, vectors and strides become batches of matrices. */
+/* tensor/matmul.c: matrix products of tensors, and how leading dimensions, vectors and strides
+ * become batches of matrices. */
 #include "tensor/autocast.h"
 #include "tensor/products.h"
 #include <string.h>
@@ -29,7 +30,8 @@ static bool matrix_of(matrix *out, const ph_tensor *x)
 {
     size_t last = x->shape.rank - 1;
     int64_t rows = x->shape.dim[last - 1], columns = x->shape.dim[last];
-    int64_t row = rows > 1 ? x->stride[last - 1] : columns, column = columns > 1 ? x->stride[last] : 1;
+    int64_t row = rows > 1 ? x->stride[last - 1] : columns,
+            column = columns > 1 ? x->stride[last] : 1;
     if (column == 1 && row >= columns) {
         *out = (matrix){false, row > 1 ? row : 1};
         return true;
@@ -39,7 +41,8 @@ static bool matrix_of(matrix *out, const ph_tensor *x)
     return row == 1 && column >= rows;
 }
 
-/* x itself, or a copy that is a matrix. Nothing of it is remembered: the product's own gradient is for x. */
+/* x itself, or a copy that is a matrix. Nothing of it is remembered: the product's own gradient
+ * is for x. */
 static ph_tensor *as_matrix(ph__op *op, matrix *out, ph_tensor *x)
 {
     if (matrix_of(out, x))
@@ -63,7 +66,8 @@ static ph_tensor *with_matrix(ph__op *op, ph_tensor *x, bool row)
 
 /* ---- batches ---- */
 
-/* What is stepped through beside the last two dimensions: strides in elements of a, b and c. The last dimension is a product's batch. */
+/* What is stepped through beside the last two dimensions: strides in elements of a, b and c. The
+ * last dimension is a product's batch. */
 typedef struct batches {
     size_t rank;
     int64_t dims[PH_MAX_RANK], stride[3][PH_MAX_RANK];
@@ -135,7 +139,8 @@ static bool empty_product(ph__op *op, ph_tensor *out, ph_tensor *bias)
     return !ph__tape_failed(op->tape);
 }
 
-/* out = a * b (+ bias) for operands of at least two dimensions; out is contiguous, with leading dimensions `lead`, and so is bias, or NULL. */
+/* out = a * b (+ bias) for operands of at least two dimensions; out is contiguous, with leading
+ * dimensions `lead`, and so is bias, or NULL. */
 static bool product_into(ph__op *op, ph_tensor *out, ph_tensor *a, ph_tensor *b, ph_tensor *bias,
                          const ph_shape *lead)
 {
@@ -244,17 +249,20 @@ ph_tensor *ph_matmul(ph_tape *tape, ph_tensor *a, ph_tensor *b)
     ph_shape lead;
     int64_t m = ma->shape.dim[ma->shape.rank - 2], n = mb->shape.dim[mb->shape.rank - 1];
     if (ma->shape.dim[ma->shape.rank - 1] != mb->shape.dim[mb->shape.rank - 2])
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
-                           "the last dimension of the first operand must be the last but one of the second");
+        return ph__op_fail(
+            &op, PH_ERROR_ARGUMENT,
+            "the last dimension of the first operand must be the last but one of the second");
     if (!lead_of(&lead, ma, mb))
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the dimensions before the last two do not broadcast");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "the dimensions before the last two do not broadcast");
     ph_shape shape = shape_of_result(&lead, in, m, n), full = lead;
     full.dim[full.rank++] = m;
     full.dim[full.rank++] = n;
     ph_tensor *out = ph__op_output(&op, a->dtype, &shape);
     int64_t strides[PH_MAX_RANK];
     ph__shape_strides(strides, &full);
-    ph_tensor *as_full = out && shape.rank != full.rank ? ph__op_view(&op, out, &full, strides, 0) : out;
+    ph_tensor *as_full =
+        out && shape.rank != full.rank ? ph__op_view(&op, out, &full, strides, 0) : out;
     if (!as_full || !product_into(&op, as_full, ma, mb, NULL, &lead))
         return NULL;
     if (op.tracked && ph__op_track(&op, &matmul_grad, 2)) {
@@ -272,7 +280,8 @@ static void linear_backward(ph__grad_call *call)
     if (call->needed[0])
         call->in_grads[0] = ph_matmul(tape, g, weight);
     if (call->needed[1])
-        call->in_grads[1] = ph_matmul(tape, ph_transpose(tape, rows_of(tape, g), 0, 1), rows_of(tape, x));
+        call->in_grads[1] =
+            ph_matmul(tape, ph_transpose(tape, rows_of(tape, g), 0, 1), rows_of(tape, x));
     if (call->needed[2])
         call->in_grads[2] = ph__sum_to(tape, g, &(ph_shape){1, {ph_tensor_dim(g, -1)}});
 }
@@ -282,7 +291,8 @@ static const ph__grad_def linear_grad = {.name = "linear", .backward = linear_ba
 /* What is wrong with the operands; NULL: nothing. */
 static const char *linear_fault(const ph_tensor *x, const ph_tensor *weight, const ph_tensor *bias)
 {
-    if (!ph_dtype_is_floating(x->dtype) || weight->dtype != x->dtype || (bias && bias->dtype != x->dtype))
+    if (!ph_dtype_is_floating(x->dtype) || weight->dtype != x->dtype ||
+        (bias && bias->dtype != x->dtype))
         return "all operands must be of one floating dtype; ph_cast those of another";
     if (weight->shape.rank != 2 || x->shape.rank == 0)
         return "the weight must have two dimensions, and x at least one";
@@ -301,7 +311,8 @@ static ph_tensor *contiguous_bias(ph__op *op, ph_tensor *bias)
     return bias;
 }
 
-/* The weight as the product takes it. A matrix is only read by product_into: *view, which is no handle, is enough for it. */
+/* The weight as the product takes it. A matrix is only read by product_into: *view, which is no
+ * handle, is enough for it. */
 static ph_tensor *turned_weight(ph__op *op, ph_tensor *view, ph_tensor *weight)
 {
     matrix unused;
@@ -313,7 +324,8 @@ static ph_tensor *turned_weight(ph__op *op, ph_tensor *view, ph_tensor *weight)
     return matrix_of(&unused, view) ? view : ph__op_view(op, weight, &view->shape, view->stride, 0);
 }
 
-static bool linear_into(ph__op *op, ph_tensor *out, ph_tensor *x, ph_tensor *weight, ph_tensor *bias)
+static bool linear_into(ph__op *op, ph_tensor *out, ph_tensor *x, ph_tensor *weight,
+                        ph_tensor *bias)
 {
     ph_shape full = out->shape;
     int64_t full_strides[PH_MAX_RANK];

@@ -46,15 +46,17 @@ static const ph_param grad_params[] = {
 #undef REAL
 #undef OF
 
-PH__ROWS_KERNELS(mse, squares_host, ph__text_cross_entropy, "#define SQUARES\n", squares_args, squares_params)
-PH__ROWS_KERNELS(mse_total, squares_total_host, ph__text_cross_entropy, "#define SQUARES_TOTAL\n", total_args,
-                 total_params)
-PH__ROWS_KERNELS(mse_grad, squares_grad_host, ph__text_cross_entropy, "#define SQUARES_GRAD\n", grad_args,
-                 grad_params)
+PH__ROWS_KERNELS(mse, squares_host, ph__text_cross_entropy, "#define SQUARES\n", squares_args,
+                 squares_params)
+PH__ROWS_KERNELS(mse_total, squares_total_host, ph__text_cross_entropy, "#define SQUARES_TOTAL\n",
+                 total_args, total_params)
+PH__ROWS_KERNELS(mse_grad, squares_grad_host, ph__text_cross_entropy, "#define SQUARES_GRAD\n",
+                 grad_args, grad_params)
 ph__kernel_def *const ph__mse_kernels[] = {PH__ROWS_LIST(mse), PH__ROWS_LIST(mse_total),
                                            PH__ROWS_LIST(mse_grad), NULL};
 
-/* Elements of a block: a multiple of 16 bytes, and at most 1024 blocks forward, whose sums one block adds. */
+/* Elements of a block: a multiple of 16 bytes, and at most 1024 blocks forward, whose sums one
+ * block adds. */
 static int64_t piece_of(int64_t n)
 {
     int64_t piece = ph__ceil_div(n, 1024);
@@ -83,8 +85,8 @@ static void mse_backward(ph__grad_call *call)
                       .db = out[1] ? out[1]->data : NULL,
                       .n = n,
                       .piece = GRAD_PIECE};
-    if (!ph__op_launch(&op, ph__rows_kernel(mse_grad, in[0]->dtype), (uint64_t)ph__ceil_div(n, GRAD_PIECE),
-                       256, 0, &args) ||
+    if (!ph__op_launch(&op, ph__rows_kernel(mse_grad, in[0]->dtype),
+                       (uint64_t)ph__ceil_div(n, GRAD_PIECE), 256, 0, &args) ||
         !ph__op_done_n(&op, out, 2))
         return;
     call->in_grads[0] = out[0];

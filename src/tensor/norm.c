@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/norm.c: layer_norm and rms_norm over the last axis. What backward needs beside the operand is
- * each row's mean and scale (one over its deviation). Gradients of weight and bias are added in two steps,
- * by blocks of rows and then over those, so that their order is fixed. */
-#include "tensor/autocast.h"
+/* tensor/norm.c: layer_norm and rms_norm over the last axis. What backward needs beside the
+ * operand is each row's mean and scale (one over its deviation). Gradients of weight and bias
+ * are added in two steps, by blocks of rows and then over those, so that their order is fixed. */
 #include "base/option.h"
+#include "tensor/autocast.h"
 #include "tensor/rows.h"
 
-/* y = (x - mean) * scale * w + b. In backward b is the gradient of y, and y that of x. w, b: may be NULL. */
+/* y = (x - mean) * scale * w + b. In backward b is the gradient of y, and y that of x. w, b: may
+ * be NULL. */
 typedef struct norm_args {
     const void *x, *w, *b;
     void *y, *means, *scales;
@@ -23,9 +24,10 @@ static const ph_param norm_params[] = {
     PH_PARAM(norm_args, eps, PH_PARAM_VALUE),         PH_PARAM(norm_args, centered, PH_PARAM_VALUE),
     PH_PARAM(norm_args, rows_a_block, PH_PARAM_VALUE)};
 
-/* parts: [2][row_blocks][n] in the dtype to compute in: of weight, of bias. tiles: of columns. means NULL:
- * 0. dx (and w, which may be NULL): for the kernel that makes the gradient of x too, in blocks behind the
- * others. */
+/* parts: [2][row_blocks][n] in the dtype to compute in: of weight, of bias. tiles: of columns.
+ * means NULL:
+ * 0. dx (and w, which may be NULL): for the kernel that makes the gradient of x too, in blocks
+ *    behind the others. */
 typedef struct parts_args {
     const void *x, *w, *g;
     void *dx;
@@ -33,13 +35,18 @@ typedef struct parts_args {
     void *parts;
     int64_t rows, n, rows_a_block, row_blocks, tiles;
 } parts_args;
-static const ph_param parts_params[] = {
-    PH_PARAM(parts_args, x, PH_PARAM_ADDRESS),        PH_PARAM(parts_args, w, PH_PARAM_ADDRESS),
-    PH_PARAM(parts_args, g, PH_PARAM_ADDRESS),        PH_PARAM(parts_args, dx, PH_PARAM_ADDRESS),
-    PH_PARAM(parts_args, means, PH_PARAM_ADDRESS),    PH_PARAM(parts_args, scales, PH_PARAM_ADDRESS),
-    PH_PARAM(parts_args, parts, PH_PARAM_ADDRESS),    PH_PARAM(parts_args, rows, PH_PARAM_VALUE),
-    PH_PARAM(parts_args, n, PH_PARAM_VALUE),          PH_PARAM(parts_args, rows_a_block, PH_PARAM_VALUE),
-    PH_PARAM(parts_args, row_blocks, PH_PARAM_VALUE), PH_PARAM(parts_args, tiles, PH_PARAM_VALUE)};
+static const ph_param parts_params[] = {PH_PARAM(parts_args, x, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, w, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, g, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, dx, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, means, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, scales, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, parts, PH_PARAM_ADDRESS),
+                                        PH_PARAM(parts_args, rows, PH_PARAM_VALUE),
+                                        PH_PARAM(parts_args, n, PH_PARAM_VALUE),
+                                        PH_PARAM(parts_args, rows_a_block, PH_PARAM_VALUE),
+                                        PH_PARAM(parts_args, row_blocks, PH_PARAM_VALUE),
+                                        PH_PARAM(parts_args, tiles, PH_PARAM_VALUE)};
 
 /* weight, bias: NULL where no gradient is needed. */
 typedef struct total_args {
@@ -47,10 +54,12 @@ typedef struct total_args {
     void *weight, *bias;
     int64_t n, row_blocks, tiles;
 } total_args;
-static const ph_param total_params[] = {
-    PH_PARAM(total_args, parts, PH_PARAM_ADDRESS),    PH_PARAM(total_args, weight, PH_PARAM_ADDRESS),
-    PH_PARAM(total_args, bias, PH_PARAM_ADDRESS),     PH_PARAM(total_args, n, PH_PARAM_VALUE),
-    PH_PARAM(total_args, row_blocks, PH_PARAM_VALUE), PH_PARAM(total_args, tiles, PH_PARAM_VALUE)};
+static const ph_param total_params[] = {PH_PARAM(total_args, parts, PH_PARAM_ADDRESS),
+                                        PH_PARAM(total_args, weight, PH_PARAM_ADDRESS),
+                                        PH_PARAM(total_args, bias, PH_PARAM_ADDRESS),
+                                        PH_PARAM(total_args, n, PH_PARAM_VALUE),
+                                        PH_PARAM(total_args, row_blocks, PH_PARAM_VALUE),
+                                        PH_PARAM(total_args, tiles, PH_PARAM_VALUE)};
 
 enum {
     SMALL_ROWS = 4,     /* of a block whose warps have one each */
@@ -76,7 +85,7 @@ static int64_t tile_columns(ph_dtype dtype)
 #undef REAL
 #undef OF
 
-#define KERNELS(kernel, form, flags)                                                                         \
+#define KERNELS(kernel, form, flags)                                                               \
     PH__ROWS_KERNELS(kernel, form, ph__text_norm, flags, norm_args, norm_params)
 KERNELS(norm_small, norm_host, "#define SMALL\n")
 KERNELS(norm_row, norm_host, "#define ROW\n")
@@ -85,23 +94,24 @@ KERNELS(norm_small_grad, norm_grad_host, "#define SMALL\n#define GRAD\n")
 KERNELS(norm_row_grad, norm_grad_host, "#define ROW\n#define GRAD\n")
 KERNELS(norm_long_grad, norm_grad_host, "#define LONG\n#define GRAD\n")
 PH__ROWS_KERNELS(norm_parts, parts_host, ph__text_norm, "#define PARTS\n", parts_args, parts_params)
-PH__ROWS_KERNELS(norm_both, parts_host, ph__text_norm, "#define PARTS\n#define SMALL\n#define GRAD\n",
-                 parts_args, parts_params)
-PH__ROWS_KERNELS(norm_parts_total, parts_total_host, ph__text_norm, "#define PARTS_TOTAL\n", total_args,
-                 total_params)
-ph__kernel_def *const ph__norm_kernels[] = {PH__ROWS_LIST(norm_small),       PH__ROWS_LIST(norm_row),
-                                            PH__ROWS_LIST(norm_long),        PH__ROWS_LIST(norm_small_grad),
-                                            PH__ROWS_LIST(norm_row_grad),    PH__ROWS_LIST(norm_long_grad),
-                                            PH__ROWS_LIST(norm_parts),       PH__ROWS_LIST(norm_both),
-                                            PH__ROWS_LIST(norm_parts_total), NULL};
+PH__ROWS_KERNELS(norm_both, parts_host, ph__text_norm,
+                 "#define PARTS\n#define SMALL\n#define GRAD\n", parts_args, parts_params)
+PH__ROWS_KERNELS(norm_parts_total, parts_total_host, ph__text_norm, "#define PARTS_TOTAL\n",
+                 total_args, total_params)
+ph__kernel_def *const ph__norm_kernels[] = {
+    PH__ROWS_LIST(norm_small),       PH__ROWS_LIST(norm_row),
+    PH__ROWS_LIST(norm_long),        PH__ROWS_LIST(norm_small_grad),
+    PH__ROWS_LIST(norm_row_grad),    PH__ROWS_LIST(norm_long_grad),
+    PH__ROWS_LIST(norm_parts),       PH__ROWS_LIST(norm_both),
+    PH__ROWS_LIST(norm_parts_total), NULL};
 
-/* The longest rows that a warp, and a block, keep in registers: 8 (half types: 4), and 4, times 16 bytes
- * of each thread. */
+/* The longest rows that a warp, and a block, keep in registers: 8 (half types: 4), and 4, times
+ * 16 bytes of each thread. */
 enum {
     WARP_BYTES = 32 * 8 * 16,
     BLOCK_BYTES = 512 * 4 * 16,
-    FEW_ROWS =
-        1024, /* too few to fill a GPU with a warp each: a block, unless a row has as little as FEW_BYTES */
+    /* too few to fill a GPU with a warp each: a block, unless a row has as little as FEW_BYTES */
+    FEW_ROWS = 1024,
     FEW_BYTES = 1024
 };
 
@@ -118,7 +128,8 @@ static bool fits_warp(int64_t bytes, ph_dtype dtype)
 
 static bool launch(ph__op *op, norm_args *args, ph_dtype dtype, bool grad)
 {
-    int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype), threads = ph__ceil_div(bytes, 32 * 4 * 16) * 32;
+    int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype),
+            threads = ph__ceil_div(bytes, 32 * 4 * 16) * 32;
     bool vectors = aligned(args->x, args->w, args->b, args->y, bytes);
     ph__kernel_def *def = grad ? norm_long_grad : norm_long;
     args->rows_a_block = 1;
@@ -164,10 +175,12 @@ static bool launch_dx(ph__op *op, const norm_state *state, ph_tensor *dx)
 static bool launch_parts(ph__op *op, parts_args *args, ph_tensor **dx)
 {
     ph_dtype dtype = op->in[0]->dtype;
-    int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype), blocks = args->row_blocks * args->tiles;
+    int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype),
+            blocks = args->row_blocks * args->tiles;
     if (!*dx || args->rows > BOTH_LIMIT || !fits_warp(bytes, dtype) ||
         !aligned(args->x, args->w, args->g, (*dx)->data, bytes))
-        return ph__op_launch(op, ph__rows_kernel(norm_parts, dtype), (uint64_t)blocks, 256, 0, args);
+        return ph__op_launch(op, ph__rows_kernel(norm_parts, dtype), (uint64_t)blocks, 256, 0,
+                             args);
     args->dx = (*dx)->data;
     *dx = NULL;
     return ph__op_launch(op, ph__rows_kernel(norm_both, dtype),
@@ -175,7 +188,8 @@ static bool launch_parts(ph__op *op, parts_args *args, ph_tensor **dx)
 }
 
 /* dx, weight, bias: NULL where not needed. False: the tape has failed. */
-static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, ph_tensor *weight, ph_tensor *bias)
+static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, ph_tensor *weight,
+                       ph_tensor *bias)
 {
     ph_tensor *const *in = op->in;
     ph_dtype dtype = in[0]->dtype;
@@ -192,7 +206,8 @@ static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, ph_te
                        .rows_a_block = each,
                        .row_blocks = each > 0 ? ph__ceil_div(state->rows, each) : 0,
                        .tiles = tiles};
-    ph_tensor *parts = ph__op_output(op, ph__compute_dtype(dtype), &PH_SHAPE(2, args.row_blocks, state->n));
+    ph_tensor *parts =
+        ph__op_output(op, ph__compute_dtype(dtype), &PH_SHAPE(2, args.row_blocks, state->n));
     if (!parts)
         return false;
     args.parts = parts->data;
@@ -203,8 +218,8 @@ static bool launch_all(ph__op *op, const norm_state *state, ph_tensor *dx, ph_te
                         .row_blocks = args.row_blocks,
                         .tiles = ph__ceil_div(state->n, TOTAL_COLUMNS)};
     return launch_parts(op, &args, &dx) && (!dx || launch_dx(op, state, dx)) &&
-           ph__op_launch(op, ph__rows_kernel(norm_parts_total, dtype), (uint64_t)(2 * total.tiles), 1024, 0,
-                         &total);
+           ph__op_launch(op, ph__rows_kernel(norm_parts_total, dtype), (uint64_t)(2 * total.tiles),
+                         1024, 0, &total);
 }
 
 static void norm_backward(ph__grad_call *call)
@@ -213,13 +228,15 @@ static void norm_backward(ph__grad_call *call)
     ph_tensor *in[] = {call->saved[0], call->saved[1], call->saved[2], call->saved[3],
                        ph__dense(call->tape, call->out_grads[0])};
     ph__op op;
-    if (!in[4] || !ph__op_begin(&op, call->tape,
-                                state->centered ? "layer_norm backward" : "rms_norm backward", in, 5, 1))
+    if (!in[4] ||
+        !ph__op_begin(&op, call->tape,
+                      state->centered ? "layer_norm backward" : "rms_norm backward", in, 5, 1))
         return;
     ph_tensor *out[3] = {NULL, NULL, NULL};
     for (size_t i = 0; i < call->in_count; i++)
         if (call->needed[i] &&
-            !(out[i] = ph__op_output(&op, in[0]->dtype, i == 0 ? &in[0]->shape : &PH_SHAPE(state->n))))
+            !(out[i] =
+                  ph__op_output(&op, in[0]->dtype, i == 0 ? &in[0]->shape : &PH_SHAPE(state->n))))
             return;
     bool ok = out[1] || out[2] ? launch_all(&op, state, out[0], out[1], out[2])
                                : !out[0] || launch_dx(&op, state, out[0]);
@@ -235,7 +252,8 @@ static bool check(ph__op *op, double eps)
 {
     const ph_tensor *x = op->in[0];
     if (!ph_dtype_is_floating(x->dtype) || x->shape.rank == 0) {
-        ph__op_fail(op, PH_ERROR_ARGUMENT, "the operand must be of a floating dtype, and have an axis");
+        ph__op_fail(op, PH_ERROR_ARGUMENT,
+                    "the operand must be of a floating dtype, and have an axis");
         return false;
     }
     for (size_t i = 1; i < op->in_count; i++) {
@@ -243,7 +261,8 @@ static bool check(ph__op *op, double eps)
         if (p && (p->dtype != x->dtype || p->shape.rank != 1 ||
                   p->shape.dim[0] != x->shape.dim[x->shape.rank - 1])) {
             ph__op_fail(op, PH_ERROR_ARGUMENT,
-                        "weight and bias must have the operand's dtype (ph_cast them), and the shape of its "
+                        "weight and bias must have the operand's dtype (ph_cast them), and the "
+                        "shape of its "
                         "last axis");
             return false;
         }
@@ -309,7 +328,8 @@ static ph_tensor *norm(ph__op *op, double eps, bool centered)
     return ph__op_done(op, work.y);
 }
 
-ph_tensor *ph_layer_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tensor *bias, double eps)
+ph_tensor *ph_layer_norm(ph_tape *tape, ph_tensor *x, ph_tensor *weight, ph_tensor *bias,
+                         double eps)
 {
     ph_tensor *in[] = {x, weight, bias};
     ph__autocast cast;

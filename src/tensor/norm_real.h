@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/norm_real.h: included by norm.c once for float and once for double: layer_norm and rms_norm on
- * the host. */
+/* tensor/norm_real.h: included by norm.c once for float and once for double: layer_norm and
+ * rms_norm on the host. */
 
 static REAL OF(row_mean)(const norm_args *a, ph_dtype dtype, int64_t at)
 {
@@ -36,7 +36,8 @@ static void OF(norm_row)(const norm_args *a, ph_dtype dtype, int64_t row)
 {
     REAL from[PH__CHUNK], w_buffer[PH__CHUNK], b_buffer[PH__CHUNK], to[PH__CHUNK];
     int64_t at = row * a->n;
-    REAL mean = a->centered ? OF(row_mean)(a, dtype, at) : 0, scale = OF(row_scale)(a, dtype, at, mean);
+    REAL mean = a->centered ? OF(row_mean)(a, dtype, at) : 0,
+         scale = OF(row_scale)(a, dtype, at, mean);
     if (a->centered)
         ((REAL *)a->means)[row] = mean;
     ((REAL *)a->scales)[row] = scale;
@@ -61,8 +62,8 @@ static void OF(norm_row)(const norm_args *a, ph_dtype dtype, int64_t row)
 }
 
 /* In backward b is the gradient of y. By weight, in buffer. */
-static const REAL *OF(weighted)(const norm_args *a, ph_dtype dtype, int64_t at, int64_t i, int64_t m,
-                                REAL *buffer)
+static const REAL *OF(weighted)(const norm_args *a, ph_dtype dtype, int64_t at, int64_t i,
+                                int64_t m, REAL *buffer)
 {
     REAL w_buffer[PH__CHUNK];
     const REAL *g = OF(ph__load)(dtype, a->b, at + i, m, buffer);
@@ -78,7 +79,8 @@ static void OF(norm_row_grad)(const norm_args *a, ph_dtype dtype, int64_t row)
 {
     REAL x_buffer[PH__CHUNK], g_buffer[PH__CHUNK], to[PH__CHUNK];
     int64_t at = row * a->n;
-    REAL mean = a->centered ? ((const REAL *)a->means)[row] : 0, scale = ((const REAL *)a->scales)[row];
+    REAL mean = a->centered ? ((const REAL *)a->means)[row] : 0,
+         scale = ((const REAL *)a->scales)[row];
     double first = 0, second = 0;
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
@@ -94,7 +96,8 @@ static void OF(norm_row_grad)(const norm_args *a, ph_dtype dtype, int64_t row)
 #undef PLAIN
 #undef ACROSS
     }
-    REAL less = a->centered ? (REAL)(first / (double)a->n) : 0, along = (REAL)(second / (double)a->n);
+    REAL less = a->centered ? (REAL)(first / (double)a->n) : 0,
+         along = (REAL)(second / (double)a->n);
     for (int64_t i = 0; i < a->n; i += PH__CHUNK) {
         int64_t m = a->n - i < PH__CHUNK ? a->n - i : PH__CHUNK;
         const REAL *x = OF(ph__load)(dtype, a->x, at + i, m, x_buffer),
@@ -109,7 +112,8 @@ static void OF(norm_row_grad)(const norm_args *a, ph_dtype dtype, int64_t row)
 static void OF(rows_host)(const ph_block_range *range, const norm_args *a, ph_dtype dtype,
                           void (*work)(const norm_args *, ph_dtype, int64_t))
 {
-    int64_t row = (int64_t)range->begin * a->rows_a_block, end = (int64_t)range->end * a->rows_a_block;
+    int64_t row = (int64_t)range->begin * a->rows_a_block,
+            end = (int64_t)range->end * a->rows_a_block;
     for (; row < end && row < a->rows; row++)
         work(a, dtype, row);
 }
@@ -123,14 +127,16 @@ static void OF(norm_grad_host)(const ph_block_range *range, const void *args, ph
 }
 
 /* ---- weight and bias ---- */
-static void OF(parts_block)(const parts_args *a, ph_dtype dtype, int64_t block, int64_t column, int64_t m)
+static void OF(parts_block)(const parts_args *a, ph_dtype dtype, int64_t block, int64_t column,
+                            int64_t m)
 {
     REAL x_buffer[TILE], g_buffer[TILE], weight[TILE] = {0}, bias[TILE] = {0};
     int64_t end = (block + 1) * a->rows_a_block < a->rows ? (block + 1) * a->rows_a_block : a->rows;
     for (int64_t row = block * a->rows_a_block; row < end; row++) {
         const REAL *x = OF(ph__load)(dtype, a->x, row * a->n + column, m, x_buffer);
         const REAL *g = OF(ph__load)(dtype, a->g, row * a->n + column, m, g_buffer);
-        REAL mean = a->means ? ((const REAL *)a->means)[row] : 0, scale = ((const REAL *)a->scales)[row];
+        REAL mean = a->means ? ((const REAL *)a->means)[row] : 0,
+             scale = ((const REAL *)a->scales)[row];
         for (int64_t k = 0; k < m; k++) {
             weight[k] += g[k] * ((x[k] - mean) * scale);
             bias[k] += g[k];
@@ -164,7 +170,8 @@ static void OF(parts_host)(const ph_block_range *range, const void *args, ph_dty
             OF(parts_dx)(a, dtype, (block - parts) * BOTH_ROWS);
             continue;
         }
-        int64_t column = block % a->tiles * width, m = a->n - column < width ? a->n - column : width;
+        int64_t column = block % a->tiles * width,
+                m = a->n - column < width ? a->n - column : width;
         OF(parts_block)(a, dtype, block / a->tiles, column, m);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/npy.c: NumPy's .npy files, versions 1 to 3 (numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
+/* tensor/npy.c: NumPy's .npy files, versions 1 to 3
+ * (numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -76,15 +77,17 @@ static ph_status read_string(words *w, char *out, size_t size)
 static const struct {
     ph_dtype dtype;
     char code[4]; /* behind the byte order */
-} dtypes[] = {{PH_DTYPE_F32, "f4"}, {PH_DTYPE_F64, "f8"}, {PH_DTYPE_F16, "f2"}, {PH_DTYPE_I32, "i4"},
-              {PH_DTYPE_I64, "i8"}, {PH_DTYPE_U8, "u1"},  {PH_DTYPE_BOOL, "b1"}};
+} dtypes[] = {{PH_DTYPE_F32, "f4"}, {PH_DTYPE_F64, "f8"}, {PH_DTYPE_F16, "f2"},
+              {PH_DTYPE_I32, "i4"}, {PH_DTYPE_I64, "i8"}, {PH_DTYPE_U8, "u1"},
+              {PH_DTYPE_BOOL, "b1"}};
 
 static ph_status read_dtype(ph_dtype *out, words *w)
 {
     char text[32];
     if (peek(w) == '[')
-        return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %s has a structured dtype, and there is none here",
-                       w->reader->call, w->reader->path);
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: %s has a structured dtype, and there is none here", w->reader->call,
+                       w->reader->path);
     PH_TRY(read_string(w, text, sizeof text));
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         bool one_byte = ph_dtype_size(dtypes[i].dtype) == 1;
@@ -94,9 +97,10 @@ static ph_status read_dtype(ph_dtype *out, words *w)
             return PH_OK;
         }
     }
-    return ph_fail(PH_ERROR_UNSUPPORTED,
-                   "%s: %s has the dtype '%s'; f2, f4, f8, i4, i8, u1 and b1, little-endian, can be read",
-                   w->reader->call, w->reader->path, text);
+    return ph_fail(
+        PH_ERROR_UNSUPPORTED,
+        "%s: %s has the dtype '%s'; f2, f4, f8, i4, i8, u1 and b1, little-endian, can be read",
+        w->reader->call, w->reader->path, text);
 }
 
 static ph_status read_bool(bool *out, words *w)
@@ -121,7 +125,8 @@ static ph_status read_dimension(int64_t *out, words *w)
     if (c < '0' || c > '9')
         return wrong(w, "a dimension must stand here");
     for (; w->at < w->end && *w->at >= '0' && *w->at <= '9'; w->at++)
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *w->at - '0', &value))
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, *w->at - '0', &value))
             return wrong(w, "a dimension beyond 63 bits");
     *out = value;
     return PH_OK;
@@ -138,8 +143,8 @@ static ph_status read_shape(ph_shape *out, words *w)
         if (!comma)
             return wrong(w, "a comma must stand here");
         if (out->rank == PH_MAX_RANK)
-            return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %s has more than %d dimensions", w->reader->call,
-                           w->reader->path, PH_MAX_RANK);
+            return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %s has more than %d dimensions",
+                           w->reader->call, w->reader->path, PH_MAX_RANK);
         PH_TRY(read_dimension(&out->dim[out->rank++], w));
         comma = take(w, ',');
     }
@@ -199,18 +204,19 @@ static ph_status read_start(size_t *text, size_t *length, const ph__reader *read
     size_t have = reader->size < START_BYTES ? (size_t)reader->size : START_BYTES;
     PH_TRY(ph__reader_read(reader, start, 0, have));
     if (have < 10 || memcmp(start, magic, MAGIC_BYTES) != 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is no .npy file: it does not begin like one", reader->call,
-                       reader->path);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s is no .npy file: it does not begin like one",
+                       reader->call, reader->path);
     if (start[6] < 1 || start[6] > 3 || start[7] != 0)
-        return ph_fail(PH_ERROR_UNSUPPORTED, "%s: %s has version %d.%d; 1.0, 2.0 and 3.0 can be read",
-                       reader->call, reader->path, start[6], start[7]);
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: %s has version %d.%d; 1.0, 2.0 and 3.0 can be read", reader->call,
+                       reader->path, start[6], start[7]);
     *text = start[6] == 1 ? 10 : 12;
     *length = (size_t)start[8] | (size_t)start[9] << 8;
     if (start[6] > 1)
         *length |= (size_t)start[10] << 16 | (size_t)start[11] << 24;
     if (*length > MOST_HEADER)
-        return ph_fail(PH_ERROR_SIZE, "%s: %s has a header of %zu bytes; at most %d are read", reader->call,
-                       reader->path, *length, MOST_HEADER);
+        return ph_fail(PH_ERROR_SIZE, "%s: %s has a header of %zu bytes; at most %d are read",
+                       reader->call, reader->path, *length, MOST_HEADER);
     if (*text + *length > reader->size)
         return ph_fail(PH_ERROR_SIZE, "%s: %s ends within its header of %zu bytes", reader->call,
                        reader->path, *length);
@@ -233,13 +239,15 @@ static ph_status read_header(header *out, const ph__reader *reader)
     PH_TRY(status);
     PH_TRY(ph__shape_check(&bytes, out->dtype, &out->shape, reader->call));
     if (bytes != reader->size - out->data)
-        return ph_fail(PH_ERROR_SIZE, "%s: %s has %" PRIu64 " bytes behind its header, which speaks of %zu",
+        return ph_fail(PH_ERROR_SIZE,
+                       "%s: %s has %" PRIu64 " bytes behind its header, which speaks of %zu",
                        reader->call, reader->path, reader->size - out->data, bytes);
     return PH_OK;
 }
 
 /* In Fortran order the elements lie as those of the transposed array do in C's. */
-static ph_status read_fortran(ph_tensor **out, ph_tape *tape, const header *h, const ph__reader *reader)
+static ph_status read_fortran(ph_tensor **out, ph_tape *tape, const header *h,
+                              const ph__reader *reader)
 {
     ph_shape turned = {.rank = h->shape.rank};
     int axes[PH_MAX_RANK];
@@ -260,7 +268,8 @@ static ph_status read_fortran(ph_tensor **out, ph_tape *tape, const header *h, c
     return status;
 }
 
-static ph_status read_plain(ph_tensor **out, ph_tape *tape, const header *h, const ph__reader *reader)
+static ph_status read_plain(ph_tensor **out, ph_tape *tape, const header *h,
+                            const ph__reader *reader)
 {
     PH_TRY(ph__tensor_for(out, tape, h->dtype, &h->shape, reader->call));
     ph_status status = ph__tensor_load(tape, *out, reader, h->data);
@@ -321,7 +330,8 @@ static char *make_header(size_t *length, const ph_tensor *x, const char *code)
     return all;
 }
 
-static ph_status write_file(ph_tape *tape, ph_tensor *x, const char *path, const char *code, const char *call)
+static ph_status write_file(ph_tape *tape, ph_tensor *x, const char *path, const char *code,
+                            const char *call)
 {
     size_t length;
     ph__file file;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/op.c: what every operator does: checking its operands, making its results, launching, being remembered. */
+/* tensor/op.c: what every operator does: checking its operands, making its results, launching,
+ * being remembered. */
 #include "tensor/op.h"
 #include "base/checked.h"
 #include "base/line.h"
@@ -81,12 +82,13 @@ static COLD bool fail_operand(ph__op *op, size_t i)
         ph__op_fail(op, PH_ERROR_ARGUMENT, "operand %zu is NULL", i);
     else if (x->storage->backend != op->tape->backend)
         ph__op_fail(op, PH_ERROR_WRONG_DEVICE,
-                    "operand %zu is of another device than the tape; ph_to_device copies it there", i);
+                    "operand %zu is of another device than the tape; ph_to_device copies it there",
+                    i);
     else
-        ph__op_fail(
-            op, PH_ERROR_STATE,
-            "operand %zu has history on another tape, where its gradient would be lost; ph_detach it first",
-            i);
+        ph__op_fail(op, PH_ERROR_STATE,
+                    "operand %zu has history on another tape, where its gradient would be lost; "
+                    "ph_detach it first",
+                    i);
     return false;
 }
 
@@ -107,12 +109,13 @@ static COLD bool begin_slow(const char *name, const ph_tape *tape)
     return false;
 }
 
-bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in, size_t in_count,
-                  size_t required)
+bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
+                  size_t in_count, size_t required)
 {
     if (UNLIKELY(!tape || ph__tape_failed(tape)))
         return begin_slow(name, tape);
-    *op = (ph__op){.tape = tape, .name = name, .in = in, .in_count = in_count, .mark = tape->owned_count};
+    *op = (ph__op){
+        .tape = tape, .name = name, .in = in, .in_count = in_count, .mark = tape->owned_count};
     for (size_t i = 0; i < in_count; i++) {
         ph_tensor *x = in[i];
         if (!x) {
@@ -141,8 +144,8 @@ bool ph__op_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const 
 }
 
 /* ---- results ---- */
-static ph_tensor *own_around(ph__op *op, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
-                             const int64_t *strides, size_t offset)
+static ph_tensor *own_around(ph__op *op, ph__storage *storage, ph_dtype dtype,
+                             const ph_shape *shape, const int64_t *strides, size_t offset)
 {
     ph_tensor *x = ph__tensor_make(storage, dtype, shape, strides, offset);
     if (UNLIKELY(!x)) {
@@ -160,10 +163,12 @@ ph_tensor *ph__op_output(ph__op *op, ph_dtype dtype, const ph_shape *shape)
     if (UNLIKELY(ph__tape_failed(tape)))
         return NULL;
     int64_t count = ph_shape_count(shape);
-    if (UNLIKELY(count < 0 || !ph__mul((size_t)count, ph_dtype_size(dtype), &bytes) || bytes > PTRDIFF_MAX))
-        return ph__op_fail(op, PH_ERROR_SIZE, "the result would have more elements than memory can");
-    if (UNLIKELY(ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key) !=
-                 PH_OK)) {
+    if (UNLIKELY(count < 0 || !ph__mul((size_t)count, ph_dtype_size(dtype), &bytes) ||
+                 bytes > PTRDIFF_MAX))
+        return ph__op_fail(op, PH_ERROR_SIZE,
+                           "the result would have more elements than memory can");
+    if (UNLIKELY(ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream,
+                                  tape->key) != PH_OK)) {
         fail_call(op);
         return NULL;
     }
@@ -176,8 +181,9 @@ ph_tensor *ph__op_view(ph__op *op, ph_tensor *base, const ph_shape *shape, const
     if (UNLIKELY(ph__tape_failed(op->tape)))
         return NULL;
     uintptr_t from = base->count == 0 ? 0 : (uintptr_t)base->data - (uintptr_t)base->storage->data;
-    ph_tensor *x = own_around(op, base->storage, base->dtype, shape, strides,
-                              base->count == 0 ? 0 : from + (size_t)offset * ph_dtype_size(base->dtype));
+    ph_tensor *x =
+        own_around(op, base->storage, base->dtype, shape, strides,
+                   base->count == 0 ? 0 : from + (size_t)offset * ph_dtype_size(base->dtype));
     if (x)
         ph__tensor_mark_like(x, base);
     return x;
@@ -191,8 +197,8 @@ ph_tensor *ph__op_scratch(ph__op *op, size_t bytes)
 }
 
 /* ---- work ---- */
-bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3], const uint32_t block[3],
-                        size_t shared_bytes, const void *args)
+bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
+                        const uint32_t block[3], size_t shared_bytes, const void *args)
 {
     ph_tape *tape = op->tape;
     if (UNLIKELY(ph__tape_failed(tape)))
@@ -212,14 +218,15 @@ bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
     return ph__op_check(op, ph_launch(tape->stream, kernel, &config, args, def->args_size));
 }
 
-bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t threads, size_t shared_bytes,
-                   const void *args)
+bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t threads,
+                   size_t shared_bytes, const void *args)
 {
     if (UNLIKELY(blocks > INT32_MAX))
-        return ph__op_fail(op, PH_ERROR_SIZE, "it would take %llu blocks, more than a grid can have",
+        return ph__op_fail(op, PH_ERROR_SIZE,
+                           "it would take %llu blocks, more than a grid can have",
                            (unsigned long long)blocks);
-    return ph__op_launch_grid(op, def, (uint32_t[]){(uint32_t)blocks, 1, 1}, (uint32_t[]){threads, 1, 1},
-                              shared_bytes, args);
+    return ph__op_launch_grid(op, def, (uint32_t[]){(uint32_t)blocks, 1, 1},
+                              (uint32_t[]){threads, 1, 1}, shared_bytes, args);
 }
 
 bool ph__op_uses(ph__op *op, const void *address)
@@ -327,12 +334,13 @@ bool ph__op_change(ph__op *op, ph_tensor *dst)
     if (UNLIKELY(ph__tape_failed(op->tape)))
         return false;
     if (UNLIKELY(dst->storage->read_only))
-        return ph__op_fail(op, PH_ERROR_STATE, "its memory is read-only, and cannot be changed in place");
+        return ph__op_fail(op, PH_ERROR_STATE,
+                           "its memory is read-only, and cannot be changed in place");
     if (UNLIKELY(op->tape->grad_enabled && ph__needs_grad(dst)))
-        return ph__op_fail(
-            op, PH_ERROR_STATE,
-            "a tensor that requires a gradient cannot be changed in place while gradients are enabled; "
-            "ph_tape_set_grad_enabled(tape, false) around it, or ph_detach");
+        return ph__op_fail(op, PH_ERROR_STATE,
+                           "a tensor that requires a gradient cannot be changed in place while "
+                           "gradients are enabled; "
+                           "ph_tape_set_grad_enabled(tape, false) around it, or ph_detach");
     ph_capture_info info;
     if (!ph__op_check(op, ph_stream_get_capture_info(&info, op->tape->stream)))
         return false;

@@ -46,7 +46,8 @@ bool ph__pass_needs(const ph__pass *pass, const ph__edge *edge)
         return true;
     /* Marks below the floor are those of a pass around this one. */
     return edge->node->index >= pass->floor &&
-           (edge->node->wanted || (edge->node->captured && is_input(pass, edge->node, edge->output)));
+           (edge->node->wanted ||
+            (edge->node->captured && is_input(pass, edge->node, edge->output)));
 }
 
 static void fail_input(const ph__pass *pass, size_t i, const char *why)
@@ -58,10 +59,11 @@ static void fail_input(const ph__pass *pass, size_t i, const char *why)
 
 static bool fail_nested(const ph__pass *pass)
 {
-    ph_tape_fail(pass->tape, PH_ERROR_STATE,
-                 "%s: called from inside a pass of backward, it reaches history from before; detach what "
-                 "comes from there",
-                 pass->call);
+    ph_tape_fail(
+        pass->tape, PH_ERROR_STATE,
+        "%s: called from inside a pass of backward, it reaches history from before; detach what "
+        "comes from there",
+        pass->call);
     return false;
 }
 
@@ -174,12 +176,14 @@ static bool check_unused(const ph__pass *pass, bool allowed)
     for (size_t i = 0; i < pass->input_count && !allowed; i++) {
         const ph_tensor *x = pass->inputs[i];
         uint32_t slot = ph__pass_slot(pass, x);
-        bool used = ph__node_is_alive(x->node) ? x->node->reached
-                                               : slot != PH__NO_SLOT && pass->slots.at[slot].uses > 0;
+        bool used = ph__node_is_alive(x->node)
+                        ? x->node->reached
+                        : slot != PH__NO_SLOT && pass->slots.at[slot].uses > 0;
         if (!used) {
             fail_input(pass, i,
-                       ph__needs_grad(x) ? "takes no part in the outputs; allow_unused gives NULL for it"
-                                         : "requires no gradient; allow_unused gives NULL for it");
+                       ph__needs_grad(x)
+                           ? "takes no part in the outputs; allow_unused gives NULL for it"
+                           : "requires no gradient; allow_unused gives NULL for it");
             return false;
         }
     }
@@ -197,11 +201,12 @@ static bool check_streams(const ph__pass *pass)
         const ph_stream *first = atomic_load_explicit(&x->leaf->stream, memory_order_relaxed);
         if (first && first != tape->stream) {
             char text[PH__DESCRIBE];
-            ph_tape_fail(pass->tape, PH_ERROR_STATE,
-                         "%s: the leaf %s was first used on another stream than the one that captures, and "
-                         "this tape refuses that "
-                         "(refuse_other_streams)",
-                         pass->call, ph__describe(text, x));
+            ph_tape_fail(
+                pass->tape, PH_ERROR_STATE,
+                "%s: the leaf %s was first used on another stream than the one that captures, and "
+                "this tape refuses that "
+                "(refuse_other_streams)",
+                pass->call, ph__describe(text, x));
             return false;
         }
     }
@@ -229,7 +234,8 @@ static bool make_scratch(ph__pass *pass)
 static bool reserve_slots(ph__pass *pass)
 {
     size_t before = pass->tape->leaves;
-    if (before == 0 || (ph__map_reserve(&pass->by_leaf, before) && ph__vec_reserve(&pass->slots, before)))
+    if (before == 0 ||
+        (ph__map_reserve(&pass->by_leaf, before) && ph__vec_reserve(&pass->slots, before)))
         return true;
     ph__tape_fail_host_memory(pass->tape, pass->call, "the gradients of leaves");
     return false;

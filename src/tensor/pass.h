@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/pass.h: one pass of backward over a tape: which nodes and leaves it reaches, and what it has found for them. */
+/* tensor/pass.h: one pass of backward over a tape: which nodes and leaves it reaches, and what
+ * it has found for them. */
 #ifndef PH_TENSOR_PASS_H
 #define PH_TENSOR_PASS_H
 #include "base/map.h"
@@ -7,7 +8,8 @@
 
 #define PH__NO_SLOT UINT32_MAX
 
-/* A leaf that the pass reaches. It is complete, and its gradient is used, once no node is to come that would add to it. */
+/* A leaf that the pass reaches. It is complete, and its gradient is used, once no node is to
+ * come that would add to it. */
 typedef struct ph__slot {
     ph_tensor *leaf; /* retained */
     ph_tensor *grad; /* the sum so far, retained; NULL: none */
@@ -18,7 +20,8 @@ typedef struct ph__pass {
     ph_tape *tape;
     const char *call;
     bool retain, allow_unused;
-    /* Gradients are asked for these; NULL: they are accumulated into all leaves. found: one each, retained. */
+    /* Gradients are asked for these; NULL: they are accumulated into all leaves. found: one
+     * each, retained. */
     ph_tensor *const *inputs;
     ph_tensor **found;
     size_t input_count;
@@ -34,10 +37,12 @@ typedef struct ph__pass {
     bool *needed, *sole;
     ph_mark *mark; /* whose scope is open, borrowed from a node; NULL: none */
     size_t depth;  /* of the thread's scopes when the pass began */
-    bool asked, capturing; /* at the first node that has a mark: outside captures no scope is opened */
+    /* at the first node that has a mark: outside captures no scope is opened */
+    bool asked, capturing;
 } ph__pass;
 
-/* Marks nodes, makes slots, counts what is to come. False: the tape has failed, and nothing was launched. */
+/* Marks nodes, makes slots, counts what is to come. False: the tape has failed, and nothing was
+ * launched. */
 bool ph__pass_plan(ph__pass *pass);
 /* PH__NO_SLOT: the pass has no use for it. */
 uint32_t ph__pass_slot(const ph__pass *pass, const ph_tensor *leaf);
@@ -49,8 +54,8 @@ void ph__pass_found(ph__pass *pass, const ph_tensor *leaf, ph_tensor *grad);
 /* Unmarks the nodes below `below`, releases everything. */
 void ph__pass_end(ph__pass *pass, size_t below);
 
-/* ---- marks.c ---- in a capture, what follows is in the scope of mark, NULL: in none. Nodes of one scope that follow each other share it. False:
- * the tape has failed. */
+/* ---- marks.c ---- in a capture, what follows is in the scope of mark, NULL: in none. Nodes of
+ * one scope that follow each other share it. False: the tape has failed. */
 bool ph__pass_change_mark(ph__pass *pass, ph_mark *mark);
 static inline bool ph__pass_mark(ph__pass *pass, ph_mark *mark)
 {
@@ -60,9 +65,11 @@ static inline bool ph__pass_mark(ph__pass *pass, ph_mark *mark)
 void ph__pass_end_marks(ph__pass *pass);
 
 /* ---- gradients.c ---- */
-/* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else sees the memory. False: the tape has failed. */
+/* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else
+ * sees the memory. False: the tape has failed. */
 bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad);
-/* One contribution fewer is to come, from a node or from the caller: after the last one hooks run, and the gradient is used. */
+/* One contribution fewer is to come, from a node or from the caller: after the last one hooks
+ * run, and the gradient is used. */
 bool ph__pass_count_down(ph__pass *pass, uint32_t slot);
 
 static inline bool ph__pass_runs(const ph__pass *pass, const ph__node *node)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products.c: what a device keeps for its products, and which of the two libraries does one. */
+/* tensor/products.c: what a device keeps for its products, and which of the two libraries does
+ * one. */
 #include "tensor/products.h"
 #include "base/alloc.h"
 #include "base/status.h"
@@ -15,8 +16,8 @@ ph__products *ph__products_create(ph__backend *backend)
     products->backend = backend;
     bool ready = backend->cuda || ph__blas_load();
     if (backend->cuda)
-        ready =
-            (products->cublas = ph__cublas_create(backend->device, backend->info.multiprocessors)) != NULL;
+        ready = (products->cublas =
+                     ph__cublas_create(backend->device, backend->info.multiprocessors)) != NULL;
     if (!ready) {
         ph__free(products);
         return NULL;
@@ -78,5 +79,6 @@ bool ph__op_product(ph__op *op, const ph__product *product)
     ph__products *products = ph__products_of(backend);
     if (!products)
         return ph__op_check(op, ph_error_last()->status);
-    return products->cublas ? ph__product_cuda(op, products->cublas, product) : ph__product_host(op, product);
+    return products->cublas ? ph__product_cuda(op, products->cublas, product)
+                            : ph__product_host(op, product);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products_cuda.c: products on a GPU by cuBLASLt: an algorithm for each kind of product, chosen once, and none that needs a workspace worth
- * the name. */
-#include "base/environment.h"
+/* tensor/products_cuda.c: products on a GPU by cuBLASLt: an algorithm for each kind of product,
+ * chosen once, and none that needs a workspace worth the name. */
 #include "base/alloc.h"
+#include "base/environment.h"
 #include "base/fork.h"
 #include "base/status.h"
 #include "base/sync.h"
@@ -14,7 +14,8 @@
 #include <phonograph/cuda.h>
 #include <string.h>
 
-/* ---- the library ---- loaded once, for the rest of the process. A failure is tried again: PH_CUBLASLT may have been set since. */
+/* ---- the library ---- loaded once, for the rest of the process. A failure is tried again:
+ * PH_CUBLASLT may have been set since. */
 static struct {
     pthread_mutex_t lock;
     bool ready;
@@ -24,9 +25,9 @@ PH__FORK_LOCK(PH__FORK_PRODUCTS_CUDA, lt.lock)
 
 static const char *find_functions(ph__lt_functions *out, void *library)
 {
-#define FIND(name, result, parameters)                                                                       \
-    *(void **)&out->name = dlsym(library, "cublasLt" #name);                                                 \
-    if (!out->name)                                                                                          \
+#define FIND(name, result, parameters)                                                             \
+    *(void **)&out->name = dlsym(library, "cublasLt" #name);                                       \
+    if (!out->name)                                                                                \
         return "cublasLt" #name;
     PH__LT_FUNCTIONS(FIND)
 #undef FIND
@@ -59,14 +60,16 @@ static ph_status load(void)
         return PH_OK;
     if (missing)
         return ph__fail_native(PH_ERROR_UNSUPPORTED, 0, NULL,
-                               "the cuBLASLt that was found has no %s; name another in PH_CUBLASLT", missing);
+                               "the cuBLASLt that was found has no %s; name another in PH_CUBLASLT",
+                               missing);
     return ph__fail_native(
         PH_ERROR_UNSUPPORTED, 0, NULL,
         "cuBLASLt cannot be loaded (libcublasLt.so.13 or .12): install it, it comes with the "
         "CUDA toolkit; or name it in PH_CUBLASLT");
 }
 
-/* ---- kinds of products ---- all that the choice of an algorithm depends on. No padding: it is compared and hashed as it lies. */
+/* ---- kinds of products ---- all that the choice of an algorithm depends on. No padding: it is
+ * compared and hashed as it lies. */
 typedef struct kind {
     int64_t m, n, k, batch, lda, ldb, ldc, stride_a, stride_b, stride_c;
     uint32_t dtype, flags, alignment, unused;
@@ -79,7 +82,8 @@ enum {
     KIND_TF32 = 16
 };
 
-/* cuBLASLt's matrices are column-major: a row-major c = a b is its c' = b' a'. So its A is our b, and its B our a. */
+/* cuBLASLt's matrices are column-major: a row-major c = a b is its c' = b' a'. So its A is our
+ * b, and its B our a. */
 typedef struct plan {
     kind kind;
     struct plan *next;
@@ -116,8 +120,8 @@ static void end_relaxed(ph_capture_mode mode)
 
 static ph_status fail_lt(int result, const char *call, const char *what)
 {
-    return ph__fail_native(result == PH__LT_ALLOC_FAILED ? PH_ERROR_DEVICE_MEMORY : PH_ERROR_DEVICE, result,
-                           call, "%s answered %d (cublasStatus_t) %s", call, result, what);
+    return ph__fail_native(result == PH__LT_ALLOC_FAILED ? PH_ERROR_DEVICE_MEMORY : PH_ERROR_DEVICE,
+                           result, call, "%s answered %d (cublasStatus_t) %s", call, result, what);
 }
 
 ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors)
@@ -157,7 +161,8 @@ static void free_plan(plan *p)
     ph__free(p);
 }
 
-/* Graphs may still have kernels of cuBLASLt's: these stay with the context when the handle goes (nn.outlives holds it to that on a GPU). */
+/* Graphs may still have kernels of cuBLASLt's: these stay with the context when the handle goes
+ * (nn.outlives holds it to that on a GPU). */
 void ph__cublas_destroy(ph__cublas *cublas, ph_device *device)
 {
     if (!cublas)
@@ -192,16 +197,18 @@ static int lt_type(uint32_t dtype)
                                     : PH__LT_F32;
 }
 
-static int make_layout(void **out, uint32_t dtype, int64_t rows, int64_t columns, int64_t ld, int64_t batch,
-                       int64_t stride)
+static int make_layout(void **out, uint32_t dtype, int64_t rows, int64_t columns, int64_t ld,
+                       int64_t batch, int64_t stride)
 {
     int32_t count = (int32_t)batch;
-    int result = lt.functions.MatrixLayoutCreate(out, lt_type(dtype), (uint64_t)rows, (uint64_t)columns, ld);
+    int result =
+        lt.functions.MatrixLayoutCreate(out, lt_type(dtype), (uint64_t)rows, (uint64_t)columns, ld);
     if (!result && batch > 1)
-        result = lt.functions.MatrixLayoutSetAttribute(*out, PH__LT_LAYOUT_BATCH_COUNT, &count, sizeof count);
+        result = lt.functions.MatrixLayoutSetAttribute(*out, PH__LT_LAYOUT_BATCH_COUNT, &count,
+                                                       sizeof count);
     if (!result && batch > 1)
-        result =
-            lt.functions.MatrixLayoutSetAttribute(*out, PH__LT_LAYOUT_BATCH_OFFSET, &stride, sizeof stride);
+        result = lt.functions.MatrixLayoutSetAttribute(*out, PH__LT_LAYOUT_BATCH_OFFSET, &stride,
+                                                       sizeof stride);
     return result;
 }
 
@@ -209,11 +216,11 @@ static int make_layouts(plan *p)
 {
     const kind *k = &p->kind;
     bool ta = k->flags & KIND_TRANSPOSE_A, tb = k->flags & KIND_TRANSPOSE_B;
-    int result = make_layout(&p->layout_a, k->dtype, tb ? k->k : k->n, tb ? k->n : k->k, k->ldb, k->batch,
-                             k->stride_b);
+    int result = make_layout(&p->layout_a, k->dtype, tb ? k->k : k->n, tb ? k->n : k->k, k->ldb,
+                             k->batch, k->stride_b);
     if (!result)
-        result = make_layout(&p->layout_b, k->dtype, ta ? k->m : k->k, ta ? k->k : k->m, k->lda, k->batch,
-                             k->stride_a);
+        result = make_layout(&p->layout_b, k->dtype, ta ? k->m : k->k, ta ? k->k : k->m, k->lda,
+                             k->batch, k->stride_a);
     if (!result)
         result = make_layout(&p->layout_c, k->dtype, k->n, k->m, k->ldc, k->batch, k->stride_c);
     return result;
@@ -223,31 +230,37 @@ static int make_descriptor(plan *p)
 {
     const kind *k = &p->kind;
     bool f64 = k->dtype == PH_DTYPE_F64;
-    int compute = f64 ? PH__LT_COMPUTE_F64 : k->flags & KIND_TF32 ? PH__LT_COMPUTE_TF32 : PH__LT_COMPUTE_F32;
+    int compute = f64                    ? PH__LT_COMPUTE_F64
+                  : k->flags & KIND_TF32 ? PH__LT_COMPUTE_TF32
+                                         : PH__LT_COMPUTE_F32;
     int32_t first = k->flags & KIND_TRANSPOSE_B ? PH__LT_TRANSPOSED : PH__LT_AS_IT_IS,
             epilogue = PH__LT_EPILOGUE_BIAS;
     int32_t second = k->flags & KIND_TRANSPOSE_A ? PH__LT_TRANSPOSED : PH__LT_AS_IT_IS,
             type = lt_type(k->dtype);
-    int result = lt.functions.MatmulDescCreate(&p->descriptor, compute, f64 ? PH__LT_F64 : PH__LT_F32);
+    int result =
+        lt.functions.MatmulDescCreate(&p->descriptor, compute, f64 ? PH__LT_F64 : PH__LT_F32);
     if (!result)
-        result =
-            lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_TRANSPOSE_A, &first, sizeof first);
+        result = lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_TRANSPOSE_A, &first,
+                                                     sizeof first);
     if (!result)
-        result = lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_TRANSPOSE_B, &second,
-                                                     sizeof second);
+        result = lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_TRANSPOSE_B,
+                                                     &second, sizeof second);
     if (!result && k->flags & KIND_BIAS)
         result = lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_EPILOGUE, &epilogue,
                                                      sizeof epilogue);
     if (!result && k->flags & KIND_BIAS)
-        result =
-            lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_BIAS_TYPE, &type, sizeof type);
+        result = lt.functions.MatmulDescSetAttribute(p->descriptor, PH__LT_DESC_BIAS_TYPE, &type,
+                                                     sizeof type);
     return result;
 }
 
-/* A workspace that stayed would be a race between graphs that replay at once, or keep a graph's pool alive. So only what needs next to none is
- * taken (counters, some 100 bytes): eager a temporary of the operator, captured a block that is in no graph's pool (products_workspace.h). cuBLASLt leaves its best algorithms out when it is told
- * of no workspace at all, or of little (measured on an H200: TF32 products took twice as long): it is told of more than will be used. Not so where
- * the product is small: those that it then gives clear their counters first, which is a node of its own, and cost a graph of such products a third. */
+/* A workspace that stayed would be a race between graphs that replay at once, or keep a graph's
+ * pool alive. So only what needs next to none is taken (counters, some 100 bytes): eager a
+ * temporary of the operator, captured a block that is in no graph's pool (products_workspace.h).
+ * cuBLASLt leaves its best algorithms out when it is told of no workspace at all, or of little
+ * (measured on an H200: TF32 products took twice as long): it is told of more than will be used.
+ * Not so where the product is small: those that it then gives clear their counters first, which
+ * is a node of its own, and cost a graph of such products a third. */
 enum {
     CHOICES = 16,
     WORKSPACE = PH__WORKSPACE_BYTES
@@ -260,8 +273,8 @@ static int set_preference(void *preference, const kind *k, uint64_t workspace)
     int result = lt.functions.MatmulPreferenceSetAttribute(preference, PH__LT_PREFERENCE_WORKSPACE,
                                                            &workspace, sizeof workspace);
     for (int i = 0; !result && i < 4; i++)
-        result = lt.functions.MatmulPreferenceSetAttribute(preference, PH__LT_PREFERENCE_ALIGNMENT_A + i,
-                                                           &k->alignment, sizeof k->alignment);
+        result = lt.functions.MatmulPreferenceSetAttribute(
+            preference, PH__LT_PREFERENCE_ALIGNMENT_A + i, &k->alignment, sizeof k->alignment);
     return result;
 }
 
@@ -271,9 +284,9 @@ static int ask(ph__cublas *cublas, plan *p, void *preference, uint64_t workspace
     int found = 0, result = set_preference(preference, &p->kind, workspace);
     memset(choices, 0, sizeof choices);
     if (!result)
-        result = lt.functions.MatmulAlgoGetHeuristic(cublas->handle, p->descriptor, p->layout_a, p->layout_b,
-                                                     p->layout_c, p->layout_c, preference, CHOICES, choices,
-                                                     &found);
+        result = lt.functions.MatmulAlgoGetHeuristic(cublas->handle, p->descriptor, p->layout_a,
+                                                     p->layout_b, p->layout_c, p->layout_c,
+                                                     preference, CHOICES, choices, &found);
     for (int i = 0; !result && i < found && !p->possible; i++)
         if (choices[i].state == PH__LT_OK && choices[i].workspace <= WORKSPACE) {
             p->possible = true;
@@ -314,7 +327,8 @@ static plan *make_plan(ph__cublas *cublas, const kind *k)
     if (!result)
         result = choose_algorithm(cublas, p);
     if (result) {
-        ph_ignore(fail_lt(result, "cublasLtMatmulAlgoGetHeuristic", "when the product was described to it"));
+        ph_ignore(fail_lt(result, "cublasLtMatmulAlgoGetHeuristic",
+                          "when the product was described to it"));
         free_plan(p);
         p = NULL;
     }
@@ -363,8 +377,8 @@ static plan *plan_of(ph__cublas *cublas, const kind *k)
 /* The largest power of two up to 16 that all addresses and strides are multiples of. */
 static uint32_t alignment_of(const ph__product *p, uint64_t size)
 {
-    uint64_t all = (uint64_t)(uintptr_t)p->a | (uint64_t)(uintptr_t)p->b | (uint64_t)(uintptr_t)p->c |
-                   (uint64_t)(uintptr_t)p->bias | 16;
+    uint64_t all = (uint64_t)(uintptr_t)p->a | (uint64_t)(uintptr_t)p->b |
+                   (uint64_t)(uintptr_t)p->c | (uint64_t)(uintptr_t)p->bias | 16;
     if (p->batch > 1)
         all |= ((uint64_t)p->stride_a | (uint64_t)p->stride_b | (uint64_t)p->stride_c) * size;
     return (uint32_t)(all & (~all + 1));
@@ -403,13 +417,14 @@ static int call_library(ph__cublas *cublas, plan *how, const ph__product *p, voi
     int result = PH__LT_OK;
     if (p->bias) {
         ph__mutex_lock(&how->bias_lock);
-        result = lt.functions.MatmulDescSetAttribute(how->descriptor, PH__LT_DESC_BIAS_POINTER, &p->bias,
-                                                     sizeof p->bias);
+        result = lt.functions.MatmulDescSetAttribute(how->descriptor, PH__LT_DESC_BIAS_POINTER,
+                                                     &p->bias, sizeof p->bias);
     }
     if (!result)
-        result = lt.functions.Matmul(cublas->handle, how->descriptor, one, p->b, how->layout_a, p->a,
-                                     how->layout_b, p->accumulate ? one : zero, p->c, how->layout_c, p->c,
-                                     how->layout_c, &how->algorithm, workspace, how->workspace, stream);
+        result = lt.functions.Matmul(cublas->handle, how->descriptor, one, p->b, how->layout_a,
+                                     p->a, how->layout_b, p->accumulate ? one : zero, p->c,
+                                     how->layout_c, p->c, how->layout_c, &how->algorithm, workspace,
+                                     how->workspace, stream);
     if (p->bias)
         ph__mutex_unlock(&how->bias_lock);
     if (first)
@@ -425,12 +440,14 @@ typedef enum outcome {
     FAILED      /* so has the tape */
 } outcome;
 
-/* A temporary in the order of the stream; in a capture of ours a block that is not the graph's. NULL: the tape has failed. */
+/* A temporary in the order of the stream; in a capture of ours a block that is not the graph's.
+ * NULL: the tape has failed. */
 static void *find_workspace(ph__op *op, size_t bytes)
 {
     void *block = NULL;
     ph_tape *tape = op->tape;
-    if (!ph__op_check(op, ph__workspace_of(&block, &tape->backend->workspaces, tape->stream, op->name)))
+    if (!ph__op_check(op,
+                      ph__workspace_of(&block, &tape->backend->workspaces, tape->stream, op->name)))
         return NULL;
     if (block)
         return block;
@@ -461,9 +478,9 @@ static outcome run_product(ph__op *op, ph__cublas *cublas, const ph__product *p)
     else if (!how)
         status = ph_error_last()->status;
     else if (result)
-        status =
-            fail_lt(result, "cublasLtMatmul",
-                    "when the product was submitted; in a capture that has ended early this is its sign");
+        status = fail_lt(
+            result, "cublasLtMatmul",
+            "when the product was submitted; in a capture that has ended early this is its sign");
     if (!ph__op_check(op, status) || ready != possible)
         return FAILED;
     return possible ? DONE : IMPOSSIBLE;
@@ -492,9 +509,10 @@ bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *p)
         result = ph__product_sum(op, p, NULL, 0) ? run_product(op, cublas, &without) : FAILED;
     }
     if (result == IMPOSSIBLE)
-        ph__op_fail(op, PH_ERROR_UNSUPPORTED,
-                    "cuBLASLt has no algorithm that needs next to no workspace for a product of m %lld, n "
-                    "%lld, k %lld",
-                    (long long)p->m, (long long)p->n, (long long)p->k);
+        ph__op_fail(
+            op, PH_ERROR_UNSUPPORTED,
+            "cuBLASLt has no algorithm that needs next to no workspace for a product of m %lld, n "
+            "%lld, k %lld",
+            (long long)p->m, (long long)p->n, (long long)p->k);
     return result == DONE;
 }

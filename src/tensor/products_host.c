@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products_host.c: products on the host device: tiles of the result, each one block of a kernel, through a BLAS or the plain product. */
+/* tensor/products_host.c: products on the host device: tiles of the result, each one block of a
+ * kernel, through a BLAS or the plain product. */
 #include "base/environment.h"
 #include "base/fork.h"
 #include "base/status.h"
@@ -16,13 +17,15 @@ enum {
     BLAS_ROW_MAJOR = 101,
     BLAS_AS_IT_IS = 111,
     BLAS_TRANSPOSED = 112,
-    BLAS_SERIAL =
-        0 /* what openblas_get_parallel says of a library that must not be called from several threads */
+    /* what openblas_get_parallel says of a library that must not be called from several threads */
+    BLAS_SERIAL = 0
 };
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                      const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
-typedef void dgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
-                      const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc);
+                      const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                      int ldc);
+typedef void dgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k,
+                      double alpha, const double *a, int lda, const double *b, int ldb, double beta,
+                      double *c, int ldc);
 
 /* Written once, before the first kernel that reads it is launched. */
 static struct {
@@ -33,19 +36,22 @@ static struct {
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 PH__FORK_LOCK(PH__FORK_PRODUCTS_HOST, blas.lock)
 
-/* OpenBLAS reads the environment when it is loaded, and has no calls for all that it reads there. It would start threads of its own, where ours
- * are; and Debian 12's takes processors that it does not know for very old ones. What the user has set stays; a library that the program has
- * loaded before stays as it is.
+/* OpenBLAS reads the environment when it is loaded, and has no calls for all that it reads
+ * there. It would start threads of its own, where ours are; and Debian 12's takes processors
+ * that it does not know for very old ones. What the user has set stays; a library that the
+ * program has loaded before stays as it is.
  *
- * While it is loaded the program has another array of variables: its own ones, and ours. setenv would not do: it moves the array, which getenv on
- * another thread may be reading. This one is never given back, and the program's own stays where it is. */
+ * While it is loaded the program has another array of variables: its own ones, and ours. setenv
+ * would not do: it moves the array, which getenv on another thread may be reading. This one is
+ * never given back, and the program's own stays where it is. */
 enum {
     MOST_VARIABLES = 4096 /* where there are more, the library is loaded as it comes */
 };
 static char *variables[MOST_VARIABLES + 3];
 static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
 #if defined(__x86_64__)
-static char core_skylake[] = "OPENBLAS_CORETYPE=SkylakeX", core_haswell[] = "OPENBLAS_CORETYPE=Haswell";
+static char core_skylake[] = "OPENBLAS_CORETYPE=SkylakeX",
+            core_haswell[] = "OPENBLAS_CORETYPE=Haswell";
 #endif
 
 static char *core_type(void)
@@ -131,12 +137,13 @@ bool ph__blas_load(void)
     blas.looked = good;
     pthread_mutex_unlock(&blas.lock);
     if (!good)
-        ph_ignore(ph__fail_native(
-            PH_ERROR_UNSUPPORTED, 0, NULL,
-            "PH_BLAS names %.150s, which cannot be loaded, has no cblas_sgemm and "
-            "cblas_dgemm, or is an "
-            "OpenBLAS that must not be called from several threads; PH_BLAS=none is the built-in product",
-            own));
+        ph_ignore(
+            ph__fail_native(PH_ERROR_UNSUPPORTED, 0, NULL,
+                            "PH_BLAS names %.150s, which cannot be loaded, has no cblas_sgemm and "
+                            "cblas_dgemm, or is an "
+                            "OpenBLAS that must not be called from several threads; PH_BLAS=none "
+                            "is the built-in product",
+                            own));
     return good;
 }
 
@@ -165,8 +172,10 @@ static void find_tile(tile *out, const product_args *args, ph_dtype dtype, uint6
     int64_t batch = index / tiles, i = index % tiles / args->tiles_n * args->tile_m,
             j = index % args->tiles_n * args->tile_n;
     out->args = args;
-    out->a = (ph__view){NULL, dtype, args->transpose_a ? 1 : args->lda, args->transpose_a ? args->lda : 1};
-    out->b = (ph__view){NULL, dtype, args->transpose_b ? 1 : args->ldb, args->transpose_b ? args->ldb : 1};
+    out->a = (ph__view){NULL, dtype, args->transpose_a ? 1 : args->lda,
+                        args->transpose_a ? args->lda : 1};
+    out->b = (ph__view){NULL, dtype, args->transpose_b ? 1 : args->ldb,
+                        args->transpose_b ? args->ldb : 1};
     out->a.at = (const char *)args->a + (batch * args->stride_a + i * out->a.row) * size;
     out->b.at = (const char *)args->b + (batch * args->stride_b + j * out->b.column) * size;
     out->bias = args->bias ? (const char *)args->bias + j * size : NULL;
@@ -176,19 +185,19 @@ static void find_tile(tile *out, const product_args *args, ph_dtype dtype, uint6
 }
 
 /* What the tile's sums begin with: bias, what was there, both, or 0. */
-#define BEGIN(name, T)                                                                                       \
-    static void name(const tile *t)                                                                          \
-    {                                                                                                        \
-        for (int64_t i = 0; i < t->m; i++) {                                                                 \
-            T *c = (T *)t->c + i * t->args->ldc;                                                             \
-            const T *bias = (const T *)t->bias;                                                              \
-            if (!t->args->accumulate)                                                                        \
-                for (int64_t j = 0; j < t->n; j++)                                                           \
-                    c[j] = bias ? bias[j] : 0;                                                               \
-            else                                                                                             \
-                for (int64_t j = 0; bias && j < t->n; j++)                                                   \
-                    c[j] += bias[j];                                                                         \
-        }                                                                                                    \
+#define BEGIN(name, T)                                                                             \
+    static void name(const tile *t)                                                                \
+    {                                                                                              \
+        for (int64_t i = 0; i < t->m; i++) {                                                       \
+            T *c = (T *)t->c + i * t->args->ldc;                                                   \
+            const T *bias = (const T *)t->bias;                                                    \
+            if (!t->args->accumulate)                                                              \
+                for (int64_t j = 0; j < t->n; j++)                                                 \
+                    c[j] = bias ? bias[j] : 0;                                                     \
+            else                                                                                   \
+                for (int64_t j = 0; bias && j < t->n; j++)                                         \
+                    c[j] += bias[j];                                                               \
+        }                                                                                          \
     }
 BEGIN(begin_f32, float)
 BEGIN(begin_f64, double)
@@ -204,9 +213,9 @@ static void run_f32(const product_args *p, const tile *t, void *scratch)
     if (begun || !blas.sgemm || !p->fits_blas)
         begin_f32(t);
     if (blas.sgemm && p->fits_blas)
-        blas.sgemm(BLAS_ROW_MAJOR, transposed(p->transpose_a), transposed(p->transpose_b), (int)t->m,
-                   (int)t->n, (int)p->k, 1.0f, t->a.at, (int)p->lda, t->b.at, (int)p->ldb,
-                   begun ? 1.0f : 0.0f, (float *)t->c, (int)p->ldc);
+        blas.sgemm(BLAS_ROW_MAJOR, transposed(p->transpose_a), transposed(p->transpose_b),
+                   (int)t->m, (int)t->n, (int)p->k, 1.0f, t->a.at, (int)p->lda, t->b.at,
+                   (int)p->ldb, begun ? 1.0f : 0.0f, (float *)t->c, (int)p->ldc);
     else
         ph__plain_product(&t->a, &t->b, t->m, t->n, p->k, t->c, p->ldc, scratch);
 }
@@ -217,9 +226,9 @@ static void run_f64(const product_args *p, const tile *t, void *scratch)
     if (begun || !blas.dgemm || !p->fits_blas)
         begin_f64(t);
     if (blas.dgemm && p->fits_blas)
-        blas.dgemm(BLAS_ROW_MAJOR, transposed(p->transpose_a), transposed(p->transpose_b), (int)t->m,
-                   (int)t->n, (int)p->k, 1.0, t->a.at, (int)p->lda, t->b.at, (int)p->ldb, begun ? 1.0 : 0.0,
-                   (double *)t->c, (int)p->ldc);
+        blas.dgemm(BLAS_ROW_MAJOR, transposed(p->transpose_a), transposed(p->transpose_b),
+                   (int)t->m, (int)t->n, (int)p->k, 1.0, t->a.at, (int)p->lda, t->b.at, (int)p->ldb,
+                   begun ? 1.0 : 0.0, (double *)t->c, (int)p->ldc);
     else
         ph__plain_product(&t->a, &t->b, t->m, t->n, p->k, t->c, p->ldc, scratch);
 }
@@ -251,20 +260,20 @@ static void run_half(const product_args *p, const tile *t, void *scratch)
         b.at = (const char *)b.at + from * b.row * 2;
         ph__widen(wide_a, DEEP, &a, t->m, deep);
         ph__widen(wide_b, SIDE, &b, deep, t->n);
-        blas.sgemm(BLAS_ROW_MAJOR, BLAS_AS_IT_IS, BLAS_AS_IT_IS, (int)t->m, (int)t->n, (int)deep, 1.0f,
-                   wide_a, DEEP, wide_b, SIDE, 1.0f, sums, SIDE);
+        blas.sgemm(BLAS_ROW_MAJOR, BLAS_AS_IT_IS, BLAS_AS_IT_IS, (int)t->m, (int)t->n, (int)deep,
+                   1.0f, wide_a, DEEP, wide_b, SIDE, 1.0f, sums, SIDE);
     }
     ph__narrow(t->c, dtype, p->ldc, sums, SIDE, t->m, t->n);
 }
 
-#define KERNEL(name, dtype, run)                                                                             \
-    static void name(const ph_block_range *range, const void *args)                                          \
-    {                                                                                                        \
-        for (uint64_t block = range->begin; block < range->end; block++) {                                   \
-            tile t;                                                                                          \
-            find_tile(&t, args, dtype, block);                                                               \
-            run(args, &t, range->shared);                                                                    \
-        }                                                                                                    \
+#define KERNEL(name, dtype, run)                                                                   \
+    static void name(const ph_block_range *range, const void *args)                                \
+    {                                                                                              \
+        for (uint64_t block = range->begin; block < range->end; block++) {                         \
+            tile t;                                                                                \
+            find_tile(&t, args, dtype, block);                                                     \
+            run(args, &t, range->shared);                                                          \
+        }                                                                                          \
     }
 KERNEL(product_f32, PH_DTYPE_F32, run_f32)
 KERNEL(product_f64, PH_DTYPE_F64, run_f64)
@@ -274,11 +283,11 @@ KERNEL(product_bf16, PH_DTYPE_BF16, run_half)
 static const ph_param params[] = {
     PH_PARAM(product_args, a, PH_PARAM_ADDRESS), PH_PARAM(product_args, b, PH_PARAM_ADDRESS),
     PH_PARAM(product_args, bias, PH_PARAM_ADDRESS), PH_PARAM(product_args, c, PH_PARAM_ADDRESS)};
-#define DEF(type)                                                                                            \
-    static ph__kernel_def def_##type = {.name = "ph_product_" #type,                                         \
-                                        .host = product_##type,                                              \
-                                        .args_size = sizeof(product_args),                                   \
-                                        .params = params,                                                    \
+#define DEF(type)                                                                                  \
+    static ph__kernel_def def_##type = {.name = "ph_product_" #type,                               \
+                                        .host = product_##type,                                    \
+                                        .args_size = sizeof(product_args),                         \
+                                        .params = params,                                          \
                                         .param_count = sizeof params / sizeof *params}
 DEF(f32);
 DEF(f64);
@@ -303,8 +312,9 @@ static int64_t piece_of(int64_t side, int64_t parts)
     return divide_up(divide_up(side, parts), 16) * 16;
 }
 
-/* Tiles for a BLAS: large, since each packs its operands anew, and whole while the product is small; else enough of them that several threads have
- * work, and more than a launch runs on the calling thread alone. Of the shape alone. */
+/* Tiles for a BLAS: large, since each packs its operands anew, and whole while the product is
+ * small; else enough of them that several threads have work, and more than a launch runs on the
+ * calling thread alone. Of the shape alone. */
 static void choose_blas_tiles(product_args *args, int64_t batch)
 {
     enum {
@@ -353,7 +363,8 @@ bool ph__product_host(ph__op *op, const ph__product *p)
                          .transpose_b = p->transpose_b,
                          .accumulate = p->accumulate,
                          .fits_blas = fits_blas(p)};
-    bool half = p->dtype == PH_DTYPE_F16 || p->dtype == PH_DTYPE_BF16, plain = !blas.sgemm || !args.fits_blas;
+    bool half = p->dtype == PH_DTYPE_F16 || p->dtype == PH_DTYPE_BF16,
+         plain = !blas.sgemm || !args.fits_blas;
     size_t scratch = plain ? ph__plain_scratch(p->dtype) : 0;
     if (half)
         scratch = sizeof(float) * PH__PLAIN_TILE * (PH__PLAIN_TILE + 2 * PH__PLAIN_K);

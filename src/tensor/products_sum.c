@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products_sum.c: the sum of a split product's parts, with bias and what was there before. */
+/* tensor/products_sum.c: the sum of a split product's parts, with bias and what was there
+ * before. */
 #include "tensor/half.h"
 #include "tensor/products.h"
 
@@ -16,24 +17,26 @@ enum {
 };
 
 #define SAME(x) (x)
-#define KERNEL(name, T, C, get, put)                                                                         \
-    static void name(const ph_block_range *range, const void *args)                                          \
-    {                                                                                                        \
-        const sum_args *p = args;                                                                            \
-        for (uint64_t block = range->begin; block < range->end; block++) {                                   \
-            int64_t row = (int64_t)(block / p->pieces), first = (int64_t)(block % p->pieces) * COLUMNS;      \
-            int64_t end = p->n - first < COLUMNS ? p->n : first + COLUMNS, matrix = row / p->rows_each;      \
-            T *out = (T *)p->c + matrix * p->stride_c + (row - matrix * p->rows_each) * p->ldc;              \
-            for (int64_t j = first; j < end; j++) {                                                          \
-                const C *from = p->parts ? (const C *)p->part + row * p->n + j : NULL;                       \
-                C sum = p->bias ? get(((const T *)p->bias)[j]) : (C)0;                                       \
-                for (uint32_t i = 0; i < p->parts; i++)                                                      \
-                    sum += from[(int64_t)i * p->rows * p->n];                                                \
-                if (p->accumulate)                                                                           \
-                    sum += get(out[j]);                                                                      \
-                out[j] = put(sum);                                                                           \
-            }                                                                                                \
-        }                                                                                                    \
+#define KERNEL(name, T, C, get, put)                                                               \
+    static void name(const ph_block_range *range, const void *args)                                \
+    {                                                                                              \
+        const sum_args *p = args;                                                                  \
+        for (uint64_t block = range->begin; block < range->end; block++) {                         \
+            int64_t row = (int64_t)(block / p->pieces),                                            \
+                    first = (int64_t)(block % p->pieces) * COLUMNS;                                \
+            int64_t end = p->n - first < COLUMNS ? p->n : first + COLUMNS,                         \
+                    matrix = row / p->rows_each;                                                   \
+            T *out = (T *)p->c + matrix * p->stride_c + (row - matrix * p->rows_each) * p->ldc;    \
+            for (int64_t j = first; j < end; j++) {                                                \
+                const C *from = p->parts ? (const C *)p->part + row * p->n + j : NULL;             \
+                C sum = p->bias ? get(((const T *)p->bias)[j]) : (C)0;                             \
+                for (uint32_t i = 0; i < p->parts; i++)                                            \
+                    sum += from[(int64_t)i * p->rows * p->n];                                      \
+                if (p->accumulate)                                                                 \
+                    sum += get(out[j]);                                                            \
+                out[j] = put(sum);                                                                 \
+            }                                                                                      \
+        }                                                                                          \
     }
 KERNEL(sum_f32, float, float, SAME, SAME)
 KERNEL(sum_f64, double, double, SAME, SAME)
@@ -43,15 +46,16 @@ KERNEL(sum_bf16, uint16_t, float, ph__bf16_get, ph__bf16_put)
 static const ph_param params[] = {PH_PARAM(sum_args, part, PH_PARAM_ADDRESS),
                                   PH_PARAM(sum_args, bias, PH_PARAM_ADDRESS),
                                   PH_PARAM(sum_args, c, PH_PARAM_ADDRESS)};
-#define DEF(type)                                                                                            \
-    static ph__kernel_def def_##type = {.name = "ph_product_sum_" #type,                                     \
-                                        .cuda = (const char *const[]){"#define KERNEL ph_product_sum_" #type \
-                                                                      "\n#define T " #type "\n",             \
-                                                                      ph__text_products, NULL},              \
-                                        .host = sum_##type,                                                  \
-                                        .args_size = sizeof(sum_args),                                       \
-                                        .params = params,                                                    \
-                                        .param_count = sizeof params / sizeof *params}
+#define DEF(type)                                                                                  \
+    static ph__kernel_def def_##type = {                                                           \
+        .name = "ph_product_sum_" #type,                                                           \
+        .cuda = (const char *const[]){"#define KERNEL ph_product_sum_" #type "\n#define T " #type  \
+                                      "\n",                                                        \
+                                      ph__text_products, NULL},                                    \
+        .host = sum_##type,                                                                        \
+        .args_size = sizeof(sum_args),                                                             \
+        .params = params,                                                                          \
+        .param_count = sizeof params / sizeof *params}
 DEF(f32);
 DEF(f64);
 DEF(f16);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products_workspace.c: workspaces of captured products: outside the graph's pool, kept by the graph. */
+/* tensor/products_workspace.c: workspaces of captured products: outside the graph's pool, kept
+ * by the graph. */
 #include "tensor/products_workspace.h"
 #include "base/status.h"
 
@@ -51,7 +52,8 @@ static void put_pool(ph__workspaces *workspaces, ph_pool *pool)
         ph_pool_release(pool);
 }
 
-/* On the default stream, which is in no capture: so the calling thread's scope says where it comes from. */
+/* On the default stream, which is in no capture: so the calling thread's scope says where it
+ * comes from. */
 static ph_status allocate(void **out, const ph__workspaces *workspaces, ph_pool *pool, size_t bytes)
 {
     PH_TRY(ph_pool_begin(pool));
@@ -74,7 +76,8 @@ static ph_pool *idle_pool(bool *busy, ph__workspaces *workspaces, size_t i)
     return pool;
 }
 
-/* Statistics settle what was freed, and with it free functions of the program may run: so no lock is held. */
+/* Statistics settle what was freed, and with it free functions of the program may run: so no
+ * lock is held. */
 static bool has_room(ph__workspaces *workspaces)
 {
     bool room = false, busy = false;
@@ -83,14 +86,16 @@ static bool has_room(ph__workspaces *workspaces)
         ph_pool *pool = idle_pool(&busy, workspaces, i);
         if (!pool)
             break;
-        room = ph_pool_stats(&stats, pool) == PH_OK && stats.reserved - stats.allocated >= MADE_BYTES;
+        room =
+            ph_pool_stats(&stats, pool) == PH_OK && stats.reserved - stats.allocated >= MADE_BYTES;
         ph_pool_release(pool);
     }
     return room || busy;
 }
 
-/* A block that is given back at once leaves its segment, of 2 MiB, with the pool: the next request has it without a call of the driver. The least
- * block: it is seen in the peak of what was allocated. */
+/* A block that is given back at once leaves its segment, of 2 MiB, with the pool: the next
+ * request has it without a call of the driver. The least block: it is seen in the peak of what
+ * was allocated. */
 ph_status ph__workspaces_prepare(ph__workspaces *workspaces)
 {
     void *made = NULL;
@@ -134,8 +139,8 @@ static ph_status make_more(ph__workspaces *workspaces)
 }
 
 /* The stream's block, or one that was free, and its pool; *out NULL: all are taken. Lock held. */
-static ph_status take(void **out, ph_pool **pool, ph__workspaces *workspaces, const ph_stream *stream,
-                      const char *call)
+static ph_status take(void **out, ph_pool **pool, ph__workspaces *workspaces,
+                      const ph_stream *stream, const char *call)
 {
     size_t i = 0;
     while (i < workspaces->streams.count && workspaces->streams.at[i] != stream)
@@ -151,7 +156,8 @@ static ph_status take(void **out, ph_pool **pool, ph__workspaces *workspaces, co
     return PH_OK;
 }
 
-ph_status ph__workspace_of(void **out, ph__workspaces *workspaces, ph_stream *stream, const char *call)
+ph_status ph__workspace_of(void **out, ph__workspaces *workspaces, ph_stream *stream,
+                           const char *call)
 {
     ph_graph *graph;
     ph_pool *pool = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random.c: new tensors of random numbers, and the launches that all random operators share. */
+/* tensor/random.c: new tensors of random numbers, and the launches that all random operators
+ * share. */
 #include "tensor/random_rules.h"
 
 /* ---- launches ---- */
@@ -30,7 +31,8 @@ bool ph__random_integers(ph__op *op, ph_tensor *y, const void *span)
                                     .count = (uint64_t)y->count,
                                     .low = of->low,
                                     .range = of->range};
-    return ph__op_launch(op, ph__integers_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS, 0, &args);
+    return ph__op_launch(op, ph__integers_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS,
+                         0, &args);
 }
 
 /* What 1 looks like. */
@@ -62,7 +64,8 @@ bool ph__random_events(ph__op *op, ph_tensor *y, const void *p)
                                   .count = (uint64_t)y->count,
                                   .threshold = (uint64_t)ceil(*(const double *)p * 0x1p32),
                                   .one = one_of(y->dtype)};
-    return ph__op_launch(op, ph__events_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS, 0, &args);
+    return ph__op_launch(op, ph__events_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS, 0,
+                         &args);
 }
 
 bool ph__random_bernoulli(ph__op *op, ph_tensor *y, const void *p)
@@ -106,7 +109,8 @@ ph_tensor *ph_uniform(ph_tape *tape, ph_dtype dtype, ph_shape shape, double low,
 {
     ph__op op;
     ph__numbers n;
-    if (!ph__op_begin(&op, tape, "uniform", NULL, 0, 0) || !ph__random_uniform(&n, &op, dtype, low, high))
+    if (!ph__op_begin(&op, tape, "uniform", NULL, 0, 0) ||
+        !ph__random_uniform(&n, &op, dtype, low, high))
         return NULL;
     return make(&op, dtype, &shape, ph__random_fill, &n);
 }
@@ -124,7 +128,8 @@ ph_tensor *ph_normal(ph_tape *tape, ph_dtype dtype, ph_shape shape, double mean,
 {
     ph__op op;
     ph__numbers n;
-    if (!ph__op_begin(&op, tape, "normal", NULL, 0, 0) || !ph__random_normal(&n, &op, dtype, mean, deviation))
+    if (!ph__op_begin(&op, tape, "normal", NULL, 0, 0) ||
+        !ph__random_normal(&n, &op, dtype, mean, deviation))
         return NULL;
     return make(&op, dtype, &shape, ph__random_fill, &n);
 }
@@ -133,7 +138,8 @@ ph_tensor *ph_exponential(ph_tape *tape, ph_dtype dtype, ph_shape shape, double 
 {
     ph__op op;
     ph__numbers n;
-    if (!ph__op_begin(&op, tape, "exponential", NULL, 0, 0) || !ph__random_exponential(&n, &op, dtype, rate))
+    if (!ph__op_begin(&op, tape, "exponential", NULL, 0, 0) ||
+        !ph__random_exponential(&n, &op, dtype, rate))
         return NULL;
     return make(&op, dtype, &shape, ph__random_fill, &n);
 }
@@ -145,7 +151,8 @@ ph_tensor *ph_randint(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t low
     if (!ph__op_begin(&op, tape, "randint", NULL, 0, 0))
         return NULL;
     if (dtype != PH_DTYPE_I32 && dtype != PH_DTYPE_I64 && dtype != PH_DTYPE_U8)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%s: i32, i64 or u8 is needed", ph_dtype_name(dtype));
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%s: i32, i64 or u8 is needed",
+                           ph_dtype_name(dtype));
     if (!ph__random_span(&span, &op, dtype, low, high))
         return NULL;
     return make(&op, dtype, &shape, ph__random_integers, &span);

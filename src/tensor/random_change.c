@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random_change.c: random numbers in place: drawn for dst's elements in the order of its indices, whatever its strides are. */
+/* tensor/random_change.c: random numbers in place: drawn for dst's elements in the order of its
+ * indices, whatever its strides are. */
 #include "tensor/random_rules.h"
 
 static bool begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor **dst)
@@ -20,7 +21,8 @@ void ph_tensor_uniform(ph_tape *tape, ph_tensor *dst, double low, double high)
 {
     ph__op op;
     ph__numbers n;
-    if (begin(&op, tape, "tensor_uniform", &dst) && ph__random_uniform(&n, &op, dst->dtype, low, high))
+    if (begin(&op, tape, "tensor_uniform", &dst) &&
+        ph__random_uniform(&n, &op, dst->dtype, low, high))
         change(&op, dst, ph__random_fill, &n);
 }
 
@@ -28,7 +30,8 @@ void ph_tensor_normal(ph_tape *tape, ph_tensor *dst, double mean, double deviati
 {
     ph__op op;
     ph__numbers n;
-    if (begin(&op, tape, "tensor_normal", &dst) && ph__random_normal(&n, &op, dst->dtype, mean, deviation))
+    if (begin(&op, tape, "tensor_normal", &dst) &&
+        ph__random_normal(&n, &op, dst->dtype, mean, deviation))
         change(&op, dst, ph__random_fill, &n);
 }
 
@@ -36,7 +39,8 @@ void ph_tensor_exponential(ph_tape *tape, ph_tensor *dst, double rate)
 {
     ph__op op;
     ph__numbers n;
-    if (begin(&op, tape, "tensor_exponential", &dst) && ph__random_exponential(&n, &op, dst->dtype, rate))
+    if (begin(&op, tape, "tensor_exponential", &dst) &&
+        ph__random_exponential(&n, &op, dst->dtype, rate))
         change(&op, dst, ph__random_fill, &n);
 }
 
@@ -74,7 +78,8 @@ void ph_tensor_random(ph_tape *tape, ph_tensor *dst, int64_t low, int64_t high)
 {
     ph__op op;
     ph__span span;
-    if (begin(&op, tape, "tensor_random", &dst) && ph__random_span(&span, &op, dst->dtype, low, high))
+    if (begin(&op, tape, "tensor_random", &dst) &&
+        ph__random_span(&span, &op, dst->dtype, low, high))
         change(&op, dst, ph__random_integers, &span);
 }
 
@@ -91,14 +96,17 @@ void ph_tensor_bernoulli_of(ph_tape *tape, ph_tensor *dst, ph_tensor *p)
     ph_tensor *in[] = {dst, p};
     ph__op op;
     ph_shape shape;
-    if (!ph__op_change_begin(&op, tape, "tensor_bernoulli_of", in, 2) || !ph__random_floats(&op, p->dtype))
+    if (!ph__op_change_begin(&op, tape, "tensor_bernoulli_of", in, 2) ||
+        !ph__random_floats(&op, p->dtype))
         return;
-    if (!ph__shape_broadcast(&shape, &dst->shape, &p->shape) || !ph_shape_equal(&shape, &dst->shape)) {
+    if (!ph__shape_broadcast(&shape, &dst->shape, &p->shape) ||
+        !ph_shape_equal(&shape, &dst->shape)) {
         ph__op_fail(&op, PH_ERROR_ARGUMENT, "the probabilities do not broadcast to what changes");
         return;
     }
     /* Written while it is read, p would be something else. */
-    const bool apart = p->contiguous && ph_shape_equal(&p->shape, &shape) && !ph__tensors_overlap(dst, p);
+    const bool apart =
+        p->contiguous && ph_shape_equal(&p->shape, &shape) && !ph__tensors_overlap(dst, p);
     ph_tensor *dense = apart ? p : ph__op_output(&op, p->dtype, &shape);
     if (dense && (apart || ph__map_copy(&op, dense, p)))
         change(&op, dst, ph__random_bernoulli, dense);

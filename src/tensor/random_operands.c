@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random_operands.c: random numbers whose distributions are given by tensors: a probability, a mean, a rate for each element. */
+/* tensor/random_operands.c: random numbers whose distributions are given by tensors: a
+ * probability, a mean, a rate for each element. */
 #include "tensor/random_rules.h"
 
 ph_tensor *ph_bernoulli(ph_tape *tape, ph_tensor *p)
@@ -26,7 +27,8 @@ static ph_tensor *normals(ph__op *op, const ph_tensor *mean, const ph_tensor *de
                                      .deviation = deviation ? deviation->data : NULL,
                                      PH__DRAW_VALUES(draw),
                                      .count = (uint64_t)y->count};
-    return ph__op_launch(op, ph__normal_of_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS, 0, &args)
+    return ph__op_launch(op, ph__normal_of_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS,
+                         0, &args)
                ? y
                : NULL;
 }
@@ -38,7 +40,8 @@ ph_tensor *ph_normal_of(ph_tape *tape, ph_tensor *mean, ph_tensor *deviation)
     if (!ph__op_begin(&op, tape, "normal_of", in, 2, 1) || !ph__random_floats(&op, mean->dtype))
         return NULL;
     if (deviation && deviation->dtype != mean->dtype)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "both must be of one dtype; ph_cast one of them");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "both must be of one dtype; ph_cast one of them");
     ph_shape shape = mean->shape;
     if (deviation && !ph__shape_broadcast(&shape, &mean->shape, &deviation->shape))
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the shapes do not broadcast together");
@@ -66,7 +69,8 @@ ph_tensor *ph_poisson(ph_tape *tape, ph_tensor *rates)
         return NULL;
     const ph__poisson_args args = {
         .out = y->data, .rates = of->data, PH__DRAW_VALUES(draw), .count = (uint64_t)y->count};
-    if (!ph__op_launch(&op, ph__poisson_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS, 0, &args))
+    if (!ph__op_launch(&op, ph__poisson_kernel(y->dtype), ph__random_blocks(y), PH__DRAW_THREADS, 0,
+                       &args))
         return NULL;
     return ph__op_done(&op, y);
 }

@@ -5,7 +5,8 @@
 bool ph__random_floats(ph__op *op, ph_dtype dtype)
 {
     return ph_dtype_is_floating(dtype) ||
-           ph__op_fail(op, PH_ERROR_ARGUMENT, "%s: a floating dtype is needed; ph_cast gives a tensor one",
+           ph__op_fail(op, PH_ERROR_ARGUMENT,
+                       "%s: a floating dtype is needed; ph_cast gives a tensor one",
                        ph_dtype_name(dtype));
 }
 
@@ -52,15 +53,17 @@ bool ph__random_uniform(ph__numbers *out, ph__op *op, ph_dtype dtype, double low
     high = rounded(dtype, high);
     double width = rounded(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, high - low);
     if (!(low <= high) || !isfinite(width))
-        return ph__op_fail(op, PH_ERROR_ARGUMENT, "from %g to %g is no range of %s: %s", low, high,
-                           ph_dtype_name(dtype),
-                           low > high ? "the lower end is above the upper one"
-                                      : "the ends, and what is between them, must be finite numbers of it");
+        return ph__op_fail(
+            op, PH_ERROR_ARGUMENT, "from %g to %g is no range of %s: %s", low, high,
+            ph_dtype_name(dtype),
+            low > high ? "the lower end is above the upper one"
+                       : "the ends, and what is between them, must be finite numbers of it");
     /* Where the full width would give high: the largest that does not. */
     if (low < high && largest(dtype, low, width) >= high) {
         double good = 0, bad = width;
         for (int i = 0; i < 64; i++) {
-            double middle = rounded(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, good + (bad - good) / 2);
+            double middle =
+                rounded(dtype == PH_DTYPE_F64 ? dtype : PH_DTYPE_F32, good + (bad - good) / 2);
             if (largest(dtype, low, middle) >= high)
                 bad = middle;
             else
@@ -82,7 +85,8 @@ bool ph__random_normal(ph__numbers *out, ph__op *op, ph_dtype dtype, double mean
 bool ph__random_exponential(ph__numbers *out, ph__op *op, ph_dtype dtype, double rate)
 {
     *out = (ph__numbers){PH__EXPONENTIAL, rate, 0};
-    return ph__random_floats(op, dtype) && ph__random_check(op, rate > 0, "the rate", rate, "above 0");
+    return ph__random_floats(op, dtype) &&
+           ph__random_check(op, rate > 0, "the rate", rate, "above 0");
 }
 
 /* The ends of the whole numbers of which the dtype has every one. */
@@ -119,8 +123,8 @@ bool ph__random_span(ph__span *out, ph__op *op, ph_dtype dtype, int64_t low, int
             op, PH_ERROR_ARGUMENT,
             "from %lld to below %lld is no range of %s: it must have a number, and %s has every "
             "whole number from %lld to %lld alone",
-            (long long)low, (long long)high, ph_dtype_name(dtype), ph_dtype_name(dtype), (long long)least,
-            (long long)most);
+            (long long)low, (long long)high, ph_dtype_name(dtype), ph_dtype_name(dtype),
+            (long long)least, (long long)most);
     *out = (ph__span){.low = (uint64_t)low, .range = (uint64_t)high - (uint64_t)low};
     return true;
 }

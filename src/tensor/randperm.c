@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/randperm.c: random permutations: short ones by sorting random keys, long ones by a network that gives each element by itself. */
+/* tensor/randperm.c: random permutations: short ones by sorting random keys, long ones by a
+ * network that gives each element by itself. */
 #include "tensor/philox.h"
 
 typedef struct short_args {
@@ -58,13 +59,15 @@ static void short_host(const ph_block_range *range, const void *args)
         p->out[i] = sorted[i];
 }
 
-/* ---- long ---- all of a block at a time; those that are not below count go through again, together. */
+/* ---- long ---- all of a block at a time; those that are not below count go through again,
+ * together. */
 PH__HOST_KERNEL(long_host)
 {
     const long_args *p = args;
     const u32 high_mask = (u32)((UINT64_C(1) << p->high_bits) - 1);
     const u32 low_mask = (u32)((UINT64_C(1) << p->low_bits) - 1);
-    u32 keys[PH_SHUFFLE_STEPS], high[PH__DRAW_ELEMENTS], low[PH__DRAW_ELEMENTS], place[PH__DRAW_ELEMENTS];
+    u32 keys[PH_SHUFFLE_STEPS], high[PH__DRAW_ELEMENTS], low[PH__DRAW_ELEMENTS],
+        place[PH__DRAW_ELEMENTS];
     u64 first;
     ph__words_u32(keys, PH__DRAW_SEED(p), PH__DRAW_BLOCK(p), 0, PH_SHUFFLE_STEPS / 4);
     for (u64 block = range->begin; block < range->end; block++) {
@@ -92,19 +95,20 @@ PH__HOST_KERNEL(long_host)
     }
 }
 
-static ph__kernel_def short_def = {.name = "ph_random_short_permutation",
-                                   .cuda =
-                                       (const char *const[]){"#define KERNEL ph_random_short_permutation\n"
-                                                             "#define SHORT_PERMUTATION\n",
-                                                             ph__text_draws, ph__text_random, NULL},
-                                   .host = short_host,
-                                   .args_size = sizeof(short_args),
-                                   .params = short_params,
-                                   .param_count = 3};
+static ph__kernel_def short_def = {
+    .name = "ph_random_short_permutation",
+    .cuda = (const char *const[]){"#define KERNEL ph_random_short_permutation\n"
+                                  "#define SHORT_PERMUTATION\n",
+                                  ph__text_draws, ph__text_random, NULL},
+    .host = short_host,
+    .args_size = sizeof(short_args),
+    .params = short_params,
+    .param_count = 3};
 static ph__kernel_def long_def = {.name = "ph_random_permutation",
-                                  .cuda = (const char *const[]){"#define KERNEL ph_random_permutation\n"
-                                                                "#define PERMUTATION\n",
-                                                                ph__text_draws, ph__text_random, NULL},
+                                  .cuda =
+                                      (const char *const[]){"#define KERNEL ph_random_permutation\n"
+                                                            "#define PERMUTATION\n",
+                                                            ph__text_draws, ph__text_random, NULL},
                                   .host = long_host,
                                   .args_size = sizeof(long_args),
                                   .params = long_params,
@@ -115,7 +119,8 @@ static bool launch(ph__op *op, ph_tensor *y, const ph__draw *draw)
 {
     uint64_t count = (uint64_t)y->count;
     if (count <= SHORT) {
-        const short_args args = {.out = (int64_t *)(void *)y->data, PH__DRAW_VALUES(*draw), .count = count};
+        const short_args args = {
+            .out = (int64_t *)(void *)y->data, PH__DRAW_VALUES(*draw), .count = count};
         return ph__op_launch(op, &short_def, 1, PH__DRAW_THREADS, 0, &args);
     }
     uint32_t bits = 64 - (uint32_t)__builtin_clzll(count - 1);
@@ -124,8 +129,8 @@ static bool launch(ph__op *op, ph_tensor *y, const ph__draw *draw)
                             .count = count,
                             .high_bits = bits / 2,
                             .low_bits = bits - bits / 2};
-    return ph__op_launch(op, &long_def, (count + PH__DRAW_ELEMENTS - 1) / PH__DRAW_ELEMENTS, PH__DRAW_THREADS,
-                         0, &args);
+    return ph__op_launch(op, &long_def, (count + PH__DRAW_ELEMENTS - 1) / PH__DRAW_ELEMENTS,
+                         PH__DRAW_THREADS, 0, &args);
 }
 
 ph_tensor *ph_randperm(ph_tape *tape, int64_t count)

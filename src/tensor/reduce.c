@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/reduce.c: how a reduction is laid out: which kernel, which part of the work each block does, in one
- * launch or two. */
+/* tensor/reduce.c: how a reduction is laid out: which kernel, which part of the work each block
+ * does, in one launch or two. */
 #include "tensor/reduce.h"
 
 enum {
     BLOCKS = 1024,      /* so many are wanted, where there is enough to do */
     ROW_SEGMENT = 4096, /* reduced elements of a block, at least, where several share an output */
     COLUMN_SEGMENT = 8, /* the same for columns, times how many threads go along one */
-    SHORT_COLUMN = 511  /* up to so many, blocks are narrow, not several for one output: no second launch */
+    /* up to so many, blocks are narrow, not several for one output: no second launch */
+    SHORT_COLUMN = 511
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -44,8 +45,10 @@ static void set_dims(ph__reduce_args *args, const ph_tensor *x, uint32_t gone)
         }
     }
     order(args->gone_dim, args->gone_stride, args->gone_rank);
-    args->kept_rank = (uint32_t)ph__shape_coalesce(args->kept_dim, &args->kept_stride, 1, args->kept_rank);
-    args->gone_rank = (uint32_t)ph__shape_coalesce(args->gone_dim, &args->gone_stride, 1, args->gone_rank);
+    args->kept_rank =
+        (uint32_t)ph__shape_coalesce(args->kept_dim, &args->kept_stride, 1, args->kept_rank);
+    args->gone_rank =
+        (uint32_t)ph__shape_coalesce(args->gone_dim, &args->gone_stride, 1, args->gone_rank);
 }
 
 /* Whether threads side by side should take outputs side by side. */
@@ -70,12 +73,14 @@ static uint32_t rows_of_block(int64_t length)
     return length >= 1024 ? 1 : length >= 32 ? 8 : 256;
 }
 
-/* Blocks that share an output: as many as are wanted and have enough to do; segments are multiples of unit. */
+/* Blocks that share an output: as many as are wanted and have enough to do; segments are
+ * multiples of unit. */
 static void split(ph__reduce_args *args, int64_t blocks, int64_t least, int64_t unit)
 {
     int64_t splits = ceil_div(BLOCKS, blocks), most = args->length / least;
     splits = splits < most ? splits : most;
-    args->segment = splits > 1 ? ceil_div(ceil_div(args->length, splits), unit) * unit : args->length;
+    args->segment =
+        splits > 1 ? ceil_div(ceil_div(args->length, splits), unit) * unit : args->length;
     args->splits = args->length > 0 ? (uint32_t)ceil_div(args->length, args->segment) : 1;
 }
 
@@ -116,7 +121,8 @@ bool ph__reduce_launch(ph__op *op, const ph__reduce *reduce, ph_tensor *out, con
     if (args.splits == 1)
         return ph__op_launch(op, def, (uint64_t)blocks, PH__REDUCE_THREADS, 0, &args);
 
-    ph_tensor *parts = ph__op_scratch(op, (size_t)args.outputs * args.splits * reduce->accumulator[x->dtype]);
+    ph_tensor *parts =
+        ph__op_scratch(op, (size_t)args.outputs * args.splits * reduce->accumulator[x->dtype]);
     if (!parts)
         return false;
     args.out = parts->data;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each type that is computed
- * in. */
+/* tensor/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each type that
+ * is computed in. */
 #include "tensor/math.h"
 #include "tensor/reduce.h"
 #include <math.h>
 
 enum {
-    LANES =
-        32 /* accumulators side by side in a row: a fixed order of joining, which vectors of any width keep */
+    /* accumulators side by side in a row: a fixed order of joining, which vectors of any width
+     * keep */
+    LANES = 32
 };
 
 /* ---- floats ---- */
@@ -73,18 +74,18 @@ enum {
 #define LOWEST    0
 #include "tensor/reduce_cores.h"
 
-#define FLOATS_ENTRY(name)                                                                                   \
-    {                                                                                                        \
-        &name##_cores_f32, &name##_cores_f64, NULL, NULL, NULL, NULL                                         \
+#define FLOATS_ENTRY(name)                                                                         \
+    {                                                                                              \
+        &name##_cores_f32, &name##_cores_f64, NULL, NULL, NULL, NULL                               \
     }
-#define INTEGERS_ENTRY(name)                                                                                 \
-    {                                                                                                        \
-        NULL, NULL, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8, &name##_cores_u8                 \
+#define INTEGERS_ENTRY(name)                                                                       \
+    {                                                                                              \
+        NULL, NULL, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8, &name##_cores_u8       \
     }
-#define ALL_ENTRY(name)                                                                                      \
-    {                                                                                                        \
-        &name##_cores_f32, &name##_cores_f64, &name##_cores_i32, &name##_cores_i64, &name##_cores_u8,        \
-            &name##_cores_u8                                                                                 \
+#define ALL_ENTRY(name)                                                                            \
+    {                                                                                              \
+        &name##_cores_f32, &name##_cores_f64, &name##_cores_i32, &name##_cores_i64,                \
+            &name##_cores_u8, &name##_cores_u8                                                     \
     }
 #define PH__REDUCE(name, dtypes, ...) dtypes##_ENTRY(name),
 const ph__reduce_cores *const ph__reduce_core_table[PH__REDUCTIONS][PH__CORE_TYPES] = {

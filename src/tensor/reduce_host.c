@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/reduce_host.c: the host forms of the reductions: walks the dimensions, brings what is not contiguous
- * or of 16 bits into arrays, and runs the cores' loops over them. */
+/* tensor/reduce_host.c: the host forms of the reductions: walks the dimensions, brings what is
+ * not contiguous or of 16 bits into arrays, and runs the cores' loops over them. */
 #include "tensor/reduce.h"
 #include <string.h>
 
@@ -19,7 +19,8 @@ typedef struct job {
 } job;
 
 typedef union buffer {
-    uint8_t bytes[TOGETHER * COLUMNS * 4]; /* of f32 made of 16 bits; and PIECE elements of any size */
+    /* of f32 made of 16 bits; and PIECE elements of any size */
+    uint8_t bytes[TOGETHER * COLUMNS * 4];
     double align;
 } buffer;
 
@@ -56,10 +57,10 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-#define GATHER(type)                                                                                         \
-    do {                                                                                                     \
-        for (int64_t i = 0; i < n; i++)                                                                      \
-            ((type *)(void *)to)[i] = ((const type *)(const void *)from)[i * step];                          \
+#define GATHER(type)                                                                               \
+    do {                                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            ((type *)(void *)to)[i] = ((const type *)(const void *)from)[i * step];                \
     } while (0)
 
 static void gather(char *to, const char *from, int64_t step, size_t size, int64_t n)
@@ -74,8 +75,8 @@ static void gather(char *to, const char *from, int64_t step, size_t size, int64_
         GATHER(uint8_t);
 }
 
-/* Reduced elements [begin, end) of the output whose elements start at x, piece by piece of what lies in one
- * line. */
+/* Reduced elements [begin, end) of the output whose elements start at x, piece by piece of what
+ * lies in one line. */
 static void add_row(const job *j, void *accumulator, const char *x, int64_t begin, int64_t end)
 {
     const ph__reduce_args *args = j->args;
@@ -88,7 +89,8 @@ static void add_row(const job *j, void *accumulator, const char *x, int64_t begi
         int64_t n = least(line, end - begin);
         n = direct ? n : least(n, PIECE);
         const char *from =
-            x + offset_of(begin, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
+            x +
+            offset_of(begin, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
         if (step != 1) {
             gather((char *)raw.bytes, from, step, j->size, n);
             from = (const char *)raw.bytes;
@@ -104,7 +106,8 @@ static void put_result(const job *j, const ph__reduce_info *info, int64_t output
     const ph__reduce_args *args = j->args;
     if (args->splits > 1) {
         const size_t size = j->cores->accumulator;
-        memcpy((char *)args->out + ((size_t)output * args->splits + split) * size, accumulator, size);
+        memcpy((char *)args->out + ((size_t)output * args->splits + split) * size, accumulator,
+               size);
         return;
     }
     char *to = (char *)args->out + (size_t)output * ph_dtype_size((ph_dtype)info->result);
@@ -114,23 +117,26 @@ static void put_result(const job *j, const ph__reduce_info *info, int64_t output
     }
     float result;
     j->cores->end(&result, accumulator, args->a, args->b);
-    ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](to, &result, NULL, NULL, 1,
-                                                                     (ph__scalar){0}, (ph__scalar){0});
+    ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](
+        to, &result, NULL, NULL, 1, (ph__scalar){0}, (ph__scalar){0});
 }
 
-void ph__reduce_host_rows(const ph_block_range *range, const void *args_, const ph__reduce_info *info)
+void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
+                          const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
     const job j = set_up(args, info);
     _Alignas(16) char accumulator[ACCUMULATOR];
     for (uint64_t block = range->begin; block < range->end; block++) {
         const uint32_t split = (uint32_t)(block % args->splits);
-        const int64_t first = (int64_t)(block / args->splits) * args->width, begin = split * args->segment;
+        const int64_t first = (int64_t)(block / args->splits) * args->width,
+                      begin = split * args->segment;
         const int64_t stop = least(first + args->width, args->outputs);
         for (int64_t o = first; o < stop; o++) {
             const char *x = args->x; /* NULL where there is nothing to reduce */
             if (x)
-                x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j.size;
+                x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) *
+                     (int64_t)j.size;
             j.cores->start(accumulator, NULL, 1, 0, args->a);
             add_row(&j, accumulator, x, begin, least(begin + args->segment, args->length));
             put_result(&j, info, o, split, accumulator);
@@ -146,7 +152,8 @@ static void add_columns(const job *j, void *accumulators, int64_t output, int64_
     const char *x = args->x;
     buffer wide;
     if (x)
-        x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) * (int64_t)j->size;
+        x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) *
+             (int64_t)j->size;
     j->cores->start(accumulators, NULL, n, 0, args->a);
     int64_t r = begin;
     if (args->gone_rank == 1 && !j->half && j->cores->columns4)
@@ -154,12 +161,14 @@ static void add_columns(const job *j, void *accumulators, int64_t output, int64_
             j->cores->columns4(accumulators, x + r * args->gone_stride[0] * (int64_t)j->size, n,
                                args->gone_stride[0], args->a);
     for (; r < end; r++) {
-        int64_t at = offset_of(r, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
+        int64_t at =
+            offset_of(r, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
         j->cores->columns(accumulators, widen(j, &wide, x + at, n), n, r, args->a);
     }
 }
 
-void ph__reduce_host_columns(const ph_block_range *range, const void *args_, const ph__reduce_info *info)
+void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
+                             const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
     const job j = set_up(args, info);
@@ -171,18 +180,21 @@ void ph__reduce_host_columns(const ph_block_range *range, const void *args_, con
     for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end;) {
         const uint32_t split = (uint32_t)(block / places);
         const int64_t place = block % places, first = place % across;
-        const int64_t together = least(least(TOGETHER, (int64_t)range->end - block), across - first);
+        const int64_t together =
+            least(least(TOGETHER, (int64_t)range->end - block), across - first);
         const int64_t n = least(together * width, columns - first * width),
                       output = place / across * columns + first * width;
         add_columns(&j, accumulators, output, n, split);
         for (int64_t i = 0; i < n; i++)
-            put_result(&j, info, output + i, split, accumulators + (size_t)i * j.cores->accumulator);
+            put_result(&j, info, output + i, split,
+                       accumulators + (size_t)i * j.cores->accumulator);
         block += together;
     }
 }
 
 /* x: [outputs][length] accumulators. */
-void ph__reduce_host_join(const ph_block_range *range, const void *args_, const ph__reduce_info *info)
+void ph__reduce_host_join(const ph_block_range *range, const void *args_,
+                          const ph__reduce_info *info)
 {
     const ph__reduce_args *args = args_;
     const job j = set_up(args, info);
@@ -190,7 +202,8 @@ void ph__reduce_host_join(const ph_block_range *range, const void *args_, const 
     const int64_t first = (int64_t)range->begin * args->width;
     const int64_t stop = least((int64_t)range->end * args->width, args->outputs);
     for (int64_t o = first; o < stop; o++) {
-        const char *from = (const char *)args->x + (size_t)(o * args->length) * j.cores->accumulator;
+        const char *from =
+            (const char *)args->x + (size_t)(o * args->length) * j.cores->accumulator;
         j.cores->start(accumulator, NULL, 1, 0, args->a);
         j.cores->join(accumulator, from, args->length, 0, args->a);
         put_result(&j, info, o, 0, accumulator);

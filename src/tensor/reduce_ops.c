@@ -80,8 +80,8 @@ static ph_axes axes_of(uint32_t gone)
     return axes;
 }
 
-/* g where tie is set, shared equally by all that are set along the reduced axes. In f32 at least: f16 counts
- * no further than 2048. */
+/* g where tie is set, shared equally by all that are set along the reduced axes. In f32 at
+ * least: f16 counts no further than 2048. */
 static ph_tensor *share(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
 {
     const state *s = call->state;
@@ -96,7 +96,8 @@ static ph_tensor *share(ph__grad_call *call, ph_tensor *tie, ph_tensor *g)
 /* saved: x and the result. */
 static void max_backward(ph__grad_call *call)
 {
-    ph_tensor *x = call->saved[0], *y = stretch(call, call->saved[1]), *g = stretch(call, call->out_grads[0]);
+    ph_tensor *x = call->saved[0], *y = stretch(call, call->saved[1]),
+              *g = stretch(call, call->out_grads[0]);
     if (x && y && g)
         call->in_grads[0] = share(call, ph_eq(call->tape, x, y), g);
 }
@@ -106,7 +107,8 @@ static void norm_backward(ph__grad_call *call)
 {
     const state *s = call->state;
     ph_tape *tape = call->tape;
-    ph_tensor *x = call->saved[0], *y = stretch(call, call->saved[1]), *g = stretch(call, call->out_grads[0]);
+    ph_tensor *x = call->saved[0], *y = stretch(call, call->saved[1]),
+              *g = stretch(call, call->out_grads[0]);
     if (!y || !g)
         return;
     ph_tensor *in[] = {g, x, y};
@@ -115,8 +117,8 @@ static void norm_backward(ph__grad_call *call)
     if (s->p == 1 || s->p == INFINITY)
         call->in_grads[0] = ph__map_call(tape, &ph__map_abs_grad, in, 0, 0);
     else
-        call->in_grads[0] =
-            ph__map_call(tape, s->p == 2 ? &ph__map_norm2_grad : &ph__map_normp_grad, in, s->p - 1, 0);
+        call->in_grads[0] = ph__map_call(
+            tape, s->p == 2 ? &ph__map_norm2_grad : &ph__map_normp_grad, in, s->p - 1, 0);
 }
 static const ph__grad_def norm_grad = {"norm", sizeof(state), norm_backward, NULL};
 
@@ -177,7 +179,8 @@ static ph_tensor *sum(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool kee
 
 static bool want_floating(ph__op *op, const ph_tensor *x)
 {
-    return ph_dtype_is_floating(x->dtype) || ph__op_fail(op, PH_ERROR_ARGUMENT, "a floating dtype is wanted");
+    return ph_dtype_is_floating(x->dtype) ||
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "a floating dtype is wanted");
 }
 
 static ph_tensor *mean(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
@@ -194,12 +197,14 @@ static ph_tensor *mean(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool ke
 
 static bool want_elements(ph__op *op, const ph_tensor *x, uint32_t gone)
 {
-    return length_of(x, gone) > 0 || ph__op_fail(op, PH_ERROR_ARGUMENT, "there is no largest of no elements");
+    return length_of(x, gone) > 0 ||
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "there is no largest of no elements");
 }
 
 static ph_tensor *max(ph_tape *tape, ph_tensor *x, const ph_axes *axes, bool keep)
 {
-    const reduction r = {.name = "max", .reduce = &ph__reduce_max, .grad = &max_grad, .saves = true};
+    const reduction r = {
+        .name = "max", .reduce = &ph__reduce_max, .grad = &max_grad, .saves = true};
     ph_tensor *in[] = {x};
     uint32_t gone;
     ph__op op;
@@ -291,8 +296,10 @@ ph_tensor *ph__sum_to(ph_tape *tape, ph_tensor *x, const ph_shape *shape)
         return NULL;
     if (ph_shape_equal(&x->shape, shape))
         return x;
-    if (!ph__shape_broadcast(&broadcast, shape, &x->shape) || !ph_shape_equal(&broadcast, &x->shape))
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the gradient's shape is no broadcast of the operand's");
+    if (!ph__shape_broadcast(&broadcast, shape, &x->shape) ||
+        !ph_shape_equal(&broadcast, &x->shape))
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "the gradient's shape is no broadcast of the operand's");
     for (size_t d = 0, front = x->shape.rank - shape->rank; d < x->shape.rank; d++)
         if (d < front || (shape->dim[d - front] == 1 && x->shape.dim[d] != 1))
             gone |= UINT32_C(1) << d;

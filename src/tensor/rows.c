@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/rows.c: dense operands for kernels that step along rows, and pieces of rows on the host. */
+/* tensor/rows.c: dense operands for kernels that step along rows, and pieces of rows on the
+ * host. */
 #include "tensor/rows.h"
 #include "tensor/elementwise.h"
 
-/* The loops of the element-wise operators, which are there for each level of the processor's instructions. */
+/* The loops of the element-wise operators, which are there for each level of the processor's
+ * instructions. */
 static void loop(int core, int type, void *out, const void *x, int64_t n)
 {
     const ph__scalar none = {.i = 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/rows.h: what the operators that go along rows share: dense operands, a kernel for each floating
- * dtype, and rows in the type to compute in. */
+/* tensor/rows.h: what the operators that go along rows share: dense operands, a kernel for each
+ * floating dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_ROWS_H
 #define PH_TENSOR_ROWS_H
 #include "tensor/half.h"
@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* x itself when it is contiguous, or a copy without history; NULL for NULL, and once the tape has failed. */
+/* x itself when it is contiguous, or a copy without history; NULL for NULL, and once the tape
+ * has failed. */
 ph_tensor *ph__dense(ph_tape *tape, ph_tensor *x);
 /* Of the dimensions [first, last). */
 int64_t ph__shape_product(const ph_shape *shape, size_t first, size_t last);
@@ -33,31 +34,31 @@ static inline int64_t ph__ceil_div(int64_t a, int64_t b)
 }
 
 /* ---- a kernel for each floating dtype ---- in the order of their numbers, so that defs[dtype -
- * PH_DTYPE_F32] is the one. kernel is its name here and, with ph_ and the dtype around it, on a GPU; flags
- * are lines of #define; its host forms are form_float and form_double, which take (range, args, dtype) and
- * may be those of several kernels. */
-#define PH__ROWS_HOST(kernel, form, dtype, number)                                                           \
-    static void kernel##_##dtype(const ph_block_range *range, const void *args)                              \
-    {                                                                                                        \
-        form(range, args, number);                                                                           \
+ * PH_DTYPE_F32] is the one. kernel is its name here and, with ph_ and the dtype around it, on a
+ * GPU; flags are lines of #define; its host forms are form_float and form_double, which take
+ * (range, args, dtype) and may be those of several kernels. */
+#define PH__ROWS_HOST(kernel, form, dtype, number)                                                 \
+    static void kernel##_##dtype(const ph_block_range *range, const void *args)                    \
+    {                                                                                              \
+        form(range, args, number);                                                                 \
     }
-#define PH__ROWS_DEF(kernel, dtype, text, flags, args, parameters)                                           \
-    {                                                                                                        \
-        .name = "ph_" #kernel "_" #dtype,                                                                    \
-        .cuda =                                                                                              \
-            (const char *const[]){"#define T " #dtype "\n#define KERNEL ph_" #kernel "_" #dtype "\n" flags,  \
-                                  ph__text_rows, text, NULL},                                                \
-        .host = kernel##_##dtype, .args_size = sizeof(args), .params = parameters,                           \
-        .param_count = sizeof parameters / sizeof parameters[0]                                              \
+#define PH__ROWS_DEF(kernel, dtype, text, flags, args, parameters)                                 \
+    {                                                                                              \
+        .name = "ph_" #kernel "_" #dtype,                                                          \
+        .cuda = (const char *const[]){"#define T " #dtype "\n#define KERNEL ph_" #kernel           \
+                                      "_" #dtype "\n" flags,                                       \
+                                      ph__text_rows, text, NULL},                                  \
+        .host = kernel##_##dtype, .args_size = sizeof(args), .params = parameters,                 \
+        .param_count = sizeof parameters / sizeof parameters[0]                                    \
     }
-#define PH__ROWS_KERNELS(kernel, form, text, flags, args, parameters)                                        \
-    PH__ROWS_HOST(kernel, form##_float, f32, PH_DTYPE_F32)                                                   \
-    PH__ROWS_HOST(kernel, form##_double, f64, PH_DTYPE_F64)                                                  \
-    PH__ROWS_HOST(kernel, form##_float, f16, PH_DTYPE_F16)                                                   \
-    PH__ROWS_HOST(kernel, form##_float, bf16, PH_DTYPE_BF16)                                                 \
-    static ph__kernel_def kernel[4] = {PH__ROWS_DEF(kernel, f32, text, flags, args, parameters),             \
-                                       PH__ROWS_DEF(kernel, f64, text, flags, args, parameters),             \
-                                       PH__ROWS_DEF(kernel, f16, text, flags, args, parameters),             \
+#define PH__ROWS_KERNELS(kernel, form, text, flags, args, parameters)                              \
+    PH__ROWS_HOST(kernel, form##_float, f32, PH_DTYPE_F32)                                         \
+    PH__ROWS_HOST(kernel, form##_double, f64, PH_DTYPE_F64)                                        \
+    PH__ROWS_HOST(kernel, form##_float, f16, PH_DTYPE_F16)                                         \
+    PH__ROWS_HOST(kernel, form##_float, bf16, PH_DTYPE_BF16)                                       \
+    static ph__kernel_def kernel[4] = {PH__ROWS_DEF(kernel, f32, text, flags, args, parameters),   \
+                                       PH__ROWS_DEF(kernel, f64, text, flags, args, parameters),   \
+                                       PH__ROWS_DEF(kernel, f16, text, flags, args, parameters),   \
                                        PH__ROWS_DEF(kernel, bf16, text, flags, args, parameters)};
 #define PH__ROWS_LIST(kernel) &kernel[0], &kernel[1], &kernel[2], &kernel[3]
 static inline ph__kernel_def *ph__rows_kernel(ph__kernel_def defs[4], ph_dtype dtype)
@@ -94,7 +95,8 @@ static inline const double *ph__load_double(ph_dtype dtype, const void *data, in
     (void)dtype, (void)n, (void)buffer;
     return (const double *)data + at;
 }
-/* Where results for those elements are to be written; stored then puts them there if that was the buffer. */
+/* Where results for those elements are to be written; stored then puts them there if that was
+ * the buffer. */
 static inline float *ph__place_float(ph_dtype dtype, void *data, int64_t at, float *buffer)
 {
     return ph__is_half(dtype) ? buffer : (float *)data + at;
@@ -104,12 +106,14 @@ static inline double *ph__place_double(ph_dtype dtype, void *data, int64_t at, d
     (void)dtype, (void)buffer;
     return (double *)data + at;
 }
-static inline void ph__stored_float(ph_dtype dtype, void *data, int64_t at, int64_t n, const float *buffer)
+static inline void ph__stored_float(ph_dtype dtype, void *data, int64_t at, int64_t n,
+                                    const float *buffer)
 {
     if (ph__is_half(dtype))
         ph__halves_put(dtype, (uint16_t *)data + at, buffer, n);
 }
-static inline void ph__stored_double(ph_dtype dtype, void *data, int64_t at, int64_t n, const double *buffer)
+static inline void ph__stored_double(ph_dtype dtype, void *data, int64_t at, int64_t n,
+                                     const double *buffer)
 {
     (void)dtype, (void)data, (void)at, (void)n, (void)buffer;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/rows_real.h: included by rows.h once for float and once for double: rows on the host, in pieces.
- * REAL: the type; OF: its names; LOWEST: its lowest finite number. */
+/* tensor/rows_real.h: included by rows.h once for float and once for double: rows on the host,
+ * in pieces. REAL: the type; OF: its names; LOWEST: its lowest finite number. */
 
 static inline REAL OF(ph__one)(ph_dtype dtype, const void *data, int64_t at)
 {
@@ -15,8 +15,8 @@ static inline void OF(ph__put_one)(ph_dtype dtype, void *data, int64_t at, REAL 
     OF(ph__stored)(dtype, data, at, 1, &buffer);
 }
 
-/* ---- reductions of a piece ---- sixteen at a time, which is a vector or some; the order is the same
- * everywhere. */
+/* ---- reductions of a piece ---- sixteen at a time, which is a vector or some; the order is the
+ * same everywhere. */
 static inline REAL OF(ph__most)(const REAL *x, int64_t n, REAL most)
 {
     REAL part[16];
@@ -44,16 +44,16 @@ static inline REAL OF(ph__fold)(const REAL part[16])
 }
 
 /* Of EACH(i), for i < n. */
-#define PH__SUM_OF(result, n, EACH)                                                                          \
-    do {                                                                                                     \
-        REAL part_[16] = {0};                                                                                \
-        int64_t i_ = 0;                                                                                      \
-        for (; i_ + 16 <= (n); i_ += 16)                                                                     \
-            for (int k_ = 0; k_ < 16; k_++)                                                                  \
-                part_[k_] += EACH(i_ + k_);                                                                  \
-        for (int k_ = 0; i_ < (n); i_++, k_++)                                                               \
-            part_[k_] += EACH(i_);                                                                           \
-        (result) = OF(ph__fold)(part_);                                                                      \
+#define PH__SUM_OF(result, n, EACH)                                                                \
+    do {                                                                                           \
+        REAL part_[16] = {0};                                                                      \
+        int64_t i_ = 0;                                                                            \
+        for (; i_ + 16 <= (n); i_ += 16)                                                           \
+            for (int k_ = 0; k_ < 16; k_++)                                                        \
+                part_[k_] += EACH(i_ + k_);                                                        \
+        for (int k_ = 0; i_ < (n); i_++, k_++)                                                     \
+            part_[k_] += EACH(i_);                                                                 \
+        (result) = OF(ph__fold)(part_);                                                            \
     } while (0)
 
 /* Sum of e^(x - shift). */
@@ -69,10 +69,11 @@ static inline REAL OF(ph__exp_sum)(const REAL *x, int64_t n, REAL shift)
     return sum;
 }
 
-/* Of a row that begins at element `at`: its largest element (at least the lowest finite number, so that
- * rows of -infinity give 0 / 0), and the sum of e^(x - most), whose pieces are added in f64. */
-static inline void OF(ph__row_online)(ph_dtype dtype, const void *x, int64_t at, int64_t n, REAL *most,
-                                      REAL *sum)
+/* Of a row that begins at element `at`: its largest element (at least the lowest finite number,
+ * so that rows of -infinity give 0 / 0), and the sum of e^(x - most), whose pieces are added in
+ * f64. */
+static inline void OF(ph__row_online)(ph_dtype dtype, const void *x, int64_t at, int64_t n,
+                                      REAL *most, REAL *sum)
 {
     REAL buffer[PH__CHUNK], peak = LOWEST;
     double total = 0;

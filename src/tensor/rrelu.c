@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all that is kept. */
+/* tensor/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all that is
+ * kept. */
 #include "tensor/random_rules.h"
 
 typedef struct rrelu_args {
@@ -10,50 +11,52 @@ typedef struct rrelu_args {
     uint64_t count;
     double low, width;
 } rrelu_args;
-static const ph_param params[] = {
-    PH_PARAM(rrelu_args, y, PH_PARAM_ADDRESS), PH_PARAM(rrelu_args, x, PH_PARAM_ADDRESS),
-    PH_PARAM(rrelu_args, slopes, PH_PARAM_ADDRESS), PH_PARAM(rrelu_args, seed_cell, PH_PARAM_ADDRESS),
-    PH_PARAM(rrelu_args, offset_cell, PH_PARAM_ADDRESS)};
+static const ph_param params[] = {PH_PARAM(rrelu_args, y, PH_PARAM_ADDRESS),
+                                  PH_PARAM(rrelu_args, x, PH_PARAM_ADDRESS),
+                                  PH_PARAM(rrelu_args, slopes, PH_PARAM_ADDRESS),
+                                  PH_PARAM(rrelu_args, seed_cell, PH_PARAM_ADDRESS),
+                                  PH_PARAM(rrelu_args, offset_cell, PH_PARAM_ADDRESS)};
 
 /* The slopes are rounded to the dtype first: backward finds those that forward had. */
 #define SAME(x) (x)
-#define RRELU(T, DRAW, STORE, F, W, get, put, words)                                                         \
-    PH__HOST_KERNEL(rrelu_##T)                                                                               \
-    {                                                                                                        \
-        const rrelu_args *p = args;                                                                          \
-        const u64 seed = PH__DRAW_SEED(p), from = PH__DRAW_BLOCK(p);                                         \
-        const F low = (F)p->low, width = (F)p->width;                                                        \
-        W word[PH__DRAW_ELEMENTS];                                                                           \
-        STORE slope[PH__DRAW_ELEMENTS];                                                                      \
-        u64 first;                                                                                           \
-        for (u64 block = range->begin; block < range->end; block++) {                                        \
-            size_t n = ph__draw_part(&first, block, p->count), groups = (n + 3) / 4;                         \
-            STORE *y = (STORE *)p->y + first;                                                                \
-            const STORE *x = (const STORE *)p->x + first;                                                    \
-            ph__words_##W(word, seed, from, first / 4, groups);                                              \
-            for (size_t i = 0; i < 2 * groups; i++) {                                                        \
-                F even, odd;                                                                                 \
-                ph_##DRAW(&even, &odd, word[2 * i], word[2 * i + 1], low, width);                            \
-                slope[2 * i] = put(even);                                                                    \
-                slope[2 * i + 1] = put(odd);                                                                 \
-            }                                                                                                \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                slope[i] = get(x[i]) > 0 ? put((F)1) : slope[i];                                             \
-                y[i] = put(get(x[i]) * get(slope[i]));                                                       \
-            }                                                                                                \
-            if (p->slopes)                                                                                   \
-                memcpy((STORE *)p->slopes + first, slope, n * sizeof *slope);                                \
-        }                                                                                                    \
-    }                                                                                                        \
-    static ph__kernel_def def_##T = {                                                                        \
-        .name = "ph_rrelu_" #T,                                                                              \
-        .cuda = (const char *const[]){"#define KERNEL ph_rrelu_" #T "\n#define RRELU ph_" #DRAW              \
-                                      "\n#define T " #T "\n#define F " #F "\n#define WORDS " #words "\n",    \
-                                      ph__text_draws, ph__text_random, NULL},                                \
-        .host = rrelu_##T,                                                                                   \
-        .args_size = sizeof(rrelu_args),                                                                     \
-        .params = params,                                                                                    \
-        .param_count = sizeof params / sizeof *params,                                                       \
+#define RRELU(T, DRAW, STORE, F, W, get, put, words)                                               \
+    PH__HOST_KERNEL(rrelu_##T)                                                                     \
+    {                                                                                              \
+        const rrelu_args *p = args;                                                                \
+        const u64 seed = PH__DRAW_SEED(p), from = PH__DRAW_BLOCK(p);                               \
+        const F low = (F)p->low, width = (F)p->width;                                              \
+        W word[PH__DRAW_ELEMENTS];                                                                 \
+        STORE slope[PH__DRAW_ELEMENTS];                                                            \
+        u64 first;                                                                                 \
+        for (u64 block = range->begin; block < range->end; block++) {                              \
+            size_t n = ph__draw_part(&first, block, p->count), groups = (n + 3) / 4;               \
+            STORE *y = (STORE *)p->y + first;                                                      \
+            const STORE *x = (const STORE *)p->x + first;                                          \
+            ph__words_##W(word, seed, from, first / 4, groups);                                    \
+            for (size_t i = 0; i < 2 * groups; i++) {                                              \
+                F even, odd;                                                                       \
+                ph_##DRAW(&even, &odd, word[2 * i], word[2 * i + 1], low, width);                  \
+                slope[2 * i] = put(even);                                                          \
+                slope[2 * i + 1] = put(odd);                                                       \
+            }                                                                                      \
+            for (size_t i = 0; i < n; i++) {                                                       \
+                slope[i] = get(x[i]) > 0 ? put((F)1) : slope[i];                                   \
+                y[i] = put(get(x[i]) * get(slope[i]));                                             \
+            }                                                                                      \
+            if (p->slopes)                                                                         \
+                memcpy((STORE *)p->slopes + first, slope, n * sizeof *slope);                      \
+        }                                                                                          \
+    }                                                                                              \
+    static ph__kernel_def def_##T = {                                                              \
+        .name = "ph_rrelu_" #T,                                                                    \
+        .cuda = (const char *const[]){"#define KERNEL ph_rrelu_" #T "\n#define RRELU ph_" #DRAW    \
+                                      "\n#define T " #T "\n#define F " #F                          \
+                                      "\n#define WORDS " #words "\n",                              \
+                                      ph__text_draws, ph__text_random, NULL},                      \
+        .host = rrelu_##T,                                                                         \
+        .args_size = sizeof(rrelu_args),                                                           \
+        .params = params,                                                                          \
+        .param_count = sizeof params / sizeof *params,                                             \
         .cuda_options = "--fmad=false"};
 RRELU(f32, uniform_f32, f32, f32, u32, SAME, SAME, 1)
 RRELU(f64, uniform_f64, f64, f64, u64, SAME, SAME, 2)
@@ -93,8 +96,8 @@ static ph_tensor *run(ph__op *op, const ph_tensor *x, const ph__numbers *n)
                                  .count = (uint64_t)x->count,
                                  .low = n->a,
                                  .width = n->b};
-        if (!ph__op_launch(op, ph__rrelu_kernels[x->dtype - 1], ph__random_blocks(x), PH__DRAW_THREADS, 0,
-                           &args))
+        if (!ph__op_launch(op, ph__rrelu_kernels[x->dtype - 1], ph__random_blocks(x),
+                           PH__DRAW_THREADS, 0, &args))
             return NULL;
     }
     if (op->tracked && ph__op_track(op, &gradient, 1))
@@ -106,7 +109,8 @@ ph_tensor *ph_rrelu(ph_tape *tape, ph_tensor *x, double lower, double upper)
 {
     ph__op op;
     ph__numbers n;
-    if (!ph__op_begin(&op, tape, "rrelu", &x, 1, 1) || !ph__random_uniform(&n, &op, x->dtype, lower, upper))
+    if (!ph__op_begin(&op, tape, "rrelu", &x, 1, 1) ||
+        !ph__random_uniform(&n, &op, x->dtype, lower, upper))
         return NULL;
     const ph_tensor *dense = ph__random_dense(&op, x, &x->shape);
     return dense ? run(&op, dense, &n) : NULL;

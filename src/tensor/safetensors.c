@@ -67,8 +67,8 @@ ph_status ph_safetensors_entry(const char **name, ph_dtype *dtype, ph_shape *sha
     if (!file)
         return ph__fail_null(call, "file");
     if (index >= file->entries.count)
-        return ph_fail(PH_ERROR_NOT_FOUND, "%s: there is no entry %zu: %s has %zu tensors", call, index,
-                       file->path, file->entries.count);
+        return ph_fail(PH_ERROR_NOT_FOUND, "%s: there is no entry %zu: %s has %zu tensors", call,
+                       index, file->path, file->entries.count);
     const ph__safe_entry *entry = &file->entries.at[index];
     if (name)
         *name = entry->name;
@@ -88,8 +88,8 @@ const char *ph_safetensors_metadata(const ph_safetensors *file, const char *key)
 {
     if (!file || !key || file->metadata.count == 0)
         return NULL;
-    const ph__safe_pair *pair =
-        bsearch(key, file->metadata.at, file->metadata.count, sizeof *file->metadata.at, compare_key);
+    const ph__safe_pair *pair = bsearch(key, file->metadata.at, file->metadata.count,
+                                        sizeof *file->metadata.at, compare_key);
     return pair ? pair->value : NULL;
 }
 
@@ -106,27 +106,28 @@ static ph_status find(const ph__safe_entry **out, const ph_safetensors *file, co
         return ph__fail_null(call, "file");
     if (!name)
         return ph__fail_null(call, "name");
-    *out = file->entries.count
-               ? bsearch(name, file->entries.at, file->entries.count, sizeof *file->entries.at, compare_name)
-               : NULL;
+    *out = file->entries.count ? bsearch(name, file->entries.at, file->entries.count,
+                                         sizeof *file->entries.at, compare_name)
+                               : NULL;
     if (!*out)
         return ph_fail(PH_ERROR_NOT_FOUND, "%s: %s has no tensor '%s'", call, file->path, name);
     if (!(*out)->dtype)
         return ph_fail(PH_ERROR_UNSUPPORTED,
-                       "%s: %s: the tensor '%s' has a dtype, or a rank, that there is none of here", call,
-                       file->path, name);
+                       "%s: %s: the tensor '%s' has a dtype, or a rank, that there is none of here",
+                       call, file->path, name);
     return PH_OK;
 }
 
-static ph_status load(ph_tape *tape, ph_tensor *x, const ph_safetensors *file, const ph__safe_entry *entry,
-                      const char *call)
+static ph_status load(ph_tape *tape, ph_tensor *x, const ph_safetensors *file,
+                      const ph__safe_entry *entry, const char *call)
 {
     ph__reader reader = file->reader;
     reader.call = call;
     return ph__tensor_load(tape, x, &reader, file->data + entry->begin);
 }
 
-ph_status ph_safetensors_read(ph_tensor **out, ph_tape *tape, const ph_safetensors *file, const char *name)
+ph_status ph_safetensors_read(ph_tensor **out, ph_tape *tape, const ph_safetensors *file,
+                              const char *name)
 {
     static const char call[] = "ph_safetensors_read";
     const ph__safe_entry *entry;
@@ -161,14 +162,17 @@ ph_status ph_safetensors_read_into(ph_tape *tape, ph_tensor *dst, const ph_safet
         return ph__fail_overwritten(dst, call, "the tensor");
     if (dst->dtype != entry->dtype || !ph_shape_equal(&dst->shape, &entry->shape)) {
         ph_tensor like = {.dtype = entry->dtype, .shape = entry->shape};
-        return ph_fail(PH_ERROR_MISMATCH, "%s: %s: the tensor '%s' is %s, and is to be read into %s", call,
-                       file->path, name, ph__describe(want, &like), ph__describe(have, dst));
+        return ph_fail(PH_ERROR_MISMATCH,
+                       "%s: %s: the tensor '%s' is %s, and is to be read into %s", call, file->path,
+                       name, ph__describe(want, &like), ph__describe(have, dst));
     }
     if (dst->storage->read_only)
-        return ph_fail(PH_ERROR_STATE, "%s: the memory of %s is read-only", call, ph__describe(have, dst));
+        return ph_fail(PH_ERROR_STATE, "%s: the memory of %s is read-only", call,
+                       ph__describe(have, dst));
     if (ph__node_is_alive(dst->node))
-        return ph_fail(PH_ERROR_STATE, "%s: %s was made by an operator, and is no leaf; ph_detach gives one",
-                       call, ph__describe(have, dst));
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: %s was made by an operator, and is no leaf; ph_detach gives one", call,
+                       ph__describe(have, dst));
     return load(tape, dst, file, entry, call);
 }
 
@@ -180,14 +184,15 @@ ph_status ph__safetensors_look(ph_safetensors *file, ph_tape *tape, const char *
     for (size_t i = 0; i < file->entries.count; i++) {
         const ph__safe_entry *entry = &file->entries.at[i];
         if (entry->dtype != 0)
-            PH_TRY(
-                ph__reader_look(&reader, entry->dtype, file->data + entry->begin, entry->end - entry->begin));
+            PH_TRY(ph__reader_look(&reader, entry->dtype, file->data + entry->begin,
+                                   entry->end - entry->begin));
     }
     return PH_OK;
 }
 
 /* ---- writing ---- */
-/* Those of large elements first, so that each begins at a multiple of its element's size; then by name. */
+/* Those of large elements first, so that each begins at a multiple of its element's size; then
+ * by name. */
 static int by_size_and_name(const void *a_, const void *b_)
 {
     const ph_named_tensor *a = a_, *b = b_;
@@ -200,7 +205,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const ph_named_tensor *)a)->name, ((const ph_named_tensor *)b)->name);
 }
 
-static ph_status check(const ph_tape *tape, const ph_named_tensor *tensors, size_t count, const char *call)
+static ph_status check(const ph_tape *tape, const ph_named_tensor *tensors, size_t count,
+                       const char *call)
 {
     for (size_t i = 0; i < count; i++) {
         const ph_named_tensor *t = &tensors[i];
@@ -209,11 +215,11 @@ static ph_status check(const ph_tape *tape, const ph_named_tensor *tensors, size
         if (!ph__json_is_utf8(t->name))
             return ph_fail(PH_ERROR_ARGUMENT, "%s: the name of entry %zu is not UTF-8", call, i);
         if (strcmp(t->name, "__metadata__") == 0)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: '__metadata__' is the name of no tensor in this format",
-                           call);
+            return ph_fail(PH_ERROR_ARGUMENT,
+                           "%s: '__metadata__' is the name of no tensor in this format", call);
         if (t->tensor->storage->backend != tape->backend)
-            return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: '%s' is of another device than the tape", call,
-                           t->name);
+            return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: '%s' is of another device than the tape",
+                           call, t->name);
         if (ph__tensor_is_overwritten(t->tensor)) {
             char quoted[96];
             (void)snprintf(quoted, sizeof quoted, "'%s'", t->name);
@@ -224,7 +230,8 @@ static ph_status check(const ph_tape *tape, const ph_named_tensor *tensors, size
 }
 
 /* A copy to sort: by name, and no name twice. */
-static ph_status sorted(ph_named_tensor **out, const ph_named_tensor *tensors, size_t count, const char *call)
+static ph_status sorted(ph_named_tensor **out, const ph_named_tensor *tensors, size_t count,
+                        const char *call)
 {
     ph_named_tensor *copy = ph__calloc(count ? count : 1, sizeof *copy);
     if (!copy)
@@ -235,8 +242,8 @@ static ph_status sorted(ph_named_tensor **out, const ph_named_tensor *tensors, s
     }
     for (size_t i = 1; i < count; i++)
         if (strcmp(copy[i - 1].name, copy[i].name) == 0) {
-            ph_status status =
-                ph_fail(PH_ERROR_ARGUMENT, "%s: two tensors have the name '%s'", call, copy[i].name);
+            ph_status status = ph_fail(PH_ERROR_ARGUMENT, "%s: two tensors have the name '%s'",
+                                       call, copy[i].name);
             ph__free(copy);
             return status;
         }
@@ -294,16 +301,17 @@ static ph_status write_all(ph__file *file, ph_tape *tape, const ph__text *header
     return PH_OK;
 }
 
-static ph_status write_file(ph_tape *tape, const char *path, const ph_named_tensor *tensors, size_t count,
-                            const char *call)
+static ph_status write_file(ph_tape *tape, const char *path, const ph_named_tensor *tensors,
+                            size_t count, const char *call)
 {
     ph__text header;
     ph__file file;
     make_header(&header, tensors, count);
     ph_status status = header.failed ? ph__fail_host_memory(call, "the header of the file") : PH_OK;
     if (status == PH_OK && header.length > PH__SAFETENSORS_MOST_HEADER)
-        status = ph_fail(PH_ERROR_SIZE, "%s: the header would have %zu bytes, more than a reader takes", call,
-                         header.length);
+        status =
+            ph_fail(PH_ERROR_SIZE, "%s: the header would have %zu bytes, more than a reader takes",
+                    call, header.length);
     if (status == PH_OK)
         status = ph__file_create(&file, path, call);
     if (status == PH_OK) {
@@ -317,7 +325,8 @@ static ph_status write_file(ph_tape *tape, const char *path, const ph_named_tens
     return status;
 }
 
-ph_status ph_safetensors_write(ph_tape *tape, const char *path, const ph_named_tensor *tensors, size_t count)
+ph_status ph_safetensors_write(ph_tape *tape, const char *path, const ph_named_tensor *tensors,
+                               size_t count)
 {
     static const char call[] = "ph_safetensors_write";
     ph_named_tensor *copy = NULL;

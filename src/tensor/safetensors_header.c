@@ -10,8 +10,9 @@
 #include <string.h>
 
 static const char *const dtype_names[] = {
-    [PH_DTYPE_F32] = "F32", [PH_DTYPE_F64] = "F64", [PH_DTYPE_F16] = "F16", [PH_DTYPE_BF16] = "BF16",
-    [PH_DTYPE_I32] = "I32", [PH_DTYPE_I64] = "I64", [PH_DTYPE_U8] = "U8",   [PH_DTYPE_BOOL] = "BOOL"};
+    [PH_DTYPE_F32] = "F32",   [PH_DTYPE_F64] = "F64",  [PH_DTYPE_F16] = "F16",
+    [PH_DTYPE_BF16] = "BF16", [PH_DTYPE_I32] = "I32",  [PH_DTYPE_I64] = "I64",
+    [PH_DTYPE_U8] = "U8",     [PH_DTYPE_BOOL] = "BOOL"};
 
 const char *ph__safetensors_dtype_name(ph_dtype dtype)
 {
@@ -214,8 +215,8 @@ static ph_status check_places(ph_safetensors *file)
         const ph__safe_entry *entry = &file->entries.at[i];
         if (entry->begin != at)
             return ph_fail(PH_ERROR_SIZE,
-                           "%s: %s: the tensor '%s' begins at byte %" PRIu64 ", and must at %" PRIu64
-                           ": no gaps, no overlaps",
+                           "%s: %s: the tensor '%s' begins at byte %" PRIu64
+                           ", and must at %" PRIu64 ": no gaps, no overlaps",
                            reader->call, reader->path, entry->name, entry->begin, at);
         if (entry->end > all)
             return ph_fail(PH_ERROR_SIZE,
@@ -226,8 +227,8 @@ static ph_status check_places(ph_safetensors *file)
         at = entry->end;
     }
     if (at != all)
-        return ph_fail(PH_ERROR_SIZE, "%s: %s has %" PRIu64 " bytes behind its last tensor", reader->call,
-                       reader->path, all - at);
+        return ph_fail(PH_ERROR_SIZE, "%s: %s has %" PRIu64 " bytes behind its last tensor",
+                       reader->call, reader->path, all - at);
     return PH_OK;
 }
 
@@ -238,14 +239,14 @@ static ph_status check_names(ph_safetensors *file)
         qsort(file->entries.at, file->entries.count, sizeof *file->entries.at, by_name);
     for (size_t i = 1; i < file->entries.count; i++)
         if (strcmp(file->entries.at[i - 1].name, file->entries.at[i].name) == 0)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has two tensors of the name '%s'", reader->call,
-                           reader->path, file->entries.at[i].name);
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has two tensors of the name '%s'",
+                           reader->call, reader->path, file->entries.at[i].name);
     if (file->metadata.count > 0)
         qsort(file->metadata.at, file->metadata.count, sizeof *file->metadata.at, by_key);
     for (size_t i = 1; i < file->metadata.count; i++)
         if (strcmp(file->metadata.at[i - 1].key, file->metadata.at[i].key) == 0)
-            return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has the key '%s' twice in its metadata", reader->call,
-                           reader->path, file->metadata.at[i].key);
+            return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has the key '%s' twice in its metadata",
+                           reader->call, reader->path, file->metadata.at[i].key);
     return PH_OK;
 }
 
@@ -255,10 +256,10 @@ static ph_status parse(ph_safetensors *file, const char *text, size_t length)
     ph__json_in in;
     ph__json_in_start(&in, text, length);
     if (!read_all(file, &in))
-        return in.no_memory
-                   ? ph__fail_host_memory(reader->call, "the header of the file")
-                   : ph_fail(PH_ERROR_ARGUMENT, "%s: %s has a header that is wrong at its byte %zu: %s",
-                             reader->call, reader->path, in.place, in.wrong);
+        return in.no_memory ? ph__fail_host_memory(reader->call, "the header of the file")
+                            : ph_fail(PH_ERROR_ARGUMENT,
+                                      "%s: %s has a header that is wrong at its byte %zu: %s",
+                                      reader->call, reader->path, in.place, in.wrong);
     PH_TRY(check_places(file));
     return check_names(file);
 }
@@ -269,26 +270,27 @@ ph_status ph__safetensors_read_header(ph_safetensors *file)
     unsigned char start[PH__SAFETENSORS_LENGTH_BYTES];
     uint64_t length = 0;
     if (reader->size < sizeof start)
-        return ph_fail(PH_ERROR_SIZE, "%s: %s has %" PRIu64 " bytes, too few for a safetensors file",
-                       reader->call, reader->path, reader->size);
+        return ph_fail(PH_ERROR_SIZE,
+                       "%s: %s has %" PRIu64 " bytes, too few for a safetensors file", reader->call,
+                       reader->path, reader->size);
     PH_TRY(ph__reader_read(reader, start, 0, sizeof start));
     for (size_t i = sizeof start; i-- > 0;)
         length = length << 8 | start[i];
     if (length > PH__SAFETENSORS_MOST_HEADER || length > reader->size - sizeof start)
-        return ph_fail(PH_ERROR_SIZE,
-                       "%s: %s is no safetensors file, or not a whole one: it has a header of %" PRIu64
-                       " bytes by its first eight, and %" PRIu64 " bytes in all; at most %" PRIu64
-                       " are read",
-                       reader->call, reader->path, length, reader->size, PH__SAFETENSORS_MOST_HEADER);
+        return ph_fail(
+            PH_ERROR_SIZE,
+            "%s: %s is no safetensors file, or not a whole one: it has a header of %" PRIu64
+            " bytes by its first eight, and %" PRIu64 " bytes in all; at most %" PRIu64 " are read",
+            reader->call, reader->path, length, reader->size, PH__SAFETENSORS_MOST_HEADER);
     file->data = sizeof start + length;
     char *text = ph__alloc((size_t)length);
     if (!text)
         return ph__fail_host_memory(reader->call, "the header of the file");
     ph_status status = ph__reader_read(reader, text, sizeof start, (size_t)length);
     if (status == PH_OK && (length == 0 || text[0] != '{'))
-        status =
-            ph_fail(PH_ERROR_ARGUMENT, "%s: %s is no safetensors file: its header does not begin with '{'",
-                    reader->call, reader->path);
+        status = ph_fail(PH_ERROR_ARGUMENT,
+                         "%s: %s is no safetensors file: its header does not begin with '{'",
+                         reader->call, reader->path);
     if (status == PH_OK)
         status = parse(file, text, (size_t)length);
     ph__free(text);

@@ -70,7 +70,8 @@ static void describe(char *text, size_t size, const char *name, const ph_shape *
     size_t rank = shape->rank <= PH_MAX_RANK ? shape->rank : PH_MAX_RANK;
     size_t used = (size_t)snprintf(text, size, "%s[", name);
     for (size_t i = 0; i < rank && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "", shape->dim[i]);
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "", shape->dim[i]);
     if (used < size)
         (void)snprintf(text + used, size - used, "]");
 }
@@ -95,8 +96,8 @@ ph_status ph__shape_check(size_t *bytes, ph_dtype dtype, const ph_shape *shape, 
     if (!is_dtype(dtype))
         return ph_fail(PH_ERROR_ARGUMENT, "%s: %d is no dtype", call, (int)dtype);
     if (shape->rank > PH_MAX_RANK)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: a rank of %zu; at most %d dimensions", call, shape->rank,
-                       PH_MAX_RANK);
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: a rank of %zu; at most %d dimensions", call,
+                       shape->rank, PH_MAX_RANK);
     int64_t count = ph_shape_count(shape);
     if (count >= 0 && ph__mul((size_t)count, dtypes[dtype].size, bytes) && *bytes <= PTRDIFF_MAX)
         return PH_OK;
@@ -162,11 +163,12 @@ bool ph__tensors_overlap(const ph_tensor *a, const ph_tensor *b)
     if (m <= 0 || n <= 0)
         return false;
     uintptr_t p = (uintptr_t)a->data, q = (uintptr_t)b->data;
-    return p < q + (uintptr_t)n * ph_dtype_size(b->dtype) && q < p + (uintptr_t)m * ph_dtype_size(a->dtype);
+    return p < q + (uintptr_t)n * ph_dtype_size(b->dtype) &&
+           q < p + (uintptr_t)m * ph_dtype_size(a->dtype);
 }
 
-static bool steps_alike(int64_t (*strides)[PH_MAX_RANK], size_t operands, size_t outer, size_t inner,
-                        int64_t inner_dim)
+static bool steps_alike(int64_t (*strides)[PH_MAX_RANK], size_t operands, size_t outer,
+                        size_t inner, int64_t inner_dim)
 {
     for (size_t o = 0; o < operands; o++)
         if (strides[o][outer] != strides[o][inner] * inner_dim)
@@ -175,8 +177,8 @@ static bool steps_alike(int64_t (*strides)[PH_MAX_RANK], size_t operands, size_t
 }
 
 /* Works from the front: `last` is the dimension that the next one may be merged into. */
-size_t ph__shape_coalesce(int64_t dims[PH_MAX_RANK], int64_t (*strides)[PH_MAX_RANK], size_t operands,
-                          size_t rank)
+size_t ph__shape_coalesce(int64_t dims[PH_MAX_RANK], int64_t (*strides)[PH_MAX_RANK],
+                          size_t operands, size_t rank)
 {
     size_t count = 0;
     for (size_t i = 0; i < rank; i++) {

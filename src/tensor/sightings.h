@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/sightings.h: what the operators of a tape used that the tape did not make, and the kernels that they launched: for who captures them. */
+/* tensor/sightings.h: what the operators of a tape used that the tape did not make, and the
+ * kernels that they launched: for who captures them. */
 #ifndef PH_TENSOR_SIGHTINGS_H
 #define PH_TENSOR_SIGHTINGS_H
 #include "base/map.h"
@@ -14,7 +15,8 @@ typedef struct ph__sighting {
     ph_shape shape;
 } ph__sighting;
 
-/* Zero is empty. In the order of first use, each storage once. While ph_tape.sightings points to it, operators add to it. */
+/* Zero is empty. In the order of first use, each storage once. While ph_tape.sightings points to
+ * it, operators add to it. */
 struct ph__sightings {
     PH__VEC(ph__sighting) list;
     ph__map known;   /* storages: 1 + their places */

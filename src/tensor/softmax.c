@@ -3,8 +3,8 @@
 #include "tensor/autocast.h"
 #include "tensor/rows.h"
 
-/* x gives y; in backward x is the result and g its gradient. rows: of n elements each, inner apart (inner
- * > 1: they are columns). */
+/* x gives y; in backward x is the result and g its gradient. rows: of n elements each, inner
+ * apart (inner > 1: they are columns). */
 typedef struct softmax_args {
     const void *x, *g;
     void *y;
@@ -21,9 +21,8 @@ enum {
     SMALL = 1024,   /* longest row of a warp */
     SMALL_ROWS = 4, /* of a block */
     COLUMNS = 32,   /* of a block */
-    CACHE_LIMIT =
-        112
-        << 10 /* bytes of shared memory, two blocks of a multiprocessor: longer rows are better read again */
+    /* bytes of shared memory, two blocks of a multiprocessor: longer rows are better read again */
+    CACHE_LIMIT = 112 << 10
 };
 
 #define REAL     float
@@ -41,7 +40,7 @@ enum {
 #undef OF
 #undef LOWEST
 
-#define KERNELS(kernel, flags)                                                                               \
+#define KERNELS(kernel, flags)                                                                     \
     PH__ROWS_KERNELS(kernel, softmax_host, ph__text_softmax, flags, softmax_args, params)
 KERNELS(softmax_small, "#define SMALL\n")
 KERNELS(softmax_row, "#define ROW\n")
@@ -63,13 +62,16 @@ static bool launch(ph__op *op, softmax_args *args, ph_dtype dtype)
     if (args->n == 0)
         return true;
     if (args->inner > 1)
-        return ph__op_launch(op, ph__rows_kernel(grad ? softmax_columns_grad : softmax_columns, dtype),
+        return ph__op_launch(op,
+                             ph__rows_kernel(grad ? softmax_columns_grad : softmax_columns, dtype),
                              (uint64_t)ph__ceil_div(args->rows, COLUMNS), 256, 0, args);
     if (args->n <= SMALL)
         return ph__op_launch(op, ph__rows_kernel(grad ? softmax_small_grad : softmax_small, dtype),
-                             (uint64_t)ph__ceil_div(args->rows, SMALL_ROWS), 32 * SMALL_ROWS, 0, args);
+                             (uint64_t)ph__ceil_div(args->rows, SMALL_ROWS), 32 * SMALL_ROWS, 0,
+                             args);
     int64_t bytes = args->n * (int64_t)ph_dtype_size(dtype), kept = bytes * (grad ? 2 : 1);
-    int64_t limit = (int64_t)ph__tensor_backend(op->in[0])->info.shared_bytes_per_block_max - (4 << 10);
+    int64_t limit =
+        (int64_t)ph__tensor_backend(op->in[0])->info.shared_bytes_per_block_max - (4 << 10);
     int64_t threads = ph__ceil_div(bytes, 16 * 128) * 32, most;
     args->cached = kept <= (limit < CACHE_LIMIT ? limit : CACHE_LIMIT);
     most = args->cached ? 512 : 1024;
@@ -91,7 +93,8 @@ static void softmax_backward(ph__grad_call *call)
     const softmax_state *state = call->state;
     ph_tensor *in[] = {call->saved[0], ph__dense(call->tape, call->out_grads[0])};
     ph__op op;
-    if (!ph__op_begin(&op, call->tape, state->log ? "log_softmax backward" : "softmax backward", in, 2, 2))
+    if (!ph__op_begin(&op, call->tape, state->log ? "log_softmax backward" : "softmax backward", in,
+                      2, 2))
         return;
     ph_tensor *dx = ph__op_output(&op, in[0]->dtype, &in[0]->shape);
     if (!dx)
@@ -131,8 +134,12 @@ static ph_tensor *softmax(ph_tape *tape, const char *name, ph_tensor *x, int wan
     ph_tensor *dense = ph__dense(tape, x), *y = ph__op_output(&op, x->dtype, &x->shape);
     if (!dense || !y)
         return NULL;
-    softmax_args args = {
-        .x = dense->data, .y = y->data, .rows = state.rows, .n = state.n, .inner = state.inner, .log = log};
+    softmax_args args = {.x = dense->data,
+                         .y = y->data,
+                         .rows = state.rows,
+                         .n = state.n,
+                         .inner = state.inner,
+                         .log = log};
     if (y->count > 0 && !launch(&op, &args, x->dtype))
         return NULL;
     if (op.tracked) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/softmax_real.h: included by softmax.c once for float and once for double: softmax on the host,
- * forward and backward. */
+/* tensor/softmax_real.h: included by softmax.c once for float and once for double: softmax on
+ * the host, forward and backward. */
 
 static void OF(softmax_row)(const softmax_args *a, ph_dtype dtype, int64_t at)
 {
@@ -103,7 +103,8 @@ static void OF(softmax_columns)(const softmax_args *a, ph_dtype dtype, int64_t a
     }
 }
 
-static void OF(softmax_columns_grad)(const softmax_args *a, ph_dtype dtype, int64_t at, int64_t width)
+static void OF(softmax_columns_grad)(const softmax_args *a, ph_dtype dtype, int64_t at,
+                                     int64_t width)
 {
     REAL x_buffer[32], g_buffer[32], to[32], e[32], sum[32] = {0};
     for (int64_t j = 0; j < a->n; j++) {

@@ -11,8 +11,8 @@ atomic_uint_fast64_t ph__replays;
 static void begin(ph__storage *storage, void *block, ph__storage_kind kind, ph__backend *backend,
                   size_t bytes)
 {
-    *storage =
-        (ph__storage){.kind = kind, .backend = ph__backend_retain(backend), .bytes = bytes, .block = block};
+    *storage = (ph__storage){
+        .kind = kind, .backend = ph__backend_retain(backend), .bytes = bytes, .block = block};
     atomic_init(&storage->references, 1);
     atomic_init(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed));
 }
@@ -56,8 +56,8 @@ ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backe
     return status;
 }
 
-ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes, ph_stream *stream,
-                             uint64_t key)
+ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes,
+                             ph_stream *stream, uint64_t key)
 {
     ph__storage *storage = ph__alloc(sizeof *storage);
     *out = NULL;
@@ -149,11 +149,13 @@ ph_status ph__storage_record(ph__storage *storage, ph_stream *stream)
 {
     if (!storage->data || storage->kind == PH__STORAGE_FOREIGN)
         return PH_OK;
-    return ph_record_stream(storage->guarded ? ph__guarded_base(storage->guarded) : storage->data, stream);
+    return ph_record_stream(storage->guarded ? ph__guarded_base(storage->guarded) : storage->data,
+                            stream);
 }
 
-/* The allocator orders what it gives behind earlier uses of that memory on its own stream, here the default one. The first other stream
- * waits for those; whoever comes later is ordered behind that use by the caller. */
+/* The allocator orders what it gives behind earlier uses of that memory on its own stream, here
+ * the default one. The first other stream waits for those; whoever comes later is ordered behind
+ * that use by the caller. */
 static ph_status order_behind_default(ph__storage *storage, ph_stream *stream)
 {
     PH_TRY(ph_stream_wait_stream(stream, ph_device_default_stream(storage->backend->device)));
@@ -169,7 +171,8 @@ ph_status ph__storage_use(ph__storage *storage, ph_stream *stream, uint64_t key)
         PH_TRY(ph__storage_record(storage, stream));
         if (storage->key == 0 && storage->kind == PH__STORAGE_CACHED && storage->data &&
             !atomic_load_explicit(&storage->ordered, memory_order_relaxed)) {
-            /* In a capture a wait would be one of the graph's: it is left to the next use outside of one. */
+            /* In a capture a wait would be one of the graph's: it is left to the next use
+             * outside of one. */
             if (ph_stream_is_capturing(stream))
                 return PH_OK;
             PH_TRY(order_behind_default(storage, stream));

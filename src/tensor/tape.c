@@ -16,8 +16,9 @@ enum {
     MOST_ROUNDS = 64
 };
 
-#define FROM_INSIDE                                                                                          \
-    "called from inside a hook, a module's forward, a custom operator or a checkpointed function of this "   \
+#define FROM_INSIDE                                                                                \
+    "called from inside a hook, a module's forward, a custom operator or a checkpointed function " \
+    "of this "                                                                                     \
     "tape; "
 
 /* ---- the tapes of a backend ---- */
@@ -46,7 +47,8 @@ static void leave_list(ph_tape *tape)
     pthread_mutex_unlock(&tape->backend->lock);
 }
 
-/* The driver is asked without the lock. Meanwhile the tape does not leave, and so its stream, which outlives it, is there. */
+/* The driver is asked without the lock. Meanwhile the tape does not leave, and so its stream,
+ * which outlives it, is there. */
 static ph_status is_capturing(bool *out, ph__backend *backend, uint64_t key)
 {
     ph_capture_info info = {0};
@@ -69,7 +71,8 @@ static ph_status is_capturing(bool *out, ph__backend *backend, uint64_t key)
 
 ph_status ph__storage_captured(bool *out, ph__storage *storage)
 {
-    const uint64_t keys[] = {storage->key, atomic_load_explicit(&storage->last_key, memory_order_relaxed),
+    const uint64_t keys[] = {storage->key,
+                             atomic_load_explicit(&storage->last_key, memory_order_relaxed),
                              atomic_load_explicit(&storage->captured_key, memory_order_relaxed)};
     ph_status status = PH_OK;
     *out = false;
@@ -92,8 +95,10 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
         return ph__fail_reserved(call, "ph_tape_options");
     if (options)
         PH_TRY(ph__autocast_check(&options->autocast, call));
-    if (options && options->generator && options->generator->backend->device != ph_stream_device(stream))
-        return ph_fail(PH_ERROR_WRONG_DEVICE, "%s: the generator is of another device than the stream", call);
+    if (options && options->generator &&
+        options->generator->backend->device != ph_stream_device(stream))
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: the generator is of another device than the stream", call);
     ph_tape *tape = ph__alloc(sizeof *tape);
     if (!tape)
         return ph__fail_host_memory(call, "the tape");
@@ -133,11 +138,13 @@ ph_status ph_tape_create(ph_tape **out, ph_stream *stream, const ph_tape_options
 
 static bool is_empty(const ph_tape *tape)
 {
-    return !tape->casts && tape->nodes.count == 0 && tape->regions.count == 0 && tape->owned_count == 0;
+    return !tape->casts && tape->nodes.count == 0 && tape->regions.count == 0 &&
+           tape->owned_count == 0;
 }
 
-/* History first: its saved values are tensors that the tape may own, too. Callbacks of the user's run here: none of them may clear it, and what operators
- * that they call leave goes as well; of callbacks that bring about each other without end, the rest stays. */
+/* History first: its saved values are tensors that the tape may own, too. Callbacks of the
+ * user's run here: none of them may clear it, and what operators that they call leave goes as
+ * well; of callbacks that bring about each other without end, the rest stays. */
 static void release_all(ph_tape *tape, ph__going going)
 {
     ph__going before = tape->going;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/tensor.c: handles: making them around memory, keeping them, looking at them, their gradients. */
+/* tensor/tensor.c: handles: making them around memory, keeping them, looking at them, their
+ * gradients. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/quarantine.h"
@@ -79,8 +80,8 @@ static ph_status make_apart(ph_tensor **out, ph__backend *backend, ph_dtype dtyp
 }
 
 /* A handle that is to be kept has a host allocation of its own. */
-ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape,
-                           size_t bytes, ph_stream *stream, uint64_t key)
+ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype,
+                           const ph_shape *shape, size_t bytes, ph_stream *stream, uint64_t key)
 {
     *out = NULL;
     if (__builtin_expect(ph__quarantine_is_on(backend), 0))
@@ -100,8 +101,8 @@ ph_status ph__tensor_fresh(ph_tensor **out, ph__backend *backend, ph_dtype dtype
 }
 
 /* Takes the reference to storage over, also on failure. */
-static ph_status hand_out(ph_tensor **out, ph__storage *storage, ph_dtype dtype, const ph_shape *shape,
-                          const int64_t *strides, const char *call)
+static ph_status hand_out(ph_tensor **out, ph__storage *storage, ph_dtype dtype,
+                          const ph_shape *shape, const int64_t *strides, const char *call)
 {
     *out = ph__tensor_make(storage, dtype, shape, strides, 0);
     ph__storage_release(storage);
@@ -140,14 +141,15 @@ ph_status ph_tensor_create(ph_tensor **out, ph_device *device, ph_dtype dtype, p
     return create(out, device, dtype, &shape, cached, "ph_tensor_create");
 }
 
-ph_status ph_tensor_create_pinned(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape)
+ph_status ph_tensor_create_pinned(ph_tensor **out, ph_device *device, ph_dtype dtype,
+                                  ph_shape shape)
 {
     return create(out, device, dtype, &shape, ph__storage_create_pinned, "ph_tensor_create_pinned");
 }
 
 /* bytes: from the first element to the last. */
-static ph_status check_strides(size_t *bytes, ph_dtype dtype, const ph_shape *shape, const int64_t *strides,
-                               const char *call)
+static ph_status check_strides(size_t *bytes, ph_dtype dtype, const ph_shape *shape,
+                               const int64_t *strides, const char *call)
 {
     int64_t extent = ph__shape_extent(shape, strides);
     size_t size = ph_dtype_size(dtype);
@@ -161,8 +163,9 @@ static ph_status check_strides(size_t *bytes, ph_dtype dtype, const ph_shape *sh
     return PH_OK;
 }
 
-ph_status ph__tensor_around(ph_tensor **out, ph__backend *backend, ph_dtype dtype, const ph_shape *shape,
-                            const int64_t *strides, void *data, const char *call)
+ph_status ph__tensor_around(ph_tensor **out, ph__backend *backend, ph_dtype dtype,
+                            const ph_shape *shape, const int64_t *strides, void *data,
+                            const char *call)
 {
     size_t bytes;
     PH_TRY(ph__shape_check(&bytes, dtype, shape, call));
@@ -171,18 +174,19 @@ ph_status ph__tensor_around(ph_tensor **out, ph__backend *backend, ph_dtype dtyp
     if (bytes > 0 && !data)
         return ph__fail_null(call, "data");
     if (bytes > 0 && (uintptr_t)data % ph_dtype_size(dtype) != 0)
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: data %p is not aligned to the %zu bytes of %s", call, data,
-                       ph_dtype_size(dtype), ph_dtype_name(dtype));
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: data %p is not aligned to the %zu bytes of %s", call,
+                       data, ph_dtype_size(dtype), ph_dtype_name(dtype));
     if (bytes > UINTPTR_MAX - (uintptr_t)data)
-        return ph_fail(PH_ERROR_SIZE, "%s: %zu bytes at %p run beyond the end of the address space", call,
-                       bytes, data);
+        return ph_fail(PH_ERROR_SIZE, "%s: %zu bytes at %p run beyond the end of the address space",
+                       call, bytes, data);
     ph__storage *storage;
     PH_TRY(ph__storage_wrap(&storage, backend, data, bytes, NULL, NULL));
     return hand_out(out, storage, dtype, shape, strides, call);
 }
 
 ph_status ph_tensor_wrap(ph_tensor **out, ph_device *device, ph_dtype dtype, ph_shape shape,
-                         const int64_t *strides, void *data, ph_tensor_release_fn release, void *user)
+                         const int64_t *strides, void *data, ph_tensor_release_fn release,
+                         void *user)
 {
     static const char call[] = "ph_tensor_wrap";
     if (!out)
@@ -339,11 +343,12 @@ ph_status ph_tensor_set_requires_grad(ph_tensor *x, bool requires_grad)
         return ph__fail_null(call, "x");
     PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
     if (ph__node_is_alive(x->node))
-        return ph_fail(PH_ERROR_STATE, "%s: %s was made by an operator, and is no leaf; ph_detach gives one",
-                       call, ph__describe(text, x));
-    if (requires_grad && !ph_dtype_is_floating(x->dtype))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has no gradient: its dtype is not a floating one", call,
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: %s was made by an operator, and is no leaf; ph_detach gives one", call,
                        ph__describe(text, x));
+    if (requires_grad && !ph_dtype_is_floating(x->dtype))
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: %s has no gradient: its dtype is not a floating one",
+                       call, ph__describe(text, x));
     /* Made now, while nobody else uses x: tapes of several threads may read a parameter. */
     if (requires_grad && !ph__tensor_leaf(x))
         return ph__fail_host_memory(call, "the gradient of a tensor");
@@ -372,10 +377,11 @@ ph_status ph__tensor_check_grad(const ph_tensor *x, const ph_tensor *grad, const
     PH_TRY(ph__tensor_check_there(x, call, "the tensor"));
     PH_TRY(ph__tensor_check_there(grad, call, "the gradient"));
     if (grad->dtype != x->dtype || !ph_shape_equal(&grad->shape, &x->shape))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the gradient is %s, and must be %s as the tensor is", call,
-                       ph__describe(a, grad), ph__describe(b, x));
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: the gradient is %s, and must be %s as the tensor is",
+                       call, ph__describe(a, grad), ph__describe(b, x));
     if (ph_tensor_device(grad) != ph_tensor_device(x))
-        return ph_fail(PH_ERROR_ARGUMENT, "%s: the gradient %s is on another device than the tensor", call,
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: the gradient %s is on another device than the tensor", call,
                        ph__describe(a, grad));
     return PH_OK;
 }

@@ -65,7 +65,8 @@ static ph_status copy_from_host(const ph_tape *tape, void *to, const void *data,
 }
 
 /* By way of a contiguous tensor: x's own elements may lie anywhere. */
-static ph_status write_spread(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes, const char *call)
+static ph_status write_spread(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes,
+                              const char *call)
 {
     bool grad = ph_tape_set_grad_enabled(tape, false);
     size_t mark = ph_tape_scope_begin(tape);
@@ -78,7 +79,8 @@ static ph_status write_spread(ph_tape *tape, ph_tensor *x, const void *data, siz
     return ph_tape_status(tape);
 }
 
-ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes, const char *call)
+ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes,
+                           const char *call)
 {
     ph_status status = check_bytes(x, data, bytes, call);
     if (status != PH_OK)
@@ -86,10 +88,11 @@ ph_status ph__tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t
     if (x->storage->read_only)
         return failed(tape, ph_fail(PH_ERROR_STATE, "%s: the memory is read-only", call));
     if (tape->grad_enabled && ph__node_is_alive(x->node))
-        return failed(tape, ph_fail(PH_ERROR_STATE,
-                                    "%s: the tensor was made by an operator that backward will come through; "
-                                    "ph_detach it first",
-                                    call));
+        return failed(
+            tape, ph_fail(PH_ERROR_STATE,
+                          "%s: the tensor was made by an operator that backward will come through; "
+                          "ph_detach it first",
+                          call));
     if (bytes == 0)
         return PH_OK;
     if (!x->contiguous)
@@ -212,17 +215,19 @@ static ph_status refuse_unpinned(const char *call)
         call);
 }
 
-/* What a capture of its own device does to the tensor has not happened, and a copy would be of what was there before. */
+/* What a capture of its own device does to the tensor has not happened, and a copy would be of
+ * what was there before. */
 static ph_status refuse_captured(const char *call)
 {
-    return ph__fail_native(
-        PH_ERROR_UNPINNED, CAPTURE_UNSUPPORTED, NULL,
-        "%s: a tape that made, changed or used the tensor is in a capture of its own device that has not "
-        "ended, and what was "
-        "captured has "
-        "not run; the capture goes on; ph_tensor_copy into a pinned tensor (ph_tensor_create_pinned) in the "
-        "capture, or copy after a replay",
-        call);
+    return ph__fail_native(PH_ERROR_UNPINNED, CAPTURE_UNSUPPORTED, NULL,
+                           "%s: a tape that made, changed or used the tensor is in a capture of "
+                           "its own device that has not "
+                           "ended, and what was "
+                           "captured has "
+                           "not run; the capture goes on; ph_tensor_copy into a pinned tensor "
+                           "(ph_tensor_create_pinned) in the "
+                           "capture, or copy after a replay",
+                           call);
 }
 
 static ph_status check_between_devices(const ph_tape *tape, const ph_tensor *src, const char *call)
@@ -240,7 +245,8 @@ ph_status ph__tensor_take(ph_tape *tape, ph_tensor *dst, const ph_tensor *src, c
     if (src->storage->backend == tape->backend)
         return bytes == 0 ? PH_OK : ph_memcpy(dst->data, src->data, bytes, tape->stream);
     PH_TRY(check_between_devices(tape, src, call));
-    return ph__backend_copy(tape->backend, dst->data, tape->stream, src->storage->backend, src->data, bytes);
+    return ph__backend_copy(tape->backend, dst->data, tape->stream, src->storage->backend,
+                            src->data, bytes);
 }
 
 static void to_device_backward(ph__grad_call *call)
@@ -285,9 +291,9 @@ static ph_tensor *from_elsewhere(ph_tape *tape, ph_tensor *x)
     if (!ph__op_check(&op, check_between_devices(tape, x, "ph_to_device")))
         return NULL;
     if (!x->contiguous)
-        return ph__op_fail(
-            &op, PH_ERROR_ARGUMENT,
-            "the tensor is of another device and not contiguous; ph_contiguous on a tape of that one");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "the tensor is of another device and not contiguous; ph_contiguous on a "
+                           "tape of that one");
     ph_tensor *y = ph__op_output(&op, x->dtype, &x->shape);
     if (!y || !ph__op_check(&op, ph__tensor_take(tape, y, x, "ph_to_device")))
         return NULL;

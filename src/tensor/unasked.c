@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/unasked.c: captures in which a tape failed and nobody asked it: a hook at their end fails them. */
+/* tensor/unasked.c: captures in which a tape failed and nobody asked it: a hook at their end
+ * fails them. */
 #include "tensor/unasked.h"
 #include "base/alloc.h"
 #include "base/fork.h"
@@ -15,7 +16,8 @@ struct ph__unasked {
     ph_error failure;
 };
 
-/* Of one capture. Kept by its graph until that is reset, so that whoever ends the capture finds it, whatever became of the tape. */
+/* Of one capture. Kept by its graph until that is reset, so that whoever ends the capture finds
+ * it, whatever became of the tape. */
 typedef struct watch {
     ph__unasked *unasked;
     bool earlier;     /* the tape had failed before the capture began */

@@ -40,7 +40,8 @@ static void slice_backward(ph__grad_call *call)
         return;
     }
     ph_tensor *whole = ph_zeros(call->tape, g->dtype, s->shape);
-    ph_tensor_copy(call->tape, ph_slice_step(call->tape, whole, s->axis, s->begin, s->end, s->step), g);
+    ph_tensor_copy(call->tape, ph_slice_step(call->tape, whole, s->axis, s->begin, s->end, s->step),
+                   g);
     call->in_grads[0] = whole;
 }
 static const ph__grad_def slice_grad = {"slice", sizeof(view_state), slice_backward, NULL};
@@ -51,7 +52,8 @@ static int64_t clamp_index(int64_t index, int64_t dim)
     return index < 0 ? 0 : index > dim ? dim : index;
 }
 
-ph_tensor *ph_slice_step(ph_tape *tape, ph_tensor *x, int axis, int64_t begin, int64_t end, int64_t step)
+ph_tensor *ph_slice_step(ph_tape *tape, ph_tensor *x, int axis, int64_t begin, int64_t end,
+                         int64_t step)
 {
     ph_tensor *in[] = {x};
     ph__op op;
@@ -61,7 +63,8 @@ ph_tensor *ph_slice_step(ph_tape *tape, ph_tensor *x, int axis, int64_t begin, i
     if (at < 0)
         return NULL;
     if (step < 1)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "a step of %" PRId64 "; it must be at least 1", step);
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "a step of %" PRId64 "; it must be at least 1",
+                           step);
     view_state state = {.shape = x->shape, .axis = at, .step = step};
     state.begin = clamp_index(begin, x->shape.dim[at]);
     state.end = clamp_index(end, x->shape.dim[at]);
@@ -117,7 +120,8 @@ ph_tensor *ph_select(ph_tape *tape, ph_tensor *x, int axis, int64_t index)
         return NULL;
     int64_t dim = x->shape.dim[at];
     if (index < -dim || index >= dim)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "index %" PRId64 " is outside axis %d", index, axis);
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "index %" PRId64 " is outside axis %d", index,
+                           axis);
     view_state state = {.shape = x->shape, .axis = at, .begin = index < 0 ? index + dim : index};
     int64_t strides[PH_MAX_RANK] = {0};
     ph_shape shape = without(strides, x, at);
@@ -194,8 +198,9 @@ static void reshape_backward(ph__grad_call *call)
 }
 static const ph__grad_def reshape_grad = {"reshape", sizeof(view_state), reshape_backward, NULL};
 
-/* Strides with which shape, of as many elements, looks at x in the same order; false: there are none. Dimensions of x through which one
- * step leads are a run; each run must be made of whole dimensions of shape. */
+/* Strides with which shape, of as many elements, looks at x in the same order; false: there are
+ * none. Dimensions of x through which one step leads are a run; each run must be made of whole
+ * dimensions of shape. */
 static bool restride(int64_t strides[PH_MAX_RANK], const ph_tensor *x, const ph_shape *shape)
 {
     if (x->contiguous) {
@@ -305,7 +310,8 @@ ph_tensor *ph_flatten(ph_tape *tape, ph_tensor *x, int first_axis, int last_axis
     if (last < 0)
         return NULL;
     if (last < first)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "axis %d comes behind axis %d", first_axis, last_axis);
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "axis %d comes behind axis %d", first_axis,
+                           last_axis);
     ph_shape shape = {0};
     int64_t all = 1;
     for (int i = 0; i < (int)x->shape.rank; i++) {
@@ -377,7 +383,8 @@ ph_tensor *ph_expand(ph_tape *tape, ph_tensor *x, ph_shape shape)
     if (!ph__op_begin(&op, tape, "expand", in, 1, 1))
         return NULL;
     if (ph_shape_count(&shape) < 0)
-        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the new shape is none, or has too many elements");
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "the new shape is none, or has too many elements");
     if (shape.rank < x->shape.rank)
         return ph__op_fail(&op, PH_ERROR_ARGUMENT, "the new shape has fewer dimensions");
     int64_t strides[PH_MAX_RANK] = {0};
@@ -385,8 +392,8 @@ ph_tensor *ph_expand(ph_tape *tape, ph_tensor *x, ph_shape shape)
     for (size_t i = front; i < shape.rank; i++) {
         int64_t dim = x->shape.dim[i - front];
         if (dim != shape.dim[i] && dim != 1)
-            return ph__op_fail(&op, PH_ERROR_ARGUMENT, "dimension %zu cannot become %" PRId64, i - front,
-                               shape.dim[i]);
+            return ph__op_fail(&op, PH_ERROR_ARGUMENT, "dimension %zu cannot become %" PRId64,
+                               i - front, shape.dim[i]);
         strides[i] = dim == 1 ? 0 : x->stride[i - front];
     }
     view_state state = {.shape = x->shape};

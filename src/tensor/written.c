@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/written.c: marks on handles whose memory later replays write, and what is said when one is read too late. */
+/* tensor/written.c: marks on handles whose memory later replays write, and what is said when one
+ * is read too late. */
 #include "tensor/written.h"
 #include "base/status.h"
 #include "tensor/quarantine.h"

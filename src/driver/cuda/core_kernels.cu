@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/core_kernels.cu: the kernels of the library itself. What is loaded is core_kernels.h, made of this text by
- * `tests/unit/core_kernels --print` of a build folder; the test of that name says when the two differ. */
+/* driver/cuda/core_kernels.cu: the kernels of the library itself. What is loaded is
+ * core_kernels.h, made of this text by `tests/unit/core_kernels --print` of a build folder; the
+ * test of that name says when the two differ. */
 
 /* The test gives other meanings to them and runs the text on the host. */
 #ifndef CORE_KERNEL
@@ -8,11 +9,12 @@
 #define CORE_DEVICE static __device__
 #define CORE_GLOBAL static __device__
 #define CORE_SHARED __shared__
-#define CORE_SHORT  _Pragma("unroll 1") /* the loop behind it: the text is compiled when a device is opened */
+#define CORE_SHORT                                                                                 \
+    _Pragma("unroll 1") /* the loop behind it: the text is compiled when a device is opened */
 #endif
 
-/* Fills count elements of 1 byte (at any address) or 4 bytes (at multiples of 4), 16 bytes a store where that is aligned. Any grid of
- * blocks of at least 16 threads does it. */
+/* Fills count elements of 1 byte (at any address) or 4 bytes (at multiples of 4), 16 bytes a
+ * store where that is aligned. Any grid of blocks of at least 16 threads does it. */
 CORE_KERNEL void ph_core_fill(unsigned long long dst, unsigned value, unsigned value_size,
                               unsigned long long count)
 {
@@ -34,8 +36,8 @@ CORE_KERNEL void ph_core_fill(unsigned long long dst, unsigned value, unsigned v
         ((unsigned char *)dst)[tail + thread] = byte;
 }
 
-/* Write count words, each where its cell says: one block of at least as many threads. Their arguments are ph__drv_cells of driver.h, with
- * room for so many. */
+/* Write count words, each where its cell says: one block of at least as many threads. Their
+ * arguments are ph__drv_cells of driver.h, with room for so many. */
 typedef struct cell {
     unsigned long long at, value;
 } cell;
@@ -60,8 +62,9 @@ CORE_KERNEL void ph_core_cells_60(const many_cells many)
         *(unsigned long long *)many.cells[threadIdx.x].at = many.cells[threadIdx.x].value;
 }
 
-/* ---- finding places ---- What watches a graph's replays writes pinned host memory, which is read while replays run, or after the device was
- * lost. As captured these kernels have no memory to write, and do nothing. */
+/* ---- finding places ---- What watches a graph's replays writes pinned host memory, which is
+ * read while replays run, or after the device was lost. As captured these kernels have no memory
+ * to write, and do nothing. */
 CORE_GLOBAL unsigned long long phonograph_ticks;
 
 /* Grows with each call, on the whole device: tells what came after what. */
@@ -85,17 +88,20 @@ typedef struct part {
     unsigned long long tick, bad, first, bits;
 } part;
 
-/* By ph_number_type, of the word of 32 bits that has the number, or half of it: the exponent's bits, all of them set in a NaN or an infinity. */
+/* By ph_number_type, of the word of 32 bits that has the number, or half of it: the exponent's
+ * bits, all of them set in a NaN or an infinity. */
 CORE_DEVICE unsigned exponent_of(unsigned type)
 {
     return type == 0 ? 0x7f800000u : type == 1 ? 0x7ff00000u : type == 2 ? 0x7c00u : 0x7f80u;
 }
 
-CORE_DEVICE unsigned long long bits_at(unsigned long long address, unsigned type, unsigned long long index)
+CORE_DEVICE unsigned long long bits_at(unsigned long long address, unsigned type,
+                                       unsigned long long index)
 {
     if (type == 1)
         return ((const unsigned long long *)address)[index];
-    return type == 0 ? ((const unsigned *)address)[index] : ((const unsigned short *)address)[index];
+    return type == 0 ? ((const unsigned *)address)[index]
+                     : ((const unsigned short *)address)[index];
 }
 
 CORE_DEVICE int is_bad(unsigned long long bits, unsigned type)
@@ -104,11 +110,11 @@ CORE_DEVICE int is_bad(unsigned long long bits, unsigned type)
     return (word & exponent) == exponent;
 }
 
-/* Whether a word may have something bad in it: one number, two of them, or a half: the upper one tells. */
+/* Whether a word may have something bad in it: one number, two of them, or a half: the upper one
+ * tells. */
 CORE_DEVICE int may_be_bad(unsigned word, unsigned type, unsigned exponent)
 {
-    return (word & exponent) == exponent ||
-           (type >= 2 && (word >> 16 & exponent) == exponent);
+    return (word & exponent) == exponent || (type >= 2 && (word >> 16 & exponent) == exponent);
 }
 
 typedef struct found {
@@ -127,10 +133,10 @@ CORE_DEVICE void look(found *f, unsigned long long address, unsigned type, unsig
         }
 }
 
-/* Numbers at an address that is a multiple of their size, in pieces of 16 bytes where that is aligned, and what is before and behind those. Any
- * grid does it; each block has a part. */
-CORE_KERNEL void phonograph_check_finite(unsigned long long address, unsigned long long count, unsigned type,
-                                         unsigned number, unsigned long long parts)
+/* Numbers at an address that is a multiple of their size, in pieces of 16 bytes where that is
+ * aligned, and what is before and behind those. Any grid does it; each block has a part. */
+CORE_KERNEL void phonograph_check_finite(unsigned long long address, unsigned long long count,
+                                         unsigned type, unsigned number, unsigned long long parts)
 {
     CORE_SHARED found all;
     found mine = {0, ~0ULL};
@@ -154,7 +160,8 @@ CORE_KERNEL void phonograph_check_finite(unsigned long long address, unsigned lo
         if (i < wide) {
             uint4 v = body[i];
             if (!may_be_bad(v.y, type, exponent) && !may_be_bad(v.w, type, exponent) &&
-                (type == 1 || (!may_be_bad(v.x, type, exponent) && !may_be_bad(v.z, type, exponent))))
+                (type == 1 ||
+                 (!may_be_bad(v.x, type, exponent) && !may_be_bad(v.z, type, exponent))))
                 continue;
         } else {
             begin = i == wide ? 0 : head + wide * each;

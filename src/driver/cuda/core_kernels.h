@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC 13.0 for compute_75 with its version and
- * target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability 6.0. Written by
- * `tests/unit/core_kernels --print`. */
+/* driver/cuda/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC 13.0 for compute_75
+ * with its version and target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability
+ * 6.0. Written by `tests/unit/core_kernels --print`. */
 #ifndef PH_CUDA_CORE_KERNELS_H
 #define PH_CUDA_CORE_KERNELS_H
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_abi.h: what this driver uses of NVIDIA's driver interface, declared by us: handles, numbers and the layout of structs,
- * so that no toolkit is needed to build. tests/headers/cuda_abi.c holds it against the toolkit's own header where that is found. Handles
- * have the tags of the toolkit's, so that they are the same types; all else has names of its own. */
+/* driver/cuda/cuda_abi.h: what this driver uses of NVIDIA's driver interface, declared by us:
+ * handles, numbers and the layout of structs, so that no toolkit is needed to build.
+ * tests/headers/cuda_abi.c holds it against the toolkit's own header where that is found.
+ * Handles have the tags of the toolkit's, so that they are the same types; all else has names of
+ * its own. */
 #ifndef PH_CUDA_ABI_H
 #define PH_CUDA_ABI_H
 #include <stddef.h>
@@ -22,7 +24,8 @@ typedef struct CUgraphExec_st *ph__cu_exec;
 typedef struct CUlogsCallbackEntry_st *ph__cu_logs;
 typedef void (*ph__cu_host_fn)(void *user);
 typedef void (*ph__cu_log_fn)(void *user, int level, char *message, size_t length);
-/* cuGetProcAddress_v2, the one function that is found by name; found: why there is none, not read. */
+/* cuGetProcAddress_v2, the one function that is found by name; found: why there is none, not
+ * read. */
 typedef int (*ph__cu_get_proc_fn)(const char *symbol, void **address, int version, uint64_t flags,
                                   int *found);
 
@@ -241,8 +244,8 @@ typedef struct ph__cupti_call { /* CUpti_CallbackData */
     uint32_t correlation_id;
 } ph__cupti_call;
 
-/* ---- CUPTI's activity records (cuda_activity.c) ---- how those begin that are read: newer versions of them, for which
- * there is a number at the end of the name, have more behind. */
+/* ---- CUPTI's activity records (cuda_activity.c) ---- how those begin that are read: newer
+ * versions of them, for which there is a number at the end of the name, have more behind. */
 enum {
     PH__CUPTI_MEMCPY = 1,
     PH__CUPTI_MEMSET = 2,
@@ -280,5 +283,6 @@ typedef struct ph__cupti_transfer { /* CUpti_ActivityMemcpy3, CUpti_ActivityMems
     uint64_t graph_node;
 } ph__cupti_transfer;
 typedef void (*ph__cupti_room_fn)(uint8_t **buffer, size_t *bytes, size_t *most_records);
-typedef void (*ph__cupti_full_fn)(ph__cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t used);
+typedef void (*ph__cupti_full_fn)(ph__cu_context context, uint32_t stream, uint8_t *buffer,
+                                  size_t bytes, size_t used);
 #endif

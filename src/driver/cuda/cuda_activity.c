@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_activity.c: when the nodes of a launched executable ran, by CUPTI's activity records. CUPTI has one user in a process, who says
- * so by subscribing; here that is one profile at a time. */
+/* driver/cuda/cuda_activity.c: when the nodes of a launched executable ran, by CUPTI's activity
+ * records. CUPTI has one user in a process, who says so by subscribing; here that is one profile
+ * at a time. */
 #include "base/fork.h"
 #include "base/line.h"
 #include "base/map.h"
@@ -25,7 +26,8 @@ typedef struct cupti {
     int (*exec_id)(ph__cu_exec exec, uint32_t *id);
 } cupti;
 
-/* A node that ran, by what CUPTI calls it: the id of a graph in the upper half, of a node in the lower. */
+/* A node that ran, by what CUPTI calls it: the id of a graph in the upper half, of a node in the
+ * lower. */
 typedef struct activity_record {
     uint64_t node_id, start_ns, end_ns;
 } activity_record;
@@ -34,9 +36,11 @@ struct ph__cuda_activity {
     const ph__drv_exec *exec;
     ph__cupti_subscriber subscriber; /* NULL: the library has subscribed for good */
     unsigned enabled;                /* of the kinds, in order */
-    ph__map nodes;                   /* lower half of the id, plus 1 -> ph__drv_node of the template */
-    uint32_t exec_id, graph_id;      /* upper halves that are ours */
-    ph__drv_node *only_body;         /* the one node that has a body; NULL: there is none, or several */
+    /* lower half of the id, plus 1 -> ph__drv_node of the template */
+    ph__map nodes;
+    uint32_t exec_id, graph_id; /* upper halves that are ours */
+    /* the one node that has a body; NULL: there is none, or several */
+    ph__drv_node *only_body;
 };
 
 static const int kinds[] = {PH__CUPTI_CONCURRENT_KERNEL, PH__CUPTI_MEMCPY, PH__CUPTI_MEMSET};
@@ -56,7 +60,8 @@ PH__FORK_LOCK(PH__FORK_CUDA_ACTIVITY, state.lock)
 /* CUPTI may keep an empty one for good: they are pages of the system, not memory of the library. */
 static void give_room(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
-    void *pages = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *pages =
+        mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool there = pages != MAP_FAILED;
     if (!there)
         atomic_store(&state.lost, true);
@@ -89,7 +94,8 @@ static void keep(const activity_record *record)
     pthread_mutex_unlock(&state.lock);
 }
 
-static void take_buffer(ph__cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t used)
+static void take_buffer(ph__cu_context context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                        size_t used)
 {
     ph__cupti_record *record = NULL;
     (void)context;
@@ -128,9 +134,9 @@ static bool load_locked(char why[256])
         return true;
     void *library = ph__cuda_cupti_open();
     if (!library) {
-        ph__line_format(
-            why, 256,
-            "libcupti.so, a part of the CUDA toolkit, cannot be loaded: put its folder into LD_LIBRARY_PATH");
+        ph__line_format(why, 256,
+                        "libcupti.so, a part of the CUDA toolkit, cannot be loaded: put its folder "
+                        "into LD_LIBRARY_PATH");
         return false;
     }
     (void)find_function(library, "cuptiGetGraphExecId", &c.exec_id);
@@ -175,7 +181,8 @@ static void end_use(void)
     pthread_mutex_unlock(&state.lock);
 }
 
-/* ---- nodes ---- An executable's nodes keep the lower half of their template's ids; the upper one is that of the executable's graph. */
+/* ---- nodes ---- An executable's nodes keep the lower half of their template's ids; the upper
+ * one is that of the executable's graph. */
 
 static bool note_nodes(ph__cuda_activity *activity, char why[256])
 {
@@ -190,9 +197,10 @@ static bool note_nodes(ph__cuda_activity *activity, char why[256])
         uint64_t id = 0;
         int result = state.call.node_id(node->handle, &id);
         if (result != 0) {
-            ph__line_format(why, 256,
-                            "CUPTI does not tell what it calls the nodes (cuptiGetGraphNodeId gave %d)",
-                            result);
+            ph__line_format(
+                why, 256,
+                "CUPTI does not tell what it calls the nodes (cuptiGetGraphNodeId gave %d)",
+                result);
             return false;
         }
         activity->graph_id = (uint32_t)(id >> 32);
@@ -286,7 +294,8 @@ static ph__drv_node *node_of(const ph__cuda_activity *activity, uint64_t node_id
 }
 
 /* A node with several records, as that with a body, spans them all. */
-static bool add_span(ph__cuda_spans *spans, ph__map *where, ph__drv_node *node, const activity_record *record)
+static bool add_span(ph__cuda_spans *spans, ph__map *where, ph__drv_node *node,
+                     const activity_record *record)
 {
     uintptr_t at = (uintptr_t)ph__map_get(where, (uintptr_t)node);
     if (at) {

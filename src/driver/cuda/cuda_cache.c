@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_cache.c: the folder of compiled kernels. An entry is code that will run, so it is read only where nobody but its owner
- * could have written it, and checked whole. */
+/* driver/cuda/cuda_cache.c: the folder of compiled kernels. An entry is code that will run, so
+ * it is read only where nobody but its owner could have written it, and checked whole. */
 #include "driver/cuda/cuda_cache.h"
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -75,13 +75,15 @@ static int open_folder(bool make)
         return folder;
     if (folder >= 0) {
         close(folder);
-        PH__LOG_ONCE(PH_LOG_WARNING,
-                     "compiled kernels are not kept on disk: others own or may write the folder %s; make it "
-                     "yours alone (chown, chmod go-w) or name another in PH_CACHE_DIR",
-                     path);
+        PH__LOG_ONCE(
+            PH_LOG_WARNING,
+            "compiled kernels are not kept on disk: others own or may write the folder %s; make it "
+            "yours alone (chown, chmod go-w) or name another in PH_CACHE_DIR",
+            path);
     } else if (make) {
-        PH__LOG_ONCE(PH_LOG_INFO, "compiled kernels are not kept on disk: cannot open the folder %s: %s",
-                     path, strerror_r(number, buffer, sizeof buffer));
+        PH__LOG_ONCE(PH_LOG_INFO,
+                     "compiled kernels are not kept on disk: cannot open the folder %s: %s", path,
+                     strerror_r(number, buffer, sizeof buffer));
     }
     return -1;
 }
@@ -125,8 +127,8 @@ static char *read_entry(size_t *bytes, int folder, const char *name)
         return NULL;
     }
     if (!ours_alone(&there)) {
-        PH__LOG_ONCE(PH_LOG_WARNING, "the kept kernel %s is not used: others own or may write its file",
-                     name);
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "the kept kernel %s is not used: others own or may write its file", name);
     } else if ((size_t)there.st_size >= sizeof(ph__cuda_cache_header) &&
                there.st_size <= PH__CUDA_CACHE_LIMIT) {
         *bytes = (size_t)there.st_size;
@@ -216,7 +218,8 @@ static bool is_entry(const char *name)
 {
     if (strncmp(name, TEMPORARY_PREFIX, sizeof TEMPORARY_PREFIX - 1) == 0)
         return true;
-    return strspn(name, "0123456789abcdef") == HEX_DIGITS && strcmp(name + HEX_DIGITS, ENTRY_SUFFIX) == 0;
+    return strspn(name, "0123456789abcdef") == HEX_DIGITS &&
+           strcmp(name + HEX_DIGITS, ENTRY_SUFFIX) == 0;
 }
 
 static bool older(struct timespec a, struct timespec b)
@@ -224,7 +227,8 @@ static bool older(struct timespec a, struct timespec b)
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
 }
 
-/* The bytes of all entries, and the name of the one that was longest unused; "" where there is none. */
+/* The bytes of all entries, and the name of the one that was longest unused; "" where there is
+ * none. */
 static uint64_t look_through(DIR *entries, char oldest[NAME_BYTES])
 {
     uint64_t total = 0;
@@ -262,7 +266,8 @@ static void remove_oldest(int folder)
     closedir(entries);
 }
 
-void ph__cuda_cache_put(const char *key, size_t key_bytes, const char *payload, size_t payload_bytes)
+void ph__cuda_cache_put(const char *key, size_t key_bytes, const char *payload,
+                        size_t payload_bytes)
 {
     char name[NAME_BYTES], temporary[NAME_BYTES];
     ph__cuda_cache_header header = {.key_bytes = key_bytes, .payload_bytes = payload_bytes};
@@ -273,7 +278,8 @@ void ph__cuda_cache_put(const char *key, size_t key_bytes, const char *payload, 
         return;
     int file = open_temporary(folder, temporary);
     if (file < 0) {
-        PH__LOG_ONCE(PH_LOG_INFO, "compiled kernels are not kept on disk: their folder cannot be written");
+        PH__LOG_ONCE(PH_LOG_INFO,
+                     "compiled kernels are not kept on disk: their folder cannot be written");
         close(folder);
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_capture.c: captures that this library begins: beginning, ending, where a stream stands in
- * one. */
+/* driver/cuda/cuda_capture.c: captures that this library begins: beginning, ending, where a
+ * stream stands in one. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "driver/cuda/cuda_driver.h"
@@ -14,7 +14,8 @@ ph__cuda_capture *ph__cuda_capture_find_locked(const ph__drv_device *device, uin
     return NULL;
 }
 
-/* Where the driver says that a stream stands; what it lends is valid while the stream's order is held. */
+/* Where the driver says that a stream stands; what it lends is valid while the stream's order is
+ * held. */
 typedef struct place {
     int status;
     uint64_t id;
@@ -27,8 +28,8 @@ typedef struct place {
 static int look(place *out, const ph__drv_stream *stream)
 {
     *out = (place){.status = PH__CU_CAPTURE_STATUS_NONE};
-    return ph__cu.StreamGetCaptureInfo(stream->handle, &out->status, &out->id, &out->graph, &out->nodes,
-                                       &out->edges, &out->count);
+    return ph__cu.StreamGetCaptureInfo(stream->handle, &out->status, &out->id, &out->graph,
+                                       &out->nodes, &out->edges, &out->count);
 }
 
 /* ---- the list of open captures ---- */
@@ -46,8 +47,8 @@ static bool add(ph__cuda_capture *capture)
     return added;
 }
 
-/* Takes a capture off the list: `wanted`, or where that is NULL the one that has begun on the stream. Gives
- * it, or NULL: there is none. No other thread adds to its picture then. */
+/* Takes a capture off the list: `wanted`, or where that is NULL the one that has begun on the
+ * stream. Gives it, or NULL: there is none. No other thread adds to its picture then. */
 static ph__cuda_capture *take(ph__drv_stream *stream, const ph__cuda_capture *wanted)
 {
     ph__drv_device *device = stream->device;
@@ -126,7 +127,8 @@ static void forget_lost_alone(ph__drv_stream *stream)
     if (atomic_load_explicit(&stream->device->open_captures, memory_order_relaxed) == 0)
         return;
     ph__spin_lock(&stream->device->order);
-    if (ph__cu.StreamIsCapturing(stream->handle, &status) == PH__R_OK && status == PH__CU_CAPTURE_STATUS_NONE)
+    if (ph__cu.StreamIsCapturing(stream->handle, &status) == PH__R_OK &&
+        status == PH__CU_CAPTURE_STATUS_NONE)
         lost = take(stream, NULL);
     ph__spin_unlock(&stream->device->order);
     discard(lost);
@@ -253,8 +255,8 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
     bool entered = ph__cuda_order_enter(stream);
     int result = look(&now, stream);
     ph__cuda_order_leave(stream, entered);
-    /* Its number is told of an active capture only. Another number: others ended ours and began one of their
-     * own. */
+    /* Its number is told of an active capture only. Another number: others ended ours and began
+     * one of their own. */
     bool ours = result != PH__R_OK || now.status == PH__CU_CAPTURE_STATUS_INVALIDATED ||
                 (now.status == PH__CU_CAPTURE_STATUS_ACTIVE && now.id == capture->id);
     bool over = !ours;
@@ -263,14 +265,16 @@ void ph__cuda_capture_drop(ph__drv_stream *stream)
         (void)ph__cu.GraphDestroy(graph);
     discard(capture);
     if (!over && !replace(stream))
-        ph__log(PH_LOG_WARNING,
-                "a capture could not be ended: its stream, which the program owns, stays in it; end "
-                "it there with cuStreamEndCapture, or destroy the stream");
+        ph__log(
+            PH_LOG_WARNING,
+            "a capture could not be ended: its stream, which the program owns, stays in it; end "
+            "it there with cuStreamEndCapture, or destroy the stream");
 }
 
 /* ---- get ---- */
 
-/* One node is told by itself; several by an array of the picture's, the last one where that still holds. */
+/* One node is told by itself; several by an array of the picture's, the last one where that
+ * still holds. */
 static int lend_locked(ph__drv_capture *out, ph__drv_graph *graph, const place *now)
 {
     ph__cuda_links links = {.count = now->count, .nodes = (ph__cu_node *)(uintptr_t)now->nodes};
@@ -290,8 +294,8 @@ static int lend_locked(ph__drv_capture *out, ph__drv_graph *graph, const place *
     return PH__R_OK;
 }
 
-/* The driver may not tell the number of an invalidated capture: the one that the stream was seen in, as long
- * as it is open, else the latest that began here. */
+/* The driver may not tell the number of an invalidated capture: the one that the stream was seen
+ * in, as long as it is open, else the latest that began here. */
 static uint64_t dead_id(ph__drv_stream *stream, uint64_t told)
 {
     ph__drv_device *device = stream->device;
@@ -327,7 +331,8 @@ int ph__cuda_capture_id(uint64_t *id, ph__drv_stream *stream)
     if (!stream->handle)
         return PH__R_OK;
     bool entered = ph__cuda_order_enter(stream);
-    int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &told, NULL, NULL, NULL, NULL);
+    int result =
+        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &told, NULL, NULL, NULL, NULL);
     ph__cuda_order_leave(stream, entered);
     if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
         return result;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_core.c: the kernels of the library itself: loading them, and how they are launched. */
+/* driver/cuda/cuda_core.c: the kernels of the library itself: loading them, and how they are
+ * launched. */
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/log.h"
@@ -26,8 +27,8 @@ static int find(ph__cuda_core *core)
     if (result == PH__R_OK)
         result = ph__cu.ModuleGetFunction(&core->many_cells, core->module, "ph_core_cells_60");
     if (result == PH__R_OK)
-        result =
-            ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_CRUMB], core->module, "phonograph_crumb");
+        result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_CRUMB], core->module,
+                                          "phonograph_crumb");
     if (result == PH__R_OK)
         result = ph__cu.ModuleGetFunction(&core->watch[PH__WATCH_FINITE], core->module,
                                           "phonograph_check_finite");
@@ -107,17 +108,18 @@ int ph__cuda_core_watch(ph__cu_function *out, ph__drv_device *device, ph__watch_
     return result;
 }
 
-/* Loading code can wait for host functions that are running (seen on driver 580), so that doing it inside the first
- * capture could hang a program whose host function waits for that capture. Where it cannot be loaded now, fills are
- * memset nodes. */
+/* Loading code can wait for host functions that are running (seen on driver 580), so that doing
+ * it inside the first capture could hang a program whose host function waits for that capture.
+ * Where it cannot be loaded now, fills are memset nodes. */
 void ph__cuda_core_load(ph__drv_device *device)
 {
     ph__cuda_core *unused;
     if (get(&unused, device) == PH__R_OK)
         return;
     ph__driver_clear_reason();
-    ph__log(PH_LOG_INFO,
-            "cuda: the library's own kernels could not be loaded: captured fills become memset nodes");
+    ph__log(
+        PH_LOG_INFO,
+        "cuda: the library's own kernels could not be loaded: captured fills become memset nodes");
 }
 
 ph__cu_function ph__cuda_core_fill_if_loaded(ph__drv_device *device)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_cupti.c: hearing about failed driver calls through CUPTI, for drivers that have no log
- * callback. */
+/* driver/cuda/cuda_cupti.c: hearing about failed driver calls through CUPTI, for drivers that
+ * have no log callback. */
 #include "base/line.h"
 #include "driver/cuda/cuda_driver.h"
 #include "driver/cuda/cuda_logs.h"
@@ -8,15 +8,16 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Called around every driver call of the process, on the thread that makes it. Takes no lock, calls no
- * driver. Notes are dropped by ph__suspect_note while no capture is open. */
+/* Called around every driver call of the process, on the thread that makes it. Takes no lock,
+ * calls no driver. Notes are dropped by ph__suspect_note while no capture is open. */
 static void on_call(void *user, int domain, uint32_t function_id, const void *data)
 {
     const ph__cupti_call *call = data;
     char name[64];
     (void)user;
     (void)function_id;
-    if (domain != PH__CUPTI_DRIVER_API || call->site != PH__CUPTI_EXIT || !call->result || !call->function)
+    if (domain != PH__CUPTI_DRIVER_API || call->site != PH__CUPTI_EXIT || !call->result ||
+        !call->function)
         return;
     int result = *(const int *)call->result;
     if (result < PH__R_CAPTURE_UNSUPPORTED || result > PH__R_CAPTURE_WRONG_THREAD)
@@ -32,7 +33,8 @@ void *ph__cuda_cupti_open(void)
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                         "/usr/local/cuda/lib64/libcupti.so"};
-    void *library = ph__cuda_version() < 13000 ? dlopen("libcupti.so.12", RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *library =
+        ph__cuda_version() < 13000 ? dlopen("libcupti.so.12", RTLD_NOW | RTLD_LOCAL) : NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof names[0]; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return library;
@@ -46,7 +48,8 @@ typedef struct cupti {
 
 static bool find_functions(cupti *out, void *library)
 {
-    void *subscribe = dlsym(library, "cuptiSubscribe"), *unsubscribe = dlsym(library, "cuptiUnsubscribe"),
+    void *subscribe = dlsym(library, "cuptiSubscribe"),
+         *unsubscribe = dlsym(library, "cuptiUnsubscribe"),
          *enable = dlsym(library, "cuptiEnableDomain");
     memcpy(&out->subscribe, &subscribe, sizeof subscribe);
     memcpy(&out->unsubscribe, &unsubscribe, sizeof unsubscribe);
@@ -86,9 +89,10 @@ bool ph__cuda_cupti_start(char why[256])
     cupti c;
     void *library = ph__cuda_cupti_open();
     if (!library) {
-        ph__line_format(why, 256,
-                        "libcupti.so, a part of the CUDA toolkit, cannot be loaded: put its folder into "
-                        "LD_LIBRARY_PATH");
+        ph__line_format(
+            why, 256,
+            "libcupti.so, a part of the CUDA toolkit, cannot be loaded: put its folder into "
+            "LD_LIBRARY_PATH");
         return false;
     }
     if (!find_functions(&c, library)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_decode.c: reading nodes back that this library did not submit itself: what vendor
- * libraries and other code captured, imported graphs, the bodies of child graphs. */
+/* driver/cuda/cuda_decode.c: reading nodes back that this library did not submit itself: what
+ * vendor libraries and other code captured, imported graphs, the bodies of child graphs. */
 #include "base/alloc.h"
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
@@ -10,7 +10,8 @@ enum {
 };
 
 /* A kernel node may name a function, or a kernel that belongs to no context. */
-static int parameter(const ph__cu_kernel_params *params, size_t index, size_t *offset, size_t *bytes)
+static int parameter(const ph__cu_kernel_params *params, size_t index, size_t *offset,
+                     size_t *bytes)
 {
     return params->function ? ph__cu.FuncGetParamInfo(params->function, index, offset, bytes)
                             : ph__cu.KernelGetParamInfo(params->kernel, index, offset, bytes);
@@ -53,14 +54,16 @@ static int copy_name(const char **out, ph__drv_graph *graph, const ph__cu_kernel
     return PH__R_OK;
 }
 
-static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
+static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph,
+                       const ph__cu_kernel_params *params)
 {
     size_t count = 0;
     struct ph__cuda_param few[FEW_PARAMETERS];
     int result = count_parameters(params, &count, few);
     if (result != PH__R_OK)
         return result;
-    ph__cuda_layout *layout = ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
+    ph__cuda_layout *layout =
+        ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
     if (!layout)
         return PH__R_OUT_OF_MEMORY;
     layout->function = params->function;
@@ -71,7 +74,8 @@ static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu
     for (size_t i = 0; i < count; i++) {
         if (i < FEW_PARAMETERS)
             layout->at[i] = few[i];
-        else if ((result = parameter(params, i, &layout->at[i].offset, &layout->at[i].bytes)) != PH__R_OK)
+        else if ((result = parameter(params, i, &layout->at[i].offset, &layout->at[i].bytes)) !=
+                 PH__R_OK)
             return result;
         if (layout->at[i].offset + layout->at[i].bytes > layout->bytes)
             layout->bytes = layout->at[i].offset + layout->at[i].bytes;
@@ -83,7 +87,8 @@ static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu
 }
 
 /* Vendor libraries launch the same kernels again and again: each is asked about once in a graph. */
-static int find_layout(const ph__cuda_layout **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
+static int find_layout(const ph__cuda_layout **out, ph__drv_graph *graph,
+                       const ph__cu_kernel_params *params)
 {
     uint64_t key = params->function ? (uintptr_t)params->function : (uintptr_t)params->kernel;
     if (key == 0)
@@ -129,8 +134,8 @@ static bool is_whole(const ph__cuda_layout *layout, size_t bytes)
     return covered == bytes;
 }
 
-/* All parameters, each at its offset, in a buffer of the kernel's size: the struct's padding at the end is
- * zeros. */
+/* All parameters, each at its offset, in a buffer of the kernel's size: the struct's padding at
+ * the end is zeros. */
 static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_kernel_params *params,
                   const ph__cuda_layout *layout)
 {
@@ -213,10 +218,10 @@ static int decode_copy(ph__drv_node *out)
         return result;
     size_t rows = params.height ? params.height : 1, planes = params.depth ? params.depth : 1;
     ph__drv_memcpy *copy = &out->info.copy;
-    copy->dst = origin(params.dst_type, params.dst_host, params.dst_device, params.dst_x_bytes, params.dst_y,
-                       params.dst_z, params.dst_pitch, params.dst_height);
-    copy->src = origin(params.src_type, params.src_host, params.src_device, params.src_x_bytes, params.src_y,
-                       params.src_z, params.src_pitch, params.src_height);
+    copy->dst = origin(params.dst_type, params.dst_host, params.dst_device, params.dst_x_bytes,
+                       params.dst_y, params.dst_z, params.dst_pitch, params.dst_height);
+    copy->src = origin(params.src_type, params.src_host, params.src_device, params.src_x_bytes,
+                       params.src_y, params.src_z, params.src_pitch, params.src_height);
     copy->bytes = params.width_bytes * rows * planes;
     out->is_plain_copy = copy->dst && copy->src && rows == 1 && planes == 1;
     out->info.strided = !out->is_plain_copy;
@@ -231,10 +236,11 @@ static int decode_fill(ph__drv_node *out)
     int result = ph__cu.GraphMemsetNodeGetParams(out->handle, &params);
     out->is_rows_fill = params.height > 1;
     if (result == PH__R_OK)
-        out->info.fill = (ph__drv_memset){.dst = (void *)(uintptr_t)params.dst,
-                                          .value = params.value,
-                                          .value_size = params.element_bytes,
-                                          .count = params.width * (params.height ? params.height : 1)};
+        out->info.fill =
+            (ph__drv_memset){.dst = (void *)(uintptr_t)params.dst,
+                             .value = params.value,
+                             .value_size = params.element_bytes,
+                             .count = params.width * (params.height ? params.height : 1)};
     out->info.strided = out->is_rows_fill;
     return result;
 }
@@ -285,7 +291,8 @@ static int decode_free(ph__drv_node *out)
     return result;
 }
 
-/* Waits for, and writes to, single words; barriers and what later drivers may add have no address that is known here. */
+/* Waits for, and writes to, single words; barriers and what later drivers may add have no
+ * address that is known here. */
 static int decode_mem_ops(ph__drv_node *out, ph__drv_graph *graph)
 {
     ph__cu_mem_ops params = {0};
@@ -299,9 +306,10 @@ static int decode_mem_ops(ph__drv_node *out, ph__drv_graph *graph)
         return PH__R_OUT_OF_MEMORY;
     for (unsigned i = 0; i < params.count; i++) {
         const ph__cu_mem_op *op = &params.ops[i];
-        bool has =
-            op->operation == PH__CU_MEM_OP_WAIT_VALUE_32 || op->operation == PH__CU_MEM_OP_WRITE_VALUE_32 ||
-            op->operation == PH__CU_MEM_OP_WAIT_VALUE_64 || op->operation == PH__CU_MEM_OP_WRITE_VALUE_64;
+        bool has = op->operation == PH__CU_MEM_OP_WAIT_VALUE_32 ||
+                   op->operation == PH__CU_MEM_OP_WRITE_VALUE_32 ||
+                   op->operation == PH__CU_MEM_OP_WAIT_VALUE_64 ||
+                   op->operation == PH__CU_MEM_OP_WRITE_VALUE_64;
         addresses[i] = has ? (void *)(uintptr_t)op->at.address : NULL;
     }
     out->info.op_addresses = addresses;
@@ -374,7 +382,8 @@ static int decode(ph__drv_node *node)
     return result;
 }
 
-/* What is asked here needs no context, by NVIDIA's lists of what each call may answer; a driver that thinks otherwise gets one. */
+/* What is asked here needs no context, by NVIDIA's lists of what each call may answer; a driver
+ * that thinks otherwise gets one. */
 int ph__cuda_decode(ph__drv_node *node)
 {
     ph__cuda_scope scope;

@@ -12,8 +12,8 @@ void ph__cuda_describe(char version[48], uint32_t *device_count, char reason[256
     if (result == PH__R_OK) {
         result = ph__cu.DeviceGetCount(&count);
         if (result != PH__R_OK)
-            ph__driver_set_reason("cuDeviceGetCount gave %d (%s: %s)", result, ph__result_name(result),
-                                  ph__result_text(result));
+            ph__driver_set_reason("cuDeviceGetCount gave %d (%s: %s)", result,
+                                  ph__result_name(result), ph__result_text(result));
         else if (count <= 0)
             ph__driver_set_reason("there is no GPU, or CUDA_VISIBLE_DEVICES hides it");
     }
@@ -65,7 +65,8 @@ static int read_properties(ph__drv_device *device)
     device->shared_limit = (size_t)shared;
     device->processors = (uint32_t)processors;
     const ph__cu_allocation what = ph__cuda_allocation(device);
-    return ph__cu.MemGetAllocationGranularity(&device->granularity, &what, PH__CU_GRANULARITY_MINIMUM);
+    return ph__cu.MemGetAllocationGranularity(&device->granularity, &what,
+                                              PH__CU_GRANULARITY_MINIMUM);
 }
 
 static int create_upload_stream(ph__drv_device *device)
@@ -108,7 +109,8 @@ static int open_gpu(ph__drv_device *device, uint32_t ordinal)
 }
 
 /* The options are the host device's: a program that sets them runs on both. */
-int ph__cuda_device_open(ph__drv_device **out, uint32_t ordinal, const ph__drv_device_options *options)
+int ph__cuda_device_open(ph__drv_device **out, uint32_t ordinal,
+                         const ph__drv_device_options *options)
 {
     (void)options;
     int result = ph__cuda_load();
@@ -133,8 +135,8 @@ int ph__cuda_device_open(ph__drv_device **out, uint32_t ordinal, const ph__drv_d
     return PH__R_OK;
 }
 
-/* ---- closing ---- cuCtxSynchronize would kill every capture of the context, those of other devices of this
- * GPU and of other libraries too. So the streams are waited for one by one. */
+/* ---- closing ---- cuCtxSynchronize would kill every capture of the context, those of other
+ * devices of this GPU and of other libraries too. So the streams are waited for one by one. */
 
 static void wait_for_legacy(void)
 {
@@ -172,8 +174,9 @@ static int describe_gpu(char description[128], const ph__drv_device *device)
     char name[64] = "";
     int result = ph__cu.DeviceGetName(name, sizeof name, device->number);
     if (result == PH__R_OK)
-        (void)snprintf(description, 128, "%.63s, compute capability %d.%d, %u multiprocessors", name,
-                       device->capability / 10, device->capability % 10, (unsigned)device->processors);
+        (void)snprintf(description, 128, "%.63s, compute capability %d.%d, %u multiprocessors",
+                       name, device->capability / 10, device->capability % 10,
+                       (unsigned)device->processors);
     return result;
 }
 

@@ -46,12 +46,14 @@ void ph__cuda_event_destroy(ph__drv_event *event)
     ph__free(event);
 }
 
-/* A record of an external event is a node of the capture; any other keeps where the stream stands in it. */
+/* A record of an external event is a node of the capture; any other keeps where the stream
+ * stands in it. */
 static int record(ph__drv_event *event, ph__drv_stream *stream, int flags)
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_RECORD, .event = event}};
     ph__cuda_note note;
-    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing no spin lock is held: its queue may be full */
+    /* of a stream that is not capturing no spin lock is held: its queue may be full */
+    ph__cuda_note_begin(&note, stream);
     int result = ph__cu.EventRecordWithFlags(event->handle, stream->handle, (unsigned)flags);
     if (result == PH__R_OK)
         atomic_store(&event->captured, note.capturing && flags == PH__EVENT_RECORD_DEFAULT);

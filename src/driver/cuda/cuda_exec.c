@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_exec.c: executables: making, launching, what they take. Calls on one executable are not
- * serialised here, as its graph's are not above; CUDA serialises its launches on the device. */
+/* driver/cuda/cuda_exec.c: executables: making, launching, what they take. Calls on one
+ * executable are not serialised here, as its graph's are not above; CUDA serialises its launches
+ * on the device. */
 #include "base/alloc.h"
 #include "driver/cuda/cuda_driver.h"
 
@@ -10,7 +11,8 @@ static void set_instantiate_reason(int why)
     static const char *const words[] = {[2] = "the graph's structure is invalid (a cycle, perhaps)",
                                         [3] = "an operation of the graph is not supported",
                                         [4] = "nodes of several contexts are not supported",
-                                        [5] = "a conditional handle belongs to no conditional node"};
+                                        [5] =
+                                            "a conditional handle belongs to no conditional node"};
     if (why >= 2 && (size_t)why < sizeof words / sizeof words[0])
         ph__driver_set_reason("%s", words[why]);
 }
@@ -24,8 +26,9 @@ static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
     return node;
 }
 
-/* Uploading maps all that the executable needs on the device. The wait, for the upload alone, is legal
- * wherever making an executable is: both are potentially unsafe, and the stream never captures. */
+/* Uploading maps all that the executable needs on the device. The wait, for the upload alone, is
+ * legal wherever making an executable is: both are potentially unsafe, and the stream never
+ * captures. */
 static int upload(const ph__drv_exec *exec)
 {
     int result = ph__cu.GraphUpload(exec->handle, exec->device->upload);
@@ -35,8 +38,8 @@ static int upload(const ph__drv_exec *exec)
 static int create(ph__drv_exec *exec, int flags, ph__cu_node *failed)
 {
     ph__cu_instantiate_params params = {.flags = (uint64_t)(flags & ~PH__INSTANTIATE_DEFER_UPLOAD)};
-    int result =
-        ph__cuda_tell_memory(ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
+    int result = ph__cuda_tell_memory(
+        ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
     if (result != PH__R_OK) {
         *failed = params.failed;
         set_instantiate_reason(params.result);
@@ -144,7 +147,8 @@ int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
     return result;
 }
 
-/* Apart, so that a launch on an explicit stream is short. One that uploads may lack the device's memory, and says so. */
+/* Apart, so that a launch on an explicit stream is short. One that uploads may lack the device's
+ * memory, and says so. */
 __attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, ph__drv_stream *stream)
 {
     ph__cuda_scope scope;

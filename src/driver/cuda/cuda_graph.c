@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_graph.c: pictures of CUDA's graphs: their nodes by handle, in blocks of memory that go
- * with the graph. */
+/* driver/cuda/cuda_graph.c: pictures of CUDA's graphs: their nodes by handle, in blocks of
+ * memory that go with the graph. */
 #include "base/alloc.h"
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
@@ -92,7 +92,8 @@ void *ph__cuda_graph_native(ph__drv_graph *graph)
 
 static size_t bytes_locked(const ph__drv_graph *graph)
 {
-    size_t bytes = sizeof *graph + graph->block_bytes + graph->nodes.capacity * sizeof *graph->nodes.at +
+    size_t bytes = sizeof *graph + graph->block_bytes +
+                   graph->nodes.capacity * sizeof *graph->nodes.at +
                    graph->bodies.capacity * sizeof *graph->bodies.at;
     if (graph->by_handle.slots)
         bytes += (graph->by_handle.mask + 1) * sizeof *graph->by_handle.slots;
@@ -156,14 +157,15 @@ void *ph__cuda_graph_room(ph__drv_graph *graph, size_t bytes)
 
 /* ---- nodes ---- */
 
-/* Nodes that were listed before anybody asked for one by its handle are put into the map now; where there is no memory for
- * that they are looked through. */
+/* Nodes that were listed before anybody asked for one by its handle are put into the map now;
+ * where there is no memory for that they are looked through. */
 static bool map_listed_locked(ph__drv_graph *graph)
 {
     if (!ph__map_reserve(&graph->by_handle, graph->nodes.count))
         return false;
     for (size_t i = 0; i < graph->nodes.count; i++)
-        (void)ph__map_put(&graph->by_handle, (uintptr_t)graph->nodes.at[i]->handle, graph->nodes.at[i]);
+        (void)ph__map_put(&graph->by_handle, (uintptr_t)graph->nodes.at[i]->handle,
+                          graph->nodes.at[i]);
     graph->unmapped = false;
     return true;
 }
@@ -193,7 +195,8 @@ ph__drv_node *ph__cuda_graph_node_locked(ph__drv_graph *graph, ph__cu_node handl
     return node;
 }
 
-bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info, const ph__cuda_links *links)
+bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info,
+                                const ph__cuda_links *links)
 {
     info->dependencies = NULL;
     info->dependency_kinds = NULL;
@@ -209,8 +212,9 @@ bool ph__cuda_graph_link_locked(ph__drv_graph *graph, ph__drv_node_info *info, c
         if (!kinds)
             return false;
         for (size_t i = 0; i < links->count; i++)
-            kinds[i] = links->edges[i].type == PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC ? PH_EDGE_PROGRAMMATIC
-                                                                                   : PH_EDGE_FULL;
+            kinds[i] = links->edges[i].type == PH__CU_DEPENDENCY_TYPE_PROGRAMMATIC
+                           ? PH_EDGE_PROGRAMMATIC
+                           : PH_EDGE_FULL;
         info->dependency_kinds = kinds;
     }
     if (links->count == 1) {
@@ -251,8 +255,8 @@ void ph__cuda_links_free(ph__cuda_links *links)
     links->more = NULL;
 }
 
-/* Asking for the number alone is refused where an edge is not plain; so the room is doubled until some stays
- * empty. */
+/* Asking for the number alone is refused where an edge is not plain; so the room is doubled
+ * until some stays empty. */
 int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node)
 {
     size_t room = sizeof links->few / sizeof links->few[0];
@@ -260,7 +264,8 @@ int ph__cuda_links_read(ph__cuda_links *links, ph__cu_node node)
         if (!links_reserve(links, room, true))
             return PH__R_OUT_OF_MEMORY;
         links->count = room;
-        int result = ph__cu.GraphNodeGetDependencies(node, links->nodes, links->edges, &links->count);
+        int result =
+            ph__cu.GraphNodeGetDependencies(node, links->nodes, links->edges, &links->count);
         if (result != PH__R_OK) {
             ph__cuda_links_free(links);
             return result;

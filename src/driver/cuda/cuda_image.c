@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_image.c: finding a kernel's code in its source. The driver is not told how long an image is, so what it would read
- * beyond its end is refused here. */
+/* driver/cuda/cuda_image.c: finding a kernel's code in its source. The driver is not told how
+ * long an image is, so what it would read beyond its end is refused here. */
 #include "driver/cuda/cuda_image.h"
 #include "base/alloc.h"
 #include "driver/cuda/cuda_nvrtc.h"
@@ -90,12 +90,13 @@ static int check_form(const char *image, size_t bytes)
         return PH__R_OK;
     if (form == FORM_CUT_OFF)
         ph__driver_set_reason(
-            "its cuda_image is cut off: cuda_image_bytes is %zu, and its header tells of more", bytes);
-    else
-        ph__driver_set_reason(
-            "its cuda_image of %zu bytes is neither PTX text (which begins with .version), nor a cubin, "
-            "nor a fatbin",
+            "its cuda_image is cut off: cuda_image_bytes is %zu, and its header tells of more",
             bytes);
+    else
+        ph__driver_set_reason("its cuda_image of %zu bytes is neither PTX text (which begins with "
+                              ".version), nor a cubin, "
+                              "nor a fatbin",
+                              bytes);
     return PH__R_INVALID_VALUE;
 }
 
@@ -121,7 +122,7 @@ int ph__cuda_image_of(ph__cuda_image *out, const ph_kernel_source *source, int c
         return copy_image(out, source->cuda_image, source->cuda_image_bytes);
     if (source->cuda)
         return ph__cuda_nvrtc_compile(out, source, capability);
-    ph__driver_set_reason(
-        "set ph_kernel_source.cuda to its text in CUDA C, or cuda_image to PTX, cubin or fatbin bytes");
+    ph__driver_set_reason("set ph_kernel_source.cuda to its text in CUDA C, or cuda_image to PTX, "
+                          "cubin or fatbin bytes");
     return PH__R_NOT_SUPPORTED;
 }

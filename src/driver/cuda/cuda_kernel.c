@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_kernel.c: kernels: loading their code, what their parameters take, and shared memory. Loading may count as unsafe in
- * a capture, so the thread's mode is relaxed meanwhile. */
+/* driver/cuda/cuda_kernel.c: kernels: loading their code, what their parameters take, and shared
+ * memory. Loading may count as unsafe in a capture, so the thread's mode is relaxed meanwhile. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "driver/cuda/cuda_driver.h"
@@ -30,9 +30,9 @@ static int find_function(ph__drv_kernel *kernel)
 {
     int result = ph__cu.ModuleGetFunction(&kernel->function, kernel->module, kernel->name);
     if (result == PH__R_NOT_FOUND)
-        ph__driver_set_reason(
-            "its code has no function \"%s\"; in CUDA C text it must be declared extern \"C\" __global__",
-            kernel->name);
+        ph__driver_set_reason("its code has no function \"%s\"; in CUDA C text it must be declared "
+                              "extern \"C\" __global__",
+                              kernel->name);
     return result;
 }
 
@@ -84,28 +84,31 @@ static size_t padded(size_t end, size_t alignment)
     return (end + alignment - 1) & ~(alignment - 1);
 }
 
-/* The argument struct ends where its last member does, or where its alignment, which is not known, pads it to. */
+/* The argument struct ends where its last member does, or where its alignment, which is not
+ * known, pads it to. */
 static int check_args_size(const parameters *list, size_t args_size)
 {
     size_t end = end_of(list), largest = largest_alignment(list);
     for (size_t alignment = 1; alignment <= largest; alignment *= 2)
         if (args_size == padded(end, alignment))
             return PH__R_OK;
-    ph__driver_set_reason(
-        "its parameters take %zu bytes, args_size is %zu: one struct with a member per parameter, in "
-        "order",
-        end, args_size);
+    ph__driver_set_reason("its parameters take %zu bytes, args_size is %zu: one struct with a "
+                          "member per parameter, in "
+                          "order",
+                          end, args_size);
     return PH__R_INVALID_VALUE;
 }
 
-/* Each typed parameter is one of the function's, or lies in one: a struct's members may be told one by one. */
+/* Each typed parameter is one of the function's, or lies in one: a struct's members may be told
+ * one by one. */
 static int check_typed(const parameters *list, const ph_kernel_source *source)
 {
     for (size_t i = 0; i < source->param_count; i++) {
         const ph_param *param = &source->params[i];
         size_t j = 0;
-        while (j < list->count && (param->offset < list->at[j].offset ||
-                                   param->offset + param->size > list->at[j].offset + list->at[j].bytes))
+        while (j < list->count &&
+               (param->offset < list->at[j].offset ||
+                param->offset + param->size > list->at[j].offset + list->at[j].bytes))
             j++;
         if (j < list->count)
             continue;
@@ -145,7 +148,8 @@ static int read_shared(ph__drv_kernel *kernel)
     return PH__R_OK;
 }
 
-/* Of a wrapped function nothing is known but its parameters: the struct is padded as for members of at most 8 bytes. */
+/* Of a wrapped function nothing is known but its parameters: the struct is padded as for members
+ * of at most 8 bytes. */
 static int describe(ph__drv_kernel *kernel, const ph_kernel_source *source)
 {
     parameters list = {0};
@@ -161,7 +165,8 @@ static int describe(ph__drv_kernel *kernel, const ph_kernel_source *source)
     kernel->param_count = list.count;
     for (size_t i = 0; i < list.count && i < PH__CUDA_LISTED_PARAMS; i++)
         kernel->offsets[i] = (uint16_t)list.at[i].offset;
-    kernel->args_size = source ? source->args_size : padded(kernel->args_end, largest < 8 ? largest : 8);
+    kernel->args_size =
+        source ? source->args_size : padded(kernel->args_end, largest < 8 ? largest : 8);
     ph__vec_free(&list);
     return result;
 }
@@ -180,7 +185,8 @@ static int load(ph__drv_kernel *kernel, const ph__cuda_image *image, const ph_ke
     return result;
 }
 
-int ph__cuda_kernel_create(ph__drv_kernel **out, ph__drv_device *device, const ph_kernel_source *source)
+int ph__cuda_kernel_create(ph__drv_kernel **out, ph__drv_device *device,
+                           const ph_kernel_source *source)
 {
     ph__cuda_image image;
     ph__cuda_scope scope;
@@ -227,8 +233,8 @@ static int wrap(ph__drv_kernel **out, ph__drv_device *device, ph__cu_function fu
     return result;
 }
 
-int ph__cuda_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
-                         const char **name)
+int ph__cuda_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native,
+                         size_t *args_size, const char **name)
 {
     ph__cuda_scope scope;
     ph__driver_clear_reason();
@@ -275,16 +281,18 @@ int ph__cuda_kernel_watch(ph__drv_kernel **out, ph__drv_device *device, ph__watc
 
 /* ---- shared memory ---- */
 
-/* Under the device's lock: two launches that both need more must not lower it for one another. The user may have raised it. */
+/* Under the device's lock: two launches that both need more must not lower it for one another.
+ * The user may have raised it. */
 static int raise_shared(ph__drv_kernel *kernel, size_t shared_bytes)
 {
     int now = 0;
     if (shared_bytes <= atomic_load_explicit(&kernel->shared_set, memory_order_relaxed))
         return PH__R_OK;
-    int result = ph__cu.FuncGetAttribute(&now, PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->function);
+    int result =
+        ph__cu.FuncGetAttribute(&now, PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->function);
     if (result == PH__R_OK && (now < 0 || (size_t)now < shared_bytes))
-        result = ph__cu.FuncSetAttribute(kernel->function, PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                         (int)shared_bytes);
+        result = ph__cu.FuncSetAttribute(
+            kernel->function, PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes);
     if (result == PH__R_OK)
         atomic_store_explicit(&kernel->shared_set, shared_bytes, memory_order_release);
     return result;
@@ -295,13 +303,15 @@ int ph__cuda_kernel_prepare(ph__drv_kernel *kernel, size_t shared_bytes)
     if (shared_bytes <= atomic_load_explicit(&kernel->shared_set, memory_order_acquire))
         return PH__R_OK;
     ph__drv_device *device = kernel->device;
-    size_t limit =
-        device->shared_limit > kernel->shared_static ? device->shared_limit - kernel->shared_static : 0;
+    size_t limit = device->shared_limit > kernel->shared_static
+                       ? device->shared_limit - kernel->shared_static
+                       : 0;
     if (shared_bytes > limit) {
-        ph__driver_set_reason(
-            "kernel %s: %zu bytes of dynamic shared memory; on this GPU a block has at most %zu, and its own "
-            "variables take %zu",
-            kernel->name, shared_bytes, device->shared_limit, kernel->shared_static);
+        ph__driver_set_reason("kernel %s: %zu bytes of dynamic shared memory; on this GPU a block "
+                              "has at most %zu, and its own "
+                              "variables take %zu",
+                              kernel->name, shared_bytes, device->shared_limit,
+                              kernel->shared_static);
         return PH__R_INVALID_VALUE;
     }
     ph__cuda_scope scope;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_list.c: the list of a graph's nodes: in the driver's order, with the notes of those that this library submitted. */
+/* driver/cuda/cuda_list.c: the list of a graph's nodes: in the driver's order, with the notes of
+ * those that this library submitted. */
 #include "base/alloc.h"
 #include "driver/cuda/cuda_driver.h"
 
@@ -26,8 +27,8 @@ static int read_handles(ph__cu_node **out, size_t *count, const ph__drv_graph *g
     }
 }
 
-/* Whether the notes are of all nodes, one by one. Whatever this library submits makes one node at least, so that equal numbers leave
- * no room for nodes of other code. */
+/* Whether the notes are of all nodes, one by one. Whatever this library submits makes one node
+ * at least, so that equal numbers leave no room for nodes of other code. */
 static bool notes_match(const ph__drv_graph *graph, size_t count)
 {
     return !graph->notes_lost && graph->notes.count == count;
@@ -92,7 +93,8 @@ static int read_edges(edge_list *out, const ph__drv_graph *graph)
         out->to = out->from + room;
         out->edges = (ph__cu_edge *)(void *)(out->to + room);
         out->count = room;
-        int result = ph__cu.GraphGetEdges(graph->handle, out->from, out->to, out->edges, &out->count);
+        int result =
+            ph__cu.GraphGetEdges(graph->handle, out->from, out->to, out->edges, &out->count);
         if (result == PH__R_OK && out->count < room)
             return PH__R_OK;
         ph__free(block);
@@ -131,7 +133,8 @@ static bool make_lists_locked(ph__drv_graph *graph)
         }
         if (count < 2)
             continue;
-        node->info.dependencies = ph__cuda_graph_room_locked(graph, count * sizeof *node->info.dependencies);
+        node->info.dependencies =
+            ph__cuda_graph_room_locked(graph, count * sizeof *node->info.dependencies);
         if (!node->info.dependencies)
             return false;
     }
@@ -164,7 +167,8 @@ static ph__drv_node *find_near(ph__drv_graph *graph, ph__cu_node handle, size_t 
     return node;
 }
 
-/* Gives the noted nodes what they depend on; those of which only the kind was noted stay to be read back. */
+/* Gives the noted nodes what they depend on; those of which only the kind was noted stay to be
+ * read back. */
 static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
 {
     PH__VEC(ph__drv_node *) ends = {0};
@@ -189,7 +193,8 @@ static bool link_notes_locked(ph__drv_graph *graph, const edge_list *list)
         if (!is_open(end))
             continue;
         end->info.dependency_count++;
-        end->info.launch.programmatic = end->info.launch.programmatic || is_programmatic(&list->edges[i]);
+        end->info.launch.programmatic =
+            end->info.launch.programmatic || is_programmatic(&list->edges[i]);
     }
     bool linked = make_lists_locked(graph);
     for (size_t i = 0; i < list->count && linked; i++)

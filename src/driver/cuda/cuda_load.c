@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_load.c: finding libcuda and its functions at run time, and what depends on whether it is
- * there yet. */
+/* driver/cuda/cuda_load.c: finding libcuda and its functions at run time, and what depends on
+ * whether it is there yet. */
 #include "base/fork.h"
 #include "base/line.h"
 #include "driver/cuda/cuda_driver.h"
@@ -38,7 +38,7 @@ static const struct symbol {
     bool required;
     size_t offset; /* in ph__cuda_functions */
 } symbols[] = {
-#define PH__CU(name, version, need, parameters)                                                              \
+#define PH__CU(name, version, need, parameters)                                                    \
     {"cu" #name, version, need, offsetof(ph__cuda_functions, name)},
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
@@ -46,7 +46,8 @@ static const struct symbol {
 enum {
     SYMBOL_COUNT = sizeof symbols / sizeof symbols[0]
 };
-_Static_assert(sizeof(ph__cuda_functions) == SYMBOL_COUNT * sizeof(void *), "a function for each symbol");
+_Static_assert(sizeof(ph__cuda_functions) == SYMBOL_COUNT * sizeof(void *),
+               "a function for each symbol");
 _Static_assert(sizeof(void *) == sizeof(ph__cu.Init), "functions are found as addresses");
 
 /* The CUDA version that has all that is required. */
@@ -72,8 +73,9 @@ static int too_old(const char *symbol)
     char words[24];
     int needed = needed_version();
     version_words(words, driver_version);
-    return give_up(PH__R_NO_DEVICE, "the NVIDIA driver (%s) has no %s: version %d.%d or newer is needed%s",
-                   words, symbol, needed / 1000, needed % 1000 / 10,
+    return give_up(PH__R_NO_DEVICE,
+                   "the NVIDIA driver (%s) has no %s: version %d.%d or newer is needed%s", words,
+                   symbol, needed / 1000, needed % 1000 / 10,
                    driver_version >= needed ? "; this one should have it: install it anew" : "");
 }
 
@@ -83,8 +85,8 @@ static int resolve(ph__cu_get_proc_fn get_proc)
     for (size_t i = 0; i < SYMBOL_COUNT; i++) {
         void *address = NULL;
         int found = 0;
-        int result =
-            get_proc(symbols[i].name, &address, symbols[i].version, PH__CU_GET_PROC_LEGACY_STREAM, &found);
+        int result = get_proc(symbols[i].name, &address, symbols[i].version,
+                              PH__CU_GET_PROC_LEGACY_STREAM, &found);
         if (result != PH__R_OK)
             address = NULL;
         if (!address && symbols[i].required)
@@ -102,10 +104,11 @@ static void *open_library(void)
     if (library)
         return library;
     const char *error = dlerror();
-    (void)give_up(PH__R_NO_DEVICE,
-                  "NVIDIA's driver library cannot be loaded (%s): install the driver; a container must be "
-                  "started with access to the GPU",
-                  error ? error : "libcuda.so.1");
+    (void)give_up(
+        PH__R_NO_DEVICE,
+        "NVIDIA's driver library cannot be loaded (%s): install the driver; a container must be "
+        "started with access to the GPU",
+        error ? error : "libcuda.so.1");
     return dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
 }
 
@@ -113,11 +116,14 @@ static const char *remedy(int result)
 {
     switch (result) {
     case PH__R_NO_DEVICE:
-        return "there is no GPU, CUDA_VISIBLE_DEVICES hides it, or the container was started without it";
+        return "there is no GPU, CUDA_VISIBLE_DEVICES hides it, or the container was started "
+               "without it";
     case PH__CU_R_NOT_INITIALIZED:
-        return "this process may be a child of one that had used CUDA before the fork, which cannot use it";
+        return "this process may be a child of one that had used CUDA before the fork, which "
+               "cannot use it";
     case PH__CU_R_STUB_LIBRARY:
-        return "the toolkit's stub was found instead of the driver's library: take its folder out of "
+        return "the toolkit's stub was found instead of the driver's library: take its folder out "
+               "of "
                "LD_LIBRARY_PATH";
     case PH__CU_R_SYSTEM_NOT_READY:
         return "a service of the system is not running yet, such as nvidia-fabricmanager";
@@ -127,7 +133,8 @@ static const char *remedy(int result)
         return "take CUDA's compatibility library out of LD_LIBRARY_PATH";
     case PH__CU_R_OPERATING_SYSTEM:
     case PH__CU_R_UNKNOWN:
-        return "the kernel module or its files in /dev may be missing: nvidia-smi and nvidia-modprobe tell "
+        return "the kernel module or its files in /dev may be missing: nvidia-smi and "
+               "nvidia-modprobe tell "
                "more";
     default:
         return "nvidia-smi may tell more";
@@ -191,8 +198,9 @@ static void load_once(void)
         atomic_store(&ready, true);
 }
 
-/* ---- the thread's mode ---- CUDA keeps it. One that was exchanged before the driver was there waits here,
- * and is given to the driver when the thread loads it or exchanges again, whichever comes first. */
+/* ---- the thread's mode ---- CUDA keeps it. One that was exchanged before the driver was there
+ * waits here, and is given to the driver when the thread loads it or exchanges again, whichever
+ * comes first. */
 
 static _Thread_local bool has_waiting;
 static _Thread_local ph_capture_mode waiting;

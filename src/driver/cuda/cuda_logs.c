@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_logs.c: hearing from the driver which calls fail while captures are open, those of other
- * code included. */
+/* driver/cuda/cuda_logs.c: hearing from the driver which calls fail while captures are open,
+ * those of other code included. */
 #include "driver/cuda/cuda_logs.h"
 #include "base/environment.h"
 #include "base/line.h"
@@ -17,13 +17,15 @@ static bool is_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* How long the name is without an ending that is `letters`, and digits behind it when those are wanted. */
+/* How long the name is without an ending that is `letters`, and digits behind it when those are
+ * wanted. */
 static size_t without_ending(const char *name, size_t length, const char *letters, bool digits)
 {
     size_t end = length, count = strlen(letters);
     while (digits && end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9')
         end--;
-    if ((digits && end == length) || end <= count || memcmp(name + end - count, letters, count) != 0)
+    if ((digits && end == length) || end <= count ||
+        memcmp(name + end - count, letters, count) != 0)
         return length;
     return end - count;
 }
@@ -72,8 +74,8 @@ static size_t skip_name(reader *r)
 
 static bool read_report(ph__cuda_log_line *out, reader r)
 {
-    if (!skip(&r, "Returning ") || !read_number(&r, &out->result) || !skip(&r, " (") || skip_name(&r) == 0 ||
-        !skip(&r, ") from "))
+    if (!skip(&r, "Returning ") || !read_number(&r, &out->result) || !skip(&r, " (") ||
+        skip_name(&r) == 0 || !skip(&r, ") from "))
         return false;
     const char *name = r.at;
     size_t length = skip_name(&r);
@@ -90,9 +92,9 @@ bool ph__cuda_log_parse(ph__cuda_log_line *out, const char *text, size_t length)
     return false;
 }
 
-/* ---- which failures matter ---- numbers of the capture rules, less those calls that leave the capture as it
- * is (rules.def) or end it themselves, and 901, which only says that it was dead before. Others (1, 2, 201,
- * ...) never kill one. */
+/* ---- which failures matter ---- numbers of the capture rules, less those calls that leave the
+ * capture as it is (rules.def) or end it themselves, and 901, which only says that it was dead
+ * before. Others (1, 2, 201, ...) never kill one. */
 
 bool ph__cuda_may_kill(const char *call, int result)
 {
@@ -115,10 +117,10 @@ bool ph__cuda_may_kill(const char *call, int result)
     return true;
 }
 
-/* ---- the callback ---- comes on the thread that made the call, from inside it: first lines that explain,
- * then the report. It takes no lock, calls no driver and allocates nothing, with one exception that is
- * glibc's: where this library was loaded by dlopen, a thread's first touch of its thread-local data makes
- * room for them. */
+/* ---- the callback ---- comes on the thread that made the call, from inside it: first lines
+ * that explain, then the report. It takes no lock, calls no driver and allocates nothing, with
+ * one exception that is glibc's: where this library was loaded by dlopen, a thread's first touch
+ * of its thread-local data makes room for them. */
 
 static atomic_uint open_captures;
 static _Thread_local char explanation[192];
@@ -131,7 +133,8 @@ static void on_line(void *user, int level, char *message, size_t length)
         atomic_load_explicit(&open_captures, memory_order_acquire) == 0)
         return;
     if (!ph__cuda_log_parse(&line, message, length)) {
-        size_t bytes = strnlen(message, length < sizeof explanation ? length : sizeof explanation - 1);
+        size_t bytes =
+            strnlen(message, length < sizeof explanation ? length : sizeof explanation - 1);
         memcpy(explanation, message, bytes);
         explanation[bytes] = '\0';
         return;
@@ -141,9 +144,9 @@ static void on_line(void *user, int level, char *message, size_t length)
     explanation[0] = '\0';
 }
 
-/* ---- starting ---- once, for good: to unregister might wait for callbacks that are running on other
- * threads, and the end of a capture is no place for that; a callback while no capture is open costs one load.
- * So this library must not be unloaded after that. */
+/* ---- starting ---- once, for good: to unregister might wait for callbacks that are running on
+ * other threads, and the end of a capture is no place for that; a callback while no capture is
+ * open costs one load. So this library must not be unloaded after that. */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char trouble[256]; /* for the log */
@@ -162,9 +165,10 @@ static void register_callback(void)
         return;
     int result = ph__cu.LogsRegisterCallback(on_line, NULL, &handle);
     if (result != PH__R_OK)
-        ph__line_format(trouble, sizeof trouble,
-                        "what kills a capture will not be named: cuLogsRegisterCallback gave %d (%s)", result,
-                        ph__result_name(result));
+        ph__line_format(
+            trouble, sizeof trouble,
+            "what kills a capture will not be named: cuLogsRegisterCallback gave %d (%s)", result,
+            ph__result_name(result));
 }
 
 static void start_cupti(void)
@@ -188,8 +192,8 @@ static void start(void)
     }
     register_callback();
     if (wish && wish[0] && !trouble[0])
-        ph__line_format(trouble, sizeof trouble, "PH_CULPRIT is \"%s\": only \"cupti\" and \"off\" are known",
-                        wish);
+        ph__line_format(trouble, sizeof trouble,
+                        "PH_CULPRIT is \"%s\": only \"cupti\" and \"off\" are known", wish);
 }
 
 void ph__cuda_logs_begin(void)

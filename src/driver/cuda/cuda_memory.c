@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_memory.c: segments (the driver's virtual memory), plain and pinned allocations, and what
- * an address is. */
+/* driver/cuda/cuda_memory.c: segments (the driver's virtual memory), plain and pinned
+ * allocations, and what an address is. */
 #include "driver/cuda/cuda_driver.h"
 
-/* ---- segments ---- legal in every capture, from any thread. The memory's handle is released as soon as it
- * is mapped: it lives while the mapping does. */
+/* ---- segments ---- legal in every capture, from any thread. The memory's handle is released as
+ * soon as it is mapped: it lives while the mapping does. */
 
 static void say_what_is_left(size_t bytes)
 {
     size_t free_bytes, total_bytes;
     if (ph__cu.MemGetInfo(&free_bytes, &total_bytes) == PH__R_OK)
-        ph__driver_set_reason("%zu bytes were asked for, %zu of the GPU's %zu are left", bytes, free_bytes,
-                              total_bytes);
+        ph__driver_set_reason("%zu bytes were asked for, %zu of the GPU's %zu are left", bytes,
+                              free_bytes, total_bytes);
 }
 
 static int map_memory(ph__cu_pointer address, const ph__drv_device *device, size_t bytes)
@@ -140,23 +140,24 @@ int ph__cuda_pinned_free(ph__drv_device *device, void *address)
     return result;
 }
 
-/* ---- what an address is ---- one call, which needs no context and answers 0 for addresses that it does not
- * know. Memory of another GPU is device memory too; so is managed memory; host memory is known when it is
- * pinned, by whomever. */
+/* ---- what an address is ---- one call, which needs no context and answers 0 for addresses that
+ * it does not know. Memory of another GPU is device memory too; so is managed memory; host
+ * memory is known when it is pinned, by whomever. */
 
 int ph__cuda_pointer_info(ph__drv_pointer *out, ph__drv_device *device, const void *address)
 {
     (void)device;
     int attributes[] = {PH__CU_POINTER_MEMORY_TYPE, PH__CU_POINTER_IS_MANAGED,
-                        PH__CU_POINTER_RANGE_START_ADDR, PH__CU_POINTER_RANGE_SIZE, PH__CU_POINTER_BUFFER_ID};
+                        PH__CU_POINTER_RANGE_START_ADDR, PH__CU_POINTER_RANGE_SIZE,
+                        PH__CU_POINTER_BUFFER_ID};
     unsigned type = 0, managed = 0;
     ph__cu_pointer base = 0;
     size_t size = 0;
     unsigned long long buffer_id = 0;
     void *values[] = {&type, &managed, &base, &size, &buffer_id};
     ph__drv_pointer pointer = {0};
-    int result = address ? ph__cu.PointerGetAttributes(sizeof attributes / sizeof attributes[0], attributes,
-                                                       values, (uintptr_t)address)
+    int result = address ? ph__cu.PointerGetAttributes(sizeof attributes / sizeof attributes[0],
+                                                       attributes, values, (uintptr_t)address)
                          : PH__R_OK;
     if (result != PH__R_OK)
         return result;

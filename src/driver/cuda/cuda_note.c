@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_note.c: noting the nodes that this library submits to capturing streams, as they are made. Each makes one node, and
- * CUDA lists nodes in the order in which they were made, as are the notes: which note is of which node is found out when the graph is
- * listed (cuda_list.c), and what each depends on is read then, all at once. */
+/* driver/cuda/cuda_note.c: noting the nodes that this library submits to capturing streams, as
+ * they are made. Each makes one node, and CUDA lists nodes in the order in which they were made,
+ * as are the notes: which note is of which node is found out when the graph is listed
+ * (cuda_list.c), and what each depends on is read then, all at once. */
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
 
@@ -9,7 +10,8 @@ void ph__cuda_note_look(ph__cuda_note *note, ph__drv_stream *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
     ph__spin_lock(&stream->device->order);
-    int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &note->id, NULL, NULL, NULL, NULL);
+    int result =
+        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &note->id, NULL, NULL, NULL, NULL);
     note->result = result;
     note->capturing = result == PH__R_OK && status == PH__CU_CAPTURE_STATUS_ACTIVE;
     if (!note->capturing)
@@ -32,10 +34,12 @@ static ph__drv_node *make_locked(ph__drv_graph *graph)
     return kept;
 }
 
-static void add_launch_locked(ph__drv_graph *graph, ph__drv_kernel *kernel, const ph__drv_launch *launch)
+static void add_launch_locked(ph__drv_graph *graph, ph__drv_kernel *kernel,
+                              const ph__drv_launch *launch)
 {
     ph__drv_node *kept = make_locked(graph);
-    void *args = kept && kernel->args_size ? ph__cuda_graph_room_locked(graph, kernel->args_size) : NULL;
+    void *args =
+        kept && kernel->args_size ? ph__cuda_graph_room_locked(graph, kernel->args_size) : NULL;
     if (!kept)
         return;
     kept->info.kind = PH_NODE_KERNEL;
@@ -81,7 +85,8 @@ void ph__cuda_note_add(ph__drv_device *device, uint64_t id, const ph__drv_node *
     ph__spin_unlock(&device->pictures);
 }
 
-void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node, int result)
+void ph__cuda_note_keep(ph__cuda_note *note, ph__drv_stream *stream, const ph__drv_node *node,
+                        int result)
 {
     if (result == PH__R_OK)
         ph__cuda_note_add(stream->device, note->id, node);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_nvrtc.c: loading NVRTC, its options, compiling, and the words of a failed compilation. */
+/* driver/cuda/cuda_nvrtc.c: loading NVRTC, its options, compiling, and the words of a failed
+ * compilation. */
 #include "driver/cuda/cuda_nvrtc.h"
 #include "base/environment.h"
 #include "base/fork.h"
@@ -22,21 +23,21 @@ enum {
     NVRTC_INVALID_OPTION = 5,
     NVRTC_COMPILATION = 6
 };
-#define NVRTC_FUNCTIONS(X)                                                                                   \
-    X(Version, int, (int *major, int *minor))                                                                \
-    X(GetNumSupportedArchs, int, (int *count))                                                               \
-    X(GetSupportedArchs, int, (int *architectures))                                                          \
-    X(GetErrorString, const char *, (int result))                                                            \
-    X(CreateProgram, int,                                                                                    \
-      (nvrtc_program * out, const char *text, const char *name, int header_count,                            \
-       const char *const *headers, const char *const *header_names))                                         \
-    X(DestroyProgram, int, (nvrtc_program * program))                                                        \
-    X(CompileProgram, int, (nvrtc_program program, int option_count, const char *const *options))            \
-    X(GetProgramLogSize, int, (nvrtc_program program, size_t * bytes))                                       \
-    X(GetProgramLog, int, (nvrtc_program program, char *log))                                                \
-    X(GetCUBINSize, int, (nvrtc_program program, size_t * bytes))                                            \
-    X(GetCUBIN, int, (nvrtc_program program, char *cubin))                                                   \
-    X(GetPTXSize, int, (nvrtc_program program, size_t * bytes))                                              \
+#define NVRTC_FUNCTIONS(X)                                                                         \
+    X(Version, int, (int *major, int *minor))                                                      \
+    X(GetNumSupportedArchs, int, (int *count))                                                     \
+    X(GetSupportedArchs, int, (int *architectures))                                                \
+    X(GetErrorString, const char *, (int result))                                                  \
+    X(CreateProgram, int,                                                                          \
+      (nvrtc_program * out, const char *text, const char *name, int header_count,                  \
+       const char *const *headers, const char *const *header_names))                               \
+    X(DestroyProgram, int, (nvrtc_program * program))                                              \
+    X(CompileProgram, int, (nvrtc_program program, int option_count, const char *const *options))  \
+    X(GetProgramLogSize, int, (nvrtc_program program, size_t * bytes))                             \
+    X(GetProgramLog, int, (nvrtc_program program, char *log))                                      \
+    X(GetCUBINSize, int, (nvrtc_program program, size_t * bytes))                                  \
+    X(GetCUBIN, int, (nvrtc_program program, char *cubin))                                         \
+    X(GetPTXSize, int, (nvrtc_program program, size_t * bytes))                                    \
     X(GetPTX, int, (nvrtc_program program, char *ptx))
 
 typedef struct nvrtc_functions {
@@ -75,9 +76,9 @@ static void *open_library(void)
 /* The name of the first function that is missing, or NULL. */
 static const char *find_functions(nvrtc_functions *out, void *library)
 {
-#define FIND(name, result, parameters)                                                                       \
-    *(void **)&out->name = dlsym(library, "nvrtc" #name);                                                    \
-    if (!out->name)                                                                                          \
+#define FIND(name, result, parameters)                                                             \
+    *(void **)&out->name = dlsym(library, "nvrtc" #name);                                          \
+    if (!out->name)                                                                                \
         return "nvrtc" #name;
     NVRTC_FUNCTIONS(FIND)
 #undef FIND
@@ -87,9 +88,9 @@ static const char *find_functions(nvrtc_functions *out, void *library)
 static bool ask_what_it_is(nvrtc_functions *out)
 {
     int major, minor, limit = (int)(sizeof out->architectures / sizeof *out->architectures);
-    if (out->Version(&major, &minor) != 0 || out->GetNumSupportedArchs(&out->architecture_count) != 0 ||
-        out->architecture_count < 1 || out->architecture_count > limit ||
-        out->GetSupportedArchs(out->architectures) != 0)
+    if (out->Version(&major, &minor) != 0 ||
+        out->GetNumSupportedArchs(&out->architecture_count) != 0 || out->architecture_count < 1 ||
+        out->architecture_count > limit || out->GetSupportedArchs(out->architectures) != 0)
         return false;
     out->version = major * 1000 + minor * 10;
     return true;
@@ -103,14 +104,14 @@ static int load(void)
         return PH__R_NOT_SUPPORTED;
     const char *missing = find_functions(&loaded.storage, library);
     if (missing)
-        ph__driver_set_reason(
-            "the NVRTC that was found is too old: it has no %s; name another in PH_NVRTC, or give the "
-            "kernel a cuda_image",
-            missing);
+        ph__driver_set_reason("the NVRTC that was found is too old: it has no %s; name another in "
+                              "PH_NVRTC, or give the "
+                              "kernel a cuda_image",
+                              missing);
     else if (!ask_what_it_is(&loaded.storage))
-        ph__driver_set_reason(
-            "the NVRTC that was found does not say which version it is and what it can compile for; "
-            "name another in PH_NVRTC, or give the kernel a cuda_image");
+        ph__driver_set_reason("the NVRTC that was found does not say which version it is and what "
+                              "it can compile for; "
+                              "name another in PH_NVRTC, or give the kernel a cuda_image");
     else
         return PH__R_OK;
     dlclose(library);
@@ -160,7 +161,8 @@ static bool names_architecture(const char *option)
     return strncmp(option, "--gpu-architecture", 18) == 0 || strncmp(option, "-arch", 5) == 0;
 }
 
-/* Code for exactly that GPU; where it is newer than NVRTC knows, the newest virtual architecture before it, which the driver compiles on. */
+/* Code for exactly that GPU; where it is newer than NVRTC knows, the newest virtual architecture
+ * before it, which the driver compiles on. */
 static int choose_architecture(options *out, const nvrtc_functions *nvrtc, int capability)
 {
     int best = 0;
@@ -180,14 +182,16 @@ static int choose_architecture(options *out, const nvrtc_functions *nvrtc, int c
     return PH__R_OK;
 }
 
-static int make_options(options *out, const nvrtc_functions *nvrtc, const char *text, int capability)
+static int make_options(options *out, const nvrtc_functions *nvrtc, const char *text,
+                        int capability)
 {
     bool has_architecture = false;
     char *rest = NULL;
     *out = (options){.text = ph__strdup(text ? text : "")};
     if (!out->text)
         return PH__R_OUT_OF_MEMORY;
-    for (char *option = strtok_r(out->text, " ", &rest); option; option = strtok_r(NULL, " ", &rest)) {
+    for (char *option = strtok_r(out->text, " ", &rest); option;
+         option = strtok_r(NULL, " ", &rest)) {
         has_architecture = has_architecture || names_architecture(option);
         if (!ph__vec_push(&out->list, option))
             return PH__R_OUT_OF_MEMORY;
@@ -215,15 +219,16 @@ static bool includes_files(const ph_kernel_source *source)
     return false;
 }
 
-/* The lengths keep one part from being taken for another's. Failing, the text is empty: no cache then. */
+/* The lengths keep one part from being taken for another's. Failing, the text is empty: no cache
+ * then. */
 static void make_key(ph__text *key, const nvrtc_functions *nvrtc, const options *o,
                      const ph_kernel_source *source)
 {
     const char *user = source->cuda_options ? source->cuda_options : "";
     if (includes_files(source))
         return;
-    ph__text_format(key, "nvrtc %d %s\n%zu %zu %zu\n", nvrtc->version, o->architecture, strlen(source->name),
-                    strlen(user), strlen(source->cuda));
+    ph__text_format(key, "nvrtc %d %s\n%zu %zu %zu\n", nvrtc->version, o->architecture,
+                    strlen(source->name), strlen(user), strlen(source->cuda));
     ph__text_add(key, source->name);
     ph__text_add(key, user);
     ph__text_add(key, source->cuda);
@@ -276,7 +281,8 @@ static int failed(const nvrtc_functions *nvrtc, int number, const char *call)
     return 999;
 }
 
-static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const options *o, const char *name)
+static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const options *o,
+                   const char *name)
 {
     int number = nvrtc->CompileProgram(program, (int)o->list.count, o->list.at);
     char *log = read_log(nvrtc, program);

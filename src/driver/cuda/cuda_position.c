@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_position.c: where a capture stands, so that nodes which were made before and after can be told apart when it is over.
+/* driver/cuda/cuda_position.c: where a capture stands, so that nodes which were made before and
+ * after can be told apart when it is over.
  *
- * CUDA counts the nodes of a graph by walking them: 4.7 us at 1,000 nodes and 217 us at 20,000 (docs/measurements.md), too much to ask at each scope. What a stream's
- * next node would depend on it tells in 20 ns. The newest node of a capture is among these of the stream that made it, until a newer one takes
- * its place: so what all streams stand behind says which node was the newest. */
+ * CUDA counts the nodes of a graph by walking them: 4.7 us at 1,000 nodes and 217 us at 20,000
+ * (docs/measurements.md), too much to ask at each scope. What a stream's next node would depend
+ * on it tells in 20 ns. The newest node of a capture is among these of the stream that made it,
+ * until a newer one takes its place: so what all streams stand behind says which node was the
+ * newest. */
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
 
@@ -18,7 +21,8 @@ static int look(ph__drv_graph *graph, const ph__drv_stream *stream, uint64_t id)
     const ph__cu_node *nodes = NULL;
     const ph__cu_edge *edges = NULL;
     size_t count = 0;
-    int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &seen, NULL, &nodes, &edges, &count);
+    int result =
+        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &seen, NULL, &nodes, &edges, &count);
     if (result != PH__R_OK || status != PH__CU_CAPTURE_STATUS_ACTIVE || seen != id)
         return PH__R_OK; /* it stands in no way */
     if (!ph__vec_reserve(&graph->fronts, count))
@@ -35,12 +39,14 @@ static bool is_last(const ph__drv_graph *graph, size_t first)
     if (positions == 0)
         return false;
     size_t last = graph->positions.at[positions - 1];
-    return first - last == count && (count == 0 || memcmp(&graph->fronts.at[last], &graph->fronts.at[first],
-                                                          count * sizeof *graph->fronts.at) == 0);
+    return first - last == count &&
+           (count == 0 || memcmp(&graph->fronts.at[last], &graph->fronts.at[first],
+                                 count * sizeof *graph->fronts.at) == 0);
 }
 
 /* Under the order, which keeps streams from being destroyed and captures from ending. */
-static int take_position(uint64_t *position, ph__drv_graph *graph, const ph__drv_device *device, uint64_t id)
+static int take_position(uint64_t *position, ph__drv_graph *graph, const ph__drv_device *device,
+                         uint64_t id)
 {
     size_t first = graph->fronts.count;
     int result = ph__vec_reserve(&graph->positions, 1) ? PH__R_OK : PH__R_OUT_OF_MEMORY;
@@ -73,7 +79,8 @@ int ph__cuda_capture_position(uint64_t *position, ph__drv_stream *stream)
         ph__spin_lock(&device->pictures);
         ph__cuda_capture *capture = ph__cuda_capture_find_locked(device, id);
         ph__spin_unlock(&device->pictures);
-        result = capture ? take_position(position, capture->graph, device, id) : PH__R_CAPTURE_INVALIDATED;
+        result = capture ? take_position(position, capture->graph, device, id)
+                         : PH__R_CAPTURE_INVALIDATED;
     }
     ph__cuda_order_leave(stream, entered);
     return result;
@@ -112,7 +119,8 @@ size_t ph__cuda_graph_position(ph__drv_graph *graph, uint64_t position)
     ph__spin_lock(&graph->device->pictures);
     if (!graph->settled)
         settle_locked(graph);
-    size_t nodes = position < graph->positions.count ? graph->positions.at[position] : graph->nodes.count;
+    size_t nodes =
+        position < graph->positions.count ? graph->positions.at[position] : graph->nodes.count;
     ph__spin_unlock(&graph->device->pictures);
     return nodes;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_profile.c: launches whose nodes are measured: by CUPTI's records, or by events in a copy of the graph. */
+/* driver/cuda/cuda_profile.c: launches whose nodes are measured: by CUPTI's records, or by
+ * events in a copy of the graph. */
 #include "base/line.h"
 #include "driver/cuda/cuda_driver.h"
 
@@ -15,11 +16,12 @@ static int open_source(ph__drv_profile *profile, ph_profile_source *source)
 {
     char why[256] = "";
     if (*source == PH_PROFILE_DEVICE) {
-        ph__driver_set_reason(
-            "PH_PROFILE_DEVICE is of the host device; GPUs have PH_PROFILE_CUPTI and PH_PROFILE_EVENTS");
+        ph__driver_set_reason("PH_PROFILE_DEVICE is of the host device; GPUs have PH_PROFILE_CUPTI "
+                              "and PH_PROFILE_EVENTS");
         return PH__R_NOT_SUPPORTED;
     }
-    if (*source != PH_PROFILE_EVENTS && ph__cuda_activity_open(&profile->activity, profile->exec, why)) {
+    if (*source != PH_PROFILE_EVENTS &&
+        ph__cuda_activity_open(&profile->activity, profile->exec, why)) {
         *source = PH_PROFILE_CUPTI;
         return PH__R_OK;
     }

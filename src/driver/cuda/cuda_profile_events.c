@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_profile_events.c: a copy of a graph that tells when each node was done: an event is recorded behind each, and one before the first.
- * A node is taken to begin when the last that it depends on is done. */
+/* driver/cuda/cuda_profile_events.c: a copy of a graph that tells when each node was done: an
+ * event is recorded behind each, and one before the first. A node is taken to begin when the
+ * last that it depends on is done. */
 #include "driver/cuda/cuda_driver.h"
 
 struct ph__cuda_clone {
@@ -31,12 +32,14 @@ static void destroy(ph__cuda_clone *copy)
     ph__free(copy);
 }
 
-/* A graph that CUDA does not copy: with nodes that take memory, say. Other failures are their own. */
+/* A graph that CUDA does not copy: with nodes that take memory, say. Other failures are their
+ * own. */
 static int tell_refusal(int result, const char *call)
 {
     if (result != PH__R_INVALID_VALUE && result != PH__R_NOT_SUPPORTED)
         return ph__cuda_tell_memory(result);
-    ph__driver_set_reason("the driver makes no copy of a graph with such nodes (%s gave %d)", call, result);
+    ph__driver_set_reason("the driver makes no copy of a graph with such nodes (%s gave %d)", call,
+                          result);
     return PH__R_NOT_SUPPORTED;
 }
 
@@ -54,13 +57,14 @@ static int make_events(ph__cuda_clone *copy)
 static int put_events(ph__cuda_clone *copy, ph__drv_graph *graph)
 {
     ph__cu_node first, behind;
-    int result = ph__cu.GraphAddEventRecordNode(&first, copy->graph, NULL, 0, copy->events[copy->count]);
+    int result =
+        ph__cu.GraphAddEventRecordNode(&first, copy->graph, NULL, 0, copy->events[copy->count]);
     for (size_t i = 0; result == PH__R_OK && i < copy->count; i++) {
         ph__drv_node *node = graph->nodes.at[i];
         result = ph__cu.GraphNodeFindInClone(&copy->nodes[i], node->handle, copy->graph);
         if (result == PH__R_OK)
-            result =
-                ph__cu.GraphAddEventRecordNode(&behind, copy->graph, &copy->nodes[i], 1, copy->events[i]);
+            result = ph__cu.GraphAddEventRecordNode(&behind, copy->graph, &copy->nodes[i], 1,
+                                                    copy->events[i]);
         if (result == PH__R_OK)
             result = ph__cuda_decode(node);
         if (result == PH__R_OK && node->info.dependency_count == 0)
@@ -138,7 +142,8 @@ int ph__cuda_clone_open(ph__cuda_clone **out, ph__drv_exec *exec)
     return PH__R_OK;
 }
 
-/* Nodes stand behind what they depend on only where they were captured so: the times of all are read first. */
+/* Nodes stand behind what they depend on only where they were captured so: the times of all are
+ * read first. */
 static int read_events(ph__cuda_clone *copy)
 {
     int result = PH__R_OK;
@@ -169,7 +174,8 @@ int ph__cuda_clone_read(ph__cuda_clone *copy, ph__cuda_spans *spans)
             start = done > start ? done : start;
         }
         /* Counted from 1, so that no time is 0. */
-        spans->at[spans->count++] = (ph__drv_span){node, 1 + start, 1 + (end > start ? end : start)};
+        spans->at[spans->count++] =
+            (ph__drv_span){node, 1 + start, 1 + (end > start ? end : start)};
     }
     return result;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_root.c: nodes of a capture that depend on nothing, and streams that come to depend on them. */
+/* driver/cuda/cuda_root.c: nodes of a capture that depend on nothing, and streams that come to
+ * depend on them. */
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
 
@@ -16,8 +17,8 @@ static int look(place *out, const ph__drv_stream *stream)
 {
     const ph__cu_edge *edges = NULL;
     *out = (place){.status = PH__CU_CAPTURE_STATUS_NONE};
-    return ph__cu.StreamGetCaptureInfo(stream->handle, &out->status, &out->id, &out->graph, &out->nodes,
-                                       &edges, &out->count);
+    return ph__cu.StreamGetCaptureInfo(stream->handle, &out->status, &out->id, &out->graph,
+                                       &out->nodes, &edges, &out->count);
 }
 
 static ph__cuda_capture *capture_of(ph__drv_device *device, uint64_t id)
@@ -50,7 +51,8 @@ static int add_node(ph__cu_node *out, ph__cu_graph graph, const ph__drv_kernel *
     return result;
 }
 
-/* Under the order. A node that cannot be kept stays in the graph, to be read back with it, and nothing depends on it. */
+/* Under the order. A node that cannot be kept stays in the graph, to be read back with it, and
+ * nothing depends on it. */
 static int add_root(ph__drv_node **out, const ph__drv_stream *stream, const ph__drv_kernel *kernel,
                     const ph__drv_launch *launch)
 {
@@ -133,9 +135,10 @@ static int depend(const ph__drv_stream *stream, const ph__drv_node *node)
         return PH__R_CAPTURE_INVALIDATED;
     if (at.graph != node->graph->handle)
         return PH__R_INVALID_VALUE;
-    return has(&at, handle) ? PH__R_OK
-                            : ph__cu.StreamUpdateCaptureDependencies(stream->handle, &handle, NULL, 1,
-                                                                     PH__CU_ADD_CAPTURE_DEPENDENCIES);
+    return has(&at, handle)
+               ? PH__R_OK
+               : ph__cu.StreamUpdateCaptureDependencies(stream->handle, &handle, NULL, 1,
+                                                        PH__CU_ADD_CAPTURE_DEPENDENCIES);
 }
 
 int ph__cuda_capture_depend(ph__drv_stream *stream, ph__drv_node *node)

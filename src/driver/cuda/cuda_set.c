@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_set.c: changing single nodes of an executable. The driver's calls crash or fail without a
- * current context. */
+/* driver/cuda/cuda_set.c: changing single nodes of an executable. The driver's calls crash or
+ * fail without a current context. */
 #include "base/checked.h"
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
@@ -16,40 +16,41 @@ static int check(const ph__drv_exec *exec, ph__drv_node *node, ph_node_kind kind
     return result == PH__R_OK && node->info.kind != kind ? PH__R_INVALID_VALUE : result;
 }
 
-#define IN_CONTEXT(result, exec, call)                                                                       \
-    do {                                                                                                     \
-        ph__cuda_scope scope_;                                                                               \
-        (result) = ph__cuda_enter(&scope_, (exec)->device);                                                  \
-        if ((result) == PH__R_OK) {                                                                          \
-            (result) = (call);                                                                               \
-            ph__cuda_leave(&scope_);                                                                         \
-        }                                                                                                    \
+#define IN_CONTEXT(result, exec, call)                                                             \
+    do {                                                                                           \
+        ph__cuda_scope scope_;                                                                     \
+        (result) = ph__cuda_enter(&scope_, (exec)->device);                                        \
+        if ((result) == PH__R_OK) {                                                                \
+            (result) = (call);                                                                     \
+            ph__cuda_leave(&scope_);                                                               \
+        }                                                                                          \
     } while (0)
 
 /* ---- kernels ---- */
 
-/* What the node runs: since an update, perhaps not what was captured. NULL: a function that was not loaded
- * here. */
+/* What the node runs: since an update, perhaps not what was captured. NULL: a function that was
+ * not loaded here. */
 static ph__drv_kernel *kernel_of(const ph__drv_exec *exec, const ph__drv_node *node)
 {
     return exec->kernels ? exec->kernels[node->index] : node->info.kernel;
 }
 
-static int set_kernel(const ph__drv_exec *exec, const ph__drv_node *node, ph__cu_kernel_params *params,
-                      const void *args, size_t bytes)
+static int set_kernel(const ph__drv_exec *exec, const ph__drv_node *node,
+                      ph__cu_kernel_params *params, const void *args, size_t bytes)
 {
     void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)args,
                      PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, PH__CU_LAUNCH_PARAM_END};
     int result;
     params->extra = bytes > 0 ? extra : NULL;
-    IN_CONTEXT(result, exec,
-               ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
+    IN_CONTEXT(
+        result, exec,
+        ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
     return result;
 }
 
 /* cuGraphExecKernelNodeSetParams takes a list of addresses a little faster than one buffer. */
-static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node, const ph__drv_kernel *kernel,
-                      ph__cu_kernel_params *params, const void *args)
+static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node,
+                      const ph__drv_kernel *kernel, ph__cu_kernel_params *params, const void *args)
 {
     void *list[PH__CUDA_LISTED_PARAMS];
     if (kernel->param_count > PH__CUDA_LISTED_PARAMS)
@@ -58,8 +59,9 @@ static int set_listed(const ph__drv_exec *exec, const ph__drv_node *node, const 
         list[i] = (char *)(uintptr_t)args + kernel->offsets[i];
     params->params = list;
     int result;
-    IN_CONTEXT(result, exec,
-               ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
+    IN_CONTEXT(
+        result, exec,
+        ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
     return result;
 }
 
@@ -70,8 +72,8 @@ int ph__cuda_exec_set_kernel(ph__drv_exec *exec, ph__drv_node *node, const ph__d
         return result;
     ph__drv_kernel *kernel = kernel_of(exec, node);
     if (!kernel) {
-        ph__driver_set_reason(
-            "the node's kernel was not loaded by this library, so that its parameters are not known");
+        ph__driver_set_reason("the node's kernel was not loaded by this library, so that its "
+                              "parameters are not known");
         return PH__R_INVALID_VALUE;
     }
     if (kernel->args_end > 0 && !launch->args)
@@ -93,8 +95,9 @@ static const ph__cuda_layout *layout_of(const ph__drv_exec *exec, const ph__drv_
     return exec->layouts && exec->layouts[node->index] ? exec->layouts[node->index] : node->layout;
 }
 
-static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node, const ph__cuda_layout *layout,
-                       ph__cu_kernel_params *params, const void *args)
+static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node,
+                       const ph__cuda_layout *layout, ph__cu_kernel_params *params,
+                       const void *args)
 {
     enum {
         LISTED = 64
@@ -106,8 +109,9 @@ static int set_foreign(const ph__drv_exec *exec, const ph__drv_node *node, const
         list[i] = (char *)(uintptr_t)args + layout->at[i].offset;
     params->params = list;
     int result;
-    IN_CONTEXT(result, exec,
-               ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
+    IN_CONTEXT(
+        result, exec,
+        ph__cu.GraphExecKernelNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), params));
     return result;
 }
 
@@ -152,8 +156,8 @@ static int set_copy(const ph__drv_exec *exec, const ph__drv_node *node, const ph
         params.dst_device = (uintptr_t)copy->dst;
     int result;
     IN_CONTEXT(result, exec,
-               ph__cu.GraphExecMemcpyNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params,
-                                                   exec->device->context));
+               ph__cu.GraphExecMemcpyNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node),
+                                                   &params, exec->device->context));
     return result;
 }
 
@@ -172,7 +176,8 @@ int ph__cuda_exec_set_copy(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
 
 /* ---- fills ---- */
 
-static int set_core_fill(const ph__drv_exec *exec, const ph__drv_node *node, const ph__drv_memset *fill)
+static int set_core_fill(const ph__drv_exec *exec, const ph__drv_node *node,
+                         const ph__drv_memset *fill)
 {
     ph__cuda_fill_args args = {(uintptr_t)fill->dst, fill->value, fill->value_size, fill->count};
     ph__cu_kernel_params params = {0};
@@ -192,8 +197,8 @@ static int set_fill(const ph__drv_exec *exec, const ph__drv_node *node, const ph
                                  .height = 1};
     int result;
     IN_CONTEXT(result, exec,
-               ph__cu.GraphExecMemsetNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params,
-                                                   exec->device->context));
+               ph__cu.GraphExecMemsetNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node),
+                                                   &params, exec->device->context));
     return result;
 }
 
@@ -232,8 +237,9 @@ int ph__cuda_exec_set_host(ph__drv_exec *exec, ph__drv_node *node, const ph__drv
     if (!host->fn)
         return PH__R_INVALID_VALUE;
     ph__cu_host_params params = {host->fn, host->user};
-    IN_CONTEXT(result, exec,
-               ph__cu.GraphExecHostNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params));
+    IN_CONTEXT(
+        result, exec,
+        ph__cu.GraphExecHostNodeSetParams(exec->handle, ph__cuda_exec_node(exec, node), &params));
     return result;
 }
 
@@ -253,8 +259,9 @@ int ph__cuda_exec_set_enabled(ph__drv_exec *exec, ph__drv_node *node, bool enabl
 {
     int result = check_switch(exec, node);
     if (result == PH__R_OK)
-        IN_CONTEXT(result, exec,
-                   ph__cu.GraphNodeSetEnabled(exec->handle, ph__cuda_exec_node(exec, node), enabled));
+        IN_CONTEXT(
+            result, exec,
+            ph__cu.GraphNodeSetEnabled(exec->handle, ph__cuda_exec_node(exec, node), enabled));
     return result;
 }
 
@@ -263,8 +270,9 @@ int ph__cuda_exec_get_enabled(bool *out, ph__drv_exec *exec, ph__drv_node *node)
     unsigned enabled = 0;
     int result = out ? check_switch(exec, node) : PH__R_INVALID_VALUE;
     if (result == PH__R_OK)
-        IN_CONTEXT(result, exec,
-                   ph__cu.GraphNodeGetEnabled(exec->handle, ph__cuda_exec_node(exec, node), &enabled));
+        IN_CONTEXT(
+            result, exec,
+            ph__cu.GraphNodeGetEnabled(exec->handle, ph__cuda_exec_node(exec, node), &enabled));
     if (result == PH__R_OK)
         *out = enabled != 0;
     return result;

@@ -7,10 +7,10 @@ ph__drv_stream *ph__cuda_stream_default(ph__drv_device *device)
     return &device->legacy;
 }
 
-/* ---- leaving ---- CUDA finishes the work of a destroyed stream, but then nobody can tell when. A stream
- * that is destroyed with work in flight is kept until that is over, so that the device's close can wait for
- * it; of a user's stream, which may go at once, an event behind that work. All of this in relaxed mode and
- * under the device's context. */
+/* ---- leaving ---- CUDA finishes the work of a destroyed stream, but then nobody can tell when.
+ * A stream that is destroyed with work in flight is kept until that is over, so that the
+ * device's close can wait for it; of a user's stream, which may go at once, an event behind that
+ * work. All of this in relaxed mode and under the device's context. */
 
 static void destroy_now(ph__drv_stream *stream)
 {
@@ -25,13 +25,14 @@ static void destroy_now(ph__drv_stream *stream)
 static bool has_work(const ph__drv_stream *stream)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
-    if (ph__cu.StreamIsCapturing(stream->handle, &status) != PH__R_OK || status != PH__CU_CAPTURE_STATUS_NONE)
+    if (ph__cu.StreamIsCapturing(stream->handle, &status) != PH__R_OK ||
+        status != PH__CU_CAPTURE_STATUS_NONE)
         return false;
     return ph__cu.StreamQuery(stream->handle) == PH__R_NOT_READY;
 }
 
-/* The user's stream is about to be his alone. Where no event can be had, its work is waited for here.
- * */
+/* The user's stream is about to be his alone. Where no event can be had, its work is waited for
+ * here. */
 static void let_go(ph__drv_stream *stream)
 {
     ph__cu_event event = NULL;
@@ -154,7 +155,8 @@ int ph__cuda_stream_create(ph__drv_stream **out, ph__drv_device *device, int fla
     int result = ph__cuda_enter(&scope, device);
     if (result != PH__R_OK)
         return result;
-    result = ph__cuda_tell_memory(ph__cu.StreamCreateWithPriority(&handle, (unsigned)flags, priority));
+    result =
+        ph__cuda_tell_memory(ph__cu.StreamCreateWithPriority(&handle, (unsigned)flags, priority));
     if (result == PH__R_OK) {
         result = create(out, device, handle, true);
         if (result != PH__R_OK)
@@ -177,14 +179,15 @@ static int check_context(const ph__drv_device *device, ph__cu_stream handle)
     int result = ph__cu.StreamGetCtx(handle, &context);
     if (result != PH__R_OK || context == device->context)
         return result;
-    ph__driver_set_reason(
-        "the stream's context is not the primary one of cuda:%u, which is the one that this library and "
-        "CUDA's runtime use",
-        (unsigned)device->ordinal);
+    ph__driver_set_reason("the stream's context is not the primary one of cuda:%u, which is the "
+                          "one that this library and "
+                          "CUDA's runtime use",
+                          (unsigned)device->ordinal);
     return PH__R_INVALID_CONTEXT;
 }
 
-static int read_stream(ph__cu_stream handle, const ph__drv_device *device, int *priority, unsigned *flags)
+static int read_stream(ph__cu_stream handle, const ph__drv_device *device, int *priority,
+                       unsigned *flags)
 {
     ph__cuda_scope scope;
     int result = ph__cuda_enter(&scope, device);
@@ -204,9 +207,10 @@ static int check_idle(ph__cu_stream stream)
     int result = ph__cu.StreamIsCapturing(stream, &status);
     if (result != PH__R_OK || status == PH__CU_CAPTURE_STATUS_NONE)
         return result;
-    ph__driver_set_reason("the stream is capturing, and its context cannot be read then; the call did not "
-                          "touch that capture; wrap "
-                          "the stream before it begins");
+    ph__driver_set_reason(
+        "the stream is capturing, and its context cannot be read then; the call did not "
+        "touch that capture; wrap "
+        "the stream before it begins");
     return PH__R_CAPTURE_UNSUPPORTED;
 }
 
@@ -310,7 +314,8 @@ static int mark(ph__cu_event *event, ph__drv_stream *stream)
     return ph__cu.EventRecordWithFlags(*event, stream->handle, PH__EVENT_RECORD_DEFAULT);
 }
 
-/* The question is what the thread's capture mode and other captures may refuse, as CUDA refuses the wait. */
+/* The question is what the thread's capture mode and other captures may refuse, as CUDA refuses
+ * the wait. */
 static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream, bool harmless)
 {
     ph__cuda_note note;
@@ -354,7 +359,8 @@ int ph__cuda_stream_wait(ph__drv_stream *stream)
 
 int ph__cuda_stream_synchronize(ph__drv_stream *stream)
 {
-    return stream->handle ? wait_for_work(stream, false) : on_stream(stream, ph__cu.StreamSynchronize);
+    return stream->handle ? wait_for_work(stream, false)
+                          : on_stream(stream, ph__cu.StreamSynchronize);
 }
 
 int ph__cuda_stream_query(ph__drv_stream *stream)
@@ -377,15 +383,16 @@ static int join(ph__drv_stream *stream, const ph__drv_event *event, int flags)
     return result;
 }
 
-/* A wait for an external event is a node of the capture; any other may bring the stream into one. */
+/* A wait for an external event is a node of the capture; any other may bring the stream into
+ * one. */
 static int wait_on_stream(ph__drv_stream *stream, ph__drv_event *event, int flags)
 {
     const ph__drv_node node = {.info = {.kind = PH_NODE_EVENT_WAIT, .event = event}};
     ph__cuda_note note;
     if (stream->handle && atomic_load(&event->captured))
         return join(stream, event, flags);
-    ph__cuda_note_begin(&note, stream); /* of a stream that is not capturing no spin lock is held: its queue
-                                         * may be full */
+    /* of a stream that is not capturing no spin lock is held: its queue may be full */
+    ph__cuda_note_begin(&note, stream);
     int result = ph__cu.StreamWaitEvent(stream->handle, event->handle, (unsigned)flags);
     if (note.capturing && flags == PH__EVENT_RECORD_EXTERNAL)
         ph__cuda_note_keep(&note, stream, &node, result);

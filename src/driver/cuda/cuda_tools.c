@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_tools.c: what NVIDIA's tools call the nodes of an executable in their traces: the executable's graph id above the node's. */
+/* driver/cuda/cuda_tools.c: what NVIDIA's tools call the nodes of an executable in their traces:
+ * the executable's graph id above the node's. */
 #include "base/fork.h"
 #include "driver/cuda/cuda_driver.h"
 #include <dlfcn.h>
 #include <string.h>
 
-/* CUPTI's, of a libcupti that the process has loaded already: nothing is loaded for this. Drivers that answer by themselves have both
- * functions of their own. */
+/* CUPTI's, of a libcupti that the process has loaded already: nothing is loaded for this.
+ * Drivers that answer by themselves have both functions of their own. */
 static struct {
     int (*node)(ph__cu_node node, uint64_t *id);
     int (*exec)(ph__cu_exec exec, uint32_t *id);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_unload.c: which kernels there are, and unloading the code of destroyed ones once nothing can run it. */
+/* driver/cuda/cuda_unload.c: which kernels there are, and unloading the code of destroyed ones
+ * once nothing can run it. */
 #include "base/alloc.h"
 #include "driver/cuda/cuda_driver.h"
 

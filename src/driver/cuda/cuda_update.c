@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_update.c: giving an executable the parameters of another graph of the same shape, or
- * saying why that is not possible. Nodes are paired in order of creation, as the layers above do it, before
- * the driver is asked: what it might pair otherwise is refused. */
+/* driver/cuda/cuda_update.c: giving an executable the parameters of another graph of the same
+ * shape, or saying why that is not possible. Nodes are paired in order of creation, as the
+ * layers above do it, before the driver is asked: what it might pair otherwise is refused. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "driver/cuda/cuda_driver.h"
@@ -37,16 +37,16 @@ void ph__cuda_node_words(char out[128], const ph__drv_node *node)
         ph__line_format(out, 128, "node %zu (%s)", node->index, kind_word(node->info.kind));
 }
 
-/* The template's node and the new graph's of the same index. outer: the pair of child graphs that they are
- * in, of the graphs themselves. */
+/* The template's node and the new graph's of the same index. outer: the pair of child graphs
+ * that they are in, of the graphs themselves. */
 typedef struct node_pair {
     ph__drv_node *mine, *theirs;
     const struct node_pair *outer;
 } node_pair;
 
 PH_PRINTF(4, 5)
-static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair, const char *format,
-                     ...)
+static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair,
+                     const char *format, ...)
 {
     char words[sizeof out->message];
     *out = (ph__drv_update){.reason = reason};
@@ -58,8 +58,8 @@ static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pa
     while (top && top->outer)
         top = top->outer;
     if (top && top != pair)
-        ph__line_format(out->message, sizeof out->message, "in the graph of node %zu: %s", top->mine->index,
-                        words);
+        ph__line_format(out->message, sizeof out->message, "in the graph of node %zu: %s",
+                        top->mine->index, words);
     else
         ph__line_format(out->message, sizeof out->message, "%s", words);
     if (top) {
@@ -96,8 +96,8 @@ static ph_edge_kind kind_of(const ph__drv_node *node, size_t dependency)
     return node->info.dependency_kinds ? node->info.dependency_kinds[dependency] : PH_EDGE_FULL;
 }
 
-/* A kernel that a full dependency holds back need not wait by itself, as one must that may begin early: the kind goes with the kernel. Both have
- * the same dependencies. */
+/* A kernel that a full dependency holds back need not wait by itself, as one must that may begin
+ * early: the kind goes with the kernel. Both have the same dependencies. */
 static bool same_kinds(const node_pair *pair, ph__drv_update *out)
 {
     const ph__drv_node *mine = pair->mine, *theirs = pair->theirs;
@@ -110,12 +110,12 @@ static bool same_kinds(const node_pair *pair, ph__drv_update *out)
                 kind_of(mine, i) == kind_of(theirs, j))
                 continue;
             ph__cuda_node_words(words, mine);
-            return mismatch(
-                out, PH_UPDATE_TOPOLOGY, pair,
-                "%s depends on node %zu %s, in the new capture %s: the order of work must be the same", words,
-                mine->info.dependencies[i]->index,
-                kind_of(mine, i) == PH_EDGE_FULL ? "fully" : "programmatically",
-                kind_of(theirs, j) == PH_EDGE_FULL ? "fully" : "programmatically");
+            return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
+                            "%s depends on node %zu %s, in the new capture %s: the order of work "
+                            "must be the same",
+                            words, mine->info.dependencies[i]->index,
+                            kind_of(mine, i) == PH_EDGE_FULL ? "fully" : "programmatically",
+                            kind_of(theirs, j) == PH_EDGE_FULL ? "fully" : "programmatically");
         }
     return true;
 }
@@ -129,14 +129,14 @@ static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
         return same_kinds(pair, out);
     ph__cuda_node_words(words, pair->mine);
     if (lost != SIZE_MAX)
-        return mismatch(
-            out, PH_UPDATE_TOPOLOGY, pair,
-            "%s depends on node %zu, in the new capture it does not: the order of work must be the same",
-            words, lost);
-    return mismatch(
-        out, PH_UPDATE_TOPOLOGY, pair,
-        "%s depends on node %zu in the new capture, here it does not: the order of work must be the same",
-        words, added);
+        return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
+                        "%s depends on node %zu, in the new capture it does not: the order of work "
+                        "must be the same",
+                        words, lost);
+    return mismatch(out, PH_UPDATE_TOPOLOGY, pair,
+                    "%s depends on node %zu in the new capture, here it does not: the order of "
+                    "work must be the same",
+                    words, added);
 }
 
 /* ---- pairs ---- */
@@ -150,32 +150,37 @@ static bool same_fill(const node_pair *pair, ph__drv_update *out)
 {
     const ph__drv_memset *mine = &pair->mine->info.fill, *theirs = &pair->theirs->info.fill;
     if (mine->value_size != theirs->value_size)
-        return mismatch(out, PH_UPDATE_PARAMETERS, pair,
-                        "node %zu (memset) fills %u-byte elements, the new capture's fills %u-byte ones: the "
-                        "element size of "
-                        "a node cannot change",
-                        pair->mine->index, (unsigned)mine->value_size, (unsigned)theirs->value_size);
+        return mismatch(
+            out, PH_UPDATE_PARAMETERS, pair,
+            "node %zu (memset) fills %u-byte elements, the new capture's fills %u-byte ones: the "
+            "element size of "
+            "a node cannot change",
+            pair->mine->index, (unsigned)mine->value_size, (unsigned)theirs->value_size);
     if (pair->mine->is_core_fill == pair->theirs->is_core_fill)
         return true;
     if (!pair->outer && ph__cuda_fill_takes_clone(pair->mine, pair->theirs))
         return true;
-    if (fill_bytes(pair->mine) <= PH__CUDA_FILL_LIMIT && fill_bytes(pair->theirs) <= PH__CUDA_FILL_LIMIT)
-        return mismatch(out, PH_UPDATE_NODE_TYPE, pair,
-                        "node %zu (memset of %zu bytes) is a %s node, in the new capture a %s node: small "
-                        "memsets of other code stay memset nodes in graphs with keep_graph and where they "
-                        "fill memory of another device or context; create both graphs with the same "
-                        "keep_graph",
-                        pair->mine->index, fill_bytes(pair->mine),
-                        pair->mine->is_core_fill ? "kernel" : "memset",
-                        pair->theirs->is_core_fill ? "kernel" : "memset");
-    return mismatch(
-        out, PH_UPDATE_NODE_TYPE, pair,
-        "node %zu (memset) fills %zu bytes, in the new capture %zu: fills of up to %d bytes are nodes of "
-        "another type than larger ones",
-        pair->mine->index, fill_bytes(pair->mine), fill_bytes(pair->theirs), PH__CUDA_FILL_LIMIT);
+    if (fill_bytes(pair->mine) <= PH__CUDA_FILL_LIMIT &&
+        fill_bytes(pair->theirs) <= PH__CUDA_FILL_LIMIT)
+        return mismatch(
+            out, PH_UPDATE_NODE_TYPE, pair,
+            "node %zu (memset of %zu bytes) is a %s node, in the new capture a %s node: small "
+            "memsets of other code stay memset nodes in graphs with keep_graph and where they "
+            "fill memory of another device or context; create both graphs with the same "
+            "keep_graph",
+            pair->mine->index, fill_bytes(pair->mine),
+            pair->mine->is_core_fill ? "kernel" : "memset",
+            pair->theirs->is_core_fill ? "kernel" : "memset");
+    return mismatch(out, PH_UPDATE_NODE_TYPE, pair,
+                    "node %zu (memset) fills %zu bytes, in the new capture %zu: fills of up to %d "
+                    "bytes are nodes of "
+                    "another type than larger ones",
+                    pair->mine->index, fill_bytes(pair->mine), fill_bytes(pair->theirs),
+                    PH__CUDA_FILL_LIMIT);
 }
 
-static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer, ph__drv_update *out);
+static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer,
+                   ph__drv_update *out);
 
 /* CUDA's number: 0, or 910 with *out. */
 static int compare_pair(const node_pair *pair, ph__drv_update *out)
@@ -183,8 +188,9 @@ static int compare_pair(const node_pair *pair, ph__drv_update *out)
     const ph__drv_node_info *mine = &pair->mine->info, *theirs = &pair->theirs->info;
     bool same = true;
     if (mine->kind != theirs->kind)
-        same = mismatch(out, PH_UPDATE_NODE_TYPE, pair, "node %zu is a %s, in the new capture it is a %s",
-                        pair->mine->index, kind_word(mine->kind), kind_word(theirs->kind));
+        same = mismatch(out, PH_UPDATE_NODE_TYPE, pair,
+                        "node %zu is a %s, in the new capture it is a %s", pair->mine->index,
+                        kind_word(mine->kind), kind_word(theirs->kind));
     same = same && same_dependencies(pair, out);
     if (same && mine->kind == PH_NODE_MEMSET)
         same = same_fill(pair, out);
@@ -195,7 +201,8 @@ static int compare_pair(const node_pair *pair, ph__drv_update *out)
 
 static int decode(ph__drv_node *node)
 {
-    return atomic_load_explicit(&node->decoded, memory_order_acquire) ? PH__R_OK : ph__cuda_decode(node);
+    return atomic_load_explicit(&node->decoded, memory_order_acquire) ? PH__R_OK
+                                                                      : ph__cuda_decode(node);
 }
 
 static int list(ph__drv_graph *graph)
@@ -208,7 +215,8 @@ static int list(ph__drv_graph *graph)
     return result;
 }
 
-static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer, ph__drv_update *out)
+static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *outer,
+                   ph__drv_update *out)
 {
     int result = list(graph);
     if (result == PH__R_OK)
@@ -221,8 +229,9 @@ static int compare(ph__drv_graph *graph, ph__drv_graph *from, const node_pair *o
         result = compare_pair(&pair, out);
     }
     if (result == PH__R_OK && mine != theirs) {
-        mismatch(out, PH_UPDATE_TOPOLOGY, outer, "the executable has %zu nodes, the new capture %zu: %s",
-                 mine, theirs, mine < theirs ? "it does more work" : "it does less work");
+        mismatch(out, PH_UPDATE_TOPOLOGY, outer,
+                 "the executable has %zu nodes, the new capture %zu: %s", mine, theirs,
+                 mine < theirs ? "it does more work" : "it does less work");
         return PH__R_UPDATE_FAILURE;
     }
     return result;
@@ -263,13 +272,15 @@ static void explain_copy(ph__drv_update *out, ph_update_reason reason, const nod
     const ph__drv_node *mine = pair->mine, *theirs = pair->theirs;
     if (mine->src_type != theirs->src_type || mine->dst_type != theirs->dst_type)
         mismatch(out, reason, pair,
-                 "node %zu (memcpy) copies %s to %s, the new capture's copies %s to %s: the kind of a copy "
+                 "node %zu (memcpy) copies %s to %s, the new capture's copies %s to %s: the kind "
+                 "of a copy "
                  "cannot change",
                  mine->index, memory_word(mine->src_type), memory_word(mine->dst_type),
                  memory_word(theirs->src_type), memory_word(theirs->dst_type));
     else
         mismatch(out, reason, pair,
-                 "node %zu (memcpy) cannot take the new capture's copy of %zu bytes from %p to %p in place "
+                 "node %zu (memcpy) cannot take the new capture's copy of %zu bytes from %p to %p "
+                 "in place "
                  "of %zu bytes "
                  "from %p to %p: the kind of memory on each side cannot change",
                  mine->index, theirs->info.copy.bytes, theirs->info.copy.src, theirs->info.copy.dst,
@@ -288,17 +299,19 @@ static void explain_pair(ph__drv_update *out, int result, const node_pair *pair)
         mismatch(out, reason, pair, "%s is of another type in the new capture", mine);
     else if (reason == PH_UPDATE_FUNCTION)
         mismatch(out, reason, pair,
-                 "%s cannot become %s: the two functions differ in what a node cannot change", mine, theirs);
+                 "%s cannot become %s: the two functions differ in what a node cannot change", mine,
+                 theirs);
     else if (result == 8)
-        mismatch(out, reason, pair, "%s has other launch attributes in the new capture, which cannot change",
-                 mine);
+        mismatch(out, reason, pair,
+                 "%s has other launch attributes in the new capture, which cannot change", mine);
     else if (reason == PH_UPDATE_PARAMETERS && pair->mine->info.kind == PH_NODE_MEMCPY)
         explain_copy(out, reason, pair);
     else if (reason == PH_UPDATE_PARAMETERS)
-        mismatch(out, reason, pair, "%s has parameters in the new capture that it cannot take", mine);
-    else
-        mismatch(out, reason, pair, "%s cannot be updated: the driver does not support it for such nodes",
+        mismatch(out, reason, pair, "%s has parameters in the new capture that it cannot take",
                  mine);
+    else
+        mismatch(out, reason, pair,
+                 "%s cannot be updated: the driver does not support it for such nodes", mine);
 }
 
 static ph__drv_node *node_of(const ph__drv_graph *graph, ph__cu_node handle)
@@ -322,8 +335,8 @@ static void explain(ph__drv_update *out, const ph__drv_exec *exec, const ph__drv
     if (mine)
         explain_pair(out, why->result, &(node_pair){mine, theirs, NULL});
     else
-        mismatch(out, reason_of(why->result), NULL, "the driver refuses it and names no node (result %d)",
-                 why->result);
+        mismatch(out, reason_of(why->result), NULL,
+                 "the driver refuses it and names no node (result %d)", why->result);
 }
 
 /* ---- the update ---- */
@@ -346,7 +359,8 @@ static bool reserve_kernels(ph__drv_exec *exec, const ph__drv_graph *from)
     return true;
 }
 
-/* The layout that a node of the executable needs from now on, where it is not the one that it was captured with. */
+/* The layout that a node of the executable needs from now on, where it is not the one that it
+ * was captured with. */
 static const ph__cuda_layout *other_layout(const ph__drv_node *mine, const ph__drv_node *theirs)
 {
     const ph__cuda_layout *a = mine->layout, *b = theirs->layout;
@@ -354,8 +368,10 @@ static const ph__cuda_layout *other_layout(const ph__drv_node *mine, const ph__d
     return theirs->info.kernel || same ? NULL : b;
 }
 
-/* As kernels may be gone with the graph they came from, so are its layouts: these are copies. *out: NULL when there are none. */
-static bool copy_layouts(ph__cuda_layout ***out, const ph__drv_graph *graph, const ph__drv_graph *from)
+/* As kernels may be gone with the graph they came from, so are its layouts: these are copies.
+ * *out: NULL when there are none. */
+static bool copy_layouts(ph__cuda_layout ***out, const ph__drv_graph *graph,
+                         const ph__drv_graph *from)
 {
     size_t count = graph->nodes.count;
     bool copied = true;

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_work.c: work on streams: launches, copies, fills, host functions, child graphs; noted
- * where it is captured. An explicit stream knows its context, so that none is made current for it; the legacy
- * default stream is the current context's. */
+/* driver/cuda/cuda_work.c: work on streams: launches, copies, fills, host functions, child
+ * graphs; noted where it is captured. An explicit stream knows its context, so that none is made
+ * current for it; the legacy default stream is the current context's. */
 #include "base/checked.h"
 #include "driver/cuda/cuda_driver.h"
 #include <string.h>
 
 /* Runs `call` with the device's context current where the stream is the legacy one. */
-#define ON_STREAM(result, stream, call)                                                                      \
-    do {                                                                                                     \
-        if ((stream)->handle) {                                                                              \
-            (result) = (call);                                                                               \
-        } else {                                                                                             \
-            ph__cuda_scope scope_;                                                                           \
-            (result) = ph__cuda_enter(&scope_, (stream)->device);                                            \
-            if ((result) == PH__R_OK) {                                                                      \
-                (result) = (call);                                                                           \
-                ph__cuda_leave(&scope_);                                                                     \
-            }                                                                                                \
-        }                                                                                                    \
+#define ON_STREAM(result, stream, call)                                                            \
+    do {                                                                                           \
+        if ((stream)->handle) {                                                                    \
+            (result) = (call);                                                                     \
+        } else {                                                                                   \
+            ph__cuda_scope scope_;                                                                 \
+            (result) = ph__cuda_enter(&scope_, (stream)->device);                                  \
+            if ((result) == PH__R_OK) {                                                            \
+                (result) = (call);                                                                 \
+                ph__cuda_leave(&scope_);                                                           \
+            }                                                                                      \
+        }                                                                                          \
     } while (0)
 
-/* With it current on any stream: a captured copy or fill keeps what was current as the context of its operands in mapped
- * memory, and where that was none its node takes no other operand later (seen on driver 580). */
-#define IN_CONTEXT(result, stream, call)                                                                     \
-    do {                                                                                                     \
-        ph__cuda_scope scope_;                                                                               \
-        (result) = ph__cuda_enter(&scope_, (stream)->device);                                                \
-        if ((result) == PH__R_OK) {                                                                          \
-            (result) = (call);                                                                               \
-            ph__cuda_leave(&scope_);                                                                         \
-        }                                                                                                    \
+/* With it current on any stream: a captured copy or fill keeps what was current as the context
+ * of its operands in mapped memory, and where that was none its node takes no other operand
+ * later (seen on driver 580). */
+#define IN_CONTEXT(result, stream, call)                                                           \
+    do {                                                                                           \
+        ph__cuda_scope scope_;                                                                     \
+        (result) = ph__cuda_enter(&scope_, (stream)->device);                                      \
+        if ((result) == PH__R_OK) {                                                                \
+            (result) = (call);                                                                     \
+            ph__cuda_leave(&scope_);                                                               \
+        }                                                                                          \
     } while (0)
 
 /* No capture of this library has begun there since the note did. */
@@ -47,8 +48,8 @@ static ph__cu_pointer pointer(const void *address)
 
 /* ---- launches ---- */
 
-static int launch_plain(const ph__drv_stream *stream, ph__cu_function function, const ph__drv_launch *launch,
-                        void **extra)
+static int launch_plain(const ph__drv_stream *stream, ph__cu_function function,
+                        const ph__drv_launch *launch, void **extra)
 {
     int result;
     ON_STREAM(result, stream,
@@ -61,7 +62,8 @@ static int launch_plain(const ph__drv_stream *stream, ph__cu_function function, 
 static int launch_programmatic(const ph__drv_stream *stream, ph__cu_function function,
                                const ph__drv_launch *launch, void **extra)
 {
-    ph__cu_launch_attribute attribute = {.id = PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    ph__cu_launch_attribute attribute = {
+        .id = PH__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     attribute.value.programmatic_serialization_allowed = 1;
     ph__cu_launch_config config = {.shared_bytes = (unsigned)launch->shared_bytes,
                                    .stream = stream->handle,
@@ -93,8 +95,9 @@ int ph__cuda_launch(ph__drv_stream *stream, ph__drv_kernel *kernel, const ph__dr
     ph__cuda_note_begin(&note, stream);
     if (programmatic && note.capturing && ph__cuda_follows_root(stream))
         programmatic = false;
-    int result = programmatic ? launch_programmatic(stream, kernel->function, launch, bytes ? extra : NULL)
-                              : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
+    int result = programmatic
+                     ? launch_programmatic(stream, kernel->function, launch, bytes ? extra : NULL)
+                     : launch_plain(stream, kernel->function, launch, bytes ? extra : NULL);
     if (note.capturing)
         ph__cuda_note_launch(&note, stream, kernel, launch, result);
     else
@@ -115,8 +118,9 @@ int ph__cuda_copy(ph__drv_stream *stream, const ph__drv_memcpy *copy, uint64_t *
     ph__cuda_note note;
     ph__cuda_note_begin(&note, stream);
     int result;
-    IN_CONTEXT(result, stream,
-               ph__cu.MemcpyAsync(pointer(copy->dst), pointer(copy->src), copy->bytes, stream->handle));
+    IN_CONTEXT(
+        result, stream,
+        ph__cu.MemcpyAsync(pointer(copy->dst), pointer(copy->src), copy->bytes, stream->handle));
     if (note.capturing) {
         ph__drv_node node = {.is_plain_copy = true,
                              .src_type = PH__CU_MEMORY_UNIFIED,
@@ -154,26 +158,30 @@ static int fill_plain(const ph__drv_stream *stream, const ph__drv_memset *fill)
                    ph__cu.MemsetD8Async(pointer(fill->dst), (unsigned char)fill->value, fill->count,
                                         stream->handle));
     else
-        IN_CONTEXT(result, stream,
-                   ph__cu.MemsetD32Async(pointer(fill->dst), fill->value, fill->count, stream->handle));
+        IN_CONTEXT(
+            result, stream,
+            ph__cu.MemsetD32Async(pointer(fill->dst), fill->value, fill->count, stream->handle));
     return result;
 }
 
-static int fill_by_kernel(const ph__drv_stream *stream, ph__cu_function function, const ph__drv_memset *fill)
+static int fill_by_kernel(const ph__drv_stream *stream, ph__cu_function function,
+                          const ph__drv_memset *fill)
 {
     ph__cuda_fill_args args = {pointer(fill->dst), fill->value, fill->value_size, fill->count};
     size_t bytes = sizeof args;
-    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                     PH__CU_LAUNCH_PARAM_END};
+    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &bytes, PH__CU_LAUNCH_PARAM_END};
     unsigned grid[3], block[3];
     ph__cuda_fill_dimensions(grid, block, &args);
     return ph__cu.LaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0,
                                stream->handle, NULL, extra);
 }
 
-/* The function that fills in the driver's place, or NULL: for small fills in captures that began here, as a small memset node costs
- * host time at every launch of its graph. Graphs of other code may outlive the function. */
-static ph__cu_function choose_fill(const ph__cuda_note *note, const ph__drv_stream *stream, size_t bytes)
+/* The function that fills in the driver's place, or NULL: for small fills in captures that began
+ * here, as a small memset node costs host time at every launch of its graph. Graphs of other
+ * code may outlive the function. */
+static ph__cu_function choose_fill(const ph__cuda_note *note, const ph__drv_stream *stream,
+                                   size_t bytes)
 {
     ph__drv_device *device = stream->device;
     if (!note->capturing || bytes > PH__CUDA_FILL_LIMIT)
@@ -188,8 +196,9 @@ int ph__cuda_fill(ph__drv_stream *stream, const ph__drv_memset *what)
 {
     size_t bytes;
     ph__drv_memset fill = *what;
-    if ((fill.value_size != 1 && fill.value_size != 4) || !ph__mul(fill.count, fill.value_size, &bytes) ||
-        (bytes > 0 && !fill.dst) || (uintptr_t)fill.dst % fill.value_size != 0)
+    if ((fill.value_size != 1 && fill.value_size != 4) ||
+        !ph__mul(fill.count, fill.value_size, &bytes) || (bytes > 0 && !fill.dst) ||
+        (uintptr_t)fill.dst % fill.value_size != 0)
         return PH__R_INVALID_VALUE;
     if (bytes == 0)
         return PH__R_OK;
@@ -230,8 +239,8 @@ int ph__cuda_host(ph__drv_stream *stream, const ph__drv_host *host)
 
 /* ---- child graphs ---- */
 
-/* The driver copies the graph now. Its node takes the place of what the stream's next one would have depended
- * on. */
+/* The driver copies the graph now. Its node takes the place of what the stream's next one would
+ * have depended on. */
 int ph__cuda_child(ph__drv_stream *stream, ph__drv_graph *graph)
 {
     int status = PH__CU_CAPTURE_STATUS_NONE;
@@ -244,15 +253,18 @@ int ph__cuda_child(ph__drv_stream *stream, ph__drv_graph *graph)
     if (!stream->handle)
         return PH__R_ILLEGAL_STATE;
     bool entered = ph__cuda_order_enter(stream);
-    int result = ph__cu.StreamGetCaptureInfo(stream->handle, &status, &id, &into, &nodes, &edges, &count);
+    int result =
+        ph__cu.StreamGetCaptureInfo(stream->handle, &status, &id, &into, &nodes, &edges, &count);
     if (result == PH__R_OK && status != PH__CU_CAPTURE_STATUS_ACTIVE)
-        result = status == PH__CU_CAPTURE_STATUS_NONE ? PH__R_ILLEGAL_STATE : PH__R_CAPTURE_INVALIDATED;
+        result =
+            status == PH__CU_CAPTURE_STATUS_NONE ? PH__R_ILLEGAL_STATE : PH__R_CAPTURE_INVALIDATED;
     if (result == PH__R_OK)
         result = ph__cu.GraphAddChildGraphNode(&node, into, nodes, count, graph->handle);
     if (result == PH__R_OK) {
         result = ph__cu.StreamUpdateCaptureDependencies(stream->handle, &node, NULL, 1,
                                                         PH__CU_SET_CAPTURE_DEPENDENCIES);
-        if (result != PH__R_OK) /* a node that nobody accounts for must not be replayed: this ends the capture */
+        /* a node that nobody accounts for must not be replayed: this ends the capture */
+        if (result != PH__R_OK)
             (void)ph__cu.StreamQuery(stream->handle);
     }
     const ph__drv_node to_read = {.info = {.kind = PH_NODE_GRAPH}};

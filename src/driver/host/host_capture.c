@@ -15,7 +15,8 @@ ph__host_capture *ph__host_capture_find(ph__host_device *device, uint64_t id)
     return NULL;
 }
 
-void ph__host_capture_invalidate(ph__host_capture *capture, int number, const char *call, const char *what)
+void ph__host_capture_invalidate(ph__host_capture *capture, int number, const char *call,
+                                 const char *what)
 {
     if (capture->killed)
         return;
@@ -33,7 +34,8 @@ int ph__host_capture_dead(const ph__host_capture *capture)
     return PH__R_CAPTURE_INVALIDATED;
 }
 
-bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream, ph__host_node_set terminals)
+bool ph__host_capture_join(ph__host_capture *capture, ph__host_stream *stream,
+                           ph__host_node_set terminals)
 {
     if (!ph__vec_push(&capture->streams, stream))
         return false;
@@ -110,7 +112,8 @@ static int begin_locked(ph__host_stream *stream, ph_capture_mode mode)
         return PH__R_OUT_OF_MEMORY;
     }
     atomic_fetch_add_explicit(&device->open_captures, 1, memory_order_release);
-    (void)ph__host_capture_join(capture, stream, (ph__host_node_set){0}); /* create() made room for it */
+    /* create() made room for it */
+    (void)ph__host_capture_join(capture, stream, (ph__host_node_set){0});
     return PH__R_OK;
 }
 
@@ -160,7 +163,8 @@ static int end_locked(ph__host_stream *stream, ph__host_graph **graph)
         ph__suspect_note(capture->id, ph__rules[PH__RULE_END_WRONG_THREAD].driver_call, result,
                          ph__rules[PH__RULE_END_WRONG_THREAD].what);
     } else if (!all_joined(capture)) {
-        ph__driver_set_reason("a forked stream has work that the capture's stream does not wait for");
+        ph__driver_set_reason(
+            "a forked stream has work that the capture's stream does not wait for");
         result = PH__R_CAPTURE_UNJOINED;
     }
     *graph = finish(capture);
@@ -321,7 +325,8 @@ static ph__host_work work_of(ph__host_kernel *kernel, const ph__drv_launch *laun
     return work;
 }
 
-int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch)
+int ph__host_record_kernel(ph__host_stream *stream, ph__host_kernel *kernel,
+                           const ph__drv_launch *launch)
 {
     ph__host_work work = work_of(kernel, launch);
     return record_in(stream, &work, launch->capture_id);
@@ -392,12 +397,14 @@ int ph__host_record_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, ui
 
 int ph__host_record_fill(ph__host_stream *stream, const ph__drv_memset *fill)
 {
-    return record(stream, &(ph__host_work){.kind = PH_NODE_MEMSET, .args = fill, .args_size = sizeof *fill});
+    return record(
+        stream, &(ph__host_work){.kind = PH_NODE_MEMSET, .args = fill, .args_size = sizeof *fill});
 }
 
 int ph__host_record_host(ph__host_stream *stream, const ph__drv_host *host)
 {
-    return record(stream, &(ph__host_work){.kind = PH_NODE_HOST, .args = host, .args_size = sizeof *host});
+    return record(stream,
+                  &(ph__host_work){.kind = PH_NODE_HOST, .args = host, .args_size = sizeof *host});
 }
 
 int ph__host_record_child(ph__host_stream *stream, ph__host_graph *body)

@@ -9,8 +9,9 @@ enum {
     MOST_STEPS_OF_A_PHASE = 16,
     MOST_STEPS_OF_A_QUERY = 3
 };
-/* Nothing was submitted and nobody waited for so long: the program may look at memory for results. Far longer
- * than a thread that is submitting is ever kept from going on, so that the order does not depend on it. */
+/* Nothing was submitted and nobody waited for so long: the program may look at memory for
+ * results. Far longer than a thread that is submitting is ever kept from going on, so that the
+ * order does not depend on it. */
 #define QUIET_NS UINT64_C(20000000)
 #define QUERY_NS UINT64_C(2000000)
 /* Streams that wait for another device's work are looked at so often. */
@@ -50,9 +51,9 @@ static uint64_t rank_of(const ph__host_chaos *chaos, const ph__host_stream *stre
     return ph__rng_next(&mixed);
 }
 
-/* Phases of a few commands: in some each command is drawn afresh, in others one stream runs ahead of all as
- * long as it can. Both are needed: the first finds what breaks when streams interleave, the second what
- * breaks when one is very late. */
+/* Phases of a few commands: in some each command is drawn afresh, in others one stream runs
+ * ahead of all as long as it can. Both are needed: the first finds what breaks when streams
+ * interleave, the second what breaks when one is very late. */
 static void begin_phase(ph__host_chaos *chaos)
 {
     chaos->phase_left = 1 + ph__rng_below(&chaos->rng, MOST_STEPS_OF_A_PHASE);
@@ -87,15 +88,16 @@ static ph__host_stream *pick(ph__host_chaos *chaos)
         ph__host_stream *stream = device->streams.at[i];
         if (!ph__host_stream_runnable(stream))
             continue;
-        if (chaos->favours ? !picked || rank_of(chaos, stream) > rank_of(chaos, picked) : seen == index)
+        if (chaos->favours ? !picked || rank_of(chaos, stream) > rank_of(chaos, picked)
+                           : seen == index)
             picked = stream;
         seen++;
     }
     return picked;
 }
 
-/* Runs one command; false when none can run. On the scheduler's thread, also from inside a command that
- * waits. */
+/* Runs one command; false when none can run. On the scheduler's thread, also from inside a
+ * command that waits. */
 static bool step(ph__host_chaos *chaos, bool *blocked)
 {
     ph__host_device *device = chaos->device;
@@ -152,7 +154,8 @@ static bool step_unlocked(ph__host_chaos *chaos)
 static struct timespec time_from_now(uint64_t ns)
 {
     uint64_t at = ph__now_ns() + ns;
-    return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
+    return (struct timespec){.tv_sec = (time_t)(at / 1000000000),
+                             .tv_nsec = (long)(at % 1000000000)};
 }
 
 /* Until called, or until another device may have done what a stream waits for. */

@@ -41,7 +41,8 @@ int ph__host_child(ph__drv_stream *stream_handle, ph__drv_graph *graph_handle)
     if (graph->device != stream->device)
         return PH__R_INVALID_HANDLE;
     if (!atomic_load_explicit(&stream->capturing, memory_order_acquire)) {
-        ph__driver_set_reason("a graph becomes a node of a capture alone, and the stream is not capturing");
+        ph__driver_set_reason(
+            "a graph becomes a node of a capture alone, and the stream is not capturing");
         return PH__R_ILLEGAL_STATE;
     }
     if (ph__host_graph_is_capturing(graph)) {

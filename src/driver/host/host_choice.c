@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_choice.c: lanes or not, decided from measured times and checked against them ever after.
- */
+/* driver/host/host_choice.c: lanes or not, decided from measured times and checked against them
+ * ever after. */
 #include "driver/host/host_choice.h"
 #include <string.h>
 
@@ -13,8 +13,9 @@
 
 enum {
     PROFILES = 3,
-    TIMED_EVERY = 32,   /* serial runs, one of which is timed */
-    SERIAL_EVERY = 128, /* runs in lanes for each lane, after which the serial time is looked at again */
+    TIMED_EVERY = 32, /* serial runs, one of which is timed */
+    /* runs in lanes for each lane, after which the serial time is looked at again */
+    SERIAL_EVERY = 128,
     TRIALS = 4,
     FIRST_RETRY = 64,
     LAST_RETRY = 16384,
@@ -98,7 +99,8 @@ void ph__choice_profile_took(ph__choice *choice, double ns)
     ph__choice_serial_took(choice, ns);
 }
 
-/* One run that took much longer was interrupted; several in a row mean that the bodies have changed. */
+/* One run that took much longer was interrupted; several in a row mean that the bodies have
+ * changed. */
 void ph__choice_serial_took(ph__choice *choice, double ns)
 {
     choice->serial_runs = choice->lane_runs = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_choice.h: when a plan runs in lanes: what was measured, and what follows from it. Data
- * only, nothing runs. */
+/* driver/host/host_choice.h: when a plan runs in lanes: what was measured, and what follows from
+ * it. Data only, nothing runs. */
 #ifndef PH_DRIVER_HOST_HOST_CHOICE_H
 #define PH_DRIVER_HOST_HOST_CHOICE_H
 #include <stdbool.h>
@@ -14,8 +14,9 @@ typedef enum ph__choice_run {
 } ph__choice_run;
 
 typedef struct ph__choice {
-    uint32_t profiles; /* how many runs are timed node by node before a decision; 0 when lanes are out of the
-                          question */
+    /* how many runs are timed node by node before a decision; 0 when lanes are out of the
+     * question */
+    uint32_t profiles;
     uint32_t profiles_left;
     bool serial_known, have_lanes;
     double serial_ns;     /* a serial run as a whole, without the cost of timing */
@@ -33,12 +34,13 @@ typedef struct ph__choice {
 } ph__choice;
 
 void ph__choice_init(ph__choice *choice, bool lanes_possible);
-/* What was measured no longer holds: measure again. brief: one run is enough, since only a few nodes have
- * changed. */
+/* What was measured no longer holds: measure again. brief: one run is enough, since only a few
+ * nodes have changed. */
 void ph__choice_forget(ph__choice *choice, bool brief);
 ph__choice_run ph__choice_next(ph__choice *choice, bool awake);
 
-/* What a run took. One profile is enough, and stands for a timed run too, when it took milliseconds. */
+/* What a run took. One profile is enough, and stands for a timed run too, when it took
+ * milliseconds. */
 void ph__choice_profile_took(ph__choice *choice, double ns);
 void ph__choice_serial_took(ph__choice *choice, double ns);
 void ph__choice_lanes_took(ph__choice *choice, double ns, bool awake);

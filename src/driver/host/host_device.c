@@ -44,7 +44,8 @@ static bool create_parts(ph__host_device *device)
 {
     ph__drv_stream *legacy;
     device->markers = ph__host_marker_pool_create();
-    if (!device->markers || ph__host_stream_create(&legacy, (ph__drv_device *)device, PH__STREAM_BLOCKING, 0))
+    if (!device->markers ||
+        ph__host_stream_create(&legacy, (ph__drv_device *)device, PH__STREAM_BLOCKING, 0))
         return false;
     device->legacy = (ph__host_stream *)legacy;
     device->legacy->is_legacy = true;
@@ -79,7 +80,8 @@ static void destroy_device(ph__host_device *device)
     ph__free(device);
 }
 
-int ph__host_device_open(ph__drv_device **out, uint32_t ordinal, const ph__drv_device_options *options)
+int ph__host_device_open(ph__drv_device **out, uint32_t ordinal,
+                         const ph__drv_device_options *options)
 {
     if (ordinal != 0)
         return PH__R_INVALID_DEVICE;
@@ -94,7 +96,8 @@ int ph__host_device_open(ph__drv_device **out, uint32_t ordinal, const ph__drv_d
         device->options = *options;
     device->processors = ph__cpu_count();
     if (device->options.threads == 0)
-        device->options.threads = device->processors < MOST_THREADS ? device->processors : MOST_THREADS;
+        device->options.threads =
+            device->processors < MOST_THREADS ? device->processors : MOST_THREADS;
     if (device->options.memory_bytes == 0)
         device->options.memory_bytes = half_of_memory();
     if (device->processors > 1 && device->options.threads <= device->processors)

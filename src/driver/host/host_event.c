@@ -91,14 +91,15 @@ int ph__host_event_record(ph__drv_event *handle, ph__drv_stream *stream_handle, 
         return PH__R_INVALID_VALUE;
     int result = PH__R_OK;
     if (atomic_load_explicit(&stream->capturing, memory_order_acquire)) {
-        result = flags == PH__EVENT_RECORD_EXTERNAL ? ph__host_record_event_node(stream, event, false)
-                                                    : ph__host_capture_event_record(event, stream);
+        result = flags == PH__EVENT_RECORD_EXTERNAL
+                     ? ph__host_record_event_node(stream, event, false)
+                     : ph__host_capture_event_record(event, stream);
         if (result != PH__R_ILLEGAL_STATE) /* another thread has ended the capture meanwhile */
             return result;
     }
     result = stream->is_legacy
-                     ? ph__host_rule_legacy(stream->device, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING)
-                     : ph__host_rule(stream->device, PH__RULE_EVENT_RECORD_OTHER);
+                 ? ph__host_rule_legacy(stream->device, PH__RULE_EVENT_RECORD_LEGACY_BLOCKING)
+                 : ph__host_rule(stream->device, PH__RULE_EVENT_RECORD_OTHER);
     if (!result)
         result = ph__host_stream_order(stream);
     if (result)
@@ -116,7 +117,8 @@ int ph__host_event_record(ph__drv_event *handle, ph__drv_stream *stream_handle, 
 int ph__host_event_query(ph__drv_event *handle)
 {
     ph__host_event *event = event_of(handle);
-    int result = ph__host_rule_event(event, PH__RULE_EVENT_QUERY_CAPTURED, PH__RULE_EVENT_QUERY_OTHER);
+    int result =
+        ph__host_rule_event(event, PH__RULE_EVENT_QUERY_CAPTURED, PH__RULE_EVENT_QUERY_OTHER);
     if (result)
         return result;
     ph__host_marker *marker = ph__host_event_marker(event);
@@ -132,7 +134,8 @@ int ph__host_event_query(ph__drv_event *handle)
 int ph__host_event_synchronize(ph__drv_event *handle)
 {
     ph__host_event *event = event_of(handle);
-    int result = ph__host_rule_event(event, PH__RULE_EVENT_SYNC_CAPTURED, PH__RULE_EVENT_SYNC_OTHER);
+    int result =
+        ph__host_rule_event(event, PH__RULE_EVENT_SYNC_CAPTURED, PH__RULE_EVENT_SYNC_OTHER);
     if (result)
         return result;
     ph__host_marker *marker = ph__host_event_marker(event);
@@ -154,14 +157,17 @@ static int elapsed(float *milliseconds, ph__host_marker *start, ph__host_marker 
     return 0;
 }
 
-int ph__host_event_elapsed(float *milliseconds, ph__drv_event *start_handle, ph__drv_event *end_handle)
+int ph__host_event_elapsed(float *milliseconds, ph__drv_event *start_handle,
+                           ph__drv_event *end_handle)
 {
     ph__host_event *start = event_of(start_handle), *end = event_of(end_handle);
     if ((start->flags | end->flags) & PH__EVENT_DISABLE_TIMING)
         return PH__R_INVALID_HANDLE;
-    int result = ph__host_rule_event(start, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER);
+    int result =
+        ph__host_rule_event(start, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER);
     if (!result)
-        result = ph__host_rule_event(end, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER);
+        result =
+            ph__host_rule_event(end, PH__RULE_EVENT_ELAPSED_CAPTURED, PH__RULE_EVENT_ELAPSED_OTHER);
     if (result)
         return result;
     ph__host_marker *from = ph__host_event_marker(start), *to = ph__host_event_marker(end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_event_node.c: the event nodes of replays: records and waits of the world outside the
- * graph. */
+/* driver/host/host_event_node.c: the event nodes of replays: records and waits of the world
+ * outside the graph. */
 #include "driver/host/host_exec.h"
 
 void ph__host_event_record_fn(const ph_block_range *range, const void *args)
@@ -29,8 +29,8 @@ void ph__exec_drop_markers(ph__exec_launch *launch)
     }
 }
 
-/* What the launch waits for and will signal. The chaos scheduler must not block inside a plan: there the
- * whole launch waits. */
+/* What the launch waits for and will signal. The chaos scheduler must not block inside a plan:
+ * there the whole launch waits. */
 int ph__exec_take_markers(ph__exec_launch *launch, ph__host_stream *stream)
 {
     const ph__exec_params *front = launch->exec->front;

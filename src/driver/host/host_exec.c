@@ -75,12 +75,14 @@ static ph__host_exec *exec_create(ph__host_graph *graph)
     return exec;
 }
 
-int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *handle, int flags, ph__drv_node **failed)
+int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *handle, int flags,
+                         ph__drv_node **failed)
 {
     ph__host_graph *graph = ph__host_graph_of(handle);
     if (failed)
         *failed = NULL;
-    /* Priorities mean nothing here, there are no memory nodes whose memory a launch would have to free first, and nothing is uploaded. */
+    /* Priorities mean nothing here, there are no memory nodes whose memory a launch would have
+     * to free first, and nothing is uploaded. */
     const int known = PH__INSTANTIATE_USE_NODE_PRIORITY | PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH |
                       PH__INSTANTIATE_DEFER_UPLOAD;
     if (!out || !graph || (flags & ~known))
@@ -100,7 +102,8 @@ int ph__host_instantiate(ph__drv_exec **out, ph__drv_graph *handle, int flags, p
     return PH__R_OK;
 }
 
-/* Launches in flight keep it; the last of them frees it. The rule of destroying allows it always. */
+/* Launches in flight keep it; the last of them frees it. The rule of destroying allows it
+ * always. */
 void ph__host_exec_destroy(ph__drv_exec *handle)
 {
     ph__host_exec *exec = (ph__host_exec *)handle;
@@ -115,7 +118,8 @@ void ph__host_exec_destroy(ph__drv_exec *handle)
         exec_free(exec);
 }
 
-/* What later launches need; an older image goes with the last launch that has it, and is not counted. */
+/* What later launches need; an older image goes with the last launch that has it, and is not
+ * counted. */
 /* No tool of any vendor looks at it. */
 void ph__host_exec_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
 {
@@ -132,8 +136,9 @@ void ph__host_exec_memory(ph__drv_memory *out, ph__drv_exec *handle)
         return;
     pthread_mutex_lock(&exec->lock);
     const ph__exec_image *image = exec->image;
-    out->host_bytes = sizeof *exec + exec->front->bytes + exec->front->count * sizeof exec->dirty[0] +
-                      exec->launch_bytes + sizeof *image + image->params->bytes + ph__plan_bytes(image->plan);
+    out->host_bytes = sizeof *exec + exec->front->bytes +
+                      exec->front->count * sizeof exec->dirty[0] + exec->launch_bytes +
+                      sizeof *image + image->params->bytes + ph__plan_bytes(image->plan);
     pthread_mutex_unlock(&exec->lock);
 }
 
@@ -172,7 +177,8 @@ void ph__exec_replace(ph__host_exec *exec, ph__exec_params *front, ph__exec_imag
     exec->image = image;
 }
 
-/* Nothing is in flight: the image takes everything now. What it took stays taken when a later one fails. */
+/* Nothing is in flight: the image takes everything now. What it took stays taken when a later
+ * one fails. */
 static bool apply_now(ph__host_exec *exec)
 {
     while (exec->dirty_count > 0) {
@@ -267,8 +273,9 @@ static int wait_for_last(ph__host_exec *exec, ph__host_stream *stream)
 static void run_launch(ph__exec_launch *launch, ph__rng *chaos)
 {
     ph__exec_image *image = launch->image;
+    /* it takes them: image_takes_all() */
     for (size_t i = 0; i < launch->patch_count; i++)
-        (void)ph__exec_image_apply(image, &launch->patches[i]); /* it takes them: image_takes_all() */
+        (void)ph__exec_image_apply(image, &launch->patches[i]);
     for (size_t i = 0, event = 0; event < image->params->event_count; i++) {
         ph__exec_slot *slot = &image->params->slots[i];
         if (slot->kind != PH_NODE_EVENT_RECORD && slot->kind != PH_NODE_EVENT_WAIT)
@@ -311,8 +318,8 @@ static void run_command(ph__host_command *command)
     finish_launch(launch);
 }
 
-/* Everything that can fail. What failed leaves the executable as it was, but for changes that have come
- * further on their way. */
+/* Everything that can fail. What failed leaves the executable as it was, but for changes that
+ * have come further on their way. */
 static int prepare(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch **out)
 {
     ph__exec_launch *launch = launch_take(exec);
@@ -337,8 +344,10 @@ static int prepare(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch
     return 0;
 }
 
-/* Under the executable's lock; *here: the caller now owns the stream's turn and runs the launch itself. */
-static int launch_locked(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch **out, bool *here)
+/* Under the executable's lock; *here: the caller now owns the stream's turn and runs the launch
+ * itself. */
+static int launch_locked(ph__host_exec *exec, ph__host_stream *stream, ph__exec_launch **out,
+                         bool *here)
 {
     bool idle = !exec->last;
     int result = prepare(exec, stream, out);
@@ -400,7 +409,8 @@ int ph__host_exec_upload(ph__drv_exec *exec_handle, ph__drv_stream *stream_handl
         return result;
     if (stream->is_legacy)
         return ph__host_rule_legacy(stream->device, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
-    result = ph__host_rule_stream(stream, PH__RULE_EXEC_UPLOAD_CAPTURING, PH__RULE_EXEC_UPLOAD_OTHER);
+    result =
+        ph__host_rule_stream(stream, PH__RULE_EXEC_UPLOAD_CAPTURING, PH__RULE_EXEC_UPLOAD_OTHER);
     if (result)
         ph__driver_set_reason("an upload cannot be captured");
     return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_fork.c: forks and joins: events that are recorded in a capture, and streams that wait for
- * them. */
+/* driver/host/host_fork.c: forks and joins: events that are recorded in a capture, and streams
+ * that wait for them. */
 #include "driver/host/host_capture.h"
 
 int ph__host_capture_event_record(ph__host_event *event, ph__host_stream *stream)
@@ -42,7 +42,8 @@ static int wait_for_outside(ph__host_capture *capture, ph__host_event *event)
 }
 
 /* source: the open capture that the event was recorded in. */
-static int wait_for_captured(ph__host_capture *source, ph__host_stream *stream, ph__host_event *event)
+static int wait_for_captured(ph__host_capture *source, ph__host_stream *stream,
+                             ph__host_event *event)
 {
     ph__host_capture *capture = stream->capture;
     if (capture && capture != source) {
@@ -81,8 +82,8 @@ static int wait_locked(bool *handled, ph__host_stream *stream, ph__host_event *e
 static int wait_across_devices(bool *handled, ph__host_stream *stream, ph__host_event *event)
 {
     if (ph__host_event_captured(event)) {
-        ph__driver_set_reason(
-            "the event was recorded in a capture of another device, and a capture is of one device alone");
+        ph__driver_set_reason("the event was recorded in a capture of another device, and a "
+                              "capture is of one device alone");
         return PH__R_NOT_SUPPORTED;
     }
     int result = PH__R_OK;

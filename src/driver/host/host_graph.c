@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_graph.c: template graphs: nodes in order of creation, and the sets that streams and events
- * keep of them. */
+/* driver/host/host_graph.c: template graphs: nodes in order of creation, and the sets that
+ * streams and events keep of them. */
 #include "driver/host/host_graph.h"
 #include "base/checked.h"
 #include <string.h>
 
-/* Sets grow at their end, in place where they are the block's newest, so that whoever copied a shorter one
- * keeps what it had; a block that became too small stays until the graph goes. */
+/* Sets grow at their end, in place where they are the block's newest, so that whoever copied a
+ * shorter one keeps what it had; a block that became too small stays until the graph goes. */
 struct ph__host_set_block {
     struct ph__host_set_block *next;
     size_t used, capacity;
@@ -61,8 +61,8 @@ ph__host_node_set ph__host_set_of(ph__host_node *node)
     return (ph__host_node_set){.at = &node->self, .count = 1};
 }
 
-bool ph__host_set_translate(ph__host_graph *graph, ph__host_node_set *out, ph__drv_node *const *from,
-                            size_t count)
+bool ph__host_set_translate(ph__host_graph *graph, ph__host_node_set *out,
+                            ph__drv_node *const *from, size_t count)
 {
     *out = (ph__host_node_set){0};
     if (count == 1)
@@ -86,18 +86,21 @@ static void note_places(const ph__host_node_set *set, size_t first)
     }
 }
 
-/* Whether the node is in the set, from where it was put last: a block has it once. *unsure: that was elsewhere. */
+/* Whether the node is in the set, from where it was put last: a block has it once. *unsure: that
+ * was elsewhere. */
 static bool find(const ph__host_node_set *set, const ph__host_node *node, bool *unsure)
 {
     if (set->block == NULL)
         return set->count == 1 && set->at[0] == node->self;
     *unsure = *unsure || (node->put_into != NULL && node->put_into != set->block);
-    return node->put_into == set->block && node->put_at < set->count && set->at[node->put_at] == node->self;
+    return node->put_into == set->block && node->put_at < set->count &&
+           set->at[node->put_at] == node->self;
 }
 
-/* Marks those of the other set that are in the set. Where all are known, nothing goes through the set: wide joins unite one
- * set with many small ones. */
-static uint64_t mark_common(ph__host_graph *graph, const ph__host_node_set *set, const ph__host_node_set *other)
+/* Marks those of the other set that are in the set. Where all are known, nothing goes through
+ * the set: wide joins unite one set with many small ones. */
+static uint64_t mark_common(ph__host_graph *graph, const ph__host_node_set *set,
+                            const ph__host_node_set *other)
 {
     uint64_t mark = ++graph->last_mark;
     bool unsure = false;
@@ -111,7 +114,8 @@ static uint64_t mark_common(ph__host_graph *graph, const ph__host_node_set *set,
     return mark;
 }
 
-bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set, const ph__host_node_set *other)
+bool ph__host_set_unite(ph__host_graph *graph, ph__host_node_set *set,
+                        const ph__host_node_set *other)
 {
     uint64_t mark = mark_common(graph, set, other);
     size_t fresh = 0;
@@ -189,14 +193,15 @@ ph__host_node *ph__host_graph_add(ph__host_graph *graph, const ph__host_work *wo
                                   const ph__host_node_set *dependencies)
 {
     size_t bytes;
-    if (!set_reserve(graph, &graph->nodes, 1) || !ph__add(sizeof(node_storage), work->args_size, &bytes))
+    if (!set_reserve(graph, &graph->nodes, 1) ||
+        !ph__add(sizeof(node_storage), work->args_size, &bytes))
         return NULL;
     node_storage *storage = ph__alloc(bytes);
     if (!storage)
         return NULL;
     ph__host_node *node = &storage->node;
-    size_t before =
-        work->body ? 1 + work->body->slot_count : 0; /* cannot overflow: there is more than a byte to each */
+    /* cannot overflow: there is more than a byte to each */
+    size_t before = work->body ? 1 + work->body->slot_count : 0;
     *node = (ph__host_node){.graph = graph,
                             .self = (ph__drv_node *)node,
                             .index = graph->nodes.count,
@@ -279,8 +284,9 @@ int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *handle)
     if (!node)
         return PH__R_INVALID_VALUE;
     const ph__host_work *work = &node->work;
-    *out = (ph__drv_node_info){
-        .kind = work->kind, .dependencies = node->dependencies, .dependency_count = node->dependency_count};
+    *out = (ph__drv_node_info){.kind = work->kind,
+                               .dependencies = node->dependencies,
+                               .dependency_count = node->dependency_count};
     if (work->kind == PH_NODE_KERNEL) {
         out->kernel = (ph__drv_kernel *)work->kernel;
         out->kernel_name = work->kernel->name;
@@ -290,7 +296,8 @@ int ph__host_node_info(ph__drv_node_info *out, ph__drv_node *handle)
         out->launch.args = work->args;
         out->args_size = work->args_size;
     } else if (work->kind == PH_NODE_MEMCPY) {
-        static const char *const forms[2][2] = {{"host to host", "host to device"}, {"device to host", "device to device"}};
+        static const char *const forms[2][2] = {{"host to host", "host to device"},
+                                                {"device to host", "device to device"}};
         memcpy(&out->copy, work->args, sizeof out->copy);
         out->form = forms[work->src_on_device][work->dst_on_device];
     } else if (work->kind == PH_NODE_MEMSET) {

@@ -7,8 +7,8 @@ enum {
     PIECES_PER_LANE = 8,
     CHAOS_PIECES = 64
 };
-/* Work left that is worth handing out, by whether the workers spin or must be woken; and how long pieces run
- * between looks at the clock. */
+/* Work left that is worth handing out, by whether the workers spin or must be woken; and how
+ * long pieces run between looks at the clock. */
 static const double WORTH_AWAKE_NS = 50e3, WORTH_ASLEEP_NS = 150e3, PIECE_NS = 20e3;
 
 /* What the core's kernels on a GPU do with a thread for each cell. */
@@ -21,14 +21,16 @@ static void write_cells(const ph_block_range *range, const void *args)
 
 int ph__host_kernel_cells(ph__drv_kernel **out, ph__drv_device *device, unsigned room)
 {
-    const ph_kernel_source source = {.name = room == PH__CELLS_FEW ? "ph_core_cells_8" : "ph_core_cells_60",
+    const ph_kernel_source source = {.name = room == PH__CELLS_FEW ? "ph_core_cells_8"
+                                                                   : "ph_core_cells_60",
                                      .host = write_cells,
                                      .args_size = ph__cells_args_size(room),
                                      .host_brief = true};
     return ph__host_kernel_create(out, device, &source);
 }
 
-int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle, const ph_kernel_source *source)
+int ph__host_kernel_create(ph__drv_kernel **out, ph__drv_device *handle,
+                           const ph_kernel_source *source)
 {
     ph__host_device *device = (ph__host_device *)handle;
     int result = ph__host_rule(device, PH__RULE_KERNEL_CREATE);
@@ -87,7 +89,8 @@ void ph__host_kernel_keep(ph__drv_kernel *handle)
         return;
     ph__host_kernel_retain(kernel);
     kernel->next_kept = atomic_load(&kernel->device->kept_kernels);
-    while (!atomic_compare_exchange_weak(&kernel->device->kept_kernels, &kernel->next_kept, kernel)) {
+    while (
+        !atomic_compare_exchange_weak(&kernel->device->kept_kernels, &kernel->next_kept, kernel)) {
     }
 }
 
@@ -103,14 +106,15 @@ void ph__host_kernels_drop_kept(ph__host_device *device)
 
 int ph__host_check_launch(const ph__host_kernel *kernel, const ph__drv_launch *launch)
 {
-    static const uint32_t grid_limits[3] = {2147483647u, 65535, 65535}, block_limits[3] = {1024, 1024, 64};
+    static const uint32_t grid_limits[3] = {2147483647u, 65535, 65535},
+                          block_limits[3] = {1024, 1024, 64};
     for (int i = 0; i < 3; i++) {
         if (launch->grid[i] == 0 || launch->grid[i] > grid_limits[i] || launch->block[i] == 0 ||
             launch->block[i] > block_limits[i]) {
-            ph__driver_set_reason(
-                "%s: grid %ux%ux%u, block %ux%ux%u; at most 2147483647x65535x65535 and 1024x1024x64",
-                kernel->name, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-                launch->block[1], launch->block[2]);
+            ph__driver_set_reason("%s: grid %ux%ux%u, block %ux%ux%u; at most "
+                                  "2147483647x65535x65535 and 1024x1024x64",
+                                  kernel->name, launch->grid[0], launch->grid[1], launch->grid[2],
+                                  launch->block[0], launch->block[1], launch->block[2]);
             return PH__R_INVALID_VALUE;
         }
     }
@@ -126,7 +130,8 @@ int ph__host_check_launch(const ph__host_kernel *kernel, const ph__drv_launch *l
         return PH__R_INVALID_VALUE;
     }
     if (kernel->args_size > 0 && !launch->args) {
-        ph__driver_set_reason("%s: arguments of %zu bytes are missing", kernel->name, kernel->args_size);
+        ph__driver_set_reason("%s: arguments of %zu bytes are missing", kernel->name,
+                              kernel->args_size);
         return PH__R_INVALID_VALUE;
     }
     return 0;
@@ -164,8 +169,8 @@ static void run_lane(void *context, unsigned lane)
             if (begin >= run->range.end)
                 return;
             end = run->range.end - begin < run->piece ? run->range.end : begin + run->piece;
-        } while (!atomic_compare_exchange_weak_explicit(&run->next, &begin, end, memory_order_relaxed,
-                                                        memory_order_relaxed));
+        } while (!atomic_compare_exchange_weak_explicit(
+            &run->next, &begin, end, memory_order_relaxed, memory_order_relaxed));
         run_blocks(run, lane, begin, end);
     }
 }
@@ -198,7 +203,8 @@ static void run_measured(grid_run *run, ph__workers *workers)
         unsigned lanes = ph__workers_count(workers);
         if (lanes > left)
             lanes = (unsigned)left;
-        if (lanes > 1 && left_ns > (ph__workers_awake(workers) ? WORTH_AWAKE_NS : WORTH_ASLEEP_NS) &&
+        if (lanes > 1 &&
+            left_ns > (ph__workers_awake(workers) ? WORTH_AWAKE_NS : WORTH_ASLEEP_NS) &&
             run_rest_on_workers(run, workers, lanes))
             return;
         piece = left_ns <= PIECE_NS ? left : (uint64_t)(PIECE_NS / block_ns);
@@ -207,7 +213,8 @@ static void run_measured(grid_run *run, ph__workers *workers)
     }
 }
 
-/* All pieces once, from a random one on, in steps that have no divisor in common with their number. */
+/* All pieces once, from a random one on, in steps that have no divisor in common with their
+ * number. */
 static void run_chaotic(const grid_run *run, ph__rng *rng)
 {
     static const uint64_t steps[] = {67, 71, 73, 79, 83, 89}; /* primes above CHAOS_PIECES */
@@ -223,11 +230,13 @@ static void run_chaotic(const grid_run *run, ph__rng *rng)
     }
 }
 
-void ph__host_run_grid(ph__host_device *device, const ph__host_kernel *kernel, const ph__drv_launch *launch,
-                       ph__host_slices scratch)
+void ph__host_run_grid(ph__host_device *device, const ph__host_kernel *kernel,
+                       const ph__drv_launch *launch, ph__host_slices scratch)
 {
-    grid_run run = {
-        .kernel = kernel, .args = launch->args, .shared_bytes = launch->shared_bytes, .scratch = scratch};
+    grid_run run = {.kernel = kernel,
+                    .args = launch->args,
+                    .shared_bytes = launch->shared_bytes,
+                    .scratch = scratch};
     for (int i = 0; i < 3; i++) {
         run.range.grid[i] = launch->grid[i];
         run.range.block[i] = launch->block[i];

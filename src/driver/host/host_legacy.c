@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_legacy.c: the implicit order of the legacy default stream and blocking streams. */
+/* driver/host/host_legacy.c: the implicit order of the legacy default stream and blocking
+ * streams. */
 #include "driver/host/host_queue.h"
 
-/* Under streams_lock. Makes `later` wait for all that was submitted to `earlier` so far; *number is then the
- * last of that. */
+/* Under streams_lock. Makes `later` wait for all that was submitted to `earlier` so far; *number
+ * is then the last of that. */
 static int chain(ph__host_stream *earlier, ph__host_stream *later, unsigned *number)
 {
     int result = ph__host_queue_start(earlier);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_marker.c: markers: points of a stream's work that others wait for, and their recycling. */
+/* driver/host/host_marker.c: markers: points of a stream's work that others wait for, and their
+ * recycling. */
 #include "base/clock.h"
 #include "driver/host/host.h"
 #include <limits.h>
@@ -118,8 +119,8 @@ void ph__host_marker_release(ph__host_marker *marker)
         give_back(marker->pool, marker);
 }
 
-/* Nobody may touch the marker after DONE is seen but who holds a reference; a wake that reaches its next life
- * is a spurious one there. */
+/* Nobody may touch the marker after DONE is seen but who holds a reference; a wake that reaches
+ * its next life is a spurious one there. */
 void ph__host_marker_signal(ph__host_marker *marker)
 {
     marker->time = ph__now_ns();

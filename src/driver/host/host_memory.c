@@ -72,8 +72,8 @@ static void *map_aligned(size_t bytes)
     if (!ph__add(bytes, SEGMENT_GRANULARITY, &mapped))
         return NULL;
     int saved_errno = errno;
-    unsigned char *start =
-        mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     errno = saved_errno;
     if (start == MAP_FAILED)
         return NULL;
@@ -101,7 +101,8 @@ int ph__host_segment_create(void **out, ph__drv_device *handle, size_t bytes)
         if (address)
             (void)munmap(address, bytes);
         give_memory(device, bytes);
-        ph__driver_set_reason("the machine has no memory or address space for a segment of %zu bytes", bytes);
+        ph__driver_set_reason(
+            "the machine has no memory or address space for a segment of %zu bytes", bytes);
         return PH__R_OUT_OF_MEMORY;
     }
     *out = address;
@@ -142,7 +143,8 @@ static void aligned_free(void *aligned)
     ph__free(((void **)aligned)[-1]);
 }
 
-static int allocate(void **out, ph__host_device *device, ph__range_map *ranges, size_t bytes, size_t alignment)
+static int allocate(void **out, ph__host_device *device, ph__range_map *ranges, size_t bytes,
+                    size_t alignment)
 {
     void *address = aligned_alloc_counted(bytes, alignment);
     if (!address)
@@ -171,7 +173,8 @@ int ph__host_plain_alloc(void **out, ph__drv_device *handle, size_t bytes)
     return result;
 }
 
-/* As cuMemFree, both frees wait for the device: work that was submitted may still use the memory. */
+/* As cuMemFree, both frees wait for the device: work that was submitted may still use the
+ * memory. */
 static int release(ph__host_device *device, ph__range_map *ranges, void *address, size_t *bytes)
 {
     *bytes = 0;

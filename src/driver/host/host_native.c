@@ -26,8 +26,8 @@ int ph__host_stream_ordinal(uint32_t *ordinal, void *native)
     return none("streams");
 }
 
-int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native, size_t *args_size,
-                         const char **name)
+int ph__host_kernel_wrap(ph__drv_kernel **out, ph__drv_device *device, void *native,
+                         size_t *args_size, const char **name)
 {
     (void)out;
     (void)device;

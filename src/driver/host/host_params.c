@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_params.c: the parameters of executables, and images: a compiled plan with the parameters
- * that it runs with. */
+/* driver/host/host_params.c: the parameters of executables, and images: a compiled plan with the
+ * parameters that it runs with. */
 #include "base/checked.h"
 #include "driver/host/host_exec.h"
 #include <string.h>
@@ -75,14 +75,16 @@ void ph__exec_slot_view(ph__exec_slot *out, const ph__host_node *node, size_t sl
     }
 }
 
-bool ph__exec_each_slot(const ph__host_graph *graph, size_t first, ph__exec_visit *visit, void *context)
+bool ph__exec_each_slot(const ph__host_graph *graph, size_t first, ph__exec_visit *visit,
+                        void *context)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
         const ph__host_graph *body = node->work.body;
         if (body) {
             size_t before = first + node->slot - body->slot_count - 1;
-            if (!visit(context, node, before) || !ph__exec_each_slot(body, before + 1, visit, context))
+            if (!visit(context, node, before) ||
+                !ph__exec_each_slot(body, before + 1, visit, context))
                 return false;
         }
         if (!visit(context, node, first + node->slot))
@@ -195,8 +197,8 @@ void ph__exec_slot_assign(ph__exec_slot *to, const ph__exec_slot *from)
 
 /* ---- images ---- */
 
-/* As the plan sees a slot; args: where that plan reads the arguments. What is switched off keeps its shared
- * memory, so that switching it on again needs none. */
+/* As the plan sees a slot; args: where that plan reads the arguments. What is switched off keeps
+ * its shared memory, so that switching it on again needs none. */
 static ph__plan_node plan_node(const ph__exec_slot *slot, const void *args)
 {
     ph__plan_node node = {.fn = ph__host_empty_fn,
@@ -237,12 +239,12 @@ static size_t edge_count(const ph__host_graph *graph)
     return edges;
 }
 
-/* A child graph begins with a slot that waits for what its node depends on, and ends with one that waits for
- * its last nodes; the first ones of a body wait for the former (`before`; SIZE_MAX: this is no body). So
- * there is an edge for each dependency, and not for each pair of what lies on both sides. Returns where the
- * next edge goes. */
-static uint32_t *write_edges(const ph__host_graph *graph, size_t first, size_t before, ph__plan_node *nodes,
-                             uint32_t *next)
+/* A child graph begins with a slot that waits for what its node depends on, and ends with one
+ * that waits for its last nodes; the first ones of a body wait for the former (`before`;
+ * SIZE_MAX: this is no body). So there is an edge for each dependency, and not for each pair of
+ * what lies on both sides. Returns where the next edge goes. */
+static uint32_t *write_edges(const ph__host_graph *graph, size_t first, size_t before,
+                             ph__plan_node *nodes, uint32_t *next)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const ph__host_node *node = ph__host_node_of(graph->nodes.at[i]);
@@ -293,8 +295,9 @@ ph__exec_image *ph__exec_image_create(const ph__host_exec *exec, const ph__exec_
         return NULL;
     image->references = 1;
     for (size_t i = 0; i < params->count; i++)
-        image->shared_max = params->slots[i].shared_bytes > image->shared_max ? params->slots[i].shared_bytes
-                                                                              : image->shared_max;
+        image->shared_max = params->slots[i].shared_bytes > image->shared_max
+                                ? params->slots[i].shared_bytes
+                                : image->shared_max;
     image->params = ph__exec_params_clone(params);
     image->plan = image->params ? compile(exec, image->params) : NULL;
     if (!image->plan) {
@@ -316,7 +319,8 @@ void ph__exec_image_free(ph__exec_image *image)
 static bool same_to_the_plan(const ph__plan_node *a, const ph__plan_node *b)
 {
     return a->fn == b->fn && a->brief == b->brief && a->shared_bytes == b->shared_bytes &&
-           memcmp(a->grid, b->grid, sizeof a->grid) == 0 && memcmp(a->block, b->block, sizeof a->block) == 0;
+           memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           memcmp(a->block, b->block, sizeof a->block) == 0;
 }
 
 /* The plan reads the arguments where they are, so new ones alone are no change to it. */

@@ -5,7 +5,8 @@
 #include "base/checked.h"
 #include <string.h>
 
-#define UNMEASURED_BLOCK_NS 1000.0f /* for schedules that are asked for before anything was measured */
+#define UNMEASURED_BLOCK_NS                                                                        \
+    1000.0f /* for schedules that are asked for before anything was measured */
 
 static void *align_up(void *memory)
 {
@@ -57,8 +58,8 @@ static bool grow_shared(ph__plan *plan, size_t bytes)
     size_t stride, total;
     if (bytes <= plan->shared_stride)
         return true;
-    if (!ph__round_up(bytes, PH__CACHE_LINE, &stride) || !ph__mul(stride, plan->max_lanes, &total) ||
-        !ph__add(total, PH__CACHE_LINE, &total))
+    if (!ph__round_up(bytes, PH__CACHE_LINE, &stride) ||
+        !ph__mul(stride, plan->max_lanes, &total) || !ph__add(total, PH__CACHE_LINE, &total))
         return false;
     void *shared = ph__calloc(1, total);
     if (!shared)
@@ -206,9 +207,9 @@ static void write_lane_task(ph__plan *plan, uint32_t task, unsigned lane)
     to->range.shared = shared_of(plan, from->node, lane);
 }
 
-/* Nodes that run the same function over as many blocks mostly do the same work, and what tells them apart is
- * noise. Equal costs make orderly schedules with few waits, so those near the mean of their kind get the
- * mean. */
+/* Nodes that run the same function over as many blocks mostly do the same work, and what tells
+ * them apart is noise. Equal costs make orderly schedules with few waits, so those near the mean
+ * of their kind get the mean. */
 typedef struct kind {
     ph_host_kernel_fn fn;
     uint64_t blocks;
@@ -223,7 +224,8 @@ enum {
 static kind *kind_of(const ph__plan *plan, uint32_t node, kind kinds[])
 {
     ph_host_kernel_fn fn = plan->serial[node].fn;
-    uint64_t hash = ((uint64_t)(uintptr_t)fn ^ plan->blocks[node] << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash =
+        ((uint64_t)(uintptr_t)fn ^ plan->blocks[node] << 32) * UINT64_C(0x9e3779b97f4a7c15);
     kind *found = &kinds[hash >> 58];
     if (found->count == 0) {
         found->fn = fn;
@@ -252,8 +254,8 @@ static void level_costs(ph__plan *plan)
     }
 }
 
-/* The clock's own cost was subtracted from each node only roughly, so the sum may exceed what a whole run
- * takes. */
+/* The clock's own cost was subtracted from each node only roughly, so the sum may exceed what a
+ * whole run takes. */
 static void estimate_costs(ph__plan *plan)
 {
     double sum = 0;
@@ -279,7 +281,8 @@ void ph__plan_make_lanes(ph__plan *plan, unsigned lanes)
     ph__schedule_build(&plan->schedule, &graph, lanes);
     plan->scheduled = lanes;
     for (unsigned lane = 0; lane < lanes; lane++)
-        for (uint32_t t = plan->schedule.lane[lane].first_task; t < plan->schedule.lane[lane].end_task; t++)
+        for (uint32_t t = plan->schedule.lane[lane].first_task;
+             t < plan->schedule.lane[lane].end_task; t++)
             write_lane_task(plan, t, lane);
 }
 
@@ -333,8 +336,9 @@ bool ph__plan_set(ph__plan *plan, size_t node, const ph__plan_node *value)
         plan->scheduled = 0;
         plan->decided = false;
     }
-    atomic_store_explicit(&plan->tiny, same && plan->blocking == 0 && plan->handed == 0 && ph__plan_is_tiny(plan),
-                          memory_order_relaxed);
+    atomic_store_explicit(
+        &plan->tiny, same && plan->blocking == 0 && plan->handed == 0 && ph__plan_is_tiny(plan),
+        memory_order_relaxed);
     return true;
 }
 
@@ -349,7 +353,8 @@ bool ph__plan_measure(ph__plan *plan, bool on)
         return true;
     plan->times = ph__calloc((size_t)plan->count + 1, sizeof *plan->times);
     if (plan->max_lanes > 1)
-        plan->task_times = ph__calloc((size_t)plan->schedule.task_capacity + 1, sizeof *plan->task_times);
+        plan->task_times =
+            ph__calloc((size_t)plan->schedule.task_capacity + 1, sizeof *plan->task_times);
     if (plan->times && (plan->task_times || plan->max_lanes < 2))
         return true;
     (void)ph__plan_measure(plan, false);
@@ -374,7 +379,8 @@ size_t ph__plan_bytes(const ph__plan *plan)
 
 void ph__plan_get_stats(ph__plan_stats *out, const ph__plan *plan)
 {
-    bool lanes = plan->blocking == 0 && plan->scheduled && (plan->forced > 1 || plan->choice.have_lanes);
+    bool lanes =
+        plan->blocking == 0 && plan->scheduled && (plan->forced > 1 || plan->choice.have_lanes);
     *out = (ph__plan_stats){.lanes = lanes ? plan->scheduled : 1,
                             .tasks = lanes ? plan->schedule.task_count : plan->count,
                             .flags = lanes ? plan->schedule.wait_count : 0,

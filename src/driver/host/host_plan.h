@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_plan.h: what a plan is made of, for host_plan.c (making and changing) and host_plan_run.c
- * (running). */
+/* driver/host/host_plan.h: what a plan is made of, for host_plan.c (making and changing) and
+ * host_plan_run.c (running). */
 #ifndef PH_DRIVER_HOST_HOST_PLAN_H
 #define PH_DRIVER_HOST_HOST_PLAN_H
 #include "base/sync.h"
@@ -20,12 +20,14 @@ typedef struct ph__plan_task {
     ph_block_range range;
 } ph__plan_task;
 
-/* How many tasks a lane has finished, counted on from run to run, so that nothing is reset in between. */
+/* How many tasks a lane has finished, counted on from run to run, so that nothing is reset in
+ * between. */
 typedef struct ph__plan_progress {
     alignas(PH__CACHE_LINE) atomic_uint_least64_t tasks;
 } ph__plan_progress;
 
-/* Under chaos: the blocks of a node that have not run, and the dependencies that have not finished. */
+/* Under chaos: the blocks of a node that have not run, and the dependencies that have not
+ * finished. */
 typedef struct ph__plan_chaos_node {
     uint64_t next, end;
     uint32_t waiting_for;
@@ -68,7 +70,7 @@ struct ph__plan {
     size_t memory_bytes; /* their sum, and the plan's own */
 };
 
-/* Makes the schedule for so many lanes from what is known of the nodes, and the tasks from it. Allocates
- * nothing. */
+/* Makes the schedule for so many lanes from what is known of the nodes, and the tasks from it.
+ * Allocates nothing. */
 void ph__plan_make_lanes(ph__plan *plan, unsigned lanes);
 #endif

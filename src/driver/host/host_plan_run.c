@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_plan_run.c: running a plan: in order, timed, in lanes, or in an order that a seed picks.
- */
+/* driver/host/host_plan_run.c: running a plan: in order, timed, in lanes, or in an order that a
+ * seed picks. */
 #include "base/clock.h"
 #include "driver/host/host_plan.h"
 #include <string.h>
@@ -43,7 +43,8 @@ static uint64_t wait_for(const ph__plan_progress *progress, uint64_t tasks)
     }
 }
 
-/* times: NULL, or of each task; a constant where this is called, so that runs that are not measured have no trace of it. */
+/* times: NULL, or of each task; a constant where this is called, so that runs that are not
+ * measured have no trace of it. */
 static inline __attribute__((always_inline)) void walk_lane(const ph__plan *plan, unsigned lane,
                                                             ph__plan_time *times)
 {
@@ -66,8 +67,8 @@ static inline __attribute__((always_inline)) void walk_lane(const ph__plan *plan
         else
             run_tasks(&plan->lane_tasks[segment->first], &plan->lane_tasks[segment->end]);
         if (segment->publish)
-            atomic_store_explicit(&plan->progress[lane].tasks, before + (segment->end - here->first_task),
-                                  memory_order_release);
+            atomic_store_explicit(&plan->progress[lane].tasks,
+                                  before + (segment->end - here->first_task), memory_order_release);
     }
 }
 
@@ -82,7 +83,8 @@ static void measure_lane(void *context, unsigned lane)
     walk_lane(plan, lane, plan->task_times);
 }
 
-/* Counts go on beyond anything that this run can publish, also when the next schedule is another one. */
+/* Counts go on beyond anything that this run can publish, also when the next schedule is another
+ * one. */
 static bool run_lanes(ph__plan *plan, void (*lane)(void *context, unsigned lane))
 {
     if (!ph__workers_run(plan->workers, plan->scheduled, lane, plan))
@@ -137,14 +139,16 @@ static void run_timed(ph__plan *plan)
     ph__choice_serial_took(&plan->choice, (double)(ph__now_ns() - start));
     if (plan->choice.serial_known)
         return;
-    plan->decided = false; /* the bodies have changed: what was measured of each is out of date too */
+    /* the bodies have changed: what was measured of each is out of date too */
+    plan->decided = false;
     for (uint32_t n = 0; n < plan->count; n++)
         plan->cost_ns[n] = -1;
 }
 
 /* ---- chaos ---- */
 
-/* Takes some of a ready node's blocks from either end of what is left: often all, else about half. */
+/* Takes some of a ready node's blocks from either end of what is left: often all, else about
+ * half. */
 static ph_block_range bite(ph__plan_chaos_node *left, const ph_block_range *whole, ph__rng *chaos)
 {
     ph_block_range range = *whole;
@@ -177,8 +181,9 @@ static void run_chaos(ph__plan *plan, ph__rng *chaos)
 {
     uint32_t ready = 0;
     for (uint32_t n = 0; n < plan->count; n++) {
-        plan->chaos_nodes[n] = (ph__plan_chaos_node){
-            .end = plan->blocks[n], .waiting_for = plan->dependency_begin[n + 1] - plan->dependency_begin[n]};
+        plan->chaos_nodes[n] = (ph__plan_chaos_node){.end = plan->blocks[n],
+                                                     .waiting_for = plan->dependency_begin[n + 1] -
+                                                                    plan->dependency_begin[n]};
         if (plan->chaos_nodes[n].waiting_for == 0)
             plan->chaos_ready[ready++] = n;
     }
@@ -198,8 +203,8 @@ static void run_chaos(ph__plan *plan, ph__rng *chaos)
 
 /* ---- which ---- */
 
-/* Handing over is for nodes that do something: calling many that do next to nothing is no faster on two
- * processors. */
+/* Handing over is for nodes that do something: calling many that do next to nothing is no faster
+ * on two processors. */
 static bool has_work(const ph__plan *plan)
 {
     double work = 0;
@@ -241,7 +246,8 @@ static void decide(ph__plan *plan)
 
 static void run_chosen(ph__plan *plan)
 {
-    if (!plan->decided && plan->choice.serial_known && plan->spent_ns * BUILD_SHARE >= plan->build_ns)
+    if (!plan->decided && plan->choice.serial_known &&
+        plan->spent_ns * BUILD_SHARE >= plan->build_ns)
         decide(plan);
     bool awake = plan->choice.have_lanes && ph__workers_awake(plan->workers);
     switch (ph__choice_next(&plan->choice, awake)) {
@@ -283,7 +289,8 @@ static void merge_task_times(ph__plan *plan)
     }
 }
 
-/* In the lanes that the next run would have, or in order. Out of the way of runs that are not measured. */
+/* In the lanes that the next run would have, or in order. Out of the way of runs that are not
+ * measured. */
 __attribute__((noinline, cold)) static void run_measured(ph__plan *plan, ph__rng *chaos)
 {
     bool lanes = plan->task_times && plan->blocking == 0 && plan->scheduled > 1 &&

@@ -36,8 +36,9 @@ int ph__host_profile_open(ph__drv_profile **out, ph__drv_exec *handle, ph_profil
     if (!out || !exec || !source)
         return PH__R_INVALID_VALUE;
     if (*source != PH_PROFILE_AUTO && *source != PH_PROFILE_DEVICE) {
-        ph__driver_set_reason("the host device has only PH_PROFILE_DEVICE (or AUTO), not PH_PROFILE_%s",
-                              *source == PH_PROFILE_CUPTI ? "CUPTI" : "EVENTS");
+        ph__driver_set_reason(
+            "the host device has only PH_PROFILE_DEVICE (or AUTO), not PH_PROFILE_%s",
+            *source == PH_PROFILE_CUPTI ? "CUPTI" : "EVENTS");
         return PH__R_NOT_SUPPORTED;
     }
     size_t count = exec->graph->nodes.count;
@@ -55,7 +56,8 @@ int ph__host_profile_open(ph__drv_profile **out, ph__drv_exec *handle, ph_profil
     return 0;
 }
 
-/* A child graph has a slot before its body's and one after: what lies between their ends is its own. */
+/* A child graph has a slot before its body's and one after: what lies between their ends is its
+ * own. */
 static bool find_span(ph__drv_span *out, const ph__plan_time *times, const ph__host_node *node)
 {
     const ph__host_graph *body = node->work.body;
@@ -80,8 +82,8 @@ int ph__host_profile_read(const ph__drv_span **spans, size_t *count, ph__drv_pro
         result = PH__R_NOT_READY;
     }
     for (size_t i = 0; !result && times && i < exec->graph->nodes.count; i++)
-        profile->count +=
-            find_span(&profile->spans[profile->count], times, ph__host_node_of(exec->graph->nodes.at[i]));
+        profile->count += find_span(&profile->spans[profile->count], times,
+                                    ph__host_node_of(exec->graph->nodes.at[i]));
     pthread_mutex_unlock(&exec->lock);
     if (result)
         return result;

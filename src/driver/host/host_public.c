@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_public.c: the calls of phonograph/host.h, by which programs read a raw graph of the host
- * device. */
+/* driver/host/host_public.c: the calls of phonograph/host.h, by which programs read a raw graph
+ * of the host device. */
 #include <phonograph/host.h>
 
 #include "base/status.h"
@@ -18,7 +18,8 @@ static ph_status copy_nodes(ph_host_node **nodes, size_t capacity, size_t *count
     return PH_OK;
 }
 
-ph_status ph_host_graph_nodes(ph_host_node **nodes, size_t capacity, size_t *count, ph_host_graph *graph)
+ph_status ph_host_graph_nodes(ph_host_node **nodes, size_t capacity, size_t *count,
+                              ph_host_graph *graph)
 {
     if (!count)
         return ph__fail_null("ph_host_graph_nodes", "count");
@@ -29,7 +30,8 @@ ph_status ph_host_graph_nodes(ph_host_node **nodes, size_t capacity, size_t *cou
     size_t available;
     int result = ph__host_graph_nodes(&all, &available, (ph__drv_graph *)graph);
     if (result != PH__R_OK)
-        return ph__driver_fail(result, "cuGraphGetNodes", "ph_host_graph_nodes: the graph cannot be read");
+        return ph__driver_fail(result, "cuGraphGetNodes",
+                               "ph_host_graph_nodes: the graph cannot be read");
     return copy_nodes(nodes, capacity, count, "ph_host_graph_nodes", all, available);
 }
 
@@ -44,7 +46,8 @@ ph_status ph_host_node_kind(ph_node_kind *out, ph_host_node *node)
     return PH_OK;
 }
 
-ph_status ph_host_node_dependencies(ph_host_node **nodes, size_t capacity, size_t *count, ph_host_node *node)
+ph_status ph_host_node_dependencies(ph_host_node **nodes, size_t capacity, size_t *count,
+                                    ph_host_node *node)
 {
     if (!count)
         return ph__fail_null("ph_host_node_dependencies", "count");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_queue.c: a stream's queue of commands, the thread that runs it, and waiting for it. */
+/* driver/host/host_queue.c: a stream's queue of commands, the thread that runs it, and waiting
+ * for it. */
 #include "driver/host/host_queue.h"
 #include <limits.h>
 
@@ -31,8 +32,8 @@ void ph__host_command_drop(ph__host_stream *stream, void *memory)
     ph__spin_unlock(&stream->lock);
 }
 
-/* What the runner has finished goes back in one piece, when it takes the lock anyhow; a runner that is far
- * behind keeps fewer. */
+/* What the runner has finished goes back in one piece, when it takes the lock anyhow; a runner
+ * that is far behind keeps fewer. */
 void ph__host_command_finish(ph__host_stream *stream, void *memory)
 {
     ph__host_command *command = memory;
@@ -86,8 +87,8 @@ static void run_command(ph__host_stream *stream, ph__host_command *command)
     ph__host_command_finish(stream, command);
 }
 
-/* The count and the look for waiters are one order for all threads, as are a waiter's entry and its look at
- * the count: one of the two sees the other. */
+/* The count and the look for waiters are one order for all threads, as are a waiter's entry and
+ * its look at the count: one of the two sees the other. */
 static void publish_done(ph__host_stream *stream)
 {
     atomic_fetch_add(&stream->completed, 1);
@@ -95,8 +96,8 @@ static void publish_done(ph__host_stream *stream)
         ph__futex_wake(&stream->completed, INT_MAX);
 }
 
-/* The right to run is given up before the last command is reported done, so that who waited for it finds the
- * stream idle. */
+/* The right to run is given up before the last command is reported done, so that who waited for
+ * it finds the stream idle. */
 static void run_all(ph__host_stream *stream, ph__host_command *command)
 {
     while (command) {
@@ -118,7 +119,8 @@ static void run_all(ph__host_stream *stream, ph__host_command *command)
 static void spin_for_work(ph__host_stream *stream)
 {
     ph__host_device *device = stream->device;
-    if (atomic_fetch_add_explicit(&device->spinning, 1, memory_order_relaxed) < device->processors) {
+    if (atomic_fetch_add_explicit(&device->spinning, 1, memory_order_relaxed) <
+        device->processors) {
         for (unsigned i = 0; i < device->spins; i++) {
             if (atomic_load_explicit(&stream->head, memory_order_relaxed) ||
                 atomic_load_explicit(&stream->stopping, memory_order_relaxed))
@@ -358,7 +360,8 @@ void ph__host_streams_wait(ph__host_device *device)
         id = stream->id;
         stream->users++;
         pthread_mutex_unlock(&device->streams_lock);
-        ph__host_stream_wait(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
+        ph__host_stream_wait(stream,
+                             atomic_load_explicit(&stream->submitted, memory_order_acquire));
         pthread_mutex_lock(&device->streams_lock);
         stream->users--;
     }
@@ -371,8 +374,8 @@ bool ph__host_stream_runnable(ph__host_stream *stream)
 {
     ph__spin_lock(&stream->lock);
     const ph__host_command *first = atomic_load_explicit(&stream->head, memory_order_relaxed);
-    bool runnable =
-        first && !stream->running && (first->run || !first->wait || ph__host_marker_done(first->wait));
+    bool runnable = first && !stream->running &&
+                    (first->run || !first->wait || ph__host_marker_done(first->wait));
     ph__spin_unlock(&stream->lock);
     return runnable;
 }

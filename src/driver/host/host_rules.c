@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_rules.c: the capture rules applied to the open captures of a device, and the thread's
- * capture mode. */
+/* driver/host/host_rules.c: the capture rules applied to the open captures of a device, and the
+ * thread's capture mode. */
 #include "driver/host/host_capture.h"
 
 /* One mode for all devices of the process, as CUDA has it. */
@@ -24,7 +24,8 @@ int ph__host_thread_exchange_mode(ph__drv_device *device, ph_capture_mode *mode)
 
 int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule)
 {
-    int number = ph__rule_driver(rule, capture->thread == ph__thread_id(), capture->mode, thread_mode);
+    int number =
+        ph__rule_driver(rule, capture->thread == ph__thread_id(), capture->mode, thread_mode);
     if (number == PH__ALLOWED || number == PH__RECORDED)
         return 0;
     if (number >= PH__KEEPS)
@@ -34,7 +35,8 @@ int ph__host_capture_apply(ph__host_capture *capture, ph__rule rule)
 }
 
 /* own to the capture `mine`, other to the rest; PH__RULE_COUNT: no rule. */
-static int apply_all(ph__host_device *device, const ph__host_capture *mine, ph__rule own, ph__rule other)
+static int apply_all(ph__host_device *device, const ph__host_capture *mine, ph__rule own,
+                     ph__rule other)
 {
     int own_number = 0, other_number = 0;
     for (size_t i = 0; i < device->captures.count; i++) {

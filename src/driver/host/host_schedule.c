@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_schedule.c: list scheduling by several rules; the one with the best prediction is kept. */
+/* driver/host/host_schedule.c: list scheduling by several rules; the one with the best
+ * prediction is kept. */
 #include "driver/host/host_schedule.h"
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -29,8 +30,9 @@ struct ph__schedule_scratch {
 
 /* What an attempt does. */
 typedef enum lane_rule {
-    GREEDY,     /* each node where it can start first, but rather where it comes from */
-    FAR_CHAINS, /* nodes are strung to chains along far edges, and each lane gets neighbouring chains */
+    GREEDY, /* each node where it can start first, but rather where it comes from */
+    /* nodes are strung to chains along far edges, and each lane gets neighbouring chains */
+    FAR_CHAINS,
     NEAR_CHAINS /* the same along near edges */
 } lane_rule;
 typedef struct strategy {
@@ -50,7 +52,8 @@ typedef struct attempt {
     unsigned last_lane;
     float free_at[PH__SCHEDULE_LANES];
     uint32_t tasks[PH__SCHEDULE_LANES];
-    uint32_t known[PH__SCHEDULE_LANES][PH__SCHEDULE_LANES]; /* how far a lane has waited for another */
+    /* how far a lane has waited for another */
+    uint32_t known[PH__SCHEDULE_LANES][PH__SCHEDULE_LANES];
     /* Of the node at hand: when what it needs from each lane is ready, and up to which task. */
     float ready[PH__SCHEDULE_LANES];
     uint32_t needed[PH__SCHEDULE_LANES];
@@ -65,9 +68,10 @@ static void *array(ph__schedule *schedule, size_t count, size_t size, bool *ok)
     return memory;
 }
 
-/* Splitting is limited by what is set aside here; a graph of many large kernels has enough tasks without. */
-static bool size_of_splits(ph__schedule_scratch *scratch, size_t *waits, uint32_t nodes, size_t edges,
-                           unsigned max_lanes)
+/* Splitting is limited by what is set aside here; a graph of many large kernels has enough tasks
+ * without. */
+static bool size_of_splits(ph__schedule_scratch *scratch, size_t *waits, uint32_t nodes,
+                           size_t edges, unsigned max_lanes)
 {
     enum {
         MOST_EXTRA_TASKS = 8192,
@@ -76,8 +80,10 @@ static bool size_of_splits(ph__schedule_scratch *scratch, size_t *waits, uint32_
     uint64_t others = max_lanes - 1;
     uint64_t extra_tasks = (uint64_t)nodes * others;
     uint64_t extra_waits = ((uint64_t)nodes * (max_lanes + 1) + edges) * others;
-    scratch->extra_tasks = (uint32_t)(extra_tasks < MOST_EXTRA_TASKS ? extra_tasks : MOST_EXTRA_TASKS);
-    scratch->extra_waits = (uint32_t)(extra_waits < MOST_EXTRA_WAITS ? extra_waits : MOST_EXTRA_WAITS);
+    scratch->extra_tasks =
+        (uint32_t)(extra_tasks < MOST_EXTRA_TASKS ? extra_tasks : MOST_EXTRA_TASKS);
+    scratch->extra_waits =
+        (uint32_t)(extra_waits < MOST_EXTRA_WAITS ? extra_waits : MOST_EXTRA_WAITS);
     return ph__add(edges, scratch->extra_waits, waits) && *waits < UINT32_MAX &&
            nodes < UINT32_MAX - MOST_EXTRA_TASKS;
 }
@@ -163,8 +169,9 @@ static void sort_keys(uint64_t *keys, uint64_t *spare, uint32_t count)
     }
 }
 
-/* A node's rank is the cost of the longest path that begins with it. Costs that differ by measuring noise
- * only should tie, so that equal nodes keep the caller's order: steps of an eighth or so. */
+/* A node's rank is the cost of the longest path that begins with it. Costs that differ by
+ * measuring noise only should tie, so that equal nodes keep the caller's order: steps of an
+ * eighth or so. */
 static float rounded(float cost)
 {
     uint32_t bits;
@@ -176,8 +183,8 @@ static float rounded(float cost)
     return cost;
 }
 
-/* Positive floats order like their bits; complemented, the longest path comes first. Ranks do not grow along
- * an edge and ties keep the topological order, so the result is topological. */
+/* Positive floats order like their bits; complemented, the longest path comes first. Ranks do
+ * not grow along an edge and ties keep the topological order, so the result is topological. */
 static void sort_by_rank(ph__schedule_scratch *scratch, const ph__schedule_graph *graph)
 {
     memset(scratch->successors, 0, graph->count * sizeof *scratch->successors);
@@ -200,8 +207,8 @@ static void sort_by_rank(ph__schedule_scratch *scratch, const ph__schedule_graph
 
 /* ---- one attempt ---- */
 
-/* Looks at what a node depends on; returns the lane that the last of it comes from, or the lane of the node
- * before when it needs nothing. */
+/* Looks at what a node depends on; returns the lane that the last of it comes from, or the lane
+ * of the node before when it needs nothing. */
 static unsigned gather(attempt *a, uint32_t node)
 {
     memset(a->ready, 0, a->lanes * sizeof *a->ready);
@@ -242,7 +249,8 @@ static float start_on(const attempt *a, unsigned lane)
     return start;
 }
 
-static void place(attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint64_t end, float cost)
+static void place(attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint64_t end,
+                  float cost)
 {
     float start = start_on(a, lane);
     for (unsigned from = 0; from < a->lanes; from++)
@@ -259,8 +267,9 @@ static void place(attempt *a, unsigned lane, uint32_t node, uint64_t begin, uint
                                                      .finish = start + cost};
 }
 
-/* Of the lanes, which may take a part, so that all finish together: pours the cost over the times at which
- * they are free. Returns the common finish; lanes that start too late for a worthwhile part are out. */
+/* Of the lanes, which may take a part, so that all finish together: pours the cost over the
+ * times at which they are free. Returns the common finish; lanes that start too late for a
+ * worthwhile part are out. */
 static float pour(const attempt *a, float cost, bool in[], float start[])
 {
     float sum = cost;
@@ -313,7 +322,8 @@ static bool place_split(attempt *a, uint32_t node)
             end = blocks;
         if (end <= begin)
             continue;
-        place(a, lane, node, begin, end, (float)((double)cost * (double)(end - begin) / (double)blocks));
+        place(a, lane, node, begin, end,
+              (float)((double)cost * (double)(end - begin) / (double)blocks));
         begin = end;
         parts++;
     }
@@ -323,8 +333,8 @@ static bool place_split(attempt *a, uint32_t node)
     return true;
 }
 
-/* Where the node at hand goes: to the preferred lane unless another could start it earlier by more than the
- * slack. */
+/* Where the node at hand goes: to the preferred lane unless another could start it earlier by
+ * more than the slack. */
 static unsigned first_lane(const attempt *a, unsigned preferred)
 {
     unsigned best = preferred;
@@ -339,9 +349,9 @@ static unsigned first_lane(const attempt *a, unsigned preferred)
     return preferred_start <= best_start + a->how.slack ? preferred : best;
 }
 
-/* Strings nodes to chains along the edges that join a node's last successor to that one's first dependency
- * (far edges: the columns of a grid that was numbered by rows), or the other way round (near edges: its
- * rows). */
+/* Strings nodes to chains along the edges that join a node's last successor to that one's first
+ * dependency (far edges: the columns of a grid that was numbered by rows), or the other way
+ * round (near edges: its rows). */
 static uint32_t string_chains(attempt *a)
 {
     ph__schedule_scratch *scratch = a->scratch;
@@ -418,8 +428,8 @@ static float place_all(attempt *a, strategy how)
     return end;
 }
 
-/* No rule is good for every graph: tries some, and keeps the best. The fewer waits the better, since each is
- * a chance to be held up. */
+/* No rule is good for every graph: tries some, and keeps the best. The fewer waits the better,
+ * since each is a chance to be held up. */
 static float place_best(attempt *a)
 {
     float total = 0, largest = 0;
@@ -467,7 +477,8 @@ static void list_tasks(ph__schedule *schedule, const attempt *a)
     for (uint32_t i = 0; i < a->count; i++) {
         const placement *p = &a->scratch->placements[i];
         uint32_t at = schedule->lane[p->lane].first_task + p->position;
-        schedule->tasks[at] = (ph__schedule_task){.node = p->node, .begin = p->begin, .end = p->end};
+        schedule->tasks[at] =
+            (ph__schedule_task){.node = p->node, .begin = p->begin, .end = p->end};
         a->scratch->index[i] = at;
     }
     schedule->task_count = a->count;
@@ -488,7 +499,8 @@ static void list_waits(ph__schedule *schedule, attempt *a)
                 if (from == lane || a->needed[from] <= a->known[lane][from])
                     continue;
                 a->known[lane][from] = a->needed[from];
-                schedule->waits[waits++] = (ph__schedule_wait){.lane = from, .tasks = a->needed[from]};
+                schedule->waits[waits++] =
+                    (ph__schedule_wait){.lane = from, .tasks = a->needed[from]};
                 scratch->awaited[schedule->lane[from].first_task + a->needed[from] - 1] = true;
             }
         }
@@ -506,8 +518,10 @@ static void list_segments(ph__schedule *schedule, const attempt *a)
         for (uint32_t t = here->first_task; t < here->end_task; t++) {
             bool waits = scratch->wait_first[t + 1] > scratch->wait_first[t];
             if (t == here->first_task || waits || scratch->awaited[t - 1])
-                schedule->segments[segments++] = (ph__schedule_segment){
-                    .first = t, .wait_first = scratch->wait_first[t], .wait_end = scratch->wait_first[t + 1]};
+                schedule->segments[segments++] =
+                    (ph__schedule_segment){.first = t,
+                                           .wait_first = scratch->wait_first[t],
+                                           .wait_end = scratch->wait_first[t + 1]};
             schedule->segments[segments - 1].end = t + 1;
             schedule->segments[segments - 1].publish = scratch->awaited[t];
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_schedule.h: which lane runs which node of a DAG, in what order, and what it waits for;
- * data only, nothing runs. */
+/* driver/host/host_schedule.h: which lane runs which node of a DAG, in what order, and what it
+ * waits for; data only, nothing runs. */
 #ifndef PH_DRIVER_HOST_HOST_SCHEDULE_H
 #define PH_DRIVER_HOST_HOST_SCHEDULE_H
 #include <stdbool.h>
@@ -11,17 +11,18 @@ enum {
     PH__SCHEDULE_LANES = 64 /* at most */
 };
 
-/* What the schedule prices the hardware at: spinning hand-overs, as measured between two processors. */
-#define PH__HAND_OVER_NS 150.0f /* from the end of a task until another lane goes on because of it */
-#define PH__WAIT_NS                                                                                          \
-    40.0f /* what a wait costs the lane that does it, even when nothing is left to wait for                  \
-           */
+/* What the schedule prices the hardware at: spinning hand-overs, as measured between two
+ * processors. */
+/* From the end of a task until another lane goes on because of it. */
+#define PH__HAND_OVER_NS 150.0f
+/* What a wait costs the lane that does it, even when nothing is left to wait for. */
+#define PH__WAIT_NS      40.0f
 #define PH__RISK_NS      100.0f  /* what a wait counts for besides when schedules are compared */
 #define PH__SPLIT_NS     6000.0f /* kernels that cost more are split by blocks ... */
 #define PH__SPLIT_MIN_NS 2000.0f /* ... into parts that cost at least so much */
 
-/* A DAG, nodes in topological order. Node n depends on dependencies[dependency_begin[n] .. dependency_begin[n
- * + 1]), each below n. */
+/* A DAG, nodes in topological order. Node n depends on dependencies[dependency_begin[n] ..
+ * dependency_begin[n + 1]), each below n. */
 typedef struct ph__schedule_graph {
     uint32_t count;
     const uint32_t *dependency_begin, *dependencies;
@@ -40,8 +41,9 @@ typedef struct ph__schedule_wait {
     uint32_t lane, tasks;
 } ph__schedule_wait;
 
-/* Consecutive tasks of a lane, run without any check: first the waits, then tasks [first, end), then, if
- * somebody waits for it, the lane says how far it is. All indices are into the schedule's arrays. */
+/* Consecutive tasks of a lane, run without any check: first the waits, then tasks [first, end),
+ * then, if somebody waits for it, the lane says how far it is. All indices are into the
+ * schedule's arrays. */
 typedef struct ph__schedule_segment {
     uint32_t first, end;
     uint32_t wait_first, wait_end;
@@ -72,8 +74,9 @@ typedef struct ph__schedule {
 bool ph__schedule_init(ph__schedule *schedule, uint32_t nodes, size_t edges, unsigned max_lanes);
 void ph__schedule_free(ph__schedule *schedule); /* takes one that is all zero */
 
-/* Plans for 2 <= lanes <= max_lanes; allocates nothing and cannot fail. The order of all tasks in which it
- * thought is a legal one for one thread, so lanes that wait for each other always get on. */
+/* Plans for 2 <= lanes <= max_lanes; allocates nothing and cannot fail. The order of all tasks
+ * in which it thought is a legal one for one thread, so lanes that wait for each other always
+ * get on. */
 void ph__schedule_build(ph__schedule *schedule, const ph__schedule_graph *graph, unsigned lanes);
 
 /* Where a node's parts went. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_scratch.c: shared memory for a stream's kernels, had before they are submitted. */
+/* driver/host/host_scratch.c: shared memory for a stream's kernels, had before they are
+ * submitted. */
 #include "base/checked.h"
 #include "driver/host/host_queue.h"
 
@@ -7,8 +8,8 @@ enum {
     SLICE_ALIGNMENT = 64
 };
 
-/* Shared memory for a stream's kernels; a command that, when its turn comes, takes the place of the smaller
- * one before it. */
+/* Shared memory for a stream's kernels; a command that, when its turn comes, takes the place of
+ * the smaller one before it. */
 struct ph__host_scratch {
     ph__host_command command;
     ph__host_stream *stream;

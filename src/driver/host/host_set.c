@@ -3,8 +3,8 @@
 #include "driver/host/host_exec.h"
 #include <string.h>
 
-/* The front's slot of a node of the template, with the executable's lock held; NULL, and no lock: there is no
- * such node of that kind. */
+/* The front's slot of a node of the template, with the executable's lock held; NULL, and no
+ * lock: there is no such node of that kind. */
 static ph__exec_slot *open_slot(ph__host_exec *exec, ph__drv_node *handle, ph_node_kind kind)
 {
     const ph__host_node *node = ph__host_node_of(handle);
@@ -21,7 +21,8 @@ static void close_slot(ph__host_exec *exec, const ph__exec_slot *slot)
 }
 
 /* For kinds whose parameters are one struct. */
-static int set_struct(ph__drv_exec *handle, ph__drv_node *node, ph_node_kind kind, const void *value)
+static int set_struct(ph__drv_exec *handle, ph__drv_node *node, ph_node_kind kind,
+                      const void *value)
 {
     ph__host_exec *exec = (ph__host_exec *)handle;
     if (!exec || !value)
@@ -45,8 +46,8 @@ static int set_launch(ph__drv_exec *handle, ph__drv_node *node, const ph__drv_la
     if (!exec || !launch || !node || ph__host_node_of(node)->work.kind != PH_NODE_KERNEL)
         return PH__R_INVALID_VALUE;
     ph__drv_launch limits = *launch;
-    limits.args =
-        launch; /* whether there are arguments is seen below: an update may have brought another kernel */
+    /* whether there are arguments is seen below: an update may have brought another kernel */
+    limits.args = launch;
     int result = ph__host_check_launch(ph__host_node_of(node)->work.kernel, &limits);
     if (!result)
         result = ph__host_rule(exec->device, PH__RULE_EXEC_SET);
@@ -55,7 +56,8 @@ static int set_launch(ph__drv_exec *handle, ph__drv_node *node, const ph__drv_la
     ph__exec_slot *slot = open_slot(exec, node, PH_NODE_KERNEL);
     if (!slot)
         return PH__R_INVALID_VALUE;
-    if ((slot->args_size > 0 && !launch->args) || (args_size != SIZE_MAX && args_size != slot->args_size)) {
+    if ((slot->args_size > 0 && !launch->args) ||
+        (args_size != SIZE_MAX && args_size != slot->args_size)) {
         pthread_mutex_unlock(&exec->lock);
         return PH__R_INVALID_VALUE;
     }

@@ -18,7 +18,8 @@ static bool is_over(ph__host_stream *stream)
     if (!stream->destroyed || stream->users > 0)
         return false;
     if (stream->device->chaos)
-        return ph__host_stream_done(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
+        return ph__host_stream_done(stream,
+                                    atomic_load_explicit(&stream->submitted, memory_order_acquire));
     ph__spin_lock(&stream->lock);
     bool over = stream->exited;
     ph__spin_unlock(&stream->lock);

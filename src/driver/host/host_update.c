@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_update.c: giving an executable the parameters of another graph of the same shape, or
- * saying why that is not possible. */
+/* driver/host/host_update.c: giving an executable the parameters of another graph of the same
+ * shape, or saying why that is not possible. */
 #include "base/line.h"
 #include "driver/host/host_exec.h"
 #include <stdio.h>
@@ -17,8 +17,8 @@ static const char *kind_word(ph_node_kind kind)
     return words[kind];
 }
 
-/* The template's node and the new graph's of the same index; outer: the pair of child graphs whose bodies
- * they are in, or NULL. */
+/* The template's node and the new graph's of the same index; outer: the pair of child graphs
+ * whose bodies they are in, or NULL. */
 typedef struct node_pair node_pair;
 struct node_pair {
     const ph__host_node *mine, *theirs;
@@ -35,7 +35,8 @@ static size_t write_place(char *out, size_t size, const node_pair *outer)
     return more > 0 && (size_t)more < size - at ? at + (size_t)more : at;
 }
 
-/* Nodes of bodies have no names above: the node of the template that they are in stands for them. */
+/* Nodes of bodies have no names above: the node of the template that they are in stands for
+ * them. */
 PH_PRINTF(5, 6)
 static bool mismatch(ph__drv_update *out, ph_update_reason reason, const node_pair *pair,
                      const node_pair *outer, const char *format, ...)
@@ -68,13 +69,14 @@ static bool depends_on(const ph__host_node *node, size_t index)
     return false;
 }
 
-/* The first dependency of a that b has not, or SIZE_MAX. Sets without repetitions, nearly always in the same
- * order. */
+/* The first dependency of a that b has not, or SIZE_MAX. Sets without repetitions, nearly always
+ * in the same order. */
 static size_t missing_dependency(const ph__host_node *a, const ph__host_node *b)
 {
     for (size_t i = 0; i < a->dependency_count; i++) {
         size_t index = ph__host_node_of(a->dependencies[i])->index;
-        bool same_place = i < b->dependency_count && ph__host_node_of(b->dependencies[i])->index == index;
+        bool same_place =
+            i < b->dependency_count && ph__host_node_of(b->dependencies[i])->index == index;
         if (!same_place && !depends_on(b, index))
             return index;
     }
@@ -87,16 +89,18 @@ static bool same_dependencies(const node_pair *pair, ph__drv_update *out)
     const char *kind = kind_word(pair->mine->work.kind);
     size_t lost = missing_dependency(pair->mine, pair->theirs);
     if (lost != SIZE_MAX)
-        return mismatch(out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
-                        "node %zu (%s) depends on node %zu, in the new capture it does not: the order of "
-                        "work must be the same",
-                        index, kind, lost);
+        return mismatch(
+            out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
+            "node %zu (%s) depends on node %zu, in the new capture it does not: the order of "
+            "work must be the same",
+            index, kind, lost);
     size_t added = missing_dependency(pair->theirs, pair->mine);
     if (added != SIZE_MAX)
-        return mismatch(out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
-                        "node %zu (%s) depends on node %zu in the new capture, here it does not: the order "
-                        "of work must be the same",
-                        index, kind, added);
+        return mismatch(
+            out, PH_UPDATE_TOPOLOGY, pair, pair->outer,
+            "node %zu (%s) depends on node %zu in the new capture, here it does not: the order "
+            "of work must be the same",
+            index, kind, added);
     return true;
 }
 
@@ -112,23 +116,26 @@ static bool same_fixed_parameters(const node_pair *pair, ph__drv_update *out)
         uint32_t my_size = ((const ph__drv_memset *)mine->args)->value_size;
         uint32_t their_size = ((const ph__drv_memset *)theirs->args)->value_size;
         if (my_size != their_size)
-            return mismatch(out, PH_UPDATE_PARAMETERS, pair, pair->outer,
-                            "node %zu (memset) fills %u-byte elements, the new capture's fills %u-byte ones: "
-                            "the element size "
-                            "of a node cannot change",
-                            pair->mine->index, my_size, their_size);
+            return mismatch(
+                out, PH_UPDATE_PARAMETERS, pair, pair->outer,
+                "node %zu (memset) fills %u-byte elements, the new capture's fills %u-byte ones: "
+                "the element size "
+                "of a node cannot change",
+                pair->mine->index, my_size, their_size);
     }
-    if (mine->dst_on_device != theirs->dst_on_device || mine->src_on_device != theirs->src_on_device)
-        return mismatch(out, PH_UPDATE_PARAMETERS, pair, pair->outer,
-                        "node %zu (memcpy) copies %s to %s, the new capture's copies %s to %s: the kind of a "
-                        "copy cannot change",
-                        pair->mine->index, side(mine->src_on_device), side(mine->dst_on_device),
-                        side(theirs->src_on_device), side(theirs->dst_on_device));
+    if (mine->dst_on_device != theirs->dst_on_device ||
+        mine->src_on_device != theirs->src_on_device)
+        return mismatch(
+            out, PH_UPDATE_PARAMETERS, pair, pair->outer,
+            "node %zu (memcpy) copies %s to %s, the new capture's copies %s to %s: the kind of a "
+            "copy cannot change",
+            pair->mine->index, side(mine->src_on_device), side(mine->dst_on_device),
+            side(theirs->src_on_device), side(theirs->dst_on_device));
     return true;
 }
 
-static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs, const node_pair *outer,
-                        ph__drv_update *out);
+static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs,
+                        const node_pair *outer, ph__drv_update *out);
 
 static bool same_nodes(const node_pair *pair, ph__drv_update *out)
 {
@@ -141,19 +148,20 @@ static bool same_nodes(const node_pair *pair, ph__drv_update *out)
            (!mine->body || same_graphs(mine->body, theirs->body, pair, out));
 }
 
-static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs, const node_pair *outer,
-                        ph__drv_update *out)
+static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs,
+                        const node_pair *outer, ph__drv_update *out)
 {
     size_t my_count = mine->nodes.count, their_count = theirs->nodes.count;
     for (size_t i = 0; i < my_count && i < their_count; i++) {
-        const node_pair pair = {ph__host_node_of(mine->nodes.at[i]), ph__host_node_of(theirs->nodes.at[i]),
-                                outer};
+        const node_pair pair = {ph__host_node_of(mine->nodes.at[i]),
+                                ph__host_node_of(theirs->nodes.at[i]), outer};
         if (!same_nodes(&pair, out))
             return false;
     }
     if (my_count != their_count)
         return mismatch(out, PH_UPDATE_TOPOLOGY, NULL, outer,
-                        "the executable has %zu nodes, the new capture %zu: %s", my_count, their_count,
+                        "the executable has %zu nodes, the new capture %zu: %s", my_count,
+                        their_count,
                         my_count < their_count ? "it does more work" : "it does less work");
     return true;
 }
@@ -161,7 +169,8 @@ static bool same_graphs(const ph__host_graph *mine, const ph__host_graph *theirs
 static bool same_shape(const ph__host_exec *exec, const ph__host_graph *graph, ph__drv_update *out)
 {
     if (graph->device != exec->device)
-        return mismatch(out, PH_UPDATE_UNSUPPORTED, NULL, NULL, "the new capture is of another device");
+        return mismatch(out, PH_UPDATE_UNSUPPORTED, NULL, NULL,
+                        "the new capture is of another device");
     return same_graphs(exec->graph, graph, NULL, out);
 }
 
@@ -182,11 +191,12 @@ static bool front_takes(void *context, const ph__host_node *node, size_t slot)
     return ph__exec_slot_takes(&exec->front->slots[slot], &view);
 }
 
-/* Arguments that have bytes are never called equal: they may hold a user's padding, which nobody has written.
- */
+/* Arguments that have bytes are never called equal: they may hold a user's padding, which nobody
+ * has written. */
 static bool slots_equal(const ph__exec_slot *a, const ph__exec_slot *b)
 {
-    return a->fn == b->fn && a->brief == b->brief && memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+    return a->fn == b->fn && a->brief == b->brief &&
+           memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
            memcmp(a->block, b->block, sizeof a->block) == 0 && a->shared_bytes == b->shared_bytes &&
            a->args_size == 0 && b->args_size == 0;
 }
@@ -219,7 +229,8 @@ static int rebuild(ph__host_exec *exec, const ph__host_graph *graph)
     return PH__R_OK;
 }
 
-int ph__host_exec_update(ph__drv_exec *exec_handle, ph__drv_graph *graph_handle, ph__drv_update *out)
+int ph__host_exec_update(ph__drv_exec *exec_handle, ph__drv_graph *graph_handle,
+                         ph__drv_update *out)
 {
     ph__host_exec *exec = (ph__host_exec *)exec_handle;
     const ph__host_graph *graph = ph__host_graph_of(graph_handle);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_watch.c: the kernels that watch replays, as the core's kernels on a GPU do it. */
+/* driver/host/host_watch.c: the kernels that watch replays, as the core's kernels on a GPU do
+ * it. */
 #include "driver/host/host.h"
 #include <phonograph/locate.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/host_work.c: launches, copies, fills, host functions: queued, recorded or run at once. */
+/* driver/host/host_work.c: launches, copies, fills, host functions: queued, recorded or run at
+ * once. */
 #include "base/checked.h"
 #include "driver/host/host.h"
 #include <string.h>
 
-/* args: what the function of the work is called with. outside: memory of the command's own, freed after it;
- * the arguments or staged bytes that do not fit inside. */
+/* args: what the function of the work is called with. outside: memory of the command's own,
+ * freed after it; the arguments or staged bytes that do not fit inside. */
 typedef struct work {
     ph__host_command command;
     ph__host_stream *stream;
@@ -21,9 +22,11 @@ typedef struct work {
     } what;
     _Alignas(16) unsigned char inside[256];
 } work;
-_Static_assert(sizeof(work) <= PH__HOST_COMMAND_BYTES, "commands of all kinds are recycled as one size");
+_Static_assert(sizeof(work) <= PH__HOST_COMMAND_BYTES,
+               "commands of all kinds are recycled as one size");
 
-/* Copies and fills up to this size are run by the caller when the stream is idle: a wake costs more. */
+/* Copies and fills up to this size are run by the caller when the stream is idle: a wake costs
+ * more. */
 #define INLINE_BYTES ((size_t)64 << 10)
 
 /* ---- what work does ---- */
@@ -126,7 +129,8 @@ static bool is_capturing(ph__host_stream *stream)
     return atomic_load_explicit(&stream->capturing, memory_order_acquire);
 }
 
-/* Another thread has ended the capture since the stream was seen in it: the work is ordinary work. */
+/* Another thread has ended the capture since the stream was seen in it: the work is ordinary
+ * work. */
 static bool is_over(int recorded)
 {
     return recorded == PH__R_ILLEGAL_STATE;
@@ -138,8 +142,9 @@ static int apply_rule(ph__host_stream *stream, ph__rule other, ph__rule legacy_b
                              : ph__host_rule(stream->device, other);
 }
 
-/* ---- brief kernels ---- run by the caller when the stream is idle: nothing that they must come behind is left then, as
- * waits for other streams are commands of the queue. Never on the legacy stream, where a lock of the layer above is held. */
+/* ---- brief kernels ---- run by the caller when the stream is idle: nothing that they must come
+ * behind is left then, as waits for other streams are commands of the queue. Never on the legacy
+ * stream, where a lock of the layer above is held. */
 enum {
     BRIEF_BLOCKS = 4,
     MOST_ARGS = 4096,
@@ -159,7 +164,8 @@ static bool has_scratch(const ph__host_stream *stream, size_t bytes)
     return bytes == 0 || ph__host_stream_scratch(stream).stride >= bytes;
 }
 
-static bool run_brief(ph__host_stream *stream, const ph__host_kernel *kernel, const ph__drv_launch *launch)
+static bool run_brief(ph__host_stream *stream, const ph__host_kernel *kernel,
+                      const ph__drv_launch *launch)
 {
     _Alignas(ARGS_ALIGNMENT) unsigned char aligned[MOST_ARGS];
     const void *args = launch->args;
@@ -173,7 +179,8 @@ static bool run_brief(ph__host_stream *stream, const ph__host_kernel *kernel, co
         args = memcpy(aligned, args, kernel->args_size);
     ph_block_range range = {.begin = 0,
                             .end = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
-                            .shared = launch->shared_bytes ? ph__host_stream_scratch(stream).at : NULL};
+                            .shared =
+                                launch->shared_bytes ? ph__host_stream_scratch(stream).at : NULL};
     memcpy(range.grid, launch->grid, sizeof range.grid);
     memcpy(range.block, launch->block, sizeof range.block);
     kernel->fn(&range, args);
@@ -181,7 +188,8 @@ static bool run_brief(ph__host_stream *stream, const ph__host_kernel *kernel, co
     return true;
 }
 
-static int queue_launch(ph__host_stream *stream, ph__host_kernel *kernel, const ph__drv_launch *launch)
+static int queue_launch(ph__host_stream *stream, ph__host_kernel *kernel,
+                        const ph__drv_launch *launch)
 {
     int result = ph__host_stream_enter(stream);
     if (!result)
@@ -207,7 +215,8 @@ static int queue_launch(ph__host_stream *stream, ph__host_kernel *kernel, const 
     return 0;
 }
 
-int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle, const ph__drv_launch *launch)
+int ph__host_launch(ph__drv_stream *handle, ph__drv_kernel *kernel_handle,
+                    const ph__drv_launch *launch)
 {
     ph__host_stream *stream = (ph__host_stream *)handle;
     ph__host_kernel *kernel = (ph__host_kernel *)kernel_handle;
@@ -235,7 +244,8 @@ static int check_copy(const ph__drv_memcpy *copy)
 }
 
 /* staged: the source is read now. The command's number in *number. */
-static int queue_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, bool staged, unsigned *number)
+static int queue_copy(ph__host_stream *stream, const ph__drv_memcpy *copy, bool staged,
+                      unsigned *number)
 {
     int result = ph__host_stream_enter(stream);
     if (result)
@@ -305,8 +315,9 @@ int ph__host_copy_sync(ph__drv_device *handle, const ph__drv_memcpy *copy)
 static int check_fill(const ph__drv_memset *fill)
 {
     size_t bytes;
-    if ((fill->value_size != 1 && fill->value_size != 4) || !ph__mul(fill->count, fill->value_size, &bytes) ||
-        (bytes > 0 && !fill->dst) || (uintptr_t)fill->dst % fill->value_size != 0)
+    if ((fill->value_size != 1 && fill->value_size != 4) ||
+        !ph__mul(fill->count, fill->value_size, &bytes) || (bytes > 0 && !fill->dst) ||
+        (uintptr_t)fill->dst % fill->value_size != 0)
         return PH__R_INVALID_VALUE;
     return 0;
 }

@@ -15,8 +15,8 @@ enum {
 };
 #define CALLER_ASLEEP (1u << 31) /* in ph__workers.pending */
 
-/* order: counts jobs given to this worker in steps of two; the lowest bit says that the worker sleeps. One
- * exchange gives a job and learns whether a wake is needed. */
+/* order: counts jobs given to this worker in steps of two; the lowest bit says that the worker
+ * sleeps. One exchange gives a job and learns whether a wake is needed. */
 typedef struct worker {
     alignas(CACHE_LINE) atomic_uint order;
     unsigned lane;
@@ -45,15 +45,15 @@ static void await_order(worker *self, unsigned seen)
         ph__pause();
     }
     unsigned expected = seen;
-    if (!atomic_compare_exchange_strong_explicit(&self->order, &expected, seen | ASLEEP, memory_order_acq_rel,
-                                                 memory_order_acquire))
+    if (!atomic_compare_exchange_strong_explicit(&self->order, &expected, seen | ASLEEP,
+                                                 memory_order_acq_rel, memory_order_acquire))
         return;
     while (atomic_load_explicit(&self->order, memory_order_acquire) == (seen | ASLEEP))
         ph__futex_wait(&self->order, seen | ASLEEP, -1);
 }
 
-/* The team may be destroyed only after the thread was joined, so waking a caller that has gone on is
- * harmless. */
+/* The team may be destroyed only after the thread was joined, so waking a caller that has gone
+ * on is harmless. */
 static void report_done(ph__workers *team)
 {
     unsigned before = atomic_fetch_sub_explicit(&team->pending, 1, memory_order_acq_rel);
@@ -94,8 +94,8 @@ static void await_workers(ph__workers *team)
             return;
         ph__pause();
     }
-    unsigned left =
-        atomic_fetch_or_explicit(&team->pending, CALLER_ASLEEP, memory_order_acq_rel) | CALLER_ASLEEP;
+    unsigned left = atomic_fetch_or_explicit(&team->pending, CALLER_ASLEEP, memory_order_acq_rel) |
+                    CALLER_ASLEEP;
     while (left != CALLER_ASLEEP) {
         ph__futex_wait(&team->pending, left, -1);
         left = atomic_load_explicit(&team->pending, memory_order_acquire);
@@ -155,8 +155,8 @@ unsigned ph__workers_count(const ph__workers *workers)
     return workers ? workers->threads : 1;
 }
 
-bool ph__workers_run(ph__workers *workers, unsigned lanes, void (*job)(void *context, unsigned lane),
-                     void *context)
+bool ph__workers_run(ph__workers *workers, unsigned lanes,
+                     void (*job)(void *context, unsigned lane), void *context)
 {
     if (lanes <= 1) {
         job(context, 0);
@@ -179,7 +179,8 @@ bool ph__workers_run(ph__workers *workers, unsigned lanes, void (*job)(void *con
     return ready;
 }
 
-/* Everything is read without the lock: a guess that is out of date costs a decision, not correctness. */
+/* Everything is read without the lock: a guess that is out of date costs a decision, not
+ * correctness. */
 bool ph__workers_awake(const ph__workers *workers)
 {
     if (!workers || atomic_load_explicit(&workers->busy, memory_order_relaxed) ||

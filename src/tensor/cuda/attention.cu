@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/attention.cu: attention by tiles, after "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (Dao 2023): what lies
- * between the two products never leaves the registers. FORWARD, QUERIES or KEYS says which pass, D the width of a tile (at least d), T the
- * elements, and MATH_f16, MATH_bf16, MATH_tf32 (tensor cores) or MATH_f32 (none) how they are multiplied. The arguments are those of
- * tensor/attention.h.
+/* cuda/attention.cu: attention by tiles, after "FlashAttention-2: Faster Attention with Better
+ * Parallelism and Work Partitioning" (Dao 2023): what lies between the two products never leaves
+ * the registers. FORWARD, QUERIES or KEYS says which pass, D the width of a tile (at least d), T
+ * the elements, and MATH_f16, MATH_bf16, MATH_tf32 (tensor cores) or MATH_f32 (none) how they
+ * are multiplied. The arguments are those of tensor/attention.h.
  *
- * A block of four warps has 64 rows that stay, 16 a warp, and goes through the rows of the other side in pieces, of which the next is on its way
- * while one is computed. A warp's 16 x 8n tile of sums has two rows a lane, g and g + 8 (g = lane / 4), and two columns in each 8, 2t and 2t + 1
- * (t = lane % 4): as the tensor cores have them. */
+ * A block of four warps has 64 rows that stay, 16 a warp, and goes through the rows of the other
+ * side in pieces, of which the next is on its way while one is computed. A warp's 16 x 8n tile
+ * of sums has two rows a lane, g and g + 8 (g = lane / 4), and two columns in each 8, 2t and 2t
+ * + 1 (t = lane % 4): as the tensor cores have them. */
 #if defined(MATH_f32) || defined(MATH_tf32)
 #define CHUNK 4 /* elements of 16 bytes */
 #else
@@ -19,7 +21,8 @@
 #else
 #define PIECE 32
 #endif
-/* Blocks of a multiprocessor that registers are kept free for, where that spills none to speak of. */
+/* Blocks of a multiprocessor that registers are kept free for, where that spills none to speak
+ * of. */
 #if CHUNK == 4 || D > 64
 #define BOUNDS __launch_bounds__(128)
 #elif defined(FORWARD)
@@ -27,8 +30,9 @@
 #else
 #define BOUNDS __launch_bounds__(128, 3)
 #endif
-#define ROWS   64
-#define LD     (D + CHUNK) /* of a row in shared memory: no two rows of eight begin in the same bank */
+#define ROWS 64
+/* Of a row in shared memory: no two rows of eight begin in the same bank. */
+#define LD     (D + CHUNK)
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f
 
@@ -43,7 +47,8 @@ __device__ __forceinline__ void hold(held &out, const T *rows)
 }
 
 /* sum += rows (16 x D) * b', b having 8 N rows. */
-template <int N> __device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4], const held &a, const T *b)
+template <int N>
+__device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4], const held &a, const T *b)
 {
     const u32 g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const T *a0 = a.rows + g * LD, *a1 = a0 + 8 * LD, *b0 = b + 2 * t * LD;
@@ -67,8 +72,10 @@ template <int N> __device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4],
     }
 }
 
-/* sum (16 x 8 N) += p (16 x 8 K) * b, b having 8 K rows. The sum's columns are as column() says: four neighbours in each 16. */
-template <int K, int N> __device__ __forceinline__ void multiply_mix(f32 (&sum)[N][4], const f32 (&p)[K][4], const T *b)
+/* sum (16 x 8 N) += p (16 x 8 K) * b, b having 8 K rows. The sum's columns are as column() says:
+ * four neighbours in each 16. */
+template <int K, int N>
+__device__ __forceinline__ void multiply_mix(f32 (&sum)[N][4], const f32 (&p)[K][4], const T *b)
 {
     const u32 lane = threadIdx.x % 32, t = lane % 4;
 #pragma unroll
@@ -121,7 +128,8 @@ __device__ __forceinline__ void round_four(u32 (&x)[4])
 }
 __device__ __forceinline__ void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, "
+                 "%6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -136,7 +144,8 @@ __device__ __forceinline__ void round_four(u32 (&)[4])
 #endif
 __device__ __forceinline__ void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." HALF "." HALF ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." HALF "." HALF
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                  "{%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -180,7 +189,8 @@ __device__ __forceinline__ void hold(held &out, const T *rows)
 #endif
 }
 
-template <int N> __device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4], const held &a, const T *b)
+template <int N>
+__device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4], const held &a, const T *b)
 {
     const u32 lane = threadIdx.x % 32;
     const T *from = b + (lane % 8 + lane / 16 * 8) * LD + lane / 8 % 2 * CHUNK;
@@ -204,11 +214,12 @@ template <int N> __device__ __forceinline__ void multiply_rows(f32 (&sum)[N][4],
     }
 }
 
-template <int K, int N> __device__ __forceinline__ void multiply_mix(f32 (&sum)[N][4], const f32 (&p)[K][4], const T *b)
+template <int K, int N>
+__device__ __forceinline__ void multiply_mix(f32 (&sum)[N][4], const f32 (&p)[K][4], const T *b)
 {
 #ifdef MATH_tf32
-    /* The order along k is free: the lane's columns 2t and 2t + 1 of p are taken for the t and t + 4 that the instruction means, and the
-     * same rows of b with them. */
+    /* The order along k is free: the lane's columns 2t and 2t + 1 of p are taken for the t and t
+     * + 4 that the instruction means, and the same rows of b with them. */
     const u32 lane = threadIdx.x % 32;
     const T *from = b + 2 * (lane % 4) * LD + lane / 4;
 #pragma unroll
@@ -216,14 +227,16 @@ template <int K, int N> __device__ __forceinline__ void multiply_mix(f32 (&sum)[
         const u32 x[4] = {rounded(p[i][0]), rounded(p[i][2]), rounded(p[i][1]), rounded(p[i][3])};
 #pragma unroll
         for (u32 j = 0; j < N; j++)
-            multiply(sum[j], x, rounded(from[8 * i * LD + 8 * j]), rounded(from[(8 * i + 1) * LD + 8 * j]));
+            multiply(sum[j], x, rounded(from[8 * i * LD + 8 * j]),
+                     rounded(from[(8 * i + 1) * LD + 8 * j]));
     }
 #else
     const u32 lane = threadIdx.x % 32;
     const T *from = b + lane % 16 * LD + lane / 16 * 8;
 #pragma unroll
     for (u32 i = 0; i < K; i += 2) {
-        const u32 x[4] = {two_halves(p[i][0], p[i][1]), two_halves(p[i][2], p[i][3]), two_halves(p[i + 1][0], p[i + 1][1]),
+        const u32 x[4] = {two_halves(p[i][0], p[i][1]), two_halves(p[i][2], p[i][3]),
+                          two_halves(p[i + 1][0], p[i + 1][1]),
                           two_halves(p[i + 1][2], p[i + 1][3])};
 #pragma unroll
         for (u32 j = 0; j < N; j += 2) {
@@ -246,14 +259,17 @@ __device__ __forceinline__ u32 column(u32 j)
 
 /* ---- memory ---- */
 
-/* `count` rows into shared memory, of which `valid` are there; zeros for the rest, and for columns from d on. Arrives with finish(). */
-__device__ __forceinline__ void fetch(T *to, const T *from, i64 stride, u32 count, i64 valid, u32 d, bool vectors)
+/* `count` rows into shared memory, of which `valid` are there; zeros for the rest, and for
+ * columns from d on. Arrives with finish(). */
+__device__ __forceinline__ void fetch(T *to, const T *from, i64 stride, u32 count, i64 valid, u32 d,
+                                      bool vectors)
 {
     if (vectors) {
         for (u32 i = threadIdx.x; i < count * (D / CHUNK); i += 128) {
             u32 row = i / (D / CHUNK), c = i % (D / CHUNK) * CHUNK;
             bool there = row < valid && c < d;
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((u32)__cvta_generic_to_shared(to + row * LD + c)),
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                             (u32)__cvta_generic_to_shared(to + row * LD + c)),
                          "l"(there ? from + row * stride + c : from), "r"(there ? 16 : 0));
         }
         return;
@@ -269,8 +285,9 @@ __device__ __forceinline__ void fetch(T *to, const T *from, i64 stride, u32 coun
 /* One number, or 0. */
 __device__ __forceinline__ void fetch_number(f32 *to, const f32 *from, bool there)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from),
-                 "r"(there ? 4 : 0));
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((u32)__cvta_generic_to_shared(to)),
+        "l"(from), "r"(there ? 4 : 0));
 }
 __device__ __forceinline__ void commit()
 {
@@ -301,8 +318,10 @@ __device__ __forceinline__ void put_two(T *row, u32 c, u32 d, f32 x, f32 y)
         row[c + 1] = pair[1];
 }
 
-/* The warp's 16 rows of sums times a factor for each of the lane's two; rows from `valid` on are left out. */
-__device__ __forceinline__ void put_rows(T *to, const f32 (&sum)[D / 8][4], f32 low, f32 high, i64 valid, u32 d)
+/* The warp's 16 rows of sums times a factor for each of the lane's two; rows from `valid` on are
+ * left out. */
+__device__ __forceinline__ void put_rows(T *to, const f32 (&sum)[D / 8][4], f32 low, f32 high,
+                                         i64 valid, u32 d)
 {
     const u32 g = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -330,9 +349,10 @@ __device__ __forceinline__ f32 power_of_two(f32 x)
     return y;
 }
 
-#define PARAMETERS                                                                                                                         \
-    const T *q, const T *k, const T *v, const T *g, T *o, f32 *lse, f32 *delta, T *dq, T *dk, T *dv, i64 q_b, i64 q_h, i64 q_t, i64 k_b,   \
-        i64 k_h, i64 k_t, i64 v_b, i64 v_h, i64 v_t, i64 g_b, i64 g_h, i64 g_t, f64 scale, u32 heads, u32 kv_heads, u32 tq, u32 tk, u32 d, \
+#define PARAMETERS                                                                                 \
+    const T *q, const T *k, const T *v, const T *g, T *o, f32 *lse, f32 *delta, T *dq, T *dk,      \
+        T *dv, i64 q_b, i64 q_h, i64 q_t, i64 k_b, i64 k_h, i64 k_t, i64 v_b, i64 v_h, i64 v_t,    \
+        i64 g_b, i64 g_h, i64 g_t, f64 scale, u32 heads, u32 kv_heads, u32 tq, u32 tk, u32 d,      \
         u32 causal, u32 vectors, u32 rows
 
 extern __shared__ __align__(16) unsigned char shared[];
@@ -342,11 +362,16 @@ extern __shared__ __align__(16) unsigned char shared[];
 PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 {
     PH_WAIT();
-    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
-    const u32 index = blockIdx.x % groups, batch = index / heads, head = index % heads, kv_head = head / (heads / kv_heads);
-    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS, mine = first + warp * 16; /* of the block, of the warp */
-    const i64 row = (i64)index * tq, more = (i64)tk - (i64)tq + 1; /* a causal row i sees i + more keys */
-    const i64 last = first + ROWS < tq ? first + ROWS : tq, end = causal && last - 1 + more < tk ? last - 1 + more : (i64)tk;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (tq + ROWS - 1) / ROWS,
+              groups = gridDim.x / tiles;
+    const u32 index = blockIdx.x % groups, batch = index / heads, head = index % heads,
+              kv_head = head / (heads / kv_heads);
+    /* of the block, of the warp */
+    const u32 first = (tiles - 1 - blockIdx.x / groups) * ROWS, mine = first + warp * 16;
+    /* a causal row i sees i + more keys */
+    const i64 row = (i64)index * tq, more = (i64)tk - (i64)tq + 1;
+    const i64 last = first + ROWS < tq ? first + ROWS : tq,
+              end = causal && last - 1 + more < tk ? last - 1 + more : (i64)tk;
     const u32 pieces = end > 0 ? (u32)((end + PIECE - 1) / PIECE) : 0;
     const f32 factor = (f32)(scale * LOG2_E);
     const T *keys = k + batch * k_b + kv_head * k_h, *values = v + batch * v_b + kv_head * v_h;
@@ -355,9 +380,11 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
     T *tile_g = stage;
     stage += ROWS * LD;
     __shared__ f32 deltas[ROWS];
-    fetch(tile_g, g + batch * g_b + head * g_h + first * g_t, g_t, ROWS, (i64)tq - first, d, vectors);
+    fetch(tile_g, g + batch * g_b + head * g_h + first * g_t, g_t, ROWS, (i64)tq - first, d,
+          vectors);
 #endif
-    fetch(tile_q, q + batch * q_b + head * q_h + first * q_t, q_t, ROWS, (i64)tq - first, d, vectors);
+    fetch(tile_q, q + batch * q_b + head * q_h + first * q_t, q_t, ROWS, (i64)tq - first, d,
+          vectors);
     if (pieces > 0) {
         fetch(stage, keys, k_t, PIECE, tk, d, vectors);
         fetch(stage + PIECE * LD, values, v_t, PIECE, tk, d, vectors);
@@ -412,8 +439,10 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         const i64 from = (i64)piece * PIECE;
         if (piece + 1 < pieces) {
             T *next = stage + (piece + 1) % 2 * 2 * PIECE * LD;
-            fetch(next, keys + (from + PIECE) * k_t, k_t, PIECE, (i64)tk - from - PIECE, d, vectors);
-            fetch(next + PIECE * LD, values + (from + PIECE) * v_t, v_t, PIECE, (i64)tk - from - PIECE, d, vectors);
+            fetch(next, keys + (from + PIECE) * k_t, k_t, PIECE, (i64)tk - from - PIECE, d,
+                  vectors);
+            fetch(next + PIECE * LD, values + (from + PIECE) * v_t, v_t, PIECE,
+                  (i64)tk - from - PIECE, d, vectors);
             commit();
             finish<1>();
         } else {
@@ -431,7 +460,8 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
             clear(s);
             multiply_rows(s, rows_q, tile_k);
             const i64 seen = causal ? mine + more : (i64)tk; /* by the warp's first row */
-            /* A factor of 0 would make NaN of a hidden key's infinity: the products become 0 instead. */
+            /* A factor of 0 would make NaN of a hidden key's infinity: the products become 0
+             * instead. */
 #ifdef FORWARD
             if (factor <= 0)
 #pragma unroll
@@ -456,7 +486,8 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
                 for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                     for (u32 e = 0; e < 4; e++) {
-                        i64 key = from + 8 * j + lane % 4 * 2 + e % 2, mine_sees = seen + (causal ? lane / 4 + e / 2 * 8 : 0);
+                        i64 key = from + 8 * j + lane % 4 * 2 + e % 2,
+                            mine_sees = seen + (causal ? lane / 4 + e / 2 * 8 : 0);
                         if (key >= mine_sees || key >= tk)
                             s[j][e] = flipped ? PH_INFINITY : -PH_INFINITY;
                     }
@@ -495,7 +526,8 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
             for (u32 j = 0; j < PIECE / 8; j++)
 #pragma unroll
                 for (u32 e = 0; e < 4; e++)
-                    ds[j][e] = power_of_two(s[j][e] * slope - my_lse[e / 2]) * (ds[j][e] - my_delta[e / 2]);
+                    ds[j][e] = power_of_two(s[j][e] * slope - my_lse[e / 2]) *
+                               (ds[j][e] - my_delta[e / 2]);
             multiply_mix(sum, ds, tile_k);
 #endif
         }
@@ -519,24 +551,32 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 #endif
 }
 #else
-/* ---- blocks of keys ---- the gradients of k and v: sums over the queries of all heads that share them. Tiles are transposed: keys are rows. */
+/* ---- blocks of keys ---- the gradients of k and v: sums over the queries of all heads that
+ * share them. Tiles are transposed: keys are rows. */
 PH_KERNEL BOUNDS KERNEL(PARAMETERS)
 {
     PH_WAIT();
-    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (tk + ROWS - 1) / ROWS, groups = gridDim.x / tiles;
-    const u32 index = blockIdx.x % groups, batch = index / kv_heads, kv_head = index % kv_heads, members = heads / kv_heads;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (tk + ROWS - 1) / ROWS,
+              groups = gridDim.x / tiles;
+    const u32 index = blockIdx.x % groups, batch = index / kv_heads, kv_head = index % kv_heads,
+              members = heads / kv_heads;
     const u32 first = blockIdx.x / groups * ROWS, mine = first + warp * 16;
-    const i64 more = (i64)tk - (i64)tq + 1, sees = causal ? (i64)first - more + 1 : 0; /* the first query that sees a key of the block */
-    const u32 begin = sees > 0 ? (u32)(sees / PIECE) : 0, end = (tq + PIECE - 1) / PIECE, each = begin < end ? end - begin : 0;
+    /* the first query that sees a key of the block */
+    const i64 more = (i64)tk - (i64)tq + 1, sees = causal ? (i64)first - more + 1 : 0;
+    const u32 begin = sees > 0 ? (u32)(sees / PIECE) : 0, end = (tq + PIECE - 1) / PIECE,
+              each = begin < end ? end - begin : 0;
     const f32 factor = (f32)(scale * LOG2_E);
     T *tile_k = (T *)shared, *tile_v = tile_k + ROWS * LD, *stage = tile_v + ROWS * LD;
-    f32 *numbers = (f32 *)(stage + 4 * PIECE * LD); /* lse and delta of a piece's queries, of two pieces */
+    /* lse and delta of a piece's queries, of two pieces */
+    f32 *numbers = (f32 *)(stage + 4 * PIECE * LD);
     const auto fetch_queries = [&](u32 step) {
         const u32 head = kv_head * members + step / each, from = (begin + step % each) * PIECE;
         const i64 row = ((i64)batch * heads + head) * tq;
         T *to = stage + step % 2 * 2 * PIECE * LD;
-        fetch(to, q + batch * q_b + head * q_h + from * q_t, q_t, PIECE, (i64)tq - from, d, vectors);
-        fetch(to + PIECE * LD, g + batch * g_b + head * g_h + from * g_t, g_t, PIECE, (i64)tq - from, d, vectors);
+        fetch(to, q + batch * q_b + head * q_h + from * q_t, q_t, PIECE, (i64)tq - from, d,
+              vectors);
+        fetch(to + PIECE * LD, g + batch * g_b + head * g_h + from * g_t, g_t, PIECE,
+              (i64)tq - from, d, vectors);
         if (threadIdx.x < PIECE) {
             f32 *number = numbers + step % 2 * 2 * PIECE + threadIdx.x;
             const u32 i = from + threadIdx.x;
@@ -545,20 +585,24 @@ PH_KERNEL BOUNDS KERNEL(PARAMETERS)
         }
         commit();
     };
-    /* Each thread those that it has fetched itself: for powers of two, and so that what is not there counts nothing. */
+    /* Each thread those that it has fetched itself: for powers of two, and so that what is not
+     * there counts nothing. */
     const auto prepare_numbers = [&](u32 step) {
         if (threadIdx.x < PIECE) {
             f32 *number = numbers + step % 2 * 2 * PIECE + threadIdx.x;
             const f32 l = *number;
-            const bool there = (begin + step % each) * PIECE + threadIdx.x < tq && l != -PH_INFINITY;
+            const bool there =
+                (begin + step % each) * PIECE + threadIdx.x < tq && l != -PH_INFINITY;
             *number = there ? l * LOG2_E : PH_INFINITY;
         }
     };
     f32 sum_k[D / 8][4], sum_v[D / 8][4];
     clear(sum_k);
     clear(sum_v);
-    fetch(tile_k, k + batch * k_b + kv_head * k_h + first * k_t, k_t, ROWS, (i64)tk - first, d, vectors);
-    fetch(tile_v, v + batch * v_b + kv_head * v_h + first * v_t, v_t, ROWS, (i64)tk - first, d, vectors);
+    fetch(tile_k, k + batch * k_b + kv_head * k_h + first * k_t, k_t, ROWS, (i64)tk - first, d,
+          vectors);
+    fetch(tile_v, v + batch * v_b + kv_head * v_h + first * v_t, v_t, ROWS, (i64)tk - first, d,
+          vectors);
     held rows_k, rows_v;
     const u32 steps = each * members;
     if (steps > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/attention_simple.cu: attention by one warp for each query (or key): for what cuda/attention.cu does not take. FORWARD, QUERIES or KEYS says
- * which pass; the arguments are those of tensor/attention.h. */
+/* cuda/attention_simple.cu: attention by one warp for each query (or key): for what
+ * cuda/attention.cu does not take. FORWARD, QUERIES or KEYS says which pass; the arguments are
+ * those of tensor/attention.h. */
 enum {
     ROWS = 8, /* of a block of four warps */
     PARTS = 8 /* elements of a row, of at most 256, that a lane has */
@@ -57,9 +58,10 @@ __device__ __forceinline__ f64 logarithm(f64 x)
     return log(x);
 }
 
-PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C *delta, T *dq, T *dk, T *dv, i64 q_b, i64 q_h, i64 q_t,
-                 i64 k_b, i64 k_h, i64 k_t, i64 v_b, i64 v_h, i64 v_t, i64 g_b, i64 g_h, i64 g_t, f64 scale, u32 heads, u32 kv_heads, u32 tq,
-                 u32 tk, u32 d, u32 causal, u32 vectors, u32 rows)
+PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C *delta, T *dq,
+                 T *dk, T *dv, i64 q_b, i64 q_h, i64 q_t, i64 k_b, i64 k_h, i64 k_t, i64 v_b,
+                 i64 v_h, i64 v_t, i64 g_b, i64 g_h, i64 g_t, f64 scale, u32 heads, u32 kv_heads,
+                 u32 tq, u32 tk, u32 d, u32 causal, u32 vectors, u32 rows)
 {
     PH_WAIT();
     const C lowest = -C(PH_INFINITY), s = C(scale);
@@ -67,7 +69,8 @@ PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C
 #ifdef KEYS
     const u32 groups = gridDim.x / ((tk + ROWS - 1) / ROWS), index = blockIdx.x % groups;
     const u32 batch = index / kv_heads, kv_head = index % kv_heads;
-    for (u32 key = blockIdx.x / groups * ROWS + warp; key < tk && key < (blockIdx.x / groups + 1) * ROWS; key += 4) {
+    for (u32 key = blockIdx.x / groups * ROWS + warp;
+         key < tk && key < (blockIdx.x / groups + 1) * ROWS; key += 4) {
         C my_k[PARTS], my_v[PARTS], sum_k[PARTS] = {}, sum_v[PARTS] = {};
         read_row(my_k, k + batch * k_b + kv_head * k_h + key * k_t, d);
         read_row(my_v, v + batch * v_b + kv_head * v_h + key * v_t, d);
@@ -91,11 +94,14 @@ PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C
         write_row(dv + out * d, sum_v, d);
     }
 #else
-    const u32 tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles, index = blockIdx.x % groups;
-    const u32 batch = index / heads, head = index % heads, first = (tiles - 1 - blockIdx.x / groups) * ROWS;
+    const u32 tiles = (tq + ROWS - 1) / ROWS, groups = gridDim.x / tiles,
+              index = blockIdx.x % groups;
+    const u32 batch = index / heads, head = index % heads,
+              first = (tiles - 1 - blockIdx.x / groups) * ROWS;
     for (u32 i = first + warp; i < tq && i < first + ROWS; i += 4) {
         i64 row = (i64)index * tq + i, end = causal ? (i64)i + (i64)tk - (i64)tq + 1 : tk;
-        const T *next_k = k + batch * k_b + head / group * k_h, *next_v = v + batch * v_b + head / group * v_h;
+        const T *next_k = k + batch * k_b + head / group * k_h,
+                *next_v = v + batch * v_b + head / group * v_h;
         C mine[PARTS], x[PARTS], y[PARTS], sum[PARTS] = {};
         read_row(mine, q + batch * q_b + head * q_h + i * q_t, d);
 #ifdef FORWARD
@@ -104,7 +110,8 @@ PH_KERNEL KERNEL(const T *q, const T *k, const T *v, const T *g, T *o, C *lse, C
             read_row(x, next_k, d);
             read_row(y, next_v, d);
             C score = dot(mine, x) * s, high = score > most ? score : most;
-            C p = score == lowest ? C(0) : power(score - high), factor = most == lowest ? C(0) : power(most - high);
+            C p = score == lowest ? C(0) : power(score - high),
+              factor = most == lowest ? C(0) : power(most - high);
             total = total * factor + p;
             most = high;
 #pragma unroll

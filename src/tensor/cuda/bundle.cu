@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/bundle.cu: many contiguous pairs of memory copied, or added, in one launch: a block does one chunk of one pair. */
-#define PAIRS 96
-#define CHUNK 16384
+/* cuda/bundle.cu: many contiguous pairs of memory copied, or added, in one launch: a block does
+ * one chunk of one pair. */
+#define PAIRS   96
+#define CHUNK   16384
 #define THREADS 256
-#define EACH (CHUNK / 16 / THREADS)
+#define EACH    (CHUNK / 16 / THREADS)
 struct bundle_args {
     const char *src[PAIRS];
     char *dst[PAIRS];
@@ -50,7 +51,8 @@ template <class T> struct adds {
 };
 
 template <class DO, int N>
-__device__ __forceinline__ void run_vectors(uint4 *__restrict__ dst, const uint4 *__restrict__ src, u32 at)
+__device__ __forceinline__ void run_vectors(uint4 *__restrict__ dst, const uint4 *__restrict__ src,
+                                            u32 at)
 {
     typedef typename DO::type T;
     union both {
@@ -73,7 +75,8 @@ __device__ __forceinline__ void run_vectors(uint4 *__restrict__ dst, const uint4
     }
 }
 
-template <class DO> __device__ __forceinline__ void run(char *dst_, const char *src_, u64 begin, u64 count)
+template <class DO>
+__device__ __forceinline__ void run(char *dst_, const char *src_, u64 begin, u64 count)
 {
     typedef typename DO::type T;
     const u32 whole = CHUNK / sizeof(T), n = count - begin < whole ? (u32)(count - begin) : whole;
@@ -102,7 +105,7 @@ PH_KERNEL __launch_bounds__(THREADS) ph_nn_bundle(const __grid_constant__ bundle
     PH_WAIT();
     if (op == 2)
         return;
-#define RUN(DO, T) run<DO<T> >(dst, src, (u64)chunk * (CHUNK / sizeof(T)), count)
+#define RUN(DO, T) run<DO<T>>(dst, src, (u64)chunk * (CHUNK / sizeof(T)), count)
     switch (op == 1 && dtype <= 4 ? dtype : dtype + 100) {
     case 1:
         RUN(adds, f32);

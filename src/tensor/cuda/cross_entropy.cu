@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/cross_entropy.cu: the loss of rows of logits against class numbers. LOSS: a block reads a row once,
- * and keeps its maximum and one over its sum of exponentials; of a row's `width` elements the first n are
- * classes, and the others have no gradient. TOTAL: one block adds the rows' terms. LOSS_GRAD: a block
- * reads a piece of a row and writes its gradient. A row that is ignored keeps 0; one whose target is no
- * class keeps NaN. SQUARES, SQUARES_TOTAL, SQUARES_GRAD: mean squared error. */
+/* cuda/cross_entropy.cu: the loss of rows of logits against class numbers. LOSS: a block reads a
+ * row once, and keeps its maximum and one over its sum of exponentials; of a row's `width`
+ * elements the first n are classes, and the others have no gradient. TOTAL: one block adds the
+ * rows' terms. LOSS_GRAD: a block reads a piece of a row and writes its gradient. A row that is
+ * ignored keeps 0; one whose target is no class keeps NaN. SQUARES, SQUARES_TOTAL, SQUARES_GRAD:
+ * mean squared error. */
 __device__ __forceinline__ i64 target_at(const void *targets, i64 wide, i64 i)
 {
     return wide ? ((const i64 *)targets)[i] : (i64)((const i32 *)targets)[i];
@@ -25,8 +26,8 @@ enum {
     BATCH = sizeof(T) == 8 ? 2 : 4
 };
 PH_KERNEL __launch_bounds__(512)
-    KERNEL(const T *logits, const void *targets, C *saved, C *terms, T *loss, i64 rows, i64 n, i64 width,
-           i64 wide, i64 ignores, i64 ignored, i64 each)
+    KERNEL(const T *logits, const void *targets, C *saved, C *terms, T *loss, i64 rows, i64 n,
+           i64 width, i64 wide, i64 ignores, i64 ignored, i64 each)
 {
     PH_WAIT();
     i64 row = ROW;
@@ -82,8 +83,8 @@ PH_KERNEL __launch_bounds__(512)
 #endif
 
 #ifdef TOTAL
-PH_KERNEL __launch_bounds__(1024) KERNEL(const C *terms, const void *targets, T *loss, C *scale, i64 rows,
-                                         i64 wide, i64 ignores, i64 ignored, i64 mean)
+PH_KERNEL __launch_bounds__(1024) KERNEL(const C *terms, const void *targets, T *loss, C *scale,
+                                         i64 rows, i64 wide, i64 ignores, i64 ignored, i64 mean)
 {
     PH_WAIT();
     C sum = 0;
@@ -108,10 +109,10 @@ struct row_values {
     C most, inverse, scale;
     bool take;
 };
-/* Elements [at, at + V) of a row; those outside it are left alone. w: what was read of them, where they
- * are all inside. */
-__device__ __forceinline__ void write_gradient(const row_values &r, const T *x, T *d, i64 at, const uint4 &w,
-                                               bool same)
+/* Elements [at, at + V) of a row; those outside it are left alone. w: what was read of them,
+ * where they are all inside. */
+__device__ __forceinline__ void write_gradient(const row_values &r, const T *x, T *d, i64 at,
+                                               const uint4 &w, bool same)
 {
     C factor = r.inverse * r.scale;
     if (at >= 0 && at + V <= r.n) {
@@ -140,14 +141,15 @@ __device__ __forceinline__ void write_gradient(const row_values &r, const T *x, 
     }
 }
 
-/* A piece is 256 threads of BATCH vectors of 16 bytes, aligned in memory: the first piece of a row begins
- * before it. */
+/* A piece is 256 threads of BATCH vectors of 16 bytes, aligned in memory: the first piece of a
+ * row begins before it. */
 enum {
     BATCH = 2
 };
 PH_KERNEL __launch_bounds__(256)
-    KERNEL(const T *logits, const void *targets, const C *saved, const T *g, const C *scales, T *out,
-           i64 rows, i64 n, i64 width, i64 wide, i64 ignores, i64 ignored, i64 each, i64 pieces)
+    KERNEL(const T *logits, const void *targets, const C *saved, const T *g, const C *scales,
+           T *out, i64 rows, i64 n, i64 width, i64 wide, i64 ignores, i64 ignored, i64 each,
+           i64 pieces)
 {
     PH_WAIT();
 #ifdef WARPS
@@ -228,7 +230,8 @@ PH_KERNEL __launch_bounds__(1024) KERNEL(const C *parts, T *loss, i64 count, i64
 
 #ifdef SQUARES_GRAD
 /* da, db: either may be NULL. */
-PH_KERNEL __launch_bounds__(256) KERNEL(const T *a, const T *b, const T *g, T *da, T *db, i64 n, i64 piece)
+PH_KERNEL __launch_bounds__(256)
+    KERNEL(const T *a, const T *b, const T *g, T *da, T *db, i64 n, i64 piece)
 {
     PH_WAIT();
     i64 begin = blockIdx.x * piece, end = begin + piece < n ? begin + piece : n;

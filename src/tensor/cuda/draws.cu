@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/draws.cu: what random words become. C and CUDA both: philox.h includes it for the host, so that both devices draw the same bits. No product
- * is contracted with a sum on either. */
+/* cuda/draws.cu: what random words become. C and CUDA both: philox.h includes it for the host,
+ * so that both devices draw the same bits. No product is contracted with a sum on either. */
 #ifdef __CUDACC__
 #define PH_FN __device__ __forceinline__
 PH_FN u32 ph_bits(f32 x)
@@ -33,8 +33,9 @@ PH_FN f64 ph_sqrt_f64(f64 x)
 #define ph_floor_f64 floor
 #endif
 
-/* ---- words ---- Philox 4x32-10 (Salmon et al., 2011). Element i of a draw belongs to group i / 4; its w-th word is word i % 4 of the
- * block with key `seed` and counter (offset / 4 + w, i / 4), each of these 64 bits, low half first. */
+/* ---- words ---- Philox 4x32-10 (Salmon et al., 2011). Element i of a draw belongs to group i /
+ * 4; its w-th word is word i % 4 of the block with key `seed` and counter (offset / 4 + w, i /
+ * 4), each of these 64 bits, low half first. */
 typedef struct ph_words {
     u32 w[4];
 } ph_words;
@@ -121,8 +122,9 @@ PH_FN f64 ph_unit_f64(u64 word)
     return (f64)(i64)(word >> 11) * (1.0 / 9007199254740992.0);
 }
 
-/* ---- -ln u ---- u = (v + 1/2) / 2^31, v the upper 31 bits of word (f64: 2^63 and 63): neither 0 nor 1. Above 1/2 by way of 1 - u, which is as
- * exact. ln by the series of atanh, whose argument is at most 1/3. */
+/* ---- -ln u ---- u = (v + 1/2) / 2^31, v the upper 31 bits of word (f64: 2^63 and 63): neither
+ * 0 nor 1. Above 1/2 by way of 1 - u, which is as exact. ln by the series of atanh, whose
+ * argument is at most 1/3. */
 PH_FN f32 ph_minus_log_f32(u32 word)
 {
     u32 v = word >> 1;
@@ -144,7 +146,8 @@ PH_FN f32 ph_minus_log_f32(u32 word)
 /* atanh s = s + s * this(s^2), |s| at most 1/3. */
 PH_FN f64 ph_atanh_tail_f64(f64 z)
 {
-    f64 tail = 1.0 / 27.0 + z * (1.0 / 29.0 + z * (1.0 / 31.0 + z * (1.0 / 33.0 + z * (1.0 / 35.0))));
+    f64 tail =
+        1.0 / 27.0 + z * (1.0 / 29.0 + z * (1.0 / 31.0 + z * (1.0 / 33.0 + z * (1.0 / 35.0))));
     tail = 1.0 / 19.0 + z * (1.0 / 21.0 + z * (1.0 / 23.0 + z * (1.0 / 25.0 + z * tail)));
     tail = 1.0 / 11.0 + z * (1.0 / 13.0 + z * (1.0 / 15.0 + z * (1.0 / 17.0 + z * tail)));
     return z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z * tail))));
@@ -164,11 +167,13 @@ PH_FN f64 ph_minus_log_f64(u64 word)
     f64 tail = ph_atanh_tail_f64(z);
     power = upper ? 0.0 : power;
     s += s;
-    return power * 6.93147180369123816490e-01 + (s + (power * 1.90821492927058770002e-10 + s * tail));
+    return power * 6.93147180369123816490e-01 +
+           (s + (power * 1.90821492927058770002e-10 + s * tail));
 }
 
-/* ---- sine and cosine of a part of the circle ---- 2 pi (k + 1/2) / 2^25, k the upper 25 bits of word (f64: 2^55 and 55): neither is ever 0. The nearest
- * quarter turn is taken off in integers, then the series. */
+/* ---- sine and cosine of a part of the circle ---- 2 pi (k + 1/2) / 2^25, k the upper 25 bits
+ * of word (f64: 2^55 and 55): neither is ever 0. The nearest quarter turn is taken off in
+ * integers, then the series. */
 PH_FN void ph_turn_f32(f32 *sine, f32 *cosine, u32 word)
 {
     u32 place = (word & 0xFFFFFF80u) | 0x40u, quarter = (place + 0x20000000u) >> 30;
@@ -184,14 +189,17 @@ PH_FN void ph_turn_f32(f32 *sine, f32 *cosine, u32 word)
 
 PH_FN void ph_turn_f64(f64 *sine, f64 *cosine, u64 word)
 {
-    u64 place = (word & 0xFFFFFFFFFFFFFE00u) | 0x100u, quarter = (place + 0x2000000000000000u) >> 62;
+    u64 place = (word & 0xFFFFFFFFFFFFFE00u) | 0x100u,
+        quarter = (place + 0x2000000000000000u) >> 62;
     f64 y = (f64)(i64)(place - (quarter << 62)) * (1.0 / 2305843009213693952.0), z = y * y;
     f64 s = 6.9484532738866292e-12 + z * (-2.0410263396641442e-14 + z * 4.6287046288346829e-17);
-    s = -3.6576204182177253e-05 + z * (3.1336168903781217e-07 + z * (-1.757247673443401e-09 + z * s));
+    s = -3.6576204182177253e-05 +
+        z * (3.1336168903781217e-07 + z * (-1.757247673443401e-09 + z * s));
     s = z * (-0.080745512188280785 + z * (0.0024903945701927202 + z * s));
     s = y * 0.78539816339744828 + y * (3.061616997868383e-17 + s);
     f64 c = -3.8980731712596753e-13 + z * (1.0018886461636272e-15 + z * -2.0196533968866819e-18);
-    c = 3.5908604485915101e-06 + z * (-2.4611369504941999e-08 + z * (1.1501159127974052e-10 + z * c));
+    c = 3.5908604485915101e-06 +
+        z * (-2.4611369504941999e-08 + z * (1.1501159127974052e-10 + z * c));
     c = z * (0.015854344243815502 + z * (-0.00032599188692739001 + z * c));
     c = 1.0 + z * (-0.30842513753404244 + c);
     f64 a = quarter & 1u ? c : s, b = quarter & 1u ? s : c;
@@ -199,74 +207,77 @@ PH_FN void ph_turn_f64(f64 *sine, f64 *cosine, u64 word)
     *cosine = (quarter + 1u) & 2u ? -b : b;
 }
 
-/* ---- distributions ---- of a pair of elements (x even, y odd), from a word of each and two numbers. f16 and bf16 are f32, rounded at the end; but
- * for uniforms, which have bits of their own. The word is that of the elements' own W (f32: u32, f64: u64). */
-#define PH_DRAW_PAIR(name, F, W)                                                                                       \
-    PH_FN void ph_##name##_##F(F *x, F *y, W word_x, W word_y, F a, F b)                                               \
-    {                                                                                                                  \
-        *x = ph_##name##_one_##F(word_x, a, b);                                                                        \
-        *y = ph_##name##_one_##F(word_y, a, b);                                                                        \
+/* ---- distributions ---- of a pair of elements (x even, y odd), from a word of each and two
+ * numbers. f16 and bf16 are f32, rounded at the end; but for uniforms, which have bits of their
+ * own. The word is that of the elements' own W (f32: u32, f64: u64). */
+#define PH_DRAW_PAIR(name, F, W)                                                                   \
+    PH_FN void ph_##name##_##F(F *x, F *y, W word_x, W word_y, F a, F b)                           \
+    {                                                                                              \
+        *x = ph_##name##_one_##F(word_x, a, b);                                                    \
+        *y = ph_##name##_one_##F(word_y, a, b);                                                    \
     }
-#define PH_DRAWS(F, W)                                                                                                 \
-    /* a + u * b; a: low, b: high - low */                                                                             \
-    PH_FN F ph_uniform_one_##F(W word, F a, F b)                                                                       \
-    {                                                                                                                  \
-        return a + ph_unit_##F(word) * b;                                                                              \
-    }                                                                                                                  \
-    /* a: rate */                                                                                                      \
-    PH_FN F ph_exponential_one_##F(W word, F a, F b)                                                                   \
-    {                                                                                                                  \
-        (void)b;                                                                                                       \
-        return ph_minus_log_##F(word) / a;                                                                             \
-    }                                                                                                                  \
-    /* a: median, b: scale; half a turn */                                                                             \
-    PH_FN F ph_cauchy_one_##F(W word, F a, F b)                                                                        \
-    {                                                                                                                  \
-        F sine, cosine;                                                                                                \
-        ph_turn_##F(&sine, &cosine, word >> 1);                                                                        \
-        return a - b * (cosine / sine);                                                                                \
-    }                                                                                                                  \
-    /* a: -1 / ln(1 - p): how many trials until the first success */                                                   \
-    PH_FN F ph_geometric_one_##F(W word, F a, F b)                                                                     \
-    {                                                                                                                  \
-        (void)b;                                                                                                       \
-        return ph_floor_##F(ph_minus_log_##F(word) * a) + (F)1;                                                        \
-    }                                                                                                                  \
-    PH_DRAW_PAIR(uniform, F, W)                                                                                        \
-    PH_DRAW_PAIR(exponential, F, W)                                                                                    \
-    PH_DRAW_PAIR(cauchy, F, W)                                                                                         \
-    PH_DRAW_PAIR(geometric, F, W)                                                                                      \
-    /* Box and Muller; a: mean, b: deviation */                                                                        \
-    PH_FN void ph_normal_##F(F *x, F *y, W word_x, W word_y, F a, F b)                                                 \
-    {                                                                                                                  \
-        F radius = ph_sqrt_##F((F)2 * ph_minus_log_##F(word_x)), sine, cosine;                                         \
-        ph_turn_##F(&sine, &cosine, word_y);                                                                           \
-        *x = a + b * (radius * cosine);                                                                                \
-        *y = a + b * (radius * sine);                                                                                  \
-    }                                                                                                                  \
-    PH_FN void ph_log_normal_##F(F *x, F *y, W word_x, W word_y, F a, F b)                                             \
-    {                                                                                                                  \
-        ph_normal_##F(x, y, word_x, word_y, a, b);                                                                     \
-        *x = ph_exp_##F(*x);                                                                                           \
-        *y = ph_exp_##F(*y);                                                                                           \
+#define PH_DRAWS(F, W)                                                                             \
+    /* a + u * b; a: low, b: high - low */                                                         \
+    PH_FN F ph_uniform_one_##F(W word, F a, F b)                                                   \
+    {                                                                                              \
+        return a + ph_unit_##F(word) * b;                                                          \
+    }                                                                                              \
+    /* a: rate */                                                                                  \
+    PH_FN F ph_exponential_one_##F(W word, F a, F b)                                               \
+    {                                                                                              \
+        (void)b;                                                                                   \
+        return ph_minus_log_##F(word) / a;                                                         \
+    }                                                                                              \
+    /* a: median, b: scale; half a turn */                                                         \
+    PH_FN F ph_cauchy_one_##F(W word, F a, F b)                                                    \
+    {                                                                                              \
+        F sine, cosine;                                                                            \
+        ph_turn_##F(&sine, &cosine, word >> 1);                                                    \
+        return a - b * (cosine / sine);                                                            \
+    }                                                                                              \
+    /* a: -1 / ln(1 - p): how many trials until the first success */                               \
+    PH_FN F ph_geometric_one_##F(W word, F a, F b)                                                 \
+    {                                                                                              \
+        (void)b;                                                                                   \
+        return ph_floor_##F(ph_minus_log_##F(word) * a) + (F)1;                                    \
+    }                                                                                              \
+    PH_DRAW_PAIR(uniform, F, W)                                                                    \
+    PH_DRAW_PAIR(exponential, F, W)                                                                \
+    PH_DRAW_PAIR(cauchy, F, W)                                                                     \
+    PH_DRAW_PAIR(geometric, F, W)                                                                  \
+    /* Box and Muller; a: mean, b: deviation */                                                    \
+    PH_FN void ph_normal_##F(F *x, F *y, W word_x, W word_y, F a, F b)                             \
+    {                                                                                              \
+        F radius = ph_sqrt_##F((F)2 * ph_minus_log_##F(word_x)), sine, cosine;                     \
+        ph_turn_##F(&sine, &cosine, word_y);                                                       \
+        *x = a + b * (radius * cosine);                                                            \
+        *y = a + b * (radius * sine);                                                              \
+    }                                                                                              \
+    PH_FN void ph_log_normal_##F(F *x, F *y, W word_x, W word_y, F a, F b)                         \
+    {                                                                                              \
+        ph_normal_##F(x, y, word_x, word_y, a, b);                                                 \
+        *x = ph_exp_##F(*x);                                                                       \
+        *y = ph_exp_##F(*y);                                                                       \
     }
 PH_DRAWS(f32, u32)
 PH_DRAWS(f64, u64)
 
 /* f16 and bf16 have uniforms of their own. */
-#define PH_UNIFORM_HALF(H)                                                                                             \
-    PH_FN void ph_uniform_##H(f32 *x, f32 *y, u32 word_x, u32 word_y, f32 a, f32 b)                                    \
-    {                                                                                                                  \
-        *x = a + ph_unit_##H(word_x) * b;                                                                              \
-        *y = a + ph_unit_##H(word_y) * b;                                                                              \
+#define PH_UNIFORM_HALF(H)                                                                         \
+    PH_FN void ph_uniform_##H(f32 *x, f32 *y, u32 word_x, u32 word_y, f32 a, f32 b)                \
+    {                                                                                              \
+        *x = a + ph_unit_##H(word_x) * b;                                                          \
+        *y = a + ph_unit_##H(word_y) * b;                                                          \
     }
 PH_UNIFORM_HALF(f16)
 PH_UNIFORM_HALF(bf16)
 
-/* ---- Poisson ---- in f64, of whatever dtype the rates are. Below a rate of 10 the distribution function is searched from 0 on for a uniform of 53 bits; from
- * there on the transformed rejection PTRS of Hoermann ("The transformed rejection method for generating Poisson random variables", 1993), whose
- * constants these are, with two uniforms an attempt. An attempt fails with a probability of at most 0.248, so that all of them do once in more
- * than 2^64 times; then the whole part of the rate stands. */
+/* ---- Poisson ---- in f64, of whatever dtype the rates are. Below a rate of 10 the distribution
+ * function is searched from 0 on for a uniform of 53 bits; from there on the transformed
+ * rejection PTRS of Hoermann ("The transformed rejection method for generating Poisson random
+ * variables", 1993), whose constants these are, with two uniforms an attempt. An attempt fails
+ * with a probability of at most 0.248, so that all of them do once in more than 2^64 times; then
+ * the whole part of the rate stands. */
 #define PH_POISSON_ATTEMPTS 32
 #define PH_POISSON_WORDS    128 /* of 32 bits an element: four an attempt */
 
@@ -278,7 +289,8 @@ PH_FN f64 ph_ln_f64(f64 x)
     f64 m = ph_of_bits64((bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu);
     f64 s = (m - 1.0) / (m + 1.0), tail = ph_atanh_tail_f64(s * s);
     s += s;
-    return power * 6.93147180369123816490e-01 + (s + (power * 1.90821492927058770002e-10 + s * tail));
+    return power * 6.93147180369123816490e-01 +
+           (s + (power * 1.90821492927058770002e-10 + s * tail));
 }
 
 /* exp(-x), 0 <= x <= 10. */
@@ -293,7 +305,8 @@ PH_FN f64 ph_exp_minus_f64(f64 x)
     return y * ph_of_bits64((u64)(1023 - (i64)power) << 52);
 }
 
-/* The first k whose distribution function is above u; where rounding keeps it below, the one from which on it does not grow. */
+/* The first k whose distribution function is above u; where rounding keeps it below, the one
+ * from which on it does not grow. */
 PH_FN f64 ph_poisson_search(f64 u, f64 rate)
 {
     f64 k = 0.0, chance = ph_exp_minus_f64(rate), sum = chance, before = 0.0;
@@ -306,8 +319,9 @@ PH_FN f64 ph_poisson_search(f64 u, f64 rate)
     return k;
 }
 
-/* ln(e^-rate rate^k / k!), k whole and not negative: by Stirling's series and the deviance (Loader, "Fast and accurate computation of binomial
- * probabilities", 2000), in which nothing large is taken from something large. */
+/* ln(e^-rate rate^k / k!), k whole and not negative: by Stirling's series and the deviance
+ * (Loader, "Fast and accurate computation of binomial probabilities", 2000), in which nothing
+ * large is taken from something large. */
 PH_FN f64 ph_poisson_ln_chance(f64 k, f64 rate)
 {
     if (k < 10.0) {
@@ -317,7 +331,9 @@ PH_FN f64 ph_poisson_ln_chance(f64 k, f64 rate)
         return k * ph_ln_f64(rate) - rate - ph_ln_f64(factorial);
     }
     f64 z = 1.0 / (k * k), off = k - rate, s = off / (k + rate), deviance;
-    f64 series = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z * (1.0 / 1188.0))))) / k;
+    f64 series = (1.0 / 12.0 - z * (1.0 / 360.0 -
+                                    z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z * (1.0 / 1188.0))))) /
+                 k;
     if (s * s <= 1.0 / 9.0)
         deviance = off * s + 2.0 * k * (s * ph_atanh_tail_f64(s * s));
     else
@@ -341,7 +357,8 @@ PH_FN int ph_poisson_attempt(f64 *k, f64 rate, u64 word_u, u64 word_v)
     return ph_ln_f64(ratio) <= ph_poisson_ln_chance(*k, rate);
 }
 
-/* Of a group's elements. Negative rates and NaN give NaN; from 2^110 on, where the deviation is far below the last place, the rate itself. */
+/* Of a group's elements. Negative rates and NaN give NaN; from 2^110 on, where the deviation is
+ * far below the last place, the rate itself. */
 PH_FN void ph_poisson_four(f64 *x, const f64 *rate, u64 seed, u64 block, u64 group)
 {
     u64 u[4], v[4];
@@ -370,8 +387,9 @@ PH_FN void ph_poisson_four(f64 *x, const f64 *rate, u64 seed, u64 block, u64 gro
     }
 }
 
-/* ---- permutations ---- of the numbers of `left + right` bits: 16 steps of a Feistel network, each of which mixes one half into the other. A number
- * that is not below count goes through again until it is: that is a permutation of those below count. */
+/* ---- permutations ---- of the numbers of `left + right` bits: 16 steps of a Feistel network,
+ * each of which mixes one half into the other. A number that is not below count goes through
+ * again until it is: that is a permutation of those below count. */
 #define PH_SHUFFLE_STEPS 16
 PH_FN u32 ph_mix(u32 x)
 {

@@ -106,14 +106,14 @@ typedef wrapping<C_T>::type W_T;
 #define SIGMOID(p) sigmoid<sizeof(PH_T) == 2>(p)
 #define CAST(p)    cast_to<T_OUT, C_X>::of(p)
 
-#define ONE_FUNCTION(name, single, twice)                                                                    \
-    __device__ __forceinline__ f32 name(f32 x)                                                               \
-    {                                                                                                        \
-        return single(x);                                                                                    \
-    }                                                                                                        \
-    __device__ __forceinline__ f64 name(f64 x)                                                               \
-    {                                                                                                        \
-        return twice(x);                                                                                     \
+#define ONE_FUNCTION(name, single, twice)                                                          \
+    __device__ __forceinline__ f32 name(f32 x)                                                     \
+    {                                                                                              \
+        return single(x);                                                                          \
+    }                                                                                              \
+    __device__ __forceinline__ f64 name(f64 x)                                                     \
+    {                                                                                              \
+        return twice(x);                                                                           \
     }
 ONE_FUNCTION(exponential, expf, exp)
 ONE_FUNCTION(logarithm, logf, log)
@@ -122,8 +122,8 @@ ONE_FUNCTION(inverse_root, rsqrtf, rsqrt)
 ONE_FUNCTION(tangent, tanhf, tanh)
 ONE_FUNCTION(error_function, erff, erf)
 ONE_FUNCTION(absolute, fabsf, fabs)
-/* Rounded: the result will be, to 16 bits: then the fast exponential and quotient, some 2^-21 off, are as
- * good. */
+/* Rounded: the result will be, to 16 bits: then the fast exponential and quotient, some 2^-21
+ * off, are as good. */
 template <bool rounded, class T> __device__ __forceinline__ T sigmoid(T x)
 {
     return rounded ? T(__fdividef(1.0f, 1.0f + __expf(-(f32)x))) : T(1) / (T(1) + exponential(-x));
@@ -159,8 +159,8 @@ template <class T> __device__ __forceinline__ T divide(T x, T y)
     return y == 0 ? T(0) : T(-1) < T(0) && y == T(-1) ? NEG(x) : T(x / y);
 }
 
-/* ---- casts ---- floats to integers are cut, saturate, and NaN is 0; f64 and integers are rounded once to
- * f16 and bf16. */
+/* ---- casts ---- floats to integers are cut, saturate, and NaN is 0; f64 and integers are
+ * rounded once to f16 and bf16. */
 template <class T> struct is_float {
     enum {
         value = 0
@@ -192,12 +192,12 @@ template <class From> struct cast_to<ph_bool, From> {
         return x != From(0);
     }
 };
-#define CUT(to, low, high, highest)                                                                          \
-    template <class From> struct cast_to<to, From> {                                                         \
-        static __device__ __forceinline__ to of(From x)                                                      \
-        {                                                                                                    \
-            return is_float<From>::value ? cut<to>(f64(x), low, high, highest) : to(x);                      \
-        }                                                                                                    \
+#define CUT(to, low, high, highest)                                                                \
+    template <class From> struct cast_to<to, From> {                                               \
+        static __device__ __forceinline__ to of(From x)                                            \
+        {                                                                                          \
+            return is_float<From>::value ? cut<to>(f64(x), low, high, highest) : to(x);            \
+        }                                                                                          \
     };
 CUT(i32, -2147483648.0, 2147483647.0, 2147483647)
 CUT(i64, -9223372036854775808.0, 9223372036854775808.0, 9223372036854775807ll)
@@ -216,12 +216,12 @@ template <class T> __device__ __forceinline__ f32 to_odd(T x)
 {
     return to_odd(f64(x));
 }
-#define ROUND(to)                                                                                            \
-    template <class From> struct cast_to<to, From> {                                                         \
-        static __device__ __forceinline__ f32 of(From x)                                                     \
-        {                                                                                                    \
-            return to_odd(x);                                                                                \
-        }                                                                                                    \
+#define ROUND(to)                                                                                  \
+    template <class From> struct cast_to<to, From> {                                               \
+        static __device__ __forceinline__ f32 of(From x)                                           \
+        {                                                                                          \
+            return to_odd(x);                                                                      \
+        }                                                                                          \
     };
 ROUND(f16)
 ROUND(bf16)
@@ -286,7 +286,8 @@ __device__ __forceinline__ void load(pack<T> &to, const T *p, u32 step, bool who
                 to.at[k] = p[k];
     }
 }
-template <class T> __device__ __forceinline__ void store(T *p, const pack<T> &from, bool whole, i32 count)
+template <class T>
+__device__ __forceinline__ void store(T *p, const pack<T> &from, bool whole, i32 count)
 {
     if (whole && count >= VEC) {
         *(typename raw<sizeof(T) * VEC>::type *)p = from.all;
@@ -302,9 +303,9 @@ __device__ __forceinline__ void apply_pack(pack<T_OUT> &out, const pack<T_X> &x,
 {
 #pragma unroll
     for (int k = 0; k < VEC; k++)
-        ph_put(&out.at[k],
-               apply(PH_ARITY > 0 ? ph_get(&x.at[k]) : C_X(), PH_ARITY > 1 ? ph_get(&y.at[k]) : C_Y(),
-                     PH_ARITY > 2 ? ph_get(&z.at[k]) : C_Z(), a, b));
+        ph_put(&out.at[k], apply(PH_ARITY > 0 ? ph_get(&x.at[k]) : C_X(),
+                                 PH_ARITY > 1 ? ph_get(&y.at[k]) : C_Y(),
+                                 PH_ARITY > 2 ? ph_get(&z.at[k]) : C_Z(), a, b));
 }
 
 /* ---- kernels ---- */
@@ -388,7 +389,8 @@ __device__ __forceinline__ void place(i64 *at, const strided &s, u64 i)
     for (int d = (int)s.rank - 1; d >= 0; d--) {
         u64 k = i;
         if (d > 0) {
-            u64 q = s.small ? (__umulhi((u32)i, s.magic[d]) + (u32)i) >> s.shift[d] : i / (u64)s.dim[d];
+            u64 q =
+                s.small ? (__umulhi((u32)i, s.magic[d]) + (u32)i) >> s.shift[d] : i / (u64)s.dim[d];
             k = i - q * (u64)s.dim[d];
             i = q;
         }

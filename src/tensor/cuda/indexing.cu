@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/indexing.cu: reading and writing where an index says. U is a word of an element's size (TAKE,
- * GATHER, WRITE, WINNERS_GRAD); T a dtype (ADD_COLUMNS, ADD_SORTED, ADD_PARTS). An index is checked each
- * time it is used. */
+/* cuda/indexing.cu: reading and writing where an index says. U is a word of an element's size
+ * (TAKE, GATHER, WRITE, WINNERS_GRAD); T a dtype (ADD_COLUMNS, ADD_SORTED, ADD_PARTS). An index
+ * is checked each time it is used. */
 __device__ __forceinline__ i64 index_at(const void *index, i64 wide, i64 i)
 {
     return wide ? ((const i64 *)index)[i] : (i64)((const i32 *)index)[i];
 }
 
-/* Where the elements of an index tensor point: n places along the axis, step apart; dim and stride are
- * those of the index tensor and of what it points into, with a stride of 0 along the axis. */
+/* Where the elements of an index tensor point: n places along the axis, step apart; dim and
+ * stride are those of the index tensor and of what it points into, with a stride of 0 along the
+ * axis. */
 struct places {
     i64 rank, n, step;
     i64 dim[8], stride[8];
@@ -41,8 +42,8 @@ template <class W> __device__ __forceinline__ void set_bad(W *to, u64 bad)
     *to = (W)bad;
 }
 template <class I>
-__device__ __forceinline__ void take(const U *x, const void *index, U *out, I total, I n, I count, I inner,
-                                     i64 wide, u64 bad)
+__device__ __forceinline__ void take(const U *x, const void *index, U *out, I total, I n, I count,
+                                     I inner, i64 wide, u64 bad)
 {
     bool one = total == count * inner;
     U word[2];
@@ -65,8 +66,8 @@ __device__ __forceinline__ void take(const U *x, const void *index, U *out, I to
             out[i] = word[k];
     }
 }
-PH_KERNEL __launch_bounds__(256)
-    KERNEL(const U *x, const void *index, U *out, i64 total, i64 n, i64 count, i64 inner, i64 wide, u64 bad)
+PH_KERNEL __launch_bounds__(256) KERNEL(const U *x, const void *index, U *out, i64 total, i64 n,
+                                        i64 count, i64 inner, i64 wide, u64 bad)
 {
     PH_WAIT();
     if (total < 0x7fff0000 && n < 0x7fff0000)
@@ -90,9 +91,10 @@ PH_KERNEL __launch_bounds__(256)
 #endif
 
 #ifdef CLAIM
-/* The last element in memory that points to a place gets it: 1 + its number; the order in which they come
- * does not matter. */
-PH_KERNEL __launch_bounds__(256) KERNEL(const void *index, u32 *winners, places at, i64 total, i64 wide)
+/* The last element in memory that points to a place gets it: 1 + its number; the order in which
+ * they come does not matter. */
+PH_KERNEL __launch_bounds__(256)
+    KERNEL(const void *index, u32 *winners, places at, i64 total, i64 wide)
 {
     PH_WAIT();
     i64 i = ITEM;
@@ -106,8 +108,8 @@ PH_KERNEL __launch_bounds__(256) KERNEL(const void *index, u32 *winners, places 
 
 #ifdef WRITE
 /* Winners write their element of src; src NULL: all write 0. */
-PH_KERNEL __launch_bounds__(256)
-    KERNEL(const U *src, const void *index, const u32 *winners, U *out, places at, i64 total, i64 wide)
+PH_KERNEL __launch_bounds__(256) KERNEL(const U *src, const void *index, const u32 *winners, U *out,
+                                        places at, i64 total, i64 wide)
 {
     PH_WAIT();
     i64 i = ITEM;
@@ -125,8 +127,8 @@ PH_KERNEL __launch_bounds__(256)
 #endif
 
 #ifdef WINNERS_GRAD
-PH_KERNEL __launch_bounds__(256)
-    KERNEL(const U *g, const void *index, const u32 *winners, U *out, places at, i64 total, i64 wide)
+PH_KERNEL __launch_bounds__(256) KERNEL(const U *g, const void *index, const u32 *winners, U *out,
+                                        places at, i64 total, i64 wide)
 {
     PH_WAIT();
     i64 i = ITEM;
@@ -139,10 +141,10 @@ PH_KERNEL __launch_bounds__(256)
 #endif
 
 #ifdef ADD_COLUMNS
-/* A thread goes along the axis, in order: nobody else adds to the places that it adds to. at: of all but
- * the axis. */
-PH_KERNEL __launch_bounds__(128)
-    KERNEL(const T *src, const void *index, T *out, places at, i64 columns, i64 length, i64 inner, i64 wide)
+/* A thread goes along the axis, in order: nobody else adds to the places that it adds to. at: of
+ * all but the axis. */
+PH_KERNEL __launch_bounds__(128) KERNEL(const T *src, const void *index, T *out, places at,
+                                        i64 columns, i64 length, i64 inner, i64 wide)
 {
     PH_WAIT();
     i64 column = ITEM;
@@ -157,8 +159,8 @@ PH_KERNEL __launch_bounds__(128)
 }
 #endif
 
-/* ---- sorting ---- the numbers 0.. of an index's elements by where they point (a key of 32 bits), stably:
- * so equal ones stay in order. */
+/* ---- sorting ---- the numbers 0.. of an index's elements by where they point (a key of 32
+ * bits), stably: so equal ones stay in order. */
 #ifdef KEYS
 PH_KERNEL __launch_bounds__(256)
     KERNEL(const void *index, u32 *keys, u32 *order, places at, i64 total, i64 wide, i64 none)
@@ -196,7 +198,8 @@ PH_KERNEL __launch_bounds__(256) KERNEL(const u32 *keys, u32 *sorted, u32 *order
 
 /* By 8 bits at a time; a block has a tile of 2048 keys. */
 #ifdef COUNT
-PH_KERNEL __launch_bounds__(256) KERNEL(const u32 *keys, u32 *counts, i64 total, i64 shift, i64 tiles)
+PH_KERNEL __launch_bounds__(256)
+    KERNEL(const u32 *keys, u32 *counts, i64 total, i64 shift, i64 tiles)
 {
     __shared__ u32 count[256];
     PH_WAIT();
@@ -242,8 +245,9 @@ PH_KERNEL __launch_bounds__(1024) KERNEL(u32 *counts, i64 total)
 #endif
 
 #ifdef MOVE
-PH_KERNEL __launch_bounds__(256) KERNEL(const u32 *keys, const u32 *order, const u32 *offsets, u32 *keys_out,
-                                        u32 *order_out, i64 total, i64 shift, i64 tiles)
+PH_KERNEL __launch_bounds__(256)
+    KERNEL(const u32 *keys, const u32 *order, const u32 *offsets, u32 *keys_out, u32 *order_out,
+           i64 total, i64 shift, i64 tiles)
 {
     __shared__ u32 next[8][257]; /* of each warp and digit; 256: beyond the end */
     PH_WAIT();
@@ -282,11 +286,11 @@ PH_KERNEL __launch_bounds__(256) KERNEL(const u32 *keys, const u32 *order, const
 }
 #endif
 
-/* ---- adding what is sorted ---- out[o][key][r] gets the sum of src[o][order][r] over the elements of
- * that key, in order. A job, of one warp, is a run of at most 32 of them that begins at a multiple of 32
- * from the key's first, and 32 * WIDTH columns. A key that has one run is done with; of others, each run
- * leaves its sum in parts: [o][2][runs][inner], 0: first runs, 1: others, by slot / 32, which no two
- * share. */
+/* ---- adding what is sorted ---- out[o][key][r] gets the sum of src[o][order][r] over the
+ * elements of that key, in order. A job, of one warp, is a run of at most 32 of them that begins
+ * at a multiple of 32 from the key's first, and 32 * WIDTH columns. A key that has one run is
+ * done with; of others, each run leaves its sum in parts: [o][2][runs][inner], 0: first runs, 1:
+ * others, by slot / 32, which no two share. */
 #if defined ADD_SORTED || defined ADD_PARTS
 #ifdef WHOLE
 typedef T C;
@@ -326,8 +330,8 @@ __device__ __forceinline__ void give(T *out, bool onto, C sum)
 #endif
 
 #if defined ADD_SORTED || defined ADD_PARTS
-/* How far from a slot, downwards or upwards, keys are the slot's, at most `limit` far: each step of a warp
- * looks at 32 of them. */
+/* How far from a slot, downwards or upwards, keys are the slot's, at most `limit` far: each step
+ * of a warp looks at 32 of them. */
 __device__ __forceinline__ u32 reach(const u32 *keys, u32 slot, int sign, u32 limit, u32 key)
 {
     u32 low = 0, high = limit + 1, step;
@@ -343,10 +347,10 @@ __device__ __forceinline__ u32 reach(const u32 *keys, u32 slot, int sign, u32 li
 #endif
 
 #ifdef ADD_SORTED
-/* Whether slot begins a run; length: of the run, up to 33: more follow. number: of the run's element that
- * is the lane's. What may be needed is read at once. */
-__device__ __forceinline__ bool find_run(const u32 *keys, const u32 *order, u32 slot, u32 total, u32 key,
-                                         int &length, bool &first, u32 &number)
+/* Whether slot begins a run; length: of the run, up to 33: more follow. number: of the run's
+ * element that is the lane's. What may be needed is read at once. */
+__device__ __forceinline__ bool find_run(const u32 *keys, const u32 *order, u32 slot, u32 total,
+                                         u32 key, int &length, bool &first, u32 &number)
 {
     u32 lane = threadIdx.x % 32, mine = slot + lane < total ? keys[slot + lane] : ~key;
     u32 before = slot > 0 ? keys[slot - 1] : ~key, far = slot >= 32 ? keys[slot - 32] : ~key;
@@ -391,8 +395,9 @@ __device__ __forceinline__ void add_run(const T *src, i64 inner, i64 column, u32
         }
     }
 }
-PH_KERNEL __launch_bounds__(128, 6) KERNEL(const T *src, const u32 *keys, const u32 *order, T *out, C *parts,
-                                           i64 total, i64 n, i64 inner, i64 tiles, i64 jobs, i64 onto)
+PH_KERNEL __launch_bounds__(128, 6)
+    KERNEL(const T *src, const u32 *keys, const u32 *order, T *out, C *parts, i64 total, i64 n,
+           i64 inner, i64 tiles, i64 jobs, i64 onto)
 {
     PH_WAIT();
     job j;
@@ -435,10 +440,11 @@ PH_KERNEL __launch_bounds__(128, 6) KERNEL(const T *src, const u32 *keys, const 
 #endif
 
 #ifdef ADD_PARTS
-/* A block for each multiple of 32, as slot, and 32 * WIDTH columns: it adds the runs of the key there, if
- * it has several and this is its first such slot. Each of 8 warps adds every eighth run. */
-PH_KERNEL __launch_bounds__(256) KERNEL(const u32 *keys, const C *parts, T *out, i64 total, i64 n, i64 inner,
-                                        i64 tiles, i64 jobs, i64 onto)
+/* A block for each multiple of 32, as slot, and 32 * WIDTH columns: it adds the runs of the key
+ * there, if it has several and this is its first such slot. Each of 8 warps adds every eighth
+ * run. */
+PH_KERNEL __launch_bounds__(256) KERNEL(const u32 *keys, const C *parts, T *out, i64 total, i64 n,
+                                        i64 inner, i64 tiles, i64 jobs, i64 onto)
 {
     __shared__ C sums[8][32 * WIDTH];
     PH_WAIT();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/norm.cu: layer_norm (centered) and rms_norm. Forward and, with GRAD, backward for x: SMALL: a warp
- * for each row; ROW: a block; both keep it in registers. LONG: a block that reads its row several times,
- * element by element: for rows of other alignments, and still longer ones. PARTS: sums for weight and bias
- * over some rows (with SMALL and GRAD: and the gradient for x, in one launch); PARTS_TOTAL: over all. */
+/* cuda/norm.cu: layer_norm (centered) and rms_norm. Forward and, with GRAD, backward for x:
+ * SMALL: a warp for each row; ROW: a block; both keep it in registers. LONG: a block that reads
+ * its row several times, element by element: for rows of other alignments, and still longer
+ * ones. PARTS: sums for weight and bias over some rows (with SMALL and GRAD: and the gradient
+ * for x, in one launch); PARTS_TOTAL: over all. */
 __device__ __forceinline__ C root_of(f32 x)
 {
     return sqrtf(x);
@@ -32,8 +33,8 @@ enum {
 #define BLOCKS       2
 #endif
 
-/* A thread's part of a row, as it was read: PACKS times 16 bytes. The row is a multiple of 16 bytes, and
- * everything lies at one. */
+/* A thread's part of a row, as it was read: PACKS times 16 bytes. The row is a multiple of 16
+ * bytes, and everything lies at one. */
 __device__ __forceinline__ int place_of(int p)
 {
     return (p * WIDTH + ME) * V;
@@ -60,8 +61,8 @@ __device__ __forceinline__ void parameter(const T *row, int n, int p, C (&to)[V]
 
 #ifdef GRAD
 template <int PACKS>
-__device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, int n, C mean, C scale,
-                                    bool centered)
+__device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, int n, C mean,
+                                    C scale, bool centered)
 {
     uint4 xs[PACKS], gs[PACKS];
     C first = 0, second = 0;
@@ -105,8 +106,8 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *g, T *dx, i
 }
 #else
 template <int PACKS>
-__device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, int n, C *means, C *scales,
-                                    C eps, bool centered)
+__device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, int n, C *means,
+                                    C *scales, C eps, bool centered)
 {
     uint4 xs[PACKS];
     C mean = 0, square = 0;
@@ -158,8 +159,9 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, in
 #endif
 
 #if defined LONG && !defined GRAD
-PH_KERNEL __launch_bounds__(512) KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales,
-                                        i64 rows, i64 n, f64 eps, i64 centered, i64 rows_a_block)
+PH_KERNEL __launch_bounds__(512)
+    KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
+           i64 centered, i64 rows_a_block)
 {
     PH_WAIT();
     i64 row = blockIdx.x;
@@ -181,12 +183,13 @@ PH_KERNEL __launch_bounds__(512) KERNEL(const T *x, const T *w, const T *b, T *y
         scales[row] = scale;
     }
     for (i64 i = ME; i < n; i += WIDTH)
-        ph_put(y + i, (value(x + i) - mean) * scale * (w ? value(w + i) : C(1)) + (b ? value(b + i) : C(0)));
+        ph_put(y + i, (value(x + i) - mean) * scale * (w ? value(w + i) : C(1)) +
+                          (b ? value(b + i) : C(0)));
 }
 #elif defined LONG
 PH_KERNEL __launch_bounds__(512)
-    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, i64 rows, i64 n,
-           f64 eps, i64 centered, i64 rows_a_block)
+    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, i64 rows,
+           i64 n, f64 eps, i64 centered, i64 rows_a_block)
 {
     PH_WAIT();
     i64 row = blockIdx.x;
@@ -210,8 +213,8 @@ PH_KERNEL __launch_bounds__(512)
 #elif (defined SMALL || defined ROW) && !defined PARTS
 PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
 #ifdef GRAD
-    KERNEL(const T *x, const T *w, const T *b, T *y, const C *means, const C *scales, i64 rows, i64 n,
-           f64 eps, i64 centered, i64 rows_a_block)
+    KERNEL(const T *x, const T *w, const T *b, T *y, const C *means, const C *scales, i64 rows,
+           i64 n, f64 eps, i64 centered, i64 rows_a_block)
 #else
     KERNEL(const T *x, const T *w, const T *b, T *y, C *means, C *scales, i64 rows, i64 n, f64 eps,
            i64 centered, i64 rows_a_block)
@@ -251,11 +254,12 @@ PH_KERNEL __launch_bounds__(THREADS, BLOCKS)
 #else
 #define PARTS_RESIDENT 4
 #endif
-/* A block has 32 * V columns and rows_a_block rows, of which each of its 8 warps takes every eighth. With
- * SMALL and GRAD, blocks behind those have 8 rows each, for dx. */
+/* A block has 32 * V columns and rows_a_block rows, of which each of its 8 warps takes every
+ * eighth. With SMALL and GRAD, blocks behind those have 8 rows each, for dx. */
 template <bool VECTORS>
-__device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means, const C *scales, i64 row,
-                                         i64 end, i64 n, i64 column, C (&weight)[V], C (&bias)[V])
+__device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means, const C *scales,
+                                         i64 row, i64 end, i64 n, i64 column, C (&weight)[V],
+                                         C (&bias)[V])
 {
 #pragma unroll 4
     for (; row < end; row += 8) {
@@ -282,8 +286,8 @@ __device__ __forceinline__ void add_rows(const T *x, const T *g, const C *means,
 }
 
 PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
-    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, C *parts, i64 rows,
-           i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles)
+    KERNEL(const T *x, const T *w, const T *g, T *dx, const C *means, const C *scales, C *parts,
+           i64 rows, i64 n, i64 rows_a_block, i64 row_blocks, i64 tiles)
 {
     __shared__ C sums[2][8][32 * V];
     PH_WAIT();
@@ -294,11 +298,13 @@ PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
         if (at < rows && n > MANY / 4 * 32 * V)
             run<MANY>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at], means != 0);
         else if (at < rows)
-            run<MANY / 4>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at], means != 0);
+            run<MANY / 4>(x + at * n, w, g + at * n, dx + at * n, (int)n, mean, scales[at],
+                          means != 0);
         return;
     }
 #endif
-    u32 block = blockIdx.x / (u32)tiles, tile = blockIdx.x - block * (u32)tiles, warp = threadIdx.x / 32;
+    u32 block = blockIdx.x / (u32)tiles, tile = blockIdx.x - block * (u32)tiles,
+        warp = threadIdx.x / 32;
     i64 end = (block + 1) * rows_a_block, row = block * rows_a_block + warp;
     end = end < rows ? end : rows;
     C weight[V], bias[V];
@@ -307,7 +313,8 @@ PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
         weight[k] = bias[k] = C(0);
     bool vectors = n % V == 0 && (((u64)x | (u64)g) & 15) == 0;
     if (vectors)
-        add_rows<true>(x, g, means, scales, row, end, n, (i64)tile * 32 * V + LANE * V, weight, bias);
+        add_rows<true>(x, g, means, scales, row, end, n, (i64)tile * 32 * V + LANE * V, weight,
+                       bias);
     else
         add_rows<false>(x, g, means, scales, row, end, n, (i64)tile * 32 * V + LANE, weight, bias);
 #pragma unroll
@@ -330,9 +337,10 @@ PH_KERNEL __launch_bounds__(256, PARTS_RESIDENT)
 #endif
 
 #ifdef PARTS_TOTAL
-/* A block has 32 columns of weight's (the first half of the blocks) or bias's gradient; each of 32 slices
- * adds every 32nd block of rows. */
-PH_KERNEL __launch_bounds__(1024) KERNEL(const C *parts, T *weight, T *bias, i64 n, i64 row_blocks, i64 tiles)
+/* A block has 32 columns of weight's (the first half of the blocks) or bias's gradient; each of
+ * 32 slices adds every 32nd block of rows. */
+PH_KERNEL __launch_bounds__(1024)
+    KERNEL(const C *parts, T *weight, T *bias, i64 n, i64 row_blocks, i64 tiles)
 {
     __shared__ C sums[32][33];
     PH_WAIT();

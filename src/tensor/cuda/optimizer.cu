@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/optimizer.cu: a step of SGD (SGD) or of Adam and AdamW (ADAM) over many tensors in one launch; T is f32 or f64. AMSGRAD: with the largest second
- * moments, which have a kernel of their own: one for both would take more registers of all steps. ADVANCE: the kernel that counts steps.
- * The formulas are C as well: nn/optimizer_host.c takes them in (HOST). Nothing is contracted, so that both give the same bits. */
+/* cuda/optimizer.cu: a step of SGD (SGD) or of Adam and AdamW (ADAM) over many tensors in one
+ * launch; T is f32 or f64. AMSGRAD: with the largest second moments, which have a kernel of
+ * their own: one for both would take more registers of all steps. ADVANCE: the kernel that
+ * counts steps. The formulas are C as well: nn/optimizer_host.c takes them in (HOST). Nothing is
+ * contracted, so that both give the same bits. */
 #ifndef HOST
 #define FN(type) __device__ __forceinline__ type
 #define NAME(x)  x
-#define ROOT(x) ph_root(x)
+#define ROOT(x)  ph_root(x)
 __device__ __forceinline__ f32 ph_root(f32 x)
 {
     return __fsqrt_rn(x);
@@ -16,7 +18,7 @@ __device__ __forceinline__ f64 ph_root(f64 x)
 }
 
 #define TENSORS 64
-#define CHUNK 4096
+#define CHUNK   4096
 struct update_args {
     T *param[TENSORS];
     const T *grad[TENSORS];
@@ -44,7 +46,8 @@ FN(NAME(numbers)) NAME(numbers_of)(const update_args *a, double lr, double bias1
 {
     (void)bias1;
     (void)bias2;
-    NAME(numbers) n = {(T)lr, (T)a->weight_decay, (T)a->momentum, (T)a->undampened, (T)(a->flags & 16 ? -1 : 1)};
+    NAME(numbers)
+    n = {(T)lr, (T)a->weight_decay, (T)a->momentum, (T)a->undampened, (T)(a->flags & 16 ? -1 : 1)};
     return n;
 }
 
@@ -69,15 +72,16 @@ typedef struct NAME(numbers) {
 FN(NAME(numbers)) NAME(numbers_of)(const update_args *a, double lr, double bias1, double bias2)
 {
     const bool decoupled = a->flags & 8;
-    NAME(numbers) n = {(T)(decoupled ? 1 - lr * a->weight_decay : 1),
-                       (T)(decoupled ? 0 : a->weight_decay),
-                       (T)(1 - a->beta1),
-                       (T)a->beta2,
-                       (T)(1 - a->beta2),
-                       (T)bias2,
-                       (T)a->eps,
-                       (T)(lr / bias1),
-                       (T)(a->flags & 16 ? -1 : 1)};
+    NAME(numbers)
+    n = {(T)(decoupled ? 1 - lr * a->weight_decay : 1),
+         (T)(decoupled ? 0 : a->weight_decay),
+         (T)(1 - a->beta1),
+         (T)a->beta2,
+         (T)(1 - a->beta2),
+         (T)bias2,
+         (T)a->eps,
+         (T)(lr / bias1),
+         (T)(a->flags & 16 ? -1 : 1)};
     return n;
 }
 
@@ -85,7 +89,8 @@ FN(void) NAME(update)(T *p, T g, T *s, T *t, T *largest, NAME(numbers) n, const 
 {
     const T x = *p * n.keep, before = flags & 2 ? 0 : *s;
     g = n.sign * g + n.weight_decay * x;
-    const T m = before + n.less1 * (g - before), v = (flags & 2 ? 0 : n.beta2 * *t) + n.less2 * g * g;
+    const T m = before + n.less1 * (g - before),
+            v = (flags & 2 ? 0 : n.beta2 * *t) + n.less2 * g * g;
     T large = v;
     *s = m;
     *t = v;
@@ -137,8 +142,8 @@ __device__ __forceinline__ u32 tensor_of(const update_args &a, u32 block)
 }
 
 template <int FLAGS>
-__device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, T *__restrict__ s, T *__restrict__ t, T *__restrict__ w, int n,
-                                    const numbers &of)
+__device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, T *__restrict__ s,
+                                    T *__restrict__ t, T *__restrict__ w, int n, const numbers &of)
 {
 #ifdef SGD
     const bool reads = (FLAGS & 3) == 1, writes0 = FLAGS & 1, writes1 = false, reads1 = false;
@@ -153,7 +158,9 @@ __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, 
     const bool writes2 = false, reads2 = false;
 #endif
     int vectors = 0;
-    if ((((u64)p | (u64)g | (writes0 ? (u64)s : 0) | (writes1 ? (u64)t : 0) | (writes2 ? (u64)w : 0)) & 15) == 0)
+    if ((((u64)p | (u64)g | (writes0 ? (u64)s : 0) | (writes1 ? (u64)t : 0) |
+          (writes2 ? (u64)w : 0)) &
+         15) == 0)
         vectors = n / V;
 #pragma unroll 2
     for (int i = threadIdx.x; i < vectors; i += blockDim.x) {
@@ -177,7 +184,8 @@ __device__ __forceinline__ void run(T *__restrict__ p, const T *__restrict__ g, 
     }
     for (int i = vectors * V + threadIdx.x; i < n; i += blockDim.x) {
         T unused = 0;
-        update(p + i, g[i], writes0 ? s + i : &unused, writes1 ? t + i : &unused, writes2 ? w + i : &unused, of, flags);
+        update(p + i, g[i], writes0 ? s + i : &unused, writes1 ? t + i : &unused,
+               writes2 ? w + i : &unused, of, flags);
     }
 }
 

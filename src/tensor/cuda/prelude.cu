@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/prelude.cu: what every CUDA text of this library begins with: types, conversions, reductions in a warp and a block, and the wait of a
- * programmatic launch. Header-free, for NVRTC. */
+/* cuda/prelude.cu: what every CUDA text of this library begins with: types, conversions,
+ * reductions in a warp and a block, and the wait of a programmatic launch. Header-free, for
+ * NVRTC. */
 typedef signed char i8;
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -18,15 +19,16 @@ struct bf16 {
 };
 typedef bool ph_bool;
 
-/* Our kernels are launched before the one before them has ended: nothing of its may be touched until this. */
+/* Our kernels are launched before the one before them has ended: nothing of its may be touched
+ * until this. */
 #if __CUDA_ARCH__ >= 900
 #define PH_WAIT() asm volatile("griddepcontrol.wait;" ::: "memory")
 #else
 #define PH_WAIT()
 #endif
-#define PH_KERNEL extern "C" __global__ void
+#define PH_KERNEL   extern "C" __global__ void
 #define PH_INFINITY __int_as_float(0x7f800000)
-#define PH_NAN __int_as_float(0x7fc00000)
+#define PH_NAN      __int_as_float(0x7fc00000)
 
 /* The type to compute in. */
 template <class T> struct ph_compute {
@@ -67,11 +69,13 @@ __device__ __forceinline__ void ph_put(bf16 *p, f32 x)
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(p->bits) : "f"(x));
 #else
     u32 u = __float_as_uint(x);
-    p->bits = (u & 0x7fffffffu) > 0x7f800000u ? (u16)0x7fff : (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    p->bits = (u & 0x7fffffffu) > 0x7f800000u ? (u16)0x7fff
+                                              : (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 #endif
 }
 
-/* Sums and maxima: the lanes and warps are added in a fixed order, so that a result never depends on timing. */
+/* Sums and maxima: the lanes and warps are added in a fixed order, so that a result never
+ * depends on timing. */
 template <class T> __device__ __forceinline__ T ph_warp_sum(T x)
 {
     for (int d = 16; d > 0; d >>= 1)

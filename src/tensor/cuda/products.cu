@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/products.cu: sums of the parts of a product that was split along k, with bias and what was there before. T: the result's type. The parts
- * are added in order. */
-PH_KERNEL KERNEL(const ph_compute<T>::type *part, const T *bias, T *c, i64 rows_each, i64 n, i64 ldc, i64 stride_c, u32 rows, u32 pieces,
-                 u32 parts, u32 accumulate)
+/* cuda/products.cu: sums of the parts of a product that was split along k, with bias and what
+ * was there before. T: the result's type. The parts are added in order. */
+PH_KERNEL KERNEL(const ph_compute<T>::type *part, const T *bias, T *c, i64 rows_each, i64 n,
+                 i64 ldc, i64 stride_c, u32 rows, u32 pieces, u32 parts, u32 accumulate)
 {
     PH_WAIT();
     typedef ph_compute<T>::type C;

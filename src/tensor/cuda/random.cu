@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/random.cu: random numbers, dropout and permutations. Behind draws.cu. T: the dtype; F: the type to compute in; WORDS: of 32 bits, an element.
- * One of FILL (a function of a pair), NORMAL_OF (as well), POISSON, EVENTS, BERNOULLI (a function; T: the dtype of the probabilities, OUT: an integer of the
- * results' size), INTEGERS, RRELU (as FILL), DROPOUT, DROPOUT_GRADIENT, PERMUTATION, SHORT_PERMUTATION says which kernel it is. A thread draws for four elements. */
+/* cuda/random.cu: random numbers, dropout and permutations. Behind draws.cu. T: the dtype; F:
+ * the type to compute in; WORDS: of 32 bits, an element. One of FILL (a function of a pair),
+ * NORMAL_OF (as well), POISSON, EVENTS, BERNOULLI (a function; T: the dtype of the
+ * probabilities, OUT: an integer of the results' size), INTEGERS, RRELU (as FILL), DROPOUT,
+ * DROPOUT_GRADIENT, PERMUTATION, SHORT_PERMUTATION says which kernel it is. A thread draws for
+ * four elements. */
 #define DRAW_PARAMETERS const u64 *seed_cell, const u64 *offset_cell, u64 seed, u64 offset
-#define DRAW_BEGIN()                                                                                                   \
-    PH_WAIT();                                                                                                         \
-    if (seed_cell)                                                                                                     \
-        seed = *seed_cell;                                                                                             \
+#define DRAW_BEGIN()                                                                               \
+    PH_WAIT();                                                                                     \
+    if (seed_cell)                                                                                 \
+        seed = *seed_cell;                                                                         \
     offset = (offset_cell ? *offset_cell : 0) / 4 + offset / 4
 
 template <int N> struct ph_word;
@@ -36,7 +39,8 @@ template <class T, int N> __device__ __forceinline__ bool ph_is_aligned(const T 
 {
     return (u64)p % alignof(ph_several<T, N>) == 0;
 }
-template <class T, int N> __device__ __forceinline__ void ph_load_several(ph_several<T, N> &x, const T *from, u64 n)
+template <class T, int N>
+__device__ __forceinline__ void ph_load_several(ph_several<T, N> &x, const T *from, u64 n)
 {
     if (n >= N && ph_is_aligned<T, N>(from)) {
         x = *(const ph_several<T, N> *)from;
@@ -45,7 +49,8 @@ template <class T, int N> __device__ __forceinline__ void ph_load_several(ph_sev
     for (int j = 0; j < N; j++)
         x.at[j] = j < n ? from[j] : T();
 }
-template <class T, int N> __device__ __forceinline__ void ph_store_several(T *to, const ph_several<T, N> &x, u64 n)
+template <class T, int N>
+__device__ __forceinline__ void ph_store_several(T *to, const ph_several<T, N> &x, u64 n)
 {
     if (n >= N && ph_is_aligned<T, N>(to)) {
         *(ph_several<T, N> *)to = x;
@@ -56,10 +61,10 @@ template <class T, int N> __device__ __forceinline__ void ph_store_several(T *to
             to[j] = x.at[j];
 }
 
-#define GROUP_BEGIN(size)                                                                                              \
-    u64 group = (u64)blockIdx.x * blockDim.x + threadIdx.x, first = group * size;                                      \
-    if (first >= count)                                                                                                \
-        return;                                                                                                        \
+#define GROUP_BEGIN(size)                                                                          \
+    u64 group = (u64)blockIdx.x * blockDim.x + threadIdx.x, first = group * size;                  \
+    if (first >= count)                                                                            \
+        return;                                                                                    \
     u64 n = count - first
 
 #if defined FILL
@@ -220,7 +225,8 @@ PH_KERNEL KERNEL(i64 *out, DRAW_PARAMETERS, u64 count, u32 high_bits, u32 low_bi
         ph_draw_four(keys + 4 * threadIdx.x, seed, offset, threadIdx.x);
     __syncthreads();
     u64 end = ((u64)blockIdx.x + 1) * 4 * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * 4 * blockDim.x + threadIdx.x; i < end && i < count; i += blockDim.x)
+    for (u64 i = (u64)blockIdx.x * 4 * blockDim.x + threadIdx.x; i < end && i < count;
+         i += blockDim.x)
         out[i] = (i64)ph_shuffled(i, count, keys, high_bits, low_bits);
 }
 

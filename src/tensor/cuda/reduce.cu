@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/reduce.cu: a reduction. The pieces before it say which (reduce.def): PH_NAME, PH_T, PH_SUM_* (WIDE,
- * SAME, or INDEX: that is argmax), PH_PART_*, PH_START, PH_VALUE, PH_JOIN, PH_END, and the form: PH_rows,
- * PH_columns or PH_join. */
+/* cuda/reduce.cu: a reduction. The pieces before it say which (reduce.def): PH_NAME, PH_T,
+ * PH_SUM_* (WIDE, SAME, or INDEX: that is argmax), PH_PART_*, PH_START, PH_VALUE, PH_JOIN,
+ * PH_END, and the form: PH_rows, PH_columns or PH_join. */
 typedef f32 ph_f32;
 typedef f64 ph_f64;
 typedef f16 ph_f16;
@@ -247,7 +247,8 @@ union pack {
 };
 
 /* What this thread joins of the elements [begin, end) of the row at x. */
-__device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, u64 end, u32 lane, u32 lanes)
+__device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, u64 end, u32 lane,
+                                     u32 lanes)
 {
     A_T sum = START;
     u64 done = begin;
@@ -261,10 +262,11 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
                 const u64 at = begin + (i + (u64)u * lanes) * VEC;
                 if (i + (u64)u * lanes < all)
                     p[u].all =
-                        *(const raw<sizeof(PH_T) * VEC>::type *)(x + (r.gone_rank == 1 ? (i64)at
-                                                                                       : place(at, r.gone_dim,
-                                                                                               r.gone_stride,
-                                                                                               r.gone_rank)));
+                        *(const raw<sizeof(PH_T) * VEC>::type *)(x + (r.gone_rank == 1
+                                                                          ? (i64)at
+                                                                          : place(at, r.gone_dim,
+                                                                                  r.gone_stride,
+                                                                                  r.gone_rank)));
             }
             P_T part = start_of((P_T *)0);
 #pragma unroll
@@ -272,8 +274,9 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
                 if (i + (u64)u * lanes < all)
 #pragma unroll
                     for (int k = 0; k < VEC; k++)
-                        part = join(part, value_of(ph_get(&p[u].at[k]),
-                                                   (i64)(begin + (i + (u64)u * lanes) * VEC + k), r.a));
+                        part = join(part,
+                                    value_of(ph_get(&p[u].at[k]),
+                                             (i64)(begin + (i + (u64)u * lanes) * VEC + k), r.a));
             sum = join(sum, (A_T)part);
         }
         done = begin + all * VEC;
@@ -284,8 +287,9 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
         for (int u = 0; u < AHEAD; u++) {
             const u64 at = i + (u64)u * lanes;
             if (at < end)
-                v[u] = ph_get(x + (r.gone_rank == 1 ? (i64)at * step
-                                                    : place(at, r.gone_dim, r.gone_stride, r.gone_rank)));
+                v[u] = ph_get(x + (r.gone_rank == 1
+                                       ? (i64)at * step
+                                       : place(at, r.gone_dim, r.gone_stride, r.gone_rank)));
         }
         P_T part = start_of((P_T *)0);
 #pragma unroll
@@ -300,14 +304,16 @@ __device__ __forceinline__ A_T along(const PH_T *x, const reduce &r, u64 begin, 
 PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
 {
     PH_WAIT();
-    const u32 lanes = THREADS / r.width, lane = threadIdx.x & (lanes - 1), split = blockIdx.x % r.splits;
+    const u32 lanes = THREADS / r.width, lane = threadIdx.x & (lanes - 1),
+              split = blockIdx.x % r.splits;
     const u64 output = (u64)(blockIdx.x / r.splits) * r.width + threadIdx.x / lanes;
     const bool there = output < (u64)r.outputs;
     const u64 begin = (u64)split * (u64)r.segment;
     const u64 end = begin + (u64)r.segment < (u64)r.length ? begin + (u64)r.segment : (u64)r.length;
     A_T sum = START;
     if (there)
-        sum = along(x + place(output, r.kept_dim, r.kept_stride, r.kept_rank), r, begin, end, lane, lanes);
+        sum = along(x + place(output, r.kept_dim, r.kept_stride, r.kept_rank), r, begin, end, lane,
+                    lanes);
     if (lanes == THREADS)
         sum = across_block(sum);
     else if (lanes == 32)
@@ -316,13 +322,14 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
         put(out, r, output, split, sum);
 }
 #elif defined(PH_columns)
-/* ---- columns ---- threads side by side take outputs side by side, those behind each other every n-th
- * reduced element. */
+/* ---- columns ---- threads side by side take outputs side by side, those behind each other
+ * every n-th reduced element. */
 PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
 {
     PH_WAIT();
     __shared__ A_T part[COLUMNS][THREADS];
-    const u32 lane = threadIdx.x & (r.width - 1), line = threadIdx.x / r.width, lines = THREADS / r.width;
+    const u32 lane = threadIdx.x & (r.width - 1), line = threadIdx.x / r.width,
+              lines = THREADS / r.width;
     const u64 columns = (u64)r.kept_dim[r.kept_rank - 1];
     const u32 across = (u32)((columns + r.width * COLUMNS - 1) / (r.width * COLUMNS)),
               places = gridDim.x / r.splits;
@@ -341,8 +348,9 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
             const u64 at = i + (u64)u * lines;
-            const PH_T *from = x + (r.gone_rank == 1 ? (i64)at * r.gone_stride[0]
-                                                     : place(at, r.gone_dim, r.gone_stride, r.gone_rank));
+            const PH_T *from =
+                x + (r.gone_rank == 1 ? (i64)at * r.gone_stride[0]
+                                      : place(at, r.gone_dim, r.gone_stride, r.gone_rank));
 #pragma unroll
             for (int k = 0; k < COLUMNS; k++)
                 if (at < end && column + k * r.width < columns)
@@ -366,7 +374,8 @@ PH_KERNEL PH_NAME(void *out, const PH_T *x, reduce r)
         if (line < half)
 #pragma unroll
             for (int k = 0; k < COLUMNS; k++)
-                part[k][threadIdx.x] = join(part[k][threadIdx.x], part[k][threadIdx.x + half * r.width]);
+                part[k][threadIdx.x] =
+                    join(part[k][threadIdx.x], part[k][threadIdx.x + half * r.width]);
         __syncthreads();
     }
     if (line == 0)

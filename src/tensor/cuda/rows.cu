@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/rows.cu: what kernels that go along rows share. T is the dtype, C what it is computed in, V how
- * many fit 16 bytes. */
+/* cuda/rows.cu: what kernels that go along rows share. T is the dtype, C what it is computed in,
+ * V how many fit 16 bytes. */
 typedef ph_compute<T>::type C;
 enum {
     V = 16 / sizeof(T)
@@ -19,8 +19,8 @@ __device__ __forceinline__ f64 lowest_of(f64)
     return -1.7976931348623157e308;
 }
 
-/* The fast form errs by some 2^-22 of the result for each unit of the argument, far below what a half type
- * can hold. */
+/* The fast form errs by some 2^-22 of the result for each unit of the argument, far below what a
+ * half type can hold. */
 __device__ __forceinline__ f32 exp_of(f32 x)
 {
     return sizeof(T) == 2 ? __expf(x) : expf(x);
@@ -62,7 +62,8 @@ __device__ __forceinline__ void unpack_pair(u32 w, f32 &low, f32 &high, const bf
     low = __uint_as_float(w << 16);
     high = __uint_as_float(w & 0xffff0000u);
 }
-template <class H> __device__ __forceinline__ void unpack(const uint4 &w, f32 (&to)[8], const H *tag)
+template <class H>
+__device__ __forceinline__ void unpack(const uint4 &w, f32 (&to)[8], const H *tag)
 {
     unpack_pair(w.x, to[0], to[1], tag);
     unpack_pair(w.y, to[2], to[3], tag);
@@ -158,8 +159,8 @@ __device__ __forceinline__ uint4 all_of(C x)
     return pack(from, (const T *)0);
 }
 
-/* Of the whole block, to every thread: faster than the prelude's, but each once in a kernel (SLOT tells
- * them apart). */
+/* Of the whole block, to every thread: faster than the prelude's, but each once in a kernel
+ * (SLOT tells them apart). */
 template <int SLOT> __device__ __forceinline__ C block_sum(C x)
 {
     __shared__ C part[32];
@@ -184,9 +185,9 @@ __device__ __forceinline__ void block_sums(C &x, C &y)
     y = ph_warp_sum(mine ? parts[1][LANE] : C(0));
 }
 
-/* ---- a row ---- whose first element may lie anywhere: `head` elements up to a multiple of 16 bytes,
- * `vectors` whole ones, and a tail; both ends together have fewer than 2 * V elements, one for each of the
- * first threads. */
+/* ---- a row ---- whose first element may lie anywhere: `head` elements up to a multiple of 16
+ * bytes, `vectors` whole ones, and a tail; both ends together have fewer than 2 * V elements,
+ * one for each of the first threads. */
 struct row_parts {
     i64 n, vectors;
     int head, extras;
@@ -211,15 +212,16 @@ __device__ __forceinline__ bool same_alignment(const void *a, const void *b)
     return (((u64)a ^ (u64)b) & 15) == 0;
 }
 
-/* A row in registers, spread over `width` threads of which this is number `me`: up to E elements each;
- * VECTORS: 16 bytes side by side. */
+/* A row in registers, spread over `width` threads of which this is number `me`: up to E elements
+ * each; VECTORS: 16 bytes side by side. */
 template <int E, bool VECTORS> struct spread {
     __device__ static __forceinline__ int place(int k, int me, int width)
     {
         return VECTORS ? (k / V * width + me) * V + k % V : k * width + me;
     }
     /* Beyond the row: rest. */
-    __device__ static __forceinline__ void load(const T *row, int n, int me, int width, C (&to)[E], C rest)
+    __device__ static __forceinline__ void load(const T *row, int n, int me, int width, C (&to)[E],
+                                                C rest)
     {
         if (VECTORS) {
             uint4 w[(E + V - 1) / V];
@@ -241,7 +243,8 @@ template <int E, bool VECTORS> struct spread {
                 to[k] = place(k, me, width) < n ? value(row + place(k, me, width)) : rest;
         }
     }
-    __device__ static __forceinline__ void save(T *row, int n, int me, int width, const C (&from)[E])
+    __device__ static __forceinline__ void save(T *row, int n, int me, int width,
+                                                const C (&from)[E])
     {
         if (VECTORS) {
 #pragma unroll
@@ -262,8 +265,9 @@ template <int E, bool VECTORS> struct spread {
     }
 };
 
-/* Maximum and sum of exponentials in one pass (the online normaliser of Milakov and Gimelshein, 2018). The
- * maximum begins at the lowest finite number, so that rows of -infinity give NaN, as 0 / 0. */
+/* Maximum and sum of exponentials in one pass (the online normaliser of Milakov and Gimelshein,
+ * 2018). The maximum begins at the lowest finite number, so that rows of -infinity give NaN, as
+ * 0 / 0. */
 struct online {
     C most, sum;
     __device__ online() : most(LOWEST), sum(0)

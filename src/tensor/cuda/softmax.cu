@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda/softmax.cu: softmax and log_softmax, forward (x gives y) and, with GRAD, backward (x is the result,
- * g its gradient, y the operand's). SMALL: a warp for each row; ROW: a block for each row; COLUMNS: rows
- * that lie across memory. */
+/* cuda/softmax.cu: softmax and log_softmax, forward (x gives y) and, with GRAD, backward (x is
+ * the result, g its gradient, y the operand's). SMALL: a warp for each row; ROW: a block for
+ * each row; COLUMNS: rows that lie across memory. */
 #ifdef GRAD
 #define SUMMAND(x, g) (log ? (g) : (x) * (g))
 #define RESULT(x, g)  (log ? (g)-exp_of(x) * sum : (x) * ((g)-sum))

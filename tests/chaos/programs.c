@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/chaos/programs.c: random stream programs give the same contents simulated, eager, captured and
- * replayed, in order and under chaos; a missing wait and a read of freed memory do not stay hidden. */
+/* tests/chaos/programs.c: random stream programs give the same contents simulated, eager,
+ * captured and replayed, in order and under chaos; a missing wait and a read of freed memory do
+ * not stay hidden. */
 #include "support/programs.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@ static void expect(t_bound *bound, const t_contents *contents, uint64_t seed, co
         fail_msg("seed %llu: %s differs from the simulation", (unsigned long long)seed, how);
 }
 
-/* Runs the program eagerly and replayed, several times each without waiting in between, each replay on
- * another stream. */
+/* Runs the program eagerly and replayed, several times each without waiting in between, each
+ * replay on another stream. */
 static void run_everywhere(t_bound *bound, const t_contents *contents, uint64_t seed, bool chaos)
 {
     ph_graph *graph;
@@ -97,7 +98,8 @@ static int caught(uint64_t count, bool replayed)
         t_program_make(&program, seed, 20, true);
         t_contents_make(&contents, &program, 1);
         if (t_program_drop_wait(&program, seed % 7)) {
-            (void)snprintf(name, sizeof name, "host:threads=2,chaos=%llu", (unsigned long long)seed);
+            (void)snprintf(name, sizeof name, "host:threads=2,chaos=%llu",
+                           (unsigned long long)seed);
             t_bind(&bound, &program, name, true);
             t_bound_start(&bound);
             if (replayed) {
@@ -134,7 +136,8 @@ static void a_missing_wait_is_seen_in_replays(void **state)
     assert_true(found >= 5);
 }
 
-/* The smallest such program, on one device after another: a consumer that does not wait for its producer. */
+/* The smallest such program, on one device after another: a consumer that does not wait for its
+ * producer. */
 static void a_consumer_that_does_not_wait(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/build_script.c: what build.sh says before it does anything: its help, wherever it is asked for, and
- * what is wrong with its arguments. */
+/* tests/cli/build_script.c: what build.sh says before it does anything: its help, wherever it is
+ * asked for, and what is wrong with its arguments. */
 #include "support/command.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -37,14 +37,17 @@ static void test_bad_usage(void **state)
 {
     (void)state;
     t_expect(&(t_command){.argv = {BUILD, "play"}}, 1, NULL, "unknown command 'play'");
-    t_expect(&(t_command){.argv = {BUILD, "test", "--fast"}}, 1, NULL, "test: unknown argument '--fast'");
+    t_expect(&(t_command){.argv = {BUILD, "test", "--fast"}}, 1, NULL,
+             "test: unknown argument '--fast'");
     t_expect(&(t_command){.argv = {BUILD, "test", "--preset"}}, 1, NULL, "--preset needs a name");
     t_expect(&(t_command){.argv = {BUILD, "test-gpu", "--fast"}}, 1, NULL,
              "test-gpu: unknown argument '--fast'");
     t_expect(&(t_command){.argv = {BUILD, "bench-gpu", "--only"}}, 1, NULL,
              "--only needs the name of a benchmark");
-    t_expect(&(t_command){.argv = {BUILD, "carry", "here", "there"}}, 1, NULL, "carry takes one folder");
-    t_expect(&(t_command){.argv = {BUILD, "install", "here"}}, 1, NULL, "install: unknown argument 'here'");
+    t_expect(&(t_command){.argv = {BUILD, "carry", "here", "there"}}, 1, NULL,
+             "carry takes one folder");
+    t_expect(&(t_command){.argv = {BUILD, "install", "here"}}, 1, NULL,
+             "install: unknown argument 'here'");
     t_expect(&(t_command){.argv = {BUILD, "clean", "all"}}, 1, NULL, "clean takes no argument");
 }
 
@@ -57,7 +60,8 @@ static void test_carry_leaves_other_folders_alone(void **state)
     char folder[256];
     (void)snprintf(folder, sizeof folder, "%s", t_path("letter"));
     *strrchr(folder, '/') = '\0';
-    t_expect(&(t_command){.argv = {BUILD, "carry", folder}}, 1, "", "is there and holds something else");
+    t_expect(&(t_command){.argv = {BUILD, "carry", folder}}, 1, "",
+             "is there and holds something else");
     t_expect(&(t_command){.argv = {BUILD, "carry", t_path("letter")}}, 1, "",
              "is there and holds something else");
     assert_int_equal(t_count_files(), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/digits.c: the digits example as its user runs it: what it promises, its report, and its options.
- */
+/* tests/cli/digits.c: the digits example as its user runs it: what it promises, its report, and
+ * its options. */
 #include "support/command.h"
 #include "support/support.h"
 #include <math.h>
@@ -81,12 +81,13 @@ static void test_promises(void **state)
 {
     (void)state;
     const char *report = t_path("report.html");
-    t_result r = t_run(&(t_command){
-        .argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "12", "--device", t_device_name()}});
+    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs",
+                                             "12", "--device", t_device_name()}});
     assert_int_equal(r.status, 0);
     assert_string_equal(r.err, "");
     assert_non_null(strstr(r.out, "device "));
-    assert_non_null(strstr(r.out, "504 losses and 9610 weights of both runs: equal to the last bit\n"));
+    assert_non_null(
+        strstr(r.out, "504 losses and 9610 weights of both runs: equal to the last bit\n"));
     assert_non_null(strstr(r.out, "allocations per step                      8              0\n"));
     assert_non_null(strstr(r.out, "nodes                                     -             11\n"));
     t_result_free(&r);
@@ -101,8 +102,8 @@ static void test_too_little_training(void **state)
     const char *report = t_path("report.html");
     t_write(report, old_report, strlen(old_report));
     assert_int_equal(chmod(report, 0640), 0);
-    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "1",
-                                             "--quiet", "--device", t_device_name()}});
+    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs",
+                                             "1", "--quiet", "--device", t_device_name()}});
     assert_int_equal(r.status, 1);
     assert_string_equal(r.out, "");
     assert_non_null(strstr(r.err, "of the held-out images right, expected at least 96 %\n"));
@@ -113,8 +114,8 @@ static void test_too_little_training(void **state)
     assert_int_equal(now.st_mode & 07777, 0640);
 }
 
-/* Every legal order of the streams, any number of threads, and freed blocks that are overwritten: the same
- * bits. */
+/* Every legal order of the streams, any number of threads, and freed blocks that are
+ * overwritten: the same bits. */
 static void test_devices(void **state)
 {
     (void)state;
@@ -128,8 +129,8 @@ static void test_devices(void **state)
                  1, "42 losses and 9610 weights of both runs: equal to the last bit\n",
                  "expected at least 96 %");
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
-        t_expect(&(t_command){.argv = {DIGITS, "--form", "modules", "--data", DATA, "--report", report,
-                                       "--epochs", "1", "--device", devices[i]}},
+        t_expect(&(t_command){.argv = {DIGITS, "--form", "modules", "--data", DATA, "--report",
+                                       report, "--epochs", "1", "--device", devices[i]}},
                  1, "42 losses and 9610 weights of both runs: equal to the last bit\n",
                  "expected at least 96 %");
 }
@@ -148,8 +149,9 @@ static void test_modules(void **state)
 static float *losses_on(const char *device, size_t count)
 {
     const char *report = t_path("report.html"), *file = t_path("losses.txt");
-    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--losses", file,
-                                             "--epochs", "4", "--quiet", "--device", device}});
+    t_result r =
+        t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--losses", file,
+                                    "--epochs", "4", "--quiet", "--device", device}});
     assert_true(r.status == 0 || strstr(r.err, "expected at least 96 %"));
     t_result_free(&r);
     char *text = t_read_file(file, NULL), *at = text, *end;
@@ -164,8 +166,9 @@ static float *losses_on(const char *device, size_t count)
     return losses;
 }
 
-/* Sums run in the same order on every device; what is left are the last bits of exp and log, which training carries on: with
- * both wrong by up to two units in the last place at random, 4 epochs of losses between 2.5 and 0.01 differed by up to 3e-6. */
+/* Sums run in the same order on every device; what is left are the last bits of exp and log,
+ * which training carries on: with both wrong by up to two units in the last place at random, 4
+ * epochs of losses between 2.5 and 0.01 differed by up to 3e-6. */
 static void test_losses_are_the_hosts(void **state)
 {
     (void)state;
@@ -176,7 +179,8 @@ static void test_losses_are_the_hosts(void **state)
     float *here = losses_on(t_device_name(), STEPS), *there = losses_on("host:threads=1", STEPS);
     for (int i = 0; i < STEPS; i++)
         if (!(fabsf(here[i] - there[i]) <= tolerance))
-            fail_msg("step %d: the loss is %.9g, on the host %.9g", i + 1, (double)here[i], (double)there[i]);
+            fail_msg("step %d: the loss is %.9g, on the host %.9g", i + 1, (double)here[i],
+                     (double)there[i]);
     free(here);
     free(there);
 }
@@ -185,16 +189,18 @@ static void test_progress(void **state)
 {
     (void)state;
     if (!t_has_terminals()) {
-        print_message("skipped: the progress bar is not seen, as this machine has no pseudo terminals\n");
+        print_message(
+            "skipped: the progress bar is not seen, as this machine has no pseudo terminals\n");
         skip();
     }
     const char *report = t_path("report.html");
-    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "2", "--device",
-                                   t_device_name()},
+    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "2",
+                                   "--device", t_device_name()},
                           .terminal = true},
-             1, NULL, "\rreplayed [########################################] epoch 2 of 2, loss 0.");
-    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "2",
-                                             "--quiet", "--device", t_device_name()},
+             1, NULL,
+             "\rreplayed [########################################] epoch 2 of 2, loss 0.");
+    t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs",
+                                             "2", "--quiet", "--device", t_device_name()},
                                     .terminal = true});
     assert_null(strstr(r.err, "epoch"));
     t_result_free(&r);
@@ -213,15 +219,16 @@ static void test_bad_usage(void **state)
     t_expect(&(t_command){.argv = {DIGITS, "--speed", "11"}}, 2, NULL, "usage: digits");
     t_expect(&(t_command){.argv = {DIGITS, "--data"}}, 2, NULL, "usage: digits");
     t_expect(&(t_command){.argv = {DIGITS, "more"}}, 2, NULL, "unexpected argument 'more'");
-    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--device", "abacus"}}, 1, NULL, "abacus");
+    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--device", "abacus"}}, 1, NULL,
+             "abacus");
 }
 
 /* ---- reports that cannot be written ---- */
 
 static void expect_no_report(const char *report, size_t file_limit, const char *message)
 {
-    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "1", "--quiet",
-                                   "--device", t_device_name()},
+    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs", "1",
+                                   "--quiet", "--device", t_device_name()},
                           .file_limit = file_limit},
              1, NULL, message);
 }
@@ -254,8 +261,8 @@ static void test_a_link_stays(void **state)
     struct stat status;
     t_write(target, old_report, strlen(old_report));
     assert_int_equal(symlink(target, link_path), 0);
-    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", link_path, "--epochs", "1", "--quiet",
-                                   "--device", t_device_name()}},
+    t_expect(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", link_path, "--epochs", "1",
+                                   "--quiet", "--device", t_device_name()}},
              1, NULL, "expected at least 96 %");
     assert_int_equal(lstat(link_path, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
@@ -263,17 +270,18 @@ static void test_a_link_stays(void **state)
     assert_int_equal(t_count_files(), 2);
 }
 
-/* A device is written to, never replaced: as nobody, so that a fault here could not replace it either. */
+/* A device is written to, never replaced: as nobody, so that a fault here could not replace it
+ * either. */
 static void test_a_device_is_not_replaced(void **state)
 {
     (void)state;
-    t_command command = {.argv = {DIGITS, "--data", DATA, "--report", "/dev/full", "--epochs", "1", "--quiet",
-                                  "--device", t_device_name()},
+    t_command command = {.argv = {DIGITS, "--data", DATA, "--report", "/dev/full", "--epochs", "1",
+                                  "--quiet", "--device", t_device_name()},
                          .unprivileged = true};
     t_result r = t_run(&command);
     bool runs = r.status != 126;
-    assert_true(!runs ||
-                (r.status == 1 && strstr(r.err, "/dev/full: cannot be written: No space left on device")));
+    assert_true(!runs || (r.status == 1 &&
+                          strstr(r.err, "/dev/full: cannot be written: No space left on device")));
     t_result_free(&r);
     struct stat status;
     assert_int_equal(stat("/dev/full", &status), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/digits_data.c: the digits example on data that is damaged: each fault is named with its line, and
- * the old report stays. */
+/* tests/cli/digits_data.c: the digits example on data that is damaged: each fault is named with
+ * its line, and the old report stays. */
 #include "support/command.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -30,7 +30,8 @@ static int teardown(void **state)
 static void expect_path(const char *path, const char *message)
 {
     const char *report = t_path("report.html");
-    t_expect(&(t_command){.argv = {DIGITS, "--data", path, "--report", report, "--quiet"}}, 1, NULL, message);
+    t_expect(&(t_command){.argv = {DIGITS, "--data", path, "--report", report, "--quiet"}}, 1, NULL,
+             message);
     char *text = t_read_file(report, NULL);
     assert_string_equal(text, old_report);
     free(text);
@@ -88,7 +89,8 @@ static void test_bad_lines(void **state)
     } values[] = {
         {"17", "data.csv, line 17: value 3 is 17, expected 0 to 16"},
         {"-1", "data.csv, line 17: value 3 is -1, expected 0 to 16"},
-        {"99999999999999999999", "data.csv, line 17: value 3 is 99999999999999999999, expected 0 to 16"},
+        {"99999999999999999999",
+         "data.csv, line 17: value 3 is 99999999999999999999, expected 0 to 16"},
         {"x", "data.csv, line 17: value 3 is 'x', expected an integer"},
         {"", "data.csv, line 17: value 3 is '', expected an integer"},
         {"1.5", "data.csv, line 17: value 3 is '1.5', expected an integer"},
@@ -123,8 +125,8 @@ static void test_too_little(void **state)
     free(text);
 }
 
-/* Line ends of other systems, and a last line without one, are good data: what fails then is only the
- * learning of nothing. */
+/* Line ends of other systems, and a last line without one, are good data: what fails then is
+ * only the learning of nothing. */
 static void test_line_ends(void **state)
 {
     (void)state;
@@ -136,7 +138,8 @@ static void test_line_ends(void **state)
     }
     const char *path = t_path("data.csv");
     t_write(path, other, LINES * (LINE + 1) - 2);
-    t_expect(&(t_command){.argv = {DIGITS, "--data", path, "--report", t_path("new.html"), "--epochs", "2"}},
+    t_expect(&(t_command){.argv = {DIGITS, "--data", path, "--report", t_path("new.html"),
+                                   "--epochs", "2"}},
              0, "equal to the last bit", NULL);
     free(other);
     free(text);
@@ -174,7 +177,8 @@ static void test_damaged_stream(void **state)
 static void test_unreadable(void **state)
 {
     (void)state;
-    expect_path(t_path("missing.csv.gz"), "missing.csv.gz: cannot be opened: No such file or directory");
+    expect_path(t_path("missing.csv.gz"),
+                "missing.csv.gz: cannot be opened: No such file or directory");
     expect_path(t_path(""), "cannot be read: Is a directory");
 }
 

@@ -86,8 +86,8 @@ static void test_dot(void **state)
     for (int verbose = 0; verbose < 2; verbose++) {
         char *dot;
         assert_ok(ph_record_dot(&dot, record, verbose));
-        t_result r =
-            t_run(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot", verbose ? "--verbose" : NULL}});
+        t_result r = t_run(&(t_command){
+            .argv = {PHONOGRAPH, "dump", path, "--dot", verbose ? "--verbose" : NULL}});
         assert_int_equal(r.status, 0);
         assert_string_equal(r.err, "");
         assert_string_equal(r.out, dot);
@@ -109,8 +109,8 @@ static void test_text(void **state)
     for (size_t n = 0; n < ph_record_node_count(record); n++) {
         ph_node_info info;
         assert_ok(ph_record_node(&info, record, n));
-        (void)snprintf(line, sizeof line, "\n%zu: %s%s", n, info.kind == PH_NODE_KERNEL ? "kernel " : "",
-                       info.name);
+        (void)snprintf(line, sizeof line, "\n%zu: %s%s", n,
+                       info.kind == PH_NODE_KERNEL ? "kernel " : "", info.name);
         assert_non_null(strstr(r.out, line));
     }
     assert_null(strstr(r.out, "proved"));
@@ -128,7 +128,8 @@ static void test_text_with_parameters(void **state)
     (void)snprintf(address, sizeof address, "x = 0x%llx, proved: +0 in ",
                    (unsigned long long)(uintptr_t)w->x);
     assert_non_null(strstr(r.out, address));
-    (void)snprintf(address, sizeof address, "dst = 0x%llx, proved", (unsigned long long)(uintptr_t)w->y);
+    (void)snprintf(address, sizeof address, "dst = 0x%llx, proved",
+                   (unsigned long long)(uintptr_t)w->y);
     assert_non_null(strstr(r.out, address));
     assert_non_null(strstr(r.out, "value = 0x5\n"));
     t_result_free(&r);
@@ -141,8 +142,8 @@ static void test_standard_input(void **state)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "-"}, .input = path}, 0, "edges", NULL);
 }
 
-/* Every prefix of a good file, and good files with single bytes changed: an answer, never a crash, and for
- * prefixes the right one. */
+/* Every prefix of a good file, and good files with single bytes changed: an answer, never a
+ * crash, and for prefixes the right one. */
 static void test_truncated_and_damaged(void **state)
 {
     const char *whole = t_path("record.json"), *part = t_path("part.json");
@@ -169,29 +170,34 @@ static void test_truncated_and_damaged(void **state)
     free(json);
 }
 
-/* What only graphs of other programs' making have: memory nodes, and dependencies that are not full. */
-#define MEMORY_NODES(kinds)                                                                                  \
-    "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,\"edge_count\":1,\"nodes\":["          \
-    "{\"index\":0,\"kind\":\"mem_alloc\",\"name\":\"mem_alloc\",\"dst\":\"0x1000\",\"bytes\":64,"            \
-    "\"dependencies\":[],\"dependents\":[1],\"words\":[]},"                                                  \
-    "{\"index\":1,\"kind\":\"mem_free\",\"name\":\"mem_free\",\"dst\":\"0x1000\","                           \
+/* What only graphs of other programs' making have: memory nodes, and dependencies that are not
+ * full. */
+#define MEMORY_NODES(kinds)                                                                        \
+    "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,\"edge_count\":1,\"nodes\":" \
+    "["                                                                                            \
+    "{\"index\":0,\"kind\":\"mem_alloc\",\"name\":\"mem_alloc\",\"dst\":\"0x1000\",\"bytes\":64,"  \
+    "\"dependencies\":[],\"dependents\":[1],\"words\":[]},"                                        \
+    "{\"index\":1,\"kind\":\"mem_free\",\"name\":\"mem_free\",\"dst\":\"0x1000\","                 \
     "\"dependencies\":[0],\"dependency_kinds\":" kinds ",\"dependents\":[],\"words\":[]}]}"
 
 static void test_memory_nodes_and_edge_kinds(void **state)
 {
     (void)state;
-    static const char good[] = MEMORY_NODES("[\"programmatic\"]"), wrong[] = MEMORY_NODES("[\"half\"]"),
-                      few[] = MEMORY_NODES("[]");
+    static const char good[] = MEMORY_NODES("[\"programmatic\"]"),
+                      wrong[] = MEMORY_NODES("[\"half\"]"), few[] = MEMORY_NODES("[]");
     const char *path = t_path("record.json");
     t_write(path, good, sizeof good - 1);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot", "--verbose"}}, 0,
              "n0 [shape=cylinder, label=\"0: mem_alloc\\l0x1000\\l64 bytes\\l\"];", NULL);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "n0 -> n1 [style=dashed];", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0,
+             "n0 -> n1 [style=dashed];", NULL);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 0, "0: mem_alloc  64 bytes", NULL);
     t_write(path, wrong, sizeof wrong - 1);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL, "neither full nor programmatic");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL,
+             "neither full nor programmatic");
     t_write(path, few, sizeof few - 1);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL, "one entry for each dependency");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path}}, 1, NULL,
+             "one entry for each dependency");
 }
 
 /* Pairs stand behind the node's parameters. */
@@ -199,13 +205,16 @@ static void test_annotations(void **state)
 {
     (void)state;
     static const char text[] =
-        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,\"nodes\":["
-        "{\"index\":0,\"kind\":\"host\",\"name\":\"host\",\"dependencies\":[],\"dependents\":[],\"words\":[],"
+        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,"
+        "\"nodes\":["
+        "{\"index\":0,\"kind\":\"host\",\"name\":\"host\",\"dependencies\":[],\"dependents\":[],"
+        "\"words\":[],"
         "\"annotation\":{\"name\":\"la\\u001byer\",\"depth\":3,\"rate\":0.5,\"last\":true}}]}";
     const char *path = t_path("record.json");
     t_write(path, text, sizeof text - 1);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--verbose"}}, 0,
-             "0: host\n      name: la\\x1byer\n      depth: 3\n      rate: 0.5\n      last: true\n", NULL);
+             "0: host\n      name: la\\x1byer\n      depth: 3\n      rate: 0.5\n      last: true\n",
+             NULL);
 }
 
 static void test_bad_usage(void **state)
@@ -213,7 +222,8 @@ static void test_bad_usage(void **state)
     (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump"}}, 2, NULL, "which file?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "b"}}, 2, NULL, "there is 'b' too");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "--svg"}}, 2, NULL, "unknown option '--svg'");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "--svg"}}, 2, NULL,
+             "unknown option '--svg'");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "--dot", "--text"}}, 2, NULL,
              "either --text or --dot");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "--help"}}, 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/dump_malformed.c: `phonograph dump` on files that are no records: each is refused, and the place
- * in it named. */
+/* tests/cli/dump_malformed.c: `phonograph dump` on files that are no records: each is refused,
+ * and the place in it named. */
 #include "support/command.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -10,18 +10,22 @@
 #define PHONOGRAPH T_PROGRAM("phonograph")
 
 /* Two nodes, one edge; the tests change one place each. */
-static const char good[] =
-    "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,\"edge_count\":1,\"nodes\":[\n"
-    "{\"index\":0,\"kind\":\"kernel\",\"name\":\"first\",\"grid\":[4,1,1],\"block\":[64,1,1],\"shared_"
-    "bytes\":0,\"args_size\":8,"
-    "\"args\":\"0000000000000000\",\"dependencies\":[],\"dependents\":[1],\"words\":[{\"name\":\"x\","
-    "\"offset\":0,"
-    "\"kind\":\"proved\",\"value\":\"0x7f00\",\"internal\":true,\"allocation\":{\"base\":\"0x7e00\","
-    "\"bytes\":512,\"offset\":256,"
-    "\"generation\":7,\"pool\":[3,0],\"pinned\":false}}]},\n"
-    "{\"index\":1,\"kind\":\"memset\",\"name\":\"memset\",\"dst\":\"0x7f00\",\"value\":5,\"value_size\":4,"
-    "\"bytes\":16,"
-    "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
+static const char good[] = "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,"
+                           "\"edge_count\":1,\"nodes\":[\n"
+                           "{\"index\":0,\"kind\":\"kernel\",\"name\":\"first\",\"grid\":[4,1,1],"
+                           "\"block\":[64,1,1],\"shared_"
+                           "bytes\":0,\"args_size\":8,"
+                           "\"args\":\"0000000000000000\",\"dependencies\":[],\"dependents\":[1],"
+                           "\"words\":[{\"name\":\"x\","
+                           "\"offset\":0,"
+                           "\"kind\":\"proved\",\"value\":\"0x7f00\",\"internal\":true,"
+                           "\"allocation\":{\"base\":\"0x7e00\","
+                           "\"bytes\":512,\"offset\":256,"
+                           "\"generation\":7,\"pool\":[3,0],\"pinned\":false}}]},\n"
+                           "{\"index\":1,\"kind\":\"memset\",\"name\":\"memset\",\"dst\":"
+                           "\"0x7f00\",\"value\":5,\"value_size\":4,"
+                           "\"bytes\":16,"
+                           "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
 
 #define SNOW "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
 
@@ -64,8 +68,10 @@ static void test_the_good_one(void **state)
 {
     (void)state;
     expect_text(good, 0, "0: kernel first  grid 4x1x1, block 64x1x1  before 1\n", NULL);
-    expect_text(good, 0,
-                "x = 0x7f00, proved: +256 in 512 bytes at 0x7e00 (internal, pool 3.0, generation 7)\n", NULL);
+    expect_text(
+        good, 0,
+        "x = 0x7f00, proved: +256 in 512 bytes at 0x7e00 (internal, pool 3.0, generation 7)\n",
+        NULL);
     expect_text(good, 0, "1: memset  16 bytes of 0x5  after 0\n", NULL);
 }
 
@@ -174,32 +180,35 @@ static void test_hostile_names(void **state)
     free(text);
 }
 
-/* Not those that only some terminals obey, nor what turns the direction of the line; and DEL, of which DOT's readers know as little. */
+/* Not those that only some terminals obey, nor what turns the direction of the line; and DEL, of
+ * which DOT's readers know as little. */
 static void test_names_that_would_not_be_seen(void **state)
 {
     (void)state;
     const char *path = t_path("record.json");
     char *text = changed("\"first\"", 1, "\"a\\u009b2J\\u007f\\u202eb\\u2028\\u00e9\"");
     expect_text(text, 0, "kernel a\\u009b2J\\x7f\\u202eb\\u2028\xc3\xa9  grid", NULL);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "label=\"0: a 2J  b \xc3\xa9\"",
-             NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0,
+             "label=\"0: a 2J  b \xc3\xa9\"", NULL);
     free(text);
     text = changed("\"kind\":\"kernel\"", 1, "\"kind\":\"\\u009b\\u202e\"");
     expect_text(text, 1, NULL, "nodes[0].kind: is \"  \", which is no kind of node\n");
     free(text);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "\x1b[2J\xc2\x9b\xff"}}, 2, NULL,
              "there is '\\x1b[2J\\u009b\\xff' too\n");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "\x1b[2J"}}, 2, NULL, "there is no command '\\x1b[2J'\n");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "\x1b[2J"}}, 2, NULL,
+             "there is no command '\\x1b[2J'\n");
 }
 
 static char *nested(size_t depth)
 {
     static const char before[] =
-        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,\"nodes\":[{"
+        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,"
+        "\"nodes\":[{"
         "\"index\":0,\"kind\":\"graph\",\"name\":\"graph\",\"dependencies\":[],\"dependents\":[],"
         "\"words\":[],\"body\":";
-    static const char inner[] =
-        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":0,\"edge_count\":0,\"nodes\":[]}";
+    static const char inner[] = "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":0,"
+                                "\"edge_count\":0,\"nodes\":[]}";
     size_t size = depth * (sizeof before + 3) + sizeof inner;
     char *text = calloc(1, size);
     assert_non_null(text);
@@ -217,7 +226,8 @@ static void test_nested_bodies(void **state)
     const char *path = t_path("record.json");
     char *text = nested(31);
     expect_text(text, 0, "0 nodes, 0 edges", NULL);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "label=\"body of 0\"", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 0, "label=\"body of 0\"",
+             NULL);
     free(text);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", path, path}}, 0, "1 of 1", NULL);
     text = nested(32);
@@ -244,7 +254,8 @@ static void test_all_commands_read_alike(void **state)
         {"\"args\":\"0000000000000000\"", "\"args\":\"00\"",
          "nodes[0].args: has 2 digits, but there are 8 bytes of parameters, two digits each\n"},
         {"\"value_size\":4", "\"value_size\":3", "nodes[1].value_size: is 3, expected 1, 2 or 4\n"},
-        {"\"words\":[]", "\"words\":[],\"profile\":{\"start_ns\":-5}", "nodes[1].profile.start_ns: is -5"},
+        {"\"words\":[]", "\"words\":[],\"profile\":{\"start_ns\":-5}",
+         "nodes[1].profile.start_ns: is -5"},
         {"\"nodes\"", "\"profile\":{\"critical_path\":[0,2]},\"nodes\"",
          "profile.critical_path[1]: is 2, but there are 2 nodes\n"},
         {"\"nodes\"", "\"profile\":{\"critical_path\":[1,0]},\"nodes\"",
@@ -259,7 +270,8 @@ static void test_all_commands_read_alike(void **state)
         char *text = changed(cases[i].from, 1, cases[i].to);
         expect_text(text, 1, NULL, cases[i].message);
         free(text);
-        t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 1, NULL, cases[i].message);
+        t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", path, "--dot"}}, 1, NULL,
+                 cases[i].message);
         t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", path, path}}, 2, NULL, cases[i].message);
         t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", path, "-o", "-"}});
         assert_int_equal(r.status, 1);
@@ -275,14 +287,15 @@ static void test_no_json(void **state)
     expect_text("[]", 1, NULL, "record.json is no phonograph record: it is no object\n");
     expect_text("nonsense", 1, NULL, "line 1, column");
     expect_text("{\"format\":\"phonograph.record\"", 1, NULL, "truncated: ");
-    expect_text(
-        "\xef\xbb\xbf{}", 1, NULL,
-        "record.json: begins with a byte order mark, which JSON has not; save it as UTF-8 without one\n");
+    expect_text("\xef\xbb\xbf{}", 1, NULL,
+                "record.json: begins with a byte order mark, which JSON has not; save it as UTF-8 "
+                "without one\n");
     expect_text("\xff\xfe{", 1, NULL, "begins with a byte order mark");
-    expect_text("{\"traceEvents\":[]}", 1, NULL,
-                "record.json is no phonograph record: it looks like ph_profile_dump_trace's, a trace for "
-                "Perfetto; this "
-                "command wants ph_profile_dump_record's\n");
+    expect_text(
+        "{\"traceEvents\":[]}", 1, NULL,
+        "record.json is no phonograph record: it looks like ph_profile_dump_trace's, a trace for "
+        "Perfetto; this "
+        "command wants ph_profile_dump_record's\n");
     expect_text("{}", 1, NULL, "record.json is no phonograph record: it has no \"format\"\n");
     char *deep = malloc(100001);
     assert_non_null(deep);
@@ -304,7 +317,8 @@ static void test_standard_input(void **state)
     } cases[] = {
         {good, 0, "2 nodes, 1 edge\n", NULL},
         {"", 1, NULL, "phonograph: standard input: empty\n"},
-        {"{}", 1, NULL, "phonograph: standard input is no phonograph record: it has no \"format\"\n"},
+        {"{}", 1, NULL,
+         "phonograph: standard input is no phonograph record: it has no \"format\"\n"},
         {"{\"format\":7}", 1, NULL, "phonograph: standard input: format: is no string\n"},
         {"nonsense", 1, NULL, "phonograph: standard input, line 1, column"},
     };

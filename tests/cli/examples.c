@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/examples.c: the small examples run, check themselves, and say what their text promises. */
+/* tests/cli/examples.c: the small examples run, check themselves, and say what their text
+ * promises. */
 #include "support/command.h"
 #include "support/support.h"
 #include <string.h>
@@ -8,14 +9,15 @@
 static void test_saxpy(void **state)
 {
     (void)state;
-    t_expect(&(t_command){.argv = {T_PROGRAM("saxpy"), t_device_name()}}, 0, "y = 1000 in all 65536 places\n",
-             NULL);
+    t_expect(&(t_command){.argv = {T_PROGRAM("saxpy"), t_device_name()}}, 0,
+             "y = 1000 in all 65536 places\n", NULL);
 }
 
 static void test_block(void **state)
 {
     (void)state;
-    t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "left early: 11 launches", NULL);
+    t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0,
+             "left early: 11 launches", NULL);
     t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "y = 15\n", NULL);
 }
 
@@ -56,7 +58,8 @@ static void test_slots(void **state)
 {
     (void)state;
     t_expect(&(t_command){.argv = {T_PROGRAM("slots"), t_device_name()}}, 0,
-             "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n", NULL);
+             "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n",
+             NULL);
 }
 
 static void test_profile(void **state)
@@ -93,7 +96,8 @@ static void test_liveness(void **state)
     t_result_free(&r);
 }
 
-/* Where the launch of the graph waits for its work, as under some tools, nobody can ask how far it is, and the program says so. */
+/* Where the launch of the graph waits for its work, as under some tools, nobody can ask how far
+ * it is, and the program says so. */
 static void test_locate(void **state)
 {
     (void)state;
@@ -107,7 +111,8 @@ static void test_locate(void **state)
         assert_non_null(strstr(r.out, parts[i]));
     if (!t_launches_wait() || !strstr(r.out, "hang: not looked for: ")) {
         assert_non_null(strstr(r.out, "\"layer 1/exchange\""));
-        assert_non_null(strstr(r.out, "hang: the batch came, and the replay has passed all 6 crumbs\n"));
+        assert_non_null(
+            strstr(r.out, "hang: the batch came, and the replay has passed all 6 crumbs\n"));
     }
     t_result_free(&r);
 }
@@ -129,11 +134,12 @@ static void test_misuse(void **state)
 static void test_data_parallel_failure(void **state)
 {
     (void)state;
-    t_result r = t_run(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host:threads=1", "", "7"}});
+    t_result r =
+        t_run(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host:threads=1", "", "7"}});
     assert_int_equal(r.status, 1);
-    assert_string_equal(r.err,
-                        "data_parallel: rank 1: PH_ERROR_CALLER: gives up before step 7, as it was told to\n"
-                        "data_parallel: rank 0 would have waited for it, and was stopped\n");
+    assert_string_equal(
+        r.err, "data_parallel: rank 1: PH_ERROR_CALLER: gives up before step 7, as it was told to\n"
+               "data_parallel: rank 0 would have waited for it, and was stopped\n");
     t_result_free(&r);
     t_expect(&(t_command){.argv = {T_PROGRAM("data_parallel"), "gpu"}}, 1, "",
              "'gpu' is none of host, cuda and auto");
@@ -152,7 +158,8 @@ static bool has_gpu(void)
     return false;
 }
 
-/* Built where the CUDA toolkit is. Without a GPU it says so: itself, or, without a driver, the loader for it. */
+/* Built where the CUDA toolkit is. Without a GPU it says so: itself, or, without a driver, the
+ * loader for it. */
 static void test_existing_cuda(void **state)
 {
     (void)state;
@@ -171,8 +178,9 @@ static void test_existing_cuda(void **state)
         assert_non_null(strstr(r.out, "C + 0: to the record a value"));
     } else {
         assert_string_equal(r.out, "");
-        assert_true((r.status == 1 && strstr(r.err, "existing_cuda: ") && strstr(r.err, "cuInit(0)")) ||
-                    (r.status == 127 && strstr(r.err, "libcuda.so.1: cannot open shared object file")));
+        assert_true(
+            (r.status == 1 && strstr(r.err, "existing_cuda: ") && strstr(r.err, "cuInit(0)")) ||
+            (r.status == 127 && strstr(r.err, "libcuda.so.1: cannot open shared object file")));
     }
     t_result_free(&r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/info.c: `phonograph` itself and `phonograph info`: what they say, and what they say to bad usage.
- */
+/* tests/cli/info.c: `phonograph` itself and `phonograph info`: what they say, and what they say
+ * to bad usage. */
 #include "support/command.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -21,7 +21,8 @@ static void test_version_and_help(void **state)
                                            {"dump", "-h", "no.json"},
                                            {"info", "--device", "-h"}};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, asked[i][0], asked[i][1], asked[i][2]}});
+        t_result r =
+            t_run(&(t_command){.argv = {PHONOGRAPH, asked[i][0], asked[i][1], asked[i][2]}});
         assert_int_equal(r.status, 0);
         assert_ptr_equal(strstr(r.out, "usage: phonograph"), r.out);
         assert_string_equal(r.err, "");
@@ -34,8 +35,10 @@ static void test_bad_usage(void **state)
     (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH}}, 2, NULL, "usage: phonograph");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "play"}}, 2, NULL, "there is no command 'play'");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--all"}}, 2, NULL, "unknown argument '--all'");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device"}}, 2, NULL, "--device wants a name");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--all"}}, 2, NULL,
+             "unknown argument '--all'");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device"}}, 2, NULL,
+             "--device wants a name");
 }
 
 static void test_info(void **state)
@@ -60,8 +63,9 @@ static void test_info(void **state)
 static void test_info_shows_settings(void **state)
 {
     (void)state;
-    t_result r = t_run(&(t_command){
-        .argv = {PHONOGRAPH, "info", "--device", "host:threads=2,memory=64m", "--device", "host:poison=1"}});
+    t_result r =
+        t_run(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=2,memory=64m",
+                                    "--device", "host:poison=1"}});
     assert_int_equal(r.status, 0);
     assert_non_null(strstr(r.out, "host:threads=2,memory=67108864"));
     assert_non_null(strstr(r.out, "67108864 bytes (0.1 GiB)"));
@@ -78,7 +82,8 @@ static void test_info_of_what_is_not_there(void **state)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=many"}}, 1,
              "\ndevices\n  host:threads=many: ", NULL);
     /* The others are shown all the same. */
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77", "--device", "host:threads=2"}},
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77", "--device",
+                                   "host:threads=2"}},
              1, "\n  host:threads=2\n", NULL);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "cuda:77"}}, 1,
              "\ndevices\n  cuda:77: ", NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cli/view.c: `phonograph view` as a command: arguments, errors, what is written and when nothing is. The page itself is looked at in
- * a browser (tests/cli/view/). */
+/* tests/cli/view.c: `phonograph view` as a command: arguments, errors, what is written and when
+ * nothing is. The page itself is looked at in a browser (tests/cli/view/). */
 #include "support/command.h"
 #include "support/support.h"
 #include <phonograph/annotation.h>
@@ -15,20 +15,26 @@
 /* Two annotated nodes with times, one edge; the tests change one place each. */
 static const char good[] =
     "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":2,\"edge_count\":1,\n"
-    "\"profile\":{\"source\":\"device\",\"replays\":10,\"lane_count\":1,\"replay_ns\":900,\"busy_ns\":900,"
+    "\"profile\":{\"source\":\"device\",\"replays\":10,\"lane_count\":1,\"replay_ns\":900,\"busy_"
+    "ns\":900,"
     "\"idle_ns\":0,"
     "\"work_ns\":900,\"critical_ns\":900},\"nodes\":[\n"
     "{\"index\":0,\"kind\":\"kernel\",\"name\":\"first</"
     "script>\",\"grid\":[4,1,1],\"block\":[64,1,1],\"shared_bytes\":0,"
-    "\"args_size\":8,\"args\":\"0000000000000000\",\"dependencies\":[],\"dependents\":[1],\"words\":[{"
+    "\"args_size\":8,\"args\":\"0000000000000000\",\"dependencies\":[],\"dependents\":[1],"
+    "\"words\":[{"
     "\"name\":\"x\",\"offset\":0,"
-    "\"kind\":\"proved\",\"value\":\"0x7f00\",\"internal\":true,\"allocation\":{\"base\":\"0x7e00\","
+    "\"kind\":\"proved\",\"value\":\"0x7f00\",\"internal\":true,\"allocation\":{\"base\":"
+    "\"0x7e00\","
     "\"bytes\":512,\"offset\":256,"
-    "\"generation\":7,\"pool\":[3,0],\"pinned\":false}}],\"annotation\":{\"name\":\"outer\",\"layer\":3},"
-    "\"profile\":{\"start_ns\":0,\"run_ns\":500,\"median_ns\":500,\"least_ns\":400,\"most_ns\":600,\"lane\":"
+    "\"generation\":7,\"pool\":[3,0],\"pinned\":false}}],\"annotation\":{\"name\":\"outer\","
+    "\"layer\":3},"
+    "\"profile\":{\"start_ns\":0,\"run_ns\":500,\"median_ns\":500,\"least_ns\":400,\"most_ns\":600,"
+    "\"lane\":"
     "0,\"critical\":true,"
     "\"slack_ns\":0}},\n"
-    "{\"index\":1,\"kind\":\"memset\",\"name\":\"memset\",\"dst\":\"0x7f00\",\"value\":5,\"value_size\":4,"
+    "{\"index\":1,\"kind\":\"memset\",\"name\":\"memset\",\"dst\":\"0x7f00\",\"value\":5,\"value_"
+    "size\":4,"
     "\"bytes\":16,"
     "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
 
@@ -67,7 +73,8 @@ static const char *write_good(void)
 /* A build without D3 says so, and everything else is then not tested. */
 static bool can_view(void)
 {
-    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", write_good(), "-o", t_path("asked.html")}});
+    t_result r =
+        t_run(&(t_command){.argv = {PHONOGRAPH, "view", write_good(), "-o", t_path("asked.html")}});
     bool can = strstr(r.err, "node-d3") == NULL;
     if (!can) {
         assert_int_equal(r.status, 1);
@@ -81,7 +88,8 @@ static bool can_view(void)
 
 static char *data_of(const char *page)
 {
-    static const char begin[] = "<script type=\"application/json\" id=\"data\">", end[] = "</script>";
+    static const char begin[] = "<script type=\"application/json\" id=\"data\">",
+                      end[] = "</script>";
     const char *from = strstr(page, begin);
     assert_non_null(from);
     const char *to = strstr(from + sizeof begin, end);
@@ -97,10 +105,12 @@ static void test_arguments(void **state)
              "there is 'b.json' too");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "a.json", "--fast"}}, 2, NULL,
              "view: unknown option '--fast'");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "a.json", "-o"}}, 2, NULL, "view: -o wants a file");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "a.json", "-o"}}, 2, NULL,
+             "view: -o wants a file");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "-"}}, 2, NULL,
              "standard input has no name to make one from");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "--help"}}, 0, "view FILE [-o FILE.html]", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "--help"}}, 0, "view FILE [-o FILE.html]",
+             NULL);
 }
 
 static void test_the_page(void **state)
@@ -166,7 +176,8 @@ static void test_where_it_goes(void **state)
     const char *record = write_good(), *page = t_path("page.html");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", page}}, 0, "", NULL);
     char *in_file = t_read_file(page, NULL);
-    t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", "-", "--output", "-"}, .input = record});
+    t_result r =
+        t_run(&(t_command){.argv = {PHONOGRAPH, "view", "-", "--output", "-"}, .input = record});
     assert_int_equal(r.status, 0);
     char *from_file = data_of(in_file), *from_pipe = data_of(r.out);
     assert_non_null(strstr(from_file, "{\"file\":\"record.json\""));
@@ -176,18 +187,20 @@ static void test_where_it_goes(void **state)
     free(from_pipe);
     free(in_file);
     t_result_free(&r);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "-"}, .output = "/dev/full"}, 1, NULL,
-             "No space left on device");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "-"}, .output = "/dev/full"},
+             1, NULL, "No space left on device");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "/dev/full"}}, 1, NULL,
              "No space left on device");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", "/dev/null"}}, 0, "", NULL);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", t_path("none/page.html")}}, 1, NULL,
-             "No such file or directory");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", t_path("")}}, 1, NULL, "Is a directory");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", t_path("none/page.html")}}, 1,
+             NULL, "No such file or directory");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", t_path("")}}, 1, NULL,
+             "Is a directory");
     assert_int_equal(t_count_files(), 2);
 }
 
-/* A disk that is full in the middle: the file that was there stays, with its rights, and nothing is left beside it. */
+/* A disk that is full in the middle: the file that was there stays, with its rights, and nothing
+ * is left beside it. */
 static void test_all_or_nothing(void **state)
 {
     (void)state;
@@ -196,10 +209,11 @@ static void test_all_or_nothing(void **state)
     const char *record = write_good(), *page = t_path("page.html");
     t_write(page, "what was there", 14);
     assert_int_equal(chmod(page, 0640), 0);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", page}, .file_limit = 8192}, 1, NULL,
-             "File too large");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", write_changed("900}", 1, "-1}"), "-o", page}}, 1, NULL,
-             "profile.critical_ns: is -1");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", page}, .file_limit = 8192}, 1,
+             NULL, "File too large");
+    t_expect(
+        &(t_command){.argv = {PHONOGRAPH, "view", write_changed("900}", 1, "-1}"), "-o", page}}, 1,
+        NULL, "profile.critical_ns: is -1");
     char *text = t_read_file(page, NULL);
     assert_string_equal(text, "what was there");
     free(text);
@@ -225,8 +239,8 @@ static void test_all_or_nothing(void **state)
     assert_true(at.st_size > 100000);
     assert_int_equal(unlink(link), 0);
     assert_int_equal(symlink("loop.html", t_path("loop.html")), 0);
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", write_good(), "-o", t_path("loop.html")}}, 1, NULL,
-             "Too many levels of symbolic links");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", write_good(), "-o", t_path("loop.html")}}, 1,
+             NULL, "Too many levels of symbolic links");
     assert_int_equal(lstat(t_path("loop.html"), &at), 0);
     assert_true(S_ISLNK(at.st_mode));
     assert_int_equal(unlink(t_path("loop.html")), 0);
@@ -245,21 +259,24 @@ static void test_the_record_is_not_overwritten(void **state)
     (void)state;
     if (!can_view())
         return;
-    char *record = path_copy("record.json"), *soft = path_copy("soft.html"), *hard = path_copy("hard.html");
+    char *record = path_copy("record.json"), *soft = path_copy("soft.html"),
+         *hard = path_copy("hard.html");
     char message[700];
     (void)write_good();
     assert_int_equal(symlink(record, soft), 0);
     assert_int_equal(link(record, hard), 0);
-    (void)snprintf(message, sizeof message,
-                   "phonograph: view: -o names the record itself (%s); give another name, such as %s\n",
-                   record, t_path("record.html"));
+    (void)snprintf(
+        message, sizeof message,
+        "phonograph: view: -o names the record itself (%s); give another name, such as %s\n",
+        record, t_path("record.html"));
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", record}}, 2, NULL, message);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", soft}}, 2, NULL, message);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record, "-o", hard}}, 2, NULL, message);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", soft, "-o", record}}, 2, NULL,
              "names the record itself");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "-", "-o", record}, .input = record}, 2, NULL,
-             "-o names the record itself (standard input); give another name, such as graph.html\n");
+    t_expect(
+        &(t_command){.argv = {PHONOGRAPH, "view", "-", "-o", record}, .input = record}, 2, NULL,
+        "-o names the record itself (standard input); give another name, such as graph.html\n");
     char *beside = path_copy("record.html");
     assert_int_equal(symlink(record, beside), 0); /* the name that the command would make */
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 2, NULL,
@@ -283,7 +300,8 @@ static void test_files_of_others_stay(void **state)
     (void)write_good();
     t_write(page, "<!doctype html>mine", 19);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", record}}, 1, NULL,
-             "record.html: is there already, and is no page that phonograph wrote; it stays as it is: -o ");
+             "record.html: is there already, and is no page that phonograph wrote; it stays as it "
+             "is: -o ");
     char *text = t_read_file(page, NULL);
     assert_string_equal(text, "<!doctype html>mine");
     free(text);
@@ -311,17 +329,20 @@ static void test_what_is_no_record(void **state)
         {"\"nodes\":[", 1, "\"nodes\":7,\"x\":[", "nodes: is no array"},
         {"{\"source\"", 1, "7,\"x\":{\"source\"", "profile: is no object"},
         {"\"device\"", 1, "7", "profile.source: is no string"},
-        {"\"replay_ns\":900", 1, "\"replay_ns\":9007199254740992", "profile.replay_ns: is 9007199254740992"},
+        {"\"replay_ns\":900", 1, "\"replay_ns\":9007199254740992",
+         "profile.replay_ns: is 9007199254740992"},
         {"\"replay_ns\":900", 1, "\"replay_ns\":1e3", "profile.replay_ns: is no whole number"},
         {"{\"start_ns\"", 1, "[],\"x\":{\"start_ns\"", "nodes[0].profile: is no object"},
         {"\"start_ns\":0,", 1, "", "nodes[0].profile.start_ns: is missing"},
         {"\"lane\":0", 1, "\"lane\":4294967296", "nodes[0].profile.lane: is 4294967296"},
         {"\"critical\":true", 1, "\"critical\":1", "nodes[0].profile.critical: is neither"},
-        {"{\"name\":\"outer\"", 1, "7,\"x\":{\"name\":\"outer\"", "nodes[0].annotation: is no object"},
+        {"{\"name\":\"outer\"", 1, "7,\"x\":{\"name\":\"outer\"",
+         "nodes[0].annotation: is no object"},
         {"\"layer\":3", 1, "\"layer\":[3]", "nodes[0].annotation: \"layer\" is neither"},
         {"\"profile\":{", 1, "\"blocks\":{},\"profile\":{", "blocks: is no array"},
         {"\"profile\":{", 1, "\"blocks\":[7],\"profile\":{", "blocks[0]: is no object"},
-        {"\"profile\":{", 1, "\"blocks\":[{\"base\":7}],\"profile\":{", "blocks[0].base: is no string"},
+        {"\"profile\":{", 1, "\"blocks\":[{\"base\":7}],\"profile\":{",
+         "blocks[0].base: is no string"},
         {"\"profile\":{", 1, "\"blocks\":[{\"base\":\"0x7\",\"bytes\":-1}],\"profile\":{",
          "blocks[0].bytes: is -1"},
         {"\"bytes\":16", 1, "\"bytes\":16.5", "nodes[1].bytes: is no whole number"},
@@ -333,7 +354,8 @@ static void test_what_is_no_record(void **state)
     const char *path = t_path("record.json");
     for (size_t length = 0; length < sizeof good - 2; length += 37) { /* cut anywhere */
         t_write(path, good, length);
-        t_expect(&(t_command){.argv = {PHONOGRAPH, "view", path}}, 1, NULL, length ? "truncated" : "empty");
+        t_expect(&(t_command){.argv = {PHONOGRAPH, "view", path}}, 1, NULL,
+                 length ? "truncated" : "empty");
     }
     char *deep = malloc(200000);
     assert_non_null(deep);
@@ -341,32 +363,33 @@ static void test_what_is_no_record(void **state)
     t_write(path, deep, 200000);
     free(deep);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", path}}, 1, NULL, "maximum parsing depth");
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "/dev/zero", "-o", t_path("zero.html")}}, 1, NULL,
-             "a zero byte");
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "/dev/zero", "-o", t_path("zero.html")}}, 1,
+             NULL, "a zero byte");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", t_path("missing.json")}}, 1, NULL,
              "No such file or directory");
     assert_int_equal(t_count_files(), 1);
 }
 
-/* The groups of a grouping, taken as nodes, form no cycle: a, b, a are three groups, and so are a, b, a beside each other as far as one needs the
- * other. */
+/* The groups of a grouping, taken as nodes, form no cycle: a, b, a are three groups, and so are
+ * a, b, a beside each other as far as one needs the other. */
 static void test_groups_form_no_cycle(void **state)
 {
     (void)state;
     if (!can_view())
         return;
     static const char *const names[] = {"a", "b", "a", "b", "a"};
-    static const char *const dependencies[] = {"", "0", "", "1", "3"}, *const dependents[] = {"1", "3", "",
-                                                                                              "4", ""};
-    char text[4096] =
-        "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":5,\"edge_count\":3,\"nodes\":[";
+    static const char *const dependencies[] = {"", "0", "", "1", "3"}, *const dependents[] = {
+                                                                           "1", "3", "", "4", ""};
+    char text[4096] = "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":5,\"edge_"
+                      "count\":3,\"nodes\":[";
     for (size_t i = 0; i < 5; i++) {
         size_t used = strlen(text);
-        (void)snprintf(text + used, sizeof text - used,
-                       "%s{\"index\":%zu,\"kind\":\"empty\",\"name\":\"empty\",\"dependencies\":[%s],"
-                       "\"dependents\":[%s],\"words\":[],"
-                       "\"annotation\":{\"name\":\"%s\"}}",
-                       i ? "," : "", i, dependencies[i], dependents[i], names[i]);
+        (void)snprintf(
+            text + used, sizeof text - used,
+            "%s{\"index\":%zu,\"kind\":\"empty\",\"name\":\"empty\",\"dependencies\":[%s],"
+            "\"dependents\":[%s],\"words\":[],"
+            "\"annotation\":{\"name\":\"%s\"}}",
+            i ? "," : "", i, dependencies[i], dependents[i], names[i]);
     }
     (void)strcat(text, "]}");
     t_write(t_path("groups.json"), text, strlen(text));
@@ -410,7 +433,8 @@ static void test_a_captured_graph(void **state)
     assert_ok(ph_graph_capture(w.graph, w.base.stream, &options, body, &w));
     assert_ok(ph_graph_record(&record, w.graph));
     assert_ok(ph_record_dump(record, t_path("captured.json")));
-    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", t_path("captured.json")}}, 0, "captured.html", NULL);
+    t_expect(&(t_command){.argv = {PHONOGRAPH, "view", t_path("captured.json")}}, 0,
+             "captured.html", NULL);
     char *page = t_read_file(t_path("captured.html"), NULL), *data = data_of(page);
     assert_non_null(strstr(data, "\"outer\":3,\"edges\":2"));
     assert_non_null(strstr(data, "\"labels\":[\"prepare\",\"not annotated\"],\"of\":[0,0,1]"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/blocked.c: a launch that blocks, as it does when the device's queue is full: it holds up nobody but who made
- * it. */
+/* tests/cuda/blocked.c: a launch that blocks, as it does when the device's queue is full: it
+ * holds up nobody but who made it. */
 #include "base/sync.h"
 #include "fake.h"
 
@@ -77,7 +77,8 @@ static void *open_gate(void *gate)
     return NULL;
 }
 
-/* A capture on a stream that is ordered against the default stream begins when the launch is through. */
+/* A capture on a stream that is ordered against the default stream begins when the launch is
+ * through. */
 static void a_blocking_capture_waits_for_it(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/cells.c: cells beside CUDA's own calls: nodes that other code captured, captures that it began, programmatic edges. */
+/* tests/cuda/cells.c: cells beside CUDA's own calls: nodes that other code captured, captures
+ * that it began, programmatic edges. */
 #include "fake.h"
 #include <phonograph/cuda.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/contexts.c: whatever context is current on a thread, public calls work, and leave it current. */
+/* tests/cuda/contexts.c: whatever context is current on a thread, public calls work, and leave
+ * it current. */
 #include "fake.h"
 #include "support/scenes.h"
 #include <pthread.h>
@@ -20,12 +21,12 @@ static void assert_stack(const stack *before, const char *what)
 {
     stack now = read_stack();
     if (now.count != before->count || memcmp(now.at, before->at, sizeof now.at) != 0)
-        fail_msg("%s: %zu contexts are on the thread's stack, %zu were, or they are others", what, now.count,
-                 before->count);
+        fail_msg("%s: %zu contexts are on the thread's stack, %zu were, or they are others", what,
+                 now.count, before->count);
 }
 
-/* ---- one GPU, whatever is current ---- the stack is looked at around every scenario; calls of CUDA's that
- * were made with a wrong context current are counted on the way. */
+/* ---- one GPU, whatever is current ---- the stack is looked at around every scenario; calls of
+ * CUDA's that were made with a wrong context current are counted on the way. */
 static void run_all(const t_scenario *scenarios, const stack *before)
 {
     static t_scene scene;
@@ -117,7 +118,8 @@ static void both_gpus(void **state)
         ph_graph *graph;
         assert_ok(ph_graph_create(&graph, NULL));
         assert_ok(ph_graph_capture_begin(graph, worlds[i].stream, NULL));
-        assert_ok(ph_graph_capture_end(graph, t_add(&worlds[i], worlds[i].stream, x[i], x[i], 100, 5)));
+        assert_ok(
+            ph_graph_capture_end(graph, t_add(&worlds[i], worlds[i].stream, x[i], x[i], 100, 5)));
         assert_ok(ph_graph_replay(graph, worlds[i].stream));
         t_all(x[i], 100, i + 6, worlds[i].stream);
         assert_error(ph_graph_replay(graph, worlds[1 - i].stream), PH_ERROR_WRONG_DEVICE, "device");
@@ -147,8 +149,8 @@ static bool work(t_world *world)
     bool good = ph_stream_create(&stream, world->device, NULL) == PH_OK;
     for (int i = 0; i < 50 && good; i++) {
         good = PH_NEW(&x, 100, stream) == PH_OK && t_fill(world, stream, x, 100, i) == PH_OK &&
-               ph_memcpy(host, x, sizeof host, stream) == PH_OK && ph_stream_synchronize(stream) == PH_OK &&
-               host[0] == i && host[99] == i;
+               ph_memcpy(host, x, sizeof host, stream) == PH_OK &&
+               ph_stream_synchronize(stream) == PH_OK && host[0] == i && host[99] == i;
         ph_free(x, stream);
     }
     ph_stream_destroy(stream);
@@ -189,8 +191,8 @@ static void threads_with_contexts_of_their_own(void **state)
     assert_int_equal(fake_cuda()->misuses(), 0);
 }
 
-/* ---- a context that cannot be made current ---- once, at first use in a scenario: an error with words or
- * none at all, the stack as it was, nothing left. */
+/* ---- a context that cannot be made current ---- once, at first use in a scenario: an error
+ * with words or none at all, the stack as it was, nothing left. */
 static void it_cannot_be_made_current(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/cupti.c: with PH_CULPRIT=cupti NVIDIA's CUPTI tells which call of other code killed a capture, as on drivers
- * that have no log callback. */
+/* tests/cuda/cupti.c: with PH_CULPRIT=cupti NVIDIA's CUPTI tells which call of other code killed
+ * a capture, as on drivers that have no log callback. */
 #include "base/sync.h"
 #include "program.h"
 #include <phonograph/cuda.h>
@@ -121,7 +121,8 @@ static outcome look_for_it(void)
     open_world(NULL);
     assert_ok(ph_graph_capture(graph, world.stream, NULL, fill, NULL));
     outcome found = t_log_count("PH_CULPRIT") > 0 ? REFUSED : FOUND;
-    if (t_log_count("PH_CULPRIT=cupti: libcupti.so, a part of the CUDA toolkit, cannot be loaded") > 0)
+    if (t_log_count("PH_CULPRIT=cupti: libcupti.so, a part of the CUDA toolkit, cannot be loaded") >
+        0)
         found = MISSING;
     t_log_stop();
     ph_graph_destroy(graph);
@@ -143,8 +144,8 @@ int main(void)
         return 77;
     }
     if (found == REFUSED) {
-        print_error(
-            "libcupti.so is here, but CUPTI is not used: run it alone, and look at the library's log\n");
+        print_error("libcupti.so is here, but CUPTI is not used: run it alone, and look at the "
+                    "library's log\n");
         return 1;
     }
     const struct CMUnitTest tests[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/fake.h: for tests of the CUDA driver over the software libcuda, which they also call themselves,
- * as a user's program calls CUDA. */
+/* tests/cuda/fake.h: for tests of the CUDA driver over the software libcuda, which they also
+ * call themselves, as a user's program calls CUDA. */
 #ifndef PH_TESTS_CUDA_FAKE_H
 #define PH_TESTS_CUDA_FAKE_H
 #include "support/support.h"
@@ -12,12 +12,12 @@
 #include <string.h>
 
 /* First in every test. The software libcuda has no place beside a real one. */
-#define NEED_FAKE()                                                                                          \
-    do {                                                                                                     \
-        if (!fake_cuda()) {                                                                                  \
-            print_message("skipped: it needs the tests' own libcuda, which was not found here\n");           \
-            skip();                                                                                          \
-        }                                                                                                    \
+#define NEED_FAKE()                                                                                \
+    do {                                                                                           \
+        if (!fake_cuda()) {                                                                        \
+            print_message("skipped: it needs the tests' own libcuda, which was not found here\n"); \
+            skip();                                                                                \
+        }                                                                                          \
     } while (0)
 
 /* A call of CUDA's own that must go well. */
@@ -58,13 +58,13 @@ static inline const char *left_behind(void)
     words[0] = '\0';
     if (left.streams || left.events || left.modules || left.graphs || left.execs || left.memories ||
         left.mappings || left.reservations || left.plain || left.pinned)
-        (void)snprintf(
-            words, sizeof words,
-            "%d streams, %d events, %d modules, %d graphs, %d executables, %d memories, %d mappings, "
-            "%d reservations, %d plain and %d pinned bytes",
-            (int)left.streams, (int)left.events, (int)left.modules, (int)left.graphs, (int)left.execs,
-            (int)left.memories, (int)left.mappings, (int)left.reservations, (int)left.plain,
-            (int)left.pinned);
+        (void)snprintf(words, sizeof words,
+                       "%d streams, %d events, %d modules, %d graphs, %d executables, %d memories, "
+                       "%d mappings, "
+                       "%d reservations, %d plain and %d pinned bytes",
+                       (int)left.streams, (int)left.events, (int)left.modules, (int)left.graphs,
+                       (int)left.execs, (int)left.memories, (int)left.mappings,
+                       (int)left.reservations, (int)left.plain, (int)left.pinned);
     return words;
 }
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/fault_place.c: a kernel of a replay writes where no memory is, and the GPU's context is lost for this process: the
- * breadcrumbs tell in which scope it was. */
+/* tests/cuda/fault_place.c: a kernel of a replay writes where no memory is, and the GPU's
+ * context is lost for this process: the breadcrumbs tell in which scope it was. */
 #include "program.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/fills.c: captured fills on both sides of the size up to which the library's own kernel does them: every byte of theirs, and
- * no other. */
+/* tests/cuda/fills.c: captured fills on both sides of the size up to which the library's own
+ * kernel does them: every byte of theirs, and no other. */
 #include "driver/cuda/cuda_driver.h"
 #include "support/support.h"
 #include <phonograph/graph.h>
@@ -28,7 +28,8 @@ static void check_fill(uint8_t *memory, size_t offset, size_t bytes, uint32_t va
         bool inside = i >= offset && i < offset + bytes;
         uint8_t want = (uint8_t)(words ? value >> 8 * ((i - offset) % 4) : value);
         if (got[i] != (inside ? want : BACKGROUND))
-            fail_msg("%zu bytes at offset %zu: byte %zu is %02x", bytes, offset, i, (unsigned)got[i]);
+            fail_msg("%zu bytes at offset %zu: byte %zu is %02x", bytes, offset, i,
+                     (unsigned)got[i]);
     }
     ph_graph_destroy(graph);
 }

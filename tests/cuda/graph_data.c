@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/graph_data.c: what PyTorch asks of get_graph_data of a node that only CUDA's own calls make. */
+/* tests/cuda/graph_data.c: what PyTorch asks of get_graph_data of a node that only CUDA's own
+ * calls make. */
 #include "program.h"
 #include <phonograph/cuda.h>
 
-/* A 32-bit write by the stream into memory, captured: one node of its kind, whose address the record has; two captures of it are alike, and one
- * that writes elsewhere in it is not. */
+/* A 32-bit write by the stream into memory, captured: one node of its kind, whose address the
+ * record has; two captures of it are alike, and one that writes elsewhere in it is not. */
 static t_world world;
 static struct CUstream_st *raw;
 
@@ -53,8 +54,9 @@ static void TestGetGraphData_test_batch_mem_op_node(void **state)
         assert_int_equal(ph_diff_count(diff), 1);
         assert_ok(ph_diff_at(&change, diff, 0));
         assert_int_equal(change.kind, PH_CHANGE_ADDRESS);
-        assert_string_equal(change.text,
-                            "node 0 (batch_mem_op) op 0: 512-byte allocation +0 -> 512-byte allocation +16");
+        assert_string_equal(
+            change.text,
+            "node 0 (batch_mem_op) op 0: 512-byte allocation +0 -> 512-byte allocation +16");
         ph_diff_destroy(diff);
     }
     ph_graph_destroy(graph);
@@ -83,7 +85,8 @@ static int close_world(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_batch_mem_op_node, open_world, close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_batch_mem_op_node, open_world,
+                                        close_world),
     };
     return cmocka_run_group_tests_name("cuda.graph_data", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/illegal_address.c: a kernel writes where no memory is, and the GPU's context is lost for this process: the calls
- * say so, and everything can be destroyed. tests/cuda/lost.c makes the software libcuda lose its context. */
+/* tests/cuda/illegal_address.c: a kernel writes where no memory is, and the GPU's context is
+ * lost for this process: the calls say so, and everything can be destroyed. tests/cuda/lost.c
+ * makes the software libcuda lose its context. */
 #include "program.h"
 #include "support/scenes.h"
 
@@ -14,12 +15,13 @@ static void assert_is_lost(ph_status status, const char *call)
 {
     if (status != PH_ERROR_DEVICE || ph_error_last()->native_code != PH__R_ILLEGAL_ADDRESS ||
         !strstr(ph_error_last()->message, "the device is lost"))
-        fail_msg("%s gave %s, native %d: %s", call, ph_status_name(status), ph_error_last()->native_code,
-                 ph_error_last()->message);
+        fail_msg("%s gave %s, native %d: %s", call, ph_status_name(status),
+                 ph_error_last()->native_code, ph_error_last()->message);
 }
 #define assert_lost(call) assert_is_lost((call), #call)
 
-/* For calls of which CUDA does not promise that they notice: PH_OK, or the device's error with words. */
+/* For calls of which CUDA does not promise that they notice: PH_OK, or the device's error with
+ * words. */
 static void look_at(ph_status status, const char *call)
 {
     if (status == PH_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/inputs.c: inputs that only kernels of other code address, a program's own and cuBLAS's, and those of batch memory operations and
- * rows; memory of this library's, and from cuMemAlloc. */
+/* tests/cuda/inputs.c: inputs that only kernels of other code address, a program's own and
+ * cuBLAS's, and those of batch memory operations and rows; memory of this library's, and from
+ * cuMemAlloc. */
 #include "program.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
@@ -120,8 +121,8 @@ static void launch(int32_t *y, bool buffer)
     struct deep args = {NULL, y, 5, 0};
     size_t size = sizeof args;
     void *params[] = {&args};
-    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
-                     PH__CU_LAUNCH_PARAM_END};
+    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &size, PH__CU_LAUNCH_PARAM_END};
     assert_ok(ph_stream_cuda(&raw, world.stream));
     cu(LaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, raw, buffer ? NULL : params, buffer ? extra : NULL));
 }
@@ -279,9 +280,8 @@ static void reserved_memory(void **state)
 {
     (void)state;
     static const size_t pieces[] = {2, 3, 5};
-    const ph__cu_allocation what = {
-        .type = PH__CU_ALLOCATION_TYPE_PINNED,
-        .location = {.type = PH__CU_LOCATION_TYPE_DEVICE, .id = 0}};
+    const ph__cu_allocation what = {.type = PH__CU_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = PH__CU_LOCATION_TYPE_DEVICE, .id = 0}};
     ph__cu_memory memories[3];
     ph__cu_pointer base;
     ph_verify_result result;
@@ -317,9 +317,12 @@ static void batch_memory_operations(void **state)
     assert_ok(ph_stream_cuda(&raw, world.stream));
     for (int foreign = 0; foreign < 2; foreign++) {
         uint32_t *at = take(foreign, BYTES), host[4] = {0};
-        ph__cu_mem_op ops[2] = {
-            {.at = {.operation = PH__CU_MEM_OP_WRITE_VALUE_32, .address = (uintptr_t)at, .value = 7}},
-            {.at = {.operation = PH__CU_MEM_OP_WRITE_VALUE_64, .address = (uintptr_t)(at + 2), .value = 9}}};
+        ph__cu_mem_op ops[2] = {{.at = {.operation = PH__CU_MEM_OP_WRITE_VALUE_32,
+                                        .address = (uintptr_t)at,
+                                        .value = 7}},
+                                {.at = {.operation = PH__CU_MEM_OP_WRITE_VALUE_64,
+                                        .address = (uintptr_t)(at + 2),
+                                        .value = 9}}};
         begin();
         int result = program.StreamBatchMemOp(raw, 2, ops, 0);
         if (result == PH__R_NOT_SUPPORTED) {
@@ -367,20 +370,22 @@ static void rows(void **state)
         assert_string_equal(find(x).word, "dst");
         assert_ok(ph_graph_replay(graph, world.stream));
         give(foreign, x);
-        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (memset) dst = 0x");
+        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                     "node 0 (memset) dst = 0x");
         assert_ok(ph_graph_reset(graph));
     }
 }
 
-/* ---- cuBLAS ---- its kernels' parameters: f32 plain, bf16 on newer GPUs as tensor maps, which hold the address in the clear. */
+/* ---- cuBLAS ---- its kernels' parameters: f32 plain, bf16 on newer GPUs as tensor maps, which
+ * hold the address in the clear. */
 typedef struct blas_functions {
     int (*create)(void **handle);
     int (*destroy)(void *handle);
     int (*set_stream)(void *handle, struct CUstream_st *stream);
     int (*set_workspace)(void *handle, void *at, size_t bytes);
-    int (*gemm)(void *handle, int transa, int transb, int m, int n, int k, const void *alpha, const void *a,
-                int a_type, int lda, const void *b, int b_type, int ldb, const void *beta, void *c,
-                int c_type, int ldc, int compute, int algorithm);
+    int (*gemm)(void *handle, int transa, int transb, int m, int n, int k, const void *alpha,
+                const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
+                const void *beta, void *c, int c_type, int ldc, int compute, int algorithm);
 } blas_functions;
 
 static bool find_function(void *out, void *library, const char *name)
@@ -416,8 +421,8 @@ enum {
 static void gemm(const blas_functions *blas, void *handle, int type, void *const m[3])
 {
     static const float one = 1, zero = 0;
-    assert_int_equal(blas->gemm(handle, 0, 0, SIDE, SIDE, SIDE, &one, m[0], type, SIDE, m[1], type, SIDE,
-                                &zero, m[2], type, SIDE, COMPUTE_32, -1),
+    assert_int_equal(blas->gemm(handle, 0, 0, SIDE, SIDE, SIDE, &one, m[0], type, SIDE, m[1], type,
+                                SIDE, &zero, m[2], type, SIDE, COMPUTE_32, -1),
                      0);
 }
 
@@ -451,7 +456,8 @@ static void product(const blas_functions *blas, void *handle, int type, bool for
     end();
     for (int i = 0; i < 3; i++) {
         assert_true(find(m[i]).proved);
-        assert_true(find(m[i]).node != PH_INPUT_DECLARED); /* it stands in the kernel's parameters */
+        /* it stands in the kernel's parameters */
+        assert_true(find(m[i]).node != PH_INPUT_DECLARED);
     }
     assert_ok(ph_graph_replay(graph, world.stream));
     give(foreign, m[1]);

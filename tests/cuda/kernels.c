@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/kernels.c: kernels on a GPU: the forms of their code, what their parameters take, shared memory, functions of the user's,
- * and unloading. */
+/* tests/cuda/kernels.c: kernels on a GPU: the forms of their code, what their parameters take,
+ * shared memory, functions of the user's, and unloading. */
 #include "base/alloc.h"
 #include "driver/cuda/cuda_driver.h"
 #include "fake/fake_cuda.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* t_three(int *y, const void *, int value): *y = value. The parameters of t_struct: 16 bytes aligned to 8, and 4 bytes. */
+/* t_three(int *y, const void *, int value): *y = value. The parameters of t_struct: 16 bytes
+ * aligned to 8, and 4 bytes. */
 static const char ptx[] =
     "// A comment, and\n/* another\n */\n"
     ".version 7.0\n.target sm_60\n.address_size 64\n"
@@ -19,7 +20,8 @@ static const char ptx[] =
     "    .reg .b64 %y;\n    .reg .b32 %value;\n"
     "    ld.param.u64 %y, [t_three_param_0];\n    ld.param.u32 %value, [t_three_param_2];\n"
     "    st.u32 [%y], %value;\n    ret;\n}\n"
-    ".visible .entry t_struct(.param .align 8 .b8 t_struct_param_0[16], .param .u32 t_struct_param_1)\n"
+    ".visible .entry t_struct(.param .align 8 .b8 t_struct_param_0[16], .param .u32 "
+    "t_struct_param_1)\n"
     "{\n    ret;\n}\n"
     ".visible .entry t_none()\n{\n    ret;\n}\n";
 
@@ -134,7 +136,8 @@ static void test_no_form(void **state)
     assert_error(create(source), PH_ERROR_UNSUPPORTED, "set ph_kernel_source.cuda ");
     assert_error(create_of_bytes(junk, sizeof junk), PH_ERROR_ARGUMENT, "neither PTX");
     assert_error(create_of_bytes(comment, sizeof comment - 1), PH_ERROR_ARGUMENT, "neither PTX");
-    assert_error(create_of_bytes(open_comment, sizeof open_comment - 1), PH_ERROR_ARGUMENT, "neither PTX");
+    assert_error(create_of_bytes(open_comment, sizeof open_comment - 1), PH_ERROR_ARGUMENT,
+                 "neither PTX");
     for (size_t bytes = 4; bytes < 64; bytes++)
         assert_error(create_of_bytes(elf, bytes), PH_ERROR_ARGUMENT, "cut off");
     elf[0x28] = 64; /* one section header of 64 bytes from byte 64 on, and then from byte 65 */
@@ -189,7 +192,8 @@ static void test_typed(void **state)
     static const ph_param good[] = {PH_PARAM(struct three, y, PH_PARAM_ADDRESS),
                                     PH_PARAM(struct three, unused, PH_PARAM_ADDRESS),
                                     PH_PARAM(struct three, value, PH_PARAM_VALUE)};
-    static const ph_param members[] = {{"p", PH_PARAM_ADDRESS, 0, 8, {0}}, {"n", PH_PARAM_VALUE, 12, 4, {0}}};
+    static const ph_param members[] = {{"p", PH_PARAM_ADDRESS, 0, 8, {0}},
+                                       {"n", PH_PARAM_VALUE, 12, 4, {0}}};
     static const ph_param across[] = {{"y", PH_PARAM_ADDRESS, 0, 8, {0}},
                                       {"mixed", PH_PARAM_VALUE, 12, 8, {0}}};
     static const ph_param padding[] = {{"pad", PH_PARAM_VALUE, 20, 4, {0}}};
@@ -200,7 +204,8 @@ static void test_typed(void **state)
     assert_ok(create(source));
     source.params = across;
     source.param_count = 2;
-    assert_error(create(source), PH_ERROR_ARGUMENT, "typed parameter 1 (mixed), 8 bytes at offset 12");
+    assert_error(create(source), PH_ERROR_ARGUMENT,
+                 "typed parameter 1 (mixed), 8 bytes at offset 12");
     source.params = padding;
     source.param_count = 1;
     assert_error(create(source), PH_ERROR_ARGUMENT, "(pad)");
@@ -360,8 +365,9 @@ static void test_every_failure(void **state)
     assert_int_equal(modules(), before - counted(1)); /* the library's own */
 }
 
-/* Code that was loaded in a capture for a kernel that then could not be made stays until no capture is open: unloading it would
- * invalidate the capture where a tool such as memcheck watches. */
+/* Code that was loaded in a capture for a kernel that then could not be made stays until no
+ * capture is open: unloading it would invalidate the capture where a tool such as memcheck
+ * watches. */
 static void test_failures_in_a_capture(void **state)
 {
     ph_graph *graph;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/lifetimes.c: what must outlive what: names of released kernels in captures, code behind nodes of other programs' graphs. */
-#include "fake.h"
+/* tests/cuda/lifetimes.c: what must outlive what: names of released kernels in captures, code
+ * behind nodes of other programs' graphs. */
 #include "device/device.h"
+#include "fake.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/loading.c: what the driver says of a machine where CUDA cannot be used, and where it just can: a
- * child process finds the library that the environment describes. */
+/* tests/cuda/loading.c: what the driver says of a machine where CUDA cannot be used, and where
+ * it just can: a child process finds the library that the environment describes. */
 #include "fake.h"
 #include "support/command.h"
 #include <sys/wait.h>
@@ -24,10 +24,10 @@ static void there_is_no_library(void **state)
     }
     expect("LD_LIBRARY_PATH=", 0,
            "cuda   cannot be used: NVIDIA's driver library cannot be loaded (libcuda.so.1");
-    t_expect(&(t_command){.argv = {"/usr/bin/env", "LD_LIBRARY_PATH=", INFO, "--device", "cuda"}}, 1,
-             "the cuda driver cannot be used: NVIDIA's driver library cannot be loaded", NULL);
-    t_expect(&(t_command){.argv = {"/usr/bin/env", "LD_LIBRARY_PATH=", INFO, "--device", "auto"}}, 0,
-             "opens as     host", NULL);
+    t_expect(&(t_command){.argv = {"/usr/bin/env", "LD_LIBRARY_PATH=", INFO, "--device", "cuda"}},
+             1, "the cuda driver cannot be used: NVIDIA's driver library cannot be loaded", NULL);
+    t_expect(&(t_command){.argv = {"/usr/bin/env", "LD_LIBRARY_PATH=", INFO, "--device", "auto"}},
+             0, "opens as     host", NULL);
 }
 
 /* ---- symbols ---- */
@@ -86,15 +86,18 @@ static void initialising_fails(void **state)
 {
     (void)state;
     NEED_FAKE();
-    expect("FAKE_CUDA_INIT=999", 0, "cuInit of the NVIDIA driver (CUDA 13.0) gave 999 (CUDA_ERROR_UNKNOWN");
+    expect("FAKE_CUDA_INIT=999", 0,
+           "cuInit of the NVIDIA driver (CUDA 13.0) gave 999 (CUDA_ERROR_UNKNOWN");
     expect("FAKE_CUDA_INIT=3", 0, "gave 3 (CUDA_ERROR_NOT_INITIALIZED");
     expect("FAKE_CUDA_DEVICES=0", 0,
            "gave 100 (CUDA_ERROR_NO_DEVICE: there is no such device): there is no GPU");
     expect("FAKE_CUDA_DEVICES=1", 0, "cuda   1 device, CUDA 13.0");
-    t_expect(&(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=1", INFO, "--device", "cuda:1"}}, 1,
-             "there is no device cuda:1: the only one is \"cuda\"", NULL);
-    t_expect(&(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=2", INFO, "--device", "cuda:2"}}, 1,
-             "there is no device cuda:2: there are \"cuda:0\" to \"cuda:1\"", NULL);
+    t_expect(
+        &(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=1", INFO, "--device", "cuda:1"}},
+        1, "there is no device cuda:1: the only one is \"cuda\"", NULL);
+    t_expect(
+        &(t_command){.argv = {"/usr/bin/env", "FAKE_CUDA_DEVICES=2", INFO, "--device", "cuda:2"}},
+        1, "there is no device cuda:2: there are \"cuda:0\" to \"cuda:1\"", NULL);
 }
 
 /* ---- in this process ---- */

@@ -9,11 +9,11 @@ enum {
 };
 
 #define assert_lost(call) assert_error((call), PH_ERROR_DEVICE, "the device is lost")
-#define assert_lost_out(pointer, call)                                                                       \
-    do {                                                                                                     \
-        memset(&(pointer), 0xAB, sizeof(pointer));                                                           \
-        assert_lost(call);                                                                                   \
-        assert_null(pointer);                                                                                \
+#define assert_lost_out(pointer, call)                                                             \
+    do {                                                                                           \
+        memset(&(pointer), 0xAB, sizeof(pointer));                                                 \
+        assert_lost(call);                                                                         \
+        assert_null(pointer);                                                                      \
     } while (0)
 
 static t_scene scene;
@@ -80,7 +80,8 @@ static void making_is_refused(void)
     void *memory;
     assert_lost_out(stream, ph_stream_create(&stream, scene.world.device, NULL));
     assert_lost_out(event, ph_event_create(&event, scene.world.device, NULL));
-    assert_lost_out(kernel, ph_kernel_create(&kernel, scene.world.device, &t_kernel_sources[T_KERNEL_PUT]));
+    assert_lost_out(kernel,
+                    ph_kernel_create(&kernel, scene.world.device, &t_kernel_sources[T_KERNEL_PUT]));
     assert_lost_out(memory, ph_malloc(&memory, 1, 64u << 20, scene.a));
     assert_lost_out(memory, ph_malloc_pinned(&memory, 1, 64u << 20, scene.a));
     assert_lost(ph_device_get_info(&info, scene.world.device));
@@ -231,7 +232,8 @@ static void where_it_was_can_still_be_read(void **state)
     t_log_stop();
 }
 
-/* Scenarios that were running when it went, at each call: an error that says so, and nothing left. */
+/* Scenarios that were running when it went, at each call: an error that says so, and nothing
+ * left. */
 static int64_t lose_during(const t_scenario *scenario)
 {
     for (int64_t n = 0;; n++) {
@@ -240,8 +242,10 @@ static int64_t lose_during(const t_scenario *scenario)
         ph_status status = scenario->run(&scene);
         bool was_lost = fake_cuda()->is_lost();
         fake_cuda()->lose_after(-1, 0);
-        if (status != PH_OK && (!was_lost || !strstr(ph_error_last()->message, "the device is lost")))
-            fail_msg("%s, lost at call %lld: %s", scenario->name, (long long)n, ph_error_last()->message);
+        if (status != PH_OK &&
+            (!was_lost || !strstr(ph_error_last()->message, "the device is lost")))
+            fail_msg("%s, lost at call %lld: %s", scenario->name, (long long)n,
+                     ph_error_last()->message);
         close_scene();
         if (!was_lost)
             return n;
@@ -252,7 +256,8 @@ static void at_any_moment(void **state)
 {
     (void)state;
     NEED_FAKE();
-    static const t_scenario *const lists[] = {t_scenarios_device, t_scenarios_memory, t_scenarios_graph};
+    static const t_scenario *const lists[] = {t_scenarios_device, t_scenarios_memory,
+                                              t_scenarios_graph};
     int64_t losses = 0;
     t_log_start();
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)

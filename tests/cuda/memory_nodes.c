@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/memory_nodes.c: memory that a program takes and gives back with CUDA's own calls inside a capture, or in a
- * graph that it built: nodes of the graph, shown in the record and replayed like the others. */
+/* tests/cuda/memory_nodes.c: memory that a program takes and gives back with CUDA's own calls
+ * inside a capture, or in a graph that it built: nodes of the graph, shown in the record and
+ * replayed like the others. */
 #include "program.h"
 #include <phonograph/cuda.h>
 
@@ -95,7 +96,8 @@ static void check_replays(ph_stream *on, int times)
     }
 }
 
-static const ph_node_kind whole[] = {PH_NODE_MEM_ALLOC, PH_NODE_KERNEL, PH_NODE_KERNEL, PH_NODE_MEM_FREE};
+static const ph_node_kind whole[] = {PH_NODE_MEM_ALLOC, PH_NODE_KERNEL, PH_NODE_KERNEL,
+                                     PH_NODE_MEM_FREE};
 
 static void in_a_capture(void **state)
 {
@@ -146,7 +148,8 @@ static void not_as_a_child(void **state)
     assert_ok(ph_memset(y, 0, BYTES, world.stream));
     assert_ok(ph_stream_synchronize(world.stream));
     assert_ok(ph_graph_capture_begin(outer, world.stream, NULL));
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_UNSUPPORTED, "not put into the capture");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_UNSUPPORTED,
+                 "not put into the capture");
     assert_native(801);
     assert_ok(t_add(&world, world.stream, y, y, N, 5));
     assert_ok(ph_graph_capture_end(outer, PH_OK));
@@ -160,7 +163,8 @@ static void not_as_a_child(void **state)
 static void in_an_imported_graph(void **state)
 {
     (void)state;
-    static const ph_node_kind kinds[] = {PH_NODE_MEM_ALLOC, PH_NODE_MEMSET, PH_NODE_MEMCPY, PH_NODE_MEM_FREE};
+    static const ph_node_kind kinds[] = {PH_NODE_MEM_ALLOC, PH_NODE_MEMSET, PH_NODE_MEMCPY,
+                                         PH_NODE_MEM_FREE};
     scratch s = {false, 0};
     ph__cu_graph raw = NULL;
     cu(StreamBeginCapture(theirs, PH_CAPTURE_GLOBAL));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/module.h: for tests of kernels that this library did not load: a module of the program's, in the context of the device under
- * test. */
+/* tests/cuda/module.h: for tests of kernels that this library did not load: a module of the
+ * program's, in the context of the device under test. */
 #ifndef PH_TESTS_CUDA_MODULE_H
 #define PH_TESTS_CUDA_MODULE_H
 #include "program.h"

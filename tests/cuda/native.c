@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/native.c: handles of the user's own, made by CUDA's own calls: streams, functions, captures,
- * graphs. */
+/* tests/cuda/native.c: handles of the user's own, made by CUDA's own calls: streams, functions,
+ * captures, graphs. */
 #include "fake.h"
 #include <phonograph/cuda.h>
 
@@ -98,7 +98,8 @@ static void streams_that_are_refused(void **state)
     ph_stream *wrapped;
     for (uintptr_t name = 0; name <= 2; name++)
         assert_error(ph_stream_wrap_cuda(&wrapped, (struct CUstream_st *)name), PH_ERROR_ARGUMENT,
-                     name == 2 ? "another stream on each thread" : "the legacy default stream, which cannot capture");
+                     name == 2 ? "another stream on each thread"
+                               : "the legacy default stream, which cannot capture");
     assert_int_equal(fake_cuda()->context_create(&other, 0), 0);
     ph__cu_stream raw = stream_in(other);
     assert_error(ph_stream_wrap_cuda(&wrapped, raw), PH_ERROR_WRONG_DEVICE, "primary");
@@ -147,7 +148,8 @@ static void work_in_a_foreign_capture(void **state)
     assert_true(ph_stream_is_capturing(stream));
     assert_ok(t_fill(&world, stream, x, N, 10));
     assert_ok(ph_memcpy(y, x, N * sizeof *y, stream));
-    assert_ok(ph_memset_u32(x, 3, N, stream)); /* a fill that small is a kernel of the library's own */
+    /* a fill that small is a kernel of the library's own */
+    assert_ok(ph_memset_u32(x, 3, N, stream));
     assert_int_not_equal(PH_NEW(&memory, N, stream), PH_OK);
     assert_null(memory);
     assert_error(ph_graph_capture_begin(graph, stream, NULL), PH_ERROR_CAPTURE, "capturing");
@@ -247,7 +249,8 @@ static void a_wrapped_function(void **state)
     ph_graph_destroy(graph);
     ph_kernel_release(kernel);
     cu(ModuleUnload(module));
-    assert_error(ph_kernel_wrap_cuda(&kernel, world.device, function, NULL, 0), PH_ERROR_ARGUMENT, "");
+    assert_error(ph_kernel_wrap_cuda(&kernel, world.device, function, NULL, 0), PH_ERROR_ARGUMENT,
+                 "");
 }
 
 /* ---- graphs that CUDA's own calls made ---- */
@@ -256,7 +259,8 @@ static void count_call(void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* x = 7; y = x + 30; pinned = y; y = 0 in bytes; a call; launched in both ways of handing arguments over. */
+/* x = 7; y = x + 30; pinned = y; y = 0 in bytes; a call; launched in both ways of handing
+ * arguments over. */
 static ph__cu_graph capture_raw(ph__cu_function add, int32_t *pinned, atomic_int *calls)
 {
     uint64_t n = N;
@@ -265,8 +269,8 @@ static ph__cu_graph capture_raw(ph__cu_function add, int32_t *pinned, atomic_int
     void *params[] = {&n, &from, &to, &value};
     struct t_add_i32 args = {N, y, y, 20};
     size_t size = offsetof(struct t_add_i32, value) + sizeof args.value;
-    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
-                     PH__CU_LAUNCH_PARAM_END};
+    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &size, PH__CU_LAUNCH_PARAM_END};
     cu(StreamBeginCapture(theirs, PH_CAPTURE_GLOBAL));
     cu(MemsetD32Async((uintptr_t)x, 7, N, theirs));
     cu(LaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, theirs, params, NULL));
@@ -311,8 +315,8 @@ static void check_changes(ph_graph *graph, int32_t *pinned)
     struct t_add_i32 args = {N, y, y, 1000};
     ph_launch_config config = t_config(N);
     assert_ok(ph_graph_node_set_memset(graph, 0, x, 1, N));
-    assert_error(ph_graph_node_set_launch(graph, 2, &config, &args, sizeof args), PH_ERROR_UNSUPPORTED,
-                 "was not loaded by this library");
+    assert_error(ph_graph_node_set_launch(graph, 2, &config, &args, sizeof args),
+                 PH_ERROR_UNSUPPORTED, "was not loaded by this library");
     assert_ok(ph_graph_node_set_enabled(graph, 4, false));
     assert_ok(ph_graph_replay(graph, world.stream));
     t_all(y, N, 31, world.stream);

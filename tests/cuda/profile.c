@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/profile.c: profiles by CUPTI's records, and what happens where they cannot be had. On a GPU of the machine with NVIDIA's CUPTI, on the
- * software libcuda with one of the tests' own. */
+/* tests/cuda/profile.c: profiles by CUPTI's records, and what happens where they cannot be had.
+ * On a GPU of the machine with NVIDIA's CUPTI, on the software libcuda with one of the tests'
+ * own. */
 #include "../inspect/profiled.h"
 #include "fake.h"
 #include <stdlib.h>
@@ -130,7 +131,8 @@ static void records_of_other_graphs(void **state)
     ph_graph_destroy(beside);
 }
 
-/* A graph that was instantiated again, or updated, has other executables' records: still its own. */
+/* A graph that was instantiated again, or updated, has other executables' records: still its
+ * own. */
 static void an_updated_graph(void **state)
 {
     (void)state;

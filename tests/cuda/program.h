@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/program.h: for tests that call CUDA as a user's program does, on a GPU as on the software libcuda: also
- * functions that the library does not use. */
+/* tests/cuda/program.h: for tests that call CUDA as a user's program does, on a GPU as on the
+ * software libcuda: also functions that the library does not use. */
 #ifndef PH_TESTS_CUDA_PROGRAM_H
 #define PH_TESTS_CUDA_PROGRAM_H
 #include "fake.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/rows.c: a fill of several rows with gaps between them, which only a graph of CUDA's own making has: it is
- * replayed as it is, and cannot be changed for a contiguous one. */
+/* tests/cuda/rows.c: a fill of several rows with gaps between them, which only a graph of CUDA's
+ * own making has: it is replayed as it is, and cannot be changed for a contiguous one. */
 #include "program.h"
 #include <phonograph/cuda.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/slots.c: slots in the parameters of kernels that this library did not load, launched by CUDA's own calls: proved, declared, set,
- * and behind an update that brought another function. */
+/* tests/cuda/slots.c: slots in the parameters of kernels that this library did not load,
+ * launched by CUDA's own calls: proved, declared, set, and behind an update that brought another
+ * function. */
 #include "module.h"
 #include <phonograph/cuda.h>
 
@@ -10,13 +11,13 @@ enum {
 };
 
 /* t_plain(int *y, const void *, int value): *y = value. t_next: *y = value + 1. */
-#define ENTRY(name, change)                                                                                  \
-    ".visible .entry " name "(.param .u64 " name "_param_0, .param .u64 " name "_param_1, .param .u32 " name \
-    "_param_2)\n"                                                                                            \
-    "{\n"                                                                                                    \
-    "    .reg .b64 %y;\n    .reg .b32 %value;\n"                                                             \
-    "    ld.param.u64 %y, [" name "_param_0];\n    ld.param.u32 %value, [" name "_param_2];\n" change        \
-    "    st.u32 [%y], %value;\n    ret;\n}\n"
+#define ENTRY(name, change)                                                                        \
+    ".visible .entry " name "(.param .u64 " name "_param_0, .param .u64 " name                     \
+    "_param_1, .param .u32 " name "_param_2)\n"                                                    \
+    "{\n"                                                                                          \
+    "    .reg .b64 %y;\n    .reg .b32 %value;\n"                                                   \
+    "    ld.param.u64 %y, [" name "_param_0];\n    ld.param.u32 %value, [" name                    \
+    "_param_2];\n" change "    st.u32 [%y], %value;\n    ret;\n}\n"
 static const char ptx[] = ".version 7.0\n.target sm_60\n.address_size 64\n" ENTRY("t_plain", "")
     ENTRY("t_next", "    add.s32 %value, %value, 1;\n");
 
@@ -93,8 +94,8 @@ static ph_status body(ph_stream *stream, void *user)
     struct plain args = {l->y, NULL, 5};
     size_t size = offsetof(struct plain, value) + sizeof args.value;
     void *params[] = {&args.y, &args.unused, &args.value};
-    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
-                     PH__CU_LAUNCH_PARAM_END};
+    void *extra[] = {PH__CU_LAUNCH_PARAM_BUFFER_POINTER, &args, PH__CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &size, PH__CU_LAUNCH_PARAM_END};
     PH_TRY(ph_stream_cuda(&raw, stream));
     cu(LaunchKernel(l->function, 1, 1, 1, 1, 1, 1, 0, raw, params, NULL));
     args.y++;
@@ -185,7 +186,8 @@ static void declared(void **state)
                  PH_ERROR_ARGUMENT, "node 1 (t_plain) has the bytes 06000000 at offset 16");
     assert_ok(ph_graph_slot_declare_address(&out, graph, "out", x, BYTES, places, 2, NULL));
     assert_ok(ph_graph_slot_declare_scalar(&first, graph, "first", &(int32_t){5}, 4, values, 1));
-    assert_ok(ph_graph_slot_declare_scalar(&second, graph, "second", &(int32_t){6}, 4, values + 1, 1));
+    assert_ok(
+        ph_graph_slot_declare_scalar(&second, graph, "second", &(int32_t){6}, 4, values + 1, 1));
     assert_ok(with(first, &(int32_t){9}));
     check(x, 9, 6);
     assert_ok(with(out, y));
@@ -233,8 +235,12 @@ static void rows(void **state)
     ph__cu_graph raw;
     ph__cu_node node;
     size_t slot;
-    const ph__cu_fill_params params = {
-        .dst = (uintptr_t)x, .pitch = 128, .value = 9, .element_bytes = sizeof *x, .width = 16, .height = 3};
+    const ph__cu_fill_params params = {.dst = (uintptr_t)x,
+                                       .pitch = 128,
+                                       .value = 9,
+                                       .element_bytes = sizeof *x,
+                                       .width = 16,
+                                       .height = 3};
     program_load();
     cu(CtxPushCurrent(own));
     program(GraphCreate(&raw, 0));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/sweep.c: the n-th call of libcuda answers a number instead of doing its work, n = 0, 1, 2, ...,
- * in every scenario. */
+/* tests/cuda/sweep.c: the n-th call of libcuda answers a number instead of doing its work, n =
+ * 0, 1, 2, ..., in every scenario. */
 #include "fake.h"
 #include "support/scenes.h"
 
@@ -27,11 +27,12 @@ static void prepare(ph_device *device)
     if (left_behind()[0])
         fail_msg("after call %lld failed with %d: %s", (long long)limit, answer, left_behind());
     if (fake_cuda()->misuses())
-        fail_msg("after call %lld failed with %d: %s", (long long)limit, answer, fake_cuda()->misuse_text());
+        fail_msg("after call %lld failed with %d: %s", (long long)limit, answer,
+                 fake_cuda()->misuse_text());
 }
 
-/* A number may be met where it means something else to the library: no memory for a segment makes room first,
- * a missing function is an argument's fault. What it may not be is unnamed. */
+/* A number may be met where it means something else to the library: no memory for a segment
+ * makes room first, a missing function is an argument's fault. What it may not be is unnamed. */
 static bool expects(ph_status status)
 {
     if (status == PH_ERROR_NOT_FOUND) /* for want of GPUs there is none to open */
@@ -59,11 +60,11 @@ static void sweep(const t_scenario *scenarios, int number)
     prepare(NULL);
 }
 
-#define SWEEP(name, scenarios, number)                                                                       \
-    static void name(void **state)                                                                           \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        sweep(scenarios, number);                                                                            \
+#define SWEEP(name, scenarios, number)                                                             \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        (void)state;                                                                               \
+        sweep(scenarios, number);                                                                  \
     }
 SWEEP(device_out_of_memory, t_scenarios_device, PH__R_OUT_OF_MEMORY)
 SWEEP(memory_out_of_memory, t_scenarios_memory, PH__R_OUT_OF_MEMORY)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/tools_ids.c: what NVIDIA's tools call annotated nodes: asked of a driver that can tell, or of CUPTI where the process has it. */
+/* tests/cuda/tools_ids.c: what NVIDIA's tools call annotated nodes: asked of a driver that can
+ * tell, or of CUPTI where the process has it. */
 #include "support/annotations.h"
 
 #include "base/alloc.h"

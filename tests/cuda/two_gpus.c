@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/two_gpus.c: two GPUs in one process: captures on both at once, what is of one refused on the other, and the
- * caller's own context left alone all the while. */
+/* tests/cuda/two_gpus.c: two GPUs in one process: captures on both at once, what is of one
+ * refused on the other, and the caller's own context left alone all the while. */
 #include "base/sync.h"
 #include "program.h"
 

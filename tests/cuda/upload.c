@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/upload.c: an executable that is not uploaded yet, and a GPU that has no memory for it: whoever uploads it says so, and it can be
- * tried again. */
+/* tests/cuda/upload.c: an executable that is not uploaded yet, and a GPU that has no memory for
+ * it: whoever uploads it says so, and it can be tried again. */
 #include "fake.h"
 #include "support/uploads.h"
 

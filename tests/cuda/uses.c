@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/uses.c: ph_stream_uses asks the driver nothing while no open capture checks its inputs, however those that did check have ended. */
+/* tests/cuda/uses.c: ph_stream_uses asks the driver nothing while no open capture checks its
+ * inputs, however those that did check have ended. */
 #include "fake.h"
 
 enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/wide.c: kernels as vendor libraries launch them: some hundred words of parameters, of which few are addresses. The record keeps those,
- * and makes the others when it is asked for them. */
+/* tests/cuda/wide.c: kernels as vendor libraries launch them: some hundred words of parameters,
+ * of which few are addresses. The record keeps those, and makes the others when it is asked for
+ * them. */
 #include "module.h"
 #include "support/sweep.h"
 #include <phonograph/cuda.h>
@@ -129,7 +130,8 @@ static void every_word_is_there(void **state)
         assert_int_equal(node.word_count, WORDS);
         for (size_t w = 0; w < WORDS; w++)
             check_word(record, n, w);
-        assert_error(ph_record_word(&word, record, n, WORDS), PH_ERROR_NOT_FOUND, "has no word 216");
+        assert_error(ph_record_word(&word, record, n, WORDS), PH_ERROR_NOT_FOUND,
+                     "has no word 216");
     }
     ph_graph_destroy(graph);
 }
@@ -179,7 +181,8 @@ static void a_changed_value_is_found(void **state)
     ph_graph_destroy(other);
 }
 
-/* ---- lifetimes ---- what is not kept is read where the driver's picture of the very graph has it */
+/* ---- lifetimes ---- what is not kept is read where the driver's picture of the very graph has
+ * it */
 static void check_record(const ph_record *record)
 {
     assert_int_equal(ph_record_node_count(record), NODES);
@@ -258,7 +261,8 @@ static void without_host_memory(void **state)
 {
     (void)state;
     assert_ok(ph_graph_create(&swept, NULL));
-    t_sweep_host_memory(&(t_swept){.name = "capture", .run = capture_swept, .reset = check_swept}, 10);
+    t_sweep_host_memory(&(t_swept){.name = "capture", .run = capture_swept, .reset = check_swept},
+                        10);
     ph_graph_destroy(swept);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/adopt.c: misuse of what adopts CUDA's handles and of kernel images; CUDA's numbers. */
+/* tests/device/adopt.c: misuse of what adopts CUDA's handles and of kernel images; CUDA's
+ * numbers. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -42,14 +43,16 @@ static void test_images(void **state)
     assert_null(kernel);
     source.cuda_image = NULL;
     source.cuda_image_bytes = sizeof image;
-    assert_error(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_ARGUMENT, "cuda_image is NULL");
+    assert_error(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_ARGUMENT,
+                 "cuda_image is NULL");
     source.cuda_image = image;
     if (t_on_host()) { /* which looks at its own form alone */
         source.cuda_options = "-DN=4";
         assert_ok(ph_kernel_create(&kernel, world.device, &source));
         ph_kernel_release(kernel);
         source.host = NULL;
-        assert_error(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_UNSUPPORTED, "no form");
+        assert_error(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_UNSUPPORTED,
+                     "no form");
     } else {
         assert_status(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_ARGUMENT);
         assert_null(kernel);
@@ -83,11 +86,13 @@ static void test_wrapping_a_function(void **state)
     ph_kernel *kernel;
     assert_error(ph_kernel_wrap_cuda(NULL, world.device, function, NULL, 0), PH_ERROR_ARGUMENT,
                  "out is NULL");
-    assert_error(ph_kernel_wrap_cuda(&kernel, NULL, function, NULL, 0), PH_ERROR_ARGUMENT, "device is NULL");
+    assert_error(ph_kernel_wrap_cuda(&kernel, NULL, function, NULL, 0), PH_ERROR_ARGUMENT,
+                 "device is NULL");
     assert_error(ph_kernel_wrap_cuda(&kernel, world.device, NULL, NULL, 0), PH_ERROR_ARGUMENT,
                  "function is NULL");
     if (t_on_host())
-        assert_status(ph_kernel_wrap_cuda(&kernel, world.device, function, NULL, 0), PH_ERROR_UNSUPPORTED);
+        assert_status(ph_kernel_wrap_cuda(&kernel, world.device, function, NULL, 0),
+                      PH_ERROR_UNSUPPORTED);
     assert_null(kernel);
 }
 
@@ -110,7 +115,8 @@ static void test_wrapping_a_stream(void **state)
         assert_null(stream);
     }
     if (!cuda)
-        assert_error(ph_stream_wrap_cuda(&stream, native), PH_ERROR_NOT_FOUND, "CUDA cannot be used");
+        assert_error(ph_stream_wrap_cuda(&stream, native), PH_ERROR_NOT_FOUND,
+                     "CUDA cannot be used");
     assert_null(stream);
 }
 
@@ -121,8 +127,10 @@ static void test_handle_of_a_stream(void **state)
     assert_error(ph_stream_cuda(NULL, world.stream), PH_ERROR_ARGUMENT, "out is NULL");
     assert_error(ph_stream_cuda(&native, NULL), PH_ERROR_ARGUMENT, "stream is NULL");
     if (t_on_host()) {
-        assert_error(ph_stream_cuda(&native, world.stream), PH_ERROR_UNSUPPORTED, "no CUDA handles");
-        assert_status(ph_stream_cuda(&legacy, ph_device_default_stream(world.device)), PH_ERROR_UNSUPPORTED);
+        assert_error(ph_stream_cuda(&native, world.stream), PH_ERROR_UNSUPPORTED,
+                     "no CUDA handles");
+        assert_status(ph_stream_cuda(&legacy, ph_device_default_stream(world.device)),
+                      PH_ERROR_UNSUPPORTED);
     } else {
         assert_ok(ph_stream_cuda(&native, world.stream));
         assert_non_null(native);

@@ -22,7 +22,8 @@ static void test_nesting(void **state)
     (void)state;
     t_open(&world, NULL);
     if (t_on_host()) {
-        assert_error(ph_context_push_cuda(world.device), PH_ERROR_UNSUPPORTED, "no device of CUDA's");
+        assert_error(ph_context_push_cuda(world.device), PH_ERROR_UNSUPPORTED,
+                     "no device of CUDA's");
         ph_context_pop_cuda(world.device);
         t_close(&world);
         return;

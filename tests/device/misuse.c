@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/misuse.c: what devices, streams, events, kernels and submitted work answer to bad input: a
- * status of its own, a message that names the call, cleared outputs, and nothing changed. */
+/* tests/device/misuse.c: what devices, streams, events, kernels and submitted work answer to bad
+ * input: a status of its own, a message that names the call, cleared outputs, and nothing
+ * changed. */
 #include "support/support.h"
 #include <phonograph/cuda.h>
 #include <stdint.h>
@@ -14,16 +15,16 @@ enum {
 /* A pointer that a failed call has to clear. */
 #define POISON(pointer) memset(&(pointer), 0xAB, sizeof(pointer))
 /* The native code of the thread's record, and the driver call that it is of. */
-#define assert_native_of(code, call)                                                                         \
-    do {                                                                                                     \
-        assert_native(code);                                                                                 \
-        assert_string_equal(ph_error_last()->native_call, call);                                             \
+#define assert_native_of(code, call)                                                               \
+    do {                                                                                           \
+        assert_native(code);                                                                       \
+        assert_string_equal(ph_error_last()->native_call, call);                                   \
     } while (0)
-#define REFUSED_OUT(pointer, call, status, part)                                                             \
-    do {                                                                                                     \
-        POISON(pointer);                                                                                     \
-        assert_error(call, status, part);                                                                    \
-        assert_null(pointer);                                                                                \
+#define REFUSED_OUT(pointer, call, status, part)                                                   \
+    do {                                                                                           \
+        POISON(pointer);                                                                           \
+        assert_error(call, status, part);                                                          \
+        assert_null(pointer);                                                                      \
     } while (0)
 
 static bool has_gpu(void)
@@ -47,11 +48,13 @@ static void opening(void **state)
         {"gpu", PH_ERROR_NOT_FOUND, "\"gpu\""},
         {"hostess", PH_ERROR_NOT_FOUND, "hostess"},
         {"Host", PH_ERROR_NOT_FOUND, "Host"},
-        {"a name that is much longer than any device's name could ever be", PH_ERROR_NOT_FOUND, "no device"},
+        {"a name that is much longer than any device's name could ever be", PH_ERROR_NOT_FOUND,
+         "no device"},
         {"host:3", PH_ERROR_NOT_FOUND, "host"},
         {"host:99999", PH_ERROR_ARGUMENT, "host:99999"},
         {"host:1x", PH_ERROR_ARGUMENT, "host:1x"},
-        {"host:colour=7", PH_ERROR_ARGUMENT, "\"colour=7\" in device name \"host:colour=7\" is unknown"},
+        {"host:colour=7", PH_ERROR_ARGUMENT,
+         "\"colour=7\" in device name \"host:colour=7\" is unknown"},
         {"auto:cuda", PH_ERROR_ARGUMENT, "\"cuda\" in device name \"auto:cuda\" is unknown"},
         {"host:threads", PH_ERROR_ARGUMENT, "\"threads\" in device name"},
         {"host:threads=", PH_ERROR_ARGUMENT, "threads"},
@@ -71,7 +74,8 @@ static void opening(void **state)
         POISON(device);
         ph_status status = ph_device_open(&device, cases[i].name, NULL);
         if (status != cases[i].status)
-            fail_msg("\"%s\" gave %s: %s", cases[i].name, ph_status_name(status), ph_error_last()->message);
+            fail_msg("\"%s\" gave %s: %s", cases[i].name, ph_status_name(status),
+                     ph_error_last()->message);
         assert_null(device);
         assert_non_null(strstr(ph_error_last()->message, "ph_device_open"));
         if (!strstr(ph_error_last()->message, cases[i].part))
@@ -80,8 +84,10 @@ static void opening(void **state)
     }
     ph_device_options reserved = {.reserved = {0, 0, 0, 1}}, threads = {.host_threads = 5000};
     assert_error(ph_device_open(NULL, "host", NULL), PH_ERROR_ARGUMENT, "ph_device_open: out");
-    REFUSED_OUT(device, ph_device_open(&device, NULL, NULL), PH_ERROR_ARGUMENT, "ph_device_open: name");
-    REFUSED_OUT(device, ph_device_open(&device, "host", &reserved), PH_ERROR_ARGUMENT, "ph_device_options");
+    REFUSED_OUT(device, ph_device_open(&device, NULL, NULL), PH_ERROR_ARGUMENT,
+                "ph_device_open: name");
+    REFUSED_OUT(device, ph_device_open(&device, "host", &reserved), PH_ERROR_ARGUMENT,
+                "ph_device_options");
     REFUSED_OUT(device, ph_device_open(&device, "host", &threads), PH_ERROR_ARGUMENT, "5000");
     if (!has_gpu()) {
         REFUSED_OUT(device, ph_device_open(&device, "cuda", NULL), PH_ERROR_NOT_FOUND, "cuda");
@@ -98,11 +104,13 @@ static void devices(void **state)
     ph_device_info info;
     ph_capture_mode mode = (ph_capture_mode)3;
     t_open(&world, NULL);
-    assert_error(ph_device_get_info(NULL, world.device), PH_ERROR_ARGUMENT, "ph_device_get_info: out");
+    assert_error(ph_device_get_info(NULL, world.device), PH_ERROR_ARGUMENT,
+                 "ph_device_get_info: out");
     assert_error(ph_device_get_info(&info, NULL), PH_ERROR_ARGUMENT, "ph_device_get_info: device");
     assert_error(ph_driver_get_info(NULL, 0), PH_ERROR_ARGUMENT, "ph_driver_get_info: out");
     assert_error(ph_device_synchronize(NULL), PH_ERROR_ARGUMENT, "ph_device_synchronize: device");
-    assert_error(ph_thread_exchange_capture_mode(NULL), PH_ERROR_ARGUMENT, "ph_thread_exchange_capture_mode");
+    assert_error(ph_thread_exchange_capture_mode(NULL), PH_ERROR_ARGUMENT,
+                 "ph_thread_exchange_capture_mode");
     assert_error(ph_thread_exchange_capture_mode(&mode), PH_ERROR_ARGUMENT, "3");
     assert_int_equal(mode, 3);
     mode = PH_CAPTURE_RELAXED;
@@ -126,8 +134,10 @@ static void streams(void **state)
     ph_stream_options reserved = {.reserved = {1}};
     t_open(&world, NULL);
     t_open(&other, NULL);
-    assert_error(ph_stream_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT, "ph_stream_create: out");
-    REFUSED_OUT(stream, ph_stream_create(&stream, NULL, NULL), PH_ERROR_ARGUMENT, "ph_stream_create: device");
+    assert_error(ph_stream_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT,
+                 "ph_stream_create: out");
+    REFUSED_OUT(stream, ph_stream_create(&stream, NULL, NULL), PH_ERROR_ARGUMENT,
+                "ph_stream_create: device");
     REFUSED_OUT(stream, ph_stream_create(&stream, world.device, &reserved), PH_ERROR_ARGUMENT,
                 "ph_stream_create");
     assert_error(ph_stream_synchronize(NULL), PH_ERROR_ARGUMENT, "ph_stream_synchronize: stream");
@@ -138,22 +148,29 @@ static void streams(void **state)
     memset(&info, 0xFF, sizeof info);
     assert_error(ph_stream_get_capture_info(NULL, world.stream), PH_ERROR_ARGUMENT,
                  "ph_stream_get_capture_info");
-    assert_error(ph_stream_get_capture_info(&info, NULL), PH_ERROR_ARGUMENT, "ph_stream_get_capture_info");
+    assert_error(ph_stream_get_capture_info(&info, NULL), PH_ERROR_ARGUMENT,
+                 "ph_stream_get_capture_info");
     assert_int_equal(info.status, PH_CAPTURE_NONE);
     assert_int_equal(info.id, 0);
-    assert_error(ph_stream_wait_event(world.stream, NULL), PH_ERROR_ARGUMENT, "ph_stream_wait_event: event");
-    assert_error(ph_stream_wait_stream(NULL, world.stream), PH_ERROR_ARGUMENT, "ph_stream_wait_stream");
-    assert_error(ph_stream_wait_stream(world.stream, NULL), PH_ERROR_ARGUMENT, "ph_stream_wait_stream");
+    assert_error(ph_stream_wait_event(world.stream, NULL), PH_ERROR_ARGUMENT,
+                 "ph_stream_wait_event: event");
+    assert_error(ph_stream_wait_stream(NULL, world.stream), PH_ERROR_ARGUMENT,
+                 "ph_stream_wait_stream");
+    assert_error(ph_stream_wait_stream(world.stream, NULL), PH_ERROR_ARGUMENT,
+                 "ph_stream_wait_stream");
     char words[256];
     ph_device_info device;
     assert_ok(ph_device_get_info(&device, world.device));
-    (void)snprintf(words, sizeof words, "fill_i32 is of one device (%s), the stream of another (%s)",
-                   device.name, device.name);
-    assert_error(ph_launch(other.stream, world.fill_i32, NULL, NULL, 0), PH_ERROR_WRONG_DEVICE, words);
+    (void)snprintf(words, sizeof words,
+                   "fill_i32 is of one device (%s), the stream of another (%s)", device.name,
+                   device.name);
+    assert_error(ph_launch(other.stream, world.fill_i32, NULL, NULL, 0), PH_ERROR_WRONG_DEVICE,
+                 words);
     assert_error(ph_stream_wait_stream(world.stream, other.stream), PH_ERROR_WRONG_DEVICE,
                  "ph_stream_wait_stream");
     if (t_on_host())
-        REFUSED_OUT(cuda, ph_stream_cuda(&cuda, world.stream), PH_ERROR_UNSUPPORTED, "ph_stream_cuda");
+        REFUSED_OUT(cuda, ph_stream_cuda(&cuda, world.stream), PH_ERROR_UNSUPPORTED,
+                    "ph_stream_cuda");
     REFUSED_OUT(cuda, ph_stream_cuda(&cuda, NULL), PH_ERROR_ARGUMENT, "ph_stream_cuda: stream");
     assert_error(ph_stream_cuda(NULL, world.stream), PH_ERROR_ARGUMENT, "ph_stream_cuda: out");
     assert_null(ph_stream_device(NULL));
@@ -161,7 +178,8 @@ static void streams(void **state)
     assert_false(ph_stream_is_capturing(NULL));
     assert_false(ph_device_is_capturing(NULL));
     ph_stream_destroy(NULL);
-    ph_stream_destroy(ph_device_default_stream(world.device)); /* a part of the device: nothing happens */
+    /* a part of the device: nothing happens */
+    ph_stream_destroy(ph_device_default_stream(world.device));
     assert_ok(ph_stream_synchronize(ph_device_default_stream(world.device)));
     t_close(&other);
     t_close(&world);
@@ -177,8 +195,10 @@ static void events(void **state)
     float ms = 5;
     t_open(&world, NULL);
     t_open(&other, NULL);
-    assert_error(ph_event_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT, "ph_event_create: out");
-    REFUSED_OUT(event, ph_event_create(&event, NULL, NULL), PH_ERROR_ARGUMENT, "ph_event_create: device");
+    assert_error(ph_event_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT,
+                 "ph_event_create: out");
+    REFUSED_OUT(event, ph_event_create(&event, NULL, NULL), PH_ERROR_ARGUMENT,
+                "ph_event_create: device");
     REFUSED_OUT(event, ph_event_create(&event, world.device, &reserved), PH_ERROR_ARGUMENT,
                 "ph_event_options");
     assert_ok(ph_event_create(&plain, world.device, NULL));
@@ -187,8 +207,10 @@ static void events(void **state)
     assert_error(ph_event_record(NULL, world.stream), PH_ERROR_ARGUMENT, "ph_event_record: event");
     assert_error(ph_event_record(plain, NULL), PH_ERROR_ARGUMENT, "ph_event_record: stream");
     assert_error(ph_event_record(plain, other.stream), PH_ERROR_WRONG_DEVICE, "ph_event_record");
-    assert_error(ph_stream_wait_event(NULL, plain), PH_ERROR_ARGUMENT, "ph_stream_wait_event: stream");
-    assert_error(ph_stream_wait_event(other.stream, plain), PH_ERROR_WRONG_DEVICE, "ph_stream_wait_event");
+    assert_error(ph_stream_wait_event(NULL, plain), PH_ERROR_ARGUMENT,
+                 "ph_stream_wait_event: stream");
+    assert_error(ph_stream_wait_event(other.stream, plain), PH_ERROR_WRONG_DEVICE,
+                 "ph_stream_wait_event");
     assert_error(ph_event_query(NULL, plain), PH_ERROR_ARGUMENT, "ph_event_query: done");
     assert_error(ph_event_query(&done, NULL), PH_ERROR_ARGUMENT, "ph_event_query: event");
     assert_false(done);
@@ -198,7 +220,8 @@ static void events(void **state)
     assert_ok(ph_event_synchronize(plain));
     assert_ok(ph_stream_wait_event(world.stream, plain));
 
-    assert_error(ph_event_elapsed(NULL, timed, timed), PH_ERROR_ARGUMENT, "ph_event_elapsed: milliseconds");
+    assert_error(ph_event_elapsed(NULL, timed, timed), PH_ERROR_ARGUMENT,
+                 "ph_event_elapsed: milliseconds");
     assert_error(ph_event_elapsed(&ms, NULL, timed), PH_ERROR_ARGUMENT, "ph_event_elapsed");
     assert_true(ms == 0);
     assert_error(ph_event_elapsed(&ms, timed, NULL), PH_ERROR_STATE,
@@ -241,7 +264,8 @@ static void kernel_sources(void **state)
     const ph_param overflow[] = {{"a", PH_PARAM_VALUE, 8, SIZE_MAX, {0}}};
     const ph_param short_address[] = {{"a", PH_PARAM_ADDRESS, 0, 4, {0}}};
     const ph_param empty[] = {{"a", PH_PARAM_VALUE, 0, 0, {0}}};
-    const ph_param unordered[] = {{"a", PH_PARAM_VALUE, 8, 8, {0}}, {"b", PH_PARAM_VALUE, 0, 8, {0}}};
+    const ph_param unordered[] = {{"a", PH_PARAM_VALUE, 8, 8, {0}},
+                                  {"b", PH_PARAM_VALUE, 0, 8, {0}}};
     const ph_param unknown[] = {{"a", (ph_param_kind)2, 0, 8, {0}}};
     const ph_param reserved[] = {{"a", PH_PARAM_VALUE, 0, 8, {0, 3}}};
     const struct {
@@ -256,7 +280,9 @@ static void kernel_sources(void **state)
          PH_ERROR_UNSUPPORTED,
          on_host ? "host" : "k"},
         {{.name = "k", .host = nothing, .args_size = 4097}, PH_ERROR_ARGUMENT, "4097"},
-        {{.name = "k", .host = nothing, .args_size = 16, .param_count = 1}, PH_ERROR_ARGUMENT, "params"},
+        {{.name = "k", .host = nothing, .args_size = 16, .param_count = 1},
+         PH_ERROR_ARGUMENT,
+         "params"},
         {{.name = "k", .host = nothing, .args_size = 16, .params = overlap, .param_count = 2},
          PH_ERROR_ARGUMENT,
          "b"},
@@ -284,14 +310,15 @@ static void kernel_sources(void **state)
     };
     t_open(&world, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        REFUSED_OUT(kernel, ph_kernel_create(&kernel, world.device, &cases[i].source), cases[i].status,
-                    cases[i].part);
+        REFUSED_OUT(kernel, ph_kernel_create(&kernel, world.device, &cases[i].source),
+                    cases[i].status, cases[i].part);
         assert_non_null(strstr(ph_error_last()->message, "ph_kernel_create"));
         if (cases[i].source.args_size > 4096)
             assert_native_of(1, "cuLaunchKernel");
     }
     ph_kernel_source good = {.name = "k", .host = nothing};
-    assert_error(ph_kernel_create(NULL, world.device, &good), PH_ERROR_ARGUMENT, "ph_kernel_create: out");
+    assert_error(ph_kernel_create(NULL, world.device, &good), PH_ERROR_ARGUMENT,
+                 "ph_kernel_create: out");
     REFUSED_OUT(kernel, ph_kernel_create(&kernel, NULL, &good), PH_ERROR_ARGUMENT,
                 "ph_kernel_create: device");
     REFUSED_OUT(kernel, ph_kernel_create(&kernel, world.device, NULL), PH_ERROR_ARGUMENT,
@@ -315,15 +342,16 @@ static void launches(void **state)
     ph_kernel *kernel = world.fill_i32;
     ph_launch_config good = t_config(N);
 #define LAUNCH(config, size) ph_launch(world.stream, kernel, (config), &args, (size))
-    assert_error(ph_launch(NULL, kernel, &good, &args, sizeof args), PH_ERROR_ARGUMENT, "ph_launch: stream");
+    assert_error(ph_launch(NULL, kernel, &good, &args, sizeof args), PH_ERROR_ARGUMENT,
+                 "ph_launch: stream");
     assert_error(ph_launch(world.stream, NULL, &good, &args, sizeof args), PH_ERROR_ARGUMENT,
                  "ph_launch: kernel");
     assert_error(ph_launch(world.stream, kernel, &good, NULL, sizeof args), PH_ERROR_ARGUMENT,
                  "ph_launch: args");
     assert_error(LAUNCH(&good, sizeof args - 1), PH_ERROR_ARGUMENT, "fill_i32");
     assert_error(LAUNCH(&good, 0), PH_ERROR_ARGUMENT, "fill_i32");
-    assert_error(ph_launch(world.stream, other.fill_i32, &good, &args, sizeof args), PH_ERROR_WRONG_DEVICE,
-                 "ph_launch");
+    assert_error(ph_launch(world.stream, other.fill_i32, &good, &args, sizeof args),
+                 PH_ERROR_WRONG_DEVICE, "ph_launch");
     static const ph_launch_config bad[] = {
         {.block = {1025, 1, 1}},
         {.block = {1, 1025, 1}},
@@ -340,7 +368,8 @@ static void launches(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_error(LAUNCH(&bad[i], sizeof args), PH_ERROR_ARGUMENT, "ph_launch");
 #undef LAUNCH
-    assert_error(ph_launch_host(NULL, t_gate_body, NULL), PH_ERROR_ARGUMENT, "ph_launch_host: stream");
+    assert_error(ph_launch_host(NULL, t_gate_body, NULL), PH_ERROR_ARGUMENT,
+                 "ph_launch_host: stream");
     assert_error(ph_launch_host(world.stream, NULL, NULL), PH_ERROR_ARGUMENT, "ph_launch_host: fn");
     t_all(memory, N, 3, world.stream); /* none of these ran */
     ph_free(memory, NULL);
@@ -395,7 +424,8 @@ static void copies(void **state)
     assert_native_of(1, "cuMemsetAsync");
     assert_error(ph_memset_u32(a, 0, SIZE_MAX / 2, world.stream), PH_ERROR_SIZE, "overflow");
     assert_native_of(1, "cuMemsetAsync");
-    /* Memory of another device of the host is not this device's memory; devices of one GPU share its addresses. */
+    /* Memory of another device of the host is not this device's memory; devices of one GPU share
+     * its addresses. */
     if (t_on_host()) {
         assert_error(ph_memset(a, 1, bytes, other.stream), PH_ERROR_ARGUMENT,
                      "every ph_device_open makes a device of its own: use memory of this one");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/misuse_graph.c: what captures, graphs, nodes, hooks and records answer to bad input: a status
- * of its own, a message that names the call, cleared outputs, and nothing changed. Which call is legal in
- * which state is tests/graph/states.c's. */
+/* tests/device/misuse_graph.c: what captures, graphs, nodes, hooks and records answer to bad
+ * input: a status of its own, a message that names the call, cleared outputs, and nothing
+ * changed. Which call is legal in which state is tests/graph/states.c's. */
 #include "support/support.h"
 #include <phonograph/cuda.h>
 #include <phonograph/host.h>
@@ -13,15 +13,15 @@ enum {
 };
 
 #define POISON(pointer) memset(&(pointer), 0xAB, sizeof(pointer))
-#define REFUSED_OUT(pointer, call, status, part)                                                             \
-    do {                                                                                                     \
-        POISON(pointer);                                                                                     \
-        assert_error(call, status, part);                                                                    \
-        assert_null(pointer);                                                                                \
+#define REFUSED_OUT(pointer, call, status, part)                                                   \
+    do {                                                                                           \
+        POISON(pointer);                                                                           \
+        assert_error(call, status, part);                                                          \
+        assert_null(pointer);                                                                      \
     } while (0)
 
-/* Two devices; on the first a READY graph of a fill, a copy, a fill by the driver and a host function, and an
- * ENDED one. */
+/* Two devices; on the first a READY graph of a fill, a copy, a fill by the driver and a host
+ * function, and an ENDED one. */
 typedef struct scene {
     t_world world, other;
     ph_graph *graph, *kept;
@@ -91,9 +91,12 @@ static void captures(void **state)
                  "ph_graph_capture_begin: stream");
     assert_error(ph_graph_capture_begin(graph, legacy, NULL), PH_ERROR_DEFAULT_STREAM,
                  "ph_graph_capture_begin");
-    assert_error(ph_graph_capture_begin(graph, stream, &mode), PH_ERROR_ARGUMENT, "ph_graph_capture_begin");
-    assert_error(ph_graph_capture_begin(graph, stream, &crumbs), PH_ERROR_ARGUMENT, "enable_annotations");
-    assert_error(ph_graph_capture_begin(graph, stream, &reserved), PH_ERROR_ARGUMENT, "ph_capture_options");
+    assert_error(ph_graph_capture_begin(graph, stream, &mode), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture_begin");
+    assert_error(ph_graph_capture_begin(graph, stream, &crumbs), PH_ERROR_ARGUMENT,
+                 "enable_annotations");
+    assert_error(ph_graph_capture_begin(graph, stream, &reserved), PH_ERROR_ARGUMENT,
+                 "ph_capture_options");
     assert_error(ph_graph_capture_begin(graph, stream, &foreign), PH_ERROR_WRONG_DEVICE,
                  "ph_graph_capture_begin");
     assert_error(ph_graph_capture(NULL, stream, NULL, four_nodes, &s), PH_ERROR_ARGUMENT,
@@ -106,7 +109,8 @@ static void captures(void **state)
                  "ph_graph_capture");
     assert_error(ph_graph_capture(graph, stream, &foreign, four_nodes, &s), PH_ERROR_WRONG_DEVICE,
                  "ph_graph_capture");
-    assert_error(ph_graph_capture_end(NULL, PH_OK), PH_ERROR_ARGUMENT, "ph_graph_capture_end: graph");
+    assert_error(ph_graph_capture_end(NULL, PH_OK), PH_ERROR_ARGUMENT,
+                 "ph_graph_capture_end: graph");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     assert_false(ph_stream_is_capturing(stream));
     assert_int_equal(ph_pool_use_count(s.foreign), 1);
@@ -152,7 +156,8 @@ static void busy_pools(void **state)
     close_scene(&s);
 }
 
-/* One device per capture: work, waits and pools of another one are refused, and the capture goes on. */
+/* One device per capture: work, waits and pools of another one are refused, and the capture goes
+ * on. */
 static void another_device_in_a_capture(void **state)
 {
     (void)state;
@@ -166,11 +171,13 @@ static void another_device_in_a_capture(void **state)
     assert_ok(PH_NEW(&foreign, N, s.other.stream));
     assert_ok(ph_graph_capture_begin(graph, s.world.stream, NULL));
     assert_ok(ph_event_record(event, s.world.stream));
-    assert_error(ph_stream_wait_event(s.other.stream, event), PH_ERROR_WRONG_DEVICE, "ph_stream_wait_event");
+    assert_error(ph_stream_wait_event(s.other.stream, event), PH_ERROR_WRONG_DEVICE,
+                 "ph_stream_wait_event");
     assert_error(ph_stream_wait_stream(s.other.stream, s.world.stream), PH_ERROR_WRONG_DEVICE,
                  "ph_stream_wait_stream");
     assert_status(t_fill(&s.other, s.world.stream, s.x, N, 1), PH_ERROR_WRONG_DEVICE);
-    assert_error(ph_graph_retain_pool(graph, s.foreign), PH_ERROR_WRONG_DEVICE, "ph_graph_retain_pool");
+    assert_error(ph_graph_retain_pool(graph, s.foreign), PH_ERROR_WRONG_DEVICE,
+                 "ph_graph_retain_pool");
     assert_error(ph_graph_retain_pool(graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_retain_pool");
     if (t_on_host()) /* devices of one GPU share its addresses */
         assert_error(ph_memcpy(s.x, foreign, sizeof *foreign, s.world.stream), PH_ERROR_UNPINNED,
@@ -198,41 +205,55 @@ static void graphs(void **state)
     struct CUgraph_st *cuda;
     struct CUgraphExec_st *exec;
     open_scene(&s);
-    assert_error(ph_graph_replay(NULL, s.world.stream), PH_ERROR_ARGUMENT, "ph_graph_replay: graph");
+    assert_error(ph_graph_replay(NULL, s.world.stream), PH_ERROR_ARGUMENT,
+                 "ph_graph_replay: graph");
     assert_error(ph_graph_replay(s.graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_replay: stream");
-    assert_error(ph_graph_replay(s.graph, s.other.stream), PH_ERROR_WRONG_DEVICE, "ph_graph_replay");
-    assert_error(ph_graph_upload(NULL, s.world.stream), PH_ERROR_ARGUMENT, "ph_graph_upload: graph");
+    assert_error(ph_graph_replay(s.graph, s.other.stream), PH_ERROR_WRONG_DEVICE,
+                 "ph_graph_replay");
+    assert_error(ph_graph_upload(NULL, s.world.stream), PH_ERROR_ARGUMENT,
+                 "ph_graph_upload: graph");
     assert_error(ph_graph_upload(s.graph, NULL), PH_ERROR_ARGUMENT, "ph_graph_upload: stream");
-    assert_error(ph_graph_upload(s.graph, s.other.stream), PH_ERROR_WRONG_DEVICE, "ph_graph_upload");
+    assert_error(ph_graph_upload(s.graph, s.other.stream), PH_ERROR_WRONG_DEVICE,
+                 "ph_graph_upload");
     assert_error(ph_graph_upload(s.kept, s.other.stream), PH_ERROR_WRONG_DEVICE, "ph_graph_upload");
     assert_int_equal(ph_graph_get_state(s.kept), PH_GRAPH_ENDED);
     assert_error(ph_graph_instantiate(NULL), PH_ERROR_ARGUMENT, "ph_graph_instantiate: graph");
     assert_error(ph_graph_reset(NULL), PH_ERROR_ARGUMENT, "ph_graph_reset: graph");
     assert_error(ph_graph_pool(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_pool: out");
     REFUSED_OUT(pool, ph_graph_pool(&pool, NULL), PH_ERROR_ARGUMENT, "ph_graph_pool: graph");
-    assert_error(ph_graph_pools(NULL, 0, NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_pools: count");
-    assert_error(ph_graph_pools(NULL, 1, &count, s.graph), PH_ERROR_ARGUMENT, "ph_graph_pools: pools");
+    assert_error(ph_graph_pools(NULL, 0, NULL, s.graph), PH_ERROR_ARGUMENT,
+                 "ph_graph_pools: count");
+    assert_error(ph_graph_pools(NULL, 1, &count, s.graph), PH_ERROR_ARGUMENT,
+                 "ph_graph_pools: pools");
     assert_int_equal(count, 0);
-    assert_error(ph_graph_pools(&pool, 1, &count, NULL), PH_ERROR_ARGUMENT, "ph_graph_pools: graph");
-    assert_error(ph_graph_retain(NULL, no_call, NULL, false), PH_ERROR_ARGUMENT, "ph_graph_retain: graph");
-    assert_error(ph_graph_retain(s.graph, NULL, NULL, false), PH_ERROR_ARGUMENT, "ph_graph_retain: release");
+    assert_error(ph_graph_pools(&pool, 1, &count, NULL), PH_ERROR_ARGUMENT,
+                 "ph_graph_pools: graph");
+    assert_error(ph_graph_retain(NULL, no_call, NULL, false), PH_ERROR_ARGUMENT,
+                 "ph_graph_retain: graph");
+    assert_error(ph_graph_retain(s.graph, NULL, NULL, false), PH_ERROR_ARGUMENT,
+                 "ph_graph_retain: release");
     assert_error(ph_graph_raw(NULL, s.kept), PH_ERROR_ARGUMENT, "ph_graph_raw: out");
     REFUSED_OUT(raw, ph_graph_raw(&raw, NULL), PH_ERROR_ARGUMENT, "ph_graph_raw: graph");
     assert_error(ph_graph_raw_exec(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_raw_exec: out");
     REFUSED_OUT(raw, ph_graph_raw_exec(&raw, NULL), PH_ERROR_ARGUMENT, "ph_graph_raw_exec: graph");
     if (t_on_host()) {
         REFUSED_OUT(cuda, ph_graph_cuda(&cuda, s.kept), PH_ERROR_UNSUPPORTED, "ph_graph_cuda");
-        REFUSED_OUT(exec, ph_graph_exec_cuda(&exec, s.graph), PH_ERROR_UNSUPPORTED, "ph_graph_exec_cuda");
+        REFUSED_OUT(exec, ph_graph_exec_cuda(&exec, s.graph), PH_ERROR_UNSUPPORTED,
+                    "ph_graph_exec_cuda");
     }
     assert_error(ph_graph_cuda(NULL, s.kept), PH_ERROR_ARGUMENT, "ph_graph_cuda: out");
     assert_error(ph_graph_exec_cuda(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_exec_cuda: out");
-    assert_error(ph_graph_debug_dump(NULL, "x.dot", false), PH_ERROR_ARGUMENT, "ph_graph_debug_dump: graph");
-    assert_error(ph_graph_debug_dump(s.graph, NULL, false), PH_ERROR_ARGUMENT, "ph_graph_debug_dump: path");
+    assert_error(ph_graph_debug_dump(NULL, "x.dot", false), PH_ERROR_ARGUMENT,
+                 "ph_graph_debug_dump: graph");
+    assert_error(ph_graph_debug_dump(s.graph, NULL, false), PH_ERROR_ARGUMENT,
+                 "ph_graph_debug_dump: path");
     assert_error(ph_graph_debug_dump(s.graph, "/no/such/folder/x.dot", false), PH_ERROR_IO,
                  "/no/such/folder");
     assert_int_equal(ph_graph_epoch(NULL), 0);
-    assert_error(ph_graph_check_output(NULL, s.x, 0), PH_ERROR_ARGUMENT, "ph_graph_check_output: graph");
-    assert_error(ph_graph_check_output(s.graph, &count, 0), PH_ERROR_NOT_FOUND, "ph_graph_check_output");
+    assert_error(ph_graph_check_output(NULL, s.x, 0), PH_ERROR_ARGUMENT,
+                 "ph_graph_check_output: graph");
+    assert_error(ph_graph_check_output(s.graph, &count, 0), PH_ERROR_NOT_FOUND,
+                 "ph_graph_check_output");
     assert_error(ph_graph_check_inputs(NULL), PH_ERROR_ARGUMENT, "ph_graph_check_inputs: graph");
     close_scene(&s);
 }
@@ -252,36 +273,47 @@ static void nodes(void **state)
                  "set_launch: graph");
     assert_error(ph_graph_node_set_launch(g, 4, &config, &args, sizeof args), PH_ERROR_NOT_FOUND,
                  "set_launch");
-    assert_error(ph_graph_node_set_launch(g, SIZE_MAX, &config, &args, sizeof args), PH_ERROR_NOT_FOUND,
+    assert_error(ph_graph_node_set_launch(g, SIZE_MAX, &config, &args, sizeof args),
+                 PH_ERROR_NOT_FOUND, "set_launch");
+    assert_error(ph_graph_node_set_launch(g, 1, &config, &args, sizeof args), PH_ERROR_ARGUMENT,
+                 "memcpy");
+    assert_error(ph_graph_node_set_launch(g, 0, &config, NULL, sizeof args), PH_ERROR_ARGUMENT,
+                 "args");
+    assert_error(ph_graph_node_set_launch(g, 0, &config, &args, 1), PH_ERROR_ARGUMENT,
                  "set_launch");
-    assert_error(ph_graph_node_set_launch(g, 1, &config, &args, sizeof args), PH_ERROR_ARGUMENT, "memcpy");
-    assert_error(ph_graph_node_set_launch(g, 0, &config, NULL, sizeof args), PH_ERROR_ARGUMENT, "args");
-    assert_error(ph_graph_node_set_launch(g, 0, &config, &args, 1), PH_ERROR_ARGUMENT, "set_launch");
-    assert_error(ph_graph_node_set_launch(g, 0, &wide, &args, sizeof args), PH_ERROR_ARGUMENT, "2000");
-    assert_error(ph_graph_node_set_memcpy(NULL, 1, s.x, s.y, bytes), PH_ERROR_ARGUMENT, "set_memcpy: graph");
+    assert_error(ph_graph_node_set_launch(g, 0, &wide, &args, sizeof args), PH_ERROR_ARGUMENT,
+                 "2000");
+    assert_error(ph_graph_node_set_memcpy(NULL, 1, s.x, s.y, bytes), PH_ERROR_ARGUMENT,
+                 "set_memcpy: graph");
     assert_error(ph_graph_node_set_memcpy(g, 9, s.x, s.y, bytes), PH_ERROR_NOT_FOUND, "set_memcpy");
     assert_error(ph_graph_node_set_memcpy(g, 0, s.x, s.y, bytes), PH_ERROR_ARGUMENT, "kernel");
     assert_error(ph_graph_node_set_memcpy(g, 1, NULL, s.y, bytes), PH_ERROR_ARGUMENT, "dst");
     assert_error(ph_graph_node_set_memcpy(g, 1, s.x, NULL, bytes), PH_ERROR_ARGUMENT, "src");
     assert_error(ph_graph_node_set_memcpy(g, 1, s.x, s.x, bytes), PH_ERROR_ARGUMENT, "overlap");
-    assert_error(ph_graph_node_set_memcpy(g, 1, s.x, s.y, (size_t)1 << 40), PH_ERROR_SIZE, "set_memcpy");
+    assert_error(ph_graph_node_set_memcpy(g, 1, s.x, s.y, (size_t)1 << 40), PH_ERROR_SIZE,
+                 "set_memcpy");
     assert_error(ph_graph_node_set_memcpy(g, 1, s.x, s.y, 0), PH_ERROR_ARGUMENT, "0 bytes");
-    assert_error(ph_graph_node_set_memcpy(g, 1, pageable, s.y, bytes), PH_ERROR_UNPINNED, "set_memcpy");
-    assert_error(ph_graph_node_set_memset(NULL, 2, s.x, 0, 8), PH_ERROR_ARGUMENT, "set_memset: graph");
+    assert_error(ph_graph_node_set_memcpy(g, 1, pageable, s.y, bytes), PH_ERROR_UNPINNED,
+                 "set_memcpy");
+    assert_error(ph_graph_node_set_memset(NULL, 2, s.x, 0, 8), PH_ERROR_ARGUMENT,
+                 "set_memset: graph");
     assert_error(ph_graph_node_set_memset(g, 7, s.x, 0, 8), PH_ERROR_NOT_FOUND, "set_memset");
     assert_error(ph_graph_node_set_memset(g, 3, s.x, 0, 8), PH_ERROR_ARGUMENT, "host");
     assert_error(ph_graph_node_set_memset(g, 2, NULL, 0, 8), PH_ERROR_ARGUMENT, "dst");
     assert_error(ph_graph_node_set_memset(g, 2, s.x, 0, SIZE_MAX), PH_ERROR_SIZE, "set_memset");
     assert_error(ph_graph_node_set_memset(g, 2, pageable, 0, 8), PH_ERROR_ARGUMENT, "set_memset");
-    assert_error(ph_graph_node_set_host(NULL, 3, no_call, NULL), PH_ERROR_ARGUMENT, "set_host: graph");
+    assert_error(ph_graph_node_set_host(NULL, 3, no_call, NULL), PH_ERROR_ARGUMENT,
+                 "set_host: graph");
     assert_error(ph_graph_node_set_host(g, 4, no_call, NULL), PH_ERROR_NOT_FOUND, "set_host");
     assert_error(ph_graph_node_set_host(g, 2, no_call, NULL), PH_ERROR_ARGUMENT, "memset");
     assert_error(ph_graph_node_set_host(g, 3, NULL, NULL), PH_ERROR_ARGUMENT, "fn");
-    assert_error(ph_graph_node_set_enabled(NULL, 0, false), PH_ERROR_ARGUMENT, "set_enabled: graph");
+    assert_error(ph_graph_node_set_enabled(NULL, 0, false), PH_ERROR_ARGUMENT,
+                 "set_enabled: graph");
     assert_error(ph_graph_node_set_enabled(g, 4, false), PH_ERROR_NOT_FOUND, "set_enabled");
     assert_error(ph_graph_node_set_enabled(g, 3, false), PH_ERROR_UNSUPPORTED, "host");
     assert_error(ph_graph_node_get_enabled(NULL, g, 0), PH_ERROR_ARGUMENT, "get_enabled: out");
-    assert_error(ph_graph_node_get_enabled(&enabled, NULL, 0), PH_ERROR_ARGUMENT, "get_enabled: graph");
+    assert_error(ph_graph_node_get_enabled(&enabled, NULL, 0), PH_ERROR_ARGUMENT,
+                 "get_enabled: graph");
     assert_false(enabled);
     assert_error(ph_graph_node_get_enabled(&enabled, g, 4), PH_ERROR_NOT_FOUND, "get_enabled");
     assert_error(ph_graph_node_get_enabled(&enabled, g, 3), PH_ERROR_UNSUPPORTED, "host");
@@ -311,9 +343,11 @@ static void updates(void **state)
     assert_ok(ph_graph_create(&foreign, NULL));
     assert_ok(ph_graph_capture(small, s.world.stream, NULL, one_node, &s));
     assert_ok(ph_graph_capture(foreign, s.other.stream, NULL, foreign_node, &s));
-    assert_error(ph_graph_update(NULL, small, &result), PH_ERROR_ARGUMENT, "ph_graph_update: graph");
+    assert_error(ph_graph_update(NULL, small, &result), PH_ERROR_ARGUMENT,
+                 "ph_graph_update: graph");
     assert_error(ph_graph_update(s.graph, NULL, &result), PH_ERROR_ARGUMENT, "ph_graph_update");
-    assert_error(ph_graph_update(s.graph, foreign, &result), PH_ERROR_WRONG_DEVICE, "ph_graph_update");
+    assert_error(ph_graph_update(s.graph, foreign, &result), PH_ERROR_WRONG_DEVICE,
+                 "ph_graph_update");
     memset(&result, 0xFF, sizeof result);
     assert_error(ph_graph_update(s.graph, small, &result), PH_ERROR_MISMATCH, "ph_graph_update");
     assert_native(910);
@@ -338,10 +372,10 @@ static void hooks(void **state)
     scene s;
     ph_hook *hook;
     open_scene(&s);
-    assert_error(ph_graph_hook_add(NULL, s.graph, PH_HOOK_DESTROY, no_hook, NULL), PH_ERROR_ARGUMENT,
-                 "ph_graph_hook_add: out");
-    REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, PH_HOOK_DESTROY, NULL, NULL), PH_ERROR_ARGUMENT,
-                "ph_graph_hook_add: fn");
+    assert_error(ph_graph_hook_add(NULL, s.graph, PH_HOOK_DESTROY, no_hook, NULL),
+                 PH_ERROR_ARGUMENT, "ph_graph_hook_add: out");
+    REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, PH_HOOK_DESTROY, NULL, NULL),
+                PH_ERROR_ARGUMENT, "ph_graph_hook_add: fn");
     REFUSED_OUT(hook, ph_graph_hook_add(&hook, s.graph, (ph_graph_hook_point)0, no_hook, NULL),
                 PH_ERROR_ARGUMENT, "ph_graph_hook_add");
     REFUSED_OUT(hook, ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)8, no_hook, NULL),
@@ -362,7 +396,8 @@ static void records(void **state)
     ph_node_kind kind;
     open_scene(&s);
     assert_error(ph_graph_record(NULL, s.graph), PH_ERROR_ARGUMENT, "ph_graph_record: out");
-    REFUSED_OUT(record, ph_graph_record(&record, NULL), PH_ERROR_ARGUMENT, "ph_graph_record: graph");
+    REFUSED_OUT(record, ph_graph_record(&record, NULL), PH_ERROR_ARGUMENT,
+                "ph_graph_record: graph");
     assert_ok(ph_graph_record(&record, s.graph));
     assert_int_equal(ph_record_node_count(NULL), 0);
     assert_int_equal(ph_record_edge_count(NULL), 0);
@@ -379,13 +414,15 @@ static void records(void **state)
     assert_error(ph_record_json(NULL, record), PH_ERROR_ARGUMENT, "ph_record_json: out");
     REFUSED_OUT(text, ph_record_json(&text, NULL), PH_ERROR_ARGUMENT, "ph_record_json: record");
     assert_error(ph_record_dot(NULL, record, false), PH_ERROR_ARGUMENT, "ph_record_dot: out");
-    REFUSED_OUT(text, ph_record_dot(&text, NULL, false), PH_ERROR_ARGUMENT, "ph_record_dot: record");
+    REFUSED_OUT(text, ph_record_dot(&text, NULL, false), PH_ERROR_ARGUMENT,
+                "ph_record_dot: record");
     assert_error(ph_record_dump(NULL, "x.json"), PH_ERROR_ARGUMENT, "ph_record_dump: record");
     assert_error(ph_record_dump(record, NULL), PH_ERROR_ARGUMENT, "ph_record_dump: path");
     assert_error(ph_record_dump(record, "/no/such/folder/x.json"), PH_ERROR_IO, "/no/such/folder");
     assert_int_equal(ph_error_last()->native_code, 2); /* ENOENT */
     assert_non_null(ph_node_kind_name((ph_node_kind)99));
-    assert_error(ph_host_graph_nodes(NULL, 0, &count, NULL), PH_ERROR_ARGUMENT, "ph_host_graph_nodes");
+    assert_error(ph_host_graph_nodes(NULL, 0, &count, NULL), PH_ERROR_ARGUMENT,
+                 "ph_host_graph_nodes");
     assert_int_equal(count, 0);
     assert_error(ph_host_node_kind(&kind, NULL), PH_ERROR_ARGUMENT, "ph_host_node_kind");
     assert_error(ph_host_node_dependencies(NULL, 0, &count, NULL), PH_ERROR_ARGUMENT,

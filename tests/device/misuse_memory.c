@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/misuse_memory.c: what the allocator and pools answer to bad input: a status of its own, a
- * message that names the call, cleared outputs, and nothing changed. */
+/* tests/device/misuse_memory.c: what the allocator and pools answer to bad input: a status of
+ * its own, a message that names the call, cleared outputs, and nothing changed. */
 #include "support/support.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #define POISON(pointer) memset(&(pointer), 0xAB, sizeof(pointer))
-#define REFUSED_OUT(pointer, call, status, part)                                                             \
-    do {                                                                                                     \
-        POISON(pointer);                                                                                     \
-        assert_error(call, status, part);                                                                    \
-        assert_null(pointer);                                                                                \
+#define REFUSED_OUT(pointer, call, status, part)                                                   \
+    do {                                                                                           \
+        POISON(pointer);                                                                           \
+        assert_error(call, status, part);                                                          \
+        assert_null(pointer);                                                                      \
     } while (0)
 
 static void device_memory(void **state)
@@ -27,9 +27,11 @@ static void device_memory(void **state)
     assert_error(ph_malloc(NULL, 1, 1, world.stream), PH_ERROR_ARGUMENT, "ph_malloc: out_pointer");
     REFUSED_OUT(block, ph_malloc(&block, 1, 1, NULL), PH_ERROR_ARGUMENT, "ph_malloc: stream");
     REFUSED_OUT(block, ph_malloc(&block, SIZE_MAX, 2, world.stream), PH_ERROR_SIZE, "ph_malloc");
-    REFUSED_OUT(block, ph_malloc(&block, SIZE_MAX / 8 + 1, 8, world.stream), PH_ERROR_SIZE, "ph_malloc");
+    REFUSED_OUT(block, ph_malloc(&block, SIZE_MAX / 8 + 1, 8, world.stream), PH_ERROR_SIZE,
+                "ph_malloc");
     POISON(block);
-    ph_status status = ph_malloc(&block, 1, SIZE_MAX, world.stream); /* no overflow, until it is rounded up */
+    /* no overflow, until it is rounded up */
+    ph_status status = ph_malloc(&block, 1, SIZE_MAX, world.stream);
     assert_true(status == PH_ERROR_SIZE || status == PH_ERROR_DEVICE_MEMORY);
     assert_null(block);
     POISON(block);
@@ -39,7 +41,8 @@ static void device_memory(void **state)
                  "ph_malloc_at: out_pointer");
     REFUSED_OUT(block, ph_malloc_at(&block, (void *)512, 512, NULL), PH_ERROR_ARGUMENT,
                 "ph_malloc_at: stream");
-    REFUSED_OUT(block, ph_malloc_at(&block, (void *)100, 512, world.stream), PH_ERROR_ARGUMENT, "512");
+    REFUSED_OUT(block, ph_malloc_at(&block, (void *)100, 512, world.stream), PH_ERROR_ARGUMENT,
+                "512");
     REFUSED_OUT(block, ph_malloc_at(&block, (void *)512, 512, world.stream), PH_ERROR_NOT_FOUND,
                 "ph_malloc_at");
     assert_ok(ph_memory_get_stats(&after, world.device));
@@ -57,7 +60,8 @@ static void pinned_memory(void **state)
     t_open(&world, NULL);
     assert_error(ph_malloc_pinned(NULL, 1, 1, world.stream), PH_ERROR_ARGUMENT,
                  "ph_malloc_pinned: out_pointer");
-    REFUSED_OUT(block, ph_malloc_pinned(&block, 1, 1, NULL), PH_ERROR_ARGUMENT, "ph_malloc_pinned: stream");
+    REFUSED_OUT(block, ph_malloc_pinned(&block, 1, 1, NULL), PH_ERROR_ARGUMENT,
+                "ph_malloc_pinned: stream");
     REFUSED_OUT(block, ph_malloc_pinned(&block, SIZE_MAX, 3, world.stream), PH_ERROR_SIZE,
                 "ph_malloc_pinned");
     POISON(block);
@@ -67,7 +71,8 @@ static void pinned_memory(void **state)
     t_close(&world);
 }
 
-/* What is no live allocation, or lies inside of one, goes to the log, each once in the process, and nothing else happens. */
+/* What is no live allocation, or lies inside of one, goes to the log, each once in the process,
+ * and nothing else happens. */
 static void wrong_frees(void **state)
 {
     (void)state;
@@ -122,9 +127,12 @@ static void questions(void **state)
     assert_error(ph_record_stream(&block, world.stream), PH_ERROR_NOT_FOUND, "ph_record_stream");
     ph_status status = ph_record_stream(block, other.stream);
     assert_true(status == PH_ERROR_WRONG_DEVICE || status == PH_ERROR_NOT_FOUND);
-    assert_error(ph_memory_lookup(NULL, world.device, block), PH_ERROR_ARGUMENT, "ph_memory_lookup: out");
-    assert_error(ph_memory_lookup(&where, NULL, block), PH_ERROR_ARGUMENT, "ph_memory_lookup: device");
-    assert_error(ph_memory_lookup(&where, world.device, NULL), PH_ERROR_NOT_FOUND, "ph_memory_lookup");
+    assert_error(ph_memory_lookup(NULL, world.device, block), PH_ERROR_ARGUMENT,
+                 "ph_memory_lookup: out");
+    assert_error(ph_memory_lookup(&where, NULL, block), PH_ERROR_ARGUMENT,
+                 "ph_memory_lookup: device");
+    assert_error(ph_memory_lookup(&where, world.device, NULL), PH_ERROR_NOT_FOUND,
+                 "ph_memory_lookup");
     assert_null(where.base);
     assert_error(ph_memory_lookup(&where, world.device, block + 4096), PH_ERROR_NOT_FOUND,
                  "ph_memory_lookup");
@@ -132,16 +140,23 @@ static void questions(void **state)
     assert_ptr_equal(where.base, block);
     assert_error(ph_memory_trim(NULL), PH_ERROR_ARGUMENT, "ph_memory_trim: device");
     assert_error(ph_memory_set_limit(NULL, 0), PH_ERROR_ARGUMENT, "ph_memory_set_limit: device");
-    assert_error(ph_memory_get_stats(NULL, world.device), PH_ERROR_ARGUMENT, "ph_memory_get_stats: out");
+    assert_error(ph_memory_get_stats(NULL, world.device), PH_ERROR_ARGUMENT,
+                 "ph_memory_get_stats: out");
     memset(&stats, 0xFF, sizeof stats);
-    assert_error(ph_memory_get_stats(&stats, NULL), PH_ERROR_ARGUMENT, "ph_memory_get_stats: device");
+    assert_error(ph_memory_get_stats(&stats, NULL), PH_ERROR_ARGUMENT,
+                 "ph_memory_get_stats: device");
     assert_int_equal(stats.allocated, 0);
     assert_error(ph_memory_reset_peaks(NULL), PH_ERROR_ARGUMENT, "ph_memory_reset_peaks: device");
-    assert_error(ph_memory_reset_accumulated(NULL), PH_ERROR_ARGUMENT, "ph_memory_reset_accumulated: device");
-    assert_error(ph_memory_snapshot(NULL, world.device, NULL), PH_ERROR_ARGUMENT, "ph_memory_snapshot: out");
-    REFUSED_OUT(text, ph_memory_snapshot(&text, NULL, NULL), PH_ERROR_ARGUMENT, "ph_memory_snapshot: device");
-    assert_error(ph_memory_record_history(NULL, 1), PH_ERROR_ARGUMENT, "ph_memory_record_history: device");
-    assert_error(ph_memory_record_history(world.device, SIZE_MAX), PH_ERROR_SIZE, "ph_memory_record_history");
+    assert_error(ph_memory_reset_accumulated(NULL), PH_ERROR_ARGUMENT,
+                 "ph_memory_reset_accumulated: device");
+    assert_error(ph_memory_snapshot(NULL, world.device, NULL), PH_ERROR_ARGUMENT,
+                 "ph_memory_snapshot: out");
+    REFUSED_OUT(text, ph_memory_snapshot(&text, NULL, NULL), PH_ERROR_ARGUMENT,
+                "ph_memory_snapshot: device");
+    assert_error(ph_memory_record_history(NULL, 1), PH_ERROR_ARGUMENT,
+                 "ph_memory_record_history: device");
+    assert_error(ph_memory_record_history(world.device, SIZE_MAX), PH_ERROR_SIZE,
+                 "ph_memory_record_history");
     ph_free(block, NULL);
     t_close(&other);
     t_close(&world);
@@ -183,11 +198,16 @@ static void pools(void **state)
     t_open(&other, NULL);
     ph_pool_options reserved = {.reserved = {0, 0, 0, 1}}, half = {.alloc = no_alloc},
                     half_too = {.free = no_free};
-    assert_error(ph_pool_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT, "ph_pool_create: out");
-    REFUSED_OUT(pool, ph_pool_create(&pool, NULL, NULL), PH_ERROR_ARGUMENT, "ph_pool_create: device");
-    REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &reserved), PH_ERROR_ARGUMENT, "ph_pool_options");
-    REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &half), PH_ERROR_ARGUMENT, "ph_pool_create");
-    REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &half_too), PH_ERROR_ARGUMENT, "ph_pool_create");
+    assert_error(ph_pool_create(NULL, world.device, NULL), PH_ERROR_ARGUMENT,
+                 "ph_pool_create: out");
+    REFUSED_OUT(pool, ph_pool_create(&pool, NULL, NULL), PH_ERROR_ARGUMENT,
+                "ph_pool_create: device");
+    REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &reserved), PH_ERROR_ARGUMENT,
+                "ph_pool_options");
+    REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &half), PH_ERROR_ARGUMENT,
+                "ph_pool_create");
+    REFUSED_OUT(pool, ph_pool_create(&pool, world.device, &half_too), PH_ERROR_ARGUMENT,
+                "ph_pool_create");
     assert_ok(ph_pool_create(&pool, world.device, NULL));
     assert_ok(ph_pool_create(&second, world.device, NULL));
     assert_error(ph_pool_begin(NULL), PH_ERROR_ARGUMENT, "ph_pool_begin: pool");
@@ -217,8 +237,8 @@ static void pools(void **state)
     t_close(&world);
 }
 
-/* A source that fails, or gives what cannot be used: the request fails, with the source's own words where it
- * had some. */
+/* A source that fails, or gives what cannot be used: the request fails, with the source's own
+ * words where it had some. */
 static void bad_sources(void **state)
 {
     (void)state;
@@ -232,7 +252,8 @@ static void bad_sources(void **state)
     crooked.user = storage + (512 - (uintptr_t)storage % 512);
     assert_ok(ph_pool_create(&pool, world.device, &nothing));
     assert_ok(ph_pool_begin(pool));
-    REFUSED_OUT(block, ph_malloc(&block, 1, 1000, world.stream), PH_ERROR_CALLER, "the test's source");
+    REFUSED_OUT(block, ph_malloc(&block, 1, 1000, world.stream), PH_ERROR_CALLER,
+                "the test's source");
     assert_ok(ph_pool_end(pool));
     ph_pool_release(pool);
     assert_ok(ph_pool_create(&pool, world.device, &crooked));
@@ -256,17 +277,20 @@ static void checkpoints(void **state)
     t_open(&world, NULL);
     assert_ok(ph_pool_create(&pool, world.device, NULL));
     assert_ok(ph_pool_create(&other, world.device, NULL));
-    assert_error(ph_pool_checkpoint_create(NULL, pool), PH_ERROR_ARGUMENT, "ph_pool_checkpoint_create: out");
+    assert_error(ph_pool_checkpoint_create(NULL, pool), PH_ERROR_ARGUMENT,
+                 "ph_pool_checkpoint_create: out");
     REFUSED_OUT(checkpoint, ph_pool_checkpoint_create(&checkpoint, NULL), PH_ERROR_ARGUMENT,
                 "ph_pool_checkpoint_create: pool");
     assert_ok(ph_pool_checkpoint_create(&checkpoint, pool));
     assert_error(ph_pool_checkpoint_restore(NULL, checkpoint), PH_ERROR_ARGUMENT,
                  "ph_pool_checkpoint_restore");
-    assert_error(ph_pool_checkpoint_restore(pool, NULL), PH_ERROR_ARGUMENT, "ph_pool_checkpoint_restore");
+    assert_error(ph_pool_checkpoint_restore(pool, NULL), PH_ERROR_ARGUMENT,
+                 "ph_pool_checkpoint_restore");
     assert_error(ph_pool_checkpoint_restore(other, checkpoint), PH_ERROR_ARGUMENT,
                  "ph_pool_checkpoint_restore");
     assert_error(ph_pool_check_live(NULL, pool, NULL, 0), PH_ERROR_ARGUMENT, "ph_pool_check_live");
-    assert_error(ph_pool_check_live(&equal, NULL, NULL, 0), PH_ERROR_ARGUMENT, "ph_pool_check_live: pool");
+    assert_error(ph_pool_check_live(&equal, NULL, NULL, 0), PH_ERROR_ARGUMENT,
+                 "ph_pool_check_live: pool");
     assert_false(equal);
     assert_error(ph_pool_check_live(&equal, pool, NULL, 1), PH_ERROR_ARGUMENT,
                  "ph_pool_check_live: addresses");
@@ -283,8 +307,9 @@ static void checkpoints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_memory), cmocka_unit_test(pinned_memory), cmocka_unit_test(wrong_frees),
-        cmocka_unit_test(questions),     cmocka_unit_test(pools),         cmocka_unit_test(bad_sources),
+        cmocka_unit_test(device_memory), cmocka_unit_test(pinned_memory),
+        cmocka_unit_test(wrong_frees),   cmocka_unit_test(questions),
+        cmocka_unit_test(pools),         cmocka_unit_test(bad_sources),
         cmocka_unit_test(checkpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/names.c: device names go round, settings take effect, and what devices and drivers say of
- * themselves. */
+/* tests/device/names.c: device names go round, settings take effect, and what devices and
+ * drivers say of themselves. */
 #include "support/support.h"
 #include <string.h>
 
@@ -24,7 +24,8 @@ static void round_trips(void **state)
         {"host:0", "host"},
         {"host:threads=2", "host:threads=2"},
         {"host:chaos=7,threads=2", "host:threads=2,chaos=7"},
-        {"host:threads=2,chaos=7,poison=1,memory=64m", "host:threads=2,chaos=7,poison=1,memory=67108864"},
+        {"host:threads=2,chaos=7,poison=1,memory=64m",
+         "host:threads=2,chaos=7,poison=1,memory=67108864"},
         {"host:poison=0,reuse=1", "host"},
         {"host:reuse=0", "host:reuse=0"},
         {"host:0:threads=3", "host:threads=3"},
@@ -47,7 +48,8 @@ static void round_trips(void **state)
 static void the_longest_name(void **state)
 {
     (void)state;
-    ph_device_options options = {.host_threads = 2, .debug_poison = true, .no_reuse_in_capture = true};
+    ph_device_options options = {
+        .host_threads = 2, .debug_poison = true, .no_reuse_in_capture = true};
     options.host_chaos_seed = UINT64_MAX;
     options.host_memory_bytes = (UINT64_C(1) << 36) - 1;
     ph_device_info first, second;
@@ -63,7 +65,8 @@ static void the_longest_name(void **state)
 static void the_name_wins_over_the_option(void **state)
 {
     (void)state;
-    ph_device_options options = {.host_threads = 3, .debug_poison = true, .host_memory_bytes = 128u << 20};
+    ph_device_options options = {
+        .host_threads = 3, .debug_poison = true, .host_memory_bytes = 128u << 20};
     ph_device_info info;
     info_of(&info, "host:threads=2,poison=0", &options);
     assert_string_equal(info.name, "host:threads=2,memory=134217728");
@@ -150,7 +153,8 @@ static void each_open_is_a_device(void **state)
     assert_ok(PH_NEW(&block, 100, one.stream));
     assert_ok(ph_memory_lookup(&where, one.device, block));
     memset(&where, 0xFF, sizeof where);
-    assert_error(ph_memory_lookup(&where, two.device, block), PH_ERROR_NOT_FOUND, "ph_memory_lookup");
+    assert_error(ph_memory_lookup(&where, two.device, block), PH_ERROR_NOT_FOUND,
+                 "ph_memory_lookup");
     assert_null(where.base);
     assert_status(t_fill(&two, one.stream, block, 100, 1), PH_ERROR_WRONG_DEVICE);
     ph_free(block, NULL);

@@ -92,10 +92,11 @@ static void test_ranges_of_scopes(void **state)
 static void test_ranges_of_nameless_scopes(void **state)
 {
     (void)state;
-    const ph_annotation_pair pairs[] = {{.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = 3},
-                                        {.key = "part", .text = "head"},
-                                        {.key = "rate", .type = PH_ANNOTATION_REAL, .real = 0.5},
-                                        {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true}};
+    const ph_annotation_pair pairs[] = {
+        {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = 3},
+        {.key = "part", .text = "head"},
+        {.key = "rate", .type = PH_ANNOTATION_REAL, .real = 0.5},
+        {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true}};
     const ph_annotation_pair named = {.key = "name", .text = "by a pair"};
     char want[64];
     uint32_t lane;
@@ -116,7 +117,8 @@ static void test_ranges_of_nameless_scopes(void **state)
     assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.lane = true}));
     assert_ok(ph_mark_end(world.stream));
     assert_string_equal(heard(), want);
-    /* What is taken along has the names of all scopes that were open; where nothing is, and nothing added, there is no range to end. */
+    /* What is taken along has the names of all scopes that were open; where nothing is, and
+     * nothing added, there is no range to end. */
     forget();
     assert_ok(ph_mark_resume(world.stream, mark, NULL, 0));
     assert_ok(ph_mark_resume(world.stream, NULL, &pairs[0], 1));
@@ -135,7 +137,8 @@ static void test_ranges_without_host_memory(void **state)
     for (int64_t n = 0; n < 8 && !told; n++) {
         forget();
         ph__alloc_fail_after(n);
-        ph_status status = ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = &pair, .count = 1});
+        ph_status status =
+            ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = &pair, .count = 1});
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         if (status != PH_OK) {
             assert_string_equal(heard(), "");
@@ -218,7 +221,8 @@ int main(void)
     };
     const struct CMUnitTest alone[] = {cmocka_unit_test(test_without_a_tool)};
     bool missing = getenv("PH_TEST_NVTX_MISSING") != NULL;
-    if (setenv("NVTX_INJECTION64_PATH", missing ? "/nowhere/libtool.so" : PH_TEST_NVTX_TOOL, 1) != 0)
+    if (setenv("NVTX_INJECTION64_PATH", missing ? "/nowhere/libtool.so" : PH_TEST_NVTX_TOOL, 1) !=
+        0)
         return 1;
     return missing ? cmocka_run_group_tests(alone, NULL, NULL)
                    : cmocka_run_group_tests(tests, open_world, close_world);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/device/wrapped.c: streams of the user's, and that nothing touches one after its wrapper is gone. The
- * host device has none: there a table in front of its driver's takes its own for such. */
+/* tests/device/wrapped.c: streams of the user's, and that nothing touches one after its wrapper
+ * is gone. The host device has none: there a table in front of its driver's takes its own for
+ * such. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,8 @@ static int32_t *x;
 static ph__driver table;
 static const ph__driver *real;
 
-static int wrap_own(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority, int *flags)
+static int wrap_own(ph__drv_stream **out, ph__drv_device *device, void *native, int *priority,
+                    int *flags)
 {
     (void)device;
     *out = native;
@@ -41,7 +43,8 @@ static int open_world(void **state)
     assert_ok(t_fill(&world, world.stream, x, N, 0));
     assert_ok(ph_stream_synchronize(world.stream));
     real = world.device->driver;
-    assert_int_equal(real->stream_create(&theirs, world.device->handle, PH__STREAM_NON_BLOCKING, 0), 0);
+    assert_int_equal(real->stream_create(&theirs, world.device->handle, PH__STREAM_NON_BLOCKING, 0),
+                     0);
     if (t_on_host()) {
         table = *real;
         table.stream_wrap = wrap_own;
@@ -221,7 +224,8 @@ static void test_failing_replacement(void **state)
         t_all(p, N, 3, world.stream);
         ph_free(p, NULL);
         assert_ok(ph_memory_trim(world.device));
-        assert_int_equal(real->stream_create(&theirs, world.device->handle, PH__STREAM_NON_BLOCKING, 0), 0);
+        assert_int_equal(
+            real->stream_create(&theirs, world.device->handle, PH__STREAM_NON_BLOCKING, 0), 0);
         if (t_on_host())
             assert_ok(ph__stream_wrap(&stream, ph_device_retain(world.device), theirs, "wrap"));
         else
@@ -243,7 +247,8 @@ static void test_wrapped_while_it_captures(void **state)
     assert_int_equal(real->capture_begin(theirs, PH_CAPTURE_RELAXED), 0);
     if (!t_on_host()) {
         ph_stream *third;
-        assert_error(ph_stream_wrap_cuda(&third, real->stream_native(theirs)), PH_ERROR_CAPTURE, "capturing");
+        assert_error(ph_stream_wrap_cuda(&third, real->stream_native(theirs)), PH_ERROR_CAPTURE,
+                     "capturing");
         assert_native(900);
     }
     assert_true(ph_stream_is_capturing(second));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cublaslt_product.c: a software libcublasLt.so.13 beside the software libcuda: products with plain loops, launched as a kernel of that
- * libcuda, so that captures see what they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more. */
+/* tests/fake/cublaslt_product.c: a software libcublasLt.so.13 beside the software libcuda:
+ * products with plain loops, launched as a kernel of that libcuda, so that captures see what
+ * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more. */
 #include "fake/fake_cuda.h"
 #include "tensor/cublaslt_abi.h"
 #include "tensor/half.h"
@@ -83,7 +84,8 @@ static void run(const ph_block_range *range, const void *args)
     const product *p = args;
     int64_t k = p->transpose_a ? p->layout_a.rows : p->layout_a.columns;
     for (uint64_t block = range->begin; block < range->end; block++) {
-        int64_t batch = (int64_t)block / p->layout_d.columns, j = (int64_t)block % p->layout_d.columns;
+        int64_t batch = (int64_t)block / p->layout_d.columns,
+                j = (int64_t)block % p->layout_d.columns;
         for (int64_t i = 0; i < p->layout_d.rows; i++) {
             double sum = 0;
             for (int64_t l = 0; l < k; l++)
@@ -105,12 +107,14 @@ typedef struct handle {
 } handle;
 
 static struct {
-    int (*cuModuleLoadDataEx)(void **module, const void *image, unsigned count, int *options, void **values);
+    int (*cuModuleLoadDataEx)(void **module, const void *image, unsigned count, int *options,
+                              void **values);
     int (*cuModuleUnload)(void *module);
     int (*cuModuleGetFunction)(void **function, void *module, const char *name);
-    int (*cuLaunchKernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                          struct CUstream_st *stream, void **params, void **extra);
+    int (*cuLaunchKernel)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z,
+                          unsigned shared_bytes, struct CUstream_st *stream, void **params,
+                          void **extra);
 } cuda;
 
 static void find_cuda(void)
@@ -138,7 +142,8 @@ int cublasLtCreate(void **out)
     _Static_assert(sizeof(product) == 232, "as in the text");
     (void)pthread_once(&once, find_cuda);
     handle *made = calloc(1, sizeof *made);
-    if (!made || !cuda.cuLaunchKernel || cuda.cuModuleLoadDataEx(&made->module, text, 0, NULL, NULL) != 0) {
+    if (!made || !cuda.cuLaunchKernel ||
+        cuda.cuModuleLoadDataEx(&made->module, text, 0, NULL, NULL) != 0) {
         free(made);
         return made ? EXECUTION_FAILED : PH__LT_ALLOC_FAILED;
     }
@@ -187,8 +192,8 @@ int cublasLtMatmulDescSetAttribute(void *at, int attribute, const void *value, s
         memcpy(&of->bias, value, bytes);
         return PH__LT_OK;
     }
-    if (attribute < 0 || (size_t)attribute >= sizeof numbers / sizeof *numbers || !numbers[attribute] ||
-        bytes != sizeof(int))
+    if (attribute < 0 || (size_t)attribute >= sizeof numbers / sizeof *numbers ||
+        !numbers[attribute] || bytes != sizeof(int))
         return INVALID_VALUE;
     memcpy(numbers[attribute], value, bytes);
     return PH__LT_OK;
@@ -199,7 +204,8 @@ int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t col
     matrix *made = ld >= (int64_t)rows && rows > 0 && columns > 0 ? calloc(1, sizeof *made) : NULL;
     if (!made)
         return INVALID_VALUE;
-    *made = (matrix){.type = type, .batch = 1, .rows = (int64_t)rows, .columns = (int64_t)columns, .ld = ld};
+    *made = (matrix){
+        .type = type, .batch = 1, .rows = (int64_t)rows, .columns = (int64_t)columns, .ld = ld};
     *out = made;
     return PH__LT_OK;
 }
@@ -222,7 +228,8 @@ int cublasLtMatrixLayoutSetAttribute(void *at, int attribute, const void *value,
     return PH__LT_OK;
 }
 
-/* A preference is the workspace that is allowed. Where it is large, the algorithm wants a small one, as cuBLASLt's that count in it do. */
+/* A preference is the workspace that is allowed. Where it is large, the algorithm wants a small
+ * one, as cuBLASLt's that count in it do. */
 enum {
     ALLOWED = 1 << 20,
     COUNTERS = 128
@@ -280,9 +287,9 @@ static double number(const void *at, int type)
 }
 
 int cublasLtMatmul(void *at, void *description, const void *alpha, const void *a, void *layout_a,
-                   const void *b, void *layout_b, const void *beta, const void *c, void *layout_c, void *d,
-                   void *layout_d, const ph__lt_algorithm *algorithm, void *workspace, size_t workspace_bytes,
-                   struct CUstream_st *stream)
+                   const void *b, void *layout_b, const void *beta, const void *c, void *layout_c,
+                   void *d, void *layout_d, const ph__lt_algorithm *algorithm, void *workspace,
+                   size_t workspace_bytes, struct CUstream_st *stream)
 {
     const handle *with = at;
     const descriptor *of = description;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_alloc.c: plain and pinned memory of the software libcuda, and what an address is. */
+/* tests/fake/cuda_alloc.c: plain and pinned memory of the software libcuda, and what an address
+ * is. */
 #include "cuda_inside.h"
 
 static const ph__driver *const host = &ph__driver_host;
@@ -21,7 +22,8 @@ FAKE(MemAlloc, (ph__cu_pointer * address, size_t bytes), (address, bytes))
     return result;
 }
 
-static int owner_of(ph__cu_context *out, const void *address, ph__memory_kind kind, const char *call)
+static int owner_of(ph__cu_context *out, const void *address, ph__memory_kind kind,
+                    const char *call)
 {
     ph__drv_pointer pointer;
     ph__cu_context current;
@@ -29,7 +31,8 @@ static int owner_of(ph__cu_context *out, const void *address, ph__memory_kind ki
     if (result)
         return result;
     *out = fake_context_at(address, &pointer);
-    return *out && pointer.kind == kind && pointer.base == (uintptr_t)address ? 0 : PH__R_INVALID_VALUE;
+    return *out && pointer.kind == kind && pointer.base == (uintptr_t)address ? 0
+                                                                              : PH__R_INVALID_VALUE;
 }
 
 FAKE(MemFree, (ph__cu_pointer address), (address))
@@ -44,7 +47,8 @@ FAKE(MemFree, (ph__cu_pointer address), (address))
 FAKE(MemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags))
 {
     ph__cu_context context;
-    int result = address && flags <= 7 ? fake_current(&context, "cuMemHostAlloc") : PH__R_INVALID_VALUE;
+    int result =
+        address && flags <= 7 ? fake_current(&context, "cuMemHostAlloc") : PH__R_INVALID_VALUE;
     return result ? result : host->pinned_alloc(address, context->device, bytes);
 }
 
@@ -60,9 +64,11 @@ enum {
     NO_DEVICE = -2
 };
 
-static int put_attribute(int attribute, void *out, ph__cu_context context, const ph__drv_pointer *pointer)
+static int put_attribute(int attribute, void *out, ph__cu_context context,
+                         const ph__drv_pointer *pointer)
 {
-    unsigned device_type = pointer->kind == PH__MEMORY_DEVICE ? PH__CU_MEMORY_DEVICE : PH__CU_MEMORY_HOST;
+    unsigned device_type =
+        pointer->kind == PH__MEMORY_DEVICE ? PH__CU_MEMORY_DEVICE : PH__CU_MEMORY_HOST;
     switch (attribute) {
     case PH__CU_POINTER_CONTEXT:
         *(ph__cu_context *)out = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_calls.c: the way into the software libcuda: symbols, counted calls, faults, what tests may
- * ask. */
+/* tests/fake/cuda_calls.c: the way into the software libcuda: symbols, counted calls, faults,
+ * what tests may ask. */
 #include "cuda_inside.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,7 +70,8 @@ static int find_symbol(const char *name, void **function, int version, int *stat
     return *status == FOUND ? 0 : PH__R_NOT_FOUND;
 }
 
-EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status);
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
+                               int *status);
 EXPORT int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags);
 EXPORT int cuDriverGetVersion(int *version);
 
@@ -231,8 +232,8 @@ static void print_counts(const char *what, const fake_cuda_counts *counts)
                {"pinned bytes", counts->pinned}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].count)
-            (void)fprintf(stderr, "libcuda of the tests: %s %lld %s\n", what, (long long)all[i].count,
-                          all[i].name);
+            (void)fprintf(stderr, "libcuda of the tests: %s %lld %s\n", what,
+                          (long long)all[i].count, all[i].name);
 }
 
 /* Whoever used it must have used it well, and given everything back. */
@@ -249,8 +250,8 @@ __attribute__((destructor)) static void report(void)
     print_counts("at the end of the process there still are", &live);
     print_counts("contexts that had been given back still had", &left);
     if (atomic_load(&misuses))
-        (void)fprintf(stderr, "libcuda of the tests: %lld misuses, the last: %s\n", (long long)misuses,
-                      misuse_words);
+        (void)fprintf(stderr, "libcuda of the tests: %lld misuses, the last: %s\n",
+                      (long long)misuses, misuse_words);
     _exit(97);
 }
 

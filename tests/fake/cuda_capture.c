@@ -37,8 +37,8 @@ static int end(ph__drv_graph **graph, const fake_target *target)
 {
     ph__drv_capture capture;
     ph__drv_graph *before = fake_captured(target->stream, false);
-    bool invalidated =
-        host->capture_get(&capture, target->stream) == 0 && capture.status == PH_CAPTURE_INVALIDATED;
+    bool invalidated = host->capture_get(&capture, target->stream) == 0 &&
+                       capture.status == PH_CAPTURE_INVALIDATED;
     int result = host->capture_end(graph, target->stream);
     if (!result || !before)
         return result;
@@ -117,8 +117,8 @@ FAKE(StreamIsCapturing, (ph__cu_stream stream, int *status), (stream, status))
 static const ph__cu_edge plain_edges[1 << 16];
 
 FAKE(StreamGetCaptureInfo,
-     (ph__cu_stream stream, int *status, uint64_t *id, ph__cu_graph *graph, const ph__cu_node **dependencies,
-      const ph__cu_edge **edges, size_t *count),
+     (ph__cu_stream stream, int *status, uint64_t *id, ph__cu_graph *graph,
+      const ph__cu_node **dependencies, const ph__cu_edge **edges, size_t *count),
      (stream, status, id, graph, dependencies, edges, count))
 {
     ph__drv_capture capture;
@@ -144,7 +144,8 @@ FAKE(StreamGetCaptureInfo,
 }
 
 FAKE(StreamUpdateCaptureDependencies,
-     (ph__cu_stream handle, ph__cu_node *nodes, const ph__cu_edge *edges, size_t count, unsigned flags),
+     (ph__cu_stream handle, ph__cu_node *nodes, const ph__cu_edge *edges, size_t count,
+      unsigned flags),
      (handle, nodes, edges, count, flags))
 {
     fake_target target;
@@ -179,8 +180,8 @@ FAKE(ThreadExchangeStreamCaptureMode, (int *mode), (mode))
     return result;
 }
 
-/* ---- child graphs ---- the host driver makes them where a stream stands; so its first stream stands where
- * the caller wants the node, for as long as that takes. */
+/* ---- child graphs ---- the host driver makes them where a stream stands; so its first stream
+ * stands where the caller wants the node, for as long as that takes. */
 static int stand(ph__host_stream **out, ph__host_node_set *before, ph__drv_graph *graph,
                  const ph__host_node_set *at)
 {

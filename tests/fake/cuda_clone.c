@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_clone.c: copies of graphs in the software libcuda, to which event nodes can be added. The
- * host driver's graphs run in the order of their list, so each is put where its event belongs. */
+/* tests/fake/cuda_clone.c: copies of graphs in the software libcuda, to which event nodes can be
+ * added. The host driver's graphs run in the order of their list, so each is put where its event
+ * belongs. */
 #include "cuda_inside.h"
 
 static const ph__driver *const host = &ph__driver_host;
@@ -25,7 +26,8 @@ FAKE(GraphClone, (ph__cu_graph * out, ph__cu_graph graph), (out, graph))
     return 0;
 }
 
-FAKE(GraphNodeFindInClone, (ph__cu_node * out, ph__cu_node node, ph__cu_graph clone), (out, node, clone))
+FAKE(GraphNodeFindInClone, (ph__cu_node * out, ph__cu_node node, ph__cu_graph clone),
+     (out, node, clone))
 {
     const fake_graph *object = fake_find(FAKE_GRAPH, clone);
     ph__drv_node *twin = object && node ? ph__map_get(&object->twins, (uintptr_t)node) : NULL;
@@ -40,7 +42,8 @@ static int add_event(ph__host_node **out, ph__host_graph *graph, const ph__host_
                      ph__host_event *event)
 {
     const ph__host_event_args args = {.event = event};
-    const ph__host_work work = {.kind = PH_NODE_EVENT_RECORD, .args = &args, .args_size = sizeof args};
+    const ph__host_work work = {
+        .kind = PH_NODE_EVENT_RECORD, .args = &args, .args_size = sizeof args};
     size_t place = after->count ? ph__host_node_of(after->at[0])->index + 1 : 0;
     pthread_mutex_lock(&graph->device->capture_lock);
     *out = ph__host_graph_add(graph, &work, after);
@@ -68,7 +71,8 @@ FAKE(GraphAddEventRecordNode,
     if (count)
         after = ph__host_set_of(ph__host_node_of((ph__drv_node *)dependencies[0]));
     if (!result)
-        result = add_event(&node, ph__host_graph_of(object->graph), &after, (ph__host_event *)event->event);
+        result = add_event(&node, ph__host_graph_of(object->graph), &after,
+                           (ph__host_event *)event->event);
     if (!result)
         *out = (ph__cu_node)node->self;
     return result;

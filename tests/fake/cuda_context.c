@@ -4,7 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-static struct CUctx_st primary[FAKE_GPUS] = {{.gpu = 0, .primary = true}, {.gpu = 1, .primary = true}};
+static struct CUctx_st primary[FAKE_GPUS] = {{.gpu = 0, .primary = true},
+                                             {.gpu = 1, .primary = true}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* references and what follows from them */
 static ph__map others;                                   /* contexts that are not primary */
 static fake_cuda_counts left_behind;
@@ -81,7 +82,8 @@ static void close_context(ph__cu_context context)
 static int open_context(ph__cu_context context)
 {
     ph__drv_device_options options = {
-        .threads = 2, .memory_bytes = (uint64_t)fake_environment("FAKE_CUDA_MEMORY", INT64_C(1) << 30)};
+        .threads = 2,
+        .memory_bytes = (uint64_t)fake_environment("FAKE_CUDA_MEMORY", INT64_C(1) << 30)};
     return ph__driver_host.device_open(&context->device, 0, &options);
 }
 
@@ -152,7 +154,8 @@ ph__cu_context fake_context_at(const void *address, ph__drv_pointer *pointer)
     ph__cu_context found = NULL;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < FAKE_GPUS && !found; i++)
-        if (primary[i].device && ph__driver_host.pointer_info(pointer, primary[i].device, address) == 0 &&
+        if (primary[i].device &&
+            ph__driver_host.pointer_info(pointer, primary[i].device, address) == 0 &&
             pointer->kind != PH__MEMORY_PAGEABLE)
             found = &primary[i];
     while (!found && ph__map_next(&others, &cursor, &key, &other))
@@ -268,8 +271,8 @@ int fake_unsafe(ph__cu_context context, const char *call)
     pthread_mutex_lock(&device->capture_lock);
     for (size_t i = 0; i < device->captures.count; i++) {
         ph__host_capture *capture = device->captures.at[i];
-        int number = ph__rule_driver(PH__RULE_PLAIN_ALLOC, capture->thread == ph__thread_id(), capture->mode,
-                                     ph__host_thread_mode());
+        int number = ph__rule_driver(PH__RULE_PLAIN_ALLOC, capture->thread == ph__thread_id(),
+                                     capture->mode, ph__host_thread_mode());
         if (number == 0)
             continue;
         ph__host_capture_invalidate(capture, number, call, "");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_edit.c: changing graphs of the software libcuda: kernel nodes, edges, nodes that are
- * destroyed. The host driver's graphs run in the order of their list, so a node that something earlier comes
- * to depend on is moved in front of it; a destroyed node stays there and does nothing. */
+/* tests/fake/cuda_edit.c: changing graphs of the software libcuda: kernel nodes, edges, nodes
+ * that are destroyed. The host driver's graphs run in the order of their list, so a node that
+ * something earlier comes to depend on is moved in front of it; a destroyed node stays there and
+ * does nothing. */
 #include "cuda_inside.h"
 #include <string.h>
 
@@ -160,6 +161,7 @@ FAKE(GraphDestroyNode, (ph__cu_node handle), (handle))
         return PH__R_OUT_OF_MEMORY;
     if (node->work.kernel)
         ph__host_kernel_release(node->work.kernel);
-    node->work = (ph__host_work){.kind = PH_NODE_HOST, .args = &nothing, .args_size = sizeof nothing};
+    node->work =
+        (ph__host_work){.kind = PH_NODE_HOST, .args = &nothing, .args_size = sizeof nothing};
     return 0;
 }

@@ -21,7 +21,8 @@ static ph__host_graph *template_of(ph__cu_exec exec)
 
 static ph__cu_function function_at(const ph__host_graph *graph, size_t index)
 {
-    return fake_function_of((ph__drv_kernel *)ph__host_node_of(graph->nodes.at[index])->work.kernel);
+    return fake_function_of(
+        (ph__drv_kernel *)ph__host_node_of(graph->nodes.at[index])->work.kernel);
 }
 
 static int exec_create(ph__cu_exec *out, fake_graph *graph, ph__drv_exec *made)
@@ -72,10 +73,12 @@ static bool has_gone_event(const ph__host_graph *graph)
     return found;
 }
 
-FAKE(GraphInstantiateWithParams, (ph__cu_exec * out, ph__cu_graph graph, ph__cu_instantiate_params *params),
+FAKE(GraphInstantiateWithParams,
+     (ph__cu_exec * out, ph__cu_graph graph, ph__cu_instantiate_params *params),
      (out, graph, params))
 {
-    static const uint64_t known = PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY | 2;
+    static const uint64_t known =
+        PH__INSTANTIATE_AUTO_FREE_ON_LAUNCH | PH__INSTANTIATE_USE_NODE_PRIORITY | 2;
     ph__drv_node *failed = NULL;
     ph__drv_exec *made;
     fake_graph *object = fake_find(FAKE_GRAPH, graph);
@@ -87,8 +90,9 @@ FAKE(GraphInstantiateWithParams, (ph__cu_exec * out, ph__cu_graph graph, ph__cu_
         return PH__R_INVALID_VALUE;
     }
     if (!result)
-        result = host->instantiate(&made, object->graph,
-                                   (int)(params->flags & PH__INSTANTIATE_USE_NODE_PRIORITY), &failed);
+        result =
+            host->instantiate(&made, object->graph,
+                              (int)(params->flags & PH__INSTANTIATE_USE_NODE_PRIORITY), &failed);
     params->failed = (ph__cu_node)failed;
     params->result = result ? 1 : 0;
     if (result)
@@ -108,7 +112,8 @@ void fake_exec_end(ph__cu_exec exec)
     ph__free(exec);
 }
 
-/* As NVIDIA's driver may (580 was seen to, of a launch behind a host function): until no launch of it is in flight. */
+/* As NVIDIA's driver may (580 was seen to, of a launch behind a host function): until no launch
+ * of it is in flight. */
 void fake_wait_for_launches(ph__cu_exec exec)
 {
     ph__host_exec *one = (ph__host_exec *)exec->exec;
@@ -154,8 +159,8 @@ FAKE(GraphNodeGetToolsId, (ph__cu_node node, unsigned long long *id), (node, id)
 FAKE(GraphUpload, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
 {
     fake_target target;
-    int result =
-        fake_find(FAKE_EXEC, exec) ? fake_target_of(&target, stream, "cuGraphUpload") : PH__R_INVALID_VALUE;
+    int result = fake_find(FAKE_EXEC, exec) ? fake_target_of(&target, stream, "cuGraphUpload")
+                                            : PH__R_INVALID_VALUE;
     if (!result)
         result = host->exec_upload(exec->exec, target.stream);
     return result ? result : upload_once(exec);
@@ -164,8 +169,8 @@ FAKE(GraphUpload, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
 FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
 {
     fake_target target;
-    int result =
-        fake_find(FAKE_EXEC, exec) ? fake_target_of(&target, stream, "cuGraphLaunch") : PH__R_INVALID_VALUE;
+    int result = fake_find(FAKE_EXEC, exec) ? fake_target_of(&target, stream, "cuGraphLaunch")
+                                            : PH__R_INVALID_VALUE;
     for (size_t i = 0; !result && i < exec->count; i++) {
         if (!exec->functions[i] || !exec->functions[i]->unloaded)
             continue;
@@ -179,7 +184,8 @@ FAKE(GraphLaunch, (ph__cu_exec exec, ph__cu_stream stream), (exec, stream))
     return result ? result : fake_submitted(&target, host->exec_launch(exec->exec, target.stream));
 }
 
-FAKE(GraphExecUpdate, (ph__cu_exec exec, ph__cu_graph graph, ph__cu_update_result *out), (exec, graph, out))
+FAKE(GraphExecUpdate, (ph__cu_exec exec, ph__cu_graph graph, ph__cu_update_result *out),
+     (exec, graph, out))
 {
     ph__drv_update why = {0};
     fake_graph *object = fake_find(FAKE_GRAPH, graph);
@@ -205,9 +211,10 @@ static int check_node(ph__cu_exec exec, ph__cu_node node, const void *params, co
     return fake_expect(exec->object.context, call);
 }
 
-/* The host driver keeps a node's kernel; here the caller says which. Under the executable's lock. */
-static int set_slot(ph__host_exec *exec, const ph__host_node *node, const ph__cu_kernel_params *params,
-                    const unsigned char *args)
+/* The host driver keeps a node's kernel; here the caller says which. Under the executable's
+ * lock. */
+static int set_slot(ph__host_exec *exec, const ph__host_node *node,
+                    const ph__cu_kernel_params *params, const unsigned char *args)
 {
     const ph__host_kernel *kernel = (const ph__host_kernel *)params->function->kernel;
     ph__exec_slot *slot = &exec->front->slots[node->slot];
@@ -224,7 +231,8 @@ static int set_slot(ph__host_exec *exec, const ph__host_node *node, const ph__cu
     return 0;
 }
 
-static int set_kernel(ph__cu_exec exec, const ph__host_node *node, const ph__cu_kernel_params *params)
+static int set_kernel(ph__cu_exec exec, const ph__host_node *node,
+                      const ph__cu_kernel_params *params)
 {
     unsigned char args[FAKE_ARGS];
     ph__host_exec *inner = (ph__host_exec *)exec->exec;
@@ -248,8 +256,8 @@ static int set_kernel(ph__cu_exec exec, const ph__host_node *node, const ph__cu_
     return result;
 }
 
-FAKE(GraphExecKernelNodeSetParams, (ph__cu_exec exec, ph__cu_node node, const ph__cu_kernel_params *params),
-     (exec, node, params))
+FAKE(GraphExecKernelNodeSetParams,
+     (ph__cu_exec exec, ph__cu_node node, const ph__cu_kernel_params *params), (exec, node, params))
 {
     int result = check_node(exec, node, params, "cuGraphExecKernelNodeSetParams");
     const ph__host_node *inner = result ? NULL : ph__host_node_of((ph__drv_node *)node);
@@ -265,7 +273,8 @@ FAKE(GraphExecKernelNodeSetParams, (ph__cu_exec exec, ph__cu_node node, const ph
 
 static bool is_plain_side(int type)
 {
-    return type == PH__CU_MEMORY_HOST || type == PH__CU_MEMORY_DEVICE || type == PH__CU_MEMORY_UNIFIED;
+    return type == PH__CU_MEMORY_HOST || type == PH__CU_MEMORY_DEVICE ||
+           type == PH__CU_MEMORY_UNIFIED;
 }
 
 FAKE(GraphExecMemcpyNodeSetParams,
@@ -277,12 +286,12 @@ FAKE(GraphExecMemcpyNodeSetParams,
         return result;
     if (!fake_is_context(context))
         return PH__R_INVALID_CONTEXT;
-    if (!is_plain_side(params->src_type) || !is_plain_side(params->dst_type) || params->height != 1 ||
-        params->depth != 1)
+    if (!is_plain_side(params->src_type) || !is_plain_side(params->dst_type) ||
+        params->height != 1 || params->depth != 1)
         return PH__R_INVALID_VALUE;
     ph__drv_memcpy copy = {
-        .dst =
-            params->dst_type == PH__CU_MEMORY_HOST ? params->dst_host : (void *)(uintptr_t)params->dst_device,
+        .dst = params->dst_type == PH__CU_MEMORY_HOST ? params->dst_host
+                                                      : (void *)(uintptr_t)params->dst_device,
         .src = params->src_type == PH__CU_MEMORY_HOST ? params->src_host
                                                       : (const void *)(uintptr_t)params->src_device,
         .bytes = params->width_bytes};
@@ -307,8 +316,8 @@ FAKE(GraphExecMemsetNodeSetParams,
     return host->exec_set_fill(exec->exec, (ph__drv_node *)node, &fill);
 }
 
-FAKE(GraphExecHostNodeSetParams, (ph__cu_exec exec, ph__cu_node node, const ph__cu_host_params *params),
-     (exec, node, params))
+FAKE(GraphExecHostNodeSetParams,
+     (ph__cu_exec exec, ph__cu_node node, const ph__cu_host_params *params), (exec, node, params))
 {
     int result = check_node(exec, node, params, "cuGraphExecHostNodeSetParams");
     if (result)
@@ -317,14 +326,16 @@ FAKE(GraphExecHostNodeSetParams, (ph__cu_exec exec, ph__cu_node node, const ph__
                                &(ph__drv_host){.fn = params->fn, .user = params->user});
 }
 
-FAKE(GraphNodeSetEnabled, (ph__cu_exec exec, ph__cu_node node, unsigned enabled), (exec, node, enabled))
+FAKE(GraphNodeSetEnabled, (ph__cu_exec exec, ph__cu_node node, unsigned enabled),
+     (exec, node, enabled))
 {
     if (!fake_find(FAKE_EXEC, exec) || !node)
         return PH__R_INVALID_VALUE;
     return host->exec_set_enabled(exec->exec, (ph__drv_node *)node, enabled != 0);
 }
 
-FAKE(GraphNodeGetEnabled, (ph__cu_exec exec, ph__cu_node node, unsigned *enabled), (exec, node, enabled))
+FAKE(GraphNodeGetEnabled, (ph__cu_exec exec, ph__cu_node node, unsigned *enabled),
+     (exec, node, enabled))
 {
     bool is_enabled;
     if (!fake_find(FAKE_EXEC, exec) || !node || !enabled)

@@ -60,7 +60,8 @@ FAKE(DeviceGetName, (char *name, int size, ph__cu_device device), (name, size, d
     return 0;
 }
 
-FAKE(DeviceGetAttribute, (int *value, int attribute, ph__cu_device device), (value, attribute, device))
+FAKE(DeviceGetAttribute, (int *value, int attribute, ph__cu_device device),
+     (value, attribute, device))
 {
     int capability = (int)fake_environment("FAKE_CUDA_CAPABILITY", 90);
     if (!value)

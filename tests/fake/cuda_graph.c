@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_graph.c: graphs of the software libcuda, and reading them. Their handles and those of their
- * nodes are the host driver's; what CUDA knows of a node beyond that stands beside the graph. */
+/* tests/fake/cuda_graph.c: graphs of the software libcuda, and reading them. Their handles and
+ * those of their nodes are the host driver's; what CUDA knows of a node beyond that stands
+ * beside the graph. */
 #include "cuda_inside.h"
 #include <string.h>
 
@@ -40,8 +41,8 @@ fake_graph *fake_graph_of(ph__drv_graph *graph)
             object->graph = graph;
             object->object.uncounted = true;
         }
-        if (object &&
-            !fake_add(&object->object, FAKE_GRAPH, context_of(ph__host_graph_of(graph)->device), graph)) {
+        if (object && !fake_add(&object->object, FAKE_GRAPH,
+                                context_of(ph__host_graph_of(graph)->device), graph)) {
             ph__free(object);
             object = NULL;
         }
@@ -150,7 +151,8 @@ bool fake_node_is_removed(ph__drv_node *node)
 bool fake_node_is_programmatic(ph__drv_node *node, ph__drv_node *dependency)
 {
     const fake_node *known = noted(node);
-    return known && known->programmatic && ph__host_node_of(dependency)->work.kind == PH_NODE_KERNEL;
+    return known && known->programmatic &&
+           ph__host_node_of(dependency)->work.kind == PH_NODE_KERNEL;
 }
 
 bool fake_node_remove(fake_graph *object, ph__drv_node *node)
@@ -164,7 +166,8 @@ bool fake_node_remove(fake_graph *object, ph__drv_node *node)
 /* The nodes of a copy are those of its original, in order. */
 static int copy_notes(fake_graph *object, ph__drv_graph *from)
 {
-    const ph__host_graph *copy = ph__host_graph_of(object->graph), *original = ph__host_graph_of(from);
+    const ph__host_graph *copy = ph__host_graph_of(object->graph),
+                         *original = ph__host_graph_of(from);
     int result = 0;
     for (size_t i = 0; i < copy->nodes.count && !result; i++) {
         const ph__host_node *node = ph__host_node_of(copy->nodes.at[i]);
@@ -172,13 +175,14 @@ static int copy_notes(fake_graph *object, ph__drv_graph *from)
         const fake_node *known = noted(original->nodes.at[i]);
         ph__cu_function function = fake_function_of((ph__drv_kernel *)node->work.kernel);
         if (known && function)
-            result = note(object, copy->nodes.at[i], function, known->with_extra, known->programmatic);
+            result =
+                note(object, copy->nodes.at[i], function, known->with_extra, known->programmatic);
         if (!result && fake_node_is_removed(original->nodes.at[i]) &&
             !fake_node_remove(object, copy->nodes.at[i]))
             result = PH__R_OUT_OF_MEMORY;
         if (!result && node->work.body)
-            result =
-                fake_body_note(object, (ph__drv_graph *)node->work.body, (ph__drv_graph *)other->work.body);
+            result = fake_body_note(object, (ph__drv_graph *)node->work.body,
+                                    (ph__drv_graph *)other->work.body);
     }
     return result;
 }
@@ -192,7 +196,8 @@ int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from)
 
 int fake_copy_notes(fake_graph *copy, fake_graph *original)
 {
-    const ph__host_graph *to = ph__host_graph_of(copy->graph), *from = ph__host_graph_of(original->graph);
+    const ph__host_graph *to = ph__host_graph_of(copy->graph),
+                         *from = ph__host_graph_of(original->graph);
     for (size_t i = 0; i < to->nodes.count; i++)
         if (!ph__map_put(&copy->twins, (uintptr_t)from->nodes.at[i], to->nodes.at[i]))
             return PH__R_OUT_OF_MEMORY;
@@ -283,7 +288,8 @@ static int visit_edges(ph__cu_graph graph, edge_visit *visit, void *user)
     for (size_t n = 0; !result && n < count; n++) {
         ph__drv_node_info info;
         result = host->node_info(&info, nodes[n]);
-        for (size_t i = 0; !result && i < info.dependency_count && !fake_node_is_removed(nodes[n]); i++)
+        for (size_t i = 0; !result && i < info.dependency_count && !fake_node_is_removed(nodes[n]);
+             i++)
             if (!fake_node_is_removed(info.dependencies[i]))
                 result = visit(user, info.dependencies[i], nodes[n]);
     }
@@ -370,7 +376,8 @@ FAKE(GraphKernelNodeGetParams, (ph__cu_node node, ph__cu_kernel_params *params),
     if (!known || !function)
         return PH__R_INVALID_VALUE;
     if (function->unloaded)
-        fake_misuse("cuGraphKernelNodeGetParams: the module of %s was unloaded", function->entry.name);
+        fake_misuse("cuGraphKernelNodeGetParams: the module of %s was unloaded",
+                    function->entry.name);
     *params = (ph__cu_kernel_params){.function = function,
                                      .shared_bytes = (unsigned)info.launch.shared_bytes,
                                      .context = function->object.context};
@@ -447,7 +454,8 @@ FAKE(GraphMemAllocNodeGetParams, (ph__cu_node node, ph__cu_alloc_params *params)
 {
     const fake_special *special = memory_node(node, PH_NODE_MEM_ALLOC, params);
     if (special)
-        *params = (ph__cu_alloc_params){.address = (uintptr_t)special->memory, .bytes = special->bytes};
+        *params =
+            (ph__cu_alloc_params){.address = (uintptr_t)special->memory, .bytes = special->bytes};
     return special ? 0 : PH__R_INVALID_VALUE;
 }
 

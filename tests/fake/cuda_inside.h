@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_inside.h: what the files of the software libcuda share. Its GPUs are host devices; most
- * calls are those of the host driver under CUDA's names. */
+/* tests/fake/cuda_inside.h: what the files of the software libcuda share. Its GPUs are host
+ * devices; most calls are those of the host driver under CUDA's names. */
 #ifndef PH_TESTS_FAKE_CUDA_INSIDE_H
 #define PH_TESTS_FAKE_CUDA_INSIDE_H
 #include "driver/cuda/cuda_abi.h"
@@ -38,18 +38,20 @@ typedef enum fake_call {
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
 
-/* enter: 0, or what the call has to answer. leave: tells the log callbacks of a failure; returns result. */
+/* enter: 0, or what the call has to answer. leave: tells the log callbacks of a failure; returns
+ * result. */
 int fake_enter(fake_call call);
 int fake_leave(fake_call call, int result); /* cuda_log.c */
 const char *fake_name(fake_call call);
-/* Defines the function of that name: FAKE(CtxPopCurrent, (ph__cu_context *context), (context)) { body } */
-#define FAKE(name, parameters, arguments)                                                                    \
-    static int do_##name parameters;                                                                         \
-    int fake_##name parameters                                                                               \
-    {                                                                                                        \
-        int refused = fake_enter(FAKE_CALL_##name);                                                          \
-        return fake_leave(FAKE_CALL_##name, refused ? refused : do_##name arguments);                        \
-    }                                                                                                        \
+/* Defines the function of that name: FAKE(CtxPopCurrent, (ph__cu_context *context), (context)) {
+ * body } */
+#define FAKE(name, parameters, arguments)                                                          \
+    static int do_##name parameters;                                                               \
+    int fake_##name parameters                                                                     \
+    {                                                                                              \
+        int refused = fake_enter(FAKE_CALL_##name);                                                \
+        return fake_leave(FAKE_CALL_##name, refused ? refused : do_##name arguments);              \
+    }                                                                                              \
     static int do_##name parameters
 
 int fake_version(void);
@@ -57,7 +59,8 @@ bool fake_is_missing(const char *name);
 void fake_misuse(const char *format, ...) PH_PRINTF(1, 2);
 int64_t fake_environment(const char *name, int64_t otherwise);
 
-/* ---- objects (cuda_objects.c) ---- every handle that was given out, so that others are refused with 400. */
+/* ---- objects (cuda_objects.c) ---- every handle that was given out, so that others are refused
+ * with 400. */
 typedef enum fake_kind {
     FAKE_STREAM,
     FAKE_EVENT,
@@ -197,15 +200,19 @@ typedef struct fake_graph {
     fake_object object;
     ph__drv_graph *graph;
     ph__map nodes; /* ph__drv_node -> fake_node */
-    ph__map removed; /* ph__drv_node -> itself: destroyed; it stays in the host driver's graph, where it does nothing */
+    /* ph__drv_node -> itself: destroyed; it stays in the host driver's graph, where it does
+     * nothing */
+    ph__map removed;
     ph__map twins; /* of a copy: the original's ph__drv_node -> its own */
     PH__VEC(struct fake_graph *) bodies;
 } fake_graph;
-/* The object of a graph, made where there is none yet: under capture, or a body. NULL: no memory. */
+/* The object of a graph, made where there is none yet: under capture, or a body. NULL: no
+ * memory. */
 fake_graph *fake_graph_of(ph__drv_graph *graph);
 void fake_graph_forget(ph__drv_graph *graph); /* the host driver has destroyed it, or will */
 void fake_graph_end(fake_graph *graph);       /* destroys it */
-int fake_node_note(ph__drv_node *node, ph__cu_function function, bool with_extra, bool programmatic);
+int fake_node_note(ph__drv_node *node, ph__cu_function function, bool with_extra,
+                   bool programmatic);
 bool fake_node_is_removed(ph__drv_node *node);
 bool fake_node_remove(fake_graph *object, ph__drv_node *node); /* false: no memory */
 /* What is known of the nodes of a graph, for the host driver's copy of it. */
@@ -215,8 +222,8 @@ void fake_move_node(ph__host_node *node, size_t to);
 bool fake_node_is_programmatic(ph__drv_node *node, ph__drv_node *dependency);
 /* `to` is the host driver's copy of `from`, and the body of a node of parent. */
 int fake_body_note(fake_graph *parent, ph__drv_graph *to, ph__drv_graph *from);
-/* The graph of the capture that began on the stream (any_member: that it is in), whatever its state; NULL:
- * none. */
+/* The graph of the capture that began on the stream (any_member: that it is in), whatever its
+ * state; NULL: none. */
 ph__drv_graph *fake_captured(ph__drv_stream *stream, bool any_member);
 
 /* ---- what programs make (cuda_programs.c) ---- nodes of the host driver that stand for others. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_launch.c: work of the software libcuda: launches, copies, fills, host functions. */
+/* tests/fake/cuda_launch.c: work of the software libcuda: launches, copies, fills, host
+ * functions. */
 #include "cuda_inside.h"
 #include <string.h>
 
@@ -84,7 +85,8 @@ static int check_function(ph__cu_function function, const fake_target *target)
 }
 
 /* The node that the launch has become, if it has become one. */
-static int note_node(const fake_target *target, ph__cu_function function, bool with_extra, bool programmatic)
+static int note_node(const fake_target *target, ph__cu_function function, bool with_extra,
+                     bool programmatic)
 {
     ph__drv_capture capture;
     int result = host->capture_get(&capture, target->stream);
@@ -115,9 +117,10 @@ static int launch(ph__cu_function function, const ph__cu_launch_config *config, 
 
 FAKE(LaunchKernel,
      (ph__cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-      unsigned block_y, unsigned block_z, unsigned shared_bytes, ph__cu_stream stream, void **params,
-      void **extra),
-     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra))
+      unsigned block_y, unsigned block_z, unsigned shared_bytes, ph__cu_stream stream,
+      void **params, void **extra),
+     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
+      extra))
 {
     ph__cu_launch_config config = {.grid = {grid_x, grid_y, grid_z},
                                    .block = {block_x, block_y, block_z},

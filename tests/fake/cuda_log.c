@@ -83,8 +83,8 @@ int fake_leave(fake_call call, int result)
         return result;
     if (ph__driver_reason()[0])
         log_line(ph__driver_reason());
-    (void)snprintf(line, sizeof line, "Returning %d (%s) from %s%s", result, ph__result_name(result),
-                   fake_name(call), suffix_of(call));
+    (void)snprintf(line, sizeof line, "Returning %d (%s) from %s%s", result,
+                   ph__result_name(result), fake_name(call), suffix_of(call));
     log_line(line);
     return result;
 }

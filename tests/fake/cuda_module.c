@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_module.c: modules and functions of the software libcuda, and the host forms behind the
- * functions. */
+/* tests/fake/cuda_module.c: modules and functions of the software libcuda, and the host forms
+ * behind the functions. */
 #include "cuda_inside.h"
 #include <elf.h>
 #include <stdio.h>
@@ -78,8 +78,8 @@ ph_host_kernel_fn fake_kernel_form(const char *name)
     return fn;
 }
 
-/* ---- images ---- PTX text; or a cubin of this folder's NVRTC: an ELF header, whose sections begin at its
- * end, and PTX text. */
+/* ---- images ---- PTX text; or a cubin of this folder's NVRTC: an ELF header, whose sections
+ * begin at its end, and PTX text. */
 static int text_of(const char **out, const void *image)
 {
     Elf64_Ehdr header;
@@ -92,7 +92,9 @@ static int text_of(const char **out, const void *image)
     if (header.e_machine != EM_CUDA || header.e_shoff <= sizeof header ||
         header.e_shoff - sizeof header != strlen(*out) + 1)
         return FAKE_INVALID_IMAGE;
-    return header.e_flags == (Elf64_Word)fake_environment("FAKE_CUDA_CAPABILITY", 90) ? 0 : FAKE_NO_BINARY;
+    return header.e_flags == (Elf64_Word)fake_environment("FAKE_CUDA_CAPABILITY", 90)
+               ? 0
+               : FAKE_NO_BINARY;
 }
 
 static void give_log(const char *log, unsigned count, const int *options, void **values)
@@ -109,7 +111,8 @@ static void give_log(const char *log, unsigned count, const int *options, void *
         (void)snprintf(buffer, size, "%s", log);
 }
 
-FAKE(ModuleLoadDataEx, (ph__cu_module * out, const void *image, unsigned count, int *options, void **values),
+FAKE(ModuleLoadDataEx,
+     (ph__cu_module * out, const void *image, unsigned count, int *options, void **values),
      (out, image, count, options, values))
 {
     ph__cu_context context;
@@ -136,8 +139,9 @@ FAKE(ModuleLoadDataEx, (ph__cu_module * out, const void *image, unsigned count, 
 }
 
 /* ---- functions ---- */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the functions of modules, and the two below */
-static ph__map by_kernel;                                /* ph__drv_kernel -> function */
+/* the functions of modules, and the two below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ph__map by_kernel; /* ph__drv_kernel -> function */
 static ph__cu_function unloaded;
 
 static int function_create(ph__cu_function *out, ph__cu_module module, const char *name)
@@ -146,8 +150,9 @@ static int function_create(ph__cu_function *out, ph__cu_module module, const cha
     if (!function)
         return PH__R_OUT_OF_MEMORY;
     int result = fake_ptx_entry(&function->entry, module->text, name);
-    ph_kernel_source source = {
-        .name = name, .host = fake_kernel_form(name), .args_size = (function->entry.end + 7) / 8 * 8};
+    ph_kernel_source source = {.name = name,
+                               .host = fake_kernel_form(name),
+                               .args_size = (function->entry.end + 7) / 8 * 8};
     if (!result && !source.host) {
         ph__driver_set_reason("the tests' libcuda knows no host form of %s", name);
         result = PH__R_NOT_FOUND;
@@ -168,7 +173,8 @@ static int function_create(ph__cu_function *out, ph__cu_module module, const cha
     return 0;
 }
 
-FAKE(ModuleGetFunction, (ph__cu_function * out, ph__cu_module module, const char *name), (out, module, name))
+FAKE(ModuleGetFunction, (ph__cu_function * out, ph__cu_module module, const char *name),
+     (out, module, name))
 {
     int result = PH__R_NOT_FOUND;
     if (!out || !name)
@@ -249,23 +255,27 @@ ph__cu_function fake_function_of(ph__drv_kernel *kernel)
 }
 
 /* ---- what a function is ---- */
-FAKE(FuncSetAttribute, (ph__cu_function function, int attribute, int value), (function, attribute, value))
+FAKE(FuncSetAttribute, (ph__cu_function function, int attribute, int value),
+     (function, attribute, value))
 {
     if (!fake_find(FAKE_FUNCTION, function))
         return PH__R_INVALID_HANDLE;
-    if (attribute != PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > FAKE_SHARED_LIMIT)
+    if (attribute != PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value > FAKE_SHARED_LIMIT)
         return PH__R_INVALID_VALUE;
     function->most_shared = value;
     return 0;
 }
 
-FAKE(FuncGetAttribute, (int *value, int attribute, ph__cu_function function), (value, attribute, function))
+FAKE(FuncGetAttribute, (int *value, int attribute, ph__cu_function function),
+     (value, attribute, function))
 {
     if (!value)
         return PH__R_INVALID_VALUE;
     if (!fake_find(FAKE_FUNCTION, function))
         return PH__R_INVALID_HANDLE;
-    if (attribute != PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES && attribute != PH__CU_FUNC_SHARED_SIZE_BYTES)
+    if (attribute != PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+        attribute != PH__CU_FUNC_SHARED_SIZE_BYTES)
         return PH__R_INVALID_VALUE;
     *value = attribute == PH__CU_FUNC_SHARED_SIZE_BYTES ? 0 : function->most_shared;
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_programs.c: what programs make in graphs and the library does not: nodes that take and give memory back,
- * fills of several rows. The host driver has no such nodes: others stand for them, and what they are is noted here. */
+/* tests/fake/cuda_programs.c: what programs make in graphs and the library does not: nodes that
+ * take and give memory back, fills of several rows. The host driver has no such nodes: others
+ * stand for them, and what they are is noted here. */
 #include "cuda_inside.h"
 #include <string.h>
 
@@ -156,11 +157,13 @@ static int record_memory(const fake_target *target, ph_node_kind kind, void *mem
     return result;
 }
 
-FAKE(MemAllocAsync, (ph__cu_pointer * address, size_t bytes, ph__cu_stream stream), (address, bytes, stream))
+FAKE(MemAllocAsync, (ph__cu_pointer * address, size_t bytes, ph__cu_stream stream),
+     (address, bytes, stream))
 {
     fake_target target;
     void *memory = NULL;
-    int result = address && bytes ? fake_target_of(&target, stream, "cuMemAllocAsync") : PH__R_INVALID_VALUE;
+    int result =
+        address && bytes ? fake_target_of(&target, stream, "cuMemAllocAsync") : PH__R_INVALID_VALUE;
     if (!result)
         result = take_memory(&memory, target.context, bytes);
     if (result)
@@ -197,7 +200,8 @@ static void write_words(void *user)
     const fake_special *special = user;
     for (unsigned i = 0; i < special->op_count; i++) {
         const ph__cu_mem_op *op = &special->ops[i];
-        size_t bytes = op->operation == PH__CU_MEM_OP_WRITE_VALUE_64 ? sizeof(uint64_t) : sizeof(uint32_t);
+        size_t bytes =
+            op->operation == PH__CU_MEM_OP_WRITE_VALUE_64 ? sizeof(uint64_t) : sizeof(uint32_t);
         memcpy((void *)(uintptr_t)op->at.address, &op->at.value, bytes);
     }
 }
@@ -206,8 +210,9 @@ FAKE(StreamBatchMemOp, (ph__cu_stream handle, unsigned count, ph__cu_mem_op *ops
      (handle, count, ops, flags))
 {
     fake_target target;
-    int result = count && count < 256 && ops && !flags ? fake_target_of(&target, handle, "cuStreamBatchMemOp")
-                                                       : PH__R_INVALID_VALUE;
+    int result = count && count < 256 && ops && !flags
+                     ? fake_target_of(&target, handle, "cuStreamBatchMemOp")
+                     : PH__R_INVALID_VALUE;
     if (!result && !is_capturing(&target))
         result = PH__R_NOT_SUPPORTED;
     for (unsigned i = 0; i < count && !result; i++)
@@ -258,8 +263,8 @@ static void fill_rows(void *user)
     const ph__cu_fill_params *fill = user;
     for (size_t row = 0; row < fill->height; row++)
         for (size_t i = 0; i < fill->width; i++)
-            memcpy((char *)(uintptr_t)fill->dst + row * fill->pitch + i * fill->element_bytes, &fill->value,
-                   fill->element_bytes);
+            memcpy((char *)(uintptr_t)fill->dst + row * fill->pitch + i * fill->element_bytes,
+                   &fill->value, fill->element_bytes);
 }
 
 static int add_rows(ph__host_node **out, ph__host_graph *graph, const ph__host_node_set *after,
@@ -285,8 +290,8 @@ static int add_rows(ph__host_node **out, ph__host_graph *graph, const ph__host_n
 static int add_fill(ph__host_node **out, ph__host_graph *graph, const ph__host_node_set *after,
                     const ph__cu_fill_params *params)
 {
-    const ph__drv_memset fill = {(void *)(uintptr_t)params->dst, params->value, params->element_bytes,
-                                 params->width};
+    const ph__drv_memset fill = {(void *)(uintptr_t)params->dst, params->value,
+                                 params->element_bytes, params->width};
     const ph__host_work work = {.kind = PH_NODE_MEMSET, .args = &fill, .args_size = sizeof fill};
     *out = ph__host_graph_add(graph, &work, after);
     return *out ? 0 : PH__R_OUT_OF_MEMORY;
@@ -299,7 +304,8 @@ FAKE(GraphAddMemsetNode,
 {
     ph__host_graph *graph = (ph__host_graph *)handle;
     ph__host_node *node = NULL;
-    ph__host_node_set after = {0}, named = {.at = (ph__drv_node *const *)dependencies, .count = count};
+    ph__host_node_set after = {0},
+                      named = {.at = (ph__drv_node *const *)dependencies, .count = count};
     if (!out || !fake_find(FAKE_GRAPH, handle) || !params || !params->width || !params->height ||
         !fake_is_context(context) ||
         params->pitch < (params->height > 1) * params->width * params->element_bytes)

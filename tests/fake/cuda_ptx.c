@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_ptx.c: what the software libcuda reads of PTX text: the names of its kernels and the layout
- * of their parameters. */
+/* tests/fake/cuda_ptx.c: what the software libcuda reads of PTX text: the names of its kernels
+ * and the layout of their parameters. */
 #include "cuda_inside.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One word, one number or one other character; begins with '.' where the text has one before a word. */
+/* One word, one number or one other character; begins with '.' where the text has one before a
+ * word. */
 typedef struct token {
     const char *at;
     size_t length;
@@ -63,14 +64,16 @@ int fake_ptx_check(const char *text, char *log, size_t size)
     int depth = 0;
     int capability = (int)fake_environment("FAKE_CUDA_CAPABILITY", 90);
     if (!next(&at, &word) || !is(&word, ".version")) {
-        (void)snprintf(log, size,
-                       "ptxas application ptx input, line 1; fatal   : Missing .version directive\n");
+        (void)snprintf(
+            log, size,
+            "ptxas application ptx input, line 1; fatal   : Missing .version directive\n");
         return FAKE_INVALID_PTX;
     }
     while (next(&at, &word)) {
         depth += is(&word, "{") || is(&word, "(");
         depth -= is(&word, "}") || is(&word, ")");
-        if (is(&word, ".target") && next(&at, &word) && word.length > 3 && atoi(word.at + 3) > capability) {
+        if (is(&word, ".target") && next(&at, &word) && word.length > 3 &&
+            atoi(word.at + 3) > capability) {
             (void)snprintf(log, size, "ptxas fatal   : its .target %.*s is newer than the GPU\n",
                            (int)word.length, word.at);
             return FAKE_NO_BINARY;
@@ -85,8 +88,8 @@ int fake_ptx_check(const char *text, char *log, size_t size)
         line += *c == '\n';
     (void)snprintf(
         log, size,
-        "ptxas application ptx input, line %d; error   : Parsing error near '%.*s': syntax error\n", line,
-        (int)word.length, word.at);
+        "ptxas application ptx input, line %d; error   : Parsing error near '%.*s': syntax error\n",
+        line, (int)word.length, word.at);
     return FAKE_INVALID_PTX;
 }
 
@@ -105,8 +108,8 @@ static size_t bytes_of_type(const token *word)
     return 0;
 }
 
-/* What follows `.param`, up to the comma or parenthesis behind it: .align 4 .b8 name[28]; the alignment
- * behind .ptr is that of what is pointed to. */
+/* What follows `.param`, up to the comma or parenthesis behind it: .align 4 .b8 name[28]; the
+ * alignment behind .ptr is that of what is pointed to. */
 static void read_param(const char **at, size_t *bytes, size_t *alignment)
 {
     token word;

@@ -22,7 +22,8 @@ int fake_target_of(fake_target *out, ph__cu_stream handle, const char *call)
     return 0;
 }
 
-FAKE(StreamCreateWithPriority, (ph__cu_stream * out, unsigned flags, int priority), (out, flags, priority))
+FAKE(StreamCreateWithPriority, (ph__cu_stream * out, unsigned flags, int priority),
+     (out, flags, priority))
 {
     ph__cu_context context;
     int result = out ? fake_current(&context, "cuStreamCreateWithPriority") : PH__R_INVALID_VALUE;
@@ -78,7 +79,8 @@ static bool is_external_outside(const fake_target *target, unsigned flags)
            capture.status == PH_CAPTURE_NONE;
 }
 
-FAKE(StreamWaitEvent, (ph__cu_stream stream, ph__cu_event event, unsigned flags), (stream, event, flags))
+FAKE(StreamWaitEvent, (ph__cu_stream stream, ph__cu_event event, unsigned flags),
+     (stream, event, flags))
 {
     fake_target target;
     int result = fake_target_of(&target, stream, "cuStreamWaitEvent");
@@ -86,8 +88,9 @@ FAKE(StreamWaitEvent, (ph__cu_stream stream, ph__cu_event event, unsigned flags)
         return result;
     if (is_external_outside(&target, flags))
         return PH__R_ILLEGAL_STATE;
-    return fake_find(FAKE_EVENT, event) ? host->stream_wait_event(target.stream, event->event, (int)flags)
-                                        : PH__R_INVALID_HANDLE;
+    return fake_find(FAKE_EVENT, event)
+               ? host->stream_wait_event(target.stream, event->event, (int)flags)
+               : PH__R_INVALID_HANDLE;
 }
 
 FAKE(StreamGetCtx, (ph__cu_stream stream, ph__cu_context *context), (stream, context))
@@ -123,7 +126,8 @@ FAKE(StreamGetPriority, (ph__cu_stream stream, int *priority), (stream, priority
 }
 
 /* ---- events ---- */
-/* The host driver's events that cuEventDestroy has gone through: nodes of graphs may hold them still. */
+/* The host driver's events that cuEventDestroy has gone through: nodes of graphs may hold them
+ * still. */
 static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__map gone;
 
@@ -156,8 +160,8 @@ FAKE(EventCreate, (ph__cu_event * out, unsigned flags), (out, flags))
     struct CUevent_st *event = ph__calloc(1, sizeof *event);
     if (!event)
         return PH__R_OUT_OF_MEMORY;
-    result =
-        host->event_create(&event->event, context->device, (int)flags & ~1); /* 1: waits without spinning */
+    /* 1: waits without spinning */
+    result = host->event_create(&event->event, context->device, (int)flags & ~1);
     if (!result && !fake_add(&event->object, FAKE_EVENT, context, event)) {
         host->event_destroy(event->event);
         result = PH__R_OUT_OF_MEMORY;
@@ -182,7 +186,8 @@ FAKE(EventDestroy, (ph__cu_event handle), (handle))
     return 0;
 }
 
-FAKE(EventRecordWithFlags, (ph__cu_event event, ph__cu_stream stream, unsigned flags), (event, stream, flags))
+FAKE(EventRecordWithFlags, (ph__cu_event event, ph__cu_stream stream, unsigned flags),
+     (event, stream, flags))
 {
     fake_target target;
     int result = fake_target_of(&target, stream, "cuEventRecordWithFlags");
@@ -202,7 +207,8 @@ FAKE(EventQuery, (ph__cu_event event), (event))
 
 FAKE(EventSynchronize, (ph__cu_event event), (event))
 {
-    return fake_find(FAKE_EVENT, event) ? host->event_synchronize(event->event) : PH__R_INVALID_HANDLE;
+    return fake_find(FAKE_EVENT, event) ? host->event_synchronize(event->event)
+                                        : PH__R_INVALID_HANDLE;
 }
 
 FAKE(EventElapsedTime, (float *milliseconds, ph__cu_event start, ph__cu_event end),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_vmm.c: virtual memory management of the software libcuda: address space is taken without
- * access, and gets memory and access in steps of their own, so that a step which is forgotten shows. */
+/* tests/fake/cuda_vmm.c: virtual memory management of the software libcuda: address space is
+ * taken without access, and gets memory and access in steps of their own, so that a step which
+ * is forgotten shows. */
 #include "base/checked.h"
 #include "cuda_inside.h"
 #include <sys/mman.h>
@@ -29,7 +30,8 @@ bool fake_take(ph__cu_context context, size_t bytes)
         device->memory_used += bytes;
     pthread_mutex_unlock(&device->memory_lock);
     if (!fits)
-        ph__driver_set_reason("%zu bytes were asked for, %llu are left", bytes, (unsigned long long)left);
+        ph__driver_set_reason("%zu bytes were asked for, %llu are left", bytes,
+                              (unsigned long long)left);
     return fits;
 }
 
@@ -89,7 +91,8 @@ FAKE(MemAddressFree, (ph__cu_pointer address, size_t bytes), (address, bytes))
     int result = PH__R_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     const ph__range *range = ph__ranges_find(&reservations, address);
-    if (range && range->base == address && range->size == bytes && !overlaps(&mappings, address, bytes)) {
+    if (range && range->base == address && range->size == bytes &&
+        !overlaps(&mappings, address, bytes)) {
         (void)ph__ranges_remove(&reservations, address);
         (void)munmap(pointer_of(address), bytes);
         result = 0;
@@ -116,7 +119,8 @@ FAKE(MemGetAllocationGranularity, (size_t * granularity, const ph__cu_allocation
     return 0;
 }
 
-FAKE(MemCreate, (ph__cu_memory * out, size_t bytes, const ph__cu_allocation *what, unsigned long long flags),
+FAKE(MemCreate,
+     (ph__cu_memory * out, size_t bytes, const ph__cu_allocation *what, unsigned long long flags),
      (out, bytes, what, flags))
 {
     if (!out || bytes == 0 || bytes % FAKE_GRANULARITY || flags || !is_device_memory(what))
@@ -161,7 +165,8 @@ FAKE(MemRelease, (ph__cu_memory handle), (handle))
 static int map_locked(ph__cu_pointer address, size_t bytes, memory *of)
 {
     const ph__range *range = ph__ranges_find(&reservations, address);
-    if (!range || address + bytes > range->base + range->size || overlaps(&mappings, address, bytes))
+    if (!range || address + bytes > range->base + range->size ||
+        overlaps(&mappings, address, bytes))
         return PH__R_INVALID_VALUE;
     if (of->mapped || of->bytes != bytes) {
         ph__driver_set_reason("the tests' libcuda maps a memory whole, and at one place at a time");
@@ -186,11 +191,13 @@ bool fake_reservation_at(uintptr_t *base, size_t *bytes, uintptr_t address)
 }
 
 FAKE(MemMap,
-     (ph__cu_pointer address, size_t bytes, size_t offset, ph__cu_memory handle, unsigned long long flags),
+     (ph__cu_pointer address, size_t bytes, size_t offset, ph__cu_memory handle,
+      unsigned long long flags),
      (address, bytes, offset, handle, flags))
 {
     memory *of = fake_find(FAKE_MEMORY, pointer_of(handle));
-    if (!of || offset || flags || bytes == 0 || bytes % FAKE_GRANULARITY || address % FAKE_GRANULARITY)
+    if (!of || offset || flags || bytes == 0 || bytes % FAKE_GRANULARITY ||
+        address % FAKE_GRANULARITY)
         return PH__R_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     int result = map_locked(address, bytes, of);
@@ -218,12 +225,14 @@ static int open_mapping(const ph__range *range)
     pthread_mutex_lock(&device->memory_lock);
     bool known = ph__range_map_find(&device->segments, range->base) != NULL;
     if (!known)
-        known = ph__range_map_add(&device->segments, range->base, range->size, (void *)++last_buffer_id);
+        known = ph__range_map_add(&device->segments, range->base, range->size,
+                                  (void *)++last_buffer_id);
     pthread_mutex_unlock(&device->memory_lock);
     return known ? 0 : PH__R_OUT_OF_MEMORY;
 }
 
-FAKE(MemSetAccess, (ph__cu_pointer address, size_t bytes, const ph__cu_access *access, size_t count),
+FAKE(MemSetAccess,
+     (ph__cu_pointer address, size_t bytes, const ph__cu_access *access, size_t count),
      (address, bytes, access, count))
 {
     int result = PH__R_INVALID_VALUE;
@@ -246,8 +255,8 @@ static void unmap(uintptr_t base, size_t bytes)
 {
     memory *of = ph__ranges_remove(&mappings, base);
     forget_segment(of->object.context, base);
-    (void)mmap((void *)base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-               0);
+    (void)mmap((void *)base, bytes, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     of->mapped = false;
     drop(of);
     if (mappings.count == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cuda_watch.c: launches of executables whose nodes are told of as they ran, for the tests' own CUPTI. */
+/* tests/fake/cuda_watch.c: launches of executables whose nodes are told of as they ran, for the
+ * tests' own CUPTI. */
 #include "cuda_inside.h"
 
 static const ph__driver *const host = &ph__driver_host;
@@ -29,7 +30,8 @@ static void tell(ph__cu_exec exec, const ph__drv_span *span, fake_cuda_told told
 {
     const ph__host_node *node = ph__host_node_of(span->node);
     bool enabled = true;
-    if (node->work.kind <= PH_NODE_MEMSET && host->exec_get_enabled(&enabled, exec->exec, span->node) != 0)
+    if (node->work.kind <= PH_NODE_MEMSET &&
+        host->exec_get_enabled(&enabled, exec->exec, span->node) != 0)
         return;
     /* The nodes of bodies have names that no node of the template has. */
     uint64_t id = node->work.body ? UINT32_C(0x40000000) + node->index : node->index;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/cupti_activity.c: a software libcupti.so.13 beside the software libcuda: one subscriber, and activity records of the nodes of launched
- * executables, as far as the library uses them. The environment says what it plays:
+/* tests/fake/cupti_activity.c: a software libcupti.so.13 beside the software libcuda: one
+ * subscriber, and activity records of the nodes of launched executables, as far as the library
+ * uses them. The environment says what it plays:
  *
  *   FAKE_CUPTI_TAKEN=1   another tool has subscribed
  *   FAKE_CUPTI_SILENT=1  there are no records */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/nvrtc_api.c: the functions of the software libnvrtc.
- * FAKE_NVRTC_VERSION=99000 says which version it plays: by default one that no real one has, so that a real one
- * never finds its entries in a cache. FAKE_NVRTC_LOG names a file that gets a line for each compilation. */
+/* tests/fake/nvrtc_api.c: the functions of the software libnvrtc. FAKE_NVRTC_VERSION=99000 says
+ * which version it plays: by default one that no real one has, so that a real one never finds
+ * its entries in a cache. FAKE_NVRTC_LOG names a file that gets a line for each compilation. */
 #include "nvrtc_inside.h"
 #include <elf.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ typedef struct program {
     nvrtc_text ptx, log, cubin;
 } program;
 
-#define EXPORT(result, name, parameters)                                                                     \
-    __attribute__((visibility("default"))) result name parameters;                                           \
+#define EXPORT(result, name, parameters)                                                           \
+    __attribute__((visibility("default"))) result name parameters;                                 \
     result name parameters
 
 static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
@@ -61,8 +61,8 @@ EXPORT(const char *, nvrtcGetErrorString, (int result))
 }
 
 EXPORT(int, nvrtcCreateProgram,
-       (program * *out, const char *text, const char *name, int header_count, const char *const *headers,
-        const char *const *header_names))
+       (program * *out, const char *text, const char *name, int header_count,
+        const char *const *headers, const char *const *header_names))
 {
     (void)headers;
     (void)header_names;
@@ -117,7 +117,8 @@ static bool is_known_option(const char *option)
 }
 
 /* sm_90: real, compute_90: not. */
-static bool read_options(program *p, int count, const char *const *options, int *capability, bool *real)
+static bool read_options(program *p, int count, const char *const *options, int *capability,
+                         bool *real)
 {
     *capability = 75;
     *real = false;
@@ -130,7 +131,8 @@ static bool read_options(program *p, int count, const char *const *options, int 
             *capability = atoi(number + 1);
             *real = strncmp(value, "sm_", 3) == 0;
         } else if (!is_known_option(options[i])) {
-            nvrtc_text_format(&p->log, "nvrtc: error: unrecognized option '%s' found\n", options[i]);
+            nvrtc_text_format(&p->log, "nvrtc: error: unrecognized option '%s' found\n",
+                              options[i]);
             return false;
         }
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/nvrtc_compile.c: from CUDA C to PTX that has the kernels' names and parameters, and no code. */
+/* tests/fake/nvrtc_compile.c: from CUDA C to PTX that has the kernels' names and parameters, and
+ * no code. */
 #include "nvrtc_inside.h"
 #include <string.h>
 
@@ -17,12 +18,13 @@ enum {
 
 static bool fail_undefined(const state *s, const nvrtc_word *word)
 {
-    nvrtc_text_format(s->log, "%s(%d): error: identifier \"%.*s\" is undefined\n", s->file, word->line,
-                      (int)word->length, word->at);
+    nvrtc_text_format(s->log, "%s(%d): error: identifier \"%.*s\" is undefined\n", s->file,
+                      word->line, (int)word->length, word->at);
     return false;
 }
 
-static void put_param(state *s, const char *kernel, size_t length, size_t index, const nvrtc_type *type)
+static void put_param(state *s, const char *kernel, size_t length, size_t index,
+                      const nvrtc_type *type)
 {
     static const char *const plain[] = {[1] = "u8", [2] = "u16", [4] = "u32", [8] = "u64"};
     bool is_plain = type->bytes <= 8 && plain[type->bytes] && type->alignment == type->bytes;
@@ -98,26 +100,30 @@ static bool read_all(state *s)
             good = nvrtc_read_struct(&s->types, &s->reader, &unknown);
         else if (nvrtc_is(&word, "typedef"))
             good = nvrtc_read_typedef(&s->types, &s->reader, &unknown);
-        else if (nvrtc_is(&word, "__global__") && !read_kernel(s, s->c_names || nvrtc_is(&before, "\"C\"")))
+        else if (nvrtc_is(&word, "__global__") &&
+                 !read_kernel(s, s->c_names || nvrtc_is(&before, "\"C\"")))
             return false;
         before = word;
     }
     if (!good)
         return fail_undefined(s, &unknown);
     if (s->reader.error_line)
-        nvrtc_text_format(s->log, "%s(%d): error: #error directive: %.*s\n", s->file, s->reader.error_line,
-                          (int)strcspn(s->reader.error, "\n"), s->reader.error);
+        nvrtc_text_format(s->log, "%s(%d): error: #error directive: %.*s\n", s->file,
+                          s->reader.error_line, (int)strcspn(s->reader.error, "\n"),
+                          s->reader.error);
     else if (depth != 0)
         nvrtc_text_format(s->log, "%s(%d): error: expected a \"%s\"\n", s->file, s->reader.line,
                           depth > 0 ? "}" : "declaration");
     return !s->reader.error_line && depth == 0;
 }
 
-bool nvrtc_compile(nvrtc_text *ptx, nvrtc_text *log, const char *text, const char *file, int capability)
+bool nvrtc_compile(nvrtc_text *ptx, nvrtc_text *log, const char *text, const char *file,
+                   int capability)
 {
     state s = {.reader = {.at = text, .line = 1}, .ptx = ptx, .log = log, .file = file};
     nvrtc_text_format(
-        ptx, "//\n// Made by the tests' libnvrtc\n//\n.version 8.0\n.target sm_%d\n.address_size 64\n",
+        ptx,
+        "//\n// Made by the tests' libnvrtc\n//\n.version 8.0\n.target sm_%d\n.address_size 64\n",
         capability);
     if (read_all(&s))
         return true;

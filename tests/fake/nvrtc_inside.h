@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/nvrtc_inside.h: what the files of the software libnvrtc share. It looks at kernels' heads alone,
- * and gives PTX without code: the software libcuda runs host forms. */
+/* tests/fake/nvrtc_inside.h: what the files of the software libnvrtc share. It looks at kernels'
+ * heads alone, and gives PTX without code: the software libcuda runs host forms. */
 #ifndef PH_TESTS_FAKE_NVRTC_INSIDE_H
 #define PH_TESTS_FAKE_NVRTC_INSIDE_H
 #include <stdbool.h>
@@ -11,7 +11,8 @@ typedef struct nvrtc_text {
     char *at;
     size_t length, capacity;
 } nvrtc_text;
-void nvrtc_text_format(nvrtc_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void nvrtc_text_format(nvrtc_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* ---- words (nvrtc_words.c) ---- of CUDA C, without comments and preprocessor lines. */
 typedef struct nvrtc_word {
@@ -42,13 +43,14 @@ typedef struct nvrtc_types {
     size_t count;
 } nvrtc_types;
 /* Of a declaration's words, without array bounds: false and the word that is no type. */
-bool nvrtc_type_of(nvrtc_type *out, nvrtc_word *unknown, const nvrtc_types *types, const nvrtc_word *words,
-                   size_t count);
+bool nvrtc_type_of(nvrtc_type *out, nvrtc_word *unknown, const nvrtc_types *types,
+                   const nvrtc_word *words, size_t count);
 /* Behind `struct`; adds what is defined there. */
 bool nvrtc_read_struct(nvrtc_types *types, nvrtc_reader *reader, nvrtc_word *unknown);
 bool nvrtc_read_typedef(nvrtc_types *types, nvrtc_reader *reader, nvrtc_word *unknown);
 
 /* ---- programs (nvrtc_compile.c) ---- */
 /* The PTX of a text; false with the words of the failure in log. */
-bool nvrtc_compile(nvrtc_text *ptx, nvrtc_text *log, const char *text, const char *file, int capability);
+bool nvrtc_compile(nvrtc_text *ptx, nvrtc_text *log, const char *text, const char *file,
+                   int capability);
 #endif

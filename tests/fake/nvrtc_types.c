@@ -33,9 +33,10 @@ static const nvrtc_type *find(const nvrtc_types *types, const nvrtc_word *word)
     return NULL;
 }
 
-/* "unsigned long long n": the last type's word counts; "unsigned n" is an int; a name may be missing. */
-bool nvrtc_type_of(nvrtc_type *out, nvrtc_word *unknown, const nvrtc_types *types, const nvrtc_word *words,
-                   size_t count)
+/* "unsigned long long n": the last type's word counts; "unsigned n" is an int; a name may be
+ * missing. */
+bool nvrtc_type_of(nvrtc_type *out, nvrtc_word *unknown, const nvrtc_types *types,
+                   const nvrtc_word *words, size_t count)
 {
     const nvrtc_type *found = NULL;
     bool is_unsigned = false, has_unknown = false;
@@ -77,8 +78,8 @@ static void add(nvrtc_types *types, const nvrtc_word *name, size_t bytes, size_t
     type->alignment = alignment;
 }
 
-/* One declaration up to its semicolon: its words, and the product of its array bounds. False at a closing
- * brace. */
+/* One declaration up to its semicolon: its words, and the product of its array bounds. False at
+ * a closing brace. */
 static bool read_member(nvrtc_reader *reader, nvrtc_word *words, size_t *count, size_t *elements)
 {
     nvrtc_word word;
@@ -101,8 +102,8 @@ static bool read_member(nvrtc_reader *reader, nvrtc_word *words, size_t *count, 
 }
 
 /* Behind the opening brace. "int a, b" has as many members as commas and one. */
-static bool read_members(const nvrtc_types *types, nvrtc_reader *reader, size_t *bytes, size_t *alignment,
-                         nvrtc_word *unknown)
+static bool read_members(const nvrtc_types *types, nvrtc_reader *reader, size_t *bytes,
+                         size_t *alignment, nvrtc_word *unknown)
 {
     nvrtc_word words[MOST_WORDS];
     size_t count, elements;
@@ -114,7 +115,8 @@ static bool read_members(const nvrtc_types *types, nvrtc_reader *reader, size_t 
             return false;
         for (size_t i = 0; i < count; i++)
             elements += nvrtc_is(&words[i], ",");
-        *bytes = (*bytes + type.alignment - 1) / type.alignment * type.alignment + elements * type.bytes;
+        *bytes =
+            (*bytes + type.alignment - 1) / type.alignment * type.alignment + elements * type.bytes;
         *alignment = type.alignment > *alignment ? type.alignment : *alignment;
     }
     return true;

@@ -14,7 +14,9 @@ void nvrtc_text_format(nvrtc_text *text, const char *format, ...)
     va_start(args, format);
     int written = vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
-    size_t length = written < 0 ? 0 : (size_t)written < sizeof piece ? (size_t)written : sizeof piece - 1;
+    size_t length = written < 0                      ? 0
+                    : (size_t)written < sizeof piece ? (size_t)written
+                                                     : sizeof piece - 1;
     if (text->length + length + 1 > text->capacity) {
         size_t capacity = 2 * (text->length + length + 1);
         char *grown = realloc(text->at, capacity);

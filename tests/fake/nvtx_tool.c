@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fake/nvtx_tool.c: a tool that listens to NVTX ranges, as Nsight Systems does, and notes them. */
+/* tests/fake/nvtx_tool.c: a tool that listens to NVTX ranges, as Nsight Systems does, and notes
+ * them. */
 #include "nvtx_tool.h"
 #include "device/nvtx_abi.h"
 #include <pthread.h>
@@ -78,8 +79,10 @@ int InitializeInjectionNvtx2(ph__nvtx_table_fn find_table)
     for (int module = 1; module < PH__NVTX_MODULES; module++)
         if (!callbacks->functions(module, &places, &count) || count == 0)
             return 0;
-    if (callbacks->functions(0, &places, &count) || callbacks->functions(PH__NVTX_MODULES, &places, &count) ||
-        !callbacks->functions(PH__NVTX_MODULE_CORE2, &places, &count) || count != PH__NVTX_CORE2_SIZE)
+    if (callbacks->functions(0, &places, &count) ||
+        callbacks->functions(PH__NVTX_MODULES, &places, &count) ||
+        !callbacks->functions(PH__NVTX_MODULE_CORE2, &places, &count) ||
+        count != PH__NVTX_CORE2_SIZE)
         return 0;
     put(places, PH__NVTX_DOMAIN_RANGE_PUSH, &push_fn);
     put(places, PH__NVTX_DOMAIN_RANGE_POP, &pop_fn);

@@ -3,7 +3,8 @@
 #ifndef PH_TESTS_NVTX_TOOL_H
 #define PH_TESTS_NVTX_TOOL_H
 
-/* Of the domain "phonograph", by all threads: "+name" for a range that begins, "-" for one that ends, "!" for what should not be. */
+/* Of the domain "phonograph", by all threads: "+name" for a range that begins, "-" for one that
+ * ends, "!" for what should not be. */
 typedef const char *nvtx_tool_heard_fn(void);
 typedef void nvtx_tool_forget_fn(void);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fault/device_memory.c: the device has no memory: the n-th segment and all after it are refused in
- * every scenario; small devices; limits. */
+/* tests/fault/device_memory.c: the device has no memory: the n-th segment and all after it are
+ * refused in every scenario; small devices; limits. */
 #include "device/device.h"
 #include "support/scenes.h"
 #include <string.h>
@@ -58,7 +58,8 @@ static bool disarm(void)
 
 static bool expects(ph_status status)
 {
-    return status == PH_ERROR_DEVICE_MEMORY || status == PH_ERROR_HOST_MEMORY; /* the second: pinned memory */
+    /* the second: pinned memory */
+    return status == PH_ERROR_DEVICE_MEMORY || status == PH_ERROR_HOST_MEMORY;
 }
 
 static const t_fault fault = {"device allocation", prepare, arm, disarm, expects};
@@ -138,8 +139,8 @@ static void filled_to_the_brim(void **state)
     t_close(&world);
 }
 
-/* The same in a capture: cached memory of the default pool may not be given back then, so the request fails,
- * and the capture ends with that failure; afterwards everything works. */
+/* The same in a capture: cached memory of the default pool may not be given back then, so the
+ * request fails, and the capture ends with that failure; afterwards everything works. */
 typedef struct request {
     void *block;
     size_t bytes;

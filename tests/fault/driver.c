@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fault/driver.c: the n-th call of the driver answers a number instead of doing its work, n = 0, 1, 2,
- * ..., in every scenario. */
+/* tests/fault/driver.c: the n-th call of the driver answers a number instead of doing its work,
+ * n = 0, 1, 2, ..., in every scenario. */
 #include "driver/driver.h"
 #include "support/scenes.h"
 #include <stdlib.h>
 
-#define SWEEP(name, scenarios, number)                                                                       \
-    static void name(void **state)                                                                           \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        t_sweep_all(scenarios, t_driver_fault(number), NULL);                                                \
+#define SWEEP(name, scenarios, number)                                                             \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        (void)state;                                                                               \
+        t_sweep_all(scenarios, t_driver_fault(number), NULL);                                      \
     }
 SWEEP(device_out_of_memory, t_scenarios_device, PH__R_OUT_OF_MEMORY)
 SWEEP(memory_out_of_memory, t_scenarios_memory, PH__R_OUT_OF_MEMORY)

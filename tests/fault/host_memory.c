@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fault/host_memory.c: the n-th host allocation and all after it fail, n = 0, 1, 2, ..., in every
- * scenario. */
+/* tests/fault/host_memory.c: the n-th host allocation and all after it fail, n = 0, 1, 2, ...,
+ * in every scenario. */
 #include "support/scenes.h"
 
 static void device_scenarios(void **state)
@@ -21,8 +21,8 @@ static void graph_scenarios(void **state)
     t_sweep_all(t_scenarios_graph, &t_host_memory_fault, NULL);
 }
 
-/* Work runs in another order here, and with delays: another set of allocations is in flight when one fails.
- */
+/* Work runs in another order here, and with delays: another set of allocations is in flight when
+ * one fails. */
 static void under_chaos(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fuzz/memory_block.c: random operations on a heap beside a slow model of it, compared after each step.
- * PH_TEST_SEED=n runs the one round whose seed a failure printed. */
+/* tests/fuzz/memory_block.c: random operations on a heap beside a slow model of it, compared
+ * after each step. PH_TEST_SEED=n runs the one round whose seed a failure printed. */
 #include "memory_block.h"
 
 static void failing_start(round *r)
@@ -30,7 +30,8 @@ static size_t draw_size(round *r)
     }
 }
 
-static void check_taken(round *r, area *a, size_t at, size_t size, size_t requested, ph__block *block)
+static void check_taken(round *r, area *a, size_t at, size_t size, size_t requested,
+                        ph__block *block)
 {
     CHECK(r, !block->free && block->user == NULL && block->generation == 0);
     block->user = a;
@@ -51,7 +52,8 @@ static void add_area(round *r, size_t rounded, uint64_t stream)
     uintptr_t address = SLOT_BASE + slot * SLOT_BYTES;
     address += below(r, 2) == 0 ? 0 : SLOT_BYTES - size; /* may touch its neighbours */
     failing_start(r);
-    ph__segment *segment = ph__heap_add_segment(r->heap, address, size, stream, ph__block_is_small(rounded));
+    ph__segment *segment =
+        ph__heap_add_segment(r->heap, address, size, stream, ph__block_is_small(rounded));
     failing_stop();
     if (segment == NULL) {
         CHECK(r, r->failing != 0);
@@ -136,7 +138,8 @@ static void do_take_at(round *r)
     if (a == NULL)
         return;
     const span *s = &a->spans[below(r, a->count)];
-    size_t offset = 512 * below(r, s->size / 512), rounded = 512 * (1 + below(r, (s->size - offset) / 512));
+    size_t offset = 512 * below(r, s->size / 512),
+           rounded = 512 * (1 + below(r, (s->size - offset) / 512));
     uint64_t stream = below(r, 8) != 0 ? a->stream : below(r, r->streams);
     bool no_memory = false;
     if (below(r, 4) == 0)
@@ -182,8 +185,8 @@ static void do_find(round *r)
     uintptr_t address = SLOT_BASE - MIB + below(r, r->slots * SLOT_BYTES + 2 * MIB);
     area *a = draw_area(r);
     if (a != NULL && below(r, 8) != 0)
-        address =
-            a->spans[below(r, a->count)].address + (below(r, 2) == 0 ? 0 : below(r, a->size / a->count));
+        address = a->spans[below(r, a->count)].address +
+                  (below(r, 2) == 0 ? 0 : below(r, a->size / a->count));
     a = area_of(r, address);
     ph__block *want = a != NULL ? a->spans[span_of(a, address)].block : NULL;
     CHECK(r, ph__heap_find(r->heap, address) == want);
@@ -270,12 +273,15 @@ static void test_random_operations(void **state)
     uint64_t rounds = tier != NULL && strcmp(tier, "nightly") == 0 ? 1200 : 50;
     for (uint64_t seed = 1; seed <= rounds; seed++)
         run_round(seed);
-    print_message(
-        "%zu operations: %zu takes (%zu split, %zu exact, %zu oversize), %zu refused, %zu gives (%zu "
-        "merges), %zu of %zu taken at, %zu found, %zu without memory, segments %zu added %zu removed\n",
-        seen.steps, seen.takes, seen.splits, seen.exact, seen.oversize, seen.refused, seen.given, seen.merged,
-        seen.at, seen.at + seen.at_refused, seen.found, seen.no_memory, seen.added, seen.removed);
-    assert_true(seen.takes > rounds * 100 && seen.splits > rounds * 50 && seen.merged > rounds * 50);
+    print_message("%zu operations: %zu takes (%zu split, %zu exact, %zu oversize), %zu refused, "
+                  "%zu gives (%zu "
+                  "merges), %zu of %zu taken at, %zu found, %zu without memory, segments %zu added "
+                  "%zu removed\n",
+                  seen.steps, seen.takes, seen.splits, seen.exact, seen.oversize, seen.refused,
+                  seen.given, seen.merged, seen.at, seen.at + seen.at_refused, seen.found,
+                  seen.no_memory, seen.added, seen.removed);
+    assert_true(seen.takes > rounds * 100 && seen.splits > rounds * 50 &&
+                seen.merged > rounds * 50);
     assert_true(seen.exact > 0 && seen.oversize > 0 && seen.refused > 0 && seen.no_memory > 0);
     assert_true(seen.at > 0 && seen.at_refused > 0 && seen.found > 0 && seen.removed > 0);
 }

@@ -58,16 +58,16 @@ typedef struct round {
 
 /* How often the events that the test is about happened in all rounds. */
 static struct {
-    size_t steps, takes, splits, exact, oversize, refused, no_memory, given, merged, at, at_refused, found,
-        added, removed;
+    size_t steps, takes, splits, exact, oversize, refused, no_memory, given, merged, at, at_refused,
+        found, added, removed;
 } seen;
 
-#define CHECK(r, condition)                                                                                  \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            ph__alloc_fail_after(PH__ALLOC_NEVER);                                                           \
-            fail_msg("PH_TEST_SEED=%" PRIu64 " step %zu: %s", (r)->seed, (r)->step, #condition);             \
-        }                                                                                                    \
+#define CHECK(r, condition)                                                                        \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            ph__alloc_fail_after(PH__ALLOC_NEVER);                                                 \
+            fail_msg("PH_TEST_SEED=%" PRIu64 " step %zu: %s", (r)->seed, (r)->step, #condition);   \
+        }                                                                                          \
     } while (0)
 
 static inline size_t below(round *r, size_t n)
@@ -99,7 +99,8 @@ static inline bool older(const area *a, const span *s, const area *than, const s
     return a != than ? a->age < than->age : s->address < found->address;
 }
 
-static inline bool model_best(round *r, size_t rounded, uint64_t stream, area **best_area, size_t *best)
+static inline bool model_best(round *r, size_t rounded, uint64_t stream, area **best_area,
+                              size_t *best)
 {
     const span *found = NULL;
     for (size_t i = 0; i < r->slots; i++) {
@@ -191,7 +192,8 @@ static inline void compare_block(const round *r, const area *a, size_t at)
     CHECK(r, b->segment == a->segment && !b->free && b->generation == s->tag && b->user == a);
     CHECK(r, (b->previous == NULL) == (at == 0) && (b->next == NULL) == (at + 1 == a->count));
     if (b->previous != NULL)
-        CHECK(r, b->previous->address == s[-1].address && b->previous->free == (s[-1].block == NULL));
+        CHECK(r,
+              b->previous->address == s[-1].address && b->previous->free == (s[-1].block == NULL));
     if (b->next != NULL)
         CHECK(r, b->next->size == s[1].size && b->next->free == (s[1].block == NULL));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fuzz/record_files.c: records' files that were damaged at random, and such made up from the words of the format: the command compares
- * them with a good one, or refuses them with a message that names the file; it never dies of one, and what diff refuses dump refuses. PH_TEST_SEED=n runs the one round whose
- * seed a failure printed. */
+/* tests/fuzz/record_files.c: records' files that were damaged at random, and such made up from
+ * the words of the format: the command compares them with a good one, or refuses them with a
+ * message that names the file; it never dies of one, and what diff refuses dump refuses.
+ * PH_TEST_SEED=n runs the one round whose seed a failure printed. */
 #include "base/rng.h"
 #include "support/command.h"
 #include "support/support.h"
@@ -79,14 +80,16 @@ static void put_word(round *r, size_t w)
 {
     char text[400];
     static const char *const kinds[] = {"\"proved\"", "\"suspected\"", "\"value\""};
-    (void)snprintf(text, sizeof text,
-                   "{\"name\":%s,\"offset\":%zu,\"kind\":%s,\"value\":%s,\"internal\":%s,\"allocation\":",
-                   wild(r, "\"x\""), 8 * w, wild(r, kinds[below(r, 3)]), wild(r, "\"0x1234\""),
-                   wild(r, "false"));
+    (void)snprintf(
+        text, sizeof text,
+        "{\"name\":%s,\"offset\":%zu,\"kind\":%s,\"value\":%s,\"internal\":%s,\"allocation\":",
+        wild(r, "\"x\""), 8 * w, wild(r, kinds[below(r, 3)]), wild(r, "\"0x1234\""),
+        wild(r, "false"));
     append(r, text);
-    (void)snprintf(text, sizeof text,
-                   "{\"base\":%s,\"bytes\":%s,\"offset\":52,\"generation\":%s,\"pool\":%s,\"pinned\":%s}",
-                   wild(r, "\"0x1200\""), wild(r, "512"), wild(r, "3"), wild(r, "[0,0]"), wild(r, "false"));
+    (void)snprintf(
+        text, sizeof text,
+        "{\"base\":%s,\"bytes\":%s,\"offset\":52,\"generation\":%s,\"pool\":%s,\"pinned\":%s}",
+        wild(r, "\"0x1200\""), wild(r, "512"), wild(r, "3"), wild(r, "[0,0]"), wild(r, "false"));
     append(r, below(r, 2) ? wild(r, "null") : text);
     append(r, "}");
 }
@@ -123,8 +126,10 @@ static void put_parameters(round *r, size_t kind)
 
 static void put_node(round *r, size_t index, size_t count, int depth)
 {
-    static const char *const kinds[] = {"\"kernel\"", "\"memcpy\"", "\"memset\"", "\"graph\"", "\"host\""};
-    static const char *const names[] = {"\"saxpy\"", "\"add\"", "\"\\u001b[2J\"", "\"<script>\"", "\"\""};
+    static const char *const kinds[] = {"\"kernel\"", "\"memcpy\"", "\"memset\"", "\"graph\"",
+                                        "\"host\""};
+    static const char *const names[] = {"\"saxpy\"", "\"add\"", "\"\\u001b[2J\"", "\"<script>\"",
+                                        "\"\""};
     size_t kind = below(r, 5);
     append(r, "{\"index\":");
     append_number(r, below(r, 60) ? index : below(r, 9));
@@ -148,7 +153,8 @@ static void put_node(round *r, size_t index, size_t count, int depth)
     if (below(r, 4) == 0) {
         append(r, ",\"profile\":{\"start_ns\":");
         append(r, wild(r, "0"));
-        append(r, ",\"run_ns\":5,\"median_ns\":5,\"least_ns\":5,\"most_ns\":5,\"slack_ns\":0,\"critical\":");
+        append(r, ",\"run_ns\":5,\"median_ns\":5,\"least_ns\":5,\"most_ns\":5,\"slack_ns\":0,"
+                  "\"critical\":");
         append(r, wild(r, "true"));
         append(r, ",\"lane\":");
         append(r, wild(r, "0"));
@@ -213,8 +219,9 @@ static int run_round(uint64_t seed)
         damage(&r);
     t_write(bad, r.bytes, r.size);
     bool first = below(&r, 2);
-    t_result result = t_run(&(t_command){.argv = {PHONOGRAPH, "diff", first ? bad : good, first ? good : bad,
-                                                  below(&r, 2) ? "--json" : NULL}});
+    t_result result =
+        t_run(&(t_command){.argv = {PHONOGRAPH, "diff", first ? bad : good, first ? good : bad,
+                                    below(&r, 2) ? "--json" : NULL}});
     int status = result.status;
     if (status < 0 || status > 2 || (status == 2) != (result.out[0] == '\0') ||
         (status == 2 && !strstr(result.err, "bad.json")))
@@ -222,8 +229,8 @@ static int run_round(uint64_t seed)
     t_result_free(&result);
     result = t_run(&(t_command){.argv = {PHONOGRAPH, "dump", bad, "--verbose"}});
     if ((result.status != 0) != (status == 2))
-        fail_msg("PH_TEST_SEED=%" PRIu64 ": diff ends with %d, dump with %d and says: %s", seed, status,
-                 result.status, result.err);
+        fail_msg("PH_TEST_SEED=%" PRIu64 ": diff ends with %d, dump with %d and says: %s", seed,
+                 status, result.status, result.err);
     t_result_free(&result);
     return status;
 }

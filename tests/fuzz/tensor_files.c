@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/fuzz/tensor_files.c: tensor files that were damaged at random, and such made up from the words of their formats: each is read whole,
- * or refused with a message; nothing is left over, and what is read can be written and read again. PH_TEST_SEED=n runs the one round
- * whose seed a failure printed. */
+/* tests/fuzz/tensor_files.c: tensor files that were damaged at random, and such made up from the
+ * words of their formats: each is read whole, or refused with a message; nothing is left over,
+ * and what is read can be written and read again. PH_TEST_SEED=n runs the one round whose seed a
+ * failure printed. */
 #include "base/rng.h"
 #include "support/files.h"
 #include "support/tensors.h"
@@ -76,17 +77,18 @@ static void make_npy(round *r)
     static const struct {
         const char *header;
         size_t data;
-    } seeds[SEEDS] = {{"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24},
-                      {"{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3, 4), }", 192},
-                      {"{'descr': '|b1', 'fortran_order': False, 'shape': (7,), }", 7},
-                      {"{'descr': '<i8', 'fortran_order': False, 'shape': (), }", 8},
-                      {"{'descr': '<f2', 'fortran_order': True, 'shape': (0, 3), }", 0},
-                      {"{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 2, 1, 1, 1), }", 2}};
+    } seeds[SEEDS] = {
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24},
+        {"{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3, 4), }", 192},
+        {"{'descr': '|b1', 'fortran_order': False, 'shape': (7,), }", 7},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (), }", 8},
+        {"{'descr': '<f2', 'fortran_order': True, 'shape': (0, 3), }", 0},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 2, 1, 1, 1), }", 2}};
     size_t i = below(r, SEEDS);
     begin_npy(r, seeds[i].header, seeds[i].data);
 }
 
-#define T(name, dtype, shape, offsets)                                                                       \
+#define T(name, dtype, shape, offsets)                                                             \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 static void make_safetensors(round *r)
@@ -96,10 +98,12 @@ static void make_safetensors(round *r)
         size_t data;
     } seeds[SEEDS] = {
         {"{" T("a", "F32", "[2,3]", "[0,24]") "}", 24},
-        {"{\"__metadata__\":{\"format\":\"pt\"}," T("w", "BF16", "[4]", "[0,8]") "," T("b", "I64", "[]",
-                                                                                       "[8,16]") "}",
+        {"{\"__metadata__\":{\"format\":\"pt\"}," T("w", "BF16", "[4]",
+                                                    "[0,8]") "," T("b", "I64", "[]", "[8,16]") "}",
          16},
-        {"{" T("\\u00e9\\uD83D\\uDE00", "U8", "[3]", "[0,3]") "," T("z", "BOOL", "[2]", "[3,5]") "}   ", 5},
+        {"{" T("\\u00e9\\uD83D\\uDE00", "U8", "[3]", "[0,3]") "," T("z", "BOOL", "[2]",
+                                                                    "[3,5]") "}   ",
+         5},
         {"{}", 0},
         {"{" T("e", "F64", "[0,9]", "[0,0]") "," T("f", "F8_E4M3", "[5]", "[0,5]") "}", 5},
         {"{" T("d", "U8", "[1,1,1,1,1,1,1,1,2]", "[0,2]") "}", 2}};
@@ -112,8 +116,8 @@ static void change_byte(round *r)
 {
     static const unsigned char likely[] = "0123456789'\",:[](){}\\ -.eu\0\x7f\x80\xff\xed";
     if (r->size > 0)
-        r->bytes[below(r, r->size)] =
-            below(r, 3) ? likely[below(r, sizeof likely - 1)] : (unsigned char)ph__rng_next(&r->rng);
+        r->bytes[below(r, r->size)] = below(r, 3) ? likely[below(r, sizeof likely - 1)]
+                                                  : (unsigned char)ph__rng_next(&r->rng);
 }
 
 /* Takes a stretch out, or doubles it. */
@@ -189,7 +193,8 @@ static void mend_length(round *r, size_t data, bool npy)
 /* ---- reading ---- */
 static bool is_refusal(ph_status status)
 {
-    return (status == PH_ERROR_ARGUMENT || status == PH_ERROR_SIZE || status == PH_ERROR_UNSUPPORTED) &&
+    return (status == PH_ERROR_ARGUMENT || status == PH_ERROR_SIZE ||
+            status == PH_ERROR_UNSUPPORTED) &&
            ph_error_last()->status == status && ph_error_last()->message[0];
 }
 
@@ -255,8 +260,8 @@ static void try_safetensors(round *r)
     }
     for (size_t i = 0; i < ph_safetensors_count(file); i++)
         try_entry(r, file, i);
-    assert_error(ph_safetensors_entry(NULL, NULL, NULL, file, ph_safetensors_count(file)), PH_ERROR_NOT_FOUND,
-                 "");
+    assert_error(ph_safetensors_entry(NULL, NULL, NULL, file, ph_safetensors_count(file)),
+                 PH_ERROR_NOT_FOUND, "");
     ph_safetensors_close(file);
     seen[1].read++;
 }
@@ -312,8 +317,8 @@ static void test_damaged_files(void **state)
     t_scene_close(&s);
     assert_int_equal(ph__alloc_live(), live);
     for (int i = 0; i < 2 && !one; i++) {
-        print_message("%s: %zu read with %zu tensors, %zu refused\n", i ? "safetensors" : "npy", seen[i].read,
-                      seen[i].tensors, seen[i].refused);
+        print_message("%s: %zu read with %zu tensors, %zu refused\n", i ? "safetensors" : "npy",
+                      seen[i].read, seen[i].tensors, seen[i].refused);
         assert_true(seen[i].read > rounds / 20 && seen[i].refused > rounds / 10);
     }
 }

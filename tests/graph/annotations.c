@@ -94,7 +94,8 @@ static ph_status pairs_body(ph_stream *stream, void *user)
         t_integer("layer", INT64_MAX),
         {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true},
     };
-    const ph_mark_options first = {.pairs = outer, .count = 2}, second = {.pairs = inner, .count = 3};
+    const ph_mark_options first = {.pairs = outer, .count = 2},
+                          second = {.pairs = inner, .count = 3};
     PH_TRY(ph_mark_begin(stream, "block", &first));
     PH_TRY(kernel(stream));
     PH_TRY(ph_mark_begin(stream, NULL, &second));
@@ -166,8 +167,8 @@ static void test_streams_that_join(void **state)
     assert_true(lane >= 60);
     assert_ok(ph_stream_lane(&again, world.stream));
     assert_int_not_equal(lane, again);
-    (void)snprintf(want, sizeof want, "{}{name=aux, stream=%u}{name=aux, stream=%u}{}", (unsigned)lane,
-                   (unsigned)lane);
+    (void)snprintf(want, sizeof want, "{}{name=aux, stream=%u}{name=aux, stream=%u}{}",
+                   (unsigned)lane, (unsigned)lane);
     check(forked_body, want);
 }
 
@@ -239,7 +240,8 @@ static void test_a_capture_that_fails_leaves_its_scopes(void **state)
     ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_create(&graph, NULL));
     size_t depth = ph_mark_depth();
-    assert_error(ph_graph_capture(graph, world.stream, &options, fails, NULL), PH_ERROR_ARGUMENT, "boom");
+    assert_error(ph_graph_capture(graph, world.stream, &options, fails, NULL), PH_ERROR_ARGUMENT,
+                 "boom");
     assert_int_equal(ph_mark_depth(), depth + 2);
     ph_mark_unwind(depth);
     assert_int_equal(ph_mark_depth(), depth);
@@ -276,7 +278,8 @@ static void test_scopes_that_a_function_leaves_open(void **state)
     ph_graph *graph;
     size_t counts[] = {1, 2, 5};
     static const char *const words[] = {
-        "ph_graph_capture: the function left 1 scope open (\"forgotten\"): it marks what this thread "
+        "ph_graph_capture: the function left 1 scope open (\"forgotten\"): it marks what this "
+        "thread "
         "captures from now "
         "on; ph_mark_end, or ph_mark_unwind",
         "left 2 scopes open (\"inner\", \"forgotten\"): they mark",
@@ -451,7 +454,8 @@ static ph_status at_once_body(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, side);
 }
 
-/* From the second thread's first call on every node gets its own thread's scope: each stream's addresses tell whose node it is. */
+/* From the second thread's first call on every node gets its own thread's scope: each stream's
+ * addresses tell whose node it is. */
 static void test_threads_that_submit_at_once(void **state)
 {
     (void)state;
@@ -548,7 +552,8 @@ static void test_scopes_in_a_dead_capture(void **state)
     assert_ok(ph_event_create(&event, world.device, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
     assert_ok(ph_mark_begin(world.stream, "before", NULL));
-    assert_int_not_equal(world.device->driver->stream_synchronize(world.stream->handle), 0); /* kills it */
+    /* kills it */
+    assert_int_not_equal(world.device->driver->stream_synchronize(world.stream->handle), 0);
     assert_ok(ph_mark_begin(world.stream, "in", NULL));
     assert_int_not_equal(kernel(world.stream), PH_OK);
     assert_ok(ph_mark_end(world.stream));
@@ -629,7 +634,8 @@ static void test_nested_graphs_without_annotations(void **state)
 static void test_a_mark_is_taken_along_and_resumed(void **state)
 {
     (void)state;
-    const ph_annotation_pair phase = t_text("autograd_phase", "backward"), step = t_integer("step", 7);
+    const ph_annotation_pair phase = t_text("autograd_phase", "backward"),
+                             step = t_integer("step", 7);
     const ph_mark_options with_step = {.pairs = &step, .count = 1};
     ph_graph *graph;
     ph_capture_options options = {.enable_annotations = true};
@@ -650,7 +656,8 @@ static void test_a_mark_is_taken_along_and_resumed(void **state)
     assert_ok(ph_mark_resume(world.stream, mark, &phase, 1));
     assert_ok(kernel(world.stream));
     assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_resume(world.stream, NULL, &phase, 1)); /* nothing was open: the pairs alone */
+    /* nothing was open: the pairs alone */
+    assert_ok(ph_mark_resume(world.stream, NULL, &phase, 1));
     assert_ok(kernel(world.stream));
     assert_ok(ph_mark_resume(world.stream, NULL, NULL, 0));
     assert_ok(kernel(world.stream));
@@ -668,10 +675,11 @@ static void test_a_mark_is_taken_along_and_resumed(void **state)
     ph_mark_unwind(0);
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     t_expect_annotations(
-        graph, "{name=forward, autograd_phase=backward}"
-               "{name=forward, step=7, autograd_phase=backward}"
-               "{name=pass, step=7, autograd_phase=backward}{name=pass, step=7, autograd_phase=backward}"
-               "{name=pass, step=7}");
+        graph,
+        "{name=forward, autograd_phase=backward}"
+        "{name=forward, step=7, autograd_phase=backward}"
+        "{name=pass, step=7, autograd_phase=backward}{name=pass, step=7, autograd_phase=backward}"
+        "{name=pass, step=7}");
     ph_graph_destroy(graph);
     ph_mark_release(mark);
     ph_mark_release(NULL);
@@ -687,7 +695,8 @@ static void expect_taken(const char *want)
     assert_string_equal(text, want);
 }
 
-/* A scope that is forward_only keeps back what it brought itself; inner ones bring all that is open. */
+/* A scope that is forward_only keeps back what it brought itself; inner ones bring all that is
+ * open. */
 static void test_what_forward_only_keeps_back(void **state)
 {
     (void)state;

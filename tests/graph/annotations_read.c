@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/annotations_read.c: reading annotations: JSON, DOT, the list of all annotated nodes; refusals, and failures at every step. */
+/* tests/graph/annotations_read.c: reading annotations: JSON, DOT, the list of all annotated
+ * nodes; refusals, and failures at every step. */
 #include "support/annotations.h"
 #include "support/sweep.h"
 
@@ -87,10 +88,10 @@ static void test_json(void **state)
     const char *at = strstr(text, "\"annotation\":{");
     assert_non_null(at);
     assert_null(strstr(at + 1, "\"annotation\"")); /* the other node has none */
-    assert_non_null(
-        strstr(text, "\"annotation\":{\"name\":\"odd \\\"one\\\"\",\"a \\\"key\\\"\\n\":\"</script>\\\\ "
-                     "\\u0001 \\ufffd\",\"integer\":-9223372036854775808,\"real\":0.25,\"nan\":null,"
-                     "\"bool\":false,\"empty\":\"\"}"));
+    assert_non_null(strstr(
+        text, "\"annotation\":{\"name\":\"odd \\\"one\\\"\",\"a \\\"key\\\"\\n\":\"</script>\\\\ "
+              "\\u0001 \\ufffd\",\"integer\":-9223372036854775808,\"real\":0.25,\"nan\":null,"
+              "\"bool\":false,\"empty\":\"\"}"));
     ph_string_free(text);
     assert_ok(ph_record_dot(&text, record, false));
     assert_non_null(strstr(text, "subgraph cluster_scope_n0 {"));
@@ -254,7 +255,8 @@ static void test_a_graph_that_fails_leaves_the_list(void **state)
 }
 
 /* ---- refusals ---- */
-static void refuse_pairs(const ph_annotation_pair *pairs, size_t count, const char *name, const char *part)
+static void refuse_pairs(const ph_annotation_pair *pairs, size_t count, const char *name,
+                         const char *part)
 {
     const ph_mark_options options = {.pairs = pairs, .count = count};
     assert_error(ph_mark_begin(world.stream, name, &options), PH_ERROR_ARGUMENT, part);
@@ -264,8 +266,9 @@ static void refuse_pairs(const ph_annotation_pair *pairs, size_t count, const ch
 static void test_refusals_of_scopes(void **state)
 {
     (void)state;
-    const ph_annotation_pair no_key = {.text = "x"}, empty_key = t_text("", "x"), no_text = {.key = "k"},
-                             name = t_text("name", "x"), odd = {.key = "k", .type = (ph_annotation_type)4};
+    const ph_annotation_pair no_key = {.text = "x"}, empty_key = t_text("", "x"),
+                             no_text = {.key = "k"}, name = t_text("name", "x"),
+                             odd = {.key = "k", .type = (ph_annotation_type)4};
     const ph_annotation_pair twice[] = {t_integer("k", 1), t_integer("other", 2), t_text("k", "1")};
     const ph_mark_options reserved = {.reserved = {0, 1}};
     refuse_pairs(NULL, 0, NULL, "neither a name nor pairs");
@@ -301,7 +304,8 @@ static void test_refusal_of_a_stream_that_is_gone(void **state)
     assert_ok(ph_mark_begin(gone, "open", NULL));
     ph_stream_destroy(gone);
     assert_error(ph_mark_begin(gone, "x", NULL), PH_ERROR_ARGUMENT, "the stream was destroyed");
-    assert_error(ph_mark_resume(gone, NULL, NULL, 0), PH_ERROR_ARGUMENT, "the stream was destroyed");
+    assert_error(ph_mark_resume(gone, NULL, NULL, 0), PH_ERROR_ARGUMENT,
+                 "the stream was destroyed");
     assert_int_equal(ph_mark_depth(), 1);
     assert_ok(ph_mark_end(gone)); /* what is open can be ended all the same */
     ph_graph_destroy(graph);
@@ -315,7 +319,8 @@ static void test_refusals_of_readers(void **state)
     size_t count = 1;
     ph_graph *graph = captured("a", false);
     assert_ok(ph_graph_record(&record, graph));
-    assert_error(ph_record_annotation(&pairs, &count, record, 3), PH_ERROR_NOT_FOUND, "has 3 nodes");
+    assert_error(ph_record_annotation(&pairs, &count, record, 3), PH_ERROR_NOT_FOUND,
+                 "has 3 nodes");
     assert_int_equal(count, 0);
     assert_error(ph_record_annotation(NULL, &count, record, 0), PH_ERROR_ARGUMENT, "pairs");
     assert_error(ph_record_annotation(&pairs, NULL, record, 0), PH_ERROR_ARGUMENT, "count");
@@ -384,12 +389,12 @@ static void check_annotations(void)
     assert_ok(ph_graph_record(&record, graph));
     assert_ok(ph_stream_lane(&lane, world.stream));
     t_annotations_of(text, record);
-    (void)snprintf(
-        want, sizeof want,
-        "{}{name=first}{name=first}{name=second, layer=1, stream=%u}"
-        "({name=second, layer=1, stream=%u}{name=part, layer=1, stream=%u}{name=part, layer=1, stream=%u})"
-        "{name=second, layer=1, stream=%u}",
-        lane, lane, lane, lane, lane);
+    (void)snprintf(want, sizeof want,
+                   "{}{name=first}{name=first}{name=second, layer=1, stream=%u}"
+                   "({name=second, layer=1, stream=%u}{name=part, layer=1, stream=%u}{name=part, "
+                   "layer=1, stream=%u})"
+                   "{name=second, layer=1, stream=%u}",
+                   lane, lane, lane, lane, lane);
     assert_string_equal(text, want);
 }
 
@@ -406,8 +411,10 @@ static void reset(ph_status status, void *user)
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
-/* What cannot be asked of the driver leaves the nodes of a nested graph with the annotation of those around it. */
-static const t_swept swept = {.name = "annotations", .run = everything, .reset = reset, .may_do_less = true};
+/* What cannot be asked of the driver leaves the nodes of a nested graph with the annotation of
+ * those around it. */
+static const t_swept swept = {
+    .name = "annotations", .run = everything, .reset = reset, .may_do_less = true};
 
 static void test_host_memory_fails_anywhere(void **state)
 {

@@ -205,9 +205,10 @@ static void test_destroy_while_capturing(void **state)
     assert_int_equal(t_log_count("ph_graph_destroy"), 0);
     assert_ok(ph_graph_capture_begin(other, world.stream, NULL));
     ph_graph_destroy(other);
-    assert_int_equal(t_log_count("ph_graph_destroy: the graph's capture was still open, and is dropped; was "
-                                 "ph_graph_capture_end forgotten?"),
-                     1);
+    assert_int_equal(
+        t_log_count("ph_graph_destroy: the graph's capture was still open, and is dropped; was "
+                    "ph_graph_capture_end forgotten?"),
+        1);
     t_log_stop();
     assert_usable();
 }
@@ -221,8 +222,8 @@ static void test_begin_on_a_capturing_stream(void **state)
     assert_error(ph_graph_capture_begin(other, world.stream, NULL), PH_ERROR_CAPTURE,
                  "ph_graph_capture_begin: the stream is capturing already (a global capture, id ");
     assert_native(401);
-    assert_non_null(
-        strstr(ph_error_last()->message, ", begun by this thread); the call did not touch that capture"));
+    assert_non_null(strstr(ph_error_last()->message,
+                           ", begun by this thread); the call did not touch that capture"));
     assert_int_equal(ph_graph_get_state(other), PH_GRAPH_NEW);
     assert_ok(add_one(world.stream, NULL));
     assert_ok(ph_graph_capture_end(graph, PH_OK)); /* that capture went on */
@@ -392,15 +393,18 @@ static void test_options_are_checked(void **state)
     assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT,
                  "7 is no capture mode");
     bad = (ph_capture_options){.breadcrumbs = true};
-    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT, "enable_annotations");
+    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT,
+                 "enable_annotations");
     bad = (ph_capture_options){.reserved = {1}};
-    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT, "ph_capture_options");
+    assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT,
+                 "ph_capture_options");
     ph_graph_options reserved = {.reserved = {0, 1}};
     ph_graph *other;
     assert_error(ph_graph_create(&other, &reserved), PH_ERROR_ARGUMENT, "ph_graph_options");
     assert_null(other);
     assert_error(ph_graph_capture_begin(graph, NULL, NULL), PH_ERROR_ARGUMENT, "stream is NULL");
-    assert_error(ph_graph_capture(graph, world.stream, NULL, NULL, NULL), PH_ERROR_ARGUMENT, "body is NULL");
+    assert_error(ph_graph_capture(graph, world.stream, NULL, NULL, NULL), PH_ERROR_ARGUMENT,
+                 "body is NULL");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
 }
 
@@ -447,7 +451,8 @@ static void test_failed_capture_releases_the_pool(void **state)
     ph_pool *pool;
     assert_ok(ph_pool_create(&pool, world.device, NULL));
     ph_capture_options options = {.pool = pool};
-    assert_status(ph_graph_capture(graph, world.stream, &options, fail_half_way, NULL), PH_ERROR_CALLER);
+    assert_status(ph_graph_capture(graph, world.stream, &options, fail_half_way, NULL),
+                  PH_ERROR_CALLER);
     assert_int_equal(ph_pool_use_count(pool), 1);
     ph_pool_release(pool);
 }

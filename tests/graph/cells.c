@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/cells.c: values that a graph takes anew at each replay: forks, many of them, launches in flight, and the nodes that write them. */
+/* tests/graph/cells.c: values that a graph takes anew at each replay: forks, many of them,
+ * launches in flight, and the nodes that write them. */
 #include "support/cells.h"
 #include <string.h>
 
@@ -41,7 +42,8 @@ static void test_a_fork_before_the_first_cell(void **state)
 static void test_cells_made_on_a_fork(void **state)
 {
     (void)state;
-    run(&(cs_plan){.sources = 1, .count = 2, .fork = cs.side, .fork_first = true, .create_on_fork = true});
+    run(&(cs_plan){
+        .sources = 1, .count = 2, .fork = cs.side, .fork_first = true, .create_on_fork = true});
 }
 
 /* 400 cells: more than one node carries. */
@@ -134,7 +136,8 @@ static void test_two_graphs_of_one_source(void **state)
     assert_int_equal(cs.sources[0].released, 2);
 }
 
-/* keep_graph: what replays first after another instantiate has its values, though they did not change. */
+/* keep_graph: what replays first after another instantiate has its values, though they did not
+ * change. */
 static void test_instantiated_again(void **state)
 {
     (void)state;
@@ -232,7 +235,8 @@ static void test_what_comes_before_stays_before(void **state)
     assert_int_equal(behind, 2);
 }
 
-/* A launch that may begin before the one before it has ended begins after the cells are written all the same. */
+/* A launch that may begin before the one before it has ended begins after the cells are written
+ * all the same. */
 static void test_a_programmatic_launch(void **state)
 {
     (void)state;

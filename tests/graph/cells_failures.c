@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at every point. */
+/* tests/graph/cells_failures.c: sources of cells that fail, what is refused, and a failure at
+ * every point. */
 #include "device/device.h"
 #include "support/cells.h"
 #include "support/sweep.h"
@@ -110,8 +111,9 @@ static void test_arguments(void **state)
     how.reserved[3] = 1;
     assert_error(ph_cells_create(cell, cs.world.stream, &how), PH_ERROR_ARGUMENT, "reserved");
     assert_error(ph_cells_require(NULL), PH_ERROR_ARGUMENT, "stream is NULL");
-    assert_error(ph_cells_create(cell, cs.side, &(ph_cells_source){.count = 1, .values = cs_values}),
-                 PH_ERROR_STATE, "not capturing");
+    assert_error(
+        ph_cells_create(cell, cs.side, &(ph_cells_source){.count = 1, .values = cs_values}),
+        PH_ERROR_STATE, "not capturing");
     assert_ok(ph_cells_require(cs.world.stream)); /* there are none yet */
     assert_ok(ph_graph_capture_end(cs.graph, PH_OK));
     assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
@@ -176,8 +178,8 @@ static void test_updates(void **state)
     assert_ok(ph_graph_update_diff(&differences, cs.graph));
     for (size_t i = 0; i < ph_diff_count(differences); i++) {
         assert_ok(ph_diff_at(&change, differences, i));
-        told = told ||
-               (change.blocks_update && change.rule && strstr(change.text, "has cells (ph_cells_create)"));
+        told = told || (change.blocks_update && change.rule &&
+                        strstr(change.text, "has cells (ph_cells_create)"));
     }
     assert_true(told);
     assert_error(ph_graph_update(cs.graph, plain, NULL), PH_ERROR_MISMATCH, "the graph has cells");
@@ -199,7 +201,8 @@ static int open_world(void **state)
 
 static cs_plan scene_of_failures(void)
 {
-    return (cs_plan){.sources = 3, .count = 4, .fork = cs.side, .fork_first = true, .create_on_fork = true};
+    return (cs_plan){
+        .sources = 3, .count = 4, .fork = cs.side, .fork_first = true, .create_on_fork = true};
 }
 
 static ph_status everything(void *user)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/cells_memory.c: whose memory cells are, and how its uses are ordered: resets with replays in flight, other users, captures beside it. */
+/* tests/graph/cells_memory.c: whose memory cells are, and how its uses are ordered: resets with
+ * replays in flight, other users, captures beside it. */
 #include "support/cells.h"
 
 static size_t allocated(void)
@@ -47,13 +48,15 @@ static void test_liveness(void **state)
     (void)state;
     const cs_plan p = {.sources = 1, .count = 2};
     const ph_capture_options options = {.check_input_liveness = true};
-    assert_ok(ph_graph_capture(cs.graph, cs.world.stream, &options, cs_body, (void *)(uintptr_t)&p));
+    assert_ok(
+        ph_graph_capture(cs.graph, cs.world.stream, &options, cs_body, (void *)(uintptr_t)&p));
     assert_ok(ph_graph_check_inputs(cs.graph));
     assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
     cs_check(&p, cs.world.stream, 0);
 }
 
-/* The replay is held up; its graph goes, and what is allocated next must not get the cells before it is over. */
+/* The replay is held up; its graph goes, and what is allocated next must not get the cells
+ * before it is over. */
 static void test_a_reset_while_replays_are_in_flight(void **state)
 {
     (void)state;
@@ -82,7 +85,8 @@ static void test_a_reset_while_replays_are_in_flight(void **state)
         ph_free(block[i], first);
 }
 
-/* What used the memory before on the default stream, where it was freed, is over before a replay writes it. */
+/* What used the memory before on the default stream, where it was freed, is over before a replay
+ * writes it. */
 static void test_memory_that_others_have_used(void **state)
 {
     (void)state;
@@ -110,7 +114,8 @@ static void test_memory_that_others_have_used(void **state)
     cs_check(&p, cs.world.stream, 0);
 }
 
-/* Beside a capture with blocking streams nothing can be recorded on the default stream, neither at the capture's end nor later. */
+/* Beside a capture with blocking streams nothing can be recorded on the default stream, neither
+ * at the capture's end nor later. */
 static void test_beside_a_blocking_capture(void **state)
 {
     (void)state;
@@ -123,7 +128,8 @@ static void test_beside_a_blocking_capture(void **state)
     assert_ok(ph_graph_capture_begin(other, blocking, NULL));
     assert_ok(ph_memset(cs.y, 0, sizeof *cs.y, blocking));
     assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
-    assert_error(ph_graph_replay(cs.graph, cs.world.stream), PH_ERROR_CAPTURE, "ordering the graph's cells");
+    assert_error(ph_graph_replay(cs.graph, cs.world.stream), PH_ERROR_CAPTURE,
+                 "ordering the graph's cells");
     assert_native(906);
     assert_int_equal(cs.sources[0].asked, 0);
     assert_ok(ph_graph_capture_end(other, PH_OK));
@@ -131,7 +137,8 @@ static void test_beside_a_blocking_capture(void **state)
     cs_check(&p, cs.world.stream, 0);
     assert_ok(ph_graph_reset(other));
     assert_ok(
-        ph_graph_capture_begin(other, blocking, NULL)); /* where it has replayed before it goes on doing so */
+        /* where it has replayed before it goes on doing so */
+        ph_graph_capture_begin(other, blocking, NULL));
     assert_ok(ph_memset(cs.y + 100, 0, sizeof *cs.y, blocking));
     assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
     ph_graph_capture_abort(other);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/child.c: a replay on a capturing stream: a node of that capture, which keeps all that its
- * replays need. */
+/* tests/graph/child.c: a replay on a capturing stream: a node of that capture, which keeps all
+ * that its replays need. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -321,10 +321,12 @@ static void test_epochs(void **state)
     uint64_t epoch = ph_graph_epoch(inner);
     assert_ok(ph_graph_check_output(inner, scratch, epoch));
     assert_ok(ph_graph_replay(outer, world.stream));
-    assert_error(ph_graph_check_output(inner, scratch, epoch), PH_ERROR_OVERWRITTEN, "a replay of graph");
+    assert_error(ph_graph_check_output(inner, scratch, epoch), PH_ERROR_OVERWRITTEN,
+                 "a replay of graph");
     assert_ok(ph_graph_check_output(outer, scratch, ph_graph_epoch(outer)));
     assert_ok(ph_graph_replay(inner, world.stream));
-    assert_status(ph_graph_check_output(outer, scratch, ph_graph_epoch(outer)), PH_ERROR_OVERWRITTEN);
+    assert_status(ph_graph_check_output(outer, scratch, ph_graph_epoch(outer)),
+                  PH_ERROR_OVERWRITTEN);
 }
 
 /* ---- inputs ---- */
@@ -346,7 +348,8 @@ static void test_inputs_of_the_body(void **state)
     assert_ok(ph_graph_replay(outer, world.stream));
     t_all(y, N, 15, world.stream);
     ph_free(input, world.stream);
-    assert_error(ph_graph_replay(outer, world.stream), PH_ERROR_STALE_INPUT, "node 1 (graph: add_i32) x");
+    assert_error(ph_graph_replay(outer, world.stream), PH_ERROR_STALE_INPUT,
+                 "node 1 (graph: add_i32) x");
     assert_status(ph_graph_check_inputs(outer), PH_ERROR_STALE_INPUT);
 }
 
@@ -395,7 +398,8 @@ static void test_states(void **state)
     assert_error(ph_graph_replay(inner, world.stream), PH_ERROR_STATE, "(NEW)");
     assert_error(ph_graph_replay(outer, world.stream), PH_ERROR_STATE, "(CAPTURING)");
     assert_ok(ph_graph_replay(kept, world.stream));
-    assert_int_equal(ph_graph_get_state(kept), PH_GRAPH_ENDED); /* a template is all that it takes */
+    /* a template is all that it takes */
+    assert_int_equal(ph_graph_get_state(kept), PH_GRAPH_ENDED);
     assert_ok(ph_graph_capture_end(outer, PH_OK));
     assert_status(ph_graph_capture(inner, world.stream, NULL, failing, NULL), PH_ERROR_CALLER);
     assert_ok(ph_graph_reset(outer));

@@ -107,14 +107,16 @@ static void test_another_thread(void **state)
     assert_usable();
 }
 
-/* The tests are linked statically and export nothing, as a user's program may. The first function that is
- * named is the one that made the call; no frame of the library's or of CUDA's is in front of it. */
+/* The tests are linked statically and export nothing, as a user's program may. The first
+ * function that is named is the one that made the call; no frame of the library's or of CUDA's
+ * is in front of it. */
 static void test_frames_of_a_static_program(void **state)
 {
     (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_it(world.stream);
-    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, "on this thread, from kill_it+0x");
+    assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE,
+                 "on this thread, from kill_it+0x");
     assert_non_null(strstr(ph_error_last()->message, " < test_frames_of_a_static_program+0x"));
     assert_int_equal(t_log_count("on this thread, from kill_it+0x"), 1);
     assert_usable();
@@ -162,12 +164,14 @@ static void test_other_codes_failure(void **state)
     assert_error(ph_fail_cuda(2, "cudaMalloc"), PH_ERROR_DEVICE_MEMORY, "cudaMalloc gave 2");
     assert_null(strstr(ph_error_last()->message, "killed"));
     kill_it(world.stream);
-    assert_error(ph_fail_cuda(901, "cudaMemcpyAsync"), PH_ERROR_CAPTURE, "cudaMemcpyAsync gave 901");
+    assert_error(ph_fail_cuda(901, "cudaMemcpyAsync"), PH_ERROR_CAPTURE,
+                 "cudaMemcpyAsync gave 901");
     assert_native(901);
     assert_string_equal(ph_error_last()->native_call, "cudaMemcpyAsync");
     assert_non_null(strstr(ph_error_last()->message,
                            "; the capture is dead (901), killed by cuStreamSynchronize (900"));
-    assert_error(ph_fail_cuda(1, "cublasSgemm"), PH_ERROR_ARGUMENT, "killed by cuStreamSynchronize (900");
+    assert_error(ph_fail_cuda(1, "cublasSgemm"), PH_ERROR_ARGUMENT,
+                 "killed by cuStreamSynchronize (900");
     assert_true(names_elsewhere(901));
     assert_false(names_elsewhere(2)); /* its own affair */
     assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
@@ -182,8 +186,8 @@ static void test_dropped(void **state)
     (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_it(world.stream);
-    assert_error(ph_graph_capture_end(graph, ph_fail(PH_ERROR_CALLER, "own words")), PH_ERROR_CALLER,
-                 "own words");
+    assert_error(ph_graph_capture_end(graph, ph_fail(PH_ERROR_CALLER, "own words")),
+                 PH_ERROR_CALLER, "own words");
     assert_int_equal(t_log_count("was killed by cuStreamSynchronize"), 1);
     assert_usable();
     assert_ok(ph_graph_reset(graph));
@@ -194,8 +198,8 @@ static void test_dropped(void **state)
     assert_usable();
 }
 
-/* A capture that is well has no culprit, though calls failed meanwhile, nor is an earlier capture's a later
- * one's. */
+/* A capture that is well has no culprit, though calls failed meanwhile, nor is an earlier
+ * capture's a later one's. */
 static void test_nobody_to_blame(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/diff.c: what differs between two captures, what an update says of it, and that the two agree. */
+/* tests/graph/diff.c: what differs between two captures, what an update says of it, and that the
+ * two agree. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -11,15 +12,16 @@ enum {
     MANY = 1 << 20 /* bytes of a fill that no driver makes a kernel of */
 };
 
-/* One capture: zero is the plain one. Its nodes are a fill, a memset, a copy, then an add on another stream, one on the first, and one
- * behind both. */
+/* One capture: zero is the plain one. Its nodes are a fill, a memset, a copy, then an add on
+ * another stream, one on the first, and one behind both. */
 typedef struct variant {
     int32_t value;    /* of the fill */
     uint32_t element; /* of the memset */
     size_t n;         /* of the last add, instead of N */
     size_t copied;    /* bytes, instead of all */
     bool float_fill, byte_elements, few_bytes, offset, from_host;
-    bool added, removed, late_fork, programmatic, nested, annotated, kernel_for_copy, crumbs, checked;
+    bool added, removed, late_fork, programmatic, nested, annotated, kernel_for_copy, crumbs,
+        checked;
 } variant;
 
 static t_world world;
@@ -189,18 +191,20 @@ static void parameters(void **state)
     expect((variant){.n = 100},
            "node 5 (add_i32) n: 512 -> 100\n5 of 6 nodes are alike; an update is possible\n");
     expect_part((variant){0}, (variant){.offset = true}, "node 3 (add_i32) y: 0x");
-    expect_part((variant){0}, (variant){.offset = true}, "\n5 of 6 nodes are alike; an update is possible\n");
+    expect_part((variant){0}, (variant){.offset = true},
+                "\n5 of 6 nodes are alike; an update is possible\n");
 }
 
 static void kernels_and_kinds(void **state)
 {
     (void)state;
-    expect((variant){.float_fill = true}, "node 0 (fill_i32) is: kernel fill_i32 -> kernel fill_f32\n5 of 6 "
-                                          "nodes are alike; an update is possible\n");
-    expect((variant){.kernel_for_copy = true},
-           "node 2 (memcpy) is: memcpy -> kernel add_i32 (blocks an update)\n5 of 6 nodes are alike; an "
-           "update is not possible: a node stays "
-           "of its kind\n");
+    expect((variant){.float_fill = true},
+           "node 0 (fill_i32) is: kernel fill_i32 -> kernel fill_f32\n5 of 6 "
+           "nodes are alike; an update is possible\n");
+    expect((variant){.kernel_for_copy = true}, "node 2 (memcpy) is: memcpy -> kernel add_i32 "
+                                               "(blocks an update)\n5 of 6 nodes are alike; an "
+                                               "update is not possible: a node stays "
+                                               "of its kind\n");
 }
 
 /* Nodes that nobody wrote: what they are there for is said with them. */
@@ -208,8 +212,9 @@ static void watching_nodes(void **state)
 {
     (void)state;
     const variant plain = {.annotated = true}, crumbs = {.annotated = true, .crumbs = true};
-    static const char why[] = " (a breadcrumb: the other graph was captured without "
-                              "ph_capture_options.breadcrumbs, or with other scopes) (blocks an update)\n";
+    static const char why[] =
+        " (a breadcrumb: the other graph was captured without "
+        "ph_capture_options.breadcrumbs, or with other scopes) (blocks an update)\n";
     char *text = text_of(plain, crumbs);
     const char *at = strstr(text, "node 0 (phonograph_crumb) was added");
     assert_non_null(at);
@@ -217,11 +222,12 @@ static void watching_nodes(void **state)
     ph_string_free(text);
     expect_part(crumbs, plain, why);
     expect_part((variant){0}, (variant){.checked = true}, "(phonograph_check_finite) was added");
-    expect_part(
-        (variant){0}, (variant){.checked = true},
-        " (a check for NaN and infinity: the other graph's capture did not call ph_check_finite here)");
+    expect_part((variant){0}, (variant){.checked = true},
+                " (a check for NaN and infinity: the other graph's capture did not call "
+                "ph_check_finite here)");
     text = text_of(crumbs, crumbs);
-    assert_string_equal(strstr(text, "nodes are alike"), "nodes are alike; an update is possible\n");
+    assert_string_equal(strstr(text, "nodes are alike"),
+                        "nodes are alike; an update is possible\n");
     assert_null(strstr(text, "breadcrumb:"));
     ph_string_free(text);
 }
@@ -233,13 +239,14 @@ static void nodes_and_edges(void **state)
                 "node 3 (fill_f32) was added: grid 2x1x1, block 256x1x1 (blocks an update)\n");
     expect_part((variant){.added = true}, (variant){0},
                 "node 3 (fill_f32) was removed: grid 2x1x1, block 256x1x1 (blocks an update)\n");
-    expect_part((variant){0}, (variant){.added = true},
-                "6 nodes are alike, of 6 and 7; an update is not possible: an executable keeps its nodes");
-    expect(
-        (variant){.late_fork = true},
-        "node 3 (add_i32) depends on: node 0 (fill_i32) -> node 2 (memcpy) (blocks an update)\n"
-        "5 of 6 nodes are alike; an update is not possible: nodes keep their dependencies: the order of work "
-        "must be the same\n");
+    expect_part(
+        (variant){0}, (variant){.added = true},
+        "6 nodes are alike, of 6 and 7; an update is not possible: an executable keeps its nodes");
+    expect((variant){.late_fork = true},
+           "node 3 (add_i32) depends on: node 0 (fill_i32) -> node 2 (memcpy) (blocks an update)\n"
+           "5 of 6 nodes are alike; an update is not possible: nodes keep their dependencies: the "
+           "order of work "
+           "must be the same\n");
     expect_part((variant){0}, (variant){.removed = true}, "node 4 (add_i32) was removed");
 }
 
@@ -279,16 +286,19 @@ static void annotations(void **state)
                 "node 0 (fill_i32) annotation: none -> {name: \"layer\"}\n");
     expect_part((variant){.annotated = true}, (variant){0},
                 "node 0 (fill_i32) annotation: {name: \"layer\"} -> none\n");
-    expect_part((variant){.annotated = true}, (variant){.annotated = true}, "6 of 6 nodes are alike");
+    expect_part((variant){.annotated = true}, (variant){.annotated = true},
+                "6 of 6 nodes are alike");
 }
 
 /* ---- updates ---- */
 
-/* The memset of the one graph fills elements of 4 bytes, that of the other bytes: the example of docs/diff.md. */
+/* The memset of the one graph fills elements of 4 bytes, that of the other bytes: the example of
+ * docs/diff.md. */
 static void wrong_size_update(void **state)
 {
     (void)state;
-    ph_graph *graph = graph_of((variant){0}), *from = graph_of((variant){.byte_elements = true, .value = 3});
+    ph_graph *graph = graph_of((variant){0}),
+             *from = graph_of((variant){.byte_elements = true, .value = 3});
     ph_update_result result;
     const ph_diff *why;
     ph_change change;
@@ -296,19 +306,19 @@ static void wrong_size_update(void **state)
     assert_int_equal(result.reason, PH_UPDATE_PARAMETERS);
     assert_int_equal(result.node, 1);
     assert_non_null(
-        strstr(result.message, "node 1 (memset) fills 4-byte elements, the new capture's fills 1-byte ones"));
+        strstr(result.message,
+               "node 1 (memset) fills 4-byte elements, the new capture's fills 1-byte ones"));
     assert_non_null(strstr(ph_error_last()->message, result.message));
-    assert_non_null(
-        strstr(ph_error_last()->message, "; the executable is unchanged: reset the graph and capture again"));
+    assert_non_null(strstr(ph_error_last()->message,
+                           "; the executable is unchanged: reset the graph and capture again"));
     ph_graph_destroy(from); /* the differences do not need it */
     assert_ok(ph_graph_update_diff(&why, graph));
     char *text;
     assert_ok(ph_diff_text(&text, why));
-    assert_string_equal(
-        text,
-        "node 0 (fill_i32) value: 0 -> 3\n"
-        "node 1 (memset) bytes of an element: 4 -> 1 (blocks an update)\n"
-        "4 of 6 nodes are alike; an update is not possible: the element size of a memset cannot change\n");
+    assert_string_equal(text, "node 0 (fill_i32) value: 0 -> 3\n"
+                              "node 1 (memset) bytes of an element: 4 -> 1 (blocks an update)\n"
+                              "4 of 6 nodes are alike; an update is not possible: the element size "
+                              "of a memset cannot change\n");
     ph_string_free(text);
     assert_ok(ph_diff_at(&change, why, 1));
     assert_int_equal(change.kind, PH_CHANGE_SIZE);
@@ -317,7 +327,8 @@ static void wrong_size_update(void **state)
     ph_graph_destroy(graph);
 }
 
-/* The message of the driver compares nodes of one number; what came in between is told behind it. */
+/* The message of the driver compares nodes of one number; what came in between is told behind
+ * it. */
 static void an_added_node_is_named(void **state)
 {
     (void)state;
@@ -346,7 +357,8 @@ static void the_difference_lives_until_the_next_update(void **state)
     assert_error(ph_graph_update_diff(&why, graph), PH_ERROR_NOT_FOUND, "ph_graph_update_diff");
     assert_status(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH);
     assert_ok(ph_graph_update_diff(&why, graph));
-    assert_status(ph_graph_update(graph, NULL, NULL), PH_ERROR_ARGUMENT); /* failed, too, and not so */
+    /* failed, too, and not so */
+    assert_status(ph_graph_update(graph, NULL, NULL), PH_ERROR_ARGUMENT);
     assert_error(ph_graph_update_diff(&why, graph), PH_ERROR_NOT_FOUND, "ph_graph_update_diff");
     assert_status(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH);
     assert_ok(ph_graph_update_diff(&why, graph));
@@ -446,7 +458,8 @@ static void misuse(void **state)
     assert_non_null(strstr(ph_error_last()->message, "ph_graph_diff: called without"));
     assert_null(diff);
     assert_error(ph_graph_update_diff(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_update_diff: out");
-    assert_error(ph_graph_update_diff(&why, NULL), PH_ERROR_ARGUMENT, "ph_graph_update_diff: graph");
+    assert_error(ph_graph_update_diff(&why, NULL), PH_ERROR_ARGUMENT,
+                 "ph_graph_update_diff: graph");
     assert_null(why);
     assert_ok(ph_record_diff(&diff, record, record));
     assert_int_equal(ph_diff_count(diff), 0);

@@ -107,8 +107,8 @@ static void test_arguments(void **state)
     assert_int_equal(kind, PH_EDGE_FULL);
 }
 
-/* ---- what only other programs' graphs have ---- a table in front of the driver's reads two host functions
- * as an allocation of x and its end, and makes some edges programmatic. */
+/* ---- what only other programs' graphs have ---- a table in front of the driver's reads two
+ * host functions as an allocation of x and its end, and makes some edges programmatic. */
 static ph_edge_kind kinds[2];
 static uint32_t marked_grid; /* edges from the kernel with this grid are programmatic */
 static int node_info(ph__drv_node_info *out, ph__drv_node *node)
@@ -180,7 +180,8 @@ static void test_kinds_go_with_their_edges(void **state)
     ph_stream_destroy(side);
 }
 
-/* A table in front of the driver's, too, gives a host function two edges from the node before it. */
+/* A table in front of the driver's, too, gives a host function two edges from the node before
+ * it. */
 static int node_info_twice(ph__drv_node_info *out, ph__drv_node *node)
 {
     static ph__drv_node *from[2];
@@ -277,10 +278,11 @@ static void test_memory_nodes(void **state)
 static void test_names_of_kinds(void **state)
 {
     (void)state;
-    static const char *const names[] = {
-        "kernel",       "memcpy",       "memset",           "host",           "graph",     "empty",
-        "event_wait",   "event_record", "semaphore_signal", "semaphore_wait", "mem_alloc", "mem_free",
-        "batch_mem_op", "conditional"};
+    static const char *const names[] = {"kernel",         "memcpy",       "memset",
+                                        "host",           "graph",        "empty",
+                                        "event_wait",     "event_record", "semaphore_signal",
+                                        "semaphore_wait", "mem_alloc",    "mem_free",
+                                        "batch_mem_op",   "conditional"};
     for (int i = 0; i < 14; i++)
         assert_string_equal(ph_node_kind_name((ph_node_kind)i), names[i]);
     assert_string_equal(ph_node_kind_name((ph_node_kind)14), "unknown");
@@ -294,7 +296,8 @@ static ph_status add_one(ph_stream *stream, bool programmatic)
     return ph_launch(stream, world.add_i32, &config, &args, sizeof args);
 }
 
-/* The last launch depends on a kernel, which it may overtake, and on a branch that ends in a copy, which it may not. */
+/* The last launch depends on a kernel, which it may overtake, and on a branch that ends in a
+ * copy, which it may not. */
 static ph_status mixed(ph_stream *stream, void *side)
 {
     PH_TRY(add_one(stream, false));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/events.c: events and the edges of captures: external waits before any record, and events whose
- * capture is over. */
+/* tests/graph/events.c: events and the edges of captures: external waits before any record, and
+ * events whose capture is over. */
 #include "support/support.h"
 #include <phonograph/graph.h>
 #include <phonograph/record.h>
@@ -49,7 +49,8 @@ static void an_external_wait_needs_no_record_before(void **state)
     t_close(&world);
 }
 
-/* Such an event stays one that never completes; the words must not speak of a capture that is open. */
+/* Such an event stays one that never completes; the words must not speak of a capture that is
+ * open. */
 static void an_event_of_a_capture_that_is_over(void **state)
 {
     (void)state;
@@ -62,7 +63,8 @@ static void an_event_of_a_capture_that_is_over(void **state)
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(ph_event_record(event, world.stream));
-    assert_error(ph_event_query(&done, event), PH_ERROR_CAPTURE, "refused before it could harm the capture");
+    assert_error(ph_event_query(&done, event), PH_ERROR_CAPTURE,
+                 "refused before it could harm the capture");
     assert_native(907);
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     assert_error(ph_event_query(&done, event), PH_ERROR_CAPTURE, "a capture, which is over");

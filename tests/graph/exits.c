@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/exits.c: a program that exits inside a capture, as error macros of other code do: the call that had killed the capture is said, once.
- * The program runs itself for that. */
+/* tests/graph/exits.c: a program that exits inside a capture, as error macros of other code do:
+ * the call that had killed the capture is said, once. The program runs itself for that. */
 #include "support/support.h"
 
 #include "device/device.h"
@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char said[] = "is open as the program exits, and was killed by cuStreamSynchronize (900";
+static const char said[] =
+    "is open as the program exits, and was killed by cuStreamSynchronize (900";
 
 /* ---- the program that exits ---- */
 static const char *how;
@@ -52,8 +53,8 @@ static int run_and_exit(void)
     ph_graph *graph;
     if (strcmp(how, "callback") == 0)
         ph_log_set(to_output, name);
-    if (ph_device_open(&device, t_device_name(), NULL) != PH_OK || ph_stream_create(&stream, device, NULL) != PH_OK ||
-        ph_graph_create(&graph, NULL) != PH_OK)
+    if (ph_device_open(&device, t_device_name(), NULL) != PH_OK ||
+        ph_stream_create(&stream, device, NULL) != PH_OK || ph_graph_create(&graph, NULL) != PH_OK)
         return 8;
     ph_ignore(ph_graph_capture(graph, stream, NULL, body, NULL));
     ph_graph_destroy(graph);
@@ -83,8 +84,10 @@ static t_result run(const char *which)
 static void check(const char *which, int status, size_t in_out, size_t in_err)
 {
     t_result result = run(which);
-    if (result.status != status || count(result.out, said) != in_out || count(result.err, said) != in_err)
-        fail_msg("%s: status %d, output: %s, errors: %s", which, result.status, result.out, result.err);
+    if (result.status != status || count(result.out, said) != in_out ||
+        count(result.err, said) != in_err)
+        fail_msg("%s: status %d, output: %s, errors: %s", which, result.status, result.out,
+                 result.err);
     t_result_free(&result);
 }
 
@@ -132,7 +135,8 @@ int main(int argc, char **argv)
         how = argv[1];
         return run_and_exit();
     }
-    if (setenv("FAKE_CUDA_LENIENT", "1", 1) != 0) /* a program that exits there leaves its objects */
+    /* a program that exits there leaves its objects */
+    if (setenv("FAKE_CUDA_LENIENT", "1", 1) != 0)
         return 1;
     return cmocka_run_group_tests_name("graph.exits", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/external_events.c: event nodes mean what CUDA's mean: a launch records its events and binds its
- * waits when it is launched, not when the node runs (measured on an H200, see docs/measurements.md). */
+/* tests/graph/external_events.c: event nodes mean what CUDA's mean: a launch records its events
+ * and binds its waits when it is launched, not when the node runs (measured on an H200, see
+ * docs/measurements.md). */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -148,7 +149,8 @@ static ph_status forward(ph_stream *stream, void *user)
     return ph_event_record(event, stream);
 }
 
-/* Two graphs that hand work to each other through external events; on the host under random orders. */
+/* Two graphs that hand work to each other through external events; on the host under random
+ * orders. */
 static void graphs_are_ordered_by_external_events(void **state)
 {
     (void)state;
@@ -161,8 +163,10 @@ static void graphs_are_ordered_by_external_events(void **state)
         assert_ok(ph_event_record(event, a));
         assert_ok(ph_event_record(other, b));
         assert_ok(
-            ph_graph_capture(graph, a, NULL, forward, NULL)); /* waits for other; x = y + 1; records event */
-        assert_ok(ph_graph_capture_begin(back, b, NULL));     /* waits for event; y = x + 1; records other */
+            /* waits for other; x = y + 1; records event */
+            ph_graph_capture(graph, a, NULL, forward, NULL));
+        /* waits for event; y = x + 1; records other */
+        assert_ok(ph_graph_capture_begin(back, b, NULL));
         assert_ok(ph_stream_wait_event(b, event));
         assert_ok(t_add(&world, b, x, y, 4, 1));
         assert_ok(ph_event_record(other, b));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/foreign.c: captures that this library did not begin: what is recorded, what is refused, and that
- * they survive whatever is called here. They are begun straight at the driver. */
+/* tests/graph/foreign.c: captures that this library did not begin: what is recorded, what is
+ * refused, and that they survive whatever is called here. They are begun straight at the driver. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,8 @@ static const ph__driver *driver(void)
     return world.device->driver;
 }
 
-/* Asking for a stream's capture is how the library comes to know that there are such captures here. */
+/* Asking for a stream's capture is how the library comes to know that there are such captures
+ * here. */
 static void begin(ph_stream *stream)
 {
     ph_capture_info info;
@@ -234,7 +235,8 @@ static void test_waiting_is_refused(void **state)
     (void)state;
     bool done;
     begin(world.stream);
-    assert_error(ph_stream_synchronize(world.stream), PH_ERROR_CAPTURE, "this library did not begin");
+    assert_error(ph_stream_synchronize(world.stream), PH_ERROR_CAPTURE,
+                 "this library did not begin");
     assert_native(900);
     assert_error(ph_stream_query(&done, world.stream), PH_ERROR_CAPTURE,
                  "refused before it could harm the capture");
@@ -250,7 +252,8 @@ static void test_no_capture_of_ours(void **state)
     (void)state;
     ph_capture_options prepare = {.prepare = true};
     begin(world.stream);
-    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CAPTURE, "did not begin");
+    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CAPTURE,
+                 "did not begin");
     assert_native(401);
     assert_status(ph_graph_capture_begin(graph, world.stream, &prepare), PH_ERROR_CAPTURE);
     assert_native(401);
@@ -275,8 +278,8 @@ static void test_free_of_an_own_block(void **state)
     finish(world.stream, 1);
 }
 
-/* Freed on the capturing stream, as one that it uses: no event can say when that is over, so it waits for the
- * end. */
+/* Freed on the capturing stream, as one that it uses: no event can say when that is over, so it
+ * waits for the end. */
 static void test_free_of_another_streams_block(void **state)
 {
     (void)state;
@@ -353,8 +356,8 @@ static void test_poison_stays_out(void **state)
     t_close(&poisoned);
 }
 
-/* ---- replays ---- the last one from the pool ran on a stream that is captured now: nothing can be put behind
- * it. */
+/* ---- replays ---- the last one from the pool ran on a stream that is captured now: nothing can
+ * be put behind it. */
 static ph_status with_memory(ph_stream *stream, void *user)
 {
     (void)user;
@@ -372,7 +375,8 @@ static void test_order_behind_a_captured_stream(void **state)
     assert_ok(ph_graph_capture(graph, world.stream, NULL, with_memory, NULL));
     assert_ok(ph_graph_replay(graph, world.stream));
     begin(world.stream);
-    assert_error(ph_graph_replay(graph, side), PH_ERROR_CAPTURE, "the last replay from the same pool");
+    assert_error(ph_graph_replay(graph, side), PH_ERROR_CAPTURE,
+                 "the last replay from the same pool");
     assert_native(900);
     finish(world.stream, 0);
     assert_ok(ph_graph_replay(graph, side));

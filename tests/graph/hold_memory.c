@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/hold_memory.c: memory that a graph is told to hold: it stays what it was for replays, whoever frees it, and goes with the graph. */
+/* tests/graph/hold_memory.c: memory that a graph is told to hold: it stays what it was for
+ * replays, whoever frees it, and goes with the graph. */
 #include "support/support.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/hooks.c: hooks of graphs and of the process: when they run, in what order, what their failures
- * do. The tests named Test... hold the behaviours of the same names. */
+/* tests/graph/hooks.c: hooks of graphs and of the process: when they run, in what order, what
+ * their failures do. The tests named Test... hold the behaviours of the same names. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -258,8 +258,8 @@ static void TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph
 
 static ph_status check_live(const ph_graph_hook_info *info, void *user)
 {
-    *(bool *)user =
-        ph_stream_is_capturing(info->stream) && ph_graph_get_state(info->graph) == PH_GRAPH_CAPTURING;
+    *(bool *)user = ph_stream_is_capturing(info->stream) &&
+                    ph_graph_get_state(info->graph) == PH_GRAPH_CAPTURING;
     return PH_OK;
 }
 
@@ -273,7 +273,8 @@ static void TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capt
     ph_hook_remove(hook);
 }
 
-static void TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises(void **state)
+static void
+TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises(void **state)
 {
     (void)state;
     ph_hook *start = add(NULL, PH_HOOK_REPLAY_START, note, NULL),
@@ -299,7 +300,8 @@ static void test_failing_capture_start(void **state)
 {
     (void)state;
     ph_hook *hook = add(graph, PH_HOOK_CAPTURE_START, refuse, NULL);
-    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER, "no capture_start");
+    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER,
+                 "no capture_start");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     assert_false(ph_stream_is_capturing(world.stream));
     ph_hook_remove(hook);
@@ -309,7 +311,8 @@ static void test_failing_capture_start(void **state)
 /* ---- before a capture ---- */
 static ph_status check_not_yet(const ph_graph_hook_info *info, void *user)
 {
-    *(bool *)user = !ph_stream_is_capturing(info->stream) && ph_graph_get_state(info->graph) == PH_GRAPH_NEW;
+    *(bool *)user =
+        !ph_stream_is_capturing(info->stream) && ph_graph_get_state(info->graph) == PH_GRAPH_NEW;
     return PH_OK;
 }
 
@@ -336,7 +339,8 @@ static void test_failing_capture_prepare(void **state)
 {
     (void)state;
     ph_hook *hook = add(graph, PH_HOOK_CAPTURE_PREPARE, refuse, NULL);
-    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER, "no capture_prepare");
+    assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER,
+                 "no capture_prepare");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     assert_false(ph_stream_is_capturing(world.stream));
     ph_hook_remove(hook);
@@ -508,8 +512,8 @@ static void test_arguments(void **state)
     assert_status(ph_graph_hook_add(NULL, NULL, PH_HOOK_DESTROY, note, NULL), PH_ERROR_ARGUMENT);
     assert_error(ph_graph_hook_add(&hook, NULL, PH_HOOK_DESTROY, NULL, NULL), PH_ERROR_ARGUMENT,
                  "fn is NULL");
-    assert_error(ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)9, note, NULL), PH_ERROR_ARGUMENT,
-                 "9 is no hook point");
+    assert_error(ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)9, note, NULL),
+                 PH_ERROR_ARGUMENT, "9 is no hook point");
     assert_null(hook);
 }
 
@@ -518,7 +522,8 @@ static ph_status begin_other(const ph_graph_hook_info *info, void *user)
     return ph_graph_capture_begin(user, info->stream, NULL);
 }
 
-/* A replay-start hook that begins a capture on the replay's stream: the replay becomes a node of it. */
+/* A replay-start hook that begins a capture on the replay's stream: the replay becomes a node of
+ * it. */
 static void test_hook_that_captures(void **state)
 {
     (void)state;

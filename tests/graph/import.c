@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/import.c: graphs that were built elsewhere. The host device has none: there a table in front
- * of its driver's takes its own graphs for such. */
+/* tests/graph/import.c: graphs that were built elsewhere. The host device has none: there a
+ * table in front of its driver's takes its own graphs for such. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -78,7 +78,8 @@ static struct CUgraph_st *make_native(void)
 static void destroy_native(struct CUgraph_st *native)
 {
     ph__drv_graph *template = NULL;
-    assert_int_equal(world.device->driver->graph_import(&template, world.device->handle, native), 0);
+    assert_int_equal(world.device->driver->graph_import(&template, world.device->handle, native),
+                     0);
     world.device->driver->graph_destroy(template);
 }
 
@@ -222,7 +223,8 @@ static void test_failing_hooks(void **state)
     (void)state;
     ph_hook *seen[3], *bad;
     struct CUgraph_st *native = make_native();
-    static const ph_graph_hook_point points[3] = {PH_HOOK_CAPTURE_END, PH_HOOK_INSTANTIATE, PH_HOOK_DESTROY};
+    static const ph_graph_hook_point points[3] = {PH_HOOK_CAPTURE_END, PH_HOOK_INSTANTIATE,
+                                                  PH_HOOK_DESTROY};
     static const int traces[2] = {2, 236};
     for (int bad_point = 0; bad_point < 2; bad_point++) {
         int trace = 0;
@@ -303,16 +305,20 @@ static void test_misuse(void **state)
     ph_pool *pool;
     struct CUgraph_st *native = make_native();
     ph_capture_options bad = {.mode = (ph_capture_mode)7}, annotated = {.enable_annotations = true};
-    assert_error(ph_graph_import_cuda(NULL, world.device, native, NULL), PH_ERROR_ARGUMENT, "graph is NULL");
-    assert_error(ph_graph_import_cuda(graph, NULL, native, NULL), PH_ERROR_ARGUMENT, "device is NULL");
+    assert_error(ph_graph_import_cuda(NULL, world.device, native, NULL), PH_ERROR_ARGUMENT,
+                 "graph is NULL");
+    assert_error(ph_graph_import_cuda(graph, NULL, native, NULL), PH_ERROR_ARGUMENT,
+                 "device is NULL");
     assert_error(ph_graph_import_cuda(graph, world.device, NULL, NULL), PH_ERROR_ARGUMENT,
                  "cuda_graph is NULL");
     assert_status(ph_graph_import_cuda(graph, world.device, native, &bad), PH_ERROR_ARGUMENT);
-    assert_status(ph_graph_import_cuda(graph, world.device, native, &annotated), PH_ERROR_UNSUPPORTED);
+    assert_status(ph_graph_import_cuda(graph, world.device, native, &annotated),
+                  PH_ERROR_UNSUPPORTED);
     t_open(&other, NULL);
     assert_ok(ph_pool_create(&pool, other.device, NULL));
     ph_capture_options elsewhere = {.pool = pool};
-    assert_status(ph_graph_import_cuda(graph, world.device, native, &elsewhere), PH_ERROR_WRONG_DEVICE);
+    assert_status(ph_graph_import_cuda(graph, world.device, native, &elsewhere),
+                  PH_ERROR_WRONG_DEVICE);
     ph_pool_release(pool);
     t_close(&other);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs.c: what a graph's inputs are, what is told of each, when it is found dead and where it was freed. */
+/* tests/graph/inputs.c: what a graph's inputs are, what is told of each, when it is found dead
+ * and where it was freed. */
 #include "inputs.h"
 
 #include <string.h>
@@ -92,7 +93,8 @@ static void test_nested(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
     ph_free(x, world.stream);
     x = NULL;
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: the child's");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_stream_uses: the child's");
 }
 
 /* ---- when it is found dead ---- */
@@ -106,14 +108,16 @@ static void test_freed_before_the_end(void **state)
     t_log_start();
     end();
     assert_int_equal(
-        t_log_count("ph_graph_capture_end: replays will be refused, 1 dead input: memory that was not "
-                    "allocated when the capture ended (freed earlier?): allocate it, then capture again"),
+        t_log_count(
+            "ph_graph_capture_end: replays will be refused, 1 dead input: memory that was not "
+            "allocated when the capture ended (freed earlier?): allocate it, then capture again"),
         1);
     t_log_stop();
-    assert_error(
-        ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-        "ph_graph_replay: refused, 1 dead input: memory that was not allocated when the capture ended");
-    assert_error(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT, "ph_graph_check_inputs: 1 dead input: ");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_graph_replay: refused, 1 dead input: memory that was not allocated when the "
+                 "capture ended");
+    assert_error(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT,
+                 "ph_graph_check_inputs: 1 dead input: ");
 }
 
 /* Nothing was freed since the capture began: the message does not say so. */
@@ -129,10 +133,10 @@ static void test_freed_before_the_capture(void **state)
     end();
     assert_int_equal(t_log_count("replays will be refused, 1 dead input: "), 1);
     t_log_stop();
-    assert_error(
-        ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-        "not allocated when the capture ended (freed earlier?): allocate it, then capture again, or name "
-        "other memory by a slot: node 0 (add_i32) x = 0x");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "not allocated when the capture ended (freed earlier?): allocate it, then capture "
+                 "again, or name "
+                 "other memory by a slot: node 0 (add_i32) x = 0x");
     assert_null(strstr(ph_error_last()->message, "since the capture began"));
     assert_ok(ph_graph_reset(graph));
     t_log_start();
@@ -191,10 +195,11 @@ static void test_message(void **state)
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     x = y = NULL;
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-                 "ph_graph_replay: refused, 2 dead inputs: memory freed since the capture began; keep it "
-                 "allocated while "
-                 "the graph is replayed, capture again, or name other memory by a slot: node");
+    assert_error(
+        ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+        "ph_graph_replay: refused, 2 dead inputs: memory freed since the capture began; keep it "
+        "allocated while "
+        "the graph is replayed, capture again, or name other memory by a slot: node");
     const char *message = ph_error_last()->message;
     assert_non_null(strstr(message, "node 0 (add_i32) x = 0x"));
     assert_non_null(strstr(message, ", +8 in 1024 bytes; node 0 (add_i32) y = 0x"));
@@ -235,8 +240,8 @@ static void test_sites(void **state)
     assert_string_equal(input(0).freed_at, "");
 }
 
-/* The program is linked statically and exports nothing: its functions are named all the same, and as many
- * frames as were asked for are its own. */
+/* The program is linked statically and exports nothing: its functions are named all the same,
+ * and as many frames as were asked for are its own. */
 static void test_sites_of_a_static_program(void **state)
 {
     (void)state;
@@ -335,11 +340,13 @@ static void test_misuse(void **state)
     ph_input_info info;
     assert_error(ph_stream_uses(NULL, x, NULL), PH_ERROR_ARGUMENT, "ph_stream_uses: stream");
     assert_error(ph_graph_input_count(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_input_count: out");
-    assert_error(ph_graph_input_count(&inputs, NULL), PH_ERROR_ARGUMENT, "ph_graph_input_count: graph");
+    assert_error(ph_graph_input_count(&inputs, NULL), PH_ERROR_ARGUMENT,
+                 "ph_graph_input_count: graph");
     assert_int_equal(inputs, 0);
     assert_error(ph_graph_input(NULL, graph, 0), PH_ERROR_ARGUMENT, "ph_graph_input: out");
     assert_error(ph_graph_input(&info, NULL, 0), PH_ERROR_ARGUMENT, "ph_graph_input: graph");
-    assert_error(ph_graph_input(&info, graph, 0), PH_ERROR_STATE, "without a preceding successful capture");
+    assert_error(ph_graph_input(&info, graph, 0), PH_ERROR_STATE,
+                 "without a preceding successful capture");
     assert_error(ph_graph_unseen(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_unseen: text");
     assert_error(ph_graph_unseen(&text, NULL), PH_ERROR_ARGUMENT, "ph_graph_unseen: graph");
     assert_null(text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs.h: a graph that is captured with the check of its inputs, and what is told of them. */
+/* tests/graph/inputs.h: a graph that is captured with the check of its inputs, and what is told
+ * of them. */
 #ifndef PH_TESTS_GRAPH_INPUTS_H
 #define PH_TESTS_GRAPH_INPUTS_H
 #include "support/support.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs_declared.c: what cannot be seen of a graph's inputs, and what a declared use or a slot tells of it. */
+/* tests/graph/inputs_declared.c: what cannot be seen of a graph's inputs, and what a declared
+ * use or a slot tells of it. */
 #include "inputs.h"
 
 #include <string.h>
@@ -42,7 +43,8 @@ static void test_declared_proves_words(void **state)
     assert_false(input(1).proved);
     ph_free(x, world.stream);
     x = NULL;
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (copy_first) +0 = 0x");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "node 0 (copy_first) +0 = 0x");
     ph_kernel_release(kernel);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs_failures.c: the check of inputs when host allocations or driver calls fail, and when other threads free what a graph
- * reads while it is replayed. */
+/* tests/graph/inputs_failures.c: the check of inputs when host allocations or driver calls fail,
+ * and when other threads free what a graph reads while it is replayed. */
 #include "support/sweep.h"
 
 #include "base/alloc.h"
@@ -119,7 +119,8 @@ static void test_driver_calls(void **state)
     assert_true(t_sweep(&swept, t_driver_fault(ANSWER)).reached > 20);
 }
 
-/* ---- threads ---- one frees and allocates, what graphs read and what they do not, while others replay. */
+/* ---- threads ---- one frees and allocates, what graphs read and what they do not, while others
+ * replay. */
 enum {
     REPLAYERS = 2
 };

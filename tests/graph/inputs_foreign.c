@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs_foreign.c: inputs in memory that other code allocated: found, asked for at their rate, declared, set. */
+/* tests/graph/inputs_foreign.c: inputs in memory that other code allocated: found, asked for at
+ * their rate, declared, set. */
 #include "inputs.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ static void test_foreign_freed(void **state)
     assert_ok(ph_graph_check_inputs(graph));
     other_free(other);
     for (int i = 0; i < 3; i++)
-        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "of other code's, freed");
+        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                     "of other code's, freed");
     assert_int_equal(input(0).state, PH_INPUT_FREED);
 }
 
@@ -50,7 +52,8 @@ static void test_foreign_at_its_rate(void **state)
 {
     (void)state;
     const ph_capture_options seldom = {.check_input_liveness = true, .check_foreign_every = 4};
-    const ph_capture_options never = {.check_input_liveness = true, .check_foreign_every = UINT32_MAX};
+    const ph_capture_options never = {.check_input_liveness = true,
+                                      .check_foreign_every = UINT32_MAX};
     int32_t *other = other_new();
     begin(&seldom);
     assert_ok(ph_memcpy(y, other, BYTES, world.stream));
@@ -77,7 +80,8 @@ static void test_foreign_at_its_rate(void **state)
     assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
 }
 
-/* Words that no type proves are looked for, too; in many nodes the driver is asked about an address once. */
+/* Words that no type proves are looked for, too; in many nodes the driver is asked about an
+ * address once. */
 static void test_foreign_suspected(void **state)
 {
     (void)state;
@@ -102,8 +106,8 @@ static void test_foreign_suspected(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_int_equal(t_log_count("looks like an address"), 1);
-    assert_int_equal(t_log_count("of other code's, freed (and 49 more words there): looks like an address"),
-                     1);
+    assert_int_equal(
+        t_log_count("of other code's, freed (and 49 more words there): looks like an address"), 1);
     assert_int_equal(t_log_count("of the graph's 100 addresses 100 are not proved"), 1);
     t_log_stop();
     ph_kernel_release(kernel);
@@ -122,7 +126,8 @@ static void test_foreign_declared(void **state)
     assert_true(input(1).foreign);
     assert_ok(ph_graph_replay(graph, world.stream));
     other_free(other);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: workspace");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_stream_uses: workspace");
 }
 
 /* It is not asked for at each replay, and known to be dead all the same. */
@@ -136,7 +141,8 @@ static void test_foreign_declared_and_gone_before_the_end(void **state)
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     other_free(other);
     end();
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: workspace");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_stream_uses: workspace");
 }
 
 static void test_set_to_foreign(void **state)

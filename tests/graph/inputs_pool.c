@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/inputs_pool.c: inputs that lie in pools of the graph: what eager work allocated there,
- * what other captures were given there, and what is the graph's own and free to go. */
+/* tests/graph/inputs_pool.c: inputs that lie in pools of the graph: what eager work allocated
+ * there, what other captures were given there, and what is the graph's own and free to go. */
 #include "inputs.h"
 
 static ph_pool *pool;

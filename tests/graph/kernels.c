@@ -89,7 +89,8 @@ static void released_by_another_thread(void **state)
         while (atomic_load(&h.kernel))
             ph__pause();
         atomic_store(&h.kernel, kernel);
-        failed += ph_graph_capture_end(graph, body) != PH_OK || ph_graph_replay(graph, world.stream) != PH_OK;
+        failed += ph_graph_capture_end(graph, body) != PH_OK ||
+                  ph_graph_replay(graph, world.stream) != PH_OK;
         assert_ok(ph_graph_reset(graph));
     }
     atomic_store(&h.over, true);

@@ -54,7 +54,8 @@ static void test_freed_input(void **state)
     assert_ok(ph_graph_replay(graph, world.stream)); /* the temporary is no input */
     t_all(y, N, 3, world.stream);
     ph_free(x, world.stream);
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x = 0x");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "node 0 (add_i32) x = 0x");
     assert_non_null(strstr(ph_error_last()->message, "1 dead input: "));
     assert_status(ph_graph_check_inputs(graph), PH_ERROR_STALE_INPUT);
     /* A new allocation at the old address is another one. */

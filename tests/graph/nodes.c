@@ -124,18 +124,21 @@ static void test_refusals(void **state)
     bool enabled = true;
     ready();
     huge.block[0] = 4096;
-    assert_error(ph_graph_node_set_launch(graph, 9, &config, &args, sizeof args), PH_ERROR_NOT_FOUND,
-                 "node 9");
-    assert_error(ph_graph_node_set_launch(graph, MEMSET, &config, &args, sizeof args), PH_ERROR_ARGUMENT,
-                 "node 1 (memset) is a memset node");
+    assert_error(ph_graph_node_set_launch(graph, 9, &config, &args, sizeof args),
+                 PH_ERROR_NOT_FOUND, "node 9");
+    assert_error(ph_graph_node_set_launch(graph, MEMSET, &config, &args, sizeof args),
+                 PH_ERROR_ARGUMENT, "node 1 (memset) is a memset node");
     assert_error(ph_graph_node_set_memcpy(graph, KERNEL, z, x, 4), PH_ERROR_ARGUMENT,
                  "node 0 (fill_i32) is a kernel node");
     assert_status(ph_graph_node_set_launch(graph, KERNEL, &config, &args, sizeof args - 1),
                   PH_ERROR_ARGUMENT);
-    assert_status(ph_graph_node_set_launch(graph, KERNEL, &huge, &args, sizeof args), PH_ERROR_ARGUMENT);
+    assert_status(ph_graph_node_set_launch(graph, KERNEL, &huge, &args, sizeof args),
+                  PH_ERROR_ARGUMENT);
     int32_t pageable[4];
-    assert_status(ph_graph_node_set_memcpy(graph, MEMCPY, pageable, x, sizeof pageable), PH_ERROR_UNPINNED);
-    assert_status(ph_graph_node_set_memcpy(graph, MEMCPY, x, x, sizeof pageable), PH_ERROR_ARGUMENT);
+    assert_status(ph_graph_node_set_memcpy(graph, MEMCPY, pageable, x, sizeof pageable),
+                  PH_ERROR_UNPINNED);
+    assert_status(ph_graph_node_set_memcpy(graph, MEMCPY, x, x, sizeof pageable),
+                  PH_ERROR_ARGUMENT);
     assert_status(ph_graph_node_set_memset(graph, MEMSET, pageable, 0, 1), PH_ERROR_ARGUMENT);
     assert_status(ph_graph_node_set_memset(graph, MEMSET, y, 0, SIZE_MAX / 2), PH_ERROR_SIZE);
     assert_status(ph_graph_node_set_host(graph, HOST, NULL, NULL), PH_ERROR_ARGUMENT);
@@ -159,12 +162,14 @@ static void test_node_out_of_range(void **state)
     ph_node_info info;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, one_fill, NULL));
     assert_ok(ph_graph_instantiate(graph));
-    assert_error(ph_graph_node_set_enabled(graph, 1, false), PH_ERROR_NOT_FOUND, "the graph has 1 node,");
+    assert_error(ph_graph_node_set_enabled(graph, 1, false), PH_ERROR_NOT_FOUND,
+                 "the graph has 1 node,");
     assert_ok(ph_graph_record(&record, graph));
     assert_error(ph_record_node(&info, record, 1), PH_ERROR_NOT_FOUND, "the record has 1 node,");
     assert_ok(ph_graph_reset(graph));
     ready();
-    assert_error(ph_graph_node_set_enabled(graph, 4, false), PH_ERROR_NOT_FOUND, "the graph has 4 nodes,");
+    assert_error(ph_graph_node_set_enabled(graph, 4, false), PH_ERROR_NOT_FOUND,
+                 "the graph has 4 nodes,");
     assert_ok(ph_graph_record(&record, graph));
     assert_error(ph_record_node(&info, record, 4), PH_ERROR_NOT_FOUND, "the record has 4 nodes,");
 }

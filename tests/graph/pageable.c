@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/pageable.c: pageable host memory in copies that other code submits to a capture, and captures that are strict about what their end
- * would only warn of. */
+/* tests/graph/pageable.c: pageable host memory in copies that other code submits to a capture,
+ * and captures that are strict about what their end would only warn of. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -69,7 +69,8 @@ static void check_told(const char *what)
     (void)snprintf(address, sizeof address, "%p", (void *)pageable);
     assert_int_equal(t_log_count(what), 1);
     assert_int_equal(t_log_count(address), 1);
-    assert_int_equal(t_log_count("/graph/pageable"), 1); /* the mapping: of the program's own file */
+    /* the mapping: of the program's own file */
+    assert_int_equal(t_log_count("/graph/pageable"), 1);
     assert_int_equal(t_log_count("ph_capture_options.strict"), 1);
 }
 
@@ -134,7 +135,8 @@ static void test_nested_graph(void **state)
     assert_ok(ph_graph_capture(inner, world.stream, NULL, read_pageable, NULL));
     t_log_start();
     assert_ok(ph_graph_capture(graph, world.stream, NULL, replay_inside, inner));
-    check_told("node 1 of the graph in node 1 (memcpy of 1024 bytes) reads pageable host memory at ");
+    check_told(
+        "node 1 of the graph in node 1 (memcpy of 1024 bytes) reads pageable host memory at ");
     ph_graph_destroy(inner);
 }
 
@@ -151,20 +153,23 @@ static void test_many_are_counted(void **state)
     int times = 30;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, read_often, &times));
     assert_int_equal(t_log_count("reads pageable host memory"), 8);
-    assert_int_equal(t_log_count("22 more copies and fills of the graph are of pageable host memory"), 1);
+    assert_int_equal(
+        t_log_count("22 more copies and fills of the graph are of pageable host memory"), 1);
 }
 
 static void test_strict_fails(void **state)
 {
     (void)state;
-    assert_error(ph_graph_capture(graph, world.stream, &strict, read_pageable, NULL), PH_ERROR_UNPINNED,
-                 "the capture is strict, and node 1 (memcpy of 1024 bytes) reads pageable host memory at ");
+    assert_error(
+        ph_graph_capture(graph, world.stream, &strict, read_pageable, NULL), PH_ERROR_UNPINNED,
+        "the capture is strict, and node 1 (memcpy of 1024 bytes) reads pageable host memory at ");
     assert_native(900);
     assert_non_null(strstr(ph_error_last()->message, "/graph/pageable"));
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
     assert_int_equal(t_log_count(""), 0);
     assert_ok(ph_graph_reset(graph));
-    assert_ok(ph_graph_capture(graph, world.stream, NULL, read_pageable, NULL)); /* not kept from before */
+    /* not kept from before */
+    assert_ok(ph_graph_capture(graph, world.stream, NULL, read_pageable, NULL));
     assert_int_equal(t_log_count("reads pageable host memory"), 1);
 }
 
@@ -189,14 +194,16 @@ static void test_strict_about_the_rest(void **state)
     assert_error(ph_graph_capture(graph, world.stream, &strict, nothing, NULL), PH_ERROR_STATE,
                  "the capture is strict, and the graph is empty");
     assert_ok(ph_graph_reset(graph));
-    assert_error(ph_graph_capture(graph, world.stream, &strict, leave_scope_open, NULL), PH_ERROR_STATE,
-                 "the capture is strict, and the function left 1 scope open (\"left\"); ph_mark_end");
+    assert_error(
+        ph_graph_capture(graph, world.stream, &strict, leave_scope_open, NULL), PH_ERROR_STATE,
+        "the capture is strict, and the function left 1 scope open (\"left\"); ph_mark_end");
     ph_mark_unwind(depth);
     assert_int_equal(t_log_count(""), 0);
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
-/* Memory that captures may copy: the library's, in use or freed in the body, and what only a pool's own functions know. */
+/* Memory that captures may copy: the library's, in use or freed in the body, and what only a
+ * pool's own functions know. */
 static ph_status own_segment(void **out, size_t bytes, ph_stream *stream, void *user)
 {
     (void)stream;
@@ -253,10 +260,11 @@ static void test_segments_of_a_pools_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_source_is_told),     TEST(test_target_is_told),   TEST(test_scope_is_named),
-        TEST(test_fill_is_told),
-        TEST(test_nested_graph),       TEST(test_many_are_counted), TEST(test_strict_fails),
-        TEST(test_strict_about_the_rest), TEST(test_legal_copies_pass), TEST(test_segments_of_a_pools_own),
+        TEST(test_source_is_told),    TEST(test_target_is_told),
+        TEST(test_scope_is_named),    TEST(test_fill_is_told),
+        TEST(test_nested_graph),      TEST(test_many_are_counted),
+        TEST(test_strict_fails),      TEST(test_strict_about_the_rest),
+        TEST(test_legal_copies_pass), TEST(test_segments_of_a_pools_own),
     };
     return cmocka_run_group_tests_name("graph.pageable", tests, NULL, NULL);
 }

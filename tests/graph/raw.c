@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/raw.c: keep_graph, raw handles, instantiate, debug dumps. The tests named test_cuda_graph...
- * and test_graph... hold the behaviours of the same names. */
+/* tests/graph/raw.c: keep_graph, raw handles, instantiate, debug dumps. The tests named
+ * test_cuda_graph... and test_graph... hold the behaviours of the same names. */
 #include "support/support.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/record.c: the record of a captured graph: nodes, words, dependencies, and its JSON and DOT. */
+/* tests/graph/record.c: the record of a captured graph: nodes, words, dependencies, and its JSON
+ * and DOT. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -88,12 +89,14 @@ static void test_nodes(void **state)
     ph_node_info kernel = node(0), set = node(1), copy = node(2), host = node(3);
     assert_int_equal(kernel.kind, PH_NODE_KERNEL);
     assert_string_equal(kernel.name, "add_i32");
-    assert_true(kernel.grid[0] == 1 && kernel.grid[1] == 1 && kernel.block[0] == 256 && kernel.block[2] == 1);
+    assert_true(kernel.grid[0] == 1 && kernel.grid[1] == 1 && kernel.block[0] == 256 &&
+                kernel.block[2] == 1);
     assert_int_equal(kernel.args_size, sizeof(struct t_add_i32));
     const struct t_add_i32 *args = kernel.args;
     assert_true(args->n == N && args->x == x && args->y == inside && args->value == 3);
     assert_int_equal(set.kind, PH_NODE_MEMSET);
-    assert_true(set.dst == x && set.value == 0x01020304 && set.value_size == 4 && set.bytes == N * 4);
+    assert_true(set.dst == x && set.value == 0x01020304 && set.value_size == 4 &&
+                set.bytes == N * 4);
     assert_int_equal(copy.kind, PH_NODE_MEMCPY);
     assert_true(copy.dst == x && copy.src == inside && copy.bytes == 16);
     assert_int_equal(host.kind, PH_NODE_HOST);
@@ -112,7 +115,8 @@ static void TestGetGraphData_test_edges(void **state)
     assert_int_equal(node(0).dependency_count, 0);
     assert_int_equal(node(0).dependent_count, 2);
     assert_int_equal(node(3).dependency_count, 2);
-    assert_true(ph_record_dependencies(record, 3)[0] == 1 && ph_record_dependencies(record, 3)[1] == 2);
+    assert_true(ph_record_dependencies(record, 3)[0] == 1 &&
+                ph_record_dependencies(record, 3)[1] == 2);
     size_t edges = 0;
     for (size_t i = 0; i < ph_record_node_count(record); i++)
         for (size_t d = 0; d < node(i).dependency_count; d++, edges++) {
@@ -137,15 +141,18 @@ static void test_typed_words(void **state)
     assert_string_equal(n.name, "n");
     assert_true(n.kind == PH_WORD_VALUE && n.value == N && n.base == NULL);
     assert_string_equal(from.name, "x");
-    assert_true(from.kind == PH_WORD_PROVED && from.base == x && from.generation != 0 && !from.internal);
+    assert_true(from.kind == PH_WORD_PROVED && from.base == x && from.generation != 0 &&
+                !from.internal);
     assert_int_equal(from.offset, offsetof(struct t_add_i32, x));
     assert_true(from.allocation_bytes >= N * sizeof *x);
     assert_true(from.pool.first == 0 && from.pool.second == 0);
     /* Freed in the capture: the ranges know it all the same. */
-    assert_true(to.kind == PH_WORD_PROVED && to.internal && to.value == (uint64_t)(uintptr_t)inside);
+    assert_true(to.kind == PH_WORD_PROVED && to.internal &&
+                to.value == (uint64_t)(uintptr_t)inside);
     assert_true(value.kind == PH_WORD_VALUE && value.value == 3);
     ph_word dst = word(2, 0), src = word(2, 1), out;
-    assert_true(dst.kind == PH_WORD_PROVED && dst.base == x && !dst.internal && strcmp(dst.name, "dst") == 0);
+    assert_true(dst.kind == PH_WORD_PROVED && dst.base == x && !dst.internal &&
+                strcmp(dst.name, "dst") == 0);
     assert_true(src.kind == PH_WORD_PROVED && src.internal && src.offset == 8 &&
                 strcmp(src.name, "src") == 0);
     assert_int_equal(node(1).word_count, 1);
@@ -154,7 +161,8 @@ static void test_typed_words(void **state)
 }
 
 /* ---- other kernels ---- */
-static ph_kernel *make_kernel(t_kernel_id id, const char *name, const ph_param *params, size_t count)
+static ph_kernel *make_kernel(t_kernel_id id, const char *name, const ph_param *params,
+                              size_t count)
 {
     ph_kernel *kernel;
     ph_kernel_source source = t_kernel_sources[id];
@@ -189,7 +197,8 @@ static void test_untyped_words(void **state)
     assert_string_equal(word(0, 1).name, "+8");
     assert_true(word(0, 1).kind == PH_WORD_SUSPECTED && word(0, 1).base == x);
     assert_int_equal(word(0, 2).kind, PH_WORD_VALUE);
-    assert_true(word(0, 3).kind == PH_WORD_VALUE && word(0, 3).value == 9 && word(0, 3).offset == 24);
+    assert_true(word(0, 3).kind == PH_WORD_VALUE && word(0, 3).value == 9 &&
+                word(0, 3).offset == 24);
     ph_kernel_release(kernel);
 }
 
@@ -211,8 +220,10 @@ static void test_packed_words(void **state)
     const char *name = t_on_host() ? "packed \"quoted\\\"" : NULL;
     ph_kernel *kernel = make_kernel(T_KERNEL_IGNORE_BYTES, name, params, 3);
     capture_launch(kernel, &args, sizeof args);
-    assert_int_equal(node(0).word_count, 4); /* what is not declared is not aligned either: no word */
-    assert_true(word(0, 1).kind == PH_WORD_PROVED && word(0, 1).offset == 1 && word(0, 1).base == x);
+    /* what is not declared is not aligned either: no word */
+    assert_int_equal(node(0).word_count, 4);
+    assert_true(word(0, 1).kind == PH_WORD_PROVED && word(0, 1).offset == 1 &&
+                word(0, 1).base == x);
     assert_true(word(0, 2).kind == PH_WORD_VALUE &&
                 word(0, 2).base == NULL); /* declared a value: never an address */
     assert_string_equal(word(0, 3).name, "pair+8");
@@ -258,10 +269,13 @@ static void test_json(void **state)
     assert_ok(ph_record_json(&text, record));
     check_json(text);
     assert_memory_equal(
-        text, "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":4,\"edge_count\":4,", 64);
+        text, "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":4,\"edge_count\":4,",
+        64);
     assert_int_equal(count_of(text, "\"index\":"), 4);
     assert_int_equal(
-        count_of(text, "\"kind\":\"kernel\",\"name\":\"add_i32\",\"grid\":[1,1,1],\"block\":[256,1,1]"), 1);
+        count_of(text,
+                 "\"kind\":\"kernel\",\"name\":\"add_i32\",\"grid\":[1,1,1],\"block\":[256,1,1]"),
+        1);
     assert_int_equal(count_of(text, "\"dependencies\":[1,2],\"dependents\":[]"), 1);
     assert_int_equal(count_of(text, "\"kind\":\"proved\""), 5);
     assert_int_equal(count_of(text, "\"value\":16909060,\"value_size\":4,\"bytes\":1024"), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/replay.c: replays: where, how often, at what cost, in what order; epochs; what is released and
- * when. */
+/* tests/graph/replay.c: replays: where, how often, at what cost, in what order; epochs; what is
+ * released and when. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -41,8 +41,8 @@ static ph_status add_one(ph_stream *stream, void *user)
     return t_add(&world, stream, x, x, N, 1);
 }
 
-/* The device takes memory for as many launches as are in flight at once, and keeps it: after a first round
- * with all of them held back, no replay allocates anything. */
+/* The device takes memory for as many launches as are in flight at once, and keeps it: after a
+ * first round with all of them held back, no replay allocates anything. */
 static void test_no_allocation(void **state)
 {
     (void)state;
@@ -141,7 +141,8 @@ static void test_destroy_in_flight(void **state)
     t_all(x, N, 3, world.stream);
 }
 
-/* Another stream's replay comes behind what the stream of the last one was given since: also behind the default stream's. */
+/* Another stream's replay comes behind what the stream of the last one was given since: also
+ * behind the default stream's. */
 static void test_behind_readers_on_the_last_stream(void **state)
 {
     (void)state;
@@ -260,13 +261,14 @@ static void test_epochs_of_one_graph(void **state)
     assert_error(ph_graph_check_output(graph, out.y, first), PH_ERROR_OVERWRITTEN,
                  "a later replay of the same graph");
     assert_ok(ph_graph_check_output(graph, out.y, ph_graph_epoch(graph)));
-    assert_status(ph_graph_check_output(graph, out.y, ph_graph_epoch(graph) + 1), PH_ERROR_ARGUMENT);
+    assert_status(ph_graph_check_output(graph, out.y, ph_graph_epoch(graph) + 1),
+                  PH_ERROR_ARGUMENT);
     assert_status(ph_graph_check_output(graph, x, first), PH_ERROR_NOT_FOUND);
     ph_free(out.y, world.stream);
 }
 
-/* Two graphs of one pool: the second reuses the first's output once that is freed, and leaves it alone while
- * it is not. */
+/* Two graphs of one pool: the second reuses the first's output once that is freed, and leaves it
+ * alone while it is not. */
 static void test_epochs_of_a_shared_pool(void **state)
 {
     (void)state;
@@ -289,7 +291,8 @@ static void test_epochs_of_a_shared_pool(void **state)
     assert_true(ph_graph_epoch(second) > epoch);
     assert_ok(ph_graph_check_output(graph, a.y, epoch));
     assert_ok(ph_graph_replay(third, world.stream));
-    assert_error(ph_graph_check_output(graph, a.y, epoch), PH_ERROR_OVERWRITTEN, "by a replay of graph");
+    assert_error(ph_graph_check_output(graph, a.y, epoch), PH_ERROR_OVERWRITTEN,
+                 "by a replay of graph");
     assert_ok(ph_graph_check_output(second, b.y, ph_graph_epoch(second)));
     ph_graph_destroy(third); /* what it has overwritten stays overwritten */
     assert_status(ph_graph_check_output(graph, a.y, epoch), PH_ERROR_OVERWRITTEN);

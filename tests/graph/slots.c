@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots.c: slots: finding and declaring them, replays with other addresses and values, and what instantiating, updating, nesting and
- * resetting the graph does to them. */
+/* tests/graph/slots.c: slots: finding and declaring them, replays with other addresses and
+ * values, and what instantiating, updating, nesting and resetting the graph does to them. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -183,7 +183,8 @@ static int32_t *pinned_filled(int32_t value)
     return made;
 }
 
-/* Kernels read it where they read the device's; copies stay copies of pinned memory. What they read is not reused. */
+/* Kernels read it where they read the device's; copies stay copies of pinned memory. What they
+ * read is not reused. */
 static void test_pinned_memory(void **state)
 {
     (void)state;
@@ -217,7 +218,8 @@ static void test_declared(void **state)
     const int32_t five = 5;
     capture();
     assert_ok(ph_graph_slot_declare_address(&in, graph, "in", x, BYTES, places, 2, NULL));
-    assert_ok(ph_graph_slot_declare_scalar(&value, graph, "value", &(int32_t){1}, sizeof five, &scalar, 1));
+    assert_ok(ph_graph_slot_declare_scalar(&value, graph, "value", &(int32_t){1}, sizeof five,
+                                           &scalar, 1));
     ph_slot_info info = info_of(value);
     assert_false(info.address);
     assert_int_equal(info.bytes, 4);
@@ -299,7 +301,8 @@ static void test_update(void **state)
     ph_graph *from = captured(other[1]);
     capture();
     size_t in = find("in", x), out = find("out", y);
-    assert_ok(with(out, w)); /* the one that is set stays so, the other one has what the update brings */
+    /* the one that is set stays so, the other one has what the update brings */
+    assert_ok(with(out, w));
     assert_ok(ph_graph_update(graph, from, NULL));
     ph_graph_destroy(from);
     assert_ptr_equal(info_of(in).current, other[1]);
@@ -312,8 +315,8 @@ static void test_update(void **state)
     t_all(w, 8, 21, world.stream);
     size_t slot;
     const ph_slot_place place = {ADD, offsetof(struct t_add_i32, value)};
-    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){1}, 4, &place, 1), PH_ERROR_STATE,
-                 "ph_graph_update");
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){1}, 4, &place, 1),
+                 PH_ERROR_STATE, "ph_graph_update");
     assert_ok(ph_graph_update(graph, graph, NULL));
     assert_ok(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){1}, 4, &place, 1));
     assert_ok(with(slot, &(int32_t){9}));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots_live.c: the memory behind slots: whether it lives, what a graph writes, and each failure of a host allocation or a driver call. */
+/* tests/graph/slots_live.c: the memory behind slots: whether it lives, what a graph writes, and
+ * each failure of a host allocation or a driver call. */
 #include "support/sweep.h"
 
 #include "base/alloc.h"
@@ -205,14 +206,16 @@ static void test_writes(void **state)
         const void *at;
         size_t bytes;
         bool writes;
-    } rows[] = {{own, BYTES, true},         {own + N - 1, 1, true}, {own + 3, 0, false}, {x, BYTES, false},
-                {(char *)own - 1, 2, true}, {&writes, 1, false},    {NULL, 16, false}};
+    } rows[] = {{own, BYTES, true}, {own + N - 1, 1, true},     {own + 3, 0, false},
+                {x, BYTES, false},  {(char *)own - 1, 2, true}, {&writes, 1, false},
+                {NULL, 16, false}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_ok(ph_graph_writes(&writes, graph, rows[i].at, rows[i].bytes));
         assert_int_equal(writes, rows[i].writes);
     }
     assert_error(ph_graph_writes(NULL, graph, own, 1), PH_ERROR_ARGUMENT, "out is NULL");
-    assert_error(ph_graph_writes(&writes, graph, own, SIZE_MAX), PH_ERROR_ARGUMENT, "address space");
+    assert_error(ph_graph_writes(&writes, graph, own, SIZE_MAX), PH_ERROR_ARGUMENT,
+                 "address space");
     ph_free(own, world.stream); /* the capture was given it all the same */
     assert_ok(ph_graph_writes(&writes, graph, own, BYTES));
     assert_true(writes);

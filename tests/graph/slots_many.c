@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots_many.c: more slots than addresses are looked up at once, of both kinds and in any order: what is set, refused, and noticed to be gone. */
+/* tests/graph/slots_many.c: more slots than addresses are looked up at once, of both kinds and
+ * in any order: what is set, refused, and noticed to be gone. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -75,8 +76,8 @@ static ph_status body(ph_stream *stream, void *user)
 /* Slot 2 i: the address of node i, slot 2 i + 1: its addend. */
 static void capture(bool liveness)
 {
-    assert_ok(ph_graph_capture(graph, world.stream, &(ph_capture_options){.check_input_liveness = liveness},
-                               body, NULL));
+    assert_ok(ph_graph_capture(
+        graph, world.stream, &(ph_capture_options){.check_input_liveness = liveness}, body, NULL));
     for (size_t i = 0; i < MANY; i++) {
         const ph_slot_place place = {i, offsetof(struct t_add_i32, value)};
         char name[16];
@@ -84,7 +85,8 @@ static void capture(bool liveness)
         (void)snprintf(name, sizeof name, "x%zu", i);
         assert_ok(ph_graph_slot_find(&slot, graph, name, x[i], BYTES, NULL));
         assert_int_equal(slot, 2 * i);
-        assert_ok(ph_graph_slot_declare_scalar(&slot, graph, "add", &(int32_t){1}, sizeof(int32_t), &place, 1));
+        assert_ok(ph_graph_slot_declare_scalar(&slot, graph, "add", &(int32_t){1}, sizeof(int32_t),
+                                               &place, 1));
         assert_int_equal(slot, 2 * i + 1);
     }
 }
@@ -136,7 +138,8 @@ static void expect(const choice *c)
 static void refused(const choice *c, const ph_slot_value *value, const char *why)
 {
     char part[64];
-    (void)snprintf(part, sizeof part, "%p for slot %zu (x%zu)", value->value, value->slot, value->slot / 2);
+    (void)snprintf(part, sizeof part, "%p for slot %zu (x%zu)", value->value, value->slot,
+                   value->slot / 2);
     assert_error(with(c), PH_ERROR_ARGUMENT, part);
     assert_non_null(strstr(ph_error_last()->message, why));
 }

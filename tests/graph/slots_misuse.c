@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots_misuse.c: what slots refuse, with nothing changed: spans, places, values, and calls that are not theirs. */
+/* tests/graph/slots_misuse.c: what slots refuse, with nothing changed: spans, places, values,
+ * and calls that are not theirs. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -107,7 +108,8 @@ static void test_find(void **state)
     (void)state;
     ph_slot_options options = {.alignment = 24};
     slot = 5;
-    assert_error(ph_graph_slot_find(NULL, graph, NULL, x, 4, NULL), PH_ERROR_ARGUMENT, "slot is NULL");
+    assert_error(ph_graph_slot_find(NULL, graph, NULL, x, 4, NULL), PH_ERROR_ARGUMENT,
+                 "slot is NULL");
     assert_error(find(NULL, 4), PH_ERROR_ARGUMENT, "base is NULL");
     assert_error(find(x, 0), PH_ERROR_ARGUMENT, "0 bytes");
     assert_error(find(x, SIZE_MAX), PH_ERROR_ARGUMENT, "is none");
@@ -120,7 +122,8 @@ static void test_find(void **state)
     assert_status(ph_graph_slot_find(&slot, graph, NULL, x, BYTES, &options), PH_ERROR_ARGUMENT);
     assert_error(find(x + 1, 8), PH_ERROR_NOT_FOUND, "no node of the graph is known");
     assert_error(find(x, BYTES - 4), PH_ERROR_ARGUMENT, "node 1 (memcpy)"); /* goes on behind it */
-    assert_error(find(x + N / 2 + 1, BYTES / 4), PH_ERROR_ARGUMENT, "node 1 (memcpy)"); /* begins before it */
+    /* begins before it */
+    assert_error(find(x + N / 2 + 1, BYTES / 4), PH_ERROR_ARGUMENT, "node 1 (memcpy)");
     assert_error(find(y, BYTES / 2), PH_ERROR_ARGUMENT, "node 2 (memset)");
     assert_error(find(u, BYTES), PH_ERROR_UNSUPPORTED, "word +0 of node 4 (copy_first)");
     assert_error(find(z, BYTES), PH_ERROR_UNSUPPORTED, "word +8 of node 4 (copy_first)");
@@ -133,13 +136,14 @@ static void test_find(void **state)
 static void test_declare(void **state)
 {
     (void)state;
-    const ph_slot_place twice[] = {{ADD, 2}, {ADD, 4}}, once = {ADD, 24}, same[] = {{ADD, 24}, {ADD, 24}};
+    const ph_slot_place twice[] = {{ADD, 2}, {ADD, 4}}, once = {ADD, 24},
+                        same[] = {{ADD, 24}, {ADD, 24}};
     const int32_t one = 1;
     slot = 5;
-    assert_error(ph_graph_slot_declare_address(&slot, graph, NULL, x, 4, NULL, 1, NULL), PH_ERROR_ARGUMENT,
-                 "places is NULL");
-    assert_error(ph_graph_slot_declare_address(&slot, graph, NULL, x, 4, twice, 0, NULL), PH_ERROR_ARGUMENT,
-                 "0 places");
+    assert_error(ph_graph_slot_declare_address(&slot, graph, NULL, x, 4, NULL, 1, NULL),
+                 PH_ERROR_ARGUMENT, "places is NULL");
+    assert_error(ph_graph_slot_declare_address(&slot, graph, NULL, x, 4, twice, 0, NULL),
+                 PH_ERROR_ARGUMENT, "0 places");
     assert_error(declare(x, BYTES, 5, 0), PH_ERROR_NOT_FOUND, "node 5 does not exist");
     assert_error(declare(x, BYTES, HOST, 0), PH_ERROR_UNSUPPORTED, "node 3 (host)");
     assert_error(declare(x, BYTES, ADD, 0), PH_ERROR_ARGUMENT, "is no address in the 2048 bytes");
@@ -156,12 +160,13 @@ static void test_declare(void **state)
     assert_error(scalar(4, FILL, 0), PH_ERROR_UNSUPPORTED, "only kernel nodes");
     assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &one, 4, same, 2), PH_ERROR_STATE,
                  "slot 0 already");
-    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){0}, 4, twice, 2), PH_ERROR_STATE,
-                 "slot 0 already");
-    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, NULL, 4, &once, 1), PH_ERROR_ARGUMENT,
-                 "expected is NULL");
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){0}, 4, twice, 2),
+                 PH_ERROR_STATE, "slot 0 already");
+    assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, NULL, 4, &once, 1),
+                 PH_ERROR_ARGUMENT, "expected is NULL");
     assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &(int32_t){2}, 4, &once, 1),
-                 PH_ERROR_ARGUMENT, "has the bytes 01000000 at offset 24, and not 02000000 as expected");
+                 PH_ERROR_ARGUMENT,
+                 "has the bytes 01000000 at offset 24, and not 02000000 as expected");
     const ph_slot_place one_of_two[] = {{ADD, 24}, {ADD, 0}};
     assert_error(ph_graph_slot_declare_scalar(&slot, graph, NULL, &one, 4, one_of_two, 2),
                  PH_ERROR_ARGUMENT, "has the bytes 00020000 at offset 0");
@@ -184,7 +189,8 @@ static void test_looking(void **state)
     assert_null(info.name);
     assert_error(ph_graph_slot_place_at(NULL, graph, 0, 0), PH_ERROR_ARGUMENT, "out is NULL");
     assert_error(ph_graph_slot_place_at(&place, graph, 1, 0), PH_ERROR_NOT_FOUND, "slot 1");
-    assert_error(ph_graph_slot_place_at(&place, graph, 0, 2), PH_ERROR_NOT_FOUND, "no place 2; it has 2");
+    assert_error(ph_graph_slot_place_at(&place, graph, 0, 2), PH_ERROR_NOT_FOUND,
+                 "no place 2; it has 2");
     assert_int_equal(ph_graph_slot_count(NULL), 0);
     assert_error(ph_graph_slot_get(&info, NULL, 0), PH_ERROR_ARGUMENT, "graph is NULL");
 }
@@ -204,10 +210,11 @@ static void expect_taken(const int32_t *larger, const int32_t *freed, const int3
     bool taken = true;
     assert_error(ph_graph_replay(NULL, world.stream), PH_ERROR_ARGUMENT, "graph is NULL");
     assert_true(takes(x) && takes(y) && takes(larger));
-    assert_false(takes(NULL) || takes(y + 1) || takes(larger + N + 64) || takes(freed) || takes(pinned) ||
-                 takes(pageable));
+    assert_false(takes(NULL) || takes(y + 1) || takes(larger + N + 64) || takes(freed) ||
+                 takes(pinned) || takes(pageable));
     assert_non_null(strstr(ph_error_last()->message, "ph_graph_replay: graph is NULL"));
-    assert_error(ph_graph_slot_takes(&taken, graph, 1, x), PH_ERROR_NOT_FOUND, "slot 1 does not exist");
+    assert_error(ph_graph_slot_takes(&taken, graph, 1, x), PH_ERROR_NOT_FOUND,
+                 "slot 1 does not exist");
     assert_false(taken);
     assert_error(ph_graph_slot_takes(NULL, graph, 0, x), PH_ERROR_ARGUMENT, "out is NULL");
     assert_error(ph_graph_slot_takes(&taken, NULL, 0, x), PH_ERROR_ARGUMENT, "graph is NULL");
@@ -230,22 +237,27 @@ static void test_values(void **state)
     assert_error(with(PH_SLOT_NONE, y), PH_ERROR_NOT_FOUND, "does not exist");
     assert_error(with(0, NULL), PH_ERROR_ARGUMENT, "is NULL");
     assert_error(with(0, y + 1), PH_ERROR_ARGUMENT, "no multiple of 256");
-    assert_error(with(0, larger + N + 64), PH_ERROR_ARGUMENT, "ends after 1792 bytes; the slot has 2048");
+    assert_error(with(0, larger + N + 64), PH_ERROR_ARGUMENT,
+                 "ends after 1792 bytes; the slot has 2048");
     assert_error(with(0, freed), PH_ERROR_ARGUMENT, "nothing is allocated there");
     assert_error(with(0, (void *)((uintptr_t)(pageable + 64) & ~(uintptr_t)255)), PH_ERROR_ARGUMENT,
                  "neither memory of the device nor pinned");
     assert_error(with(0, pinned), PH_ERROR_ARGUMENT, "captured with memory of the device");
-    assert_error(ph_graph_replay_with(graph, world.stream, NULL, 1), PH_ERROR_ARGUMENT, "values is NULL");
-    assert_error(ph_graph_replay_with(graph, world.stream, twice, 2), PH_ERROR_ARGUMENT, "named twice");
+    assert_error(ph_graph_replay_with(graph, world.stream, NULL, 1), PH_ERROR_ARGUMENT,
+                 "values is NULL");
+    assert_error(ph_graph_replay_with(graph, world.stream, twice, 2), PH_ERROR_ARGUMENT,
+                 "named twice");
     /* Also where the first value is what the slot has. */
     const ph_slot_value as_it_is[] = {{0, x}, {0, larger}}, same[] = {{0, x}, {0, x}};
     assert_ok(ph_graph_replay_with(graph, world.stream, same, 1));
     assert_error(ph_graph_replay_with(graph, world.stream, as_it_is, 2), PH_ERROR_ARGUMENT,
                  "slot 0 (s) is named twice");
-    assert_error(ph_graph_replay_with(graph, world.stream, same, 2), PH_ERROR_ARGUMENT, "named twice");
+    assert_error(ph_graph_replay_with(graph, world.stream, same, 2), PH_ERROR_ARGUMENT,
+                 "named twice");
     assert_error(ph_graph_replay_with(graph, world.stream, half, 2), PH_ERROR_NOT_FOUND, "slot 1");
     assert_error(ph_graph_replay_with(graph, NULL, twice, 1), PH_ERROR_ARGUMENT, "stream");
-    assert_error(ph_graph_replay_with(NULL, world.stream, twice, 1), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_replay_with(NULL, world.stream, twice, 1), PH_ERROR_ARGUMENT,
+                 "graph is NULL");
     ph_slot_info info;
     assert_ok(ph_graph_slot_get(&info, graph, 0));
     assert_ptr_equal(info.current, x);
@@ -267,8 +279,8 @@ static void test_another_device(void **state)
     assert_ok(find(x, BYTES));
     assert_error(with(0, memory), PH_ERROR_WRONG_DEVICE, "makes a device of its own");
     assert_false(takes(memory));
-    assert_error(ph_graph_replay_with(graph, theirs, &(ph_slot_value){0, y}, 1), PH_ERROR_WRONG_DEVICE,
-                 "stream");
+    assert_error(ph_graph_replay_with(graph, theirs, &(ph_slot_value){0, y}, 1),
+                 PH_ERROR_WRONG_DEVICE, "stream");
     ph_free(memory, theirs);
     ph_stream_destroy(theirs);
     ph_device_release(second);
@@ -297,8 +309,10 @@ static ph_status from_a_hook(const ph_graph_hook_info *info, void *user)
     const ph_slot_value value = {0, x};
     size_t ignored;
     bool *seen = user;
-    assert_error(ph_graph_replay_with(info->graph, world.stream, &value, 1), PH_ERROR_STATE, "hook");
-    assert_error(ph_graph_slot_find(&ignored, info->graph, NULL, y, BYTES, NULL), PH_ERROR_STATE, "hook");
+    assert_error(ph_graph_replay_with(info->graph, world.stream, &value, 1), PH_ERROR_STATE,
+                 "hook");
+    assert_error(ph_graph_slot_find(&ignored, info->graph, NULL, y, BYTES, NULL), PH_ERROR_STATE,
+                 "hook");
     *seen = true;
     return ph_fail(PH_ERROR_CALLER, "not now");
 }
@@ -372,8 +386,9 @@ static void test_cells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_find),           TEST(test_declare),           TEST(test_looking), TEST(test_values),
-        TEST(test_another_device), TEST(test_nodes_with_places), TEST(test_hooks),   TEST(test_cells),
+        TEST(test_find),   TEST(test_declare),        TEST(test_looking),
+        TEST(test_values), TEST(test_another_device), TEST(test_nodes_with_places),
+        TEST(test_hooks),  TEST(test_cells),
     };
     return cmocka_run_group_tests_name("graph.slots_misuse", tests, NULL, NULL);
 }

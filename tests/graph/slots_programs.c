@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots_programs.c: random programs whose slots, proved by two captures, compute what a fresh capture computes. */
+/* tests/graph/slots_programs.c: random programs whose slots, proved by two captures, compute
+ * what a fresh capture computes. */
 #include "slots_proved.h"
 
 #include "base/rng.h"
@@ -11,7 +12,8 @@ enum {
 static void spans_of(ph_slot_span spans[INPUTS])
 {
     for (int i = 0; i < INPUTS; i++)
-        spans[i] = (ph_slot_span){.base = base[i], .shifted = &moved_at[i], .bytes = BYTES, .alignment = 4};
+        spans[i] = (ph_slot_span){
+            .base = base[i], .shifted = &moved_at[i], .bytes = BYTES, .alignment = 4};
 }
 
 /* ---- random programs ---- */
@@ -21,8 +23,10 @@ typedef struct program {
     int32_t *out;
 } program;
 
-/* Every step reads some place of some input, mixes it into memory of the capture's own, and leaves a word in `out`. */
-static ph_status step(ph_stream *stream, const program *p, int32_t *temporary, ph__rng *rng, size_t at)
+/* Every step reads some place of some input, mixes it into memory of the capture's own, and
+ * leaves a word in `out`. */
+static ph_status step(ph_stream *stream, const program *p, int32_t *temporary, ph__rng *rng,
+                      size_t at)
 {
     const int32_t *in = p->inputs[ph__rng_below(rng, INPUTS)];
     size_t offset = ph__rng_below(rng, N / 2), count = 1 + ph__rng_below(rng, N / 2 - 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots_prove.c: slots that two captures prove, and differences that nothing explains, which prove nothing. */
+/* tests/graph/slots_prove.c: slots that two captures prove, and differences that nothing
+ * explains, which prove nothing. */
 #include "slots_proved.h"
 
 #include <string.h>
@@ -270,8 +271,10 @@ static void test_bits_that_stay(void **state)
         {page + 64, page + PAGE / 4 + 64 * 15, 0, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const ph_slot_span span = {
-            .base = rows[i].base, .shifted = AT(rows[i].at), .bytes = 64, .alignment = rows[i].asked};
+        const ph_slot_span span = {.base = rows[i].base,
+                                   .shifted = AT(rows[i].at),
+                                   .bytes = 64,
+                                   .alignment = rows[i].asked};
         capture(graph, reads, rows[i].base);
         capture(shifted, reads, rows[i].at);
         assert_ok(ph_graph_slot_prove(&proof, graph, &shifted, 1, &span, 1));
@@ -340,7 +343,8 @@ static void test_captures_that_disagree(void **state)
         assert_ok(ph_graph_slot_prove(proofs, graph, captures, 2, spans, 2));
         assert_int_equal(proofs[0].slot != PH_SLOT_NONE, same);
         if (!same)
-            assert_non_null(strstr(proofs[0].reason, "is a use of span 1 in capture 1, and not in"));
+            assert_non_null(
+                strstr(proofs[0].reason, "is a use of span 1 in capture 1, and not in"));
         ph_graph_destroy(captures[1]);
         assert_ok(ph_graph_reset(graph));
         assert_ok(ph_graph_reset(shifted));
@@ -379,14 +383,18 @@ static void test_arguments(void **state)
                             {.base = base[1], .shifted = AT(moved[1]), .bytes = BYTES}};
     capture(graph, aliased, base);
     capture(shifted, aliased, moved);
-#define REFUSED(words)                                                                                       \
-    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT, (words));         \
+#define REFUSED(words)                                                                             \
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT,     \
+                 (words));                                                                         \
     assert_int_equal(proofs[0].slot, PH_SLOT_NONE)
-    assert_error(ph_graph_slot_prove(NULL, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT, "out is NULL");
-    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, NULL, 2), PH_ERROR_ARGUMENT, "spans is NULL");
+    assert_error(ph_graph_slot_prove(NULL, graph, &shifted, 1, spans, 2), PH_ERROR_ARGUMENT,
+                 "out is NULL");
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 1, NULL, 2), PH_ERROR_ARGUMENT,
+                 "spans is NULL");
     assert_error(ph_graph_slot_prove(proofs, graph, NULL, 1, spans, 2), PH_ERROR_ARGUMENT,
                  "captures is NULL");
-    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 0, spans, 2), PH_ERROR_ARGUMENT, "0 captures");
+    assert_error(ph_graph_slot_prove(proofs, graph, &shifted, 0, spans, 2), PH_ERROR_ARGUMENT,
+                 "0 captures");
     assert_error(ph_graph_slot_prove(proofs, graph, &nothing_there, 1, spans, 2), PH_ERROR_ARGUMENT,
                  "one of the captures is NULL");
     assert_error(ph_graph_slot_prove(proofs, graph, &graph, 1, spans, 2), PH_ERROR_ARGUMENT,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/slots_proved.h: two captures of one body on other inputs, of which slots are proved. */
+/* tests/graph/slots_proved.h: two captures of one body on other inputs, of which slots are
+ * proved. */
 #ifndef PH_TESTS_GRAPH_SLOTS_PROVED_H
 #define PH_TESTS_GRAPH_SLOTS_PROVED_H
 #include "support/support.h"
@@ -33,8 +34,9 @@ static inline int32_t *at_page(void *block, size_t page)
     return (int32_t *)(((uintptr_t)block + PAGE - 1) / PAGE * PAGE + page * PAGE);
 }
 
-/* Inputs of base hold their number, those of fresh 100 more, those of moved 0. base has pages' begins and moved ends 4 bytes before one, so that all
- * bits in between differ; no two inputs move by the same distance. */
+/* Inputs of base hold their number, those of fresh 100 more, those of moved 0. base has pages'
+ * begins and moved ends 4 bytes before one, so that all bits in between differ; no two inputs
+ * move by the same distance. */
 static inline int open_world(void **state)
 {
     (void)state;

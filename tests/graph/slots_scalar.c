@@ -87,13 +87,13 @@ static int close_kernels(void **state)
 /* ---- the work ---- */
 enum {
     PLAIN,
-    HALF,     /* half of the value goes somewhere, too */
-    NUMBER,   /* another number differs */
-    SIZE,     /* the larger value fills more */
-    FILLING,  /* a fill of the value */
-    HOST,     /* host functions */
-    PINNED,   /* a copy out of host memory */
-    MORE,     /* one more node */
+    HALF,      /* half of the value goes somewhere, too */
+    NUMBER,    /* another number differs */
+    SIZE,      /* the larger value fills more */
+    FILLING,   /* a fill of the value */
+    HOST,      /* host functions */
+    PINNED,    /* a copy out of host memory */
+    MORE,      /* one more node */
     ELSEWHERE, /* another address */
     FARTHER,   /* another place of memory that the capture allocates and frees */
     RING       /* of memory that it keeps */

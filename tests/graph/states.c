@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/states.c: walks the table of graph states: every call, in every state, with keep_graph and
- * without. */
+/* tests/graph/states.c: walks the table of graph states: every call, in every state, with
+ * keep_graph and without. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -182,8 +182,9 @@ static ph_status prove_scalar(ph_graph *graph, ph_graph *changed)
     assert_ok(ph_stream_create(&stream, world.device, NULL));
     assert_ok(ph_graph_create(&made, NULL));
     assert_ok(ph_graph_capture(made, stream, NULL, body, NULL));
-    ph_status status = ph_graph_slot_prove_scalar(&proof, graph ? graph : made, changed ? changed : made,
-                                                  NULL, &(int32_t){1}, &(int32_t){2}, 4);
+    ph_status status =
+        ph_graph_slot_prove_scalar(&proof, graph ? graph : made, changed ? changed : made, NULL,
+                                   &(int32_t){1}, &(int32_t){2}, 4);
     ph_graph_destroy(made);
     ph_stream_destroy(stream);
     return status;
@@ -279,9 +280,11 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     case PH__CALL_SLOT_FIND:
         return ph_graph_slot_find(&count, graph, NULL, x, 64 * sizeof *x, NULL);
     case PH__CALL_SLOT_DECLARE_ADDRESS:
-        return ph_graph_slot_declare_address(&count, graph, NULL, x, 64 * sizeof *x, &memset_place, 1, NULL);
+        return ph_graph_slot_declare_address(&count, graph, NULL, x, 64 * sizeof *x, &memset_place,
+                                             1, NULL);
     case PH__CALL_SLOT_DECLARE_SCALAR:
-        return ph_graph_slot_declare_scalar(&count, graph, NULL, &(int32_t){32}, 4, &kernel_place, 1);
+        return ph_graph_slot_declare_scalar(&count, graph, NULL, &(int32_t){32}, 4, &kernel_place,
+                                            1);
     case PH__CALL_SLOT_PROVE:
         return prove(graph);
     case PH__CALL_SLOT_PROVE_SCALAR:
@@ -389,7 +392,8 @@ static ph_status done(ph__graph_call which)
         return PH_ERROR_NOT_FOUND; /* none was made */
     if (which == PH__CALL_UPDATE_DIFF)
         return PH_ERROR_NOT_FOUND; /* none has failed */
-    if (which == PH__CALL_BREADCRUMBS_ENABLE || which == PH__CALL_WHERE || which == PH__CALL_CHECKS_ENABLE)
+    if (which == PH__CALL_BREADCRUMBS_ENABLE || which == PH__CALL_WHERE ||
+        which == PH__CALL_CHECKS_ENABLE)
         return PH_ERROR_STATE; /* none were captured, which is said behind the graph's state */
     if (which == PH__CALL_CHECK_AT)
         return PH_ERROR_NOT_FOUND;
@@ -422,7 +426,8 @@ static ph_graph_state after(ph__graph_call which, ph_graph_state state, bool kee
     }
 }
 
-static void check_refusal(ph_status status, ph__graph_call which, ph_graph_state state, ph__answer answer)
+static void check_refusal(ph_status status, ph__graph_call which, ph_graph_state state,
+                          ph__answer answer)
 {
     const char *message = ph_error_last()->message;
     assert_int_equal(status, answer == PH__ANSWER_OWN ? PH_ERROR_CALLER : PH_ERROR_STATE);
@@ -442,10 +447,11 @@ static void walk(ph__graph_call which, ph_graph_state state, bool keep)
 {
     ph__answer answer = ph__graph_calls[which].answer[state];
     ph_graph *graph = graph_in(state, keep);
-    bool go =
-        answer == PH__ANSWER_GO || (keep && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE));
+    bool go = answer == PH__ANSWER_GO ||
+              (keep && (answer == PH__ANSWER_KEEP || answer == PH__ANSWER_VISIBLE));
     /* A second capture on the stream of the first is another matter than the graph's state. */
-    ph_status status = which == PH__CALL_UPDATE && state == PH_GRAPH_CAPTURING ? ph_graph_update(graph, graph, NULL)
+    ph_status status = which == PH__CALL_UPDATE && state == PH_GRAPH_CAPTURING
+                           ? ph_graph_update(graph, graph, NULL)
                        : which == PH__CALL_SLOT_PROVE && state == PH_GRAPH_CAPTURING
                            ? ph_graph_slot_prove(NULL, graph, &graph, 1, NULL, 0)
                            : call(which, graph);
@@ -475,7 +481,8 @@ static void test_null_graph(void **state)
     (void)state;
     ph_pool *pool;
     assert_error(ph_graph_replay(NULL, world.stream), PH_ERROR_ARGUMENT, "graph is NULL");
-    assert_error(ph_graph_capture_begin(NULL, world.stream, NULL), PH_ERROR_ARGUMENT, "graph is NULL");
+    assert_error(ph_graph_capture_begin(NULL, world.stream, NULL), PH_ERROR_ARGUMENT,
+                 "graph is NULL");
     assert_error(ph_graph_capture_end(NULL, PH_OK), PH_ERROR_ARGUMENT, "graph is NULL");
     assert_error(ph_graph_reset(NULL), PH_ERROR_ARGUMENT, "graph is NULL");
     assert_error(ph_graph_pool(&pool, NULL), PH_ERROR_ARGUMENT, "graph is NULL");
@@ -498,15 +505,18 @@ static void test_words_of_refusals(void **state)
     assert_error(ph_graph_replay(fresh, world.stream), PH_ERROR_STATE,
                  "without a preceding successful capture");
     assert_error(ph_graph_capture_end(fresh, PH_OK), PH_ERROR_STATE,
-                 "it may only be called while the graph is capturing (NEW); call ph_graph_capture_begin first");
+                 "it may only be called while the graph is capturing (NEW); call "
+                 "ph_graph_capture_begin first");
     assert_error(ph_graph_capture_end(ready, PH_OK), PH_ERROR_STATE,
-                 "ph_graph_capture_end: the graph is not capturing, as its capture has ended (READY); replay "
+                 "ph_graph_capture_end: the graph is not capturing, as its capture has ended "
+                 "(READY); replay "
                  "it, or call ph_graph_reset to capture again");
     ph_graph_destroy(ready);
     ph_graph_destroy(fresh);
 }
 
-/* A second capture begins in another graph, or after a reset, and not where the first has just ended. */
+/* A second capture begins in another graph, or after a reset, and not where the first has just
+ * ended. */
 static void test_advice_leads_on(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/states_page.c: docs/graph-states.md holds the table of states.def; run with --print to print
- * it. */
+/* tests/graph/states_page.c: docs/graph-states.md holds the table of states.def; run with
+ * --print to print it. */
 #include "support/support.h"
 
 #include "graph/states.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/sweep.c: makes each host allocation and each driver call of the graph's life fail in turn:
- * nothing leaks, nothing sticks. */
+/* tests/graph/sweep.c: makes each host allocation and each driver call of the graph's life fail
+ * in turn: nothing leaks, nothing sticks. */
 #include "support/sweep.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/torch_annotations.c: annotations of captures; each test holds the behaviour of PyTorch's test of the same name. */
+/* tests/graph/torch_annotations.c: annotations of captures; each test holds the behaviour of
+ * PyTorch's test of the same name. */
 #include "support/annotations.h"
 
 #include "base/alloc.h"
@@ -53,7 +54,8 @@ static ph_status scope(ph_stream *stream, const char *name, int ops)
     return ph_mark_end(stream);
 }
 
-static ph_status scope_of(ph_stream *stream, const char *name, const ph_annotation_pair *pairs, size_t count)
+static ph_status scope_of(ph_stream *stream, const char *name, const ph_annotation_pair *pairs,
+                          size_t count)
 {
     const ph_mark_options options = {.pairs = pairs, .count = count};
     return ph_mark_begin(stream, name, &options);
@@ -77,14 +79,14 @@ static void expect(ph_capture_fn body, const char *want)
     ph_graph_destroy(graph);
 }
 
-#define BODY(name)                                                                                           \
-    static ph_status name(ph_stream *stream, void *user);                                                    \
-    static ph_status name##_of(ph_stream *stream);                                                           \
-    static ph_status name(ph_stream *stream, void *user)                                                     \
-    {                                                                                                        \
-        (void)user;                                                                                          \
-        return name##_of(stream);                                                                            \
-    }                                                                                                        \
+#define BODY(name)                                                                                 \
+    static ph_status name(ph_stream *stream, void *user);                                          \
+    static ph_status name##_of(ph_stream *stream);                                                 \
+    static ph_status name(ph_stream *stream, void *user)                                           \
+    {                                                                                              \
+        (void)user;                                                                                \
+        return name##_of(stream);                                                                  \
+    }                                                                                              \
     static ph_status name##_of(ph_stream *stream)
 
 /* ---- forward scopes ---- */
@@ -362,7 +364,8 @@ static void open_hooked(hooked *out, bool keep, ph_capture_fn body)
     ph_graph_options options = {.keep_graph = keep};
     out->exec_id = 0;
     assert_ok(ph_graph_create(&out->graph, &options));
-    assert_ok(ph_graph_hook_add(&out->hook, out->graph, PH_HOOK_INSTANTIATE, note_exec, &out->exec_id));
+    assert_ok(
+        ph_graph_hook_add(&out->hook, out->graph, PH_HOOK_INSTANTIATE, note_exec, &out->exec_id));
     t_capture_annotated(out->graph, world.stream, body, NULL);
 }
 
@@ -410,7 +413,8 @@ static void test_keep_graph_true_remaps_on_first_instantiation(void **state)
         hooked one;
         open_hooked(&one, true, two_scopes);
         expect_exec(one.graph, 0, 2);
-        assert_ok(by_replay ? ph_graph_replay(one.graph, world.stream) : ph_graph_instantiate(one.graph));
+        assert_ok(by_replay ? ph_graph_replay(one.graph, world.stream)
+                            : ph_graph_instantiate(one.graph));
         assert_true(one.exec_id != 0);
         expect_exec(one.graph, one.exec_id, 2);
         assert_ok(ph_stream_synchronize(world.stream));
@@ -514,8 +518,8 @@ static void test_mark_stream_does_not_mutate_caller_annotation(void **state)
 {
     (void)state;
     char want[96];
-    (void)snprintf(want, sizeof want, "{phase=p, stream=%u}{phase=p, stream=%u}", lane_of(world.stream),
-                   lane_of(aux));
+    (void)snprintf(want, sizeof want, "{phase=p, stream=%u}{phase=p, stream=%u}",
+                   lane_of(world.stream), lane_of(aux));
     assert_int_not_equal(lane_of(world.stream), lane_of(aux));
     expect(one_dict_two_lanes, want);
     assert_string_equal(shared_pairs[0].key, "phase");
@@ -531,7 +535,8 @@ static ph_status child_in_scope(ph_stream *stream, void *user)
     return ph_mark_end(stream);
 }
 
-/* Here the nested node is annotated too, and so are the nodes in it; nothing is left out that a warning would have to name. */
+/* Here the nested node is annotated too, and so are the nodes in it; nothing is left out that a
+ * warning would have to name. */
 static void test_nested_graph_node_in_scope_warns(void **state)
 {
     (void)state;
@@ -542,7 +547,8 @@ static void test_nested_graph_node_in_scope_warns(void **state)
     ph_graph *graph = capture(child_in_scope, child);
     assert_int_equal(t_log_count(""), 0);
     t_log_stop();
-    t_expect_annotations(graph, "{name=region}{name=region}({name=region}{name=region}){name=region}");
+    t_expect_annotations(graph,
+                         "{name=region}{name=region}({name=region}{name=region}){name=region}");
     assert_int_equal(t_annotated_so("{name=region}"), 3); /* of the graph's own nodes */
     ph_graph_destroy(graph);
     ph_graph_destroy(child);
@@ -593,7 +599,8 @@ static void TestRemoveKernelAnnotations_test_missing_and_empty_ids_are_noops(voi
 
 BODY(merging_body)
 {
-    const ph_annotation_pair outer[] = {t_integer("a", 1), t_integer("b", 1)}, inner[] = {t_integer("b", 2)};
+    const ph_annotation_pair outer[] = {t_integer("a", 1), t_integer("b", 1)},
+                             inner[] = {t_integer("b", 2)};
     PH_TRY(scope_of(stream, NULL, outer, 2));
     PH_TRY(scope_of(stream, NULL, inner, 1));
     PH_TRY(op(stream));
@@ -671,7 +678,8 @@ static void test_scopes_do_not_leak_across_captures(void **state)
     ph_capture_options options = {.enable_annotations = true};
     size_t depth = ph_mark_depth();
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture(graph, world.stream, &options, boom_body, NULL), PH_ERROR_ARGUMENT, "boom");
+    assert_error(ph_graph_capture(graph, world.stream, &options, boom_body, NULL),
+                 PH_ERROR_ARGUMENT, "boom");
     ph_mark_unwind(depth);
     ph_graph_destroy(graph);
     expect(plain_body, "{}{}");

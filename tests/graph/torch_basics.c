@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/torch_basics.c: capture, replay and their errors; each test holds the behaviour of PyTorch's
- * test of the same name. */
+/* tests/graph/torch_basics.c: capture, replay and their errors; each test holds the behaviour of
+ * PyTorch's test of the same name. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -48,7 +48,8 @@ static void test_graph_is_current_stream_capturing(void **state)
     ph_stream_destroy(other);
 }
 
-/* b = a, then ten times b = b + value, each into memory of its own, the old one freed: all in the capture. */
+/* b = a, then ten times b = b + value, each into memory of its own, the old one freed: all in
+ * the capture. */
 static ph_status ten_additions(ph_stream *stream, int32_t **b, const int32_t *a, int32_t value)
 {
     *b = NULL;
@@ -122,7 +123,8 @@ static void test_graph_capture_reset_recapture(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_int_equal(t_sum(b, N, world.stream), 11000);
     assert_ok(ph_graph_reset(graph));
-    assert_int_equal(t_sum(b, N, world.stream), 11000); /* live memory of the pool outlives the graph */
+    /* live memory of the pool outlives the graph */
+    assert_int_equal(t_sum(b, N, world.stream), 11000);
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(t_fill(&world, world.stream, b, N, 2));
     assert_ok(ten_additions(world.stream, &c, b, 2));
@@ -204,8 +206,8 @@ static void test_graph_capture_oom(void **state)
     ph_graph *graph;
     int32_t *a, *b;
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture(graph, world.stream, NULL, allocate_too_much, NULL), PH_ERROR_DEVICE_MEMORY,
-                 "out of memory");
+    assert_error(ph_graph_capture(graph, world.stream, NULL, allocate_too_much, NULL),
+                 PH_ERROR_DEVICE_MEMORY, "out of memory");
     assert_false(ph_stream_is_capturing(world.stream));
     ph_graph_destroy(graph);
     assert_ok(PH_NEW(&a, N, world.stream)); /* eager work and another capture go on */
@@ -282,7 +284,8 @@ static void test_failed_capture_releases_pool_on_reset(void **state)
     assert_ok(ph_memory_trim(world.device));
     assert_ok(ph_memory_get_stats(&before, world.device));
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_status(ph_graph_capture(graph, world.stream, NULL, allocate_and_fail, &block), PH_ERROR_CALLER);
+    assert_status(ph_graph_capture(graph, world.stream, NULL, allocate_and_fail, &block),
+                  PH_ERROR_CALLER);
     assert_ok(ph_memset(block, 1, 4 << 20, world.stream)); /* what was handed out stays valid */
     ph_free(block, world.stream);
     assert_ok(ph_graph_reset(graph));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/torch_inputs.c: check_input_liveness; each test holds the behaviour of PyTorch's test of the same name. Those of modules and
- * autograd are in tests/nn/torch_inputs.c. */
+/* tests/graph/torch_inputs.c: check_input_liveness; each test holds the behaviour of PyTorch's
+ * test of the same name. Those of modules and autograd are in tests/nn/torch_inputs.c. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -248,7 +248,8 @@ static void test_error_message_contains_all_tracebacks(void **state)
     ph_log_set(NULL, NULL);
     assert_int_equal(message_count, 2);
     for (size_t i = 0; i < 2; i++) {
-        assert_non_null(strstr(messages[i], i ? "dead input 2 of 2: node 1" : "dead input 1 of 2: node 0"));
+        assert_non_null(
+            strstr(messages[i], i ? "dead input 2 of 2: node 1" : "dead input 1 of 2: node 0"));
         assert_non_null(strstr(messages[i], "; allocated at "));
         assert_non_null(strstr(messages[i], "; freed at "));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/torch_streams.c: graphs over several streams; each test holds the behaviour of PyTorch's test
- * of the same name. */
+/* tests/graph/torch_streams.c: graphs over several streams; each test holds the behaviour of
+ * PyTorch's test of the same name. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -162,8 +162,8 @@ static void test_graph_record_stream(void **state)
     ph_stream_destroy(side);
 }
 
-/* An allocation on a stream that joined the capture comes from the capture's pool, though the thread has
- * nothing to do with it. */
+/* An allocation on a stream that joined the capture comes from the capture's pool, though the
+ * thread has nothing to do with it. */
 static void test_cuda_graph_allocator_propagates_stream(void **state)
 {
     (void)state;
@@ -284,7 +284,8 @@ static void test_graph_timing(void **state)
     assert_ok(t_add(&world, world.stream, x, z, LARGE, 1));
     assert_ok(ph_event_record(end, world.stream));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
-    assert_status(ph_event_elapsed(&milliseconds, start, end), PH_ERROR_STATE); /* not replayed yet */
+    /* not replayed yet */
+    assert_status(ph_event_elapsed(&milliseconds, start, end), PH_ERROR_STATE);
     for (int i = 0; i < 2; i++) {
         assert_ok(ph_graph_replay(graph, world.stream));
         assert_ok(ph_stream_synchronize(world.stream));

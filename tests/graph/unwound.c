@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/unwound.c: functions of the user's that do not return: the stack is unwound through the library, as by a C++ exception (here by
- * pthread_exit, which unwinds in the same way), or longjmp has left them. What the call had begun is undone. */
+/* tests/graph/unwound.c: functions of the user's that do not return: the stack is unwound
+ * through the library, as by a C++ exception (here by pthread_exit, which unwinds in the same
+ * way), or longjmp has left them. What the call had begun is undone. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -145,7 +146,8 @@ static void leave_capture_hook(ph_graph_hook_point point, ph_graph_state expecte
     leave_inside(capture_one);
     assert_int_equal(ph_graph_get_state(graph), expected);
     if (expected == PH_GRAPH_FAILED)
-        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER, "a hook of the graph did not return");
+        assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER,
+                     "a hook of the graph did not return");
     ph_hook_remove(hook);
     check_all_is_well(graph, 1);
 }
@@ -306,7 +308,8 @@ static ph_status ask(ph_stream *stream, void *user)
 
 static void allocate(void)
 {
-    ph_ignore(ph_graph_capture(graph, world.stream, &(ph_capture_options){.pool = pool}, ask, NULL));
+    ph_ignore(
+        ph_graph_capture(graph, world.stream, &(ph_capture_options){.pool = pool}, ask, NULL));
 }
 
 static void test_segments_of_a_pools_own(void **state)

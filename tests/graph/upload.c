@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/graph/upload.c: executables that are made without being uploaded, and ph_graph_upload. What it answers in which state is states.c's,
- * beside captures tests/rules's, and what libcuda's failures make of it tests/cuda/upload.c's. */
+/* tests/graph/upload.c: executables that are made without being uploaded, and ph_graph_upload.
+ * What it answers in which state is states.c's, beside captures tests/rules's, and what
+ * libcuda's failures make of it tests/cuda/upload.c's. */
 #include "support/uploads.h"
 
 #include "fake/fake_cuda.h"
@@ -14,7 +15,8 @@ static ph_status twos(ph_stream *stream, void *user)
     return t_fill(&world, stream, x, N, 2);
 }
 
-/* On the device: other code may give memory back at that moment, but not on the software libcuda. */
+/* On the device: other code may give memory back at that moment, but not on the software
+ * libcuda. */
 static void assert_measured(ph_graph *graph)
 {
     if (fake_cuda())
@@ -150,7 +152,8 @@ static void test_changes_before_the_upload(void **state)
         if (uploaded)
             assert_ok(ph_graph_upload(graph, other));
         assert_replays(graph, world.stream, 2);
-        assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args)); /* and behind it */
+        /* and behind it */
+        assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
         assert_replays(graph, world.stream, 7);
         ph_graph_destroy(from);
         ph_graph_destroy(graph);
@@ -169,7 +172,8 @@ static void assert_waits(ph_stream *stream, const t_gate *gate)
         assert_false(done);
 }
 
-/* The upload waits behind a gate, and so do replays on other streams, also on the one that replayed last. */
+/* The upload waits behind a gate, and so do replays on other streams, also on the one that
+ * replayed last. */
 static void check_order(ph_graph *graph)
 {
     t_gate gate = {.behind = true};
@@ -195,7 +199,8 @@ static void test_replays_come_after_it(void **state)
     ph_graph_destroy(graph);
 }
 
-/* Changes of an executable whose upload waits apply to the replays that follow; and it may go meanwhile. */
+/* Changes of an executable whose upload waits apply to the replays that follow; and it may go
+ * meanwhile. */
 static void test_changes_while_the_upload_waits(void **state)
 {
     (void)state;
@@ -220,7 +225,8 @@ static void test_changes_while_the_upload_waits(void **state)
     }
 }
 
-/* Nothing was launched since, though one stream was told to wait: so another one must wait as well. */
+/* Nothing was launched since, though one stream was told to wait: so another one must wait as
+ * well. */
 static ph_status refuse(const ph_graph_hook_info *info, void *user)
 {
     (void)info;
@@ -280,7 +286,8 @@ static void test_beside_captures(void **state)
         assert_error(ph_graph_upload(graph, world.stream), PH_ERROR_CAPTURE, "ph_graph_upload");
         assert_native(900);
         assert_int_equal(executable_of(graph), bytes);
-        assert_ok(ph_graph_replay(graph, world.stream)); /* a child graph: the executable has no part in it */
+        /* a child graph: the executable has no part in it */
+        assert_ok(ph_graph_replay(graph, world.stream));
         assert_ok(ph_graph_upload(graph, other));
         assert_ok(ph_graph_capture_end(outer, PH_OK));
         assert_measured(graph);

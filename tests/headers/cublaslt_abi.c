@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/headers/cublaslt_abi.c: our declarations of cuBLASLt against the toolkit's header. It is compiled, never run. */
+/* tests/headers/cublaslt_abi.c: our declarations of cuBLASLt against the toolkit's header. It is
+ * compiled, never run. */
 #include <cublasLt.h>
 #include <stddef.h>
 
 #include "tensor/cublaslt_abi.h"
 
 #define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
-#define SAME_SIZE(ours, theirs)                                                                              \
-    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs), #ours " is"         \
-                                                                                               " " #theirs)
-#define SAME_PLACE(field, their_field)                                                                       \
-    _Static_assert(offsetof(ph__lt_choice, field) == offsetof(cublasLtMatmulHeuristicResult_t, their_field), \
+#define SAME_SIZE(ours, theirs)                                                                    \
+    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
+                   #ours " is"                                                                     \
+                         " " #theirs)
+#define SAME_PLACE(field, their_field)                                                             \
+    _Static_assert(offsetof(ph__lt_choice, field) ==                                               \
+                       offsetof(cublasLtMatmulHeuristicResult_t, their_field),                     \
                    #field " is " #their_field)
 
 SAME_SIZE(ph__lt_algorithm, cublasLtMatmulAlgo_t);

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/headers/cuda_abi.c: our declarations of NVIDIA's interfaces against the toolkit's headers: layouts,
- * numbers, handle types and the type of every function in cuda_symbols.def, and in what the tests have beside it. It is
- * compiled, never run; a wrong declaration is a compile error. */
+/* tests/headers/cuda_abi.c: our declarations of NVIDIA's interfaces against the toolkit's
+ * headers: layouts, numbers, handle types and the type of every function in cuda_symbols.def,
+ * and in what the tests have beside it. It is compiled, never run; a wrong declaration is a
+ * compile error. */
 #include <cuda.h>
 #include <stddef.h>
 
 #include "driver/cuda/cuda_abi.h"
 #include "driver/driver.h"
 
-#define SAME_TYPE(ours, theirs)                                                                              \
+#define SAME_TYPE(ours, theirs)                                                                    \
     _Static_assert(__builtin_types_compatible_p(ours, theirs), #ours " is " #theirs)
 #define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
-#define SAME_SIZE(ours, theirs)                                                                              \
-    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs), #ours " is"         \
-                                                                                               " " #theirs)
+#define SAME_SIZE(ours, theirs)                                                                    \
+    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
+                   #ours " is"                                                                     \
+                         " " #theirs)
 #define FIELD_SIZE(type, field) sizeof(((type *)0)->field)
-#define SAME_FIELD(ours, field, theirs, their_field)                                                         \
-    _Static_assert(offsetof(ours, field) == offsetof(theirs, their_field) &&                                 \
-                       FIELD_SIZE(ours, field) == FIELD_SIZE(theirs, their_field),                           \
+#define SAME_FIELD(ours, field, theirs, their_field)                                               \
+    _Static_assert(offsetof(ours, field) == offsetof(theirs, their_field) &&                       \
+                       FIELD_SIZE(ours, field) == FIELD_SIZE(theirs, their_field),                 \
                    #ours "." #field " is " #theirs "." #their_field)
 
 /* ---- handles and functions of the user's ---- */
@@ -34,8 +36,8 @@ SAME_TYPE(ph__cu_node, CUgraphNode);
 SAME_TYPE(ph__cu_exec, CUgraphExec);
 SAME_TYPE(ph__cu_logs, CUlogsCallbackHandle);
 SAME_TYPE(ph__cu_host_fn, CUhostFn);
-/* C has the toolkit's unsigned long long and our uint64_t for two types where they are one and the same to a
- * machine. */
+/* C has the toolkit's unsigned long long and our uint64_t for two types where they are one and
+ * the same to a machine. */
 SAME_SIZE(ph__cu_pointer, CUdeviceptr);
 SAME_SIZE(ph__cu_memory, CUmemGenericAllocationHandle);
 SAME_SIZE(int, CUresult);
@@ -75,8 +77,10 @@ SAME_NUMBER(PH__CU_R_UNKNOWN, CUDA_ERROR_UNKNOWN);
 
 SAME_NUMBER(PH__CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 SAME_NUMBER(PH__CU_ATTRIBUTE_UNIFIED_ADDRESSING, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
-SAME_NUMBER(PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-SAME_NUMBER(PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME_NUMBER(PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME_NUMBER(PH__CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 SAME_NUMBER(PH__CU_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 SAME_NUMBER(PH__CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
@@ -95,7 +99,8 @@ SAME_NUMBER(PH__CU_MEMORY_ARRAY, CU_MEMORYTYPE_ARRAY);
 SAME_NUMBER(PH__CU_MEMORY_UNIFIED, CU_MEMORYTYPE_UNIFIED);
 
 SAME_NUMBER(PH__CU_FUNC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-SAME_NUMBER(PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+SAME_NUMBER(PH__CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 SAME_NUMBER(PH__CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER);
 SAME_NUMBER(PH__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 SAME_NUMBER(PH__CU_GET_PROC_LEGACY_STREAM, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
@@ -113,9 +118,9 @@ SAME_NUMBER(PH__CU_ACCESS_READWRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME_NUMBER(PH__CU_GRANULARITY_MINIMUM, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SAME_NUMBER(PH__CU_HOST_ALLOC_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
 SAME_NUMBER(PH__CU_LOG_ERROR, CU_LOG_LEVEL_ERROR);
-/* Addresses may not stand in a static assertion, but in an initialiser, where a division by 0 is no constant.
- * */
-#define SAME_MARKER(name, theirs)                                                                            \
+/* Addresses may not stand in a static assertion, but in an initialiser, where a division by 0 is
+ * no constant. */
+#define SAME_MARKER(name, theirs)                                                                  \
     const int same_##name = 1 / ((uintptr_t)(PH__CU_##name) == (uintptr_t)(theirs))
 SAME_MARKER(LAUNCH_PARAM_END, CU_LAUNCH_PARAM_END);
 SAME_MARKER(LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_POINTER);
@@ -318,18 +323,18 @@ SAME_NUMBER(PH__CUPTI_R_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED);
 SAME_TYPE(ph__cupti_room_fn, CUpti_BuffersCallbackRequestFunc);
 SAME_TYPE(ph__cupti_full_fn, CUpti_BuffersCallbackCompleteFunc);
 SAME_FIELD(ph__cupti_record, kind, CUpti_Activity, kind);
-#define SAME_KERNEL(theirs)                                                                                  \
-    SAME_FIELD(ph__cupti_kernel, kind, theirs, kind);                                                        \
-    SAME_FIELD(ph__cupti_kernel, start, theirs, start);                                                      \
-    SAME_FIELD(ph__cupti_kernel, end, theirs, end);                                                          \
-    SAME_FIELD(ph__cupti_kernel, correlation, theirs, correlationId);                                        \
-    SAME_FIELD(ph__cupti_kernel, name, theirs, name);                                                        \
+#define SAME_KERNEL(theirs)                                                                        \
+    SAME_FIELD(ph__cupti_kernel, kind, theirs, kind);                                              \
+    SAME_FIELD(ph__cupti_kernel, start, theirs, start);                                            \
+    SAME_FIELD(ph__cupti_kernel, end, theirs, end);                                                \
+    SAME_FIELD(ph__cupti_kernel, correlation, theirs, correlationId);                              \
+    SAME_FIELD(ph__cupti_kernel, name, theirs, name);                                              \
     SAME_FIELD(ph__cupti_kernel, graph_node, theirs, graphNodeId)
-#define SAME_TRANSFER(theirs)                                                                                \
-    SAME_FIELD(ph__cupti_transfer, kind, theirs, kind);                                                      \
-    SAME_FIELD(ph__cupti_transfer, bytes, theirs, bytes);                                                    \
-    SAME_FIELD(ph__cupti_transfer, start, theirs, start);                                                    \
-    SAME_FIELD(ph__cupti_transfer, end, theirs, end);                                                        \
+#define SAME_TRANSFER(theirs)                                                                      \
+    SAME_FIELD(ph__cupti_transfer, kind, theirs, kind);                                            \
+    SAME_FIELD(ph__cupti_transfer, bytes, theirs, bytes);                                          \
+    SAME_FIELD(ph__cupti_transfer, start, theirs, start);                                          \
+    SAME_FIELD(ph__cupti_transfer, end, theirs, end);                                              \
     SAME_FIELD(ph__cupti_transfer, graph_node, theirs, graphNodeId)
 SAME_KERNEL(CUpti_ActivityKernel5);
 SAME_KERNEL(CUpti_ActivityKernel8);
@@ -344,8 +349,9 @@ SAME_TRANSFER(CUpti_ActivityMemcpy6);
 #endif
 #endif
 
-/* ---- functions ---- the types that the toolkit keeps for cuGetProcAddress, one for each function and
- * version. Its names of what is checked above are read as ours here, so that whole types can be compared. */
+/* ---- functions ---- the types that the toolkit keeps for cuGetProcAddress, one for each
+ * function and version. Its names of what is checked above are read as ours here, so that whole
+ * types can be compared. */
 
 #define CUresult                         int
 #define CUdevice_attribute               int
@@ -378,13 +384,15 @@ SAME_TRANSFER(CUpti_ActivityMemcpy6);
 #include <cudaTypedefs.h>
 
 #define PH__CU_UP_TO CUDA_VERSION /* newer ones the header does not have */
-#define PH__CU(name, version, need, parameters) SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
+#define PH__CU(name, version, need, parameters)                                                    \
+    SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
 #include "../fake/cuda_programs.def"
 #include "driver/cuda/cuda_symbols.def"
 #undef PH__CU
 SAME_TYPE(ph__cu_get_proc_fn, PFN_cuGetProcAddress_v12000);
 
-/* The log's own function type has an enumeration in it, which is an unsigned int to these compilers. */
+/* The log's own function type has an enumeration in it, which is an unsigned int to these
+ * compilers. */
 #undef CUlogsCallback
 typedef void (*log_fn)(void *, unsigned, char *, size_t);
 SAME_TYPE(CUlogsCallback, log_fn);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/headers/nccl_abi.c: what the example data_parallel declares of NCCL against its header. It is compiled, never run. */
+/* tests/headers/nccl_abi.c: what the example data_parallel declares of NCCL against its header.
+ * It is compiled, never run. */
 #include <nccl.h>
 
 #include "examples/data_parallel/nccl.h"
 
 #define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
-#define SAME_SIZE(ours, theirs)                                                                              \
-    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs), #ours " is"         \
-                                                                                               " " #theirs)
+#define SAME_SIZE(ours, theirs)                                                                    \
+    _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs),           \
+                   #ours " is"                                                                     \
+                         " " #theirs)
 
 SAME_SIZE(int, ncclResult_t);
 SAME_SIZE(int, ncclDataType_t);
@@ -20,7 +22,8 @@ SAME_NUMBER(NCCL_SUM, ncclSum);
 SAME_NUMBER(NCCL_ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 SAME_NUMBER(NCCL_CAPTURES, NCCL_VERSION(2, 9, 6));
 
-/* Their functions by their prototypes, with our parameters: so many, in this order, each of a type that converts. */
+/* Their functions by their prototypes, with our parameters: so many, in this order, each of a
+ * type that converts. */
 static int get_version(int *version)
 {
     return (int)ncclGetVersion(version);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/headers/nvtx_abi.c: holds src/device/nvtx_abi.h against NVIDIA's own header. It is compiled, not run. */
+/* tests/headers/nvtx_abi.c: holds src/device/nvtx_abi.h against NVIDIA's own header. It is
+ * compiled, not run. */
 #include "device/nvtx_abi.h"
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
 
 #define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
-#define SAME_PLACE(ours, our_field, theirs, their_field)                                                     \
-    _Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&                             \
-                       sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),                 \
+#define SAME_PLACE(ours, our_field, theirs, their_field)                                           \
+    _Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&                   \
+                       sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),       \
                    #theirs "." #their_field)
 
 SAME_NUMBER(PH__NVTX_VERSION, NVTX_VERSION);
 SAME_NUMBER(PH__NVTX_COLOR_UNKNOWN, NVTX_COLOR_UNKNOWN);
 SAME_NUMBER(PH__NVTX_PAYLOAD_UNKNOWN, NVTX_PAYLOAD_UNKNOWN);
 SAME_NUMBER(PH__NVTX_MESSAGE_ASCII, NVTX_MESSAGE_TYPE_ASCII);
-_Static_assert(_Generic((ph__nvtx_domain)0, nvtxDomainHandle_t : 1, default : 0), "nvtxDomainHandle_t");
+_Static_assert(_Generic((ph__nvtx_domain)0, nvtxDomainHandle_t : 1, default : 0),
+               "nvtxDomainHandle_t");
 
 _Static_assert(sizeof(ph__nvtx_event) == sizeof(nvtxEventAttributes_t), "nvtxEventAttributes_t");
 SAME_PLACE(ph__nvtx_event, version, nvtxEventAttributes_t, version);
@@ -60,7 +62,8 @@ SAME_PLACE(ph__nvtx_callbacks, size, NvtxExportTableCallbacks, struct_size);
 SAME_PLACE(ph__nvtx_callbacks, functions, NvtxExportTableCallbacks, GetModuleFunctionTable);
 SAME_PLACE(ph__nvtx_version_info, size, NvtxExportTableVersionInfo, struct_size);
 SAME_PLACE(ph__nvtx_version_info, version, NvtxExportTableVersionInfo, version);
-SAME_PLACE(ph__nvtx_version_info, set_tool_version, NvtxExportTableVersionInfo, SetInjectionNvtxVersion);
+SAME_PLACE(ph__nvtx_version_info, set_tool_version, NvtxExportTableVersionInfo,
+           SetInjectionNvtxVersion);
 _Static_assert(_Generic((ph__nvtx_table_fn)0, NvtxGetExportTableFunc_t : 1, default : 0),
                "NvtxGetExportTableFunc_t");
 _Static_assert(_Generic((ph__nvtx_start_fn)0, NvtxInitializeInjectionNvtxFunc_t : 1, default : 0),

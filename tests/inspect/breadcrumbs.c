@@ -20,10 +20,10 @@ static void test_a_replay_that_hangs(void **state)
             assert_string_equal(at.open[0], "layer 3/attention");
             assert_string_equal(at.open[1], "layer 3");
             assert_string_equal(at.last, "layer 3/attention");
-            assert_string_equal(
-                at.message,
-                "the last replay has begun, and not ended, \"layer 3/attention\"; it has passed 4 of 8 "
-                "crumbs, as the last one the beginning of \"layer 3/attention\"");
+            assert_string_equal(at.message,
+                                "the last replay has begun, and not ended, \"layer 3/attention\"; "
+                                "it has passed 4 of 8 "
+                                "crumbs, as the last one the beginning of \"layer 3/attention\"");
         }
         t_gate_open(&bc.gate);
         assert_ok(ph_stream_synchronize(bc.world.stream));
@@ -65,7 +65,8 @@ static void test_outside_all_scopes(void **state)
         ph_progress at = bc_wait_until(2);
         assert_int_equal(at.open_count, 0);
         assert_non_null(strstr(
-            at.message, "between two scopes; it has passed 2 of 4 crumbs, as the last one the end of \"a\""));
+            at.message,
+            "between two scopes; it has passed 2 of 4 crumbs, as the last one the end of \"a\""));
     }
     t_gate_open(&bc.other_gate);
     assert_ok(ph_stream_synchronize(bc.world.stream));
@@ -172,7 +173,8 @@ static void test_paths(void **state)
     assert_ok(ph_stream_synchronize(bc.world.stream));
 }
 
-/* A scope that ends in no call on a stream of the capture has no second crumb: it is passed all the same. */
+/* A scope that ends in no call on a stream of the capture has no second crumb: it is passed all
+ * the same. */
 static ph_status unwound(ph_stream *stream, void *user)
 {
     (void)user;
@@ -204,7 +206,8 @@ static void test_scopes_without_an_end(void **state)
     bc_assert_complete(3);
 }
 
-/* The inner scope's stream has joined the capture's again: a crumb behind that would be work that no join waits for. */
+/* The inner scope's stream has joined the capture's again: a crumb behind that would be work
+ * that no join waits for. */
 static ph_status unwound_behind_a_join(ph_stream *stream, void *user)
 {
     (void)user;
@@ -224,7 +227,8 @@ static ph_status unwound_behind_a_join(ph_stream *stream, void *user)
 static void test_scopes_that_are_unwound_behind_a_join(void **state)
 {
     (void)state;
-    assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, unwound_behind_a_join, NULL));
+    assert_ok(
+        ph_graph_capture(bc.graph, bc.world.stream, &bc_options, unwound_behind_a_join, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);
     assert_ok(ph_graph_replay(bc.graph, bc.world.stream));
@@ -262,8 +266,9 @@ static void test_a_hang_behind_the_last_crumb(void **state)
         ph_progress at = bc_wait_until(2);
         assert_true(at.complete);
         assert_string_equal(
-            at.message, "the last replay with breadcrumbs has passed all 2 crumbs; if it still runs, what "
-                        "runs lies behind the last scope's end, or in no scope");
+            at.message,
+            "the last replay with breadcrumbs has passed all 2 crumbs; if it still runs, what "
+            "runs lies behind the last scope's end, or in no scope");
     }
     t_gate_open(&bc.gate);
     assert_ok(ph_stream_synchronize(bc.world.stream));
@@ -289,22 +294,28 @@ static void test_one_crumb(void **state)
     t_gate_shut(&bc.gate);
     assert_ok(ph_graph_replay(bc.graph, bc.world.stream));
     if (t_gate_held(&bc.gate))
-        assert_non_null(strstr(bc_wait_until(0).message, "passed none of 1 crumb: it has not come to \"a\""));
+        assert_non_null(
+            strstr(bc_wait_until(0).message, "passed none of 1 crumb: it has not come to \"a\""));
     t_gate_open(&bc.gate);
     assert_ok(ph_stream_synchronize(bc.world.stream));
-    assert_string_equal(bc_where().message,
-                        "the last replay with breadcrumbs has passed the only crumb; if it still runs, "
-                        "what runs lies behind the last crumb, or in no scope");
+    assert_string_equal(
+        bc_where().message,
+        "the last replay with breadcrumbs has passed the only crumb; if it still runs, "
+        "what runs lies behind the last crumb, or in no scope");
 }
 
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, bc_open, bc_close)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_a_replay_that_hangs),          WITH_WORLD(test_outside_all_scopes),
-        WITH_WORLD(test_scopes_on_several_streams),    WITH_WORLD(test_paths),
-        WITH_WORLD(test_scopes_without_an_end),        WITH_WORLD(test_scopes_that_are_unwound_behind_a_join),
-        WITH_WORLD(test_a_hang_behind_the_last_crumb), WITH_WORLD(test_one_crumb),
+        WITH_WORLD(test_a_replay_that_hangs),
+        WITH_WORLD(test_outside_all_scopes),
+        WITH_WORLD(test_scopes_on_several_streams),
+        WITH_WORLD(test_paths),
+        WITH_WORLD(test_scopes_without_an_end),
+        WITH_WORLD(test_scopes_that_are_unwound_behind_a_join),
+        WITH_WORLD(test_a_hang_behind_the_last_crumb),
+        WITH_WORLD(test_one_crumb),
     };
     return cmocka_run_group_tests_name("inspect.breadcrumbs", tests, NULL, NULL);
 }

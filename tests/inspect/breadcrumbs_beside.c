@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/breadcrumbs_beside.c: crumbs beside other features, other replays and other threads. */
+/* tests/inspect/breadcrumbs_beside.c: crumbs beside other features, other replays and other
+ * threads. */
 #include "support/crumbs.h"
 
 #include <string.h>
@@ -77,7 +78,8 @@ static void test_updates(void **state)
     assert_ok(ph_graph_reset(bc.graph));
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, bc_short_body, NULL));
     assert_ok(ph_graph_capture(from, bc.world.stream, &bc_options, elsewhere, NULL));
-    assert_error(ph_graph_update(bc.graph, from, NULL), PH_ERROR_MISMATCH, "and not at the same nodes");
+    assert_error(ph_graph_update(bc.graph, from, NULL), PH_ERROR_MISMATCH,
+                 "and not at the same nodes");
     ph_graph_destroy(from);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation or a driver call. */
+/* tests/inspect/breadcrumbs_failures.c: what is refused, and each failure of a host allocation
+ * or a driver call. */
 #include "support/crumbs.h"
 #include "support/sweep.h"
 
@@ -30,8 +31,8 @@ static void test_misuse(void **state)
     assert_error(ph_graph_breadcrumbs_enable(NULL, true), PH_ERROR_ARGUMENT, "graph");
     assert_error(ph_graph_where(&at, bc.graph), PH_ERROR_STATE, "NEW");
     assert_error(ph_graph_breadcrumbs_enable(bc.graph, true), PH_ERROR_STATE, "NEW");
-    assert_error(ph_graph_capture(bc.graph, bc.world.stream, &bare, bc_body, NULL), PH_ERROR_ARGUMENT,
-                 "enable_annotations");
+    assert_error(ph_graph_capture(bc.graph, bc.world.stream, &bare, bc_body, NULL),
+                 PH_ERROR_ARGUMENT, "enable_annotations");
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, NULL, bc_body, NULL));
     assert_error(ph_graph_breadcrumbs_enable(bc.graph, true), PH_ERROR_STATE,
                  "captured without breadcrumbs; set ph_capture_options.breadcrumbs");
@@ -42,7 +43,8 @@ static void test_misuse(void **state)
     assert_null(strstr(ph_error_last()->message, "ph_graph_breadcrumbs_enable"));
     assert_ok(ph_graph_reset(bc.graph));
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, no_scopes, NULL));
-    assert_error(ph_graph_breadcrumbs_enable(bc.graph, true), PH_ERROR_STATE, "after that has joined");
+    assert_error(ph_graph_breadcrumbs_enable(bc.graph, true), PH_ERROR_STATE,
+                 "after that has joined");
     assert_error(ph_graph_where(&at, bc.graph), PH_ERROR_STATE, "no scope was begun");
     assert_false(enabled(0)); /* the crumb before all others */
     assert_ok(ph_graph_reset(bc.graph));

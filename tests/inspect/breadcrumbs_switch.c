@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/breadcrumbs_switch.c: crumbs switched on and off, what they cost when they are off, and the nodes that they are. */
+/* tests/inspect/breadcrumbs_switch.c: crumbs switched on and off, what they cost when they are
+ * off, and the nodes that they are. */
 #include "support/crumbs.h"
 
 #include "driver/driver.h"
@@ -80,8 +81,8 @@ static void test_crumbs_as_nodes(void **state)
     }
     assert_int_equal(crumbs, 8 + 1); /* and the one that comes before all */
     const uint64_t args[2] = {0};
-    assert_error(ph_graph_node_set_launch(bc.graph, some, NULL, args, sizeof args), PH_ERROR_UNSUPPORTED,
-                 "ph_graph_breadcrumbs_enable");
+    assert_error(ph_graph_node_set_launch(bc.graph, some, NULL, args, sizeof args),
+                 PH_ERROR_UNSUPPORTED, "ph_graph_breadcrumbs_enable");
     assert_ok(ph_graph_node_set_enabled(bc.graph, some, true)); /* it has nothing to write yet */
     bc_replay_and_wait(bc.graph);
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/checks.c: checks for NaN and infinity: what they find, and that they do nothing until they are switched on. */
+/* tests/inspect/checks.c: checks for NaN and infinity: what they find, and that they do nothing
+ * until they are switched on. */
 #include "support/sweep.h"
 
 #include "base/alloc.h"
@@ -146,7 +147,8 @@ typedef struct numbers {
 } numbers;
 static const numbers all_numbers[] = {
     {PH_NUMBER_F32, 4, 0x7f7fffff, 0x7fc00001, 0x7f800000, 0xff800000},
-    {PH_NUMBER_F64, 8, 0xffefffffffffffff, 0x7ff0000000000001, 0x7ff0000000000000, 0xfff0000000000000},
+    {PH_NUMBER_F64, 8, 0xffefffffffffffff, 0x7ff0000000000001, 0x7ff0000000000000,
+     0xfff0000000000000},
     {PH_NUMBER_F16, 2, 0xfbff, 0x7c01, 0x7c00, 0xfc00},
     {PH_NUMBER_BF16, 2, 0x7f7f, 0x7f81, 0x7f80, 0xff80},
 };
@@ -364,9 +366,9 @@ static void test_updates(void **state)
     assert_ok(ph_graph_capture_begin(from, world.stream, NULL));
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
     assert_ok(ph_graph_capture_end(from, PH_OK));
-    assert_error(
-        ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH,
-        "from was captured without checks for NaN and infinity (ph_check_finite), the graph with them");
+    assert_error(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH,
+                 "from was captured without checks for NaN and infinity (ph_check_finite), the "
+                 "graph with them");
     ph_graph_destroy(from);
     ph_free(z, world.stream);
 }
@@ -446,7 +448,8 @@ static void test_a_copy_in_another_graph_writes_nothing(void **state)
     ph_graph_destroy(outer);
 }
 
-/* The function is run eagerly, captured once more, and run in parts: switched on or off, what watches is none of the work. */
+/* The function is run eagerly, captured once more, and run in parts: switched on or off, what
+ * watches is none of the work. */
 static void test_verify(void **state)
 {
     (void)state;
@@ -477,7 +480,8 @@ static void test_misuse(void **state)
     ph_free(gone, world.stream);
     assert_error(ph_check_finite(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
                  "is no live allocation");
-    assert_error(ph_check_finite(NULL, x, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT, "stream is NULL");
+    assert_error(ph_check_finite(NULL, x, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT,
+                 "stream is NULL");
     assert_error(ph_graph_check_count(NULL, graph), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_graph_check_count(&count, NULL), PH_ERROR_ARGUMENT, "graph");
     assert_error(ph_graph_check_at(NULL, graph, 0), PH_ERROR_ARGUMENT, "out");
@@ -488,9 +492,10 @@ static void test_misuse(void **state)
                  "address is NULL");
     assert_error(ph_check_finite(world.stream, x, (ph_number_type)4, N, "x"), PH_ERROR_ARGUMENT,
                  "4 is none of");
-    assert_error(ph_check_finite(world.stream, x, (ph_number_type)-1, N, "x"), PH_ERROR_ARGUMENT, "none of");
-    assert_error(ph_check_finite(world.stream, (char *)x + 2, PH_NUMBER_F32, 1, "x"), PH_ERROR_ARGUMENT,
-                 "no multiple of 4");
+    assert_error(ph_check_finite(world.stream, x, (ph_number_type)-1, N, "x"), PH_ERROR_ARGUMENT,
+                 "none of");
+    assert_error(ph_check_finite(world.stream, (char *)x + 2, PH_NUMBER_F32, 1, "x"),
+                 PH_ERROR_ARGUMENT, "no multiple of 4");
     assert_error(ph_check_finite(world.stream, x, PH_NUMBER_F64, N, "x"), PH_ERROR_SIZE,
                  "leave the allocation");
     assert_error(ph_check_finite(world.stream, x, PH_NUMBER_F64, SIZE_MAX / 4, "x"), PH_ERROR_SIZE,
@@ -534,7 +539,8 @@ static void *work(void *argument)
 {
     worker *w = argument;
     for (int i = 0; i < CHECKS && w->status == PH_OK; i++)
-        w->status = ph_check_finite(w->stream, x, PH_NUMBER_F32, N, w->stream == side ? "theirs" : "mine");
+        w->status =
+            ph_check_finite(w->stream, x, PH_NUMBER_F32, N, w->stream == side ? "theirs" : "mine");
     return NULL;
 }
 

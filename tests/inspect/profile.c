@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/profile.c: profiles of graphs whose nodes take known shares of time, by each source that the device has. */
+/* tests/inspect/profile.c: profiles of graphs whose nodes take known shares of time, by each
+ * source that the device has. */
 #include "profiled.h"
 #include <phonograph/cells.h>
 
@@ -30,7 +31,8 @@ static ph_profile *profile_by(ph_profile_source source)
     ph_profile *profile;
     const ph_profile_options options = {.replays = 5, .source = source};
     ph_status status = ph_graph_profile(&profile, p.graph, p.a, &options);
-    bool is_device = source == PH_PROFILE_DEVICE, may = source == PH_PROFILE_AUTO || is_device == t_on_host();
+    bool is_device = source == PH_PROFILE_DEVICE,
+         may = source == PH_PROFILE_AUTO || is_device == t_on_host();
     if (status != PH_OK && (!may || source == PH_PROFILE_CUPTI)) {
         assert_error(status, PH_ERROR_UNSUPPORTED,
                      "ph_graph_profile: the nodes of this graph cannot be measured here: ");
@@ -49,7 +51,8 @@ static ph_profile *profile_by(ph_profile_source source)
 
 /* ---- what is measured ---- */
 
-/* With events a node that waits for the device counts as running: which of two branches is the longer one is not told then. */
+/* With events a node that waits for the device counts as running: which of two branches is the
+ * longer one is not told then. */
 static void check_diamond(const ph_profile *profile)
 {
     ph_profile_node shorter = profiled_node(profile, 2), longer = profiled_node(profile, 1);
@@ -122,7 +125,8 @@ static ph_status one_of_each(ph_stream *stream, void *user)
     return profiled_spin(q, stream, SHORT_NS, 9);
 }
 
-/* A node that is switched off takes no time and is not measured, also where the source runs a copy of the graph. */
+/* A node that is switched off takes no time and is not measured, also where the source runs a
+ * copy of the graph. */
 static void a_disabled_node_is_not_measured(void **state)
 {
     (void)state;
@@ -197,7 +201,8 @@ static void an_empty_graph(void **state)
     assert_ok(ph_graph_profile(&profile, p.graph, p.a, NULL));
     ph_profile_summary summary = profiled_summary(profile);
     profiled_check_sums(profile);
-    assert_int_equal(summary.replay_ns + summary.lane_count + summary.critical_count + summary.node_count, 0);
+    assert_int_equal(
+        summary.replay_ns + summary.lane_count + summary.critical_count + summary.node_count, 0);
     assert_int_equal(ph_profile_scope_count(profile) + ph_profile_gap_count(profile), 0);
     ph_profile_destroy(profile);
 }
@@ -239,7 +244,8 @@ static ph_status with_cell(ph_stream *stream, void *user)
     return ph_memcpy(q->y, cell, sizeof *q->y, stream);
 }
 
-/* Cells have a value of their own in each replay, also in the first one behind a profile whose source ran a copy. */
+/* Cells have a value of their own in each replay, also in the first one behind a profile whose
+ * source ran a copy. */
 static void cells_go_on(void **state)
 {
     (void)state;
@@ -270,7 +276,8 @@ static void slots_keep_their_values(void **state)
     assert_ok(ph_memset_u32(other, 2, 4, p.a));
     capture(copy_in);
     assert_ok(ph_graph_slot_declare_address(&slot, p.graph, "x", p.y, 4 * sizeof *p.y,
-                                            &(ph_slot_place){0, offsetof(struct t_add_i32, x)}, 1, NULL));
+                                            &(ph_slot_place){0, offsetof(struct t_add_i32, x)}, 1,
+                                            NULL));
     const ph_slot_value value = {.slot = slot, .value = other};
     assert_ok(ph_graph_replay_with(p.graph, p.a, &value, 1));
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
@@ -307,7 +314,8 @@ static void changed_nodes(void **state)
 static ph_status layers(ph_stream *stream, void *user)
 {
     for (int i = 0; i < 3; i++) {
-        const ph_annotation_pair pair = {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = i % 2};
+        const ph_annotation_pair pair = {
+            .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = i % 2};
         const ph_mark_options options = {.pairs = &pair, .count = 1};
         PH_TRY(ph_mark_begin(stream, "step", &options));
         ph_status status = profiled_spin(user, stream, i == 1 ? LONG_NS : SHORT_NS, (size_t)i);
@@ -349,7 +357,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_diamond, open_it, close_it),
         cmocka_unit_test_setup_teardown(what_it_writes_is_written, open_it, close_it),
         cmocka_unit_test_setup_teardown(a_disabled_node_is_not_measured, open_it, close_it),
-        cmocka_unit_test_setup_teardown(a_nested_graph_takes_what_its_body_takes, open_it, close_it),
+        cmocka_unit_test_setup_teardown(a_nested_graph_takes_what_its_body_takes, open_it,
+                                        close_it),
         cmocka_unit_test_setup_teardown(an_empty_graph, open_it, close_it),
         cmocka_unit_test_setup_teardown(the_graph_may_go, open_it, close_it),
         cmocka_unit_test_setup_teardown(cells_go_on, open_it, close_it),

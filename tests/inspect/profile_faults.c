@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/profile_faults.c: profiles and verdicts while the n-th host allocation, or the n-th driver call, fails. */
+/* tests/inspect/profile_faults.c: profiles and verdicts while the n-th host allocation, or the
+ * n-th driver call, fails. */
 #include "driver/driver.h"
 #include "profiled.h"
 #include <stdio.h>
@@ -63,7 +64,8 @@ static void open_it(void)
     assert_ok(ph_graph_capture(p.graph, p.a, &options, body, &p));
 }
 
-/* Sources that the device has. Of a real GPU's, which takes its time to begin and end with CUPTI, events alone. */
+/* Sources that the device has. Of a real GPU's, which takes its time to begin and end with
+ * CUPTI, events alone. */
 static bool has(ph_profile_source source)
 {
     if (!t_on_host() && !fake_cuda() && source != PH_PROFILE_EVENTS)
@@ -122,7 +124,8 @@ int main(void)
         cmocka_unit_test(host_memory),
         cmocka_unit_test(driver_calls),
     };
-    (void)snprintf(record_path, sizeof record_path, "/tmp/phonograph-faults-%d.json", (int)getpid());
+    (void)snprintf(record_path, sizeof record_path, "/tmp/phonograph-faults-%d.json",
+                   (int)getpid());
     int failed = cmocka_run_group_tests_name("inspect.profile_faults", tests, NULL, NULL);
     (void)unlink(record_path);
     return failed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/profile_misuse.c: calls on profiles and verdicts that are refused, and graphs that go while they are looked at. */
+/* tests/inspect/profile_misuse.c: calls on profiles and verdicts that are refused, and graphs
+ * that go while they are looked at. */
 #include "profiled.h"
 
 static profiled p;
@@ -80,8 +81,10 @@ static void null_arguments(void **state)
     assert_error(ph_profile_dump_record(profile, p.graph, NULL), PH_ERROR_ARGUMENT, "path");
     assert_error(ph_graph_verdict(NULL, p.graph, p.a, body, &p, NULL), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_graph_verdict(&verdict, NULL, p.a, body, &p, NULL), PH_ERROR_ARGUMENT, "graph");
-    assert_error(ph_graph_verdict(&verdict, p.graph, NULL, body, &p, NULL), PH_ERROR_ARGUMENT, "stream");
-    assert_error(ph_graph_verdict(&verdict, p.graph, p.a, NULL, &p, NULL), PH_ERROR_ARGUMENT, "body");
+    assert_error(ph_graph_verdict(&verdict, p.graph, NULL, body, &p, NULL), PH_ERROR_ARGUMENT,
+                 "stream");
+    assert_error(ph_graph_verdict(&verdict, p.graph, p.a, NULL, &p, NULL), PH_ERROR_ARGUMENT,
+                 "body");
     ph_profile_destroy(NULL);
     ph_profile_destroy(profile);
 }
@@ -92,7 +95,8 @@ static void options(void **state)
     ph_profile *profile;
     ph_verdict verdict;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
-    const ph_profile_options reserved = {.reserved = {0, 0, 0, 1}}, wrong = {.source = (ph_profile_source)4};
+    const ph_profile_options reserved = {.reserved = {0, 0, 0, 1}},
+                             wrong = {.source = (ph_profile_source)4};
     const ph_verdict_options words = {.reserved = {1}};
     assert_error(ph_graph_profile(&profile, p.graph, p.a, &reserved), PH_ERROR_ARGUMENT,
                  "ph_profile_options");
@@ -100,10 +104,10 @@ static void options(void **state)
     assert_error(ph_graph_verdict(&verdict, p.graph, p.a, body, &p, &words), PH_ERROR_ARGUMENT,
                  "ph_verdict_options");
     const ph_profile_options many = {.replays = 4000000000U};
-    assert_error(
-        ph_graph_profile(&profile, p.graph, p.a, &many), PH_ERROR_ARGUMENT,
-        "4000000000 replays of 1 node need 178.8 GiB of memory for their times; ask for fewer (22369621 "
-        "at most)");
+    assert_error(ph_graph_profile(&profile, p.graph, p.a, &many), PH_ERROR_ARGUMENT,
+                 "4000000000 replays of 1 node need 178.8 GiB of memory for their times; ask for "
+                 "fewer (22369621 "
+                 "at most)");
     assert_null(profile);
 }
 
@@ -112,7 +116,8 @@ static void sources_of_other_devices(void **state)
 {
     (void)state;
     ph_profile *profile;
-    const ph_profile_options cupti = {.source = PH_PROFILE_CUPTI}, events = {.source = PH_PROFILE_EVENTS},
+    const ph_profile_options cupti = {.source = PH_PROFILE_CUPTI},
+                             events = {.source = PH_PROFILE_EVENTS},
                              device = {.source = PH_PROFILE_DEVICE};
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
     if (!t_on_host()) {
@@ -147,8 +152,8 @@ static void scopes_that_are_left_open(void **state)
     assert_ok(ph_mark_begin(p.a, "outside", NULL));
     assert_ok(ph_graph_verdict(&verdict, p.graph, p.a, leaving, &p, NULL));
     assert_int_equal(ph_mark_depth(), 1);
-    assert_error(ph_graph_verdict(&verdict, p.graph, p.a, leaving_and_failing, &p, NULL), PH_ERROR_CALLER,
-                 "its own words");
+    assert_error(ph_graph_verdict(&verdict, p.graph, p.a, leaving_and_failing, &p, NULL),
+                 PH_ERROR_CALLER, "its own words");
     assert_int_equal(ph_mark_depth(), 1);
     assert_ok(ph_mark_end(p.a));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/profile_times.c: what a profile makes of given times: medians, the critical path, slack, lanes, idle times, to the nanosecond. */
+/* tests/inspect/profile_times.c: what a profile makes of given times: medians, the critical
+ * path, slack, lanes, idle times, to the nanosecond. */
 #include "inspect/profile.h"
 #include "profiled.h"
 
@@ -25,14 +26,15 @@ static ph_profile *profile_of(ph__profile_time *times, size_t replays)
     const ph_record *record;
     ph_profile *profile;
     assert_ok(ph_graph_record(&record, p.graph));
-    const ph__profile_times all = {.replays = replays, .nodes = ph_record_node_count(record), .at = times};
+    const ph__profile_times all = {
+        .replays = replays, .nodes = ph_record_node_count(record), .at = times};
     assert_ok(ph__profile_make(&profile, record, &all, PH_PROFILE_DEVICE, "test"));
     profiled_check_sums(profile);
     return profile;
 }
 
-static void assert_node(const ph_profile *profile, size_t n, uint64_t start, uint64_t median, uint64_t slack,
-                        uint32_t lane)
+static void assert_node(const ph_profile *profile, size_t n, uint64_t start, uint64_t median,
+                        uint64_t slack, uint32_t lane)
 {
     ph_profile_node node = profiled_node(profile, n);
     assert_true(node.measured);
@@ -71,7 +73,8 @@ static void a_diamond(void **state)
     ph_profile_destroy(profile);
 }
 
-/* The median replay is one that was: it gives starts, lanes and pauses; each node's median is its own. */
+/* The median replay is one that was: it gives starts, lanes and pauses; each node's median is
+ * its own. */
 static void medians(void **state)
 {
     (void)state;
@@ -130,7 +133,8 @@ static ph_status chain(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-/* Whatever overlaps is in different lanes, and a lane is used again. Clocks that run backwards harm nothing. */
+/* Whatever overlaps is in different lanes, and a lane is used again. Clocks that run backwards
+ * harm nothing. */
 static void lanes(void **state)
 {
     (void)state;
@@ -146,7 +150,8 @@ static void lanes(void **state)
     ph_profile_destroy(profile);
 }
 
-/* Node 1 may begin when node 0 has begun, and waits for it by itself: that is none of its time, and the path goes through both. */
+/* Node 1 may begin when node 0 has begun, and waits for it by itself: that is none of its time,
+ * and the path goes through both. */
 static ph_status overlapping(ph_stream *stream, void *user)
 {
     const profiled *q = user;

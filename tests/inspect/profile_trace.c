@@ -32,9 +32,11 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static ph_status marked(ph_stream *stream, const char *name, int64_t layer, size_t spins, const profiled *q)
+static ph_status marked(ph_stream *stream, const char *name, int64_t layer, size_t spins,
+                        const profiled *q)
 {
-    const ph_annotation_pair pair = {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = layer};
+    const ph_annotation_pair pair = {
+        .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = layer};
     const ph_mark_options options = {.pairs = &pair, .count = 1};
     PH_TRY(ph_mark_begin(stream, name, &options));
     ph_status status = PH_OK;
@@ -111,7 +113,8 @@ static size_t slices_of(slice *out, size_t room, const json_t *trace, bool annot
             continue;
         assert_true(count < room);
         uint64_t start = time_of(event, "ts");
-        out[count++] = (slice){event, start, start + time_of(event, "dur"), integer_of(event, "tid")};
+        out[count++] =
+            (slice){event, start, start + time_of(event, "dur"), integer_of(event, "tid")};
     }
     return count;
 }
@@ -150,7 +153,8 @@ static void each_node_stands_once(void **state)
     ph_profile_destroy(profile);
 }
 
-/* Two slices of one row are apart, or one contains the other: else viewers draw them wrong. Each row has a name, of its own. */
+/* Two slices of one row are apart, or one contains the other: else viewers draw them wrong. Each
+ * row has a name, of its own. */
 static void check_rows(const ph_profile *profile)
 {
     enum {
@@ -167,18 +171,20 @@ static void check_rows(const ph_profile *profile)
         for (size_t j = 0; j < i; j++) {
             const slice *a = &all[i], *b = &all[j];
             bool apart = a->end <= b->start || b->end <= a->start;
-            bool inside =
-                (a->start <= b->start && b->end <= a->end) || (b->start <= a->start && a->end <= b->end);
+            bool inside = (a->start <= b->start && b->end <= a->end) ||
+                          (b->start <= a->start && a->end <= b->end);
             assert_true(a->row != b->row || apart || inside);
         }
     json_t *event;
     json_array_foreach(json_object_get(trace, "traceEvents"), index, event)
     {
-        if (strcmp(string_of(event, "ph"), "M") != 0 || strcmp(string_of(event, "name"), "thread_name") != 0)
+        if (strcmp(string_of(event, "ph"), "M") != 0 ||
+            strcmp(string_of(event, "name"), "thread_name") != 0)
             continue;
         char name[64];
         json_int_t row = integer_of(event, "tid");
-        (void)snprintf(name, sizeof name, "%slane %d", row % 2 ? "annotations of " : "", (int)(row - 1) / 2);
+        (void)snprintf(name, sizeof name, "%slane %d", row % 2 ? "annotations of " : "",
+                       (int)(row - 1) / 2);
         assert_string_equal(string_of(json_object_get(event, "args"), "name"), name);
         named++;
         bool used = false;
@@ -204,7 +210,8 @@ static void lanes_have_rows(void **state)
     (void)state;
     const ph_record *record;
     ph_profile *profile;
-    ph__profile_time at[] = {{100, 400}, {150, 250}, {160, 270}, {250, 500}, {300, 310}, {410, 450}};
+    ph__profile_time at[] = {{100, 400}, {150, 250}, {160, 270},
+                             {250, 500}, {300, 310}, {410, 450}};
     const ph__profile_times times = {.replays = 1, .nodes = 6, .at = at};
     const ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_capture(p.graph, p.a, &options, annotated, &p));
@@ -263,11 +270,13 @@ static void streams_that_were_marked(void **state)
     ph_profile_destroy(profile);
 }
 
-/* A slice for each run of neighbours that begin with the same pairs: the outer name, its two layers, and the second name and layer. */
+/* A slice for each run of neighbours that begin with the same pairs: the outer name, its two
+ * layers, and the second name and layer. */
 static void annotations_are_rows_above(void **state)
 {
     (void)state;
-    static const char *const names[] = {"a\"b\n\xef\xbf\xbd", "layer=0", "layer=1", "second", "layer=1"};
+    static const char *const names[] = {"a\"b\n\xef\xbf\xbd", "layer=0", "layer=1", "second",
+                                        "layer=1"};
     char *text;
     slice found[8];
     bool used[8] = {false};
@@ -288,7 +297,8 @@ static void annotations_are_rows_above(void **state)
         used[at] = true;
         assert_int_equal(found[at].row, 1);
         if (i == 0) {
-            assert_string_equal(string_of(json_object_get(found[at].event, "args"), "name"), names[0]);
+            assert_string_equal(string_of(json_object_get(found[at].event, "args"), "name"),
+                                names[0]);
             assert_int_equal(found[at].start, profiled_node(profile, 1).start_ns);
         }
     }
@@ -349,9 +359,11 @@ static void the_record_has_the_times(void **state)
     assert_int_equal(integer_of(top, "idle_ns"), summary.idle_ns);
     assert_int_equal(integer_of(top, "work_ns"), summary.work_ns);
     assert_int_equal(integer_of(top, "critical_ns"), summary.critical_ns);
-    assert_int_equal(json_array_size(json_object_get(top, "critical_path")), summary.critical_count);
+    assert_int_equal(json_array_size(json_object_get(top, "critical_path")),
+                     summary.critical_count);
     for (size_t n = 0; n < 6; n++) {
-        const json_t *times = json_object_get(json_array_get(json_object_get(record, "nodes"), n), "profile");
+        const json_t *times =
+            json_object_get(json_array_get(json_object_get(record, "nodes"), n), "profile");
         ph_profile_node node = profiled_node(profile, n);
         assert_int_equal(times != NULL, node.measured);
         assert_int_equal(node.measured, n != 5);
@@ -381,8 +393,8 @@ static void of_this_capture_alone(void **state)
     assert_ok(ph_record_json(&text, record));
     assert_null(strstr(text, "\"profile\""));
     ph_string_free(text);
-    assert_error(ph_profile_dump_record(profile, p.graph, path_of("missing/record.json")), PH_ERROR_IO,
-                 "ph_profile_dump_record");
+    assert_error(ph_profile_dump_record(profile, p.graph, path_of("missing/record.json")),
+                 PH_ERROR_IO, "ph_profile_dump_record");
     assert_ok(ph_graph_reset(p.graph));
     assert_error(ph_profile_dump_record(profile, p.graph, path_of("record.json")), PH_ERROR_STATE,
                  "ph_profile_dump_record");

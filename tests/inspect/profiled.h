@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/profiled.h: graphs whose nodes take known shares of time, for the tests of profiles. */
+/* tests/inspect/profiled.h: graphs whose nodes take known shares of time, for the tests of
+ * profiles. */
 #ifndef PH_TESTS_INSPECT_PROFILED_H
 #define PH_TESTS_INSPECT_PROFILED_H
 #include "support/support.h"
@@ -27,10 +28,11 @@ static inline void spin_on_host(const ph_block_range *range, const void *args)
 
 static const ph_kernel_source spin_source = {
     .name = "spin",
-    .cuda =
-        "extern \"C\" __global__ void spin(unsigned long long ns, int *y) { unsigned long long now, start; "
-        "asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(start)); "
-        "do asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(now)); while (now - start < ns); *y = 1; }",
+    .cuda = "extern \"C\" __global__ void spin(unsigned long long ns, int *y) { unsigned long long "
+            "now, start; "
+            "asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(start)); "
+            "do asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(now)); while (now - start < "
+            "ns); *y = 1; }",
     .host = spin_on_host,
     .args_size = sizeof(struct spin),
 };
@@ -78,13 +80,15 @@ static inline void profiled_close(profiled *p)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static inline ph_status profiled_spin(const profiled *p, ph_stream *stream, uint64_t ns, size_t cell)
+static inline ph_status profiled_spin(const profiled *p, ph_stream *stream, uint64_t ns,
+                                      size_t cell)
 {
     const struct spin args = {ns, p->y + cell};
     return ph_launch(stream, p->spin, NULL, &args, sizeof args);
 }
 
-/* Node 0 before two branches, of which that on the second stream, node 1, is long and the other, node 2, is short; node 3 behind both. */
+/* Node 0 before two branches, of which that on the second stream, node 1, is long and the other,
+ * node 2, is short; node 3 behind both. */
 static inline ph_status profiled_diamond(ph_stream *stream, void *user)
 {
     const profiled *p = user;

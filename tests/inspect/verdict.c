@@ -36,11 +36,12 @@ static ph_verdict verdict_of(ph_capture_fn captured, ph_capture_fn eager, unsign
         assert_false(v.worth);
         return v;
     }
-    assert_int_equal(v.worth, v.eager_ns > v.replay_ns && v.eager_ns - v.replay_ns > v.eager_ns / 20);
+    assert_int_equal(v.worth,
+                     v.eager_ns > v.replay_ns && v.eager_ns - v.replay_ns > v.eager_ns / 20);
     assert_non_null(strstr(v.sentence, "replaying takes "));
     assert_non_null(strstr(v.sentence, v.bound == PH_BOUND_LAUNCH ? "launch-bound"
-                                       : v.worth                  ? "launched one by one the device needs "
-                                                                  : "device-bound"));
+                                       : v.worth ? "launched one by one the device needs "
+                                                 : "device-bound"));
     assert_non_null(strstr(v.sentence, v.worth ? "worth it where" : "not worth it"));
     assert_non_null(strstr(v.sentence, "the graph takes "));
     return v;
@@ -86,7 +87,8 @@ static void device_bound(void **state)
     assert_true(v.device_ns > v.eager_host_ns);
 }
 
-/* What an eager run is done with long before the work of the graph could be is no eager run of it. */
+/* What an eager run is done with long before the work of the graph could be is no eager run of
+ * it. */
 static void other_work(void **state)
 {
     (void)state;
@@ -94,7 +96,8 @@ static void other_work(void **state)
     assert_false(v.worth);
     assert_non_null(strstr(v.sentence, "the eager run takes "));
     assert_non_null(strstr(v.sentence, ", but the graph's work "));
-    assert_non_null(strstr(v.sentence, ": body does not do what was captured (ph_graph_verify tells)"));
+    assert_non_null(
+        strstr(v.sentence, ": body does not do what was captured (ph_graph_verify tells)"));
 }
 
 static ph_status slower(ph_stream *stream, void *user)
@@ -112,7 +115,8 @@ static void not_worth_it(void **state)
         assert_non_null(strstr(v.sentence, "no less than the eager run's"));
 }
 
-/* The host is done at once, and the device needs longer without the graph: not "device-bound", which a graph could not help. */
+/* The host is done at once, and the device needs longer without the graph: not "device-bound",
+ * which a graph could not help. */
 static void worth_it_for_the_device(void **state)
 {
     (void)state;
@@ -122,9 +126,9 @@ static void worth_it_for_the_device(void **state)
         return;
     assert_int_equal(v.bound, PH_BOUND_DEVICE);
     assert_non_null(strstr(v.sentence, "the host submits in "));
-    assert_non_null(strstr(v.sentence,
-                           "so that it is not what the eager run waits for; launched one by one the "
-                           "device needs "));
+    assert_non_null(strstr(
+        v.sentence, "so that it is not what the eager run waits for; launched one by one the "
+                    "device needs "));
     assert_null(strstr(v.sentence, "device-bound"));
 }
 

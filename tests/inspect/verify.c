@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/verify.c: ph_graph_verify on graphs that do what their functions do, and on planted faults of one node each. */
+/* tests/inspect/verify.c: ph_graph_verify on graphs that do what their functions do, and on
+ * planted faults of one node each. */
 #include "support/support.h"
 
 #include <stdio.h>
@@ -74,7 +75,8 @@ static ph_status chain(ph_stream *stream, void *user)
         else if (i == 30)
             status = t_axpy(&world, stream, 1, scratch, y, N);
         else
-            status = t_axpy(&world, stream, i == now.at ? now.factor : 0.25F, x, i == now.at ? now.to : y, N);
+            status = t_axpy(&world, stream, i == now.at ? now.factor : 0.25F, x,
+                            i == now.at ? now.to : y, N);
     }
     for (size_t i = 0; i < now.extra && status == PH_OK; i++)
         status = t_axpy(&world, stream, 1, x, z, N);
@@ -111,7 +113,8 @@ static void expect(ph_verify_verdict verdict, size_t node, const char *part)
         fail_msg("verdict %d, node %zu: %s", (int)result.verdict, result.node, result.message);
 }
 
-/* ---- equal ---- in-place changes of inputs are no difference, as each run starts from the same contents */
+/* ---- equal ---- in-place changes of inputs are no difference, as each run starts from the same
+ * contents */
 static void test_equal(void **state)
 {
     (void)state;
@@ -192,10 +195,10 @@ static void test_a_baked_address_of_equal_contents(void **state)
     from = other;
     assert_ok(ph_graph_verify(&result, graph, world.stream, copying, NULL, NULL));
     expect(PH_VERIFY_EQUAL, SIZE_MAX, "; node 1 (axpy_f32) x differs in a capture made now (");
-    (void)snprintf(
-        pointers, sizeof pointers,
-        "(%p (byte 0 of 1200) in the graph, %p (byte 0 of 1200) now), with the same result from these",
-        (void *)x, (void *)other);
+    (void)snprintf(pointers, sizeof pointers,
+                   "(%p (byte 0 of 1200) in the graph, %p (byte 0 of 1200) now), with the same "
+                   "result from these",
+                   (void *)x, (void *)other);
     expect(PH_VERIFY_EQUAL, SIZE_MAX, pointers);
     assert_ok(t_fill_f(&world, world.stream, other, N, 2));
     assert_ok(ph_graph_verify(&result, graph, world.stream, copying, NULL, NULL));
@@ -220,7 +223,8 @@ static void test_other_nodes(void **state)
     capture();
     now.extra = 2;
     verify(NULL);
-    expect(PH_VERIFY_CAPTURE_DIFFERS, SIZE_MAX, "is not of the same work (52 nodes, the graph has 50)");
+    expect(PH_VERIFY_CAPTURE_DIFFERS, SIZE_MAX,
+           "is not of the same work (52 nodes, the graph has 50)");
     assert_ok(ph_graph_reset(graph));
     capture();
     now.extra = 1;
@@ -332,15 +336,18 @@ static void expect_values(void *at, size_t bytes, const ph_verify_output *output
     assert_int_equal(result.different, bytes);
 }
 
-/* Whole numbers of an output, the one that differs; of other memory the 4 bytes around, or what there is of them. */
+/* Whole numbers of an output, the one that differs; of other memory the 4 bytes around, or what
+ * there is of them. */
 static void test_the_values_that_differ(void **state)
 {
     char *base = (char *)y, *pinned;
     (void)state;
     expect_values(base + 2, 2, &(ph_verify_output){y, PH_NUMBER_F16, N, "half"}, "\"half\"[1], ");
-    assert_non_null(strstr(result.message, "is 0x3d3d (1.30957031) in the graph, 0x3e3e (1.56054688) in a"));
+    assert_non_null(
+        strstr(result.message, "is 0x3d3d (1.30957031) in the graph, 0x3e3e (1.56054688) in a"));
     assert_ptr_equal(result.address, base + 2);
-    expect_values(base + 12, 4, &(ph_verify_output){y, PH_NUMBER_F64, N / 2, "wide"}, "\"wide\"[1], ");
+    expect_values(base + 12, 4, &(ph_verify_output){y, PH_NUMBER_F64, N / 2, "wide"},
+                  "\"wide\"[1], ");
     assert_non_null(strstr(result.message, "is 0x3d3d3d3d40000000 ("));
     assert_ptr_equal(result.address, base + 8);
     expect_values(base + 6, 1, NULL, "is 0x403d0000 in the graph, 0x403e0000 in a");
@@ -407,9 +414,9 @@ static void test_a_body_that_fails(void **state)
     assert_int_equal(result.verdict, PH_VERIFY_NONE);
     check_all(y, 2);
     now.fails_in_silence = true;
-    assert_error(
-        ph_graph_verify(&result, graph, world.stream, chain, NULL, NULL), PH_ERROR_CALLER,
-        "ph_graph_verify: running body eagerly failed with PH_ERROR_CALLER, and no message was given");
+    assert_error(ph_graph_verify(&result, graph, world.stream, chain, NULL, NULL), PH_ERROR_CALLER,
+                 "ph_graph_verify: running body eagerly failed with PH_ERROR_CALLER, and no "
+                 "message was given");
     now.fails_eagerly = now.fails_in_silence = false;
     verify(NULL);
     expect(PH_VERIFY_EQUAL, SIZE_MAX, "");
@@ -472,7 +479,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_empty_graph, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_baked_scalar, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_baked_address, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_a_baked_address_of_equal_contents, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_a_baked_address_of_equal_contents, open_test,
+                                        close_test),
         cmocka_unit_test_setup_teardown(test_uninitialized_read, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_other_nodes, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_a_single_node, open_test, close_test),

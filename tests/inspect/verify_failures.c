@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/verify_failures.c: each host allocation and each driver call of a verification fails in turn: what the graph uses, its switches and
- * its replays are as before. */
+/* tests/inspect/verify_failures.c: each host allocation and each driver call of a verification
+ * fails in turn: what the graph uses, its switches and its replays are as before. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -84,7 +84,8 @@ static void check_usable(void)
     t_all(y, N, 7, world.stream);
 }
 
-/* The contents, unless the call has said that it could not put them back: then they are again what they were. */
+/* The contents, unless the call has said that it could not put them back: then they are again
+ * what they were. */
 static bool check_contents(void)
 {
     if (strstr(ph_error_last()->message, "could not be put back")) {
@@ -124,7 +125,8 @@ static void test_host_memory(void **state)
 }
 
 /* Some may fail in silence: a success is not the end. */
-/* ---- what is left ---- a block that the capture had, whose place has become part of a larger one: the allocator has to divide that */
+/* ---- what is left ---- a block that the capture had, whose place has become part of a larger
+ * one: the allocator has to divide that */
 enum {
     LEFT = 1000,
     WALL = 8192,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/verify_misuse.c: what ph_graph_verify refuses, in which nothing is run; and replays in flight, which it waits for. */
+/* tests/inspect/verify_misuse.c: what ph_graph_verify refuses, in which nothing is run; and
+ * replays in flight, which it waits for. */
 #include "support/support.h"
 
 #include <string.h>
@@ -55,12 +56,12 @@ static void capture(void)
     runs = 0;
 }
 
-#define refuse(status, part, ...)                                                                            \
-    do {                                                                                                     \
-        result.verdict = PH_VERIFY_EQUAL;                                                                    \
-        assert_error(ph_graph_verify(__VA_ARGS__), (status), (part));                                        \
-        assert_int_equal(runs, 0);                                                                           \
-        assert_int_equal(result.verdict, PH_VERIFY_NONE);                                                    \
+#define refuse(status, part, ...)                                                                  \
+    do {                                                                                           \
+        result.verdict = PH_VERIFY_EQUAL;                                                          \
+        assert_error(ph_graph_verify(__VA_ARGS__), (status), (part));                              \
+        assert_int_equal(runs, 0);                                                                 \
+        assert_int_equal(result.verdict, PH_VERIFY_NONE);                                          \
     } while (0)
 
 static void test_arguments(void **state)
@@ -68,7 +69,8 @@ static void test_arguments(void **state)
     (void)state;
     ph_stream *first = ph_device_default_stream(world.device);
     capture();
-    assert_error(ph_graph_verify(NULL, graph, world.stream, body, NULL, NULL), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_graph_verify(NULL, graph, world.stream, body, NULL, NULL), PH_ERROR_ARGUMENT,
+                 "out");
     refuse(PH_ERROR_ARGUMENT, "graph", &result, NULL, world.stream, body, NULL, NULL);
     refuse(PH_ERROR_ARGUMENT, "stream", &result, graph, NULL, body, NULL, NULL);
     refuse(PH_ERROR_ARGUMENT, "body", &result, graph, world.stream, NULL, NULL, NULL);
@@ -77,8 +79,8 @@ static void test_arguments(void **state)
     refuse(PH_ERROR_ARGUMENT, "reserved", &result, graph, world.stream, body, NULL, &options);
     options = (ph_verify_options){.output_count = 1};
     refuse(PH_ERROR_ARGUMENT,
-           "output_count is 1, but outputs is NULL; set both, or neither to compare every byte", &result,
-           graph, world.stream, body, NULL, &options);
+           "output_count is 1, but outputs is NULL; set both, or neither to compare every byte",
+           &result, graph, world.stream, body, NULL, &options);
     options = (ph_verify_options){.absolute = 1e-3};
     refuse(PH_ERROR_ARGUMENT, "a tolerance is of outputs", &result, graph, world.stream, body, NULL,
            &options);
@@ -88,23 +90,24 @@ static void test_arguments(void **state)
     options = (ph_verify_options){.outputs = &output, .output_count = 1};
     refuse(PH_ERROR_ARGUMENT, "type 9", &result, graph, world.stream, body, NULL, &options);
     options.output_count = 0;
-    refuse(PH_ERROR_ARGUMENT, "outputs is set, but output_count is 0; set both, or neither", &result, graph,
-           world.stream, body, NULL, &options);
+    refuse(PH_ERROR_ARGUMENT, "outputs is set, but output_count is 0; set both, or neither",
+           &result, graph, world.stream, body, NULL, &options);
     options.output_count = 1;
     output = (ph_verify_output){y, PH_NUMBER_F32, 0, "weights"};
-    refuse(PH_ERROR_ARGUMENT, "output 0 (weights) has a count of 0, so nothing would be compared", &result,
-           graph, world.stream, body, NULL, &options);
+    refuse(PH_ERROR_ARGUMENT, "output 0 (weights) has a count of 0, so nothing would be compared",
+           &result, graph, world.stream, body, NULL, &options);
     output = (ph_verify_output){(char *)y + 2, PH_NUMBER_F32, 1, "y"};
     refuse(PH_ERROR_ARGUMENT, "which is no multiple of 4, the size of the numbers", &result, graph,
            world.stream, body, NULL, &options);
     output = (ph_verify_output){x, PH_NUMBER_F32, 1, "x"};
     refuse(PH_ERROR_ARGUMENT, "output 0 (x)", &result, graph, world.stream, body, NULL, &options);
     output = (ph_verify_output){y, PH_NUMBER_F64, SIZE_MAX / 4, NULL};
-    refuse(PH_ERROR_ARGUMENT, "output 0 (no name)", &result, graph, world.stream, body, NULL, &options);
+    refuse(PH_ERROR_ARGUMENT, "output 0 (no name)", &result, graph, world.stream, body, NULL,
+           &options);
     output = (ph_verify_output){y, PH_NUMBER_F32, N * sizeof *y, "y"};
     options = (ph_verify_options){.outputs = &output, .output_count = 1};
-    refuse(PH_ERROR_ARGUMENT, "is longer than the 512 bytes that there are", &result, graph, world.stream,
-           body, NULL, &options);
+    refuse(PH_ERROR_ARGUMENT, "is longer than the 512 bytes that there are", &result, graph,
+           world.stream, body, NULL, &options);
     t_all(y, N, 7, world.stream);
 }
 
@@ -112,8 +115,8 @@ static void test_states(void **state)
 {
     (void)state;
     ph_stream *other;
-    refuse(PH_ERROR_STATE, "called without a preceding successful capture", &result, graph, world.stream,
-           body, NULL, NULL);
+    refuse(PH_ERROR_STATE, "called without a preceding successful capture", &result, graph,
+           world.stream, body, NULL, NULL);
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     refuse(PH_ERROR_STATE, "still open", &result, graph, world.stream, body, NULL, NULL);
     ph_graph_capture_abort(graph);
@@ -148,7 +151,8 @@ static void test_a_freed_input(void **state)
     (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, with_x, NULL));
     ph_free(x, world.stream);
-    refuse(PH_ERROR_STALE_INPUT, "ph_graph_verify: ", &result, graph, world.stream, body, NULL, NULL);
+    refuse(PH_ERROR_STALE_INPUT, "ph_graph_verify: ", &result, graph, world.stream, body, NULL,
+           NULL);
     x = NULL;
 }
 
@@ -166,8 +170,8 @@ static void test_nested_graphs(void **state)
     assert_ok(ph_graph_create(&plain, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, NULL, nested, graph));
     assert_ok(ph_graph_capture(plain, world.stream, NULL, with_x, NULL));
-    refuse(PH_ERROR_UNSUPPORTED, "node 0 of the graph is a graph node", &result, outer, world.stream, nested,
-           graph, NULL);
+    refuse(PH_ERROR_UNSUPPORTED, "node 0 of the graph is a graph node", &result, outer,
+           world.stream, nested, graph, NULL);
     refuse(PH_ERROR_UNSUPPORTED, "node 0 of a new capture of body is a graph node", &result, plain,
            world.stream, nested, graph, NULL);
     ph_graph_destroy(outer);
@@ -178,7 +182,8 @@ static void test_nested_graphs(void **state)
 static ph_status touching(ph_stream *stream, void *user)
 {
     (void)user;
-    assert_error(ph_graph_replay(graph, stream), PH_ERROR_STATE, "a function that ph_graph_verify runs");
+    assert_error(ph_graph_replay(graph, stream), PH_ERROR_STATE,
+                 "a function that ph_graph_verify runs");
     assert_status(ph_graph_reset(graph), PH_ERROR_STATE);
     return body(stream, NULL);
 }
@@ -217,8 +222,8 @@ static void test_a_scope_that_is_left_open(void **state)
     (void)state;
     ph_pool *pool = NULL;
     capture();
-    assert_error(ph_graph_verify(&result, graph, world.stream, leaving_a_scope, &pool, NULL), PH_ERROR_STATE,
-                 "innermost");
+    assert_error(ph_graph_verify(&result, graph, world.stream, leaving_a_scope, &pool, NULL),
+                 PH_ERROR_STATE, "innermost");
     t_all(y, N, 7, world.stream);
     assert_ok(ph_pool_end(pool));
     ph_pool_release(pool);

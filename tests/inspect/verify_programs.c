@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/verify_programs.c: ph_graph_verify on functions with several streams, memory of their own, pinned memory, host functions, cells. */
+/* tests/inspect/verify_programs.c: ph_graph_verify on functions with several streams, memory of
+ * their own, pinned memory, host functions, cells. */
 #include "support/support.h"
 
 #include <stdio.h>
@@ -182,7 +183,8 @@ static void test_a_dropped_output(void **state)
     assert_status(ph_memory_lookup(&after, world.device, captured), PH_ERROR_NOT_FOUND);
 }
 
-/* ---- a buffer that is made once ---- the eager run does not ask for it, and everything else is where it was */
+/* ---- a buffer that is made once ---- the eager run does not ask for it, and everything else is
+ * where it was */
 static ph_status lazy(ph_stream *stream, void *user)
 {
     int32_t **kept = user, *made = NULL;
@@ -316,8 +318,8 @@ static void test_cells(void **state)
     verify(drawing, NULL, NULL);
     if (result.verdict == PH_VERIFY_EQUAL)
         fail_msg("%s", result.message);
-    assert_non_null(
-        strstr(result.message, "runs start from the same ones only with ph_verify_options.prepare"));
+    assert_non_null(strstr(result.message,
+                           "runs start from the same ones only with ph_verify_options.prepare"));
     verify(drawing, NULL, &(ph_verify_options){.prepare = start_again});
     expect(PH_VERIFY_EQUAL, "");
 }
@@ -359,7 +361,8 @@ static ph_status long_chain(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-/* The search for the node takes as many launches as it has steps, not as the graph has nodes: a chain is one. */
+/* The search for the node takes as many launches as it has steps, not as the graph has nodes: a
+ * chain is one. */
 static void test_a_long_chain(void **state)
 {
     (void)state;
@@ -377,7 +380,8 @@ static void test_a_long_chain(void **state)
     }
 }
 
-/* ---- graphs that share a pool ---- one reads what the other has left, whose allocation stays the one that it is */
+/* ---- graphs that share a pool ---- one reads what the other has left, whose allocation stays
+ * the one that it is */
 static ph_status reading(ph_stream *stream, void *user)
 {
     int32_t *const *from = user, *made = NULL;
@@ -519,7 +523,8 @@ static ph_status watched(ph_stream *stream, void *user)
     PH_TRY(ph_mark_begin(stream, "sum", &(ph_mark_options){0}));
     PH_TRY(adding(stream, NULL));
     PH_TRY(ph_mark_end(stream));
-    return ph_stream_is_capturing(stream) ? ph_check_finite(stream, y, PH_NUMBER_F32, N, "y") : PH_OK;
+    return ph_stream_is_capturing(stream) ? ph_check_finite(stream, y, PH_NUMBER_F32, N, "y")
+                                          : PH_OK;
 }
 
 static void test_nodes_that_watch(void **state)
@@ -545,7 +550,8 @@ static void test_nodes_that_watch(void **state)
     assert_true(progress.complete);
 }
 
-/* ---- a dependency that is missing ---- the function waits on the host, where a capture sees nothing */
+/* ---- a dependency that is missing ---- the function waits on the host, where a capture sees
+ * nothing */
 static ph_status unordered(ph_stream *stream, void *user)
 {
     bool capturing = ph_stream_is_capturing(stream);
@@ -592,7 +598,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_output_that_was_freed, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_a_dropped_output, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_a_lazy_buffer, open_test, close_test),
-        cmocka_unit_test_setup_teardown(test_pinned_memory_and_host_functions, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_pinned_memory_and_host_functions, open_test,
+                                        close_test),
         cmocka_unit_test_setup_teardown(test_host_functions_are_put_back, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_cells, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_a_long_chain, open_test, close_test),

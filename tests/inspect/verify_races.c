@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/inspect/verify_races.c: ph_graph_verify on functions whose eager runs race as their replays do, or are not the same for other reasons. */
+/* tests/inspect/verify_races.c: ph_graph_verify on functions whose eager runs race as their
+ * replays do, or are not the same for other reasons. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -88,7 +89,8 @@ static void expect(ph_verify_verdict verdict, const char *part)
         fail_msg("verdict %d, node %zu: %s", (int)result.verdict, result.node, result.message);
 }
 
-/* ---- a race ---- the stream does not wait for the other one, captured or not. z is read by both, which is none. */
+/* ---- a race ---- the stream does not wait for the other one, captured or not. z is read by
+ * both, which is none. */
 static ph_status racing(ph_stream *stream, void *user)
 {
     (void)user;
@@ -105,8 +107,8 @@ static void check_race(void)
     char block[80];
     if (result.verdict == PH_VERIFY_EQUAL)
         return; /* a race may go well */
-    (void)snprintf(block, sizeof block, " both address the %zu bytes at %p, with no path", N * sizeof *y,
-                   (void *)y);
+    (void)snprintf(block, sizeof block, " both address the %zu bytes at %p, with no path",
+                   N * sizeof *y, (void *)y);
     expect(PH_VERIFY_ORDER, block);
     assert_non_null(strstr(result.message, "which of the two is first decides the result"));
 }
@@ -137,7 +139,8 @@ static void test_a_race_is_one_of_order(void **state)
     }
 }
 
-/* ---- two halves ---- of one allocation at once, which is no race; the eager run does more, each time the same */
+/* ---- two halves ---- of one allocation at once, which is no race; the eager run does more,
+ * each time the same */
 static ph_status in_halves(ph_stream *stream, void *user)
 {
     (void)user;
@@ -198,7 +201,8 @@ static void test_host_memory(void **state)
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         if (status != PH_OK)
             assert_int_equal(status, PH_ERROR_HOST_MEMORY);
-        assert_int_equal(result.verdict, status == PH_OK ? PH_VERIFY_EAGER_DIFFERS : PH_VERIFY_NONE);
+        assert_int_equal(result.verdict,
+                         status == PH_OK ? PH_VERIFY_EAGER_DIFFERS : PH_VERIFY_NONE);
         close_all();
         assert_int_equal(ph__alloc_live(), 0);
     }
@@ -226,8 +230,10 @@ static void test_a_count_is_a_changed_parameter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_race_is_one_of_order),           cmocka_unit_test(test_a_steady_body_differs),
-        cmocka_unit_test(test_a_body_that_is_not_deterministic), cmocka_unit_test(test_host_memory),
+        cmocka_unit_test(test_a_race_is_one_of_order),
+        cmocka_unit_test(test_a_steady_body_differs),
+        cmocka_unit_test(test_a_body_that_is_not_deterministic),
+        cmocka_unit_test(test_host_memory),
         cmocka_unit_test(test_a_count_is_a_changed_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

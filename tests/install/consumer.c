@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program: builds against an installed copy, finds the version it was compiled for, and runs. */
+/* A user's program: builds against an installed copy, finds the version it was compiled for, and
+ * runs. */
 #include <phonograph/device.h>
 #include <phonograph/stream.h>
 #include <phonograph/version.h>
@@ -19,7 +20,8 @@ static ph_status use_a_stream(ph_device *device)
 int main(void)
 {
     char compiled[32];
-    snprintf(compiled, sizeof compiled, "%d.%d.%d", PH_VERSION_MAJOR, PH_VERSION_MINOR, PH_VERSION_PATCH);
+    snprintf(compiled, sizeof compiled, "%d.%d.%d", PH_VERSION_MAJOR, PH_VERSION_MINOR,
+             PH_VERSION_PATCH);
     if (strcmp(compiled, ph_version()) != 0) {
         fprintf(stderr, "compiled for %s, running with %s\n", compiled, ph_version());
         return 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* install/consumer_nn.c: one training step of a small layer with an installed library, eager and replayed. */
+/* install/consumer_nn.c: one training step of a small layer with an installed library, eager and
+ * replayed. */
 #include <math.h>
 #include <phonograph/nn.h>
 #include <stdio.h>
@@ -39,7 +40,8 @@ static ph_status train(trainer *t, ph_graph *graph, ph_stream *stream, ph_device
         PH_TRY(ph_graph_replay(graph, stream));
     PH_TRY(ph_tensor_item(&last, t->tape, t->loss));
     printf("loss %.6f, after 100 replays %.6f\n", first, last);
-    return last < first / 10 && isfinite(last) ? PH_OK : ph_fail(PH_ERROR_CALLER, "it has learnt nothing");
+    return last < first / 10 && isfinite(last) ? PH_OK
+                                               : ph_fail(PH_ERROR_CALLER, "it has learnt nothing");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/growth.c: what the allocator looks at one by one grows as what it is asked for, not with the square of it: counted,
- * not timed. */
+/* tests/memory/growth.c: what the allocator looks at one by one grows as what it is asked for,
+ * not with the square of it: counted, not timed. */
 #include "memory/state.h"
 #include "support/support.h"
 #include <stdlib.h>

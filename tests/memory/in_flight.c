@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/in_flight.c: memory that a replay in flight reads is not given back to the device, whatever has become of its graph,
- * its pool and its streams meanwhile. */
+/* tests/memory/in_flight.c: memory that a replay in flight reads is not given back to the
+ * device, whatever has become of its graph, its pool and its streams meanwhile. */
 #include "base/clock.h"
 #include "base/sync.h"
 #include "support/support.h"
@@ -230,7 +230,8 @@ static void test_a_shortage_waits_for_it(void **state)
     close_world(&f);
 }
 
-/* One stream remembers what several graphs left on it, also such as went while an earlier one was looked at. */
+/* One stream remembers what several graphs left on it, also such as went while an earlier one
+ * was looked at. */
 static void test_several_graphs_leave_one_after_another(void **state)
 {
     flight f;

@@ -83,8 +83,8 @@ static ph_status plan_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-/* Captures the plan into the pool, takes a checkpoint, restores it: nothing has changed; also after changes.
- */
+/* Captures the plan into the pool, takes a checkpoint, restores it: nothing has changed; also
+ * after changes. */
 static void check_plan(const size_t *sizes, size_t count, uint32_t kept)
 {
     ph_graph *graph;
@@ -154,7 +154,8 @@ static void test_additional_free_following_checkpoint(void **state)
     ph_graph *graphs[2];
     ph_pool_checkpoint *checkpoint;
     ph_capture_options options = {.pool = pool};
-    plan p[2] = {{.sizes = eleven, .count = 1, .kept = 1}, {.sizes = eleven, .count = 1, .kept = 1}};
+    plan p[2] = {{.sizes = eleven, .count = 1, .kept = 1},
+                 {.sizes = eleven, .count = 1, .kept = 1}};
     char *before = NULL;
     for (int i = 0; i < 2; i++) {
         assert_ok(ph_graph_create(&graphs[i], NULL));
@@ -213,7 +214,8 @@ static void test_checkpoint_refusals(void **state)
     assert_error(ph_pool_checkpoint_restore(other, checkpoint), PH_ERROR_ARGUMENT, "pool");
     assert_ok(t_gate_wait(&gate, side));
     ph_free(p, side);
-    assert_error(ph_pool_checkpoint_restore(pool, checkpoint), PH_ERROR_STATE, "wait for other streams");
+    assert_error(ph_pool_checkpoint_restore(pool, checkpoint), PH_ERROR_STATE,
+                 "wait for other streams");
     assert_error(ph_pool_checkpoint_create(&none, pool), PH_ERROR_STATE, "wait for other streams");
     t_gate_open(&gate);
     assert_ok(ph_stream_synchronize(side));
@@ -380,7 +382,8 @@ static void test_resize_storage_with_addr_misaligned_address_errors(void **state
     begin_in_pool();
     void *a = allocate(4096);
     ph_free(a, w.stream);
-    assert_error(ph_malloc_at(&p, (char *)a + 1, 4096, w.stream), PH_ERROR_ARGUMENT, "aligned to 512");
+    assert_error(ph_malloc_at(&p, (char *)a + 1, 4096, w.stream), PH_ERROR_ARGUMENT,
+                 "aligned to 512");
     assert_ok(ph_malloc_at(&p, NULL, 0, w.stream)); /* size 0 ignores the address */
     assert_null(p);
     end_in_pool();
@@ -472,8 +475,9 @@ static ph_status record_in_capture(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-/* Where there is no host memory for the restore, blocks keep what was recorded for them. The layout has as
- * many blocks as one lot of block records, and a segment more exists when it is to come back. */
+/* Where there is no host memory for the restore, blocks keep what was recorded for them. The
+ * layout has as many blocks as one lot of block records, and a segment more exists when it is to
+ * come back. */
 static void test_refused_restore_keeps_records(void **state)
 {
     (void)state;
@@ -494,7 +498,8 @@ static void test_refused_restore_keeps_records(void **state)
     user = fork;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, w.stream, &options, record_in_capture, &user));
-    ph_free(first, w.stream); /* a hole, so that a block takes another record when it is made again */
+    /* a hole, so that a block takes another record when it is made again */
+    ph_free(first, w.stream);
     assert_ok(ph_pool_begin(pool));
     first = allocate(512);
     assert_ok(ph_pool_end(pool));
@@ -530,15 +535,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_checkpoint_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_check_pool_live_allocations, setup, teardown),
         cmocka_unit_test_setup_teardown(test_allocate_in_thread_to_pool, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_exact_allocation, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_occupied_address_errors, setup,
+        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_exact_allocation, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_middle_of_block, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_misaligned_address_errors, setup,
+        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_occupied_address_errors,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_middle_of_block, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_resize_storage_with_multiple_blocks_in_the_middle, setup,
+        cmocka_unit_test_setup_teardown(test_resize_storage_with_addr_misaligned_address_errors,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resize_storage_with_multiple_blocks_in_the_middle,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resize_storage_with_coalesced_small_prefixes, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_resize_storage_with_coalesced_small_prefixes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restore_and_recorded_streams, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_restore_keeps_records, setup, teardown),
     };

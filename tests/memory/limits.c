@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/limits.c: running out: limits, recovery from cached memory, lending pools, captures that
- * survive; poison. */
+/* tests/memory/limits.c: running out: limits, recovery from cached memory, lending pools,
+ * captures that survive; poison. */
 #include "support/support.h"
 
 #include "driver/driver.h"
@@ -49,7 +49,8 @@ static ph_memory_stats stats_now(void)
 
 static void recovery(ph_pool *pool)
 {
-    size_t free_bytes = 256 * MIB - stats_now().reserved, fill = free_bytes / 2 / (2 * MIB) * (2 * MIB);
+    size_t free_bytes = 256 * MIB - stats_now().reserved,
+           fill = free_bytes / 2 / (2 * MIB) * (2 * MIB);
     size_t want = (free_bytes - free_bytes / 8) / (2 * MIB) * (2 * MIB);
     assert_true(fill >= 64 * MIB);
     if (pool)
@@ -109,7 +110,8 @@ static ph_status take_12(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-/* The block that fits best is a graph's: the next best, which is nobody's, is lent. no_split: whole. */
+/* The block that fits best is a graph's: the next best, which is nobody's, is lent. no_split:
+ * whole. */
 static void test_use_on_oom_passes_a_graphs_memory(void **state)
 {
     (void)state;
@@ -161,7 +163,8 @@ static void test_pool_limit(void **state)
     assert_ok(ph_pool_create(&pool, w.device, &options));
     assert_ok(ph_pool_begin(pool));
     p = allocate(20 * MIB);
-    assert_error(ph_malloc(&q, 1, 20 * MIB, w.stream), PH_ERROR_POOL_LIMIT, "ph_pool_options.limit");
+    assert_error(ph_malloc(&q, 1, 20 * MIB, w.stream), PH_ERROR_POOL_LIMIT,
+                 "ph_pool_options.limit");
     ph_free(p, w.stream);
     q = allocate(24 * MIB); /* after its own cached segment went back */
     assert_ok(ph_pool_end(pool));
@@ -294,7 +297,8 @@ static void test_poison_spares_captured_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_mempool_oom_recovery_releases_cached_blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_mempool_oom_recovery_releases_cached_blocks, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_deleted_mempool_not_used_on_oom, setup, teardown),
         cmocka_unit_test_setup_teardown(test_use_on_oom_passes_a_graphs_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pool_limit, setup, teardown),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/pinned.c: pinned host memory: reuse only when no work can read it, in captures and outside. */
+/* tests/memory/pinned.c: pinned host memory: reuse only when no work can read it, in captures
+ * and outside. */
 #include "base/alloc.h"
 #include "support/support.h"
 #include <string.h>
@@ -107,8 +108,8 @@ static void test_pin_memory_use(void **state)
     ph_graph_destroy(graph);
 }
 
-/* A source from before the capture, in the default pool, is held by the pool of the capture that copies it.
- */
+/* A source from before the capture, in the default pool, is held by the pool of the capture that
+ * copies it. */
 static void test_pin_used_of_another_pool(void **state)
 {
     (void)state;
@@ -195,7 +196,8 @@ static ph_status copy_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static int64_t live_after(int cycles, ph_graph *graph, const ph_capture_options *options, float *pinned)
+static int64_t live_after(int cycles, ph_graph *graph, const ph_capture_options *options,
+                          float *pinned)
 {
     for (int i = 0; i < cycles; i++) {
         assert_ok(ph_graph_capture(graph, w.stream, options, copy_body, pinned));
@@ -221,7 +223,8 @@ static void test_block_outlives_many_captures(void **state)
     ph_graph_destroy(graph);
 }
 
-/* A pool that its user keeps: blocks that its captures copied from are free when the graphs are gone. */
+/* A pool that its user keeps: blocks that its captures copied from are free when the graphs are
+ * gone. */
 static void test_blocks_return_with_the_last_graph(void **state)
 {
     (void)state;

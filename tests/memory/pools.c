@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/pools.c: the behaviours of memory pools that PyTorch holds itself to: sources, release,
- * scopes, threads, statistics. */
+/* tests/memory/pools.c: the behaviours of memory pools that PyTorch holds itself to: sources,
+ * release, scopes, threads, statistics. */
 #include "base/alloc.h"
 #include "support/support.h"
 #include <phonograph/cuda.h>
@@ -132,7 +132,8 @@ static void test_pool_id_in_snapshot(void **state)
     assert_ok(ph_memory_record_history(w.device, 100));
     assert_ok(ph_pool_create(&pool, w.device, NULL));
     void *p = allocate_in(pool, 256, w.stream);
-    (void)snprintf(id, sizeof id, "\"pool\":[0,%llu]", (unsigned long long)ph_pool_get_id(pool).second);
+    (void)snprintf(id, sizeof id, "\"pool\":[0,%llu]",
+                   (unsigned long long)ph_pool_get_id(pool).second);
     /* The pool itself, its segment, and the events segment_alloc and alloc. */
     assert_int_equal(in_snapshot(NULL, id), 4);
     assert_int_equal(in_snapshot(NULL, "\"event\":\"alloc\""), 1);
@@ -471,7 +472,8 @@ static void arena_free(void *pointer, size_t bytes, void *user)
     (void)user;
 }
 
-/* Three rounds of two streams, of which each asks for two sizes, the second stream in the other order. */
+/* Three rounds of two streams, of which each asks for two sizes, the second stream in the other
+ * order. */
 static void arena_fill(void *out[12], ph_stream *const streams[2])
 {
     static const size_t sizes[2] = {24 * MIB, 32 * MIB};
@@ -487,7 +489,8 @@ static void arena_empty(void *const in[12], ph_stream *const streams[2])
         ph_free(in[i], streams[i / 2 % 2]);
 }
 
-/* A layout that was made once is made again: among equal blocks those of the oldest segment come first, wherever they lie. */
+/* A layout that was made once is made again: among equal blocks those of the oldest segment come
+ * first, wherever they lie. */
 static void test_nccl_mem_alloc_addresses_in_random_order(void **state)
 {
     (void)state;
@@ -615,11 +618,12 @@ static void refused_everywhere(ph_pool *gone)
     assert_ok(ph_graph_capture_begin(graph, w.stream, NULL));
     assert_error(ph_graph_retain_pool(graph, gone), PH_ERROR_ARGUMENT, "ph_pool_retain");
     ph_graph_capture_abort(graph);
-    assert_error(ph_graph_import_cuda(graph, w.device, (struct CUgraph_st *)&stats, &into), PH_ERROR_ARGUMENT,
-                 "ph_pool_retain");
+    assert_error(ph_graph_import_cuda(graph, w.device, (struct CUgraph_st *)&stats, &into),
+                 PH_ERROR_ARGUMENT, "ph_pool_retain");
     assert_error(ph_graph_capture(graph, w.stream, &into, fill_some, NULL), PH_ERROR_ARGUMENT,
                  "ph_pool_retain");
-    assert_error(ph_graph_capture_begin(graph, w.stream, &into), PH_ERROR_ARGUMENT, "ph_pool_retain");
+    assert_error(ph_graph_capture_begin(graph, w.stream, &into), PH_ERROR_ARGUMENT,
+                 "ph_pool_retain");
     ph_graph_destroy(graph);
     assert_null(ph_pool_retain(gone));
     ph_pool_release(gone);
@@ -642,7 +646,8 @@ static void test_handles_of_pools_that_have_gone(void **state)
         if (how == 1) /* another pool does not get the address */
             assert_ok(ph_graph_capture(graph, w.stream, NULL, fill_some, NULL));
         refused_everywhere(pool);
-        assert_error(ph_pool_checkpoint_restore(pool, checkpoint), PH_ERROR_ARGUMENT, "ph_pool_retain");
+        assert_error(ph_pool_checkpoint_restore(pool, checkpoint), PH_ERROR_ARGUMENT,
+                     "ph_pool_retain");
         ph_pool_checkpoint_destroy(checkpoint);
         assert_ok(ph_graph_reset(graph));
     }
@@ -832,7 +837,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_mempool_ctx_multithread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_snapshot_include_traces_correctness, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reserved_bytes_by_private_pools, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nccl_mem_alloc_addresses_in_random_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nccl_mem_alloc_addresses_in_random_order, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sources_that_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(test_handles_of_pools_that_have_gone, setup, teardown),

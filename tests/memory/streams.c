@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/streams.c: blocks and streams: record_stream, reuse inside a capture, routing by stream,
- * destroyed streams. */
+/* tests/memory/streams.c: blocks and streams: record_stream, reuse inside a capture, routing by
+ * stream, destroyed streams. */
 #include "device/device.h"
 #include "support/support.h"
 #include <string.h>
@@ -69,8 +69,8 @@ static ph_memory_stats stats_now(void)
     return stats;
 }
 
-/* While a capture is open nothing is polled, and a free that other streams are noted for waits for its end.
- */
+/* While a capture is open nothing is polled, and a free that other streams are noted for waits
+ * for its end. */
 static void test_graph_record_stream(void **state)
 {
     (void)state;
@@ -220,7 +220,8 @@ static void test_graph_capture_reclaim_shared_pool(void **state)
     ph_pool_release(pool);
 }
 
-/* A block freed on a stream other than its own is not handed out before that stream's work is done. */
+/* A block freed on a stream other than its own is not handed out before that stream's work is
+ * done. */
 static void test_free_on_another_stream(void **state)
 {
     (void)state;
@@ -308,7 +309,8 @@ static void test_destroyed_streams_leave_nothing(void **state)
     assert_int_equal(stats_now().reserved, 0);
 }
 
-/* What a dead pool or stream leaves behind during a capture goes back after it, without another call. */
+/* What a dead pool or stream leaves behind during a capture goes back after it, without another
+ * call. */
 static void test_release_in_capture_waits(void **state)
 {
     (void)state;
@@ -356,7 +358,8 @@ static void test_misuse(void **state)
     assert_null(p);
 }
 
-/* Eager work and replays on another stream, which use the same memory of a pool one after the other. */
+/* Eager work and replays on another stream, which use the same memory of a pool one after the
+ * other. */
 static void test_eager_work_then_replays(void **state)
 {
     (void)state;
@@ -472,9 +475,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_graph_record_stream, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cuda_graph_allocator_propagates_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cuda_graph_allocator_propagates_stream, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_graph_capture_reclaim_2_streams, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_reuse_in_capture, setup_no_reuse, teardown_no_reuse),
+        cmocka_unit_test_setup_teardown(test_no_reuse_in_capture, setup_no_reuse,
+                                        teardown_no_reuse),
         cmocka_unit_test_setup_teardown(test_graph_capture_reclaim_shared_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(test_free_on_another_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_free_of_a_device, setup, teardown),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/memory/threads.c: allocation from several threads at once, with streams, pools, captures and trims
- * among them. */
+/* tests/memory/threads.c: allocation from several threads at once, with streams, pools, captures
+ * and trims among them. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "support/support.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/adam.c: Adam and AdamW against a float64 reference, with all combinations of their options; eager, captured and replayed; what
- * is refused. */
+/* tests/nn/adam.c: Adam and AdamW against a float64 reference, with all combinations of their
+ * options; eager, captured and replayed; what is refused. */
 #include "support/optimizer_check.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -105,7 +105,8 @@ static void test_replayed(void **state)
             oc_gradients(&replayed, UINT64_MAX);
             assert_ok(oc_step(&eager, a));
             /* Now and then an eager step between the replays: the counters are the same ones. */
-            assert_ok(i == 4 ? oc_step(&replayed, b) : ph_graph_replay(graph, replayed.scene.stream));
+            assert_ok(i == 4 ? oc_step(&replayed, b)
+                             : ph_graph_replay(graph, replayed.scene.stream));
             oc_equal(&eager, &replayed, "replayed");
         }
         assert_ok(ph_optimizer_steps(&steps, replayed.scene.tape, b));
@@ -173,8 +174,8 @@ static void test_record(void **state)
     expect_record(&rule, "ph_amsgrad_f32");
 }
 
-/* What the first gradient leaves in the second moments divides from then on, however small those become. Memory is poisoned: a
- * first step reads none of its state. */
+/* What the first gradient leaves in the second moments divides from then on, however small those
+ * become. Memory is poisoned: a first step reads none of its state. */
 static void test_largest(void **state)
 {
     (void)state;
@@ -215,7 +216,8 @@ static void expect_refusal(oc_problem *p, ph_optimizer *optimizer, const char *p
     ph_graph *graph;
     oc_capture c = {p, optimizer};
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture(graph, p->scene.stream, NULL, oc_capture_body, &c), PH_ERROR_STATE, part);
+    assert_error(ph_graph_capture(graph, p->scene.stream, NULL, oc_capture_body, &c),
+                 PH_ERROR_STATE, part);
     ph_graph_destroy(graph);
 }
 
@@ -251,7 +253,8 @@ static void test_refusals(void **state)
     expect_refusal(&p, optimizer, "not_capturable");
     t_log_start();
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_capture(graph, p.scene.stream, NULL, refused_body, &(oc_capture){&p, optimizer}));
+    assert_ok(
+        ph_graph_capture(graph, p.scene.stream, NULL, refused_body, &(oc_capture){&p, optimizer}));
     t_log_stop();
     assert_ok(ph_graph_record(&record, graph));
     assert_int_equal(ph_record_node_count(record), 0);
@@ -266,7 +269,8 @@ static ph_status steps_body(ph_stream *stream, void *user)
     oc_capture *c = user;
     uint64_t steps;
     (void)stream;
-    assert_error(ph_optimizer_steps(&steps, c->problem->scene.tape, c->optimizer), PH_ERROR_CAPTURE, "");
+    assert_error(ph_optimizer_steps(&steps, c->problem->scene.tape, c->optimizer), PH_ERROR_CAPTURE,
+                 "");
     assert_native(900);
     assert_status(ph_tape_clear(c->problem->scene.tape), PH_ERROR_CAPTURE);
     return PH_OK;
@@ -282,7 +286,8 @@ static void test_steps_in_capture(void **state)
     ph_optimizer *optimizer = oc_create(&rule, p.module);
     t_log_start();
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_capture(graph, p.scene.stream, NULL, steps_body, &(oc_capture){&p, optimizer}));
+    assert_ok(
+        ph_graph_capture(graph, p.scene.stream, NULL, steps_body, &(oc_capture){&p, optimizer}));
     t_log_stop();
     ph_graph_destroy(graph);
     ph_optimizer_destroy(optimizer);
@@ -308,8 +313,10 @@ static void test_misuse(void **state)
                {{.weight_decay = -0.5}, "weight_decay is -0.5"},
                {{.reserved = {0, 0, 0, 1}}, "reserved"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_error(ph_adam_create(&optimizer, module, &bad[i].options), PH_ERROR_ARGUMENT, bad[i].part);
-        assert_error(ph_adamw_create(&optimizer, module, &bad[i].options), PH_ERROR_ARGUMENT, bad[i].part);
+        assert_error(ph_adam_create(&optimizer, module, &bad[i].options), PH_ERROR_ARGUMENT,
+                     bad[i].part);
+        assert_error(ph_adamw_create(&optimizer, module, &bad[i].options), PH_ERROR_ARGUMENT,
+                     bad[i].part);
         assert_null(optimizer);
     }
     assert_error(ph_adam_create(NULL, module, NULL), PH_ERROR_ARGUMENT, "out");
@@ -317,7 +324,8 @@ static void test_misuse(void **state)
     oc_close(&p);
 }
 
-/* The n-th allocation fails, for every n, while the state is made: the step changes no parameter. */
+/* The n-th allocation fails, for every n, while the state is made: the step changes no
+ * parameter. */
 static void test_sweep(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/adam_files.c: the state of Adam and AdamW in files: saved, loaded, also under a graph, and what is refused. */
+/* tests/nn/adam_files.c: the state of Adam and AdamW in files: saved, loaded, also under a
+ * graph, and what is refused. */
 #include "support/optimizer_check.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -9,7 +10,8 @@ static void path_of(char path[64], const char *name)
     (void)snprintf(path, 64, "/tmp/ph_adam_%ld_%s", (long)getpid(), name);
 }
 
-/* Saved after some steps and loaded into another optimizer, of either form, both go on alike. A parameter that has made no step has none there. */
+/* Saved after some steps and loaded into another optimizer, of either form, both go on alike. A
+ * parameter that has made no step has none there. */
 static void test_files(void **state)
 {
     (void)state;
@@ -105,9 +107,10 @@ static void test_bad_files(void **state)
     assert_ok(oc_step(&a, x));
     path_of(path, "state");
     assert_ok(ph_optimizer_save(x, path));
-    assert_error(ph_optimizer_load(y, path), PH_ERROR_MISMATCH,
-                 "p1.exp_avg is f32[5] and must be f32[6], p1.exp_avg_sq is f32[5] and must be f32[6], "
-                 "p2.exp_avg is missing");
+    assert_error(
+        ph_optimizer_load(y, path), PH_ERROR_MISMATCH,
+        "p1.exp_avg is f32[5] and must be f32[6], p1.exp_avg_sq is f32[5] and must be f32[6], "
+        "p2.exp_avg is missing");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p0.momentum_buffer is missing");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH, "p1.step is unexpected");
     assert_error(ph_optimizer_load(z, path), PH_ERROR_MISMATCH,
@@ -130,7 +133,8 @@ static void test_bad_files(void **state)
     oc_close(&b);
 }
 
-/* The largest second moments are missing in a file without them, and unexpected where nobody keeps them; either way nothing is loaded. */
+/* The largest second moments are missing in a file without them, and unexpected where nobody
+ * keeps them; either way nothing is loaded. */
 static void test_amsgrad_files(void **state)
 {
     (void)state;
@@ -150,7 +154,8 @@ static void test_amsgrad_files(void **state)
         assert_ok(ph_optimizer_save(x, path));
         for (int i = 0; i < 2; i++) {
             char part[64];
-            (void)snprintf(part, sizeof part, "p%d.max_exp_avg_sq is %s", i, has ? "unexpected" : "missing");
+            (void)snprintf(part, sizeof part, "p%d.max_exp_avg_sq is %s", i,
+                           has ? "unexpected" : "missing");
             assert_error(ph_optimizer_load(y, path), PH_ERROR_MISMATCH, part);
         }
         /* The first step of y is a first step still. */
@@ -183,7 +188,8 @@ static void test_hostile_counts(void **state)
               *none = ph_zeros(tape, PH_DTYPE_F32, PH_SHAPE(0));
     ph_tensor *minus = ph_full(tape, PH_DTYPE_I64, PH_SCALAR, -1),
               *one = ph_full(tape, PH_DTYPE_I64, PH_SCALAR, 1);
-    ph_named_tensor all[] = {{"steps", one}, {"p0.exp_avg", two}, {"p0.exp_avg_sq", two}, {"p0.step", one}};
+    ph_named_tensor all[] = {
+        {"steps", one}, {"p0.exp_avg", two}, {"p0.exp_avg_sq", two}, {"p0.step", one}};
     path_of(path, "hostile");
     assert_ok(ph_safetensors_write(tape, path, all, 4));
     assert_ok(ph_optimizer_load(x, path));
@@ -197,10 +203,12 @@ static void test_hostile_counts(void **state)
     all[0].tensor = one;
     all[2].tensor = none;
     assert_ok(ph_safetensors_write(tape, path, all, 4));
-    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH, "p0 has exp_avg but not exp_avg_sq");
+    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH,
+                 "p0 has exp_avg but not exp_avg_sq");
     all[0].tensor = two;
     assert_ok(ph_safetensors_write(tape, path, all, 4));
-    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH, "steps is f32[2] and must be i64[]");
+    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH,
+                 "steps is f32[2] and must be i64[]");
     ph_optimizer_destroy(x);
 
     rule.amsgrad = true;
@@ -211,11 +219,13 @@ static void test_hostile_counts(void **state)
                               {"p0.max_exp_avg_sq", none},
                               {"p0.step", one}};
     assert_ok(ph_safetensors_write(tape, path, more, 5));
-    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH, "p0 has exp_avg but not max_exp_avg_sq");
+    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH,
+                 "p0 has exp_avg but not max_exp_avg_sq");
     more[1].tensor = more[2].tensor = none;
     more[3].tensor = two;
     assert_ok(ph_safetensors_write(tape, path, more, 5));
-    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH, "p0 has max_exp_avg_sq but not exp_avg");
+    assert_error(ph_optimizer_load(x, path), PH_ERROR_MISMATCH,
+                 "p0 has max_exp_avg_sq but not exp_avg");
     (void)unlink(path);
     ph_optimizer_destroy(x);
     oc_close(&p);

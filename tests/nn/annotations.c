@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/annotations.c: scopes in backward beyond PyTorch's own tests: hooks, failures, checkpoints that open scopes themselves, shortages. */
+/* tests/nn/annotations.c: scopes in backward beyond PyTorch's own tests: hooks, failures,
+ * checkpoints that open scopes themselves, shortages. */
 #include "driver/driver.h"
 #include "support/annotated.h"
 
@@ -23,7 +24,8 @@ static void with_hooks(t_annotated *a)
     ph_tensor_hook_remove(hook);
 }
 
-/* Of what an operator made: in its scope, as its backward. Of a leaf: in none, as its accumulation. */
+/* Of what an operator made: in its scope, as its backward. Of a leaf: in none, as its
+ * accumulation. */
 static void test_hooks(void **state)
 {
     (void)state;
@@ -90,7 +92,8 @@ static void test_forward_only_inside_another_scope(void **state)
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_forward_only_inside);
-    t_expect_annotations(a.graph, {"layer=3 name=inner stage=embed", 1}, {BACKWARD "layer=3 name=outer", 1});
+    t_expect_annotations(a.graph, {"layer=3 name=inner stage=embed", 1},
+                         {BACKWARD "layer=3 name=outer", 1});
     t_annotated_close(&a);
 }
 
@@ -100,7 +103,8 @@ typedef struct careless {
     bool fails;
 } careless;
 
-static void careless_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+static void careless_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out,
+                             ph_tensor *const *in)
 {
     (void)custom;
     out[0] = ph_exp(tape, in[0]);
@@ -122,8 +126,10 @@ static void careless_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad
 
 static void with_careless(t_annotated *a)
 {
-    ph_custom_operator op = {
-        .name = "careless", .forward = careless_forward, .backward = careless_backward, .user = a->user};
+    ph_custom_operator op = {.name = "careless",
+                             .forward = careless_forward,
+                             .backward = careless_backward,
+                             .user = a->user};
     ph_tensor *y, *grad;
     t_begin(a->tape, "first");
     ph_tensor *x = ph_tanh(a->tape, a->x);
@@ -147,7 +153,8 @@ static void test_scopes_left_open(void **state)
                          {BACKWARD "name=first", 1});
     c = (careless){.ends = 1};
     t_annotate(&a, with_careless);
-    t_expect_annotations(a.graph, {"name=first", 1}, {"name=second", 1}, {BACKWARD "name=first", 1});
+    t_expect_annotations(a.graph, {"name=first", 1}, {"name=second", 1},
+                         {BACKWARD "name=first", 1});
     t_annotated_close(&a);
 }
 
@@ -160,7 +167,8 @@ static void test_failure_in_backward(void **state)
     a.user = &c;
     assert_ok(ph_graph_create(&a.graph, NULL));
     t_begin(a.tape, "around"); /* stays */
-    assert_error(t_capture_into(a.graph, &a, with_careless, true, NULL), PH_ERROR_CALLER, "careless");
+    assert_error(t_capture_into(a.graph, &a, with_careless, true, NULL), PH_ERROR_CALLER,
+                 "careless");
     assert_int_equal(ph_mark_depth(), 1);
     /* Outside a capture too. */
     with_careless(&a);
@@ -205,7 +213,8 @@ static void test_functions_that_leave_early(void **state)
     t_annotated a;
     ph_tensor *y;
     ph_module *module;
-    const ph_custom_operator op = {.name = "early", .forward = early_custom, .backward = careless_backward};
+    const ph_custom_operator op = {
+        .name = "early", .forward = early_custom, .backward = careless_backward};
     const ph_module_desc desc = {.name = "early", .forward = early_checkpoint};
     t_annotated_open(&a);
     assert_ok(ph_module_create(&module, a.s.device, &desc));
@@ -259,7 +268,8 @@ static void test_checkpoint_that_opens_scopes(void **state)
     t_annotated_open(&a);
     t_annotate(&a, with_checkpoint);
     t_expect_annotations(a.graph, {"name=outer", 1}, {PHASE, 1}, {BACKWARD "name=outer", 2});
-    a.user = &a; /* exp is run three times: alone, in the second run of what is around it, and in its own */
+    /* exp is run three times: alone, in the second run of what is around it, and in its own */
+    a.user = &a;
     t_annotate(&a, with_checkpoint);
     t_expect_annotations(a.graph, {"name=outer", 1}, {"name=inner", 1}, {PHASE, 1},
                          {BACKWARD "name=outer", 2}, {BACKWARD "name=inner", 3});
@@ -288,11 +298,13 @@ static void test_checkpoint_in_no_scope(void **state)
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_plain_checkpoint);
-    t_expect_annotations(a.graph, {"name=after", AT_LEAST_ONE}, {BACKWARD "name=after", AT_LEAST_ONE});
+    t_expect_annotations(a.graph, {"name=after", AT_LEAST_ONE},
+                         {BACKWARD "name=after", AT_LEAST_ONE});
     t_annotated_close(&a);
 }
 
-/* ---- threads ---- history may be made on one, and used on another, which has scopes of its own. */
+/* ---- threads ---- history may be made on one, and used on another, which has scopes of its
+ * own. */
 static void forward_alone(t_annotated *a)
 {
     t_begin(a->tape, "fwd");
@@ -339,7 +351,8 @@ static void test_another_thread(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     t_end(a.tape);
     assert_int_equal(t.depth, 0);
-    t_expect_annotations(t.graph, {BACKWARD "name=fwd step=7", AT_LEAST_ONE}, {"", 0}, {"step=7", 1});
+    t_expect_annotations(t.graph, {BACKWARD "name=fwd step=7", AT_LEAST_ONE}, {"", 0},
+                         {"step=7", 1});
     assert_ok(ph_tape_clear(a.tape));
     ph_graph_destroy(t.graph);
     t_annotated_close(&a);

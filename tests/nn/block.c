@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/block.c: the transformer block against a float64 reference; its names, its gradients by differences, what it refuses. */
+/* tests/nn/block.c: the transformer block against a float64 reference; its names, its gradients
+ * by differences, what it refuses. */
 #include "base/rng.h"
 #include "support/nets.h"
 #include <math.h>
@@ -46,7 +47,8 @@ static void ref_norm(double *y, const double *x, const double *weight, const dou
         y[i] = (x[i] - mean) / sqrt(variance + 1e-5) * weight[i] + bias[i];
 }
 
-static void ref_linear(double *y, const double *x, const double *weight, const double *bias, int in, int out)
+static void ref_linear(double *y, const double *x, const double *weight, const double *bias, int in,
+                       int out)
 {
     for (int o = 0; o < out; o++) {
         y[o] = bias[o];
@@ -260,7 +262,8 @@ static void test_dropout(void **state)
     static scene c;
     float a[SIZE], b[SIZE];
     open_scene(&c, &(ph_block_options){.dropout = 0.5});
-    ph_tensor *y = ph_call(c.s.tape, c.block, input_of(&c)), *z = ph_call(c.s.tape, c.block, input_of(&c));
+    ph_tensor *y = ph_call(c.s.tape, c.block, input_of(&c)),
+              *z = ph_call(c.s.tape, c.block, input_of(&c));
     assert_ok(ph_tensor_read(a, sizeof a, c.s.tape, y));
     assert_ok(ph_tensor_read(b, sizeof b, c.s.tape, z));
     assert_memory_not_equal(a, b, sizeof a);
@@ -314,17 +317,23 @@ static void test_refusals(void **state)
     device = c.s.device;
     ph_block_options reserved = {.reserved = {1}}, bad = {.dropout = 2};
     assert_error(ph_transformer_block_create(NULL, device, 8, 2, NULL), PH_ERROR_ARGUMENT, "out");
-    assert_error(ph_transformer_block_create(&block, NULL, 8, 2, NULL), PH_ERROR_ARGUMENT, "device");
+    assert_error(ph_transformer_block_create(&block, NULL, 8, 2, NULL), PH_ERROR_ARGUMENT,
+                 "device");
     assert_error(ph_transformer_block_create(&block, device, 8, 3, NULL), PH_ERROR_ARGUMENT,
                  "3 does not divide 8");
-    assert_error(ph_transformer_block_create(&block, device, 0, 1, NULL), PH_ERROR_ARGUMENT, "heads");
-    assert_error(ph_transformer_block_create(&block, device, 8, 0, NULL), PH_ERROR_ARGUMENT, "heads");
-    assert_error(ph_transformer_block_create(&block, device, 8, 2, &reserved), PH_ERROR_ARGUMENT, "reserved");
-    assert_error(ph_transformer_block_create(&block, device, 8, 2, &bad), PH_ERROR_ARGUMENT, "probability");
+    assert_error(ph_transformer_block_create(&block, device, 0, 1, NULL), PH_ERROR_ARGUMENT,
+                 "heads");
+    assert_error(ph_transformer_block_create(&block, device, 8, 0, NULL), PH_ERROR_ARGUMENT,
+                 "heads");
+    assert_error(ph_transformer_block_create(&block, device, 8, 2, &reserved), PH_ERROR_ARGUMENT,
+                 "reserved");
+    assert_error(ph_transformer_block_create(&block, device, 8, 2, &bad), PH_ERROR_ARGUMENT,
+                 "probability");
     assert_null(block);
     assert_null(ph_call(c.s.tape, c.block, ph_zeros(c.s.tape, PH_DTYPE_F32, PH_SHAPE(3, WIDTH))));
     t_expect_failure(&c.s, PH_ERROR_ARGUMENT, "must be [batch, time, width], and has rank 2");
-    assert_null(ph_call(c.s.tape, c.block, ph_zeros(c.s.tape, PH_DTYPE_F32, PH_SHAPE(1, 3, WIDTH + 1))));
+    assert_null(
+        ph_call(c.s.tape, c.block, ph_zeros(c.s.tape, PH_DTYPE_F32, PH_SHAPE(1, 3, WIDTH + 1))));
     assert_status(ph_tape_clear(c.s.tape), PH_ERROR_ARGUMENT);
     close_scene(&c);
 }
@@ -332,8 +341,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward), cmocka_unit_test(test_gradients), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_dropout), cmocka_unit_test(test_captured),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_forward),  cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_names),    cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_captured), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

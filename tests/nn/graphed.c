@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed.c: graphed callables in the place of the modules that they are made from: training, several in one call, modes,
- * captures, streams. */
+/* tests/nn/graphed.c: graphed callables in the place of the modules that they are made from:
+ * training, several in one call, modes, captures, streams. */
 #include "support/draws.h"
 #include "support/graphed_nets.h"
 
-/* ---- training ---- ten steps, each with other inputs in new memory: the parameters and gradients of both are the same bits after each. */
+/* ---- training ---- ten steps, each with other inputs in new memory: the parameters and
+ * gradients of both are the same bits after each. */
 static void train_ten(gn_kind kind, ph_graphed_gradients gradients)
 {
     enum {
@@ -66,8 +67,8 @@ static void test_training_borrow(void **state)
         train_ten((gn_kind)kind, PH_GRAPHED_BORROW);
 }
 
-/* ---- several in one call ---- forwards are captured in the order given, backwards in reverse; before that come captures of each alone, for
- * the proofs. */
+/* ---- several in one call ---- forwards are captured in the order given, backwards in reverse;
+ * before that come captures of each alone, for the proofs. */
 enum {
     LOG = 64
 };
@@ -91,8 +92,8 @@ static void stage_run(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tens
     out[0] = ph_mul_scalar(tape, in[0], 2);
 }
 
-static void stage_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                           const bool *needed)
+static void stage_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                           ph_tensor *const *grad_out, const bool *needed)
 {
     const stage *me = ph_custom_user(custom);
     (void)needed;
@@ -176,8 +177,8 @@ static void test_warmup(void **state)
 }
 
 /* ---- training and evaluation ---- */
-static void same_call(const t_scene *s, ph_module *graphed, ph_module *plain, ph_generator *const draws[2],
-                      const char *what)
+static void same_call(const t_scene *s, ph_module *graphed, ph_module *plain,
+                      ph_generator *const draws[2], const char *what)
 {
     for (int i = 0; i < 2; i++)
         assert_ok(ph_generator_seed(draws[i], 9));
@@ -237,7 +238,8 @@ static void test_modes(void **state)
     t_scene_close(&s);
 }
 
-/* As a child: the mode of the parent is its own too, and a layer without children has it as well. */
+/* As a child: the mode of the parent is its own too, and a layer without children has it as
+ * well. */
 static void test_in_sequential(void **state)
 {
     (void)state;
@@ -264,7 +266,8 @@ static void test_in_sequential(void **state)
         ph_tensor *want = ph_call(s.tape, plain, in);
         gn_expect_same(&s, got, want, "as a child");
         ph_backward(s.tape, ph_sum(s.tape, want));
-        gn_expect_same(&s, grad, ph_tensor_grad(ph_module_parameter(linear, "weight")), "its gradient");
+        gn_expect_same(&s, grad, ph_tensor_grad(ph_module_parameter(linear, "weight")),
+                       "its gradient");
         ph_module_zero_grad(linear);
         ph_tensor_release(grad);
         assert_int_equal(gn_info(graphed).forward_calls, 1);
@@ -307,7 +310,8 @@ static void test_no_grad(void **state)
     t_scene_close(&s);
 }
 
-/* ---- inside another capture ---- the original's work is recorded; replays of that graph are independent of the graphed module. */
+/* ---- inside another capture ---- the original's work is recorded; replays of that graph are
+ * independent of the graphed module. */
 static ph_tensor *call_captured(ph_tape *tape, void *user)
 {
     ph_module *const *module = user;
@@ -365,8 +369,8 @@ static void test_streams(void **state)
         ph_backward(on->tape, ph_sum(on->tape, y));
         assert_ok(ph_tape_status(on->tape));
         assert_ok(ph_stream_synchronize(on->stream));
-        t_expect_values(on->tape, ph_tensor_grad(scale.weight), PH_SHAPE(2), (float)(i * (i + 1)) / 2,
-                        (float)i);
+        t_expect_values(on->tape, ph_tensor_grad(scale.weight), PH_SHAPE(2),
+                        (float)(i * (i + 1)) / 2, (float)i);
         assert_ok(ph_tape_clear(on->tape));
         assert_ok(ph_stream_synchronize(on->stream));
     }

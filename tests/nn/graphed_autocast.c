@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_autocast.c: graphed callables under autocast: the network's own results in its own precision, or a refusal. */
+/* tests/nn/graphed_autocast.c: graphed callables under autocast: the network's own results in
+ * its own precision, or a refusal. */
 #include "support/graphed_nets.h"
 
 static const ph_autocast off;
@@ -52,7 +53,8 @@ static bool is_same(const t_scene *s, const ph_module *a, const ph_module *b)
     return memcmp(values[0], values[1], bytes) == 0;
 }
 
-/* ---- every network ---- graphed under autocast, and called as it is: the same parameters after some steps, to the bit. */
+/* ---- every network ---- graphed under autocast, and called as it is: the same parameters after
+ * some steps, to the bit. */
 static void check_network(const t_scene *s, gn_kind kind, ph_autocast mode)
 {
     ph_module *plain = gn_net(s, kind, 7), *other = gn_net(s, kind, 7), *full = gn_net(s, kind, 7);
@@ -92,7 +94,8 @@ static void test_every_network(void **state)
     t_scene_close(&s);
 }
 
-/* ---- a module that switches it on itself ---- uses a weight twice: kept casts are each capture's own. */
+/* ---- a module that switches it on itself ---- uses a weight twice: kept casts are each
+ * capture's own. */
 static void own_autocast(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     ph_module *net = *(ph_module *const *)self;
@@ -182,7 +185,8 @@ static void test_mode_that_is_left(void **state)
     t_scene_close(&s);
 }
 
-/* ---- a whole step ---- that is captured changes the weights at each replay: eager evaluation sees them, though its tape is not cleared. */
+/* ---- a whole step ---- that is captured changes the weights at each replay: eager evaluation
+ * sees them, though its tape is not cleared. */
 typedef struct training {
     const t_scene *s;
     ph_module *net;
@@ -247,7 +251,8 @@ static void test_evaluation_between_replays(void **state)
 }
 
 /* ---- refused ---- */
-static void call_in(const t_scene *s, ph_module *graphed, ph_tensor *x, ph_autocast mode, const char *part)
+static void call_in(const t_scene *s, ph_module *graphed, ph_tensor *x, ph_autocast mode,
+                    const char *part)
 {
     (void)ph_tape_set_autocast(s->tape, mode);
     assert_null(ph_call(s->tape, graphed, x));
@@ -265,7 +270,8 @@ static void test_another_precision(void **state)
     ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), false);
     ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.autocast = modes[1]});
     call_in(&s, graphed, x, off, "made with autocast to bf16, and called with autocast off");
-    call_in(&s, graphed, x, modes[0], "made with autocast to bf16, and called with autocast to f16");
+    call_in(&s, graphed, x, modes[0],
+            "made with autocast to bf16, and called with autocast to f16");
     (void)ph_tape_set_autocast(s.tape, modes[1]);
     assert_int_equal(ph_tensor_dtype(ph_call(s.tape, graphed, x)), PH_DTYPE_BF16);
     ph_tensor *old = ph_call(s.tape, graphed, x);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_calls.c: what calls of a graphed callable, and backward through them, refuse: the message shows what was expected and what
- * came, and the tape is as new once it was cleared. Structures of inputs. */
+/* tests/nn/graphed_calls.c: what calls of a graphed callable, and backward through them, refuse:
+ * the message shows what was expected and what came, and the tape is as new once it was cleared.
+ * Structures of inputs. */
 #include "support/graphed_nets.h"
 #include "tensor/tensor.h"
 
@@ -41,7 +42,8 @@ static void expect_works(bench *b)
 }
 
 /* The call is refused without a replay; the message names the module and has both words. */
-static void expect_refused(bench *b, ph_tensor *x, ph_status status, const char *expected, const char *got)
+static void expect_refused(bench *b, ph_tensor *x, ph_status status, const char *expected,
+                           const char *got)
 {
     t_scene *s = &b->s;
     uint64_t calls = gn_info(b->graphed).forward_calls;
@@ -75,8 +77,10 @@ static void test_inputs(void **state)
     expect_refused(&b, gn_random(s, PH_SHAPE(1), 1), PH_ERROR_ARGUMENT, "f32[2]",
                    "f32[1]"); /* no broadcast */
     expect_refused(&b, gn_random(s, PH_SHAPE(1, 2), 1), PH_ERROR_ARGUMENT, "f32[2]", "f32[1, 2]");
-    expect_refused(&b, ph_zeros(s->tape, PH_DTYPE_F64, PH_SHAPE(2)), PH_ERROR_ARGUMENT, "f32[2]", "f64[2]");
-    expect_refused(&b, ph_zeros(s->tape, PH_DTYPE_I32, PH_SHAPE(2)), PH_ERROR_ARGUMENT, "f32[2]", "i32[2]");
+    expect_refused(&b, ph_zeros(s->tape, PH_DTYPE_F64, PH_SHAPE(2)), PH_ERROR_ARGUMENT, "f32[2]",
+                   "f64[2]");
+    expect_refused(&b, ph_zeros(s->tape, PH_DTYPE_I32, PH_SHAPE(2)), PH_ERROR_ARGUMENT, "f32[2]",
+                   "i32[2]");
     ph_tensor *leaf = t_leaf(s, PH_SHAPE(2), 1, 2);
     expect_refused(&b, leaf, PH_ERROR_ARGUMENT, "gradient", "gradient");
     expect_refused(&b, ph_mul_scalar(s->tape, leaf, 2), PH_ERROR_ARGUMENT, "gradient", "gradient");
@@ -94,7 +98,8 @@ static void test_inputs(void **state)
     bench_close(&b);
 }
 
-/* An input may do without a gradient where the sample's had one; the others are as they would be. */
+/* An input may do without a gradient where the sample's had one; the others are as they would
+ * be. */
 static void test_fewer_gradients(void **state)
 {
     (void)state;
@@ -109,7 +114,8 @@ static void test_fewer_gradients(void **state)
     assert_ok(ph_tape_clear(s->tape));
     t_zero_grad(leaf);
     /* Not a leaf. */
-    ph_backward(s->tape, ph_sum(s->tape, ph_call(s->tape, b.graphed, ph_mul_scalar(s->tape, leaf, 2))));
+    ph_backward(s->tape,
+                ph_sum(s->tape, ph_call(s->tape, b.graphed, ph_mul_scalar(s->tape, leaf, 2))));
     t_expect_grad(s, leaf, 6, 12);
     t_expect_grad(s, b.scale.weight, 15, 21);
     assert_ok(ph_tape_clear(s->tape));
@@ -123,7 +129,8 @@ static void expect_stale(bench *b, const char *why)
 {
     uint64_t calls = gn_info(b->graphed).forward_calls;
     assert_null(ph_call(b->s.tape, b->graphed, t_input(&b->s, 1, 2)));
-    assert_error(ph_tape_status(b->s.tape), PH_ERROR_STATE, "graphed callable 'scale': parameter 'weight'");
+    assert_error(ph_tape_status(b->s.tape), PH_ERROR_STATE,
+                 "graphed callable 'scale': parameter 'weight'");
     t_expect_failure(&b->s, PH_ERROR_STATE, why);
     assert_int_equal(gn_info(b->graphed).forward_calls, calls);
 }
@@ -225,7 +232,8 @@ static void test_backward_in_capture(void **state)
     ph_tensor *sample = b.x;
     b.x = ph_sum(b.s.tape, ph_call(b.s.tape, b.graphed, t_input(&b.s, 1, 2)));
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture(graph, b.s.stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED},
+    assert_error(ph_graph_capture(graph, b.s.stream,
+                                  &(ph_capture_options){.mode = PH_CAPTURE_RELAXED},
                                   backward_captured, &b),
                  PH_ERROR_CAPTURE, "scale");
     assert_false(ph_stream_is_capturing(b.s.stream));
@@ -275,7 +283,8 @@ static void test_gradients_have_no_history(void **state)
 /* ---- structures ---- {"x": tensor, "state": [tensor, tensor]} */
 static const char *const keys[] = {"x", "state"}, *const turned[] = {"state", "x"},
                          *const others[] = {"x", "hidden"};
-static const ph_structure parts[] = {{.kind = PH_STRUCTURE_TENSOR}, {.kind = PH_STRUCTURE_LIST, .count = 2}};
+static const ph_structure parts[] = {{.kind = PH_STRUCTURE_TENSOR},
+                                     {.kind = PH_STRUCTURE_LIST, .count = 2}};
 static const ph_structure parts_turned[] = {{.kind = PH_STRUCTURE_LIST, .count = 2},
                                             {.kind = PH_STRUCTURE_TENSOR}};
 static const ph_structure wanted = {PH_STRUCTURE_DICT, 2, keys, parts};
@@ -297,11 +306,12 @@ static void test_structures(void **state)
         {PH_STRUCTURE_DICT, 2, keys, dict},           /* a dict for a list */
         {PH_STRUCTURE_LIST, 2, NULL, parts},          {PH_STRUCTURE_LIST, 3, NULL, NULL},
     };
-    static const char *const words[] = {"the structure: the key 'x', and the key 'state'",
-                                        "the structure: the key 'state', and the key 'hidden'",
-                                        "state: a list of 2 entries, and a dict of 2 entries",
-                                        "the structure: a dict of 2 entries, and a list of 2 entries",
-                                        "the structure: a dict of 2 entries, and a list of 3 entries"};
+    static const char *const words[] = {
+        "the structure: the key 'x', and the key 'state'",
+        "the structure: the key 'state', and the key 'hidden'",
+        "state: a list of 2 entries, and a dict of 2 entries",
+        "the structure: a dict of 2 entries, and a list of 2 entries",
+        "the structure: a dict of 2 entries, and a list of 3 entries"};
     t_scene s;
     ph_module *out = NULL;
     t_scene_open(&s);
@@ -319,7 +329,8 @@ static void test_structures(void **state)
     assert_int_equal(gn_info(out).forward_calls, 0);
     /* An equal one, elsewhere in memory; and any, of a module that has none to compare with. */
     const char *const copied[] = {"x", "state"};
-    const ph_structure equal[] = {{.kind = PH_STRUCTURE_TENSOR}, {.kind = PH_STRUCTURE_LIST, .count = 2}};
+    const ph_structure equal[] = {{.kind = PH_STRUCTURE_TENSOR},
+                                  {.kind = PH_STRUCTURE_LIST, .count = 2}};
     const ph_structure same = {PH_STRUCTURE_DICT, 2, copied, equal};
     in[0] = t_input(&s, 1, 2);
     in[1] = t_input(&s, 3, 4);

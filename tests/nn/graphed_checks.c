@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_checks.c: what ph_make_graphed_callables refuses, each with its own message; a refusal leaves nothing behind, and the
- * modules as they were. */
+/* tests/nn/graphed_checks.c: what ph_make_graphed_callables refuses, each with its own message;
+ * a refusal leaves nothing behind, and the modules as they were. */
 #include "support/graphed_nets.h"
 #include <time.h>
 
@@ -21,8 +21,8 @@ enum {
 static char messages[MESSAGES][sizeof ph_error_last()->message];
 static size_t message_count;
 
-/* With these words. Once it was refused some times, another attempt changes nothing: no memory of the device or of the host, no reference to
- * a pool. */
+/* With these words. Once it was refused some times, another attempt changes nothing: no memory
+ * of the device or of the host, no reference to a pool. */
 static void refuse(attempt *a, ph_status status, const char *part)
 {
     assert_true(*part); /* no words would match any message */
@@ -36,7 +36,8 @@ static void refuse(attempt *a, ph_status status, const char *part)
         assert_ok(ph_device_synchronize(a->s->device));
         live = ph__alloc_live();
         assert_ok(ph_memory_get_stats(&before, a->s->device));
-        assert_error(ph_make_graphed_callables(out, a->module, a->sample, a->count, &options), status, part);
+        assert_error(ph_make_graphed_callables(out, a->module, a->sample, a->count, &options),
+                     status, part);
         ph_error refusal = *ph_error_last();
         assert_ok(ph_device_synchronize(a->s->device));
         (void)ph_error_set(&refusal);
@@ -79,7 +80,8 @@ static void expect_refused_alike(attempt *a, ph_status status, const char *part)
 static void expect_usable(const attempt *a, t_scale *scale)
 {
     ph_tensor *x = gn_sample(a->s, PH_SHAPE(2), true);
-    t_expect_values(a->s->tape, ph_call(a->s->tape, a->module[0], t_input(a->s, 1, 2)), PH_SHAPE(2), 3, 12);
+    t_expect_values(a->s->tape, ph_call(a->s->tape, a->module[0], t_input(a->s, 1, 2)), PH_SHAPE(2),
+                    3, 12);
     assert_ok(ph_tape_clear(a->s->tape));
     ph_module *graphed = gn_graph_one(a->module[0], x, NULL);
     ph_backward(a->s->tape, ph_sum(a->s->tape, ph_call(a->s->tape, graphed, t_input(a->s, 1, 2))));
@@ -137,14 +139,19 @@ static void test_samples(void **state)
     static const char *const twice[] = {"x", "x"}, *const named[] = {"x", "y"};
     ph_structure structure = {.kind = PH_STRUCTURE_DICT, .count = 2, .keys = twice};
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1, .structure = &structure};
-    expect_refused(&a, PH_ERROR_ARGUMENT, "is malformed, or has not as many tensors as the sample: 1");
+    expect_refused(&a, PH_ERROR_ARGUMENT,
+                   "is malformed, or has not as many tensors as the sample: 1");
     structure.keys = named; /* well formed, of two tensors: the message names both faults */
-    expect_refused_alike(&a, PH_ERROR_ARGUMENT, "is malformed, or has not as many tensors as the sample: 1");
+    expect_refused_alike(&a, PH_ERROR_ARGUMENT,
+                         "is malformed, or has not as many tensors as the sample: 1");
 
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
-    assert_error(ph_make_graphed_callables(NULL, a.module, a.sample, 1, NULL), PH_ERROR_ARGUMENT, "out");
-    assert_error(ph_make_graphed_callables(out, NULL, a.sample, 1, NULL), PH_ERROR_ARGUMENT, "modules");
-    assert_error(ph_make_graphed_callables(out, a.module, NULL, 1, NULL), PH_ERROR_ARGUMENT, "samples");
+    assert_error(ph_make_graphed_callables(NULL, a.module, a.sample, 1, NULL), PH_ERROR_ARGUMENT,
+                 "out");
+    assert_error(ph_make_graphed_callables(out, NULL, a.sample, 1, NULL), PH_ERROR_ARGUMENT,
+                 "modules");
+    assert_error(ph_make_graphed_callables(out, a.module, NULL, 1, NULL), PH_ERROR_ARGUMENT,
+                 "samples");
     assert_null(out[0]);
     ph_module *module = a.module[0];
     a.module[0] = NULL;
@@ -153,9 +160,11 @@ static void test_samples(void **state)
     a.sample[1] = a.sample[0];
     a.count = 2;
     expect_refused(&a, PH_ERROR_ARGUMENT, "once more");
-    /* A later one is refused, by what its first layer says of the shape: the ones before it are not made either. */
+    /* A later one is refused, by what its first layer says of the shape: the ones before it are
+     * not made either. */
     a.module[1] = gn_net(&s, GN_MLP, 1);
-    expect_refused(&a, PH_ERROR_ARGUMENT, "linear: the last dimension of x must be the weight's last one");
+    expect_refused(&a, PH_ERROR_ARGUMENT,
+                   "linear: the last dimension of x must be the weight's last one");
     ph_module_release(a.module[1]);
     expect_usable(&a, &scale);
     attempt_close(&a);
@@ -189,7 +198,8 @@ static void test_hooks(void **state)
     int runs = 0;
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
     for (int point = PH_MODULE_HOOK_FORWARD_PRE; point <= PH_MODULE_HOOK_BACKWARD; point++) {
-        assert_ok(ph_module_hook_add(&hook, a.module[0], (ph_module_hook_point)point, no_hook, &runs));
+        assert_ok(
+            ph_module_hook_add(&hook, a.module[0], (ph_module_hook_point)point, no_hook, &runs));
         /* Of one module those at all points are alike: they are removed together. */
         (point == PH_MODULE_HOOK_FORWARD_PRE ? expect_refused : expect_refused_alike)(
             &a, PH_ERROR_ARGUMENT, "callable 0 (scale) has hooks, of its own or below");
@@ -210,7 +220,8 @@ static void test_hooks(void **state)
         ph_module_hook_remove(hook);
     }
     assert_ok(ph_tensor_hook_add(&tensor_hook, scale.weight, no_tensor_hook, NULL));
-    expect_refused(&a, PH_ERROR_ARGUMENT, "callable 0 (sequential): parameter '0.weight' has a hook");
+    expect_refused(&a, PH_ERROR_ARGUMENT,
+                   "callable 0 (sequential): parameter '0.weight' has a hook");
     ph_tensor_hook_remove(tensor_hook);
     ph_module_release(outer);
     a.module[0] = inner;
@@ -257,8 +268,11 @@ static void test_leaves(void **state)
     ph_module *keep = a.module[0];
     loose me = {t_leaf(&s, PH_SHAPE(2), 3, 6), t_leaf(&s, PH_SHAPE(2), 1, 1), false};
     const ph_parameter weight = {"weight", &me.weight}, shift = {"shift", &me.shift};
-    ph_module_desc desc = {
-        .name = "loose", .forward = loose_forward, .self = &me, .parameters = &weight, .parameter_count = 1};
+    ph_module_desc desc = {.name = "loose",
+                           .forward = loose_forward,
+                           .self = &me,
+                           .parameters = &weight,
+                           .parameter_count = 1};
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
     assert_ok(ph_module_create(&a.module[0], s.device, &desc));
     expect_refused(&a, PH_ERROR_ARGUMENT, "loose"); /* shift: neither an input nor a parameter */
@@ -394,9 +408,11 @@ static void test_in_a_capture(void **state)
     ph_pool *pool;
     a.sample[0] = (ph_sample){.tensors = a.in, .count = 1};
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_capture_begin(graph, s.stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
+    assert_ok(
+        ph_graph_capture_begin(graph, s.stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
     ph_module *out = NULL;
-    assert_error(ph_make_graphed_callables(&out, a.module, a.sample, 1, NULL), PH_ERROR_CAPTURE, "capture");
+    assert_error(ph_make_graphed_callables(&out, a.module, a.sample, 1, NULL), PH_ERROR_CAPTURE,
+                 "capture");
     assert_native(900);
     assert_null(out);
     assert_true(ph_stream_is_capturing(s.stream));
@@ -420,8 +436,9 @@ static void test_in_a_capture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples), cmocka_unit_test(test_hooks),   cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_unused),  cmocka_unit_test(test_options), cmocka_unit_test(test_in_a_capture),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_leaves),  cmocka_unit_test(test_unused),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_in_a_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

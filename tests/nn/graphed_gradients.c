@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_gradients.c: how gradients leave graphed callables, in each of the three ways: leaves that have one, have hooks, come in twice, or
- * are used beside the callable; dtypes; more tensors than one launch takes; outputs that take no part; empty tensors. */
+/* tests/nn/graphed_gradients.c: how gradients leave graphed callables, in each of the three
+ * ways: leaves that have one, have hooks, come in twice, or are used beside the callable;
+ * dtypes; more tensors than one launch takes; outputs that take no part; empty tensors. */
 #include "support/graphed_nets.h"
 #include <stdio.h>
 
@@ -88,7 +89,8 @@ static void test_same_leaf(void **state)
                                      .parameters = &parameter,
                                      .parameter_count = 1};
         assert_ok(ph_module_create(&plain, s.device, &desc));
-        ph_tensor *sample[2] = {gn_sample(&s, PH_SHAPE(2), true), gn_sample(&s, PH_SHAPE(2), true)}, *y;
+        ph_tensor *sample[2] = {gn_sample(&s, PH_SHAPE(2), true), gn_sample(&s, PH_SHAPE(2), true)},
+                  *y;
         ph_module *graphed = gn_graph(plain, sample, 2, &options);
         ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 2, 5);
         for (int i = 1; i <= 2; i++) { /* without a gradient, then with one */
@@ -119,7 +121,8 @@ static void test_same_leaf(void **state)
     }
 }
 
-/* ---- hooks on leaves, added later ---- they see the gradient of the pass alone, and what they make of it counts. */
+/* ---- hooks on leaves, added later ---- they see the gradient of the pass alone, and what they
+ * make of it counts. */
 typedef struct watch {
     float seen[2];
     int runs;
@@ -156,7 +159,8 @@ static void test_hooks(void **state)
     }
 }
 
-/* ---- gradients that are there already ---- not contiguous, or the user's own; they are added to. */
+/* ---- gradients that are there already ---- not contiguous, or the user's own; they are added
+ * to. */
 static void test_own_gradient(void **state)
 {
     (void)state;
@@ -164,12 +168,13 @@ static void test_own_gradient(void **state)
         bench b;
         bench_open(&b, gradients);
         for (int strided = 0; strided < 2; strided++) {
-            ph_tensor *wide =
-                ph_from_memory(b.s.tape, PH_DTYPE_F32, PH_SHAPE(4), (const float[]){100, 1, 200, 2});
-            ph_tensor *own =
-                strided ? ph_slice_step(b.s.tape, wide, 0, 0, 4, 2) : ph_slice(b.s.tape, wide, 0, 1, 3);
+            ph_tensor *wide = ph_from_memory(b.s.tape, PH_DTYPE_F32, PH_SHAPE(4),
+                                             (const float[]){100, 1, 200, 2});
+            ph_tensor *own = strided ? ph_slice_step(b.s.tape, wide, 0, 0, 4, 2)
+                                     : ph_slice(b.s.tape, wide, 0, 1, 3);
             assert_ok(ph_tensor_set_grad(b.scale.weight, own));
-            ph_backward(b.s.tape, ph_sum(b.s.tape, ph_call(b.s.tape, b.graphed, t_input(&b.s, 5, 7))));
+            ph_backward(b.s.tape,
+                        ph_sum(b.s.tape, ph_call(b.s.tape, b.graphed, t_input(&b.s, 5, 7))));
             if (strided)
                 t_expect_values(b.s.tape, wide, PH_SHAPE(4), 105, 1, 207, 2);
             else
@@ -227,8 +232,10 @@ static void test_dtypes(void **state)
             ph_tensor *x = ph_tensor_retain(random_of(&s, dtypes[d], 1));
             ph_module *graphed = gn_graph_one(net[0], x, &options);
             for (uint64_t i = 0; i < 3; i++) {
-                ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, graphed, random_of(&s, dtypes[d], i))));
-                ph_backward(s.tape, ph_sum(s.tape, ph_call(s.tape, net[1], random_of(&s, dtypes[d], i))));
+                ph_backward(s.tape,
+                            ph_sum(s.tape, ph_call(s.tape, graphed, random_of(&s, dtypes[d], i))));
+                ph_backward(s.tape,
+                            ph_sum(s.tape, ph_call(s.tape, net[1], random_of(&s, dtypes[d], i))));
                 gn_expect_same_parameters(&s, graphed, net[1], ph_dtype_name(dtypes[d]));
                 assert_ok(ph_tape_clear(s.tape));
             }
@@ -240,7 +247,8 @@ static void test_dtypes(void **state)
         }
 }
 
-/* ---- many tensors ---- more inputs and parameters than one bundle takes: y = sum of in[i] * weight[i]. */
+/* ---- many tensors ---- more inputs and parameters than one bundle takes: y = sum of in[i] *
+ * weight[i]. */
 enum {
     MANY = 130
 };
@@ -286,7 +294,8 @@ static void try_many(int gradients, ph_graphed_inputs inputs)
     ph_module *plain = many_make(&s, &me);
     for (int i = 0; i < MANY; i++)
         in[i] = t_leaf(&s, PH_SHAPE(2), 2, (float)i);
-    const ph_graphed_options options = {.gradients = (ph_graphed_gradients)gradients, .inputs = inputs};
+    const ph_graphed_options options = {.gradients = (ph_graphed_gradients)gradients,
+                                        .inputs = inputs};
     ph_module *graphed = gn_graph(plain, in, MANY, &options);
     int passes = gradients == PH_GRAPHED_BORROW ? 1 : 2;
     for (int pass = 1; pass <= passes; pass++) {
@@ -374,9 +383,10 @@ static void test_outputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_paths),    cmocka_unit_test(test_same_leaf), cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_own_gradient), cmocka_unit_test(test_versions),  cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_many),         cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_two_paths), cmocka_unit_test(test_same_leaf),
+        cmocka_unit_test(test_hooks),     cmocka_unit_test(test_own_gradient),
+        cmocka_unit_test(test_versions),  cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_many),      cmocka_unit_test(test_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a module's struct after the module was made: graphed
- * callables, optimizers and files would go on with those that there were, and refuse. */
+/* tests/nn/graphed_homes.c: parameters and buffers that are added, removed or replaced in a
+ * module's struct after the module was made: graphed callables, optimizers and files would go on
+ * with those that there were, and refuse. */
 #include "support/graphed_nets.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
@@ -138,9 +139,8 @@ static void test_making(void **state)
     begin(&c, false);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
     c.me.weight = other;
-    expect_not_made(
-        &c,
-        "callable 0 (sequential): in the struct of a module (sequential) parameter '0.weight' was replaced");
+    expect_not_made(&c, "callable 0 (sequential): in the struct of a module (sequential) parameter "
+                        "'0.weight' was replaced");
     c.me.weight = c.weight;
     c.me.shift = other;
     expect_not_made(&c, "parameter '0.shift' was added");
@@ -173,8 +173,11 @@ static void test_buffer_that_forward_makes(void **state)
     t_scene_open(&s);
     ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
     const ph_parameter buffer = {"mask", &me.count};
-    const ph_module_desc desc = {
-        .name = "lazy", .forward = lazy_forward, .self = &me, .buffers = &buffer, .buffer_count = 1};
+    const ph_module_desc desc = {.name = "lazy",
+                                 .forward = lazy_forward,
+                                 .self = &me,
+                                 .buffers = &buffer,
+                                 .buffer_count = 1};
     assert_ok(ph_module_create(&net, s.device, &desc));
     for (int round = 0; round < 2; round++) { /* the second time it is there before */
         ph_module *graphed = gn_graph_one(net, x, NULL);
@@ -273,8 +276,11 @@ static void test_buffer_that_is_made_again(void **state)
     t_scene_open(&s);
     ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
     const ph_parameter buffer = {"mask", &me.count};
-    const ph_module_desc desc = {
-        .name = "lazy", .forward = lazy_forward, .self = &me, .buffers = &buffer, .buffer_count = 1};
+    const ph_module_desc desc = {.name = "lazy",
+                                 .forward = lazy_forward,
+                                 .self = &me,
+                                 .buffers = &buffer,
+                                 .buffer_count = 1};
     assert_ok(ph_module_create(&net, s.device, &desc));
     ph_module *graphed = gn_graph_one(net, x, NULL);
     assert_int_equal(atomic_load(&me.count->references), 2);
@@ -283,7 +289,8 @@ static void test_buffer_that_is_made_again(void **state)
     (void)ph_call(s.tape, net, t_input(&s, 1, 2));
     assert_ok(ph_tape_clear(s.tape));
     (void)ph_call(s.tape, graphed, t_input(&s, 1, 2));
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "buffer 'mask' was replaced by another tensor");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
+                 "buffer 'mask' was replaced by another tensor");
     ph_module_release(graphed);
     ph_module_release(net);
     ph_tensor_release(me.count);
@@ -336,7 +343,8 @@ static void test_optimizers_and_files(void **state)
     const ph_sample sample = {.tensors = &c.x, .count = 1};
     ph_module *whole;
     assert_ok(
-        ph_make_graphed_callables(&whole, &c.inner, &sample, 1, NULL)); /* the struct is the module's own */
+        /* the struct is the module's own */
+        ph_make_graphed_callables(&whole, &c.inner, &sample, 1, NULL));
     c.me.weight = other;
     expect_nothing_else(&c, c.inner, "parameter 'weight' was replaced");
     expect_nothing_else(&c, whole, "parameter 'weight' was replaced");

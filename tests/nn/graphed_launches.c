@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_launches.c: what a call of a graphed callable, and a backward through it, has the driver do: one launch of an executable, and
- * beside it only what had to be cloned first. */
+/* tests/nn/graphed_launches.c: what a call of a graphed callable, and a backward through it, has
+ * the driver do: one launch of an executable, and beside it only what had to be cloned first. */
 #include "device/device.h"
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
 
-/* ---- counting ---- a table in front of the device's own that counts what gives the device work. */
+/* ---- counting ---- a table in front of the device's own that counts what gives the device
+ * work. */
 typedef struct work {
     int64_t graphs; /* launches of executables */
     int64_t others; /* kernels, copies, fills, host functions */
@@ -15,14 +16,15 @@ static const ph__driver *below;
 static ph__driver counting;
 static work done;
 
-#define COUNTED(counter, name, parameters, arguments)                                                        \
-    static int counted_##name parameters                                                                     \
-    {                                                                                                        \
-        done.counter++;                                                                                      \
-        return below->name arguments;                                                                        \
+#define COUNTED(counter, name, parameters, arguments)                                              \
+    static int counted_##name parameters                                                           \
+    {                                                                                              \
+        done.counter++;                                                                            \
+        return below->name arguments;                                                              \
     }
 COUNTED(graphs, exec_launch, (ph__drv_exec * exec, ph__drv_stream *stream), (exec, stream))
-COUNTED(others, launch, (ph__drv_stream * stream, ph__drv_kernel *kernel, const ph__drv_launch *launch),
+COUNTED(others, launch,
+        (ph__drv_stream * stream, ph__drv_kernel *kernel, const ph__drv_launch *launch),
         (stream, kernel, launch))
 COUNTED(others, copy, (ph__drv_stream * stream, const ph__drv_memcpy *copy, uint64_t *capture_id),
         (stream, copy, capture_id))
@@ -72,8 +74,8 @@ static void expect_done(int64_t others, const char *what, int round)
 {
     const work seen = done;
     if (seen.graphs != 1 || seen.others != others || seen.waits != 0)
-        fail_msg("%s %d: %lld launches of graphs, %lld of others, %lld waits; expected 1, %lld, 0", what,
-                 round, (long long)seen.graphs, (long long)seen.others, (long long)seen.waits,
+        fail_msg("%s %d: %lld launches of graphs, %lld of others, %lld waits; expected 1, %lld, 0",
+                 what, round, (long long)seen.graphs, (long long)seen.others, (long long)seen.waits,
                  (long long)others);
     if (fake_cuda())
         assert_int_equal(fake_cuda()->calls_of("cuGraphLaunch") - fake_launches, 1);
@@ -85,7 +87,8 @@ enum {
     OFFSET = 32 /* elements: 128 bytes, half of what a graph takes as it is */
 };
 
-/* Of the shape, contiguous, the values of the seed, so many elements behind where the allocator put it. */
+/* Of the shape, contiguous, the values of the seed, so many elements behind where the allocator
+ * put it. */
 static ph_tensor *new_buffer(const t_scene *s, ph_shape shape, uint64_t seed, int64_t offset)
 {
     int64_t count = (int64_t)ph_shape_count(&shape);
@@ -111,10 +114,12 @@ static bool draws(gn_kind kind)
     return kind == GN_DROPOUT || kind == GN_BLOCK;
 }
 
-static void run_round(const t_scene *s, const trial *t, ph_module *plain, ph_module *graphed, int round)
+static void run_round(const t_scene *s, const trial *t, ph_module *plain, ph_module *graphed,
+                      int round)
 {
     ph_shape shape = gn_shape(t->kind);
-    ph_tensor *x = new_buffer(s, shape, (uint64_t)round, t->offset), *want = NULL, *want_grad = NULL;
+    ph_tensor *x = new_buffer(s, shape, (uint64_t)round, t->offset), *want = NULL,
+              *want_grad = NULL;
     ph_tensor *seed = new_buffer(s, shape, 100 + (uint64_t)round, t->grad_offset), *grad;
     assert_ok(ph_tensor_set_requires_grad(x, true));
     if (!draws(t->kind)) {
@@ -141,8 +146,8 @@ static void run(const trial *t)
     counting_open(&s);
     ph_module *plain = gn_net(&s, t->kind, 5);
     ph_tensor *sample = gn_sample(&s, gn_shape(t->kind), true);
-    ph_module *graphed =
-        gn_graph_one(plain, sample, &(ph_graphed_options){.inputs = t->inputs, .gradients = t->gradients});
+    ph_module *graphed = gn_graph_one(
+        plain, sample, &(ph_graphed_options){.inputs = t->inputs, .gradients = t->gradients});
     assert_int_equal(gn_input(graphed, 0, false).rebound, t->inputs != PH_GRAPHED_COPY_INPUTS);
     assert_int_equal(gn_input(graphed, 0, true).rebound, t->inputs != PH_GRAPHED_COPY_INPUTS);
     for (int round = 0; round < ROUNDS; round++)
@@ -166,18 +171,26 @@ static void test_one_launch(void **state)
                              .gradients = (ph_graphed_gradients)gradients});
 }
 
-/* One clone for each that does not lie as a graph takes it; a copy, which is a node of the graph, takes it as it is. */
+/* One clone for each that does not lie as a graph takes it; a copy, which is a node of the
+ * graph, takes it as it is. */
 static void test_at_an_offset(void **state)
 {
     (void)state;
     run(&(trial){.kind = GN_MLP, .offset = OFFSET, .call_clones = 1});
     run(&(trial){.kind = GN_MLP, .grad_offset = OFFSET, .backward_clones = 1});
-    run(&(trial){
-        .kind = GN_NORM, .offset = OFFSET, .grad_offset = OFFSET, .call_clones = 1, .backward_clones = 1});
-    run(&(trial){.kind = GN_NORM, .inputs = PH_GRAPHED_COPY_INPUTS, .offset = OFFSET, .grad_offset = OFFSET});
+    run(&(trial){.kind = GN_NORM,
+                 .offset = OFFSET,
+                 .grad_offset = OFFSET,
+                 .call_clones = 1,
+                 .backward_clones = 1});
+    run(&(trial){.kind = GN_NORM,
+                 .inputs = PH_GRAPHED_COPY_INPUTS,
+                 .offset = OFFSET,
+                 .grad_offset = OFFSET});
 }
 
-/* ---- into the leaves' own gradients ---- the first ones are made, the others added to, by the graph's last node. */
+/* ---- into the leaves' own gradients ---- the first ones are made, the others added to, by the
+ * graph's last node. */
 static void test_accumulates_in_one(void **state)
 {
     (void)state;
@@ -187,9 +200,10 @@ static void test_accumulates_in_one(void **state)
     ph_module *plain = t_scale_open(&s, &scale, 3);
     ph_tensor *sample = gn_sample(&s, PH_SHAPE(2), true), *leaf = t_leaf(&s, PH_SHAPE(2), 1, 2);
     for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_COPY_INPUTS; inputs++) {
-        ph_module *graphed = gn_graph_one(
-            plain, sample,
-            &(ph_graphed_options){.inputs = (ph_graphed_inputs)inputs, .gradients = PH_GRAPHED_ACCUMULATE});
+        ph_module *graphed =
+            gn_graph_one(plain, sample,
+                         &(ph_graphed_options){.inputs = (ph_graphed_inputs)inputs,
+                                               .gradients = PH_GRAPHED_ACCUMULATE});
         for (int round = 1; round <= 4; round++) {
             ph_tensor *seed = t_input(&s, 1, 10), *y = ph_call(s.tape, graphed, leaf);
             count_from_here();

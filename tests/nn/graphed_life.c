@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_life.c: how long graphed callables live and what they hold: calls that interleave, pools that sets share, memory over
- * many calls, releases in any order; what can be asked of them. */
+/* tests/nn/graphed_life.c: how long graphed callables live and what they hold: calls that
+ * interleave, pools that sets share, memory over many calls, releases in any order; what can be
+ * asked of them. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
 
@@ -10,7 +11,8 @@ static void interleave(bool backward_of_first_first)
     t_scene s;
     t_scene_open(&s);
     ph_module *plain[2] = {gn_net(&s, GN_MLP, 1), gn_net(&s, GN_NORM, 2)}, *graphed[2];
-    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), true), *got[2], *want[2][2], *in[2], *loss[2], *grad;
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), true), *got[2], *want[2][2], *in[2], *loss[2],
+              *grad;
     for (int i = 0; i < 2; i++)
         graphed[i] = gn_graph_one(plain[i], x, NULL);
     for (uint64_t round = 0; round < 3; round++) {
@@ -100,8 +102,8 @@ static void test_pool_that_has_gone(void **state)
     const ph_sample sample = {.tensors = &x, .count = 1};
     const ph_graphed_options options = {.pool = pool};
     t_log_start();
-    assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1, &options), PH_ERROR_ARGUMENT,
-                 "ph_graphed_options.pool");
+    assert_error(ph_make_graphed_callables(&graphed, &plain, &sample, 1, &options),
+                 PH_ERROR_ARGUMENT, "ph_graphed_options.pool");
     t_log_stop();
     assert_null(graphed);
     ph_module_release(plain);
@@ -109,11 +111,12 @@ static void test_pool_that_has_gone(void **state)
     t_scene_close(&s);
 }
 
-/* ---- many calls ---- each with inputs in new memory, which goes after it: memory stays as it was.
+/* ---- many calls ---- each with inputs in new memory, which goes after it: memory stays as it
+ * was.
  *
- * Queues keep the memory of as many commands as were in flight at once, which is a matter of who is faster.
- * So TOGETHER calls are queued behind a gate before anything is counted, and no more than those are in flight
- * afterwards. */
+ * Queues keep the memory of as many commands as were in flight at once, which is a matter of who
+ * is faster. So TOGETHER calls are queued behind a gate before anything is counted, and no more
+ * than those are in flight afterwards. */
 enum {
     SOURCES = 7,
     PLACES = 5,
@@ -139,7 +142,8 @@ static void endless_open(endless *e, const ph_graphed_options *options)
     for (uint64_t i = 0; i < SOURCES; i++) {
         e->source[i] = ph_tensor_retain(gn_random(s, gn_shape(GN_MLP), i));
         assert_ok(ph_tensor_set_requires_grad(e->source[i], true));
-        ph_tensor *loss = ph_sum(s->tape, ph_square(s->tape, ph_call(s->tape, e->plain, e->source[i])));
+        ph_tensor *loss =
+            ph_sum(s->tape, ph_square(s->tape, ph_call(s->tape, e->plain, e->source[i])));
         ph_grad(s->tape, &e->want[i], &e->source[i], 1, &loss, NULL, 1, NULL);
         ph_tensor_retain(e->want[i]);
         assert_ok(ph_tape_clear(s->tape));
@@ -163,7 +167,8 @@ static ph_tensor *new_memory(const t_scene *s)
     return ph_tensor_retain(ph_empty(s->tape, PH_DTYPE_F32, gn_shape(GN_MLP)));
 }
 
-/* The input is new, and made after others of its size, more of them than at the call before: elsewhere than that one's was. */
+/* The input is new, and made after others of its size, more of them than at the call before:
+ * elsewhere than that one's was. */
 static void call_with_new_input(endless *e, int i, bool compare)
 {
     t_scene *s = &e->s;
@@ -205,7 +210,8 @@ static uint64_t device_free(const endless *e)
     return info.memory_free;
 }
 
-/* What a GPU's driver takes for itself, it takes in large pieces, and other processes take theirs: less than a kilobyte for each call it is. */
+/* What a GPU's driver takes for itself, it takes in large pieces, and other processes take
+ * theirs: less than a kilobyte for each call it is. */
 static void expect_as_free(uint64_t after, uint64_t before)
 {
     const uint64_t slack = t_on_host() || fake_cuda() ? 0 : 4u << 20;
@@ -226,8 +232,9 @@ static void many_calls(const ph_graphed_options *options)
         call_with_new_input(&e, i, i < 3 * SOURCES || i % 50 == 0);
         if (i == START - TOGETHER)
             t_gate_open(&gate);
+        /* work in flight has memory of the host */
         if (i % TOGETHER == 0)
-            assert_ok(ph_stream_synchronize(e.s.stream)); /* work in flight has memory of the host */
+            assert_ok(ph_stream_synchronize(e.s.stream));
         if (i == START - 2 * TOGETHER)
             assert_ok(t_gate_wait_guarded(&gate, e.s.stream));
         if (i == START) {
@@ -291,7 +298,8 @@ static void test_checkpoint(void **state)
     t_scene_close(&s);
 }
 
-/* ---- releases ---- the original first, the graphed module while a tape has its history, the tape before both. */
+/* ---- releases ---- the original first, the graphed module while a tape has its history, the
+ * tape before both. */
 static void test_releases(void **state)
 {
     (void)state;
@@ -330,7 +338,8 @@ static void test_releases(void **state)
     t_scene_close(&s);
 }
 
-/* Of several that were made in one call any may go first; an output that was kept stays as it is. */
+/* Of several that were made in one call any may go first; an output that was kept stays as it
+ * is. */
 static void test_release_of_several(void **state)
 {
     (void)state;
@@ -338,7 +347,8 @@ static void test_release_of_several(void **state)
     t_scale scale[2];
     t_scene_open(&s);
     for (int first = 0; first < 2; first++) {
-        ph_module *plain[2] = {t_scale_open(&s, &scale[0], 3), t_scale_open(&s, &scale[1], 5)}, *graphed[2];
+        ph_module *plain[2] = {t_scale_open(&s, &scale[0], 3), t_scale_open(&s, &scale[1], 5)},
+                  *graphed[2];
         ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
         const ph_sample samples[2] = {{.tensors = &x, .count = 1}, {.tensors = &x, .count = 1}};
         assert_ok(ph_make_graphed_callables(graphed, plain, samples, 2, NULL));
@@ -346,8 +356,8 @@ static void test_release_of_several(void **state)
         assert_ok(ph_tape_clear(s.tape));
         ph_module_release(graphed[first]);
         float w = first ? 3 : 5, kept = first ? 5 : 3;
-        t_expect_values(s.tape, ph_call(s.tape, graphed[1 - first], t_input(&s, 1, 1)), PH_SHAPE(2), w,
-                        2 * w);
+        t_expect_values(s.tape, ph_call(s.tape, graphed[1 - first], t_input(&s, 1, 1)), PH_SHAPE(2),
+                        w, 2 * w);
         t_expect_values(s.tape, y, PH_SHAPE(2), kept, 4 * kept);
         assert_ok(ph_tape_clear(s.tape));
         ph_module_release(graphed[1 - first]);
@@ -383,7 +393,8 @@ static void test_made_twice(void **state)
     t_scene_close(&s);
 }
 
-/* Each make without a stream of the caller's captures on one that came back from an earlier one: what the device notes of streams does not grow. */
+/* Each make without a stream of the caller's captures on one that came back from an earlier one:
+ * what the device notes of streams does not grow. */
 static void test_made_often(void **state)
 {
     (void)state;
@@ -423,7 +434,8 @@ static void test_info(void **state)
     t_scene_open(&s);
     ph_module *plain = t_scale_open(&s, &scale, 3);
     ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true);
-    ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.gradients = PH_GRAPHED_BORROW});
+    ph_module *graphed =
+        gn_graph_one(plain, x, &(ph_graphed_options){.gradients = PH_GRAPHED_BORROW});
     assert_false(ph_module_is_graphed(NULL));
     assert_false(ph_module_is_graphed(plain));
     assert_error(ph_graphed_callable_info(&info, plain), PH_ERROR_STATE, "scale");
@@ -486,7 +498,8 @@ static void test_hostile_names(void **state)
     ph_module *plain = gn_function(&s, "m\x1b[2J\xc2\x9bn", pass_on, NULL, 1, 1);
     ph_tensor *x = gn_sample(&s, PH_SHAPE(2), false);
     assert_ok(ph_make_graphed_callables(
-        &graphed, &plain, &(ph_sample){.tensors = &x, .count = 1, .structure = &structure}, 1, NULL));
+        &graphed, &plain, &(ph_sample){.tensors = &x, .count = 1, .structure = &structure}, 1,
+        NULL));
     assert_ok(ph_graphed_callable_describe(&text, graphed));
     assert_non_null(strstr(text, "graphed callable 'm [2J n'"));
     assert_non_null(strstr(text, "  input k [2J y? "));

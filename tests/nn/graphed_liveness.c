@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_liveness.c: graphed callables that check the memory which their graphs address: what is gone refuses calls, and nothing of the callables' own
- * does. */
+/* tests/nn/graphed_liveness.c: graphed callables that check the memory which their graphs
+ * address: what is gone refuses calls, and nothing of the callables' own does. */
 #include "device/device.h"
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
@@ -122,7 +122,8 @@ static void test_backward_refused(void **state)
     t_scene_close(&s);
 }
 
-/* What stood for inputs and gradients in the captures is gone, and is no input of any call's, set or not. */
+/* What stood for inputs and gradients in the captures is gone, and is no input of any call's,
+ * set or not. */
 static void test_own_memory(void **state)
 {
     (void)state;
@@ -150,7 +151,8 @@ static void test_own_memory(void **state)
         }
 }
 
-/* A custom operator that is given what it does not read: forward keeps x, and backward hands on dy. */
+/* A custom operator that is given what it does not read: forward keeps x, and backward hands on
+ * dy. */
 static void keep(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
 {
     out[0] = ph_mul_scalar(tape, in[0], 2);
@@ -225,8 +227,8 @@ static void test_misuse(void **state)
     t_scene_open(&s);
     ph_module *plain = gn_net(&s, GN_MLP, 1), *graphed;
     ph_tensor *sample = gn_sample(&s, gn_shape(GN_MLP), true);
-    assert_error(ph_make_graphed_callables(&graphed, &plain, &(ph_sample){.tensors = &sample, .count = 1}, 1,
-                                           &options),
+    assert_error(ph_make_graphed_callables(
+                     &graphed, &plain, &(ph_sample){.tensors = &sample, .count = 1}, 1, &options),
                  PH_ERROR_ARGUMENT, "check_foreign_every");
     ph_tensor_release(sample);
     ph_module_release(plain);
@@ -236,10 +238,8 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward_refused),
-        cmocka_unit_test(test_backward_refused),
-        cmocka_unit_test(test_own_memory),
-        cmocka_unit_test(test_kept_and_not_read),
+        cmocka_unit_test(test_forward_refused), cmocka_unit_test(test_backward_refused),
+        cmocka_unit_test(test_own_memory),      cmocka_unit_test(test_kept_and_not_read),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_memory.c: graphed callables when something fails, at every place: host memory, calls of the driver, memory of the device. A
- * failure leaves a failed make or a failed tape, what there was before, and no more than that. And guard zones around all that they write. */
+/* tests/nn/graphed_memory.c: graphed callables when something fails, at every place: host
+ * memory, calls of the driver, memory of the device. A failure leaves a failed make or a failed
+ * tape, what there was before, and no more than that. And guard zones around all that they
+ * write. */
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
 #include "support/sweep.h"
@@ -91,7 +93,8 @@ static amounts held(const bench *b)
     return (amounts){ph__alloc_live(), stats.allocated, stats.pinned};
 }
 
-/* Queues of the host device keep some of what they have used, the more the deeper they were: one leak each time is more than that soon. */
+/* Queues of the host device keep some of what they have used, the more the deeper they were: one
+ * leak each time is more than that soon. */
 enum {
     SLACK = 24
 };
@@ -100,9 +103,10 @@ static void expect_held(const bench *b, amounts want, const char *what, int64_t 
 {
     const amounts got = held(b);
     if (got.device != want.device || got.pinned != want.pinned || got.host > want.host + SLACK)
-        fail_msg("%s %lld: left behind %lld host allocations, %lld bytes on the device, %lld pinned", what,
-                 (long long)n, (long long)(got.host - want.host), (long long)(got.device - want.device),
-                 (long long)(got.pinned - want.pinned));
+        fail_msg(
+            "%s %lld: left behind %lld host allocations, %lld bytes on the device, %lld pinned",
+            what, (long long)n, (long long)(got.host - want.host),
+            (long long)(got.device - want.device), (long long)(got.pinned - want.pinned));
 }
 
 static void expect_failure(const t_fault *f, ph_status status, int64_t n)
@@ -161,7 +165,8 @@ static void test_make_memory(void **state)
 static void test_make_driver(void **state)
 {
     (void)state;
-    static const int answers[] = {PH__R_OUT_OF_MEMORY, PH__R_LAUNCH_FAILED, PH__R_CAPTURE_UNSUPPORTED};
+    static const int answers[] = {PH__R_OUT_OF_MEMORY, PH__R_LAUNCH_FAILED,
+                                  PH__R_CAPTURE_UNSUPPORTED};
     for (int i = 0; i < 3; i++) {
         assert_true(sweep_make(t_driver_fault(answers[i]), (ph_graphed_gradients)i) > 10);
     }
@@ -172,7 +177,8 @@ static void sweep_step(const t_fault *f, ph_graphed_gradients gradients)
 {
     bench b;
     bench_open(&b, gradients);
-    int64_t n = 0, failures = 0, rounds = 5; /* so that what leaks once in a round is more than the slack */
+    /* so that what leaks once in a round is more than the slack */
+    int64_t n = 0, failures = 0, rounds = 5;
     assert_ok(make(&b));
     for (int i = 0; i < 3; i++)
         expect_right(&b);
@@ -246,7 +252,8 @@ static void test_shortage(void **state)
     assert_true(failures > 1);
 }
 
-/* ---- guard zones ---- and poison in all that is new: nothing outside is written, and nothing is read before it is written. */
+/* ---- guard zones ---- and poison in all that is new: nothing outside is written, and nothing
+ * is read before it is written. */
 static void guarded(gn_kind kind, const ph_graphed_options *options)
 {
     t_scene s;

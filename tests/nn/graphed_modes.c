@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_modes.c: how graphed callables are captured: the capture's mode and what another thread may do meanwhile, the stream, and how
- * many calls come before. */
+/* tests/nn/graphed_modes.c: how graphed callables are captured: the capture's mode and what
+ * another thread may do meanwhile, the stream, and how many calls come before. */
 #include "base/sync.h"
 #include "device/device.h"
 #include "support/graphed_nets.h"
 
-/* ---- a module that sees where it runs ---- y = 2 x, by an operator of its own. While one of its passes is captured, it makes a call that is not
- * legal beside a global capture, straight at the driver as a foreign library does: the library's own are refused before they do harm. */
+/* ---- a module that sees where it runs ---- y = 2 x, by an operator of its own. While one of
+ * its passes is captured, it makes a call that is not legal beside a global capture, straight at
+ * the driver as a foreign library does: the library's own are refused before they do harm. */
 typedef enum pass {
     FORWARD,
     BACKWARD,
@@ -65,8 +66,8 @@ static void double_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph
     out[0] = ph_mul_scalar(tape, in[0], 2);
 }
 
-static void double_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void double_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     (void)needed;
     note(ph_custom_user(custom), tape, BACKWARD);
@@ -75,8 +76,10 @@ static void double_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_i
 
 static void watcher_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
-    const ph_custom_operator op = {
-        .name = "watched_double", .forward = double_forward, .backward = double_backward, .user = self};
+    const ph_custom_operator op = {.name = "watched_double",
+                                   .forward = double_forward,
+                                   .backward = double_backward,
+                                   .user = self};
     ph_custom_call(tape, &op, out, 1, in, 1);
 }
 
@@ -132,7 +135,8 @@ static amounts held(const bench *b)
     return (amounts){ph__alloc_live(), stats.allocated, stats.reserved, stats.pinned};
 }
 
-/* The call kills the capture, so the making fails: with what it died of, and nothing is left behind. */
+/* The call kills the capture, so the making fails: with what it died of, and nothing is left
+ * behind. */
 static void expect_killed(bench *b, const ph_graphed_options *options, pass disturbed)
 {
     enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_outside.c: memory that graphed callables use and that nobody declared: what is read is held, what is written is kept apart from inputs,
- * and what forward replaces is refused. */
+/* tests/nn/graphed_outside.c: memory that graphed callables use and that nobody declared: what
+ * is read is held, what is written is kept apart from inputs, and what forward replaces is
+ * refused. */
 #include "support/graphed_nets.h"
 #include "support/kernels.h"
 
@@ -19,8 +20,11 @@ typedef struct cell {
 static ph_module *make(const t_scene *s, cell *c, const char *name, ph_forward_fn forward,
                        const ph_parameter *buffer)
 {
-    const ph_module_desc desc = {
-        .name = name, .forward = forward, .self = c, .buffers = buffer, .buffer_count = buffer ? 1 : 0};
+    const ph_module_desc desc = {.name = name,
+                                 .forward = forward,
+                                 .self = c,
+                                 .buffers = buffer,
+                                 .buffer_count = buffer ? 1 : 0};
     assert_ok(ph_module_create(&c->plain, s->device, &desc));
     return c->plain;
 }
@@ -39,12 +43,13 @@ static void graph(const t_scene *s, cell *c, const ph_graphed_options *options)
     ph_tensor_release(x);
 }
 
-static void expect_refused(const t_scene *s, cell *c, const ph_graphed_options *options, const char *words)
+static void expect_refused(const t_scene *s, cell *c, const ph_graphed_options *options,
+                           const char *words)
 {
     ph_tensor *x = lasting(s, N, 0);
     const ph_sample sample = {.tensors = &x, .count = 1};
-    assert_error(ph_make_graphed_callables(&c->graphed, &c->plain, &sample, 1, options), PH_ERROR_STATE,
-                 words);
+    assert_error(ph_make_graphed_callables(&c->graphed, &c->plain, &sample, 1, options),
+                 PH_ERROR_STATE, words);
     assert_null(c->graphed);
     ph_tensor_release(x);
 }
@@ -68,7 +73,8 @@ static void expect_all(const t_scene *s, ph_tensor *x, float want, const char *w
             fail_msg("%s: element %d is %g, expected %g", what, i, (double)got[i], (double)want);
 }
 
-/* ---- written ---- a window that forward rolls: what comes is added to what lies one further on. */
+/* ---- written ---- a window that forward rolls: what comes is added to what lies one further
+ * on. */
 static void roll_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     const cell *c = self;
@@ -87,12 +93,14 @@ typedef enum alias {
 static ph_tensor *wrapped(const t_scene *s, void *memory)
 {
     ph_tensor *x;
-    assert_ok(ph_tensor_wrap(&x, s->device, PH_DTYPE_F32, PH_SHAPE(N + 1), NULL, memory, NULL, NULL));
+    assert_ok(
+        ph_tensor_wrap(&x, s->device, PH_DTYPE_F32, PH_SHAPE(N + 1), NULL, memory, NULL, NULL));
     return x;
 }
 
 /* What the module itself makes of an input at that place. */
-static void roll_once(const t_scene *s, cell *c, bool graphed, ph_tensor *all, int64_t from, float *got)
+static void roll_once(const t_scene *s, cell *c, bool graphed, ph_tensor *all, int64_t from,
+                      float *got)
 {
     static float before[N + 1];
     for (int i = 0; i <= N; i++)
@@ -189,8 +197,8 @@ static void test_read(void **state)
         t_scene_open(&s);
         assert_ok(ph_malloc(&memory, N, sizeof(float), s.stream));
         if (foreign)
-            assert_ok(ph_tensor_wrap(&c.state, s.device, PH_DTYPE_F32, PH_SHAPE(N), NULL, memory, released,
-                                     &count));
+            assert_ok(ph_tensor_wrap(&c.state, s.device, PH_DTYPE_F32, PH_SHAPE(N), NULL, memory,
+                                     released, &count));
         else
             assert_ok(ph_tensor_create(&c.state, s.device, PH_DTYPE_F32, PH_SHAPE(N)));
         ph_tensor_fill(s.tape, c.state, 3);
@@ -277,8 +285,9 @@ static void test_replaced(void **state)
             t_scene_open(&s);
             c.state = lasting(&s, N, 0.5);
             make(&s, &c, "recurrent", recurrent_forward, NULL);
-            expect_refused(&s, &c, &options,
-                           "callable 'recurrent': forward uses f32[4096], in operator add, which is neither");
+            expect_refused(
+                &s, &c, &options,
+                "callable 'recurrent': forward uses f32[4096], in operator add, which is neither");
             drop(&c);
             c.state = lasting(&s, N, 2);
             c.other = lasting(&s, N, 3);
@@ -300,7 +309,8 @@ static void test_replaced(void **state)
         }
 }
 
-/* ---- work that no operator of ours counts ---- raw: copies what it reads to the output, fills what it writes; by a kernel without typed parameters, too. */
+/* ---- work that no operator of ours counts ---- raw: copies what it reads to the output, fills
+ * what it writes; by a kernel without typed parameters, too. */
 static void raw_work(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
 {
     cell *c = ph_custom_user(custom);
@@ -309,13 +319,14 @@ static void raw_work(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tenso
     out[0] = ph_empty(tape, PH_DTYPE_F32, ph_tensor_shape(in[0]));
     if (!out[0])
         return;
-    ph_tape_check(tape, ph_memcpy(ph_tensor_data(out[0]), from, N * sizeof(float), ph_tape_stream(tape)));
+    ph_tape_check(tape,
+                  ph_memcpy(ph_tensor_data(out[0]), from, N * sizeof(float), ph_tape_stream(tape)));
     ph_tape_check(tape, ph_memset(c->raw + 2 * N, 0, N * sizeof(float), ph_tape_stream(tape)));
     ph_tape_check(tape, ph_launch(ph_tape_stream(tape), c->kernel, NULL, &args, sizeof args));
 }
 
-static void no_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                        const bool *needed)
+static void no_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                        ph_tensor *const *grad_out, const bool *needed)
 {
     (void)custom;
     (void)tape;
@@ -361,7 +372,8 @@ static uint64_t copies_of(const t_scene *s, const cell *c, ph_tensor *x)
     return after.allocation[0].added - before.allocation[0].added;
 }
 
-/* Words of other kernels may be written through, and a copy's source is not: a graph that only copies out of memory leaves inputs there alone. */
+/* Words of other kernels may be written through, and a copy's source is not: a graph that only
+ * copies out of memory leaves inputs there alone. */
 static void test_raw(void **state)
 {
     (void)state;
@@ -371,7 +383,8 @@ static void test_raw(void **state)
     raw_open(&s, &c, -1);
     graph(&s, &c, NULL);
     ph_tensor *inside, *outside = lasting(&s, N, 1);
-    assert_ok(ph_tensor_wrap(&inside, s.device, PH_DTYPE_F32, PH_SHAPE(N), NULL, c.raw + 2 * N, NULL, NULL));
+    assert_ok(ph_tensor_wrap(&inside, s.device, PH_DTYPE_F32, PH_SHAPE(N), NULL, c.raw + 2 * N,
+                             NULL, NULL));
     assert_int_equal(copies_of(&s, &c, inside), 1);
     assert_int_equal(copies_of(&s, &c, outside), 0);
     /* Freed by everybody else, it is held. */
@@ -399,7 +412,8 @@ static void test_raw_replaced(void **state)
     cell c = {0};
     t_scene_open(&s);
     raw_open(&s, &c, 0);
-    expect_refused(&s, &c, NULL, "memory of the program's, at src of node 0 (memcpy), which is neither");
+    expect_refused(&s, &c, NULL,
+                   "memory of the program's, at src of node 0 (memcpy), which is neither");
     raw_close(&s, &c);
     t_scene_close(&s);
 }
@@ -407,8 +421,9 @@ static void test_raw_replaced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written),       cmocka_unit_test(test_versions), cmocka_unit_test(test_read),
-        cmocka_unit_test(test_read_overlaps), cmocka_unit_test(test_replaced), cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_written),      cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_read),         cmocka_unit_test(test_read_overlaps),
+        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_raw),
         cmocka_unit_test(test_raw_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_overwritten.c: outputs, saved values and gradients are a graph's own memory until a later replay writes it: from then on
- * every use of them is an error that names both calls, and never a wrong number. */
+/* tests/nn/graphed_overwritten.c: outputs, saved values and gradients are a graph's own memory
+ * until a later replay writes it: from then on every use of them is an error that names both
+ * calls, and never a wrong number. */
 #include "support/graphed_nets.h"
 #include <stdio.h>
 
@@ -88,7 +89,8 @@ static void test_output(void **state)
     assert_ok(ph_tape_clear(b.s.tape));
     gn_expect_same(&b.s, first, want, "an output past the tape's clear");
     ph_tensor *second = call(&b, 3, 4);
-    assert_error(ph_tensor_read(values, sizeof values, b.s.tape, first), PH_ERROR_OVERWRITTEN, "squash");
+    assert_error(ph_tensor_read(values, sizeof values, b.s.tape, first), PH_ERROR_OVERWRITTEN,
+                 "squash");
     expect_overwritten(&b, 1, 2);
 
     /* Whatever reads it: operators, copies from it, views of it, backward from it. */
@@ -119,7 +121,8 @@ static void test_output(void **state)
     bench_close(&b);
 }
 
-/* The newest output is right however many calls there were, and whatever became of the older ones. */
+/* The newest output is right however many calls there were, and whatever became of the older
+ * ones. */
 static void test_newest(void **state)
 {
     (void)state;
@@ -202,7 +205,8 @@ static void test_input_alone(void **state)
     }
 }
 
-/* ---- memory that callables share ---- of one set, and of two sets in one pool: right or refused. */
+/* ---- memory that callables share ---- of one set, and of two sets in one pool: right or
+ * refused. */
 static void share(bool one_call)
 {
     t_scene s;
@@ -211,7 +215,8 @@ static void share(bool one_call)
     assert_ok(ph_pool_create(&pool, s.device, NULL));
     const ph_graphed_options options = {.pool = pool};
     ph_module *plain[2] = {gn_net(&s, GN_MLP, 1), gn_net(&s, GN_NORM, 2)}, *graphed[2];
-    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), true), *in = gn_sample(&s, gn_shape(GN_MLP), true);
+    ph_tensor *x = gn_sample(&s, gn_shape(GN_MLP), true),
+              *in = gn_sample(&s, gn_shape(GN_MLP), true);
     const ph_sample samples[2] = {{.tensors = &x, .count = 1}, {.tensors = &x, .count = 1}};
     if (one_call)
         assert_ok(ph_make_graphed_callables(graphed, plain, samples, 2, &options));
@@ -219,9 +224,11 @@ static void share(bool one_call)
         graphed[i] = gn_graph_one(plain[i], x, &options);
     for (int round = 0; round < 4; round++) {
         int i = round % 2;
-        ph_tensor *want = ph_slice(s.tape, ph_select(s.tape, ph_call(s.tape, plain[i], in), 0, 0), 0, 0, 8);
+        ph_tensor *want =
+            ph_slice(s.tape, ph_select(s.tape, ph_call(s.tape, plain[i], in), 0, 0), 0, 0, 8);
         want = ph_tensor_retain(ph_clone(s.tape, ph_detach(s.tape, want)));
-        ph_tensor *loss = ph_sum(s.tape, ph_square(s.tape, ph_call(s.tape, plain[i], in))), *grad, *got;
+        ph_tensor *loss = ph_sum(s.tape, ph_square(s.tape, ph_call(s.tape, plain[i], in))), *grad,
+                  *got;
         ph_grad(s.tape, &grad, &in, 1, &loss, NULL, 1, NULL);
         ph_tensor_retain(grad);
         assert_ok(ph_tape_clear(s.tape));
@@ -283,7 +290,8 @@ static void test_borrowed(void **state)
     gn_expect_same(&b.s, grad, copy, "a borrowed gradient behind another forward");
     ph_backward(b.s.tape, loss);
     assert_ok(ph_tape_status(b.s.tape));
-    assert_error(ph_tensor_read(values, sizeof values, b.s.tape, grad), PH_ERROR_OVERWRITTEN, "squash");
+    assert_error(ph_tensor_read(values, sizeof values, b.s.tape, grad), PH_ERROR_OVERWRITTEN,
+                 "squash");
     expect_overwritten(&b, 1, 2);
     gn_expect_same(&b.s, copy, copy, "a clone of it");
     ph_tensor_release(copy);
@@ -297,7 +305,8 @@ static void test_not_borrowed(void **state)
     (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_ACCUMULATE; gradients++) {
         bench b;
-        bench_open(&b, "squash", &(ph_graphed_options){.gradients = (ph_graphed_gradients)gradients});
+        bench_open(&b, "squash",
+                   &(ph_graphed_options){.gradients = (ph_graphed_gradients)gradients});
         ph_tensor *in[3], *grad[3], *want[3];
         for (int i = 0; i < 3; i++) {
             in[i] = t_leaf(&b.s, PH_SHAPE(2), (float)i, 1);
@@ -326,8 +335,9 @@ static void test_not_borrowed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_output),       cmocka_unit_test(test_newest), cmocka_unit_test(test_saved),
-        cmocka_unit_test(test_input_alone),  cmocka_unit_test(test_shared), cmocka_unit_test(test_borrowed),
+        cmocka_unit_test(test_output),       cmocka_unit_test(test_newest),
+        cmocka_unit_test(test_saved),        cmocka_unit_test(test_input_alone),
+        cmocka_unit_test(test_shared),       cmocka_unit_test(test_borrowed),
         cmocka_unit_test(test_not_borrowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

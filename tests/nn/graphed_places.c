@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_places.c: inputs of graphed callables in all kinds of memory: what no slot takes is copied, and so is what lies in the callables' own pool,
- * to elsewhere; gradients do not come from that pool either. */
+/* tests/nn/graphed_places.c: inputs of graphed callables in all kinds of memory: what no slot
+ * takes is copied, and so is what lies in the callables' own pool, to elsewhere; gradients do
+ * not come from that pool either. */
 #include "support/graphed_nets.h"
 
 enum {
@@ -46,7 +47,8 @@ static ph_module *graph_in(const t_scene *s, ph_module *module, const ph_graphed
     return graphed;
 }
 
-/* ---- memory of the program's own ---- that the host device reads as the module does: aligned or not, and at another address each time. */
+/* ---- memory of the program's own ---- that the host device reads as the module does: aligned
+ * or not, and at another address each time. */
 static void wrap_everywhere(const t_scene *s, ph_module *graphed, char *memory)
 {
     for (size_t offset = 0; offset <= 512; offset += 64) {
@@ -54,7 +56,8 @@ static void wrap_everywhere(const t_scene *s, ph_module *graphed, char *memory)
         float *values = (float *)(void *)(memory + offset), v = (float)(1 + offset / 64);
         for (int i = 0; i < N; i++)
             values[i] = v;
-        assert_ok(ph_tensor_wrap(&x, s->device, PH_DTYPE_F32, PH_SHAPE(N), NULL, values, NULL, NULL));
+        assert_ok(
+            ph_tensor_wrap(&x, s->device, PH_DTYPE_F32, PH_SHAPE(N), NULL, values, NULL, NULL));
         assert_ok(ph_tensor_set_requires_grad(x, true));
         ph_tensor *y = ph_call(s->tape, graphed, x);
         expect_all(s, y, poly(v), "ordinary memory");
@@ -63,7 +66,8 @@ static void wrap_everywhere(const t_scene *s, ph_module *graphed, char *memory)
         expect_all(s, ph_tensor_grad(x), slope(v), "its gradient");
         /* An incoming gradient there, too. */
         ph_tensor *incoming, *dx = NULL;
-        assert_ok(ph_tensor_wrap(&incoming, s->device, PH_DTYPE_F32, PH_SHAPE(N), NULL, values, NULL, NULL));
+        assert_ok(ph_tensor_wrap(&incoming, s->device, PH_DTYPE_F32, PH_SHAPE(N), NULL, values,
+                                 NULL, NULL));
         y = ph_call(s->tape, graphed, x);
         ph_grad(s->tape, &dx, &x, 1, &y, &incoming, 1, NULL);
         expect_all(s, dx, v * slope(v), "with an incoming gradient there");
@@ -76,7 +80,8 @@ static void wrap_everywhere(const t_scene *s, ph_module *graphed, char *memory)
 static void test_ordinary_memory(void **state)
 {
     (void)state;
-    static const ph_graphed_inputs ways[] = {PH_GRAPHED_AUTO, PH_GRAPHED_REBIND, PH_GRAPHED_COPY_INPUTS};
+    static const ph_graphed_inputs ways[] = {PH_GRAPHED_AUTO, PH_GRAPHED_REBIND,
+                                             PH_GRAPHED_COPY_INPUTS};
     if (strncmp(t_device_name(), "host", 4) != 0)
         return; /* a GPU does not read it */
     t_scene s;
@@ -100,12 +105,12 @@ static void copy_forward(ph_custom *c, ph_tape *tape, ph_tensor **out, ph_tensor
     (void)c;
     out[0] = ph_empty(tape, PH_DTYPE_F32, ph_tensor_shape(in[0]));
     if (out[0])
-        ph_tape_check(tape, ph_memcpy(ph_tensor_data(out[0]), ph_tensor_data(in[0]), ph_tensor_bytes(in[0]),
-                                      ph_tape_stream(tape)));
+        ph_tape_check(tape, ph_memcpy(ph_tensor_data(out[0]), ph_tensor_data(in[0]),
+                                      ph_tensor_bytes(in[0]), ph_tape_stream(tape)));
 }
 
-static void copy_backward(ph_custom *c, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                          const bool *needed)
+static void copy_backward(ph_custom *c, ph_tape *tape, ph_tensor **grad_in,
+                          ph_tensor *const *grad_out, const bool *needed)
 {
     (void)c;
     (void)needed;
@@ -140,10 +145,12 @@ static void test_pinned_memory(void **state)
     ph_module *plain = gn_function(&s, "copies", copies_forward, NULL, 1, 1);
     ph_module *graphed = graph_in(&s, plain, &(ph_graphed_options){.inputs = PH_GRAPHED_REBIND});
     for (int round = 1; round <= 3; round++) {
-        ph_tensor *x = pinned(&s, (float)round), *seed = pinned(&s, (float)(10 * round)), *dx = NULL;
+        ph_tensor *x = pinned(&s, (float)round), *seed = pinned(&s, (float)(10 * round)),
+                  *dx = NULL;
         assert_ok(ph_tensor_set_requires_grad(x, true));
         ph_tensor *of_device = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(N), 100.0 + round);
-        expect_all(&s, ph_call(s.tape, graphed, of_device), 100 + (float)round, "memory of the device");
+        expect_all(&s, ph_call(s.tape, graphed, of_device), 100 + (float)round,
+                   "memory of the device");
         ph_tensor *y = ph_call(s.tape, graphed, x);
         expect_all(&s, y, (float)round, "pinned memory");
         ph_grad(s.tape, &dx, &x, 1, &y, &seed, 1, NULL);
@@ -165,13 +172,15 @@ static ph_pool *pool_of(const t_scene *s, const ph_tensor *x)
     return found.pool;
 }
 
-/* A copy of the input in the place of another temporary would be written before it is read the last time. */
+/* A copy of the input in the place of another temporary would be written before it is read the
+ * last time. */
 static void forward_in_pool(const t_scene *s, ph_module *graphed, ph_pool *pool, int fillers)
 {
     ph_tensor *x;
     float v = (float)(fillers + 1);
     assert_ok(ph_pool_begin(pool));
-    for (int i = 0; i < fillers; i++) /* so that input and copy lie elsewhere in the pool each time */
+    /* so that input and copy lie elsewhere in the pool each time */
+    for (int i = 0; i < fillers; i++)
         (void)ph_empty(s->tape, PH_DTYPE_F32, PH_SHAPE(N));
     x = ph_full(s->tape, PH_DTYPE_F32, PH_SHAPE(N), v);
     assert_ptr_equal(pool_of(s, x), pool);
@@ -214,7 +223,8 @@ static void test_own_pool(void **state)
         ph_pool *pool;
         assert_ok(ph_pool_create(&pool, s.device, NULL));
         ph_tensor *x = gn_sample(&s, PH_SHAPE(N), gradients);
-        ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.pool = pool, .stream = s.stream});
+        ph_module *graphed =
+            gn_graph_one(plain, x, &(ph_graphed_options){.pool = pool, .stream = s.stream});
         ph_tensor_release(x);
         for (int fillers = 0; fillers < FILLERS; fillers++)
             if (gradients)

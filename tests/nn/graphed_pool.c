@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_pool.c: tensors of the program's in the callables' own pool, where replays write
- * over them: it is said, once for each callable and by name; programs that are right hear nothing. */
+/* tests/nn/graphed_pool.c: tensors of the program's in the callables' own pool, where replays
+ * write over them: it is said, once for each callable and by name; programs that are right hear
+ * nothing. */
 #include "support/graphed_nets.h"
 
 enum {

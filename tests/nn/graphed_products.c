@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_products.c: inputs that a product library's kernels read, some as descriptions of tensors, are never stale, rebound or copied: in
- * graphed callables and behind slots. On a GPU the shapes are such that it has kernels of that kind, and the test tells which they are. */
+/* tests/nn/graphed_products.c: inputs that a product library's kernels read, some as
+ * descriptions of tensors, are never stale, rebound or copied: in graphed callables and behind
+ * slots. On a GPU the shapes are such that it has kernels of that kind, and the test tells which
+ * they are. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
 #include <math.h>
@@ -12,7 +14,8 @@ enum {
     WIDTHS = 3,
     MOST = 4 /* gradients: the input's, of two weights, of a bias */
 };
-static const ph_graphed_inputs ways[WAYS] = {PH_GRAPHED_AUTO, PH_GRAPHED_COPY_INPUTS, PH_GRAPHED_REBIND};
+static const ph_graphed_inputs ways[WAYS] = {PH_GRAPHED_AUTO, PH_GRAPHED_COPY_INPUTS,
+                                             PH_GRAPHED_REBIND};
 static const char *const way_names[WAYS] = {"auto", "copied", "rebound"};
 static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F16, PH_DTYPE_BF16};
 
@@ -105,15 +108,16 @@ static void bench_open(bench *b, net_kind kind, ph_dtype dtype, int64_t rows, in
                                  .forward = forward,
                                  .self = b,
                                  .parameters = parameters,
-                                 .parameter_count = kind == NET_ATTENTION ? 0 : (kind == NET_TWICE ? 3 : 2)};
+                                 .parameter_count =
+                                     kind == NET_ATTENTION ? 0 : (kind == NET_TWICE ? 3 : 2)};
     t_scene_open(&b->s);
     if (kind != NET_ATTENTION)
         b->bias = leaf(b, PH_SHAPE(width));
     for (int i = 0; kind != NET_ATTENTION && i < (kind == NET_TWICE ? 2 : 1); i++)
         b->weight[i] = leaf(b, PH_SHAPE(width, width));
     assert_ok(ph_module_create(&b->plain, b->s.device, &desc));
-    (void)snprintf(b->label, sizeof b->label, "%s, %s of %lld x %lld", ph_dtype_name(dtype), net_names[kind],
-                   (long long)rows, (long long)width);
+    (void)snprintf(b->label, sizeof b->label, "%s, %s of %lld x %lld", ph_dtype_name(dtype),
+                   net_names[kind], (long long)rows, (long long)width);
 }
 
 static void drop_kept(bench *b)
@@ -131,7 +135,8 @@ static void bench_close(bench *b)
     t_scene_close(&b->s);
 }
 
-/* ---- tensors that go bad ---- in memory of their own, or 256 bytes or one element into it. The caller's, both. */
+/* ---- tensors that go bad ---- in memory of their own, or 256 bytes or one element into it. The
+ * caller's, both. */
 typedef struct placed {
     ph_tensor *memory, *x, *twin; /* twin: the same values elsewhere */
 } placed;
@@ -148,7 +153,8 @@ static placed place(const bench *b, ph_shape shape, int call, bool requires_grad
     const int64_t count = ph_shape_count(&shape), element = b->dtype == PH_DTYPE_F32 ? 4 : 2,
                   before = is_aligned(call) ? (call % 3 == 1 ? 256 / element : 0) : 1;
     p.memory = ph_tensor_retain(ph_uniform(tape, b->dtype, PH_SHAPE(before + count), -1, 1));
-    p.x = ph_tensor_retain(ph_reshape(tape, ph_slice(tape, p.memory, 0, before, before + count), shape));
+    p.x = ph_tensor_retain(
+        ph_reshape(tape, ph_slice(tape, p.memory, 0, before, before + count), shape));
     p.twin = ph_tensor_retain(ph_clone(tape, p.x));
     assert_ok(ph_tape_clear(tape));
     assert_ok(ph_tensor_set_requires_grad(p.x, requires_grad));
@@ -163,16 +169,19 @@ static placed place_opposite(const bench *b, const ph_tensor *x)
     ph_tape *tape = b->s.tape;
     const ph_shape shape = ph_tensor_shape(x);
     const int64_t count = ph_shape_count(&shape), element = b->dtype == PH_DTYPE_F32 ? 4 : 2;
-    p.memory = ph_tensor_retain(ph_uniform(tape, b->dtype, PH_SHAPE(8192 / element + count), -1, 1));
+    p.memory =
+        ph_tensor_retain(ph_uniform(tape, b->dtype, PH_SHAPE(8192 / element + count), -1, 1));
     const char *at = t_opposite(ph_tensor_data(p.memory), ph_tensor_data(x));
     const int64_t before = (at - (const char *)ph_tensor_data(p.memory)) / element;
-    p.x = ph_tensor_retain(ph_reshape(tape, ph_slice(tape, p.memory, 0, before, before + count), shape));
+    p.x = ph_tensor_retain(
+        ph_reshape(tape, ph_slice(tape, p.memory, 0, before, before + count), shape));
     p.twin = ph_tensor_retain(ph_clone(tape, p.x));
     assert_ok(ph_tape_clear(tape));
     return p;
 }
 
-/* Who reads it from now on reads NaN. Every second one's memory is for others to take, that of the rest stays. */
+/* Who reads it from now on reads NaN. Every second one's memory is for others to take, that of
+ * the rest stays. */
 static void spoil(bench *b, placed *p, int call)
 {
     ph_tensor_release(p->x);
@@ -188,14 +197,15 @@ static void spoil(bench *b, placed *p, int call)
 static void expect_finite(const bench *b, ph_tensor *x)
 {
     float sum;
-    assert_ok(ph_tensor_read(&sum, sizeof sum, b->s.tape,
-                             ph_sum(b->s.tape, ph_abs(b->s.tape, ph_cast(b->s.tape, x, PH_DTYPE_F32)))));
+    assert_ok(
+        ph_tensor_read(&sum, sizeof sum, b->s.tape,
+                       ph_sum(b->s.tape, ph_abs(b->s.tape, ph_cast(b->s.tape, x, PH_DTYPE_F32)))));
     assert_true(isfinite(sum) && sum > 0);
 }
 
 /* ---- calls ---- */
-static size_t pass(const bench *b, ph_module *module, ph_tensor *x, ph_tensor *incoming, ph_tensor **y,
-                   ph_tensor *grad[MOST])
+static size_t pass(const bench *b, ph_module *module, ph_tensor *x, ph_tensor *incoming,
+                   ph_tensor **y, ph_tensor *grad[MOST])
 {
     ph_tensor *inputs[MOST] = {x, b->bias, b->weight[0], b->weight[1]};
     size_t count = 0;
@@ -238,11 +248,12 @@ static void tell_node(const ph_graph *graph, const ph_node_info *node, const cha
         for (size_t i = 0; i < info.uses && used < sizeof text; i++) {
             assert_ok(ph_graph_slot_place_at(&at, graph, slot, i));
             if (at.node == node->index)
-                used +=
-                    (size_t)snprintf(text + used, sizeof text - used, "; %s at +%zu", info.name, at.offset);
+                used += (size_t)snprintf(text + used, sizeof text - used, "; %s at +%zu", info.name,
+                                         at.offset);
         }
     }
-    print_message("  %s: %s, %zu bytes of parameters%s\n", which, node->name, node->args_size, text);
+    print_message("  %s: %s, %zu bytes of parameters%s\n", which, node->name, node->args_size,
+                  text);
 }
 
 static void tell_graph(ph_graph *graph, const char *which)
@@ -281,7 +292,8 @@ static void expect_port(ph_graphed_inputs inputs, const ph_graphed_input port)
         assert_true(port.rebound);
 }
 
-/* NULL: a GPU's kernels have parameters that prove nothing, and the message says so. The sample is bad when it was made. */
+/* NULL: a GPU's kernels have parameters that prove nothing, and the message says so. The sample
+ * is bad when it was made. */
 static ph_module *make(bench *b, ph_graphed_inputs inputs)
 {
     ph_module *graphed = NULL;
@@ -399,10 +411,8 @@ static void try_slot(net_kind kind, ph_dtype dtype, int rows, int width)
     capture(&c, &b, x.x);
     capture(&other, &b, shifted.x);
     const void *const at[] = {ph_tensor_data(shifted.x)};
-    const ph_slot_span span = {.name = "x",
-                               .base = ph_tensor_data(x.x),
-                               .shifted = at,
-                               .bytes = ph_tensor_bytes(x.x)};
+    const ph_slot_span span = {
+        .name = "x", .base = ph_tensor_data(x.x), .shifted = at, .bytes = ph_tensor_bytes(x.x)};
     assert_ok(ph_graph_slot_prove(&proof, c.graph, &other.graph, 1, &span, 1));
     assert_int_equal(proof.slot == PH_SLOT_NONE, proof.reason[0] != '\0');
     ph_tensor_release(other.y);

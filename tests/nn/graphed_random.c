@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_random.c: random networks called with inputs and incoming gradients anywhere in memory: aligned or not, contiguous or not,
- * overlapping, twice the same, their own outputs; results and gradients are the bits that the module itself gives. */
+/* tests/nn/graphed_random.c: random networks called with inputs and incoming gradients anywhere
+ * in memory: aligned or not, contiguous or not, overlapping, twice the same, their own outputs;
+ * results and gradients are the bits that the module itself gives. */
 #include "support/graphed_nets.h"
 #include <stdio.h>
 
@@ -84,7 +85,8 @@ static void network_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
     for (size_t i = 0; i < n->inputs; i++)
         value[i] = in[i];
     for (size_t i = 0; i < n->steps; i++)
-        value[n->inputs + i] = apply(tape, n, n->step[i].op, value[n->step[i].a], value[n->step[i].b]);
+        value[n->inputs + i] =
+            apply(tape, n, n->step[i].op, value[n->step[i].a], value[n->step[i].b]);
     for (size_t i = 0; i < OUTPUTS; i++)
         out[i] = value[n->out[i]];
 }
@@ -100,12 +102,14 @@ static ph_module *network_make(const t_scene *s, network *n, ph__rng *rng)
                    .gradients = ph__rng_below(rng, 3) > 0};
     for (size_t i = 0; i < n->steps; i++) {
         n->step[i].op = (operation)ph__rng_below(rng, OPERATIONS);
-        n->step[i].a = ph__rng_below(rng, 3) ? n->inputs + i - 1 : ph__rng_below(rng, n->inputs + i);
+        n->step[i].a =
+            ph__rng_below(rng, 3) ? n->inputs + i - 1 : ph__rng_below(rng, n->inputs + i);
         n->step[i].b = ph__rng_below(rng, n->inputs + i);
     }
     n->out[0] = n->inputs + n->steps - 1;
     n->out[1] = ph__rng_below(rng, n->inputs + n->steps); /* an input, now and then */
-    const ph_shape shapes[] = {PH_SHAPE(n->columns), PH_SHAPE(n->columns, n->columns), PH_SHAPE(n->columns)};
+    const ph_shape shapes[] = {PH_SHAPE(n->columns), PH_SHAPE(n->columns, n->columns),
+                               PH_SHAPE(n->columns)};
     ph_parameter parameters[WEIGHTS];
     for (size_t i = 0; i < WEIGHTS; i++) {
         n->weight[i] = gn_sample(s, shapes[i], true);
@@ -124,13 +128,15 @@ static ph_module *network_make(const t_scene *s, network *n, ph__rng *rng)
 }
 
 /* ---- where tensors lie ---- [rows, columns], of random values; the tape's. */
-static ph_tensor *place(const t_scene *s, ph__rng *rng, int64_t rows, int64_t columns, bool gradient)
+static ph_tensor *place(const t_scene *s, ph__rng *rng, int64_t rows, int64_t columns,
+                        bool gradient)
 {
     uint64_t seed = ph__rng_next(rng), how = ph__rng_below(rng, 7);
     int64_t count = rows * columns, offset = how == 1 ? 64 : 1 + (int64_t)ph__rng_below(rng, 63);
     ph_tape *t = s->tape;
-    const ph_shape shapes[] = {PH_SHAPE(rows, columns),    PH_SHAPE(count + 64),        PH_SHAPE(count + 64),
-                               PH_SHAPE(columns, rows),    PH_SHAPE(rows, 2 * columns), PH_SHAPE(1, columns),
+    const ph_shape shapes[] = {PH_SHAPE(rows, columns),     PH_SHAPE(count + 64),
+                               PH_SHAPE(count + 64),        PH_SHAPE(columns, rows),
+                               PH_SHAPE(rows, 2 * columns), PH_SHAPE(1, columns),
                                PH_SHAPE(rows + 2, columns)};
     ph_tensor *base = gn_random(s, shapes[how], seed);
     assert_ok(ph_tensor_set_requires_grad(base, gradient));
@@ -158,7 +164,8 @@ static void place_inputs(const t_scene *s, const network *n, ph__rng *rng, ph_te
     if (n->inputs < 2)
         return;
     if (ph__rng_below(rng, 5) == 0) {
-        /* The same twice: without a gradient, as where that is a sum its order is the callable's own. */
+        /* The same twice: without a gradient, as where that is a sum its order is the callable's
+         * own. */
         in[1] = in[0] = place(s, rng, n->rows, n->columns, false);
     } else if (ph__rng_below(rng, 5) == 0) { /* overlapping */
         ph_tensor *base = gn_random(s, PH_SHAPE(n->rows + 1, n->columns), ph__rng_next(rng));
@@ -190,7 +197,8 @@ static void run(const t_scene *s, const network *n, ph_module *module, ph_tensor
             by[outputs++] = incoming[i];
         }
     if (outputs)
-        ph_grad(s->tape, r->grad, of, wanted, with, by, outputs, &(ph_grad_options){.allow_unused = true});
+        ph_grad(s->tape, r->grad, of, wanted, with, by, outputs,
+                &(ph_grad_options){.allow_unused = true});
 }
 
 static void expect_equal(const t_scene *s, const result *got, const result *want, const char *what)
@@ -211,7 +219,8 @@ static void expect_equal(const t_scene *s, const result *got, const result *want
     }
 }
 
-/* Its own outputs as its inputs, again and again; without gradients, as what backward needs would be gone. */
+/* Its own outputs as its inputs, again and again; without gradients, as what backward needs
+ * would be gone. */
 static void feed_back(const t_scene *s, const network *n, ph_module *graphed, ph_module *plain,
                       const char *what)
 {
@@ -234,7 +243,8 @@ static void feed_back(const t_scene *s, const network *n, ph_module *graphed, ph
 }
 
 /* ---- the networks ---- */
-static ph_module *graph_it(const t_scene *s, const network *n, ph_module *plain, ph_graphed_inputs inputs)
+static ph_module *graph_it(const t_scene *s, const network *n, ph_module *plain,
+                           ph_graphed_inputs inputs)
 {
     ph_module *graphed = NULL;
     ph_tensor *samples[MOST_INPUTS];
@@ -268,8 +278,8 @@ static size_t check_ports(const network *n, const ph_module *graphed, ph_graphed
     return rebound;
 }
 
-/* What the graphed one makes of them, as its header says: on a GPU kernels and products are chosen by strides and alignment, and sum up in
- * another order then. */
+/* What the graphed one makes of them, as its header says: on a GPU kernels and products are
+ * chosen by strides and alignment, and sum up in another order then. */
 static void fitted(const t_scene *s, ph_tensor **out, ph_tensor *const *in, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -286,10 +296,11 @@ static size_t try_network(t_scene *s, uint64_t seed, ph_graphed_inputs inputs)
     ph_module *plain = network_make(s, &n, &rng), *graphed = graph_it(s, &n, plain, inputs);
     size_t rebound = 0;
     for (int round = 0; graphed && round < 8; round++) {
-        ph_tensor *in[MOST_INPUTS], *incoming[OUTPUTS], *plain_in[MOST_INPUTS], *plain_incoming[OUTPUTS];
+        ph_tensor *in[MOST_INPUTS], *incoming[OUTPUTS], *plain_in[MOST_INPUTS],
+            *plain_incoming[OUTPUTS];
         result got, want;
-        (void)snprintf(what, sizeof what, "network %llu, inputs %d, round %d", (unsigned long long)seed,
-                       (int)inputs, round);
+        (void)snprintf(what, sizeof what, "network %llu, inputs %d, round %d",
+                       (unsigned long long)seed, (int)inputs, round);
         place_inputs(s, &n, &rng, in);
         for (size_t i = 0; i < OUTPUTS; i++)
             incoming[i] = place(s, &rng, n.rows, n.columns, false);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_rebind.c: which inputs are rebound and which are copied; inputs that change, that are the same, that are outputs. */
+/* tests/nn/graphed_rebind.c: which inputs are rebound and which are copied; inputs that change,
+ * that are the same, that are outputs. */
 #include "support/graphed_nets.h"
 
-static const ph_graphed_inputs ways[] = {PH_GRAPHED_AUTO, PH_GRAPHED_COPY_INPUTS, PH_GRAPHED_REBIND};
+static const ph_graphed_inputs ways[] = {PH_GRAPHED_AUTO, PH_GRAPHED_COPY_INPUTS,
+                                         PH_GRAPHED_REBIND};
 enum {
     WAYS = 3
 };
 
-static ph_module *graph_way(ph_module *plain, ph_tensor *const *in, size_t count, ph_graphed_inputs inputs)
+static ph_module *graph_way(ph_module *plain, ph_tensor *const *in, size_t count,
+                            ph_graphed_inputs inputs)
 {
-    return gn_graph(plain, in, count, &(ph_graphed_options){.inputs = inputs, .allow_unused_input = true});
+    return gn_graph(plain, in, count,
+                    &(ph_graphed_options){.inputs = inputs, .allow_unused_input = true});
 }
 
 /* ---- what is chosen ---- */
@@ -95,15 +99,16 @@ static void test_hidden_is_copied(void **state)
     t_scene_close(&s);
 }
 
-/* The same of an incoming gradient: y = 2 x, by an operator whose backward hides the address of what comes. */
+/* The same of an incoming gradient: y = 2 x, by an operator whose backward hides the address of
+ * what comes. */
 static void doubled_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
 {
     (void)custom;
     out[0] = ph_mul_scalar(tape, in[0], 2);
 }
 
-static void hidden_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void hidden_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     (void)needed;
     gn_hidden_forward(tape, grad_in, grad_out, ph_custom_user(custom));
@@ -111,8 +116,10 @@ static void hidden_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_i
 
 static void hides_backward_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
-    const ph_custom_operator op = {
-        .name = "hides_backward", .forward = doubled_forward, .backward = hidden_backward, .user = self};
+    const ph_custom_operator op = {.name = "hides_backward",
+                                   .forward = doubled_forward,
+                                   .backward = hidden_backward,
+                                   .user = self};
     ph_custom_call(tape, &op, out, 1, in, 1);
 }
 
@@ -148,7 +155,8 @@ static void test_hidden_gradient_is_copied(void **state)
     assert_null(none);
     ph_module *graphed = gn_graph_one(plain, x, NULL);
     expect_gradient_is_copied(graphed);
-    for (int i = 1; i <= 5; i++) { /* gradients in other memory than those before, which the tape has */
+    /* gradients in other memory than those before, which the tape has */
+    for (int i = 1; i <= 5; i++) {
         ph_tensor *seed = t_input(&s, (float)i, 10), *in = t_input(&s, (float)i, 3), *y, *grad;
         assert_ok(ph_tensor_set_requires_grad(in, true));
         y = ph_call(s.tape, graphed, in);
@@ -199,7 +207,8 @@ static void test_changed_between(void **state)
     t_scene_close(&s);
 }
 
-/* Between forward and backward, where backward reads it again: refused, or, where it was copied, of no matter. */
+/* Between forward and backward, where backward reads it again: refused, or, where it was copied,
+ * of no matter. */
 static void test_changed_before_backward(void **state)
 {
     (void)state;
@@ -257,7 +266,8 @@ static void test_released_before_backward(void **state)
     t_scene_close(&s);
 }
 
-/* ---- inputs that the module writes ---- out = (x, its second element set) * weight: the caller's tensor, and the sample, stay as they are. */
+/* ---- inputs that the module writes ---- out = (x, its second element set) * weight: the
+ * caller's tensor, and the sample, stay as they are. */
 static void writer_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     const t_scale *scale = self;
@@ -405,13 +415,15 @@ static void test_chain(void **state)
         for (uint64_t round = 0; round < 4; round++) {
             ph_tensor *in = gn_random(&s, gn_shape(GN_MLP), round), *loss, *want, *got;
             assert_ok(ph_tensor_set_requires_grad(in, true));
-            /* The second one takes the first one's output, transposed and back: as it is, or a copy. */
+            /* The second one takes the first one's output, transposed and back: as it is, or a
+             * copy. */
             loss = ph_call(s.tape, plain[1], ph_call(s.tape, plain[0], in));
             loss = ph_sum(s.tape, ph_square(s.tape, loss));
             ph_grad(s.tape, &want, &in, 1, &loss, NULL, 1, NULL);
             ph_tensor *between = ph_call(s.tape, graphed[0], in);
             if (round % 2)
-                between = ph_transpose(s.tape, ph_clone(s.tape, ph_transpose(s.tape, between, 0, 1)), 0, 1);
+                between = ph_transpose(s.tape,
+                                       ph_clone(s.tape, ph_transpose(s.tape, between, 0, 1)), 0, 1);
             loss = ph_sum(s.tape, ph_square(s.tape, ph_call(s.tape, graphed[1], between)));
             ph_grad(s.tape, &got, &in, 1, &loss, NULL, 1, NULL);
             gn_expect_same(&s, got, want, "a gradient through two callables");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_shared.c: leaves of a graphed callable whose gradients share memory, wholly or in part: no launch writes it twice, and all that is added
- * arrives. */
+/* tests/nn/graphed_shared.c: leaves of a graphed callable whose gradients share memory, wholly
+ * or in part: no launch writes it twice, and all that is added arrives. */
 #include "nn/graphed.h"
 #include "support/graphed_nets.h"
 
@@ -45,7 +45,8 @@ static void sum_open(sum *me)
                                  .parameters = parameters,
                                  .parameter_count = LEAVES};
     assert_ok(ph_module_create(&me->plain, me->s.device, &desc));
-    me->graphed = gn_graph_one(me->plain, me->x, &(ph_graphed_options){.gradients = PH_GRAPHED_ACCUMULATE});
+    me->graphed =
+        gn_graph_one(me->plain, me->x, &(ph_graphed_options){.gradients = PH_GRAPHED_ACCUMULATE});
 }
 
 static void sum_close(sum *me)
@@ -63,7 +64,8 @@ static void sum_close(sum *me)
 static void share(sum *me, const int64_t *first)
 {
     for (int i = 0; i < LEAVES; i++) {
-        ph_tensor *grad = first[i] < 0 ? NULL : ph_slice(me->s.tape, me->flat, 0, first[i], first[i] + N);
+        ph_tensor *grad =
+            first[i] < 0 ? NULL : ph_slice(me->s.tape, me->flat, 0, first[i], first[i] + N);
         assert_ok(ph_tensor_set_grad(me->weight[i], grad));
     }
     assert_ok(ph_tape_clear(me->s.tape));
@@ -128,7 +130,8 @@ static void test_layouts(void **state)
     sum_close(&me);
 }
 
-/* A leaf that takes over what another one has: the addresses are known, but the pairs are others. */
+/* A leaf that takes over what another one has: the addresses are known, but the pairs are
+ * others. */
 static void test_handed_on(void **state)
 {
     (void)state;

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/graphed_watch.c: memory outside of the graphs that calls read and change: what eager calls refuse is refused, and nothing is read while it
- * is written. */
+/* tests/nn/graphed_watch.c: memory outside of the graphs that calls read and change: what eager
+ * calls refuse is refused, and nothing is read while it is written. */
 #include "support/graphed_nets.h"
 
 typedef struct buffered {
     ph_tensor *buffer;
 } buffered;
 
-static ph_module *buffered_open(const t_scene *s, buffered *self, ph_shape shape, ph_forward_fn forward)
+static ph_module *buffered_open(const t_scene *s, buffered *self, ph_shape shape,
+                                ph_forward_fn forward)
 {
     ph_module *module;
     const ph_parameter buffer = {"buffer", &self->buffer};
-    const ph_module_desc desc = {
-        .name = "buffered", .forward = forward, .self = self, .buffers = &buffer, .buffer_count = 1};
+    const ph_module_desc desc = {.name = "buffered",
+                                 .forward = forward,
+                                 .self = self,
+                                 .buffers = &buffer,
+                                 .buffer_count = 1};
     assert_ok(ph_tensor_create(&self->buffer, s->device, PH_DTYPE_F32, shape));
     ph_tensor_fill(s->tape, self->buffer, 1);
     assert_ok(ph_tape_clear(s->tape));
@@ -168,8 +172,11 @@ static void test_one_gradient_for_two(void **state)
     t_scene_open(&s);
     pair p = {t_leaf(&s, PH_SHAPE(2), 1, 2), t_leaf(&s, PH_SHAPE(2), 1, 2)};
     const ph_parameter parameters[] = {{"a", &p.a}, {"b", &p.b}};
-    const ph_module_desc desc = {
-        .name = "pair", .forward = pair_forward, .self = &p, .parameters = parameters, .parameter_count = 2};
+    const ph_module_desc desc = {.name = "pair",
+                                 .forward = pair_forward,
+                                 .self = &p,
+                                 .parameters = parameters,
+                                 .parameter_count = 2};
     assert_ok(ph_module_create(&plain, s.device, &desc));
     ph_tensor *x = ph_tensor_retain(t_input(&s, 4, 8));
     for (int ways = PH_GRAPHED_COPY; ways <= PH_GRAPHED_BORROW; ways++) {
@@ -241,7 +248,8 @@ static void test_reader_on_another_stream(void **state)
     t_expect_values(reader, ph_relu(reader, ph_detach(reader, x)), PH_SHAPE(2), 2, 3);
     assert_ok(ph_tape_clear(reader));
     for (int round = 0; round < 3; round++) {
-        t_gate gate = {.behind = true}; /* opens by itself in the end: no call here may wait for it */
+        /* opens by itself in the end: no call here may wait for it */
+        t_gate gate = {.behind = true};
         ph_tensor *y = ph_call(s.tape, graphed, x);
         assert_ok(ph_stream_wait_stream(other, s.stream));
         assert_ok(t_gate_wait_guarded(&gate, other));
@@ -283,7 +291,8 @@ static void test_waiting_for_users(void **state)
     t_scene_close(&s);
 }
 
-/* Backward of a square reads the call's own input alone, which is kept for it: several calls may come before. */
+/* Backward of a square reads the call's own input alone, which is kept for it: several calls may
+ * come before. */
 static void test_nothing_but_inputs_is_saved(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/layers.c: the usual layers: what they compute, what they start from, their names, and what they refuse. */
+/* tests/nn/layers.c: the usual layers: what they compute, what they start from, their names, and
+ * what they refuse. */
 #include "support/nets.h"
 #include <math.h>
 
@@ -51,7 +52,8 @@ static void test_linear(void **state)
     expect_shape(module, "bias", PH_SHAPE(2));
     set(&s, module, "weight", (const float[]){1, 2, 3, 4, 5, 6});
     set(&s, module, "bias", (const float[]){10, 20});
-    ph_tensor *x = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 2, 3), (const float[]){1, 0, 1, 0, 2, 0});
+    ph_tensor *x =
+        ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 2, 3), (const float[]){1, 0, 1, 0, 2, 0});
     ph_tensor *y = ph_call(s.tape, module, x);
     t_expect_values(s.tape, y, PH_SHAPE(1, 2, 2), 14, 30, 14, 30);
     ph_backward(s.tape, ph_sum(s.tape, y));
@@ -72,7 +74,8 @@ static void test_linear(void **state)
     t_scene_close(&s);
 }
 
-/* Uniform within 1 / sqrt(in), as PyTorch's; the same for the same seed, and from the generator that was given. */
+/* Uniform within 1 / sqrt(in), as PyTorch's; the same for the same seed, and from the generator
+ * that was given. */
 static void test_start(void **state)
 {
     (void)state;
@@ -131,7 +134,8 @@ static void test_embedding(void **state)
     t_scene_close(&s);
 }
 
-static void expect_near(const t_scene *s, ph_tensor *x, const float *want, size_t count, float bound)
+static void expect_near(const t_scene *s, ph_tensor *x, const float *want, size_t count,
+                        float bound)
 {
     float got[16];
     assert_ok(ph_tape_status(s->tape));
@@ -194,7 +198,8 @@ static void test_dropout(void **state)
     assert_ok(ph_tape_clear(s.tape));
     ph_module_release(module);
     assert_error(ph_dropout_create(&module, s.device, 1.5), PH_ERROR_ARGUMENT, "not 1.5");
-    assert_error(ph_dropout_create(&module, s.device, (double)NAN), PH_ERROR_ARGUMENT, "probability");
+    assert_error(ph_dropout_create(&module, s.device, (double)NAN), PH_ERROR_ARGUMENT,
+                 "probability");
     assert_null(module);
     t_scene_close(&s);
 }
@@ -218,7 +223,8 @@ static void test_sequential(void **state)
     set(&s, module, "0.bias", (const float[]){0, 0});
     set(&s, module, "2.weight", (const float[]){2, 3});
     set(&s, module, "2.bias", (const float[]){1});
-    ph_tensor *x = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), (const float[]){1, 1, -1, -1});
+    ph_tensor *x =
+        ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), (const float[]){1, 1, -1, -1});
     t_expect_values(s.tape, ph_call(s.tape, module, x), PH_SHAPE(2, 1), 3, 4);
     assert_ok(ph_tape_clear(s.tape));
     ph_module_release(module);
@@ -248,10 +254,14 @@ static void test_refusals(void **state)
     assert_error(ph_linear_create(&module, s.device, -1, 2), PH_ERROR_ARGUMENT, "negative");
     assert_error(ph_linear_create(&module, s.device, 3, -4), PH_ERROR_ARGUMENT,
                  "(its weight would be of f32[-4, 3])");
-    assert_error(ph_linear_create(&module, s.device, INT64_MAX, INT64_MAX), PH_ERROR_ARGUMENT, "too large");
-    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &reserved), PH_ERROR_ARGUMENT, "reserved");
-    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &integers), PH_ERROR_ARGUMENT, "not i32");
-    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &elsewhere), PH_ERROR_WRONG_DEVICE, "");
+    assert_error(ph_linear_create(&module, s.device, INT64_MAX, INT64_MAX), PH_ERROR_ARGUMENT,
+                 "too large");
+    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &reserved), PH_ERROR_ARGUMENT,
+                 "reserved");
+    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &integers), PH_ERROR_ARGUMENT,
+                 "not i32");
+    assert_error(ph_linear_create_with(&module, s.device, 2, 2, &elsewhere), PH_ERROR_WRONG_DEVICE,
+                 "");
     assert_null(module);
     assert_error(ph_activation_create(&module, s.device, "none", NULL), PH_ERROR_ARGUMENT, "fn");
     assert_error(ph_activation_create(&module, NULL, "relu", ph_relu), PH_ERROR_ARGUMENT, "device");
@@ -264,7 +274,8 @@ static void test_refusals(void **state)
     pair[1] = NULL;
     assert_error(ph_sequential_create(&module, pair, 2), PH_ERROR_ARGUMENT, "child 1 is NULL");
     pair[1] = two;
-    assert_error(ph_sequential_create(&module, pair, 2), PH_ERROR_ARGUMENT, "child 1 (two) takes 2 inputs");
+    assert_error(ph_sequential_create(&module, pair, 2), PH_ERROR_ARGUMENT,
+                 "child 1 (two) takes 2 inputs");
     assert_error(ph_sequential_create(NULL, pair, 1), PH_ERROR_ARGUMENT, "out");
     assert_ok(ph_activation_create(&pair[1], other, "relu", ph_relu));
     assert_error(ph_sequential_create(&module, pair, 2), PH_ERROR_WRONG_DEVICE, "child '1'");
@@ -347,9 +358,11 @@ static void test_sweep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),   cmocka_unit_test(test_start),      cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_norms),    cmocka_unit_test(test_dropout),    cmocka_unit_test(test_sequential),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_in_capture), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_linear),    cmocka_unit_test(test_start),
+        cmocka_unit_test(test_embedding), cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_dropout),   cmocka_unit_test(test_sequential),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_in_capture),
+        cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/lr_schedule.c: the learning rate is a cell of each graph: a schedule needs no new capture. */
+/* tests/nn/lr_schedule.c: the learning rate is a cell of each graph: a schedule needs no new
+ * capture. */
 #include "support/optimizer_check.h"
 #include <math.h>
 
@@ -31,7 +32,8 @@ static double rate_of(int step)
     return 0.1 * (warm < 1 ? warm : 0.5 + 0.5 * cos(3.14159 * step / STEPS));
 }
 
-/* One graph for the whole schedule: the same bits as eager steps, which are those of the reference. */
+/* One graph for the whole schedule: the same bits as eager steps, which are those of the
+ * reference. */
 static void test_schedule(void **state)
 {
     (void)state;
@@ -51,7 +53,8 @@ static void test_schedule(void **state)
             oc_gradients(&replayed, UINT64_MAX);
             assert_ok(oc_step(&eager, a));
             oc_reference(&eager, &rule);
-            assert_ok(graph ? ph_graph_replay(graph, replayed.scene.stream) : oc_step(&replayed, b));
+            assert_ok(graph ? ph_graph_replay(graph, replayed.scene.stream)
+                            : oc_step(&replayed, b));
             if (!graph)
                 graph = oc_capture_step(&replayed, b);
             oc_equal(&eager, &replayed, "schedule");
@@ -116,7 +119,8 @@ static void test_cells(void **state)
     oc_reference(&p, &rule);
     ph_graph *once = oc_capture_step(&p, optimizer);
     assert_ok(ph_graph_create(&twice, NULL));
-    assert_ok(ph_graph_capture(twice, p.scene.stream, NULL, two_steps, &(oc_capture){&p, optimizer}));
+    assert_ok(
+        ph_graph_capture(twice, p.scene.stream, NULL, two_steps, &(oc_capture){&p, optimizer}));
     assert_ok(ph_graph_get_memory(&one, once));
     assert_ok(ph_graph_get_memory(&two, twice));
     assert_true(one.cells > 0);
@@ -156,8 +160,8 @@ static void test_given_up(void **state)
     assert_ok(ph_graph_create(&graph, NULL));
     int64_t live = ph__alloc_live();
     for (int i = 0; i < 3; i++) {
-        assert_error(ph_graph_capture(graph, p.scene.stream, NULL, step_and_fail, &c), PH_ERROR_CALLER,
-                     "given up");
+        assert_error(ph_graph_capture(graph, p.scene.stream, NULL, step_and_fail, &c),
+                     PH_ERROR_CALLER, "given up");
         assert_ok(ph_graph_reset(graph));
         if (i == 0)
             live = ph__alloc_live();
@@ -218,8 +222,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schedule), cmocka_unit_test(test_in_flight), cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_given_up), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_schedule), cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_cells),    cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

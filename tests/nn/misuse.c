@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/misuse.c: layers with sizes and options that cannot be, modules called without what they need, lists without a function, and optimizers that
- * have nothing to train. */
+/* tests/nn/misuse.c: layers with sizes and options that cannot be, modules called without what
+ * they need, lists without a function, and optimizers that have nothing to train. */
 #include "support/nets.h"
 #include <math.h>
 
@@ -19,7 +19,8 @@ static ph_status make_embedding(ph_module **out, ph_device *device, int64_t size
 
 static const struct layer {
     const char *name;
-    ph_status (*make)(ph_module **out, ph_device *device, int64_t size, const ph_layer_options *options);
+    ph_status (*make)(ph_module **out, ph_device *device, int64_t size,
+                      const ph_layer_options *options);
 } layers[] = {{"ph_linear_create", make_linear},
               {"ph_embedding_create", make_embedding},
               {"ph_layer_norm_create", ph_layer_norm_create},
@@ -68,10 +69,12 @@ static void test_plain_layers(void **state)
     t_scene_open(&s);
     assert_error(ph_dropout_create(&module, NULL, 0.5), PH_ERROR_ARGUMENT, "device");
     assert_error(ph_dropout_create(&module, s.device, -0.5), PH_ERROR_ARGUMENT, "probability");
-    assert_error(ph_dropout_create(&module, s.device, (double)NAN), PH_ERROR_ARGUMENT, "probability");
+    assert_error(ph_dropout_create(&module, s.device, (double)NAN), PH_ERROR_ARGUMENT,
+                 "probability");
     assert_error(ph_activation_create(NULL, s.device, "relu", ph_relu), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_sequential_create(&module, NULL, 2), PH_ERROR_ARGUMENT, "ph_sequential_create");
-    assert_error(ph_transformer_block_create(&module, s.device, -8, 2, NULL), PH_ERROR_ARGUMENT, "");
+    assert_error(ph_transformer_block_create(&module, s.device, -8, 2, NULL), PH_ERROR_ARGUMENT,
+                 "");
     assert_null(module);
     t_scene_close(&s);
 }
@@ -134,7 +137,8 @@ static void test_optimizers(void **state)
     ph_module *module = t_scale_open(&s, &scale, 2);
     ph_optimizer *optimizer = NULL;
     const ph_sgd_options sgd = {.lr = (double)NAN}, odd_sgd = {.lr = 1, .reserved = {1}};
-    const ph_adam_options adam = {.beta1 = 1}, decay = {.weight_decay = -2}, odd_adam = {.reserved = {1}};
+    const ph_adam_options adam = {.beta1 = 1}, decay = {.weight_decay = -2},
+                          odd_adam = {.reserved = {1}};
     assert_error(ph_sgd_create(&optimizer, module, &sgd), PH_ERROR_ARGUMENT, "lr");
     assert_error(ph_sgd_create(&optimizer, module, &odd_sgd), PH_ERROR_ARGUMENT, "reserved");
     assert_error(ph_adam_create(&optimizer, module, &adam), PH_ERROR_ARGUMENT, "beta1");
@@ -166,8 +170,9 @@ static void test_optimizers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_plain_layers), cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_lists),  cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_plain_layers),
+        cmocka_unit_test(test_calls),      cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_optimizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/module.c: modules: what they are made of, calling them, training and evaluation, walking what they hold, misuse. */
+/* tests/nn/module.c: modules: what they are made of, calling them, training and evaluation,
+ * walking what they hold, misuse. */
 #include "support/nets.h"
 #include <stdio.h>
 
@@ -115,20 +116,68 @@ static void test_descriptions(void **state)
         ph_status status;
         const char *part;
     } bad[] = {
-        {{{"a.b", &x}, {"c", &x}}, {"d", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "a name has no dot"},
-        {{{"", &x}, {"c", &x}}, {"d", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "parameter 0 has no name"},
-        {{{"a", &x}, {"c", &x}}, {NULL, &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "buffer 0 has no name"},
-        {{{"a", &x}, {"a", &x}}, {"d", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "'a' is there twice"},
-        {{{"a", &x}, {"c", &x}}, {"a", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "'a' is there twice"},
-        {{{"a", &x}, {"c", &x}}, {"d", &x}, {{"d", child}}, PH_ERROR_ARGUMENT, "'d' is there twice"},
-        {{{"a", &none}, {"a", &x}}, {"d", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "'a' is there twice"},
-        {{{"a", &x}, {"c", &x}}, {"d", &x}, {{"e.f", child}}, PH_ERROR_ARGUMENT, "a name has no dot"},
+        {{{"a.b", &x}, {"c", &x}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "a name has no dot"},
+        {{{"", &x}, {"c", &x}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "parameter 0 has no name"},
+        {{{"a", &x}, {"c", &x}},
+         {NULL, &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "buffer 0 has no name"},
+        {{{"a", &x}, {"a", &x}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "'a' is there twice"},
+        {{{"a", &x}, {"c", &x}},
+         {"a", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "'a' is there twice"},
+        {{{"a", &x}, {"c", &x}},
+         {"d", &x},
+         {{"d", child}},
+         PH_ERROR_ARGUMENT,
+         "'d' is there twice"},
+        {{{"a", &none}, {"a", &x}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "'a' is there twice"},
+        {{{"a", &x}, {"c", &x}},
+         {"d", &x},
+         {{"e.f", child}},
+         PH_ERROR_ARGUMENT,
+         "a name has no dot"},
         {{{"a", &x}, {"c", &x}}, {"d", &x}, {{"e", NULL}}, PH_ERROR_ARGUMENT, "child 'e' is NULL"},
-        {{{"a", &x}, {"c", &far_away}}, {"d", &x}, {{"e", child}}, PH_ERROR_WRONG_DEVICE, "parameter 'c'"},
-        {{{"a", &x}, {"c", &x}}, {"d", &far_away}, {{"e", child}}, PH_ERROR_WRONG_DEVICE, "buffer 'd'"},
+        {{{"a", &x}, {"c", &far_away}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_WRONG_DEVICE,
+         "parameter 'c'"},
+        {{{"a", &x}, {"c", &x}},
+         {"d", &far_away},
+         {{"e", child}},
+         PH_ERROR_WRONG_DEVICE,
+         "buffer 'd'"},
         {{{"a", &x}, {"c", &x}}, {"d", &x}, {{"e", elsewhere}}, PH_ERROR_WRONG_DEVICE, "child 'e'"},
-        {{{"a", &x}, {"c", &integers}}, {"d", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "a leaf of i32"},
-        {{{"a", &x}, {"c", &result}}, {"d", &x}, {{"e", child}}, PH_ERROR_ARGUMENT, "result of an operator"},
+        {{{"a", &x}, {"c", &integers}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "a leaf of i32"},
+        {{{"a", &x}, {"c", &result}},
+         {"d", &x},
+         {{"e", child}},
+         PH_ERROR_ARGUMENT,
+         "result of an operator"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         d = good;
@@ -186,8 +235,9 @@ static void test_counts(void **state)
     t_expect_values(s.tape, out[1], PH_SHAPE(2), -1, -2);
 
     assert_null(ph_call(s.tape, module, in[0]));
-    t_expect_failure(&s, PH_ERROR_ARGUMENT,
-                     "module swap: takes 2 inputs and gives 2 outputs, and was called with 1 and 1");
+    t_expect_failure(
+        &s, PH_ERROR_ARGUMENT,
+        "module swap: takes 2 inputs and gives 2 outputs, and was called with 1 and 1");
     in[0] = t_input(&s, 1, 2);
     in[1] = t_input(&s, 3, 4);
     ph_call_n(s.tape, careless, out, 2, in, 2);
@@ -216,7 +266,8 @@ static void test_wrong_device(void **state)
     t_scene_close(&s);
 }
 
-/* What a module makes on its way goes with its scope: memory is that of the result, and what backward needs. */
+/* What a module makes on its way goes with its scope: memory is that of the result, and what
+ * backward needs. */
 static void waste(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     (void)self;
@@ -301,7 +352,8 @@ static void open_tree(tree *t)
         t->leaf[i] = t_scale_open(&t->s, &t->scales[i], (float)(i + 1));
     t->own = t_leaf(&t->s, PH_SHAPE(2), 5, 6);
     ph_child parts[] = {{"first", t->leaf[0]}, {"second", t->leaf[1]}};
-    ph_module_desc inner = {.name = "inner", .forward = forward, .children = parts, .child_count = 2};
+    ph_module_desc inner = {
+        .name = "inner", .forward = forward, .children = parts, .child_count = 2};
     assert_ok(ph_module_create(&t->inner, t->s.device, &inner));
     /* The same tensor under a second name is one tensor. */
     ph_parameter own[] = {{"own", &t->own}, {"alias", &t->scales[1].weight}};
@@ -449,7 +501,8 @@ static void expect_where(const t_scene *s, ph_module *module, const char *where)
     assert_error(ph_tape_clear(s->tape), PH_ERROR_ARGUMENT, where);
 }
 
-/* The innermost module, by its name in the outermost one; another failure of the tape has its own. */
+/* The innermost module, by its name in the outermost one; another failure of the tape has its
+ * own. */
 static void test_where_it_failed(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/module_hooks.c: hooks of modules: their order, what they may change, gradients, hooks that add and remove hooks, misuse. */
+/* tests/nn/module_hooks.c: hooks of modules: their order, what they may change, gradients, hooks
+ * that add and remove hooks, misuse. */
 #include "support/nets.h"
 
 typedef struct note {
@@ -19,7 +20,8 @@ static void add_note(char letter)
     current->text[used + 1] = '\0';
 }
 
-static void note_letter(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void note_letter(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                        void *user)
 {
     assert_non_null(tape);
     assert_non_null(module);
@@ -40,11 +42,16 @@ static void test_order(void **state)
     ph_module *module = t_scale_open(&s, &scale, 3);
     static char letters[] = "abcde";
     assert_false(ph_module_has_hooks(module));
-    assert_ok(ph_module_hook_add(&hook[0], module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[0]));
-    assert_ok(ph_module_hook_add(&hook[1], module, PH_MODULE_HOOK_FORWARD_PRE, note_letter, &letters[1]));
-    assert_ok(ph_module_hook_add(&hook[2], module, PH_MODULE_HOOK_BACKWARD, note_letter, &letters[2]));
-    assert_ok(ph_module_hook_add(&hook[3], module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[3]));
-    assert_ok(ph_module_hook_add(&hook[4], module, PH_MODULE_HOOK_FORWARD_PRE, note_letter, &letters[4]));
+    assert_ok(
+        ph_module_hook_add(&hook[0], module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[0]));
+    assert_ok(
+        ph_module_hook_add(&hook[1], module, PH_MODULE_HOOK_FORWARD_PRE, note_letter, &letters[1]));
+    assert_ok(
+        ph_module_hook_add(&hook[2], module, PH_MODULE_HOOK_BACKWARD, note_letter, &letters[2]));
+    assert_ok(
+        ph_module_hook_add(&hook[3], module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[3]));
+    assert_ok(
+        ph_module_hook_add(&hook[4], module, PH_MODULE_HOOK_FORWARD_PRE, note_letter, &letters[4]));
     assert_true(ph_module_has_hooks(module));
     ph_tensor *y = ph_call(s.tape, module, t_input(&s, 1, 2));
     assert_string_equal(n.text, "bead");
@@ -62,7 +69,8 @@ static void test_order(void **state)
     t_scene_close(&s);
 }
 
-static void double_it(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void double_it(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                      void *user)
 {
     (void)module;
     (void)user;
@@ -78,7 +86,8 @@ static void add_one(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_
         tensors[i] = ph_add_scalar(tape, tensors[i], 1);
 }
 
-/* Inputs and outputs as the hooks made them; what they do has gradients. The caller's array is not theirs. */
+/* Inputs and outputs as the hooks made them; what they do has gradients. The caller's array is
+ * not theirs. */
 static void test_changes(void **state)
 {
     (void)state;
@@ -111,7 +120,8 @@ static void both_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[1] = ph_mul_scalar(tape, in[0], 3);
 }
 
-static void keep_grads(ph_tape *tape, ph_module *module, ph_tensor **grads, size_t count, void *user)
+static void keep_grads(ph_tape *tape, ph_module *module, ph_tensor **grads, size_t count,
+                       void *user)
 {
     note *n = user;
     (void)module;
@@ -137,8 +147,8 @@ static void test_backward(void **state)
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *out[2];
     ph_call_n(s.tape, module, out, 2, &w, 1);
     /* The gradients of both, complete, in one call. */
-    ph_tensor *y =
-        ph_sum(s.tape, ph_add(s.tape, ph_mul_scalar(s.tape, out[0], 5), ph_add(s.tape, out[1], out[1])));
+    ph_tensor *y = ph_sum(
+        s.tape, ph_add(s.tape, ph_mul_scalar(s.tape, out[0], 5), ph_add(s.tape, out[1], out[1])));
     ph_backward(s.tape, y);
     assert_ok(ph_tape_status(s.tape));
     assert_int_equal(n.runs, 1);
@@ -182,7 +192,8 @@ static void test_backward_without(void **state)
 }
 
 /* ---- hooks that change the list ---- */
-static void remove_own(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void remove_own(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                       void *user)
 {
     note *n = user;
     (void)tape;
@@ -195,7 +206,8 @@ static void remove_own(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
     n->own = n->other = NULL;
 }
 
-static void add_another(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void add_another(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                        void *user)
 {
     static char letter = 'x';
     note *n = user;
@@ -203,7 +215,8 @@ static void add_another(ph_tape *tape, ph_module *module, ph_tensor **tensors, s
     (void)tensors;
     (void)count;
     if (!n->other)
-        assert_ok(ph_module_hook_add(&n->other, module, PH_MODULE_HOOK_FORWARD, note_letter, &letter));
+        assert_ok(
+            ph_module_hook_add(&n->other, module, PH_MODULE_HOOK_FORWARD, note_letter, &letter));
 }
 
 static void test_remove_inside(void **state)
@@ -219,7 +232,8 @@ static void test_remove_inside(void **state)
     ph_module *module = t_scale_open(&s, &scale, 3);
     /* It removes itself and the next one, which does not run any more; the one after that does. */
     assert_ok(ph_module_hook_add(&n.own, module, PH_MODULE_HOOK_FORWARD, remove_own, &n));
-    assert_ok(ph_module_hook_add(&n.other, module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[0]));
+    assert_ok(
+        ph_module_hook_add(&n.other, module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[0]));
     assert_ok(ph_module_hook_add(&last, module, PH_MODULE_HOOK_FORWARD, note_letter, &letters[1]));
     (void)ph_call(s.tape, module, t_input(&s, 1, 2));
     assert_int_equal(n.runs, 1);
@@ -242,7 +256,8 @@ static void test_remove_inside(void **state)
     t_scene_close(&s);
 }
 
-static void release_module(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void release_module(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                           void *user)
 {
     note *n = user;
     (void)tape;
@@ -261,7 +276,8 @@ static void test_release_inside(void **state)
     note n = {.runs = 0};
     t_scene_open(&s);
     n.release = t_scale_open(&s, &scale, 3);
-    assert_ok(ph_module_hook_add(&n.own, n.release, PH_MODULE_HOOK_FORWARD_PRE, release_module, &n));
+    assert_ok(
+        ph_module_hook_add(&n.own, n.release, PH_MODULE_HOOK_FORWARD_PRE, release_module, &n));
     t_expect_values(s.tape, ph_call(s.tape, n.release, t_input(&s, 1, 2)), PH_SHAPE(2), 3, 12);
     assert_int_equal(scale.destroyed, 1);
     ph_module_hook_remove(n.own);
@@ -270,7 +286,8 @@ static void test_release_inside(void **state)
 }
 
 /* A hook that fails the tape: what comes after it does nothing. */
-static void fail_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void fail_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                      void *user)
 {
     (void)module;
     (void)tensors;
@@ -282,7 +299,8 @@ static void fail_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, siz
 static void test_failing(void **state)
 {
     (void)state;
-    static const ph_module_hook_point points[] = {PH_MODULE_HOOK_FORWARD_PRE, PH_MODULE_HOOK_FORWARD};
+    static const ph_module_hook_point points[] = {PH_MODULE_HOOK_FORWARD_PRE,
+                                                  PH_MODULE_HOOK_FORWARD};
     static char letter = 'a';
     t_scene s;
     t_scale scale;
@@ -293,7 +311,8 @@ static void test_failing(void **state)
         ph_module_hook *first, *second;
         current = &n;
         assert_ok(ph_module_hook_add(&first, module, points[i], fail_tape, NULL));
-        assert_ok(ph_module_hook_add(&second, module, PH_MODULE_HOOK_FORWARD, note_letter, &letter));
+        assert_ok(
+            ph_module_hook_add(&second, module, PH_MODULE_HOOK_FORWARD, note_letter, &letter));
         assert_null(ph_call(s.tape, module, t_input(&s, 1, 2)));
         assert_string_equal(n.text, "");
         t_expect_failure(&s, PH_ERROR_CALLER, "the hook's own");
@@ -312,14 +331,14 @@ static void test_misuse(void **state)
     ph_module_hook *hook;
     t_scene_open(&s);
     ph_module *module = t_scale_open(&s, &scale, 3);
-    assert_error(ph_module_hook_add(NULL, module, PH_MODULE_HOOK_FORWARD, add_one, NULL), PH_ERROR_ARGUMENT,
-                 "out");
-    assert_error(ph_module_hook_add(&hook, NULL, PH_MODULE_HOOK_FORWARD, add_one, NULL), PH_ERROR_ARGUMENT,
-                 "module");
-    assert_error(ph_module_hook_add(&hook, module, PH_MODULE_HOOK_FORWARD, NULL, NULL), PH_ERROR_ARGUMENT,
-                 "fn");
-    assert_error(ph_module_hook_add(&hook, module, (ph_module_hook_point)0, add_one, NULL), PH_ERROR_ARGUMENT,
-                 "no hook point 0");
+    assert_error(ph_module_hook_add(NULL, module, PH_MODULE_HOOK_FORWARD, add_one, NULL),
+                 PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_module_hook_add(&hook, NULL, PH_MODULE_HOOK_FORWARD, add_one, NULL),
+                 PH_ERROR_ARGUMENT, "module");
+    assert_error(ph_module_hook_add(&hook, module, PH_MODULE_HOOK_FORWARD, NULL, NULL),
+                 PH_ERROR_ARGUMENT, "fn");
+    assert_error(ph_module_hook_add(&hook, module, (ph_module_hook_point)0, add_one, NULL),
+                 PH_ERROR_ARGUMENT, "no hook point 0");
     assert_null(hook);
     ph_module_hook_remove(NULL);
     assert_ok(ph_module_hook_add(&hook, module, PH_MODULE_HOOK_BACKWARD, add_one, NULL));
@@ -340,7 +359,8 @@ static void test_sweep(void **state)
     t_scene_open(&s);
     ph_module *module = t_scale_open(&s, &scale, 3);
     for (int i = 0; i < 3; i++)
-        assert_ok(ph_module_hook_add(&hook[i], module, (ph_module_hook_point)(i + 1), note_letter, &letter));
+        assert_ok(ph_module_hook_add(&hook[i], module, (ph_module_hook_point)(i + 1), note_letter,
+                                     &letter));
     ph_tensor *x = ph_tensor_retain(t_input(&s, 1, 2));
     assert_ok(ph_tape_clear(s.tape));
     int64_t at = 0;
@@ -364,7 +384,8 @@ static void test_sweep(void **state)
     t_scene_close(&s);
 }
 
-static void clear_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+static void clear_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                       void *user)
 {
     (void)module;
     (void)tensors;
@@ -383,7 +404,8 @@ static void test_clear_inside(void **state)
     for (int point = PH_MODULE_HOOK_FORWARD_PRE; point <= PH_MODULE_HOOK_BACKWARD; point++) {
         ph_module_hook *hook;
         ph_status status = PH_OK;
-        assert_ok(ph_module_hook_add(&hook, module, (ph_module_hook_point)point, clear_tape, &status));
+        assert_ok(
+            ph_module_hook_add(&hook, module, (ph_module_hook_point)point, clear_tape, &status));
         ph_tensor *y = ph_call(s.tape, module, t_input(&s, 1, 2));
         t_expect_values(s.tape, y, PH_SHAPE(2), 3, 12);
         ph_backward(s.tape, ph_sum(s.tape, y));

@@ -13,7 +13,8 @@ static ph_module *activation(const t_scene *s, const char *kind, unary fn)
     return module;
 }
 
-/* net: "up" (exp), "layers" [ "0" { "act" (tanh) }, "1" (square) ]; its forward calls up, then both layers, then a module that is not in it. */
+/* net: "up" (exp), "layers" [ "0" { "act" (tanh) }, "1" (square) ]; its forward calls up, then
+ * both layers, then a module that is not in it. */
 typedef struct net {
     ph_module *up, *layer, *act, *square, *layers, *all, *foreign;
     bool checkpointed;
@@ -62,8 +63,10 @@ static void net_open(net *n, const t_scene *s)
                .square = activation(s, "square", ph_square),
                .foreign = activation(s, "abs", ph_abs)};
     n->layer = parent(s, "layer", layer_forward, n, (const ph_child[]){{"act", n->act}}, 1);
-    n->layers = parent(s, "list", layer_forward, n, (const ph_child[]){{"0", n->layer}, {"1", n->square}}, 2);
-    n->all = parent(s, "net", net_forward, n, (const ph_child[]){{"up", n->up}, {"layers", n->layers}}, 2);
+    n->layers = parent(s, "list", layer_forward, n,
+                       (const ph_child[]){{"0", n->layer}, {"1", n->square}}, 2);
+    n->all = parent(s, "net", net_forward, n,
+                    (const ph_child[]){{"up", n->up}, {"layers", n->layers}}, 2);
 }
 
 static void net_close(net *n)
@@ -84,7 +87,8 @@ static void marked_open(marked *m, bool mark_modules)
     t_annotated *a = &m->a;
     t_annotated_open(a);
     ph_tape_destroy(a->tape);
-    assert_ok(ph_tape_create(&a->s.tape, a->s.stream, &(ph_tape_options){.mark_modules = mark_modules}));
+    assert_ok(
+        ph_tape_create(&a->s.tape, a->s.stream, &(ph_tape_options){.mark_modules = mark_modules}));
     a->tape = a->s.tape;
     net_open(&m->n, &a->s);
     a->user = &m->n;
@@ -102,19 +106,19 @@ static void step(t_annotated *a)
     t_grad_of(a, ph_call(a->tape, n->all, a->x));
 }
 
-#define LAYERS_NODES                                                                                         \
-    {"name=up", 1}, {"name=layers.0", 1}, {"name=layers.0.act", 1}, {"name=layers.1", 1},                    \
-    {                                                                                                        \
-        "name=abs", 1                                                                                        \
+#define LAYERS_NODES                                                                               \
+    {"name=up", 1}, {"name=layers.0", 1}, {"name=layers.0.act", 1}, {"name=layers.1", 1},          \
+    {                                                                                              \
+        "name=abs", 1                                                                              \
     }
 #define FORWARD_NODES {"name=net", 1}, LAYERS_NODES
 /* With so many in "layers.0", and in the "act" of it. */
-#define BACKWARD_NODES(layer, act)                                                                           \
-    {BACKWARD "name=net", AT_LEAST_ONE}, {BACKWARD "name=up", AT_LEAST_ONE},                                 \
-        {BACKWARD "name=layers.0", (layer)}, {BACKWARD "name=layers.0.act", (act)},                          \
-        {BACKWARD "name=layers.1", AT_LEAST_ONE},                                                            \
-    {                                                                                                        \
-        BACKWARD "name=abs", AT_LEAST_ONE                                                                    \
+#define BACKWARD_NODES(layer, act)                                                                 \
+    {BACKWARD "name=net", AT_LEAST_ONE}, {BACKWARD "name=up", AT_LEAST_ONE},                       \
+        {BACKWARD "name=layers.0", (layer)}, {BACKWARD "name=layers.0.act", (act)},                \
+        {BACKWARD "name=layers.1", AT_LEAST_ONE},                                                  \
+    {                                                                                              \
+        BACKWARD "name=abs", AT_LEAST_ONE                                                          \
     }
 
 static void test_names(void **state)
@@ -172,8 +176,10 @@ static void test_scopes_around(void **state)
     marked_close(&m);
 }
 
-/* ---- hooks ---- run in the module's scope; one that leaves a scope open does not shift the others. */
-static void leave_open(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count, void *user)
+/* ---- hooks ---- run in the module's scope; one that leaves a scope open does not shift the
+ * others. */
+static void leave_open(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_t count,
+                       void *user)
 {
     (void)module;
     (void)count;
@@ -191,7 +197,8 @@ static void test_hooks(void **state)
     assert_ok(ph_module_hook_add(&hook, m.n.up, PH_MODULE_HOOK_FORWARD_PRE, leave_open, NULL));
     t_annotate(&m.a, step);
     t_expect_annotations(m.a.graph, FORWARD_NODES, {"name=hook", 1},
-                         BACKWARD_NODES(AT_LEAST_ONE, AT_LEAST_ONE), {BACKWARD "name=hook", AT_LEAST_ONE});
+                         BACKWARD_NODES(AT_LEAST_ONE, AT_LEAST_ONE),
+                         {BACKWARD "name=hook", AT_LEAST_ONE});
     ph_module_hook_remove(hook);
     marked_close(&m);
 }
@@ -206,8 +213,8 @@ static void test_graphed(void **state)
     t_scene_open(&s);
     net_open(&n, &s);
     ph_tensor *x = gn_sample(&s, PH_SHAPE(8), true);
-    ph_module *graphed =
-        gn_graph_one(n.all, x, &(ph_graphed_options){.enable_annotations = true, .mark_modules = true});
+    ph_module *graphed = gn_graph_one(
+        n.all, x, &(ph_graphed_options){.enable_annotations = true, .mark_modules = true});
     assert_ok(ph_graphed_callable_graphs(&forward, &backward, graphed));
     t_expect_annotations(forward, {"name=net", AT_LEAST_ONE}, LAYERS_NODES);
     t_expect_annotations(backward, BACKWARD_NODES(AT_LEAST_ONE, AT_LEAST_ONE));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/module_names.c: what modules are called from above: as a search each time would find it, and looked for once. */
+/* tests/nn/module_names.c: what modules are called from above: as a search each time would find
+ * it, and looked for once. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -47,7 +48,8 @@ static ph_module *make(ph_module *const *children, size_t count)
         (void)snprintf(names[i], sizeof names[i], "c%zu", i);
         named[i] = (ph_child){names[i], children[i]};
     }
-    const ph_module_desc desc = {.name = "m", .forward = forward, .children = named, .child_count = count};
+    const ph_module_desc desc = {
+        .name = "m", .forward = forward, .children = named, .child_count = count};
     assert_ok(ph_module_create(&module, device, &desc));
     return module;
 }
@@ -81,7 +83,8 @@ static void compare(ph_module *in, const ph_module *module)
     ph__free(other);
 }
 
-/* Nets in which modules have several parents, and one that stands for another. Small ones: the search goes all ways. */
+/* Nets in which modules have several parents, and one that stands for another. Small ones: the
+ * search goes all ways. */
 static void test_any_net(void **state)
 {
     enum {
@@ -129,14 +132,16 @@ static void test_many_children(void **state)
     ph_module_release(top);
 }
 
-/* Each module has the one before it as a child twice: the ways down are 2^39, and what is looked through is each child once. */
+/* Each module has the one before it as a child twice: the ways down are 2^39, and what is looked
+ * through is each child once. */
 static void test_many_ways(void **state)
 {
     ph_module *all[MOST], *foreign = make(NULL, 0);
     ph__text name = {0};
     (void)state;
     for (size_t i = 0; i < MOST; i++)
-        all[i] = make((ph_module *const[]){i ? all[i - 1] : NULL, i ? all[i - 1] : NULL}, i ? 2 : 0);
+        all[i] =
+            make((ph_module *const[]){i ? all[i - 1] : NULL, i ? all[i - 1] : NULL}, i ? 2 : 0);
     assert_false(ph__module_add_name(&name, all[MOST - 1], foreign));
     assert_int_equal(ph__module_names_count(all[MOST - 1]), 2 * (MOST - 1));
     assert_true(ph__module_add_name(&name, all[MOST - 1], all[0]));
@@ -162,7 +167,8 @@ static void test_near_children(void **state)
     ph_module_release(top);
 }
 
-/* Threads that ask first at the same moment: all find the name, and what only one of them could leave goes with the module. */
+/* Threads that ask first at the same moment: all find the name, and what only one of them could
+ * leave goes with the module. */
 typedef struct asker {
     pthread_barrier_t *start;
     ph_module *in;
@@ -175,8 +181,8 @@ static void *ask(void *user)
     asker *a = user;
     ph__text name = {0};
     (void)pthread_barrier_wait(a->start);
-    a->found =
-        ph__module_add_name(&name, a->in, a->module) && name.length == 5 && memcmp(name.at, "c0.c0", 5) == 0;
+    a->found = ph__module_add_name(&name, a->in, a->module) && name.length == 5 &&
+               memcmp(name.at, "c0.c0", 5) == 0;
     ph__text_free(&name);
     return NULL;
 }

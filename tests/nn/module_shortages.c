@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/module_shortages.c: Adam's steps, eager and captured, and a transformer block when host memory runs out or the driver fails, at every
- * place. */
+/* tests/nn/module_shortages.c: Adam's steps, eager and captured, and a transformer block when
+ * host memory runs out or the driver fails, at every place. */
 #include "support/nets.h"
 #include "support/sweep.h"
 #include <math.h>
@@ -14,7 +14,8 @@ enum {
     PARTS = 12
 };
 
-typedef ph_status (*adam_create)(ph_optimizer **out, ph_module *module, const ph_adam_options *options);
+typedef ph_status (*adam_create)(ph_optimizer **out, ph_module *module,
+                                 const ph_adam_options *options);
 
 typedef struct contents {
     float at[PARTS][MOST];
@@ -251,8 +252,9 @@ static void sweep(const char *name, const t_swept *how, adam_create create)
 
 static const t_swept block = {.open = open_plain, .run = run_block, .reset = reset_block},
                      steps = {.open = open_with_gradients, .run = run_steps, .reset = reset_steps},
-                     captured_steps = {
-                         .open = open_with_gradients, .run = run_captured_steps, .reset = reset_steps};
+                     captured_steps = {.open = open_with_gradients,
+                                       .run = run_captured_steps,
+                                       .reset = reset_steps};
 
 static void test_block(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/outlives.c: a graph that captured a step is replayed when all that it was captured with is gone. */
+/* tests/nn/outlives.c: a graph that captured a step is replayed when all that it was captured
+ * with is gone. */
 #include "support/nets.h"
 #include "tensor/kernels.h"
 #include <math.h>
@@ -22,7 +23,8 @@ static ph_tensor *around(const step *p, float *data, ph_shape shape)
     return x;
 }
 
-/* cuBLASLt's kernels stay with the context when its handle goes; those of the software one go with the handle. */
+/* cuBLASLt's kernels stay with the context when its handle goes; those of the software one go
+ * with the handle. */
 static ph_tensor *product(ph_tape *tape, ph_tensor *x, ph_tensor *w)
 {
     return ph__kernel_stand_in ? ph_mul(tape, x, w) : ph_matmul(tape, x, w);
@@ -34,8 +36,10 @@ static ph_status run(ph_stream *stream, void *user)
     const step *p = user;
     ph_tape *tape = p->s->tape;
     (void)stream;
-    ph_tensor *x = around(p, p->x, PH_SHAPE(SIDE, SIDE)), *w = around(p, p->w, PH_SHAPE(SIDE, SIDE));
-    ph_tensor *gradient = around(p, p->gradient, PH_SHAPE(SIDE, SIDE)), *out = around(p, p->loss, PH_SCALAR);
+    ph_tensor *x = around(p, p->x, PH_SHAPE(SIDE, SIDE)),
+              *w = around(p, p->w, PH_SHAPE(SIDE, SIDE));
+    ph_tensor *gradient = around(p, p->gradient, PH_SHAPE(SIDE, SIDE)),
+              *out = around(p, p->loss, PH_SCALAR);
     assert_ok(ph_tensor_set_requires_grad(w, true));
     ph_tensor *loss = ph_mean(tape, ph_square(tape, ph_dropout(tape, product(tape, x, w), 0.5)));
     ph_backward(tape, loss);
@@ -76,7 +80,8 @@ static void test_all_gone(void **state)
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, s.stream, NULL, run, &p));
     ph_generator_release(own);
-    ph_tape_destroy(s.tape); /* the last of this library on the device: kernels and products go with it */
+    /* the last of this library on the device: kernels and products go with it */
+    ph_tape_destroy(s.tape);
     for (int i = 0; i < 3; i++) {
         assert_ok(ph_graph_replay(graph, stream));
         t_read(&losses[i], p.loss, sizeof losses[i], stream);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/sgd.c: SGD against a float64 reference, with all combinations of its options; eager, captured and replayed; misuse. */
+/* tests/nn/sgd.c: SGD against a float64 reference, with all combinations of its options; eager,
+ * captured and replayed; misuse. */
 #include "support/optimizer_check.h"
 #include <math.h>
 
@@ -37,7 +38,8 @@ static void test_reference(void **state)
         ph_optimizer *optimizer = oc_create(&rule, p.module);
         oc_describe(text, &rule);
         for (int i = 0; i < STEPS; i++) {
-            /* Some parameters have no gradient in some of the steps: their momentum begins later, or rests. */
+            /* Some parameters have no gradient in some of the steps: their momentum begins
+             * later, or rests. */
             oc_gradients(&p, i % 3 == 1 ? 0xad : UINT64_MAX - (i == 0 ? 2 : 0));
             assert_ok(oc_step(&p, optimizer));
             oc_reference(&p, &rule);
@@ -161,7 +163,8 @@ static void test_first_step_captured(void **state)
     rule = rule_of(1);
     optimizer = oc_create(&rule, p.module);
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_error(ph_graph_capture(graph, p.scene.stream, NULL, oc_capture_body, &(oc_capture){&p, optimizer}),
+    assert_error(ph_graph_capture(graph, p.scene.stream, NULL, oc_capture_body,
+                                  &(oc_capture){&p, optimizer}),
                  PH_ERROR_STATE, "make one eager step first");
     ph_graph_destroy(graph);
     assert_ok(oc_step(&p, optimizer));
@@ -228,7 +231,8 @@ static void test_versions(void **state)
     ph_tape *tape = p.scene.tape;
     ph_optimizer *optimizer = oc_create(&rule, p.module);
     oc_gradients(&p, 1);
-    uint64_t before = ph_tensor_version(p.param[0].tensor), other = ph_tensor_version(p.param[1].tensor);
+    uint64_t before = ph_tensor_version(p.param[0].tensor),
+             other = ph_tensor_version(p.param[1].tensor);
     ph_tensor *y = ph_sum(tape, ph_mul(tape, p.param[0].tensor, p.param[0].tensor));
     ph_optimizer_step(tape, optimizer);
     assert_true(ph_tensor_version(p.param[0].tensor) > before);
@@ -263,7 +267,8 @@ static void test_misuse(void **state)
     o = (ph_sgd_options){.dampening = (double)INFINITY};
     assert_error(ph_sgd_create(&optimizer, module, &o), PH_ERROR_ARGUMENT, "dampening");
     o = (ph_sgd_options){.nesterov = true};
-    assert_error(ph_sgd_create(&optimizer, module, &o), PH_ERROR_ARGUMENT, "nesterov needs a momentum");
+    assert_error(ph_sgd_create(&optimizer, module, &o), PH_ERROR_ARGUMENT,
+                 "nesterov needs a momentum");
     o = (ph_sgd_options){.nesterov = true, .momentum = 0.9, .dampening = 0.1};
     assert_error(ph_sgd_create(&optimizer, module, &o), PH_ERROR_ARGUMENT, "no dampening");
     o = (ph_sgd_options){.reserved = {0, 0, 1}};
@@ -334,7 +339,8 @@ static void test_parameters(void **state)
     ph_layer_options half = {.dtype = PH_DTYPE_BF16};
     t_scene_open(&s);
     assert_ok(ph_linear_create_with(&module, s.device, 3, 4, &half));
-    assert_error(ph_sgd_create(&optimizer, module, &options), PH_ERROR_ARGUMENT, "weight is of bf16");
+    assert_error(ph_sgd_create(&optimizer, module, &options), PH_ERROR_ARGUMENT,
+                 "weight is of bf16");
     assert_ok(ph_tensor_set_requires_grad(ph_module_parameter(module, "weight"), false));
     assert_error(ph_sgd_create(&optimizer, module, &options), PH_ERROR_ARGUMENT, "bias is of bf16");
     assert_ok(ph_tensor_set_requires_grad(ph_module_parameter(module, "bias"), false));
@@ -390,7 +396,8 @@ static void test_sweep(void **state)
         ph_graph *graph;
         assert_ok(ph_graph_create(&graph, NULL));
         ph__alloc_fail_after(at);
-        status = ph_graph_capture(graph, p.scene.stream, NULL, oc_capture_body, &(oc_capture){&p, optimizer});
+        status = ph_graph_capture(graph, p.scene.stream, NULL, oc_capture_body,
+                                  &(oc_capture){&p, optimizer});
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         if (status != PH_OK)
             assert_error(status, PH_ERROR_HOST_MEMORY, "memory");

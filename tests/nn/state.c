@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/state.c: modules in files: what was saved comes back, what does not match is listed, and nothing is half loaded. */
+/* tests/nn/state.c: modules in files: what was saved comes back, what does not match is listed,
+ * and nothing is half loaded. */
 #include "support/nets.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -91,7 +92,8 @@ static void test_waits(void **state)
     t_scene_close(&s);
 }
 
-static void write_file(const t_scene *s, const char *const *names, ph_tensor *const *tensors, size_t count)
+static void write_file(const t_scene *s, const char *const *names, ph_tensor *const *tensors,
+                       size_t count)
 {
     ph_named_tensor all[8];
     for (size_t i = 0; i < count; i++)
@@ -113,9 +115,10 @@ static void test_mismatch(void **state)
     const char *const names[] = {"0.weight", "0.count", "1.weight", "1.count", "2.weight"};
 
     write_file(&s, names, (ph_tensor *[]){two, small, matrix, integer, two}, 5);
-    assert_error(ph_module_load(p.module, path, true), PH_ERROR_MISMATCH,
-                 "nothing was loaded: 0.count is i32[] and must be i64[], 1.weight is f32[2, 1] and must be "
-                 "f32[2], 2.weight is unexpected");
+    assert_error(
+        ph_module_load(p.module, path, true), PH_ERROR_MISMATCH,
+        "nothing was loaded: 0.count is i32[] and must be i64[], 1.weight is f32[2, 1] and must be "
+        "f32[2], 2.weight is unexpected");
     expect_pair(&s, &p, 1, 2);
 
     write_file(&s, names, (ph_tensor *[]){two, integer, two}, 3);
@@ -135,7 +138,8 @@ static void test_mismatch(void **state)
     t_scene_close(&s);
 }
 
-/* Every file cut short, and every byte of the header changed: refused, and nothing is changed, or it is a whole file that fits. */
+/* Every file cut short, and every byte of the header changed: refused, and nothing is changed,
+ * or it is a whole file that fits. */
 static void test_hostile(void **state)
 {
     (void)state;
@@ -178,7 +182,8 @@ static ph_status save_and_load(ph_stream *stream, void *user)
 {
     const pair *p = user;
     (void)stream;
-    assert_error(ph_module_save(p->module, path), PH_ERROR_CAPTURE, "ph_module_save: waits for the device: ");
+    assert_error(ph_module_save(p->module, path), PH_ERROR_CAPTURE,
+                 "ph_module_save: waits for the device: ");
     assert_native(900);
     assert_error(ph_module_load(p->module, path, true), PH_ERROR_CAPTURE,
                  "ph_module_load: waits for the device: ");
@@ -287,8 +292,9 @@ static void test_contents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_waits),  cmocka_unit_test(test_mismatch),
-        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_misuse), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_mismatch),   cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_misuse),     cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_contents),
     };
     return cmocka_run_group_tests(tests, set_path, drop_path);

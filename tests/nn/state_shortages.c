@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/state_shortages.c: the files of modules and optimizers when host memory runs out, at every place, and when they are cut short. */
+/* tests/nn/state_shortages.c: the files of modules and optimizers when host memory runs out, at
+ * every place, and when they are cut short. */
 #include "support/files.h"
 #include "support/grads.h"
 
@@ -22,7 +23,8 @@ typedef struct world {
 static ph_status save(world *w, bool optimizer, int i, const char *name)
 {
     const char *path = t_inside(&w->folder, name);
-    return optimizer ? ph_optimizer_save(w->optimizer[i], path) : ph_module_save(w->module[i], path);
+    return optimizer ? ph_optimizer_save(w->optimizer[i], path)
+                     : ph_module_save(w->module[i], path);
 }
 
 static const char *name_of(bool optimizer)
@@ -36,7 +38,8 @@ static ph_status save_or_load(world *w, bool load, bool optimizer)
     if (!load)
         return save(w, optimizer, 0, name);
     const char *path = t_inside(&w->folder, name);
-    return optimizer ? ph_optimizer_load(w->optimizer[1], path) : ph_module_load(w->module[1], path, true);
+    return optimizer ? ph_optimizer_load(w->optimizer[1], path)
+                     : ph_module_load(w->module[1], path, true);
 }
 
 /* As many steps of an optimizer as its place says, so that no two states are alike. */
@@ -143,7 +146,8 @@ static void expect_the_rest(const look *got, const look *want, bool load, bool o
     }
 }
 
-/* ---- no host memory ---- a save that fails leaves the earlier file as it is; a load that fails can be made again. */
+/* ---- no host memory ---- a save that fails leaves the earlier file as it is; a load that fails
+ * can be made again. */
 static void run_out(bool load, bool optimizer)
 {
     static look before, after;

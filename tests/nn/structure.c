@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/structure.c: structures: how many tensors they have, where each of them is, where two of them differ, and graphed callables whose
- * outputs nest. */
+/* tests/nn/structure.c: structures: how many tensors they have, where each of them is, where two
+ * of them differ, and graphed callables whose outputs nest. */
 #include "support/graphed_nets.h"
 #include "support/sweep.h"
 
-#define TENSOR                                                                                               \
-    {                                                                                                        \
-        .kind = PH_STRUCTURE_TENSOR                                                                          \
+#define TENSOR                                                                                     \
+    {                                                                                              \
+        .kind = PH_STRUCTURE_TENSOR                                                                \
     }
-#define LIST(n, entries)                                                                                     \
-    {                                                                                                        \
-        .kind = PH_STRUCTURE_LIST, .count = (n), .children = (entries)                                       \
+#define LIST(n, entries)                                                                           \
+    {                                                                                              \
+        .kind = PH_STRUCTURE_LIST, .count = (n), .children = (entries)                             \
     }
-#define DICT(n, names, entries)                                                                              \
-    {                                                                                                        \
-        .kind = PH_STRUCTURE_DICT, .count = (n), .keys = (names), .children = (entries)                      \
+#define DICT(n, names, entries)                                                                    \
+    {                                                                                              \
+        .kind = PH_STRUCTURE_DICT, .count = (n), .keys = (names), .children = (entries)            \
     }
 
 /* [x, {state: {hidden: [a, b], cell: c}, mask: m}, [], y] */
 static const char *const state_keys[] = {"hidden", "cell"}, *const keys[] = {"state", "mask"};
 static const ph_structure hidden_and_cell[] = {LIST(2, NULL), TENSOR};
 static const ph_structure state_and_mask[] = {DICT(2, state_keys, hidden_and_cell), TENSOR};
-static const ph_structure whole_entries[] = {TENSOR, DICT(2, keys, state_and_mask), LIST(0, NULL), TENSOR};
+static const ph_structure whole_entries[] = {TENSOR, DICT(2, keys, state_and_mask), LIST(0, NULL),
+                                             TENSOR};
 static const ph_structure whole = LIST(4, whole_entries);
 static const ph_structure top = DICT(2, keys, state_and_mask);
 
@@ -43,15 +44,18 @@ static void nest(ph_structure *levels, size_t depth)
 {
     levels[0] = (ph_structure){.kind = PH_STRUCTURE_TENSOR};
     for (size_t i = 1; i <= depth; i++)
-        levels[i] = (ph_structure){.kind = PH_STRUCTURE_LIST, .count = 1, .children = &levels[i - 1]};
+        levels[i] =
+            (ph_structure){.kind = PH_STRUCTURE_LIST, .count = 1, .children = &levels[i - 1]};
 }
 
 static void test_malformed(void **state)
 {
     (void)state;
     static const char *const twice[] = {"a", "b", "a"}, *const null[] = {"a", NULL};
-    const ph_structure wrong[] = {
-        DICT(3, twice, NULL), DICT(2, null, NULL), DICT(1, NULL, NULL), {.kind = (ph_structure_kind)9}};
+    const ph_structure wrong[] = {DICT(3, twice, NULL),
+                                  DICT(2, null, NULL),
+                                  DICT(1, NULL, NULL),
+                                  {.kind = (ph_structure_kind)9}};
     ph_structure levels[18], around;
     char path[64], where[128];
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -73,7 +77,8 @@ static void test_malformed(void **state)
     assert_true(ph_structure_equal(&levels[16], &levels[16], where, sizeof where));
     assert_true(ph_structure_count(&levels[17]) == SIZE_MAX);
     assert_false(ph_structure_equal(&levels[17], &levels[17], where, sizeof where));
-    assert_non_null(strstr(where, "[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: deeper than 16"));
+    assert_non_null(
+        strstr(where, "[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: deeper than 16"));
 }
 
 static void expect_path(const ph_structure *structure, size_t index, const char *want)
@@ -96,7 +101,8 @@ static void test_path(void **state)
     (void)state;
     static const char *const of_whole[] = {
         "[0]", "[1].state.hidden[0]", "[1].state.hidden[1]", "[1].state.cell", "[1].mask", "[3]"};
-    static const char *const of_top[] = {"state.hidden[0]", "state.hidden[1]", "state.cell", "mask"};
+    static const char *const of_top[] = {"state.hidden[0]", "state.hidden[1]", "state.cell",
+                                         "mask"};
     const ph_structure tensor = TENSOR, dict = DICT(2, keys, NULL);
     for (size_t i = 0; i < 6; i++)
         expect_path(&whole, i, of_whole[i]);
@@ -148,15 +154,18 @@ static void test_equal(void **state)
 static void test_different(void **state)
 {
     (void)state;
-    static const char *const other_keys[] = {"hidden", "cells"}, *const turned[] = {"cell", "hidden"};
+    static const char *const other_keys[] = {"hidden", "cells"}, *const turned[] = {"cell",
+                                                                                    "hidden"};
     ph_structure cells[] = {LIST(2, NULL), TENSOR}, masks[] = {DICT(2, state_keys, cells), TENSOR};
     const ph_structure entries[] = {TENSOR, DICT(2, keys, masks), LIST(0, NULL), TENSOR};
     const ph_structure other = LIST(4, entries), tensor = TENSOR;
     expect_equal(&whole, &other);
     cells[0].count = 3;
-    expect_different(&whole, &other, "[1].state.hidden: a list of 2 entries, and a list of 3 entries");
+    expect_different(&whole, &other,
+                     "[1].state.hidden: a list of 2 entries, and a list of 3 entries");
     cells[0].count = 1;
-    expect_different(&other, &whole, "[1].state.hidden: a list of 1 entry, and a list of 2 entries");
+    expect_different(&other, &whole,
+                     "[1].state.hidden: a list of 1 entry, and a list of 2 entries");
     cells[0] = tensor;
     expect_different(&whole, &other, "[1].state.hidden: a list of 2 entries, and a tensor");
     cells[0] = (ph_structure)LIST(2, NULL);
@@ -235,7 +244,8 @@ typedef struct nested {
     ph_tensor *x, *in[2], *out[3];
 } nested;
 
-static ph_status graph(nested *n, const ph_structure *in_structure, const ph_structure *out_structure)
+static ph_status graph(nested *n, const ph_structure *in_structure,
+                       const ph_structure *out_structure)
 {
     ph_tensor *const in[] = {n->x, n->x};
     const ph_sample sample = {
@@ -261,14 +271,16 @@ static void nested_close(nested *n)
     t_scene_close(&n->s);
 }
 
-static void call_nested(nested *n, ph_module *module, const ph_structure *in, const ph_structure *out)
+static void call_nested(nested *n, ph_module *module, const ph_structure *in,
+                        const ph_structure *out)
 {
     n->in[0] = t_input(&n->s, 1, 2);
     n->in[1] = t_input(&n->s, 3, 4);
     ph_call_structured(n->s.tape, module, n->out, 3, n->in, 2, in, out);
 }
 
-static void expect_call(nested *n, ph_module *module, const ph_structure *in, const ph_structure *out)
+static void expect_call(nested *n, ph_module *module, const ph_structure *in,
+                        const ph_structure *out)
 {
     call_nested(n, module, in, out);
     t_expect_values(n->s.tape, n->out[0], PH_SHAPE(2), 4, 6);
@@ -277,7 +289,8 @@ static void expect_call(nested *n, ph_module *module, const ph_structure *in, co
     assert_ok(ph_tape_clear(n->s.tape));
 }
 
-static void expect_call_refused(nested *n, ph_module *module, const ph_structure *out, const char *words)
+static void expect_call_refused(nested *n, ph_module *module, const ph_structure *out,
+                                const char *words)
 {
     memset(n->out, 1, sizeof n->out);
     call_nested(n, module, &inputs, out);
@@ -307,7 +320,8 @@ static void test_outputs(void **state)
     expect_equal(out, &outputs);
     expect_call(&n, n.graphed, in, out);
     ph_module_train(n.graphed,
-                    false); /* the original is called, and the structures are compared all the same */
+                    /* the original is called, and the structures are compared all the same */
+                    false);
     expect_call(&n, n.graphed, &inputs, &outputs);
     expect_call_refused(&n, n.graphed, &(ph_structure)LIST(3, NULL), "its outputs must nest");
     ph_module_train(n.graphed, true);
@@ -323,7 +337,8 @@ static void test_outputs(void **state)
 static void test_outputs_differ(void **state)
 {
     (void)state;
-    static const char *const turned_keys[] = {"parts", "sum"}, *const twice[] = {"sum", "parts", "sum"};
+    static const char *const turned_keys[] = {"parts", "sum"}, *const twice[] = {"sum", "parts",
+                                                                                 "sum"};
     static const ph_structure part_tensors[] = {TENSOR, LIST(2, NULL)};
     static const struct {
         ph_structure structure;
@@ -343,14 +358,16 @@ static void test_outputs_differ(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         expect_call_refused(&n, n.graphed, &wrong[i].structure, wrong[i].words);
     assert_int_equal(gn_info(n.graphed).forward_calls, 0);
-    /* A module that is not graphed has nothing to compare with; the count is a matter of the call alone. */
+    /* A module that is not graphed has nothing to compare with; the count is a matter of the
+     * call alone. */
     expect_call(&n, n.plain, NULL, &flat);
     expect_call(&n, n.plain, NULL, &outputs);
     expect_call_refused(&n, n.plain, &many, "the structure of the outputs");
     /* A sample without a structure: a flat list. */
     assert_ok(graph(&n, &inputs, NULL));
     expect_call(&n, n.graphed, &inputs, &flat);
-    expect_call_refused(&n, n.graphed, &outputs, "the structure: a flat list, and a dict of 2 entries");
+    expect_call_refused(&n, n.graphed, &outputs,
+                        "the structure: a flat list, and a dict of 2 entries");
     nested_close(&n);
 }
 
@@ -363,9 +380,10 @@ static void test_outputs_refused(void **state)
     nested n;
     nested_open(&n);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        assert_error(graph(&n, &inputs, &wrong[i]), PH_ERROR_ARGUMENT,
-                     "the structure of the outputs of callable 0 (several) is malformed, or has not as many "
-                     "tensors as the module has outputs: 3");
+        assert_error(
+            graph(&n, &inputs, &wrong[i]), PH_ERROR_ARGUMENT,
+            "the structure of the outputs of callable 0 (several) is malformed, or has not as many "
+            "tensors as the module has outputs: 3");
         assert_null(n.graphed);
     }
     nested_close(&n);

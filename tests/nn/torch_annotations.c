@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/torch_annotations.c: what PyTorch's tests ask of annotations in backward. Each test carries the name of the behaviour that it holds. */
+/* tests/nn/torch_annotations.c: what PyTorch's tests ask of annotations in backward. Each test
+ * carries the name of the behaviour that it holds. */
 #include "support/annotated.h"
 #include "support/graphed_nets.h"
 
@@ -26,8 +27,9 @@ static void check(t_annotated_fn body, const t_wanted *wanted, size_t count)
     t_expect_annotations_of(a.graph, wanted, count);
     t_annotated_close(&a);
 }
-#define CHECK(body, ...)                                                                                     \
-    check((body), (const t_wanted[]){__VA_ARGS__}, sizeof((const t_wanted[]){__VA_ARGS__}) / sizeof(t_wanted))
+#define CHECK(body, ...)                                                                           \
+    check((body), (const t_wanted[]){__VA_ARGS__},                                                 \
+          sizeof((const t_wanted[]){__VA_ARGS__}) / sizeof(t_wanted))
 
 /* ---- one scope ---- */
 static void one_scope(t_annotated *a)
@@ -78,7 +80,8 @@ static void test_backward_accumulate_grad_excluded(void **state)
     assert_in_range(tagged, 2, 16);
     for (int pass = 0; pass < 2; pass++) {
         t_annotate(&a, with_backward);
-        t_expect_annotations(a.graph, {"name=fwd_scope", 2}, {BACKWARD "name=fwd_scope", (int)tagged});
+        t_expect_annotations(a.graph, {"name=fwd_scope", 2},
+                             {BACKWARD "name=fwd_scope", (int)tagged});
     }
     t_annotated_close(&a);
 }
@@ -112,7 +115,8 @@ static void two_uses(t_annotated *a)
 static void test_backward_multi_use_leaf(void **state)
 {
     (void)state;
-    CHECK(two_uses, {"name=sin", 1}, {"name=cos", 1}, {BACKWARD "name=sin", 1}, {BACKWARD "name=cos", 1});
+    CHECK(two_uses, {"name=sin", 1}, {"name=cos", 1}, {BACKWARD "name=sin", 1},
+          {BACKWARD "name=cos", 1});
 }
 
 static void forward_only(t_annotated *a)
@@ -141,7 +145,8 @@ static void outer_forward_only(t_annotated *a)
 static void test_backward_false_outer_keys_inherited_via_inner_scope(void **state)
 {
     (void)state;
-    CHECK(outer_forward_only, {"name=inner phase=P", 2}, {BACKWARD "name=inner phase=P", AT_LEAST_ONE});
+    CHECK(outer_forward_only, {"name=inner phase=P", 2},
+          {BACKWARD "name=inner phase=P", AT_LEAST_ONE});
 }
 
 static void nested(t_annotated *a)
@@ -190,7 +195,8 @@ static void test_backward_node_after_inner_scope_exit(void **state)
 {
     (void)state;
     CHECK(after_inner, {"layer=1 name=inner", 1}, {"layer=1 name=outer", 1},
-          {BACKWARD "layer=1 name=inner", AT_LEAST_ONE}, {BACKWARD "layer=1 name=outer", AT_LEAST_ONE});
+          {BACKWARD "layer=1 name=inner", AT_LEAST_ONE},
+          {BACKWARD "layer=1 name=outer", AT_LEAST_ONE});
 }
 
 /* ---- what is in no scope ---- */
@@ -264,7 +270,8 @@ static void around_backward(t_annotated *a)
 static void test_backward_scope_around_backward_call_merges(void **state)
 {
     (void)state;
-    CHECK(around_backward, {"layer=3 name=fwd", 1}, {BACKWARD "layer=3 name=fwd step=7", AT_LEAST_ONE},
+    CHECK(around_backward, {"layer=3 name=fwd", 1},
+          {BACKWARD "layer=3 name=fwd step=7", AT_LEAST_ONE},
           {"name=bwd_pass step=7", AT_LEAST_ONE});
 }
 
@@ -280,8 +287,8 @@ static void custom_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph
     ph_custom_save(custom, in, 1);
 }
 
-static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     const custom_kind *kind = ph_custom_user(custom);
     ph_tensor *grad = ph_mul_scalar(tape, grad_out[0], 3);
@@ -320,7 +327,8 @@ static void check_custom(custom_kind kind, t_wanted in_backward)
     t_annotated_open(&a);
     a.user = &kind;
     t_annotate(&a, with_custom);
-    t_expect_annotations(a.graph, {"layer=3 name=fwd", 1}, {BACKWARD "layer=3 name=fwd", 1}, in_backward);
+    t_expect_annotations(a.graph, {"layer=3 name=fwd", 1}, {BACKWARD "layer=3 name=fwd", 1},
+                         in_backward);
     t_annotated_close(&a);
 }
 
@@ -402,7 +410,8 @@ static void backward_alone(t_annotated *a)
 {
     separate *s = a->user;
     ph_tensor *grad;
-    ph_grad(a->tape, &grad, &a->x, 1, &s->loss, NULL, 1, &(ph_grad_options){.retain_graph = s->retain});
+    ph_grad(a->tape, &grad, &a->x, 1, &s->loss, NULL, 1,
+            &(ph_grad_options){.retain_graph = s->retain});
 }
 
 /* Forward is captured, and its history kept. */
@@ -521,8 +530,11 @@ static void test_make_graphed_callables_annotations(void **state)
     t_scene_open(&s);
     assert_ok(ph_linear_create(&self.linear, s.device, 8, 8));
     const ph_child child = {"linear", self.linear};
-    const ph_module_desc desc = {
-        .name = "scoped", .forward = scoped_forward, .self = &self, .children = &child, .child_count = 1};
+    const ph_module_desc desc = {.name = "scoped",
+                                 .forward = scoped_forward,
+                                 .self = &self,
+                                 .children = &child,
+                                 .child_count = 1};
     assert_ok(ph_module_create(&module, s.device, &desc));
     ph_tensor *x = gn_sample(&s, PH_SHAPE(4, 8), true);
     graphed = gn_graph_one(module, x, &(ph_graphed_options){.enable_annotations = true});

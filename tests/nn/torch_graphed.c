@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/torch_graphed.c: what PyTorch's tests ask of make_graphed_callables. Each test carries the name of the behaviour that it holds. */
+/* tests/nn/torch_graphed.c: what PyTorch's tests ask of make_graphed_callables. Each test
+ * carries the name of the behaviour that it holds. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
 
-/* ---- the network ---- three sections that take {x, unused_input}, of which the third gives {output}, relu, and a loss: five
- * callables. Sizes as there in the long tier, but not on the software libcuda, whose products are naive loops; else divided by 16. */
+/* ---- the network ---- three sections that take {x, unused_input}, of which the third gives
+ * {output}, relu, and a loss: five callables. Sizes as there in the long tier, but not on the
+ * software libcuda, whose products are naive loops; else divided by 16. */
 enum {
     N = 640,
     D_IN = 4096,
@@ -72,7 +74,8 @@ static void gather_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
 {
     (void)self;
     int64_t rows = ph_tensor_dim(in[0], 0);
-    ph_tensor *index = ph_reshape(tape, ph_arange(tape, PH_DTYPE_I64, 0, 1, rows), PH_SHAPE(rows, 1));
+    ph_tensor *index =
+        ph_reshape(tape, ph_arange(tape, PH_DTYPE_I64, 0, 1, rows), PH_SHAPE(rows, 1));
     out[0] = ph_gather(tape, in[0], 0, ph_expand(tape, index, ph_tensor_shape(in[0])));
 }
 
@@ -104,7 +107,8 @@ static void model_open(model *m, const t_scene *s)
     m->parts[2] = gn_function(s, "gather", gather_forward, NULL, 2, 1);
     m->parts[3] = gn_function(s, "relu", relu_forward, NULL, 1, 1);
     m->parts[4] = gn_function(s, "mse", mse_forward, NULL, 2, 1);
-    const ph_child children[] = {{"first", m->parts[0]}, {"second", m->parts[1]}, {"third", m->parts[2]}};
+    const ph_child children[] = {
+        {"first", m->parts[0]}, {"second", m->parts[1]}, {"third", m->parts[2]}};
     const ph_module_desc desc = {
         .name = "model", .forward = relu_forward, .children = children, .child_count = SECTIONS};
     assert_ok(ph_module_create(&m->all, s->device, &desc));
@@ -125,7 +129,8 @@ typedef struct data {
     ph_tensor *x, *h, *h2, *y_pred, *y, *unused;
 } data;
 
-static ph_tensor *random_tensor(const t_scene *s, ph_dtype dtype, int64_t columns, bool requires_grad)
+static ph_tensor *random_tensor(const t_scene *s, ph_dtype dtype, int64_t columns,
+                                bool requires_grad)
 {
     ph_tensor *x = ph_tensor_retain(ph_randn(s->tape, dtype, PH_SHAPE(scaled(N), columns)));
     assert_ok(ph_tape_clear(s->tape));
@@ -136,9 +141,10 @@ static ph_tensor *random_tensor(const t_scene *s, ph_dtype dtype, int64_t column
 static data data_open(const t_scene *s, ph_autocast autocast)
 {
     ph_dtype dtype = PH_DTYPE_F32, low = autocast.dtype ? autocast.dtype : dtype;
-    return (data){random_tensor(s, dtype, scaled(D_IN), false),  random_tensor(s, low, scaled(H), true),
-                  random_tensor(s, low, scaled(D_OUT), true),    random_tensor(s, low, scaled(D_OUT), true),
-                  random_tensor(s, dtype, scaled(D_OUT), false), random_tensor(s, dtype, scaled(H), true)};
+    return (data){
+        random_tensor(s, dtype, scaled(D_IN), false),  random_tensor(s, low, scaled(H), true),
+        random_tensor(s, low, scaled(D_OUT), true),    random_tensor(s, low, scaled(D_OUT), true),
+        random_tensor(s, dtype, scaled(D_OUT), false), random_tensor(s, dtype, scaled(H), true)};
 }
 
 static void data_close(data *d)
@@ -170,7 +176,8 @@ static ph_tensor *predict(const t_scene *s, ph_module *const *parts, const data 
     ph_tensor *y = d->x, *next;
     for (int i = 0; i < SECTIONS; i++) {
         ph_tensor *const in[] = {y, d->unused};
-        ph_call_structured(s->tape, parts[i], &next, 1, in, 2, &named_inputs, i == 2 ? &named_output : NULL);
+        ph_call_structured(s->tape, parts[i], &next, 1, in, 2, &named_inputs,
+                           i == 2 ? &named_output : NULL);
         y = next;
     }
     return ph_call(s->tape, parts[3], y);
@@ -204,8 +211,10 @@ static void graphed_and_plain(ph_autocast autocast)
     data d = data_open(&s, autocast);
     ph_module *parts[CALLABLES];
 
-    /* Without allow_unused the unused input, which requires a gradient, is refused; so are kept casts of weights. */
-    assert_error(graph_all(parts, &graphed, &d, false, autocast), PH_ERROR_ARGUMENT, "unused_input");
+    /* Without allow_unused the unused input, which requires a gradient, is refused; so are kept
+     * casts of weights. */
+    assert_error(graph_all(parts, &graphed, &d, false, autocast), PH_ERROR_ARGUMENT,
+                 "unused_input");
     assert_error(graph_all(parts, &graphed, &d, false, autocast), PH_ERROR_ARGUMENT, "section");
     assert_error(graph_all(parts, &graphed, &d, true, with_cache), PH_ERROR_ARGUMENT,
                  "autocast with its cache of weights");
@@ -247,7 +256,8 @@ static void test_graph_make_graphed_callables(void **state)
     graphed_and_plain(f16);
 }
 
-/* Nothing in it is differentiable: there is no backward graph, and no unused input. Inputs that require a gradient may come. */
+/* Nothing in it is differentiable: there is no backward graph, and no unused input. Inputs that
+ * require a gradient may come. */
 static void parameterless(bool allow_unused, ph_autocast autocast)
 {
     t_scene s;
@@ -259,8 +269,8 @@ static void parameterless(bool allow_unused, ph_autocast autocast)
     const ph_sample sample = {
         .tensors = in, .count = 2, .structure = &named_inputs, .out_structure = &named_output};
     ph_graphed_options options = {.allow_unused_input = allow_unused, .autocast = with_cache};
-    assert_error(ph_make_graphed_callables(&graphed, &control, &sample, 1, &options), PH_ERROR_ARGUMENT,
-                 "autocast with its cache of weights");
+    assert_error(ph_make_graphed_callables(&graphed, &control, &sample, 1, &options),
+                 PH_ERROR_ARGUMENT, "autocast with its cache of weights");
     options.autocast = autocast;
     (void)ph_tape_set_autocast(s.tape, autocast);
     assert_ok(ph_make_graphed_callables(&graphed, &control, &sample, 1, &options));
@@ -305,7 +315,8 @@ static void two_passes(ph_graphed_gradients gradients)
     t_scale scale, control;
     t_scene_open(&s);
     ph_module *plain = t_scale_open(&s, &scale, 3), *other = t_scale_open(&s, &control, 3);
-    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), *in = t_leaf(&s, PH_SHAPE(2), 1, 1), *first = NULL;
+    ph_tensor *x = gn_sample(&s, PH_SHAPE(2), true), *in = t_leaf(&s, PH_SHAPE(2), 1, 1),
+              *first = NULL;
     ph_module *graphed = gn_graph_one(plain, x, &(ph_graphed_options){.gradients = gradients});
     bool refused = false;
     for (int pass = 1; pass <= 3 && !refused; pass++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/torch_inputs.c: what PyTorch's tests ask of check_input_liveness, with tensors. Each test carries the name of the behaviour that it
- * holds; those that need no tensors are in tests/graph/torch_inputs.c. */
+/* tests/nn/torch_inputs.c: what PyTorch's tests ask of check_input_liveness, with tensors. Each
+ * test carries the name of the behaviour that it holds; those that need no tensors are in
+ * tests/graph/torch_inputs.c. */
 #include "support/graphed_nets.h"
 
 typedef struct watched watched;
@@ -64,7 +65,8 @@ static void capture(watched *w, watched_fn body)
     assert_ok(ph_stream_synchronize(w->s.stream));
     assert_ok(ph_graph_capture(
         w->graph, w->s.stream,
-        &(ph_capture_options){.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED}, run_body, w));
+        &(ph_capture_options){.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED}, run_body,
+        w));
 }
 
 static void expect_live(watched *w)
@@ -115,7 +117,8 @@ static ph_tensor *five_layers(watched *w)
     return x;
 }
 
-/* Its words are among those of a product library's kernels, which are told from other values by nobody else. */
+/* Its words are among those of a product library's kernels, which are told from other values by
+ * nobody else. */
 static void test_model_weight_dead(void **state)
 {
     (void)state;
@@ -203,8 +206,8 @@ static void test_model_training_weight_dead(void **state)
         t_zero_grad(w.more[i]);
     let_go(&w.more[2]);
     assert_ok(ph_stream_synchronize(w.s.stream));
-    assert_ok(ph_graph_capture(w.graph, w.s.stream, &(ph_capture_options){.check_input_liveness = true},
-                               run_body, &w));
+    assert_ok(ph_graph_capture(w.graph, w.s.stream,
+                               &(ph_capture_options){.check_input_liveness = true}, run_body, &w));
     assert_true(is_tracked(&w, w.more[0]));
     assert_true(is_tracked(&w, w.y));
     expect_live(&w);
@@ -223,8 +226,8 @@ static void add_lists(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tens
         out[i] = ph_add(tape, in[i], in[3 + i]);
 }
 
-static void no_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                        const bool *needed)
+static void no_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                        ph_tensor *const *grad_out, const bool *needed)
 {
     (void)custom;
     (void)needed;
@@ -235,7 +238,8 @@ static void no_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, p
 
 static ph_tensor *lists(watched *w)
 {
-    const ph_custom_operator op = {.name = "add_lists", .forward = add_lists, .backward = no_backward};
+    const ph_custom_operator op = {
+        .name = "add_lists", .forward = add_lists, .backward = no_backward};
     ph_tensor *out[3];
     ph_custom_call(w->tape, &op, out, 3, w->more, 6);
     return out[1];
@@ -268,7 +272,8 @@ static void test_dead_storage_raises(void **state)
     float *memory;
     open_scene(&w, true);
     assert_ok(ph_malloc(&memory, 100, sizeof *memory, w.s.stream));
-    assert_ok(ph_tensor_wrap(&w.x, w.s.device, PH_DTYPE_F32, PH_SHAPE(100), NULL, memory, NULL, NULL));
+    assert_ok(
+        ph_tensor_wrap(&w.x, w.s.device, PH_DTYPE_F32, PH_SHAPE(100), NULL, memory, NULL, NULL));
     ph_tensor_fill(w.tape, w.x, 3);
     capture(&w, doubled);
     assert_true(is_tracked(&w, w.x));
@@ -361,7 +366,8 @@ static void test_non_capturing_stream_inputs_not_tracked(void **state)
 /* ---- pinned memory ---- */
 static ph_tensor *from_pinned(watched *w)
 {
-    ph_tape_check(w->tape, ph_tensor_write(w->tape, w->x, ph_tensor_data(w->y), ph_tensor_bytes(w->y)));
+    ph_tape_check(w->tape,
+                  ph_tensor_write(w->tape, w->x, ph_tensor_data(w->y), ph_tensor_bytes(w->y)));
     return doubled(w);
 }
 
@@ -415,7 +421,8 @@ static void test_higher_order_op_during_capture(void **state)
     close_scene(&w);
 }
 
-/* ---- custom operators ---- x * 2 * scale, whose kernel hides the address of scale: only the operator's call tells that the graph needs it. */
+/* ---- custom operators ---- x * 2 * scale, whose kernel hides the address of scale: only the
+ * operator's call tells that the graph needs it. */
 static void scaled(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
 {
     ph_tensor *twice;
@@ -424,8 +431,8 @@ static void scaled(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor 
     ph_custom_save(custom, &in[1], 1);
 }
 
-static void scaled_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void scaled_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     ph_tensor *scale = ph_custom_saved(custom, 0), *twice;
     (void)needed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/torch_optimizers.c: what PyTorch's tests ask of capturable optimizers, for those that exist here. Each test carries the name of the
- * behaviour that it holds. */
+/* tests/nn/torch_optimizers.c: what PyTorch's tests ask of capturable optimizers, for those that
+ * exist here. Each test carries the name of the behaviour that it holds. */
 #include "support/optimizer_check.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -67,7 +67,8 @@ static void expect_close(oc_problem *got, oc_problem *control, const char *what)
     oc_compare(got, 1.3e-6, what);
 }
 
-/* A control that cannot be captured makes 5 steps; the other 3, and then 2 replays of one captured step, or 2 more without a graph. */
+/* A control that cannot be captured makes 5 steps; the other 3, and then 2 replays of one
+ * captured step, or 2 more without a graph. */
 static void run(const oc_rule *rule, bool graphed)
 {
     oc_problem control, tested;
@@ -181,8 +182,8 @@ static void explicit_groups(oc_kind kind, bool second_capturable)
     if (second_capturable) {
         assert_ok(ph_graph_capture(graph, p.scene.stream, NULL, step_groups, &tested));
     } else {
-        assert_error(ph_graph_capture(graph, p.scene.stream, NULL, step_groups, &tested), PH_ERROR_STATE,
-                     "it cannot be captured");
+        assert_error(ph_graph_capture(graph, p.scene.stream, NULL, step_groups, &tested),
+                     PH_ERROR_STATE, "it cannot be captured");
         /* It was unwound: the same steps go on eagerly, from where they were. */
         expect_close(&p, &reference, "a refused capture");
     }
@@ -208,7 +209,8 @@ static void test_graph_optims_with_explicitly_capturable_param_groups(void **sta
     }
 }
 
-/* A state that counted on the host goes into an optimizer that counts on the device, and can be captured at once. */
+/* A state that counted on the host goes into an optimizer that counts on the device, and can be
+ * captured at once. */
 static void test_cpu_load_state_dict(void **state)
 {
     (void)state;

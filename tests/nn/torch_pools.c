@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/torch_pools.c: what PyTorch's tests say of checkpoints of pools that a whole network was captured into. */
+/* tests/nn/torch_pools.c: what PyTorch's tests say of checkpoints of pools that a whole network
+ * was captured into. */
 #include "support/graphed_nets.h"
 #include <stdlib.h>
 
@@ -69,7 +70,8 @@ static ph_graph *capture(scene *c, int times)
     return graph;
 }
 
-/* Address, size and state of all of the pool's segments and blocks; whose allocation it is, is not in it. */
+/* Address, size and state of all of the pool's segments and blocks; whose allocation it is, is
+ * not in it. */
 static char *picture(const scene *c)
 {
     static const char key[] = "\"generation\":";
@@ -81,7 +83,8 @@ static char *picture(const scene *c)
     assert_non_null(copy);
     while (*from) {
         *to++ = *from++;
-        if ((size_t)(to - copy) >= sizeof key - 1 && memcmp(to - (sizeof key - 1), key, sizeof key - 1) == 0)
+        if ((size_t)(to - copy) >= sizeof key - 1 &&
+            memcmp(to - (sizeof key - 1), key, sizeof key - 1) == 0)
             while (*from >= '0' && *from <= '9')
                 from++;
     }
@@ -90,7 +93,8 @@ static char *picture(const scene *c)
     return copy;
 }
 
-static void expect_replayed(const scene *c, ph_graph *graph, const void *y, const float *want, size_t bytes)
+static void expect_replayed(const scene *c, ph_graph *graph, const void *y, const float *want,
+                            size_t bytes)
 {
     float *got = malloc(bytes);
     assert_non_null(got);

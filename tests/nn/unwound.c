@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/unwound.c: functions of the user's under a tape that do not return, as when an exception leaves them (here the end of their thread, which
- * unwinds in the same way): the tape has failed, its modes are as before, and once it is cleared it goes on. */
+/* tests/nn/unwound.c: functions of the user's under a tape that do not return, as when an
+ * exception leaves them (here the end of their thread, which unwinds in the same way): the tape
+ * has failed, its modes are as before, and once it is cleared it goes on. */
 #include "base/sync.h"
 #include "support/grads.h"
 #include <phonograph/nn.h>
@@ -60,7 +61,8 @@ static void leave_inside(void (*call)(void))
     assert_int_equal(ph_tape_status(tape), PH_ERROR_CALLER);
     assert_non_null(strstr(ph_error_last()->message, "did not return"));
     assert_true(ph_tape_grad_enabled(tape));
-    assert_status(ph_tape_clear(tape), PH_ERROR_CALLER); /* not refused: it tells the failure that it cleared */
+    /* not refused: it tells the failure that it cleared */
+    assert_status(ph_tape_clear(tape), PH_ERROR_CALLER);
     assert_ok(ph_tape_status(tape));
     call();
     assert_ok(ph_tape_status(tape));
@@ -111,8 +113,8 @@ static void custom_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph
     leave();
 }
 
-static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     (void)custom;
     (void)tape;

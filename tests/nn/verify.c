@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/nn/verify.c: ph_graph_verify on steps of training: gradients, dropout, optimizers, and what programs leave in them. */
+/* tests/nn/verify.c: ph_graph_verify on steps of training: gradients, dropout, optimizers, and
+ * what programs leave in them. */
 #include "support/draws.h"
 #include "support/graphed_nets.h"
 #include <stdio.h>

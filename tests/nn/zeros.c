@@ -304,9 +304,9 @@ static void pool_limit(void)
 static void graphed_numbers(void)
 {
     static const ph_graphed_options options[] = {
-        {.max_backwards = PH_ZERO},
-        {.check_input_liveness = true, .check_foreign_every = PH_ZERO}};
-    static const char *const words[] = {"max_backwards is PH_ZERO", "check_foreign_every is PH_ZERO"};
+        {.max_backwards = PH_ZERO}, {.check_input_liveness = true, .check_foreign_every = PH_ZERO}};
+    static const char *const words[] = {"max_backwards is PH_ZERO",
+                                        "check_foreign_every is PH_ZERO"};
     t_scene s;
     t_scale scale;
     ph_module *graphed;

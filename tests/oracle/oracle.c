@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle/oracle.c: runs every operator and its gradients on fixed inputs and writes all of it into one safetensors file, which oracle.py
- * holds against PyTorch. usage: oracle DEVICE FILE */
+/* oracle/oracle.c: runs every operator and its gradients on fixed inputs and writes all of it
+ * into one safetensors file, which oracle.py holds against PyTorch. usage: oracle DEVICE FILE */
 #include "oracle.h"
 #include "base/rng.h"
 #include <stdio.h>
@@ -71,17 +71,17 @@ BINARY(stack, ph_stack(t, (ph_tensor *[]){a, b}, 2, 1))
 TERNARY(attention, ph_attention(t, a, b, c, NULL))
 TERNARY(attention_causal, ph_attention(t, a, b, c, &(ph_attention_options){.causal = true}))
 
-#define ONE(which)                                                                                           \
-    {                                                                                                        \
-        .name = #which, .apply = do_##which, .in = { S(5, 33, 7) }                                           \
+#define ONE(which)                                                                                 \
+    {                                                                                              \
+        .name = #which, .apply = do_##which, .in = { S(5, 33, 7) }                                 \
     }
-#define TWO(which)                                                                                           \
-    {                                                                                                        \
-        .name = #which, .apply = do_##which, .in = { S(5, 33, 7), S(33, 1) }                                 \
+#define TWO(which)                                                                                 \
+    {                                                                                              \
+        .name = #which, .apply = do_##which, .in = { S(5, 33, 7), S(33, 1) }                       \
     }
-#define TWO_PLAIN(which)                                                                                     \
-    {                                                                                                        \
-        .name = #which, .apply = do_##which, .in = {S(5, 33, 7), S(33, 1)}, .no_gradient = true              \
+#define TWO_PLAIN(which)                                                                           \
+    {                                                                                              \
+        .name = #which, .apply = do_##which, .in = {S(5, 33, 7), S(33, 1)}, .no_gradient = true    \
     }
 static const oracle_case cases[] = {
     TWO(add),
@@ -135,11 +135,15 @@ static const oracle_case cases[] = {
     {.name = "mse", .apply = do_mse, .in = {S(9, 31), S(9, 31)}},
     {.name = "embedding", .apply = do_embedding, .in = {S(40, 24), INDEX(40, 6, 50)}},
     {.name = "gather", .apply = do_gather, .in = {S(8, 20, 6), INDEX(20, 8, 33, 6)}},
-    {.name = "scatter_add", .apply = do_scatter_add, .in = {S(8, 20, 6), INDEX(20, 8, 33, 6), S(8, 33, 6)}},
+    {.name = "scatter_add",
+     .apply = do_scatter_add,
+     .in = {S(8, 20, 6), INDEX(20, 8, 33, 6), S(8, 33, 6)}},
     {.name = "index_select", .apply = do_index_select, .in = {S(8, 20, 6), INDEX(20, 45)}},
     {.name = "concat", .apply = do_concat, .in = {S(4, 7, 5), S(4, 9, 5)}},
     {.name = "stack", .apply = do_stack, .in = {S(4, 7), S(4, 7)}},
-    {.name = "attention", .apply = do_attention, .in = {S(2, 3, 65, 64), S(2, 3, 90, 64), S(2, 3, 90, 64)}},
+    {.name = "attention",
+     .apply = do_attention,
+     .in = {S(2, 3, 65, 64), S(2, 3, 90, 64), S(2, 3, 90, 64)}},
     {.name = "attention_causal",
      .apply = do_attention_causal,
      .in = {S(2, 3, 130, 64), S(2, 3, 130, 64), S(2, 3, 130, 64)}},
@@ -153,7 +157,8 @@ void oracle_check(ph_status status, const char *what)
     exit(1);
 }
 
-ph_tensor *oracle_keep(const char *name, ph_dtype dtype, const char *kind, size_t index, ph_tensor *x)
+ph_tensor *oracle_keep(const char *name, ph_dtype dtype, const char *kind, size_t index,
+                       ph_tensor *x)
 {
     char *text = malloc(64);
     if (!text || written_count == MOST_TENSORS)
@@ -185,8 +190,8 @@ static double next_value(ph__rng *rng, const oracle_input *input)
     return value * (input->scale != 0 ? input->scale : 1) + input->shift;
 }
 
-/* Unique: each column along axis 1 begins anywhere and goes on by 7: as below has not got that divisor, no number comes again before all have
- * been there. */
+/* Unique: each column along axis 1 begins anywhere and goes on by 7: as below has not got that
+ * divisor, no number comes again before all have been there. */
 static void draw_index(ph__rng *rng, const oracle_input *input, int64_t *at, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -219,8 +224,8 @@ ph_tensor *oracle_values(ph_tape *tape, ph__rng *rng, ph_dtype dtype, const orac
     return x;
 }
 
-static void run_backward(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph__rng *rng, ph_tensor *out,
-                         ph_tensor *const *in)
+static void run_backward(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph__rng *rng,
+                         ph_tensor *out, ph_tensor *const *in)
 {
     oracle_input like = {.shape = ph_tensor_shape(out), .scale = c->weight};
     ph_tensor *leaf[ORACLE_INPUTS], *grad[ORACLE_INPUTS];
@@ -231,8 +236,8 @@ static void run_backward(ph_tape *tape, const oracle_case *c, ph_dtype dtype, ph
         place[leaves] = i;
         leaf[leaves++] = in[i];
     }
-    ph_tensor *weight =
-        oracle_keep(c->name, dtype, "weight", 0, oracle_values(tape, rng, ph_tensor_dtype(out), &like));
+    ph_tensor *weight = oracle_keep(c->name, dtype, "weight", 0,
+                                    oracle_values(tape, rng, ph_tensor_dtype(out), &like));
     ph_grad(tape, grad, leaf, leaves, &out, &weight, 1, NULL);
     for (size_t i = 0; i < leaves; i++)
         oracle_keep(c->name, dtype, "grad", place[i], grad[i]);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle/oracle_autocast.c: operators, and a small network, on a tape whose autocast is on: to f16, and to bf16. */
+/* oracle/oracle_autocast.c: operators, and a small network, on a tape whose autocast is on: to
+ * f16, and to bf16. */
 #include "oracle.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Each is run once for each word of dtypes, which has a letter for each input: f: f32, h: the dtype to cast to, i: an index. The case's name
- * is autocast/WHAT/WORD. */
+/* Each is run once for each word of dtypes, which has a letter for each input: f: f32, h: the
+ * dtype to cast to, i: an index. The case's name is autocast/WHAT/WORD. */
 typedef struct entry {
     const char *what, *dtypes;
     oracle_input in[ORACLE_INPUTS];
@@ -14,7 +15,8 @@ typedef struct entry {
     double weight; /* as in oracle_case */
 } entry;
 
-/* ---- operators ---- of operands as they come, where oracle.c's change theirs by an operator more */
+/* ---- operators ---- of operands as they come, where oracle.c's change theirs by an operator
+ * more */
 static ph_tensor *do_div(ph_tape *t, ph_tensor *const *in)
 {
     return ph_div(t, in[0], in[1]);
@@ -50,7 +52,8 @@ static ph_tensor *do_where(ph_tape *t, ph_tensor *const *in)
     return ph_where(t, ph_gt(t, in[0], in[1]), in[0], in[1]);
 }
 
-/* ---- a network ---- of one block, called twice with the same weights: w1, b1, w2, b2, scale, shift */
+/* ---- a network ---- of one block, called twice with the same weights: w1, b1, w2, b2, scale,
+ * shift */
 static ph_tensor *block(ph_tape *t, ph_tensor *x, ph_tensor *const *w)
 {
     ph_tensor *h = ph_gelu(t, ph_linear(t, x, w[0], w[1]));
@@ -63,37 +66,37 @@ static ph_tensor *do_net(ph_tape *t, ph_tensor *const *in)
     return ph_cross_entropy(t, block(t, block(t, in[0], in + 1), in + 1), in[7]);
 }
 
-#define POSITIVE(...)                                                                                        \
-    {                                                                                                        \
-        .shape = SHAPE(__VA_ARGS__), .shift = 4                                                              \
+#define POSITIVE(...)                                                                              \
+    {                                                                                              \
+        .shape = SHAPE(__VA_ARGS__), .shift = 4                                                    \
     }
-#define SCALED(by, ...)                                                                                      \
-    {                                                                                                        \
-        .shape = SHAPE(__VA_ARGS__), .scale = (by)                                                           \
+#define SCALED(by, ...)                                                                            \
+    {                                                                                              \
+        .shape = SHAPE(__VA_ARGS__), .scale = (by)                                                 \
     }
-#define TIES(...)                                                                                            \
-    {                                                                                                        \
-        .shape = SHAPE(__VA_ARGS__), .ties = true                                                            \
+#define TIES(...)                                                                                  \
+    {                                                                                              \
+        .shape = SHAPE(__VA_ARGS__), .ties = true                                                  \
     }
-#define ENTRY(name, words, ...)                                                                              \
-    {                                                                                                        \
-        .what = #name, .dtypes = words, .in = { __VA_ARGS__ }                                                \
+#define ENTRY(name, words, ...)                                                                    \
+    {                                                                                              \
+        .what = #name, .dtypes = words, .in = { __VA_ARGS__ }                                      \
     }
-#define OWN(name, words, ...)                                                                                \
-    {                                                                                                        \
-        .what = #name, .dtypes = words, .apply = do_##name, .in = { __VA_ARGS__ }                            \
+#define OWN(name, words, ...)                                                                      \
+    {                                                                                              \
+        .what = #name, .dtypes = words, .apply = do_##name, .in = { __VA_ARGS__ }                  \
     }
-#define COMPARISON(name)                                                                                     \
-    {                                                                                                        \
-        .what = #name, .dtypes = "fh hf", .in = {TIES(5, 33, 7), TIES(33, 1)}, .no_gradient = true           \
+#define COMPARISON(name)                                                                           \
+    {                                                                                              \
+        .what = #name, .dtypes = "fh hf", .in = {TIES(5, 33, 7), TIES(33, 1)}, .no_gradient = true \
     }
 /* The weight is what the loss is scaled by, so that gradients stay in f16's range. */
-#define NET(name, ...)                                                                                       \
-    {                                                                                                        \
-        .what = #name, .dtypes = "fffffffi", .apply = do_net,                                                \
-        .in = {S(48, 40), SCALED(0.16, 96, 40), S(96), SCALED(0.1, 40, 96), S(40), S(40),                    \
-               S(40),     INDEX(40, 48)},                                                                    \
-        .weight = 512, __VA_ARGS__                                                                           \
+#define NET(name, ...)                                                                             \
+    {                                                                                              \
+        .what = #name, .dtypes = "fffffffi", .apply = do_net,                                      \
+        .in = {S(48, 40), SCALED(0.16, 96, 40), S(96), SCALED(0.1, 40, 96), S(40), S(40),          \
+               S(40),     INDEX(40, 48)},                                                          \
+        .weight = 512, __VA_ARGS__                                                                 \
     }
 static const entry entries[] = {
     /* to the dtype */
@@ -149,7 +152,8 @@ static const entry entries[] = {
     NET(net_no_cache, .no_cache = true),
 };
 
-static void run_entry(ph_tape *tape, const entry *e, const char *word, size_t length, ph_dtype dtype)
+static void run_entry(ph_tape *tape, const entry *e, const char *word, size_t length,
+                      ph_dtype dtype)
 {
     char name[48];
     snprintf(name, sizeof name, "autocast/%s/%.*s", e->what, (int)length, word);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle/oracle_more.c: cases of operators beyond oracle.c's: views, casts, masks, options of losses and of attention, operands with strides, and
- * empty ones. */
+/* oracle/oracle_more.c: cases of operators beyond oracle.c's: views, casts, masks, options of
+ * losses and of attention, operands with strides, and empty ones. */
 #include "oracle.h"
 #include <math.h>
 
@@ -29,7 +29,8 @@ static ph_tensor *do_split_concat(ph_tape *t, ph_tensor *const *in)
 {
     ph_tensor *part[3];
     ph_split(t, part, in[0], -1, (int64_t[]){2, 1, 4}, 3);
-    return ph_concat(t, (ph_tensor *[]){ph_mul_scalar(t, part[2], 3), part[0], squared(t, part[1])}, 3, 2);
+    return ph_concat(t, (ph_tensor *[]){ph_mul_scalar(t, part[2], 3), part[0], squared(t, part[1])},
+                     3, 2);
 }
 
 UNARY(slice_step, squared(t, ph_slice_step(t, x, 1, 3, 30, 4)))
@@ -76,17 +77,19 @@ static ph_tensor *loss(ph_tape *t, ph_tensor *const *in, ph_cross_entropy_option
     return ph_cross_entropy_with(t, in[0], in[1], &options);
 }
 
-#define LOSS(name, ...)                                                                                      \
-    static ph_tensor *do_##name(ph_tape *t, ph_tensor *const *in)                                            \
-    {                                                                                                        \
-        return loss(t, in, (ph_cross_entropy_options){__VA_ARGS__});                                         \
+#define LOSS(name, ...)                                                                            \
+    static ph_tensor *do_##name(ph_tape *t, ph_tensor *const *in)                                  \
+    {                                                                                              \
+        return loss(t, in, (ph_cross_entropy_options){__VA_ARGS__});                               \
     }
 
 LOSS(cross_entropy_sum, .reduction = PH_REDUCTION_SUM)
 LOSS(cross_entropy_none, .reduction = PH_REDUCTION_NONE)
 LOSS(cross_entropy_ignore, .has_ignore_index = true, .ignore_index = 3)
-LOSS(cross_entropy_ignore_sum, .reduction = PH_REDUCTION_SUM, .has_ignore_index = true, .ignore_index = 3)
-LOSS(cross_entropy_ignore_none, .reduction = PH_REDUCTION_NONE, .has_ignore_index = true, .ignore_index = 3)
+LOSS(cross_entropy_ignore_sum, .reduction = PH_REDUCTION_SUM, .has_ignore_index = true,
+     .ignore_index = 3)
+LOSS(cross_entropy_ignore_none, .reduction = PH_REDUCTION_NONE, .has_ignore_index = true,
+     .ignore_index = 3)
 LOSS(cross_entropy_classes, .classes = 19)
 
 /* ---- attention ---- */
@@ -159,26 +162,26 @@ UNARY(empty_slice, squared(t, ph_slice(t, x, 1, 4, 2)))
 BINARY(empty_matmul, ph_matmul(t, a, b))
 BINARY(empty_concat, ph_concat(t, (ph_tensor *[]){a, b}, 2, 0))
 
-#define CASE(which, ...)                                                                                     \
-    {                                                                                                        \
-        .name = #which, .apply = do_##which, .in = { __VA_ARGS__ }                                           \
+#define CASE(which, ...)                                                                           \
+    {                                                                                              \
+        .name = #which, .apply = do_##which, .in = { __VA_ARGS__ }                                 \
     }
-#define PLAIN(which, ...)                                                                                    \
-    {                                                                                                        \
-        .name = #which, .apply = do_##which, .in = {__VA_ARGS__}, .no_gradient = true                        \
+#define PLAIN(which, ...)                                                                          \
+    {                                                                                              \
+        .name = #which, .apply = do_##which, .in = {__VA_ARGS__}, .no_gradient = true              \
     }
-#define ATTENTION(which, how, ...)                                                                           \
-    {                                                                                                        \
-        .name = "attention_" #which, .apply = do_attention_##how, .in = { __VA_ARGS__ }                      \
+#define ATTENTION(which, how, ...)                                                                 \
+    {                                                                                              \
+        .name = "attention_" #which, .apply = do_attention_##how, .in = { __VA_ARGS__ }            \
     }
 /* Of some hundreds, so that what is behind the point goes. */
-#define LARGE(...)                                                                                           \
-    {                                                                                                        \
-        .shape = SHAPE(__VA_ARGS__), .scale = 100                                                            \
+#define LARGE(...)                                                                                 \
+    {                                                                                              \
+        .shape = SHAPE(__VA_ARGS__), .scale = 100                                                  \
     }
-#define UNIQUE(n, ...)                                                                                       \
-    {                                                                                                        \
-        .shape = SHAPE(__VA_ARGS__), .below = (n), .unique = true                                            \
+#define UNIQUE(n, ...)                                                                             \
+    {                                                                                              \
+        .shape = SHAPE(__VA_ARGS__), .below = (n), .unique = true                                  \
     }
 static const oracle_case cases[] = {
     CASE(slice_step, S(5, 33, 7)),

@@ -21,7 +21,8 @@ static const rule rules[] = {
     {.name = "sgd", .sgd = {.lr = 0.1}},
     {.name = "sgd_decay", .sgd = {.lr = 0.1, .weight_decay = 0.05}},
     {.name = "sgd_momentum", .sgd = {.lr = 0.1, .momentum = 0.9}},
-    {.name = "sgd_dampening", .sgd = {.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.05}},
+    {.name = "sgd_dampening",
+     .sgd = {.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.05}},
     {.name = "sgd_nesterov", .sgd = {.lr = 0.1, .momentum = 0.9, .nesterov = true}},
     {.name = "sgd_nesterov_decay",
      .sgd = {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true}},
@@ -43,7 +44,9 @@ static const rule rules[] = {
     {.name = "adamw_maximize",
      .adam = {.lr = 0.02, .weight_decay = 0.2, .maximize = true},
      .decoupled = true},
-    {.name = "adamw_amsgrad", .adam = {.lr = 0.02, .beta2 = 0.5, .amsgrad = true}, .decoupled = true},
+    {.name = "adamw_amsgrad",
+     .adam = {.lr = 0.02, .beta2 = 0.5, .amsgrad = true},
+     .decoupled = true},
     {.name = "adamw_maximize_amsgrad",
      .adam = {.lr = 0.02, .beta2 = 0.5, .weight_decay = 0.2, .maximize = true, .amsgrad = true},
      .decoupled = true},
@@ -66,8 +69,8 @@ static void no_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, voi
     out[0] = in[0];
 }
 
-/* Writes in0 and in1, the parameters before the first step; after each step the next two of step0.. and of out0..: its gradients, and what it
- * made of the parameters. */
+/* Writes in0 and in1, the parameters before the first step; after each step the next two of
+ * step0.. and of out0..: its gradients, and what it made of the parameters. */
 static void run_rule(ph_tape *tape, const rule *r, ph_dtype dtype)
 {
     static const oracle_input shapes[PARAMETERS] = {S(33, 7), S(129)};
@@ -84,8 +87,10 @@ static void run_rule(ph_tape *tape, const rule *r, ph_dtype dtype)
         oracle_keep(name, dtype, "in", i, ph_clone(tape, at[i]));
         parameters[i] = (ph_parameter){names[i], &at[i]};
     }
-    ph_module_desc desc = {
-        .name = "parameters", .forward = no_forward, .parameters = parameters, .parameter_count = PARAMETERS};
+    ph_module_desc desc = {.name = "parameters",
+                           .forward = no_forward,
+                           .parameters = parameters,
+                           .parameter_count = PARAMETERS};
     oracle_check(ph_module_create(&module, ph_tensor_device(at[0]), &desc), name);
     ph_optimizer *optimizer = create(r, module);
     for (size_t step = 0; step < STEPS; step++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/rules/any_driver.h: the driver that PH_TEST_DEVICE names ("cuda", say; the host's otherwise), with a
- * device, a stream, memory and a kernel. Device memory is never touched from here. */
+/* tests/rules/any_driver.h: the driver that PH_TEST_DEVICE names ("cuda", say; the host's
+ * otherwise), with a device, a stream, memory and a kernel. Device memory is never touched from
+ * here. */
 #ifndef PH_TESTS_RULES_ANY_DRIVER_H
 #define PH_TESTS_RULES_ANY_DRIVER_H
 #include <setjmp.h>
@@ -58,7 +59,8 @@ static inline const ph__driver *driver_under_test(void)
         name = "host";
     size_t length = strcspn(name, ":");
     for (size_t i = 0; ph__drivers[i]; i++)
-        if (strlen(ph__drivers[i]->name) == length && strncmp(ph__drivers[i]->name, name, length) == 0)
+        if (strlen(ph__drivers[i]->name) == length &&
+            strncmp(ph__drivers[i]->name, name, length) == 0)
             return ph__drivers[i];
     print_error("PH_TEST_DEVICE=%s: there is no such driver\n", name);
     return NULL;
@@ -80,7 +82,8 @@ static inline int world_open(world *w)
     if (!result)
         result = drv->plain_alloc(&memory, w->device, WORDS * sizeof(int32_t));
     if (result)
-        print_error("%s: %d (%s) %s\n", drv->name, result, ph__result_name(result), ph__driver_reason());
+        print_error("%s: %d (%s) %s\n", drv->name, result, ph__result_name(result),
+                    ph__driver_reason());
     w->words = memory;
     return result;
 }
@@ -94,7 +97,8 @@ static inline int world_close(world *w)
     return result;
 }
 
-static inline int launch_add(const world *w, ph__drv_stream *stream, int32_t at, int32_t scale, int32_t value)
+static inline int launch_add(const world *w, ph__drv_stream *stream, int32_t at, int32_t scale,
+                             int32_t value)
 {
     const struct add_args args = {.words = w->words, .at = at, .scale = scale, .value = value};
     const ph__drv_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &args};

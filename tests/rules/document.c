@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/rules/document.c: docs/capture-rules.md holds the table that the code has. `document --print` prints the table for the page. */
+/* tests/rules/document.c: docs/capture-rules.md holds the table that the code has. `document
+ * --print` prints the table for the page. */
 #include "driver/rules.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -39,14 +40,16 @@ static void column_text(char out[128], const int column[2][3], bool below)
     if (same)
         (void)snprintf(out, 128, "%s", cell[0]);
     else
-        (void)snprintf(out, 128, "%s %s %s / %s %s %s", cell[0], cell[1], cell[2], cell[3], cell[4], cell[5]);
+        (void)snprintf(out, 128, "%s %s %s / %s %s %s", cell[0], cell[1], cell[2], cell[3], cell[4],
+                       cell[5]);
 }
 
 static void print_table(FILE *out)
 {
     static const char *const sources[] = {"measured", "documented", "GPU to confirm"};
-    (void)fputs("| call | below, as the driver | public call | above | source |\n|---|---|---|---|---|\n",
-                out);
+    (void)fputs(
+        "| call | below, as the driver | public call | above | source |\n|---|---|---|---|---|\n",
+        out);
     for (int i = 0; i < PH__RULE_COUNT; i++) {
         const ph__rule_row *row = &ph__rules[i];
         char below[128], above[128];

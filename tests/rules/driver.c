@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/rules/driver.c: the driver column of the capture rules, row by row: every call, by both threads, in
- * every mode, on the driver that PH_TEST_DEVICE names. All differences are listed. */
+/* tests/rules/driver.c: the driver column of the capture rules, row by row: every call, by both
+ * threads, in every mode, on the driver that PH_TEST_DEVICE names. All differences are listed. */
 #include "rules/driver_calls.h"
 #include <stdio.h>
 
@@ -113,8 +113,9 @@ static void differs(const scene *s, const situation *in, const char *format, ...
     va_start(args, format);
     (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    print_error("%s, %s thread (%s), %s capture: %s\n", ph__rules[s->rule].id, in->other ? "other" : "same",
-                mode_names[s->thread_mode], mode_names[in->mode], what);
+    print_error("%s, %s thread (%s), %s capture: %s\n", ph__rules[s->rule].id,
+                in->other ? "other" : "same", mode_names[s->thread_mode], mode_names[in->mode],
+                what);
     differences++;
 }
 
@@ -122,7 +123,8 @@ static void differs(const scene *s, const situation *in, const char *format, ...
 static void end_scene(scene *s, const situation *in)
 {
     bool killed = in->outcome > 0 && in->outcome < PH__KEEPS;
-    int seen = (int)status_of(s->stream), expected = killed ? PH_CAPTURE_INVALIDATED : PH_CAPTURE_ACTIVE;
+    int seen = (int)status_of(s->stream),
+        expected = killed ? PH_CAPTURE_INVALIDATED : PH_CAPTURE_ACTIVE;
     if (seen != expected)
         differs(s, in, "the capture's status is %d instead of %d", seen, expected);
     int end = drv->capture_end(&s->ended, s->stream);
@@ -191,7 +193,8 @@ static void every_call_does_what_its_row_says(void **state)
     for (int rule = 0; rule < PH__RULE_COUNT; rule++) {
         for (int other = 0; other < 2; other++) {
             for (int mode = 0; mode < 3; mode++) {
-                const situation in = {other, (ph_capture_mode)mode, ph__rules[rule].driver[other][mode]};
+                const situation in = {other, (ph_capture_mode)mode,
+                                      ph__rules[rule].driver[other][mode]};
                 play((ph__rule)rule, &in, PH_CAPTURE_GLOBAL);
             }
         }
@@ -199,8 +202,8 @@ static void every_call_does_what_its_row_says(void **state)
     assert_int_equal(differences, 0);
 }
 
-/* A thread that is relaxed may make potentially unsafe calls; one that is thread_local is bound by its own
- * captures alone. Nothing else depends on the thread's mode. */
+/* A thread that is relaxed may make potentially unsafe calls; one that is thread_local is bound
+ * by its own captures alone. Nothing else depends on the thread's mode. */
 static void the_mode_of_the_thread_counts_for_unsafe_calls(void **state)
 {
     (void)state;
@@ -217,7 +220,8 @@ static void the_mode_of_the_thread_counts_for_unsafe_calls(void **state)
             for (int mode = 0; mode < 3; mode++) {
                 const int outcome = column[other][mode];
                 const situation relaxed = {other, (ph_capture_mode)mode, unsafe ? 0 : outcome};
-                const situation local = {other, (ph_capture_mode)mode, unsafe && other ? 0 : outcome};
+                const situation local = {other, (ph_capture_mode)mode,
+                                         unsafe && other ? 0 : outcome};
                 play((ph__rule)rule, &relaxed, PH_CAPTURE_RELAXED);
                 play((ph__rule)rule, &local, PH_CAPTURE_THREAD_LOCAL);
             }

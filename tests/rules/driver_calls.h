@@ -5,7 +5,8 @@
 #include "driver/rules.h"
 #include "rules/any_driver.h"
 
-/* What rows need; all of it is there before the capture begins, but for the events named captured. */
+/* What rows need; all of it is there before the capture begins, but for the events named
+ * captured. */
 typedef struct scene {
     world w;
     ph__drv_stream *stream;        /* captures; blocking where the row says so */
@@ -202,7 +203,8 @@ static int wait_join(scene *s)
 /* The second capture is relaxed, so that nothing but the merge can touch it, and dies too. */
 static int wait_merge(scene *s)
 {
-    if (drv->capture_begin(s->other, PH_CAPTURE_RELAXED) || drv->event_record(s->fresh, s->other, 0))
+    if (drv->capture_begin(s->other, PH_CAPTURE_RELAXED) ||
+        drv->event_record(s->fresh, s->other, 0))
         return CONFUSED;
     int result = drv->stream_wait_event(s->stream, s->fresh, 0);
     ph__drv_capture capture;
@@ -516,8 +518,8 @@ static int graph_destroy(scene *s)
     return 0;
 }
 
-/* A row without a call fails the test. blocking: the capturing stream is one of the blocking kind. silent:
- * what is recorded is no node. */
+/* A row without a call fails the test. blocking: the capturing stream is one of the blocking
+ * kind. silent: what is recorded is no node. */
 static const struct {
     int (*call)(scene *s);
     bool blocking, silent;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/rules/public.c: walks the public column of the capture rules: every row that a public call reaches, from the capturing thread and
- * from another one, in the three modes. A refused call must leave the capture alive. */
+/* tests/rules/public.c: walks the public column of the capture rules: every row that a public
+ * call reaches, from the capturing thread and from another one, in the three modes. A refused
+ * call must leave the capture alive. */
 #include "base/sync.h"
 #include "driver/rules.h"
 #include "support/support.h"
@@ -130,7 +131,8 @@ static ph_status copy_other(scene *s)
 }
 static ph_status copy_legacy(scene *s)
 {
-    return ph_memcpy(s->memory, s->pinned, N * sizeof(int32_t), ph_device_default_stream(s->world.device));
+    return ph_memcpy(s->memory, s->pinned, N * sizeof(int32_t),
+                     ph_device_default_stream(s->world.device));
 }
 static ph_status fill_capturing(scene *s)
 {
@@ -419,8 +421,8 @@ static ph_status reset_ready(scene *s)
     return ph_graph_reset(s->ready);
 }
 
-/* blocking: the capturing stream is ordered against the default stream. nodes: what a recorded call adds. merge: a second capture is open on
- * `spare`, begun relaxed by the capturing thread. */
+/* blocking: the capturing stream is ordered against the default stream. nodes: what a recorded
+ * call adds. merge: a second capture is open on `spare`, begun relaxed by the capturing thread. */
 static const struct row_call {
     ph__rule rule;
     call_fn call;
@@ -539,7 +541,8 @@ static void call_on(outcome *o, bool same_thread)
     pthread_join(thread, NULL);
 }
 
-static void check_outcome(const struct row_call *row, const outcome *o, int expected, const char *where)
+static void check_outcome(const struct row_call *row, const outcome *o, int expected,
+                          const char *where)
 {
     if (expected <= 0) {
         if (o->status != PH_OK)
@@ -548,14 +551,15 @@ static void check_outcome(const struct row_call *row, const outcome *o, int expe
     }
     int number = expected % PH__KEEPS;
     if (o->status == PH_OK || o->error.native_code != number)
-        fail_msg("%s: %s: wanted %d, got status %d, native %d: %s", ph__rules[row->rule].id, where, number,
-                 (int)o->status, o->error.native_code, o->error.message);
+        fail_msg("%s: %s: wanted %d, got status %d, native %d: %s", ph__rules[row->rule].id, where,
+                 number, (int)o->status, o->error.native_code, o->error.message);
     if (strlen(o->error.message) < 20)
         fail_msg("%s: %s: the message says nothing: \"%s\"", ph__rules[row->rule].id, where,
                  o->error.message);
 }
 
-/* The capture must have survived: it takes one more node and ends well, with the nodes that were recorded. */
+/* The capture must have survived: it takes one more node and ends well, with the nodes that were
+ * recorded. */
 static void check_survival(scene *s, const struct row_call *row, int expected)
 {
     size_t nodes = 2 + (expected == PH__RECORDED ? row->nodes : 0);
@@ -564,11 +568,13 @@ static void check_survival(scene *s, const struct row_call *row, int expected)
     const ph_record *record;
     assert_ok(ph_graph_record(&record, s->graph));
     if (ph_record_node_count(record) != nodes)
-        fail_msg("%s: %zu nodes, expected %zu", ph__rules[row->rule].id, ph_record_node_count(record), nodes);
+        fail_msg("%s: %zu nodes, expected %zu", ph__rules[row->rule].id,
+                 ph_record_node_count(record), nodes);
     if (s->merge_open)
         assert_ok(ph_graph_capture_end(s->merge, PH_OK));
     assert_ok(
-        ph_device_synchronize(s->world.device)); /* whatever was allowed to run writes the same memory */
+        /* whatever was allowed to run writes the same memory */
+        ph_device_synchronize(s->world.device));
     assert_ok(ph_graph_replay(s->graph, s->other));
     assert_ok(ph_stream_synchronize(s->other));
 }
@@ -592,7 +598,8 @@ static void check_end(scene *s, const outcome *o, int expected)
 static void walk(bool same_thread, ph_capture_mode mode)
 {
     char where[64];
-    (void)snprintf(where, sizeof where, "%s thread, mode %d", same_thread ? "same" : "other", (int)mode);
+    (void)snprintf(where, sizeof where, "%s thread, mode %d", same_thread ? "same" : "other",
+                   (int)mode);
     for (size_t i = 0; i < sizeof row_calls / sizeof row_calls[0]; i++) {
         const struct row_call *row = &row_calls[i];
         scene s;
@@ -623,11 +630,11 @@ static void every_row_has_a_call(void **state)
     }
 }
 
-#define WALK(name, same, mode)                                                                               \
-    static void name(void **state)                                                                           \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        walk(same, mode);                                                                                    \
+#define WALK(name, same, mode)                                                                     \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        (void)state;                                                                               \
+        walk(same, mode);                                                                          \
     }
 WALK(same_thread_global, true, PH_CAPTURE_GLOBAL)
 WALK(same_thread_thread_local, true, PH_CAPTURE_THREAD_LOCAL)
@@ -636,7 +643,8 @@ WALK(other_thread_global, false, PH_CAPTURE_GLOBAL)
 WALK(other_thread_thread_local, false, PH_CAPTURE_THREAD_LOCAL)
 WALK(other_thread_relaxed, false, PH_CAPTURE_RELAXED)
 
-/* The thread's own mode, as cuThreadExchangeStreamCaptureMode: potentially unsafe calls pass when it is relaxed. */
+/* The thread's own mode, as cuThreadExchangeStreamCaptureMode: potentially unsafe calls pass
+ * when it is relaxed. */
 static void exchanged_thread_mode(void **state)
 {
     (void)state;

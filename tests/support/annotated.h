@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/annotated.h: captures with annotations of what a tape does, and what their nodes got. */
+/* tests/support/annotated.h: captures with annotations of what a tape does, and what their nodes
+ * got. */
 #ifndef PH_TESTS_ANNOTATED_H
 #define PH_TESTS_ANNOTATED_H
 #include "support/grads.h"
@@ -18,21 +19,22 @@ static inline void t_end(ph_tape *tape)
     assert_ok(ph_mark_end(ph_tape_stream(tape)));
 }
 
-#define T_TEXT(k, v)                                                                                         \
-    {                                                                                                        \
-        .key = (k), .type = PH_ANNOTATION_TEXT, .text = (v)                                                  \
+#define T_TEXT(k, v)                                                                               \
+    {                                                                                              \
+        .key = (k), .type = PH_ANNOTATION_TEXT, .text = (v)                                        \
     }
-#define T_INTEGER(k, v)                                                                                      \
-    {                                                                                                        \
-        .key = (k), .type = PH_ANNOTATION_INTEGER, .integer = (v)                                            \
+#define T_INTEGER(k, v)                                                                            \
+    {                                                                                              \
+        .key = (k), .type = PH_ANNOTATION_INTEGER, .integer = (v)                                  \
     }
-#define T_BOOL(k, v)                                                                                         \
-    {                                                                                                        \
-        .key = (k), .type = PH_ANNOTATION_BOOL, .boolean = (v)                                               \
+#define T_BOOL(k, v)                                                                               \
+    {                                                                                              \
+        .key = (k), .type = PH_ANNOTATION_BOOL, .boolean = (v)                                     \
     }
-#define t_begin_with(tape, name, ...)                                                                        \
-    t_begin_pairs((tape), (name), (const ph_annotation_pair[]){__VA_ARGS__},                                 \
-                  sizeof((const ph_annotation_pair[]){__VA_ARGS__}) / sizeof(ph_annotation_pair), false)
+#define t_begin_with(tape, name, ...)                                                              \
+    t_begin_pairs((tape), (name), (const ph_annotation_pair[]){__VA_ARGS__},                       \
+                  sizeof((const ph_annotation_pair[]){__VA_ARGS__}) / sizeof(ph_annotation_pair),  \
+                  false)
 static inline void t_begin_pairs(ph_tape *tape, const char *name, const ph_annotation_pair *pairs,
                                  size_t count, bool forward_only)
 {
@@ -40,7 +42,8 @@ static inline void t_begin_pairs(ph_tape *tape, const char *name, const ph_annot
     assert_ok(ph_mark_begin(ph_tape_stream(tape), name, &options));
 }
 
-/* ---- what nodes got ---- as text: "layer=3 name=forward", in order of the keys; "" of a node in no scope. */
+/* ---- what nodes got ---- as text: "layer=3 name=forward", in order of the keys; "" of a node
+ * in no scope. */
 static inline int t_compare_texts(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -89,7 +92,8 @@ static inline size_t t_annotated_nodes(ph_graph *graph, const char *text)
 /* What the nodes of backward have in front of the pairs of their scope, in the order above. */
 #define BACKWARD "autograd_phase=backward "
 
-/* Exactly these annotations are there, each on so many nodes; AT_LEAST_ONE: on one or more. "" only where it is asked for. */
+/* Exactly these annotations are there, each on so many nodes; AT_LEAST_ONE: on one or more. ""
+ * only where it is asked for. */
 enum {
     AT_LEAST_ONE = -1
 };
@@ -123,8 +127,8 @@ static inline void t_expect_annotations_of(ph_graph *graph, const t_wanted *want
                      wanted[i].nodes);
     }
 }
-#define t_expect_annotations(graph, ...)                                                                     \
-    t_expect_annotations_of((graph), (const t_wanted[]){__VA_ARGS__},                                        \
+#define t_expect_annotations(graph, ...)                                                           \
+    t_expect_annotations_of((graph), (const t_wanted[]){__VA_ARGS__},                              \
                             sizeof((const t_wanted[]){__VA_ARGS__}) / sizeof(t_wanted))
 
 /* Of all graphs that there are. */
@@ -174,8 +178,8 @@ static inline ph_status t_annotated_body(ph_stream *stream, void *user)
     return a->keep_history ? ph_tape_status(a->tape) : ph_tape_clear(a->tape);
 }
 
-static inline ph_status t_capture_into(ph_graph *graph, t_annotated *a, t_annotated_fn body, bool annotated,
-                                       ph_pool *pool)
+static inline ph_status t_capture_into(ph_graph *graph, t_annotated *a, t_annotated_fn body,
+                                       bool annotated, ph_pool *pool)
 {
     a->body = body;
     return ph_graph_capture(graph, a->s.stream,
@@ -199,8 +203,8 @@ static inline void t_annotate(t_annotated *a, t_annotated_fn body)
     assert_int_equal(ph_mark_depth(), 0);
 }
 
-/* ---- sweeps ---- of captures of one body into a->graph, when what is made once is there. A capture that succeeds is given to `check`, and
- * none, failed or not, leaves a scope open. */
+/* ---- sweeps ---- of captures of one body into a->graph, when what is made once is there. A
+ * capture that succeeds is given to `check`, and none, failed or not, leaves a scope open. */
 static inline ph_status t_annotated_run(void *user)
 {
     t_annotated *a = user;

@@ -10,7 +10,8 @@ enum {
 
 /* "{name=a, layer=3}", "{}" for a node outside all scopes. */
 void t_pairs(char out[T_PAIRS_TEXT], const ph_annotation_pair *pairs, size_t count);
-/* Those of all nodes of the record in order, "{name=a}{name=a}{}"; bodies behind their node in parentheses. */
+/* Those of all nodes of the record in order, "{name=a}{name=a}{}"; bodies behind their node in
+ * parentheses. */
 void t_annotations_of(char out[T_PAIRS_TEXT], const ph_record *record);
 /* Fails unless they are that. */
 void t_expect_annotations(ph_graph *graph, const char *want);

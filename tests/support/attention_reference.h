@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/attention_reference.h: attention and its gradients in f64 by their formulas, and how far from them a form with given units of
- * error may be.
+/* tests/support/attention_reference.h: attention and its gradients in f64 by their formulas, and
+ * how far from them a form with given units of error may be.
  *
- * With P the weights, for the gradient G of O = P V: dV = P' G, dS = P o (G V' - rowsum(G o O)), dQ = scale dS K, dK = scale dS' Q. The bounds
- * follow the same formulas to the first order in the units:
- *  - a score is off by `given` times the sum of |q| |k|, and a weight, which is a quotient of exponentials of such, by twice the largest of a row;
- *  - a product with a computed operand (P or dS) adds `computed`, as this operand is rounded to what is multiplied;
+ * With P the weights, for the gradient G of O = P V: dV = P' G, dS = P o (G V' - rowsum(G o O)),
+ * dQ = scale dS K, dK = scale dS' Q. The bounds follow the same formulas to the first order in
+ * the units:
+ *  - a score is off by `given` times the sum of |q| |k|, and a weight, which is a quotient of
+ *    exponentials of such, by twice the largest of a row;
+ *  - a product with a computed operand (P or dS) adds `computed`, as this operand is rounded to
+ *    what is multiplied;
  *  - what is stored adds `stored`, also to O in rowsum(G o O). */
 #ifndef PH_TESTS_ATTENTION_REFERENCE_H
 #define PH_TESTS_ATTENTION_REFERENCE_H
@@ -77,8 +80,8 @@ static inline double t_dot(double *size, const double *x, const double *y, int64
 }
 
 /* p: the weights of a row, of which `seen` are there. Gives their relative error. */
-static inline double t_attention_weights(double *p, const t_attention *a, const t_units *u, const double *q,
-                                         const double *k, int64_t seen)
+static inline double t_attention_weights(double *p, const t_attention *a, const t_units *u,
+                                         const double *q, const double *k, int64_t seen)
 {
     double most = -INFINITY, widest = 0, total = 0, size;
     for (int64_t j = 0; j < seen; j++) {
@@ -94,10 +97,11 @@ static inline double t_attention_weights(double *p, const t_attention *a, const 
 }
 
 /* O of a row; gives the error of rowsum(G o O). */
-static inline double t_attention_out(const t_attention *a, const t_units *u, const double *p, double off,
-                                     int64_t row, const double *v, int64_t seen)
+static inline double t_attention_out(const t_attention *a, const t_units *u, const double *p,
+                                     double off, int64_t row, const double *v, int64_t seen)
 {
-    double *o = a->want[0] + row * a->d, *bound = a->bound[0] + row * a->d, *g = a->g + row * a->d, sum = 0;
+    double *o = a->want[0] + row * a->d, *bound = a->bound[0] + row * a->d, *g = a->g + row * a->d,
+           sum = 0;
     for (int64_t j = 0; j < seen; j++)
         for (int64_t c = 0; c < a->d; c++) {
             o[c] += p[j] * v[j * a->d + c];
@@ -116,7 +120,8 @@ static inline void t_attention_row(const t_attention *a, const t_units *u, int64
     int64_t d = a->d, i = row % a->tq, head = row / a->tq;
     int64_t first = head / (a->heads / a->kv_heads) * a->tk * d;
     int64_t seen = a->causal ? i + a->tk - a->tq + 1 : a->tk;
-    const double *q = a->in[0] + row * d, *k = a->in[1] + first, *v = a->in[2] + first, *g = a->g + row * d;
+    const double *q = a->in[0] + row * d, *k = a->in[1] + first, *v = a->in[2] + first,
+                 *g = a->g + row * d;
     seen = seen < 0 ? 0 : seen;
     double off = t_attention_weights(p, a, u, q, k, seen), size;
     double off_sum = t_attention_out(a, u, p, off, row, v, seen);

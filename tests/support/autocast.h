@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/autocast.h: a tape with autocast to f16, a weight on it, and how many casts of it operators leave. */
+/* tests/support/autocast.h: a tape with autocast to f16, a weight on it, and how many casts of
+ * it operators leave. */
 #ifndef PH_TESTS_AUTOCAST_H
 #define PH_TESTS_AUTOCAST_H
 #include "support/grads.h"
@@ -42,7 +43,8 @@ static inline ph_tensor *in_f32(const world *w, ph_tensor *x)
     return ph_cast(w->s.tape, x, PH_DTYPE_F32);
 }
 
-#define expect_product(w, ...) t_expect_values((w)->s.tape, in_f32((w), product(w)), PH_SHAPE(2), __VA_ARGS__)
+#define expect_product(w, ...)                                                                     \
+    t_expect_values((w)->s.tape, in_f32((w), product(w)), PH_SHAPE(2), __VA_ARGS__)
 
 static inline void scale_weight(const world *w, double factor)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/cells.h: a graph whose body reads the cells of some sources, and what the sources were asked and told. */
+/* tests/support/cells.h: a graph whose body reads the cells of some sources, and what the
+ * sources were asked and told. */
 #ifndef PH_TESTS_CELLS_H
 #define PH_TESTS_CELLS_H
 #include "support/support.h"

@@ -26,7 +26,8 @@ enum {
 static bool prepare(const t_command *p, int out, int err)
 {
     int in = open(p->input ? p->input : "/dev/null", O_RDONLY | O_CLOEXEC);
-    if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+    if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+        dup2(err, STDERR_FILENO) < 0)
         return false;
     if (p->file_limit > 0) {
         struct rlimit limit = {p->file_limit, p->file_limit};
@@ -80,7 +81,8 @@ static int open_temporary(void)
     return file;
 }
 
-/* The side that the program gets is kept open here until it has ended, so that what it wrote is not lost. */
+/* The side that the program gets is kept open here until it has ended, so that what it wrote is
+ * not lost. */
 static int open_terminal(int *programs_side)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -143,9 +145,10 @@ void t_expect(const t_command *command, int status, const char *out_part, const 
     bool good = r.status == status && (!out_part || strstr(r.out, out_part)) &&
                 (!err_part || strstr(r.err, err_part));
     if (!good) {
-        print_error("%s %s: status %d, expected %d; wanted \"%s\" and \"%s\"\n--- out\n%s\n--- err\n%s\n",
-                    command->argv[0], command->argv[1] ? command->argv[1] : "", r.status, status,
-                    out_part ? out_part : "", err_part ? err_part : "", r.out, r.err);
+        print_error(
+            "%s %s: status %d, expected %d; wanted \"%s\" and \"%s\"\n--- out\n%s\n--- err\n%s\n",
+            command->argv[0], command->argv[1] ? command->argv[1] : "", r.status, status,
+            out_part ? out_part : "", err_part ? err_part : "", r.out, r.err);
     }
     t_result_free(&r);
     assert_true(good);

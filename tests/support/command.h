@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/command.h: running the project's own programs as a user does, and files for them to read. */
+/* tests/support/command.h: running the project's own programs as a user does, and files for them
+ * to read. */
 #ifndef PH_TESTS_COMMAND_H
 #define PH_TESTS_COMMAND_H
 #include <stdbool.h>
@@ -12,10 +13,12 @@
 typedef struct t_command {
     const char *argv[16]; /* argv[0]: T_PROGRAM("digits") */
     const char *input;    /* a file for standard input; NULL: nothing */
-    const char *output;   /* a file for standard output instead of a pipe's worth of text: /dev/full */
-    size_t file_limit;    /* no file that it writes grows beyond so many bytes: a disk that is full */
-    bool unprivileged;    /* when root runs the tests: as nobody */
-    bool terminal;        /* standard error is a terminal */
+    /* a file for standard output instead of a pipe's worth of text: /dev/full */
+    const char *output;
+    /* no file that it writes grows beyond so many bytes: a disk that is full */
+    size_t file_limit;
+    bool unprivileged; /* when root runs the tests: as nobody */
+    bool terminal;     /* standard error is a terminal */
 } t_command;
 
 typedef struct t_result {
@@ -38,6 +41,7 @@ void t_folder_remove(void);           /* with everything in it */
 const char *t_path(const char *name); /* valid until the eighth call after it */
 void t_write(const char *path, const void *bytes, size_t size);
 char *t_read_file(const char *path,
-                  size_t *size); /* NUL-terminated, freed with free; fails the test when it is not there */
+                  /* NUL-terminated, freed with free; fails the test when it is not there */
+                  size_t *size);
 size_t t_count_files(void);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/context.c: keeps a GPU's context between tests that open the device again and again. */
+/* tests/support/context.c: keeps a GPU's context between tests that open the device again and
+ * again. */
 #include "support/support.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static bool find(void *library, const char *name, void *function)
 void t_hold_context(void)
 {
     static bool asked;
-    int (*init)(unsigned flags), (*get)(int *device, int ordinal), (*retain)(void **context, int device);
+    int (*init)(unsigned flags), (*get)(int *device, int ordinal),
+        (*retain)(void **context, int device);
     void *context;
     const char *colon = strchr(t_device_name(), ':');
     if (asked || strncmp(t_device_name(), "cuda", 4) != 0)

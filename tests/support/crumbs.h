@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/crumbs.h: a graph with breadcrumbs, whose replay a gate can hold, and how far it came. */
+/* tests/support/crumbs.h: a graph with breadcrumbs, whose replay a gate can hold, and how far it
+ * came. */
 #ifndef PH_TESTS_CRUMBS_H
 #define PH_TESTS_CRUMBS_H
 #include "support/support.h"
@@ -17,12 +18,14 @@ typedef struct bc_scene {
 extern bc_scene bc;
 extern const ph_capture_options bc_options; /* with annotations and breadcrumbs */
 
-/* Set-up and tear-down of a test: x and y are 0, the graph is new. Gates that a failed test left closed are opened. */
+/* Set-up and tear-down of a test: x and y are 0, the graph is new. Gates that a failed test left
+ * closed are opened. */
 int bc_open(void **state);
 int bc_close(void **state);
 
 /* ---- captures ---- */
-/* Eight crumbs: x = value, y = value + 1, where value is 1, or what `user` points to, an int32_t. The gate is in "layer 3/attention". */
+/* Eight crumbs: x = value, y = value + 1, where value is 1, or what `user` points to, an
+ * int32_t. The gate is in "layer 3/attention". */
 ph_status bc_body(ph_stream *stream, void *user);
 /* Two crumbs: one scope, then a node behind it. */
 ph_status bc_short_body(ph_stream *stream, void *user);

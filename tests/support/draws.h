@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/draws.h: scenes with a generator of their own, captures of functions of a tape, and tensors compared to the bit. */
+/* tests/support/draws.h: scenes with a generator of their own, captures of functions of a tape,
+ * and tensors compared to the bit. */
 #ifndef PH_TESTS_DRAWS_H
 #define PH_TESTS_DRAWS_H
 #include "support/grads.h"
@@ -28,8 +29,9 @@ static inline ph_graph *t_capture(t_scene *scene, t_drawing fn, void *user, ph_t
     t_captured c = {.scene = scene, .fn = fn, .user = user};
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_graph_capture(graph, scene->stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED},
-                               t_captured_body, &c));
+    assert_ok(ph_graph_capture(graph, scene->stream,
+                               &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}, t_captured_body,
+                               &c));
     assert_non_null(c.out);
     *out = c.out;
     return graph;
@@ -94,7 +96,8 @@ static inline uint64_t t_offset(const ph_generator *generator)
 /* Of operators that draw for each element of x. */
 typedef ph_tensor *(*t_drawing_fn)(ph_tape *tape, ph_tensor *x);
 
-/* A turned x is copied, but for the call alone: it is one node, and what stays is as much as of a dense x. kept: bytes of history, of 256 KiB. */
+/* A turned x is copied, but for the call alone: it is one node, and what stays is as much as of
+ * a dense x. kept: bytes of history, of 256 KiB. */
 static inline void t_expect_turned_is_not_kept(t_drawing_fn draw, size_t kept)
 {
     const size_t bytes = 256 << 10;

@@ -27,7 +27,8 @@ static inline const char *t_inside(t_folder *folder, const char *name)
     return folder->name;
 }
 
-static inline const char *t_put_file(t_folder *folder, const char *name, const void *bytes, size_t size)
+static inline const char *t_put_file(t_folder *folder, const char *name, const void *bytes,
+                                     size_t size)
 {
     FILE *file = fopen(t_inside(folder, name), "wb");
     assert_non_null(file);

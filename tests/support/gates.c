@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/gates.c: gates: host functions that hold a stream until they are opened, and who opens them where launches wait. */
+/* tests/support/gates.c: gates: host functions that hold a stream until they are opened, and who
+ * opens them where launches wait. */
 #include "base/sync.h"
 #include "support/support.h"
 #include <stdlib.h>

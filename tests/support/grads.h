@@ -17,7 +17,7 @@ static inline ph_tensor *t_leaf_of(const t_scene *s, ph_shape shape, const float
 #define t_leaf(scene, shape, ...) t_leaf_of((scene), (shape), (const float[]){__VA_ARGS__})
 
 /* The gradient's values; no gradient fails. The tape must not have failed. */
-#define t_expect_grad(scene, x, ...)                                                                         \
+#define t_expect_grad(scene, x, ...)                                                               \
     t_expect((scene)->tape, ph_tensor_grad(x), ph_tensor_shape(x), (const float[]){__VA_ARGS__})
 
 static inline void t_zero_grad(ph_tensor *x)
@@ -40,10 +40,10 @@ static inline size_t t_allocated(const t_scene *s)
 }
 
 /* The tape failed so, and can be used again. */
-#define t_expect_failure(scene, status, part)                                                                \
-    do {                                                                                                     \
-        assert_error(ph_tape_status((scene)->tape), (status), (part));                                       \
-        assert_error(ph_tape_clear((scene)->tape), (status), (part));                                        \
-        assert_ok(ph_tape_status((scene)->tape));                                                            \
+#define t_expect_failure(scene, status, part)                                                      \
+    do {                                                                                           \
+        assert_error(ph_tape_status((scene)->tape), (status), (part));                             \
+        assert_error(ph_tape_clear((scene)->tape), (status), (part));                              \
+        assert_ok(ph_tape_status((scene)->tape));                                                  \
     } while (0)
 #endif

@@ -33,7 +33,8 @@ enum {
     HEADS = 2
 };
 
-static size_t make_children(ph_module **child, gn_kind kind, ph_device *device, const ph_layer_options *layer)
+static size_t make_children(ph_module **child, gn_kind kind, ph_device *device,
+                            const ph_layer_options *layer)
 {
     size_t count = 0;
     assert_ok(ph_linear_create_with(&child[count++], device, WIDTH, 2 * WIDTH, layer));
@@ -81,18 +82,22 @@ const char *gn_name(gn_kind kind)
     return names[kind];
 }
 
-ph_module *gn_function(const t_scene *s, const char *name, ph_forward_fn forward, void *self, size_t in_count,
-                       size_t out_count)
+ph_module *gn_function(const t_scene *s, const char *name, ph_forward_fn forward, void *self,
+                       size_t in_count, size_t out_count)
 {
     ph_module *module;
-    const ph_module_desc desc = {
-        .name = name, .forward = forward, .self = self, .in_count = in_count, .out_count = out_count};
+    const ph_module_desc desc = {.name = name,
+                                 .forward = forward,
+                                 .self = self,
+                                 .in_count = in_count,
+                                 .out_count = out_count};
     assert_ok(ph_module_create(&module, s->device, &desc));
     return module;
 }
 
 /* ---- graphing ---- */
-ph_module *gn_graph(ph_module *module, ph_tensor *const *in, size_t count, const ph_graphed_options *options)
+ph_module *gn_graph(ph_module *module, ph_tensor *const *in, size_t count,
+                    const ph_graphed_options *options)
 {
     ph_module *graphed = NULL;
     const ph_sample sample = {.tensors = in, .count = count};
@@ -146,7 +151,8 @@ void gn_expect_same(const t_scene *s, const ph_tensor *got, const ph_tensor *wan
             float f, g;
             memcpy(&f, a + i / 4 * 4, sizeof f);
             memcpy(&g, b + i / 4 * 4, sizeof g);
-            fail_msg("%s: byte %zu differs; as f32: %.9g, expected %.9g", what, i, (double)f, (double)g);
+            fail_msg("%s: byte %zu differs; as f32: %.9g, expected %.9g", what, i, (double)f,
+                     (double)g);
         }
     free(a);
     free(b);
@@ -246,8 +252,8 @@ void gn_hidden_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, voi
     out[0] = ph_empty(tape, PH_DTYPE_F32, ph_tensor_shape(in[0]));
     if (!out[0])
         return;
-    hidden_args args = {(uint64_t)ph_tensor_count(in[0]), (uint64_t)(uintptr_t)ph_tensor_data(in[0]) / 2,
-                        ph_tensor_data(out[0])};
+    hidden_args args = {(uint64_t)ph_tensor_count(in[0]),
+                        (uint64_t)(uintptr_t)ph_tensor_data(in[0]) / 2, ph_tensor_data(out[0])};
     const ph_launch_config config = t_config(args.count);
     ph_tape_check(tape, ph_launch(ph_tape_stream(tape), h->kernel, &config, &args, sizeof args));
 }

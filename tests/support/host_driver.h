@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/host_driver.h: for tests below the device layer: a host device through its driver table, with
- * streams and one kernel. */
+/* tests/support/host_driver.h: for tests below the device layer: a host device through its
+ * driver table, with streams and one kernel. */
 #ifndef PH_TESTS_SUPPORT_HOST_DRIVER_H
 #define PH_TESTS_SUPPORT_HOST_DRIVER_H
 #include <setjmp.h>
@@ -30,14 +30,15 @@ typedef struct world {
     int32_t *words; /* WORDS of device memory, zeroed; the host device's is readable here */
 } world;
 
-/* words[at] = words[at] * scale + value: not commutative, so that the order of two of them shows. */
+/* words[at] = words[at] * scale + value: not commutative, so that the order of two of them
+ * shows. */
 struct add_args {
     int32_t *words;
     int32_t at, scale, value;
 };
 
-#define ADD_CUDA(name)                                                                                       \
-    "extern \"C\" __global__ void " name "(int *words, int at, int scale, int value)\n"                      \
+#define ADD_CUDA(name)                                                                             \
+    "extern \"C\" __global__ void " name "(int *words, int at, int scale, int value)\n"            \
     "{ words[at] = (int)((unsigned)words[at] * (unsigned)scale + (unsigned)value); }\n"
 
 static inline void add_body(const ph_block_range *range, const void *args)
@@ -52,8 +53,10 @@ static inline void world_open(world *w, uint64_t chaos_seed)
 {
     const ph__drv_device_options options = {
         .threads = 2, .chaos_seed = chaos_seed, .memory_bytes = 64u << 20};
-    const ph_kernel_source source = {
-        .name = "add", .cuda = ADD_CUDA("add"), .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {.name = "add",
+                                     .cuda = ADD_CUDA("add"),
+                                     .host = add_body,
+                                     .args_size = sizeof(struct add_args)};
     void *memory = NULL;
     memset(w, 0, sizeof *w);
     assert_int_equal(drv->device_open(&w->device, 0, &options), 0);
@@ -74,7 +77,8 @@ static inline void world_close(world *w)
     drv->device_close(w->device);
 }
 
-static inline int launch_add(const world *w, ph__drv_stream *stream, int32_t at, int32_t scale, int32_t value)
+static inline int launch_add(const world *w, ph__drv_stream *stream, int32_t at, int32_t scale,
+                             int32_t value)
 {
     const struct add_args args = {.words = w->words, .at = at, .scale = scale, .value = value};
     const ph__drv_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &args};
@@ -166,8 +170,8 @@ static inline void wait_for(ph__drv_stream *stream)
     assert_int_equal(drv->stream_synchronize(stream), 0);
 }
 
-/* words[0] = words[0] * 2 + 1, twice on a stream and a fork between them that fills words[1] and copies it to
- * words[2]. */
+/* words[0] = words[0] * 2 + 1, twice on a stream and a fork between them that fills words[1] and
+ * copies it to words[2]. */
 static inline ph__drv_graph *capture_mixed(world *w)
 {
     ph__drv_event *event = new_event(w);
@@ -177,7 +181,7 @@ static inline ph__drv_graph *capture_mixed(world *w)
     assert_int_equal(launch_add(w, w->a, 0, 2, 1), 0); /* 0 */
     assert_int_equal(order(event, w->a, w->b), 0);
     assert_int_equal(drv->fill(w->b, &fill), 0);       /* 1 */
-    assert_int_equal(drv->copy(w->b, &copy, NULL), 0);       /* 2 */
+    assert_int_equal(drv->copy(w->b, &copy, NULL), 0); /* 2 */
     assert_int_equal(launch_add(w, w->a, 0, 2, 1), 0); /* 3 */
     assert_int_equal(order(event, w->b, w->a), 0);
     assert_int_equal(launch_add(w, w->a, 2, 3, 1), 0); /* 4 */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/host_trace.h: streams of the host device, and the order of host functions on them. */
+/* tests/support/host_trace.h: streams of the host device, and the order of host functions on
+ * them. */
 #ifndef PH_TESTS_SUPPORT_HOST_TRACE_H
 #define PH_TESTS_SUPPORT_HOST_TRACE_H
 #include "support/host_driver.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/kernels.c: the kernels of the tests. In CUDA C there are no headers, and a parameter for each
- * member of the argument struct. */
+/* tests/support/kernels.c: the kernels of the tests. In CUDA C there are no headers, and a
+ * parameter for each member of the argument struct. */
 #include "support/kernels.h"
 #include "fake/fake_cuda.h"
 
@@ -24,8 +24,8 @@ static void fill_i32(const ph_block_range *range, const void *args)
     for (elements(range, p->n, &i, &end); i < end; i++)
         p->y[i] = p->value;
 }
-static const char fill_i32_cuda[] =
-    GLOBAL "fill_i32(unsigned long long n, int *y, int value) { " INDEX "if (i < n) y[i] = value; }";
+static const char fill_i32_cuda[] = GLOBAL
+    "fill_i32(unsigned long long n, int *y, int value) { " INDEX "if (i < n) y[i] = value; }";
 
 static void add_i32(const ph_block_range *range, const void *args)
 {
@@ -45,8 +45,8 @@ static void fill_f32(const ph_block_range *range, const void *args)
     for (elements(range, p->n, &i, &end); i < end; i++)
         p->y[i] = p->value;
 }
-static const char fill_f32_cuda[] =
-    GLOBAL "fill_f32(unsigned long long n, float *y, float value) { " INDEX "if (i < n) y[i] = value; }";
+static const char fill_f32_cuda[] = GLOBAL
+    "fill_f32(unsigned long long n, float *y, float value) { " INDEX "if (i < n) y[i] = value; }";
 
 static void axpy_f32(const ph_block_range *range, const void *args)
 {
@@ -67,9 +67,9 @@ static void mix(const ph_block_range *range, const void *args)
     for (elements(range, p->n, &i, &end); i < end; i++)
         p->y[i] = 31 * p->y[i] + p->x[(i + p->shift) % p->n] + p->value;
 }
-static const char mix_cuda[] = GLOBAL
-    "mix(unsigned long long n, const unsigned *x, unsigned *y, unsigned value, unsigned shift) { " INDEX
-    "if (i < n) y[i] = 31 * y[i] + x[(i + shift) % n] + value; }";
+static const char mix_cuda[] =
+    GLOBAL "mix(unsigned long long n, const unsigned *x, unsigned *y, unsigned value, unsigned "
+           "shift) { " INDEX "if (i < n) y[i] = 31 * y[i] + x[(i + shift) % n] + value; }";
 
 static void mix_racy(const ph_block_range *range, const void *args)
 {
@@ -136,8 +136,8 @@ static const char ignore_bytes_cuda[] =
 #define ADDRESS(type, member) PH_PARAM(struct type, member, PH_PARAM_ADDRESS)
 static const ph_param fill_i32_params[] = {VALUE(t_fill_i32, n), ADDRESS(t_fill_i32, y),
                                            VALUE(t_fill_i32, value)};
-static const ph_param add_i32_params[] = {VALUE(t_add_i32, n), ADDRESS(t_add_i32, x), ADDRESS(t_add_i32, y),
-                                          VALUE(t_add_i32, value)};
+static const ph_param add_i32_params[] = {VALUE(t_add_i32, n), ADDRESS(t_add_i32, x),
+                                          ADDRESS(t_add_i32, y), VALUE(t_add_i32, value)};
 static const ph_param fill_f32_params[] = {VALUE(t_fill_f32, n), ADDRESS(t_fill_f32, y),
                                            VALUE(t_fill_f32, value)};
 static const ph_param axpy_f32_params[] = {VALUE(t_axpy_f32, n), ADDRESS(t_axpy_f32, x),
@@ -146,16 +146,16 @@ static const ph_param mix_params[] = {ADDRESS(t_mix, x), ADDRESS(t_mix, y)};
 static const ph_param negate_params[] = {ADDRESS(t_add_i32, x), ADDRESS(t_add_i32, y)};
 static const ph_param put_params[] = {ADDRESS(t_put, y), VALUE(t_put, value)};
 
-#define FORMS(function, bytes)                                                                               \
+#define FORMS(function, bytes)                                                                     \
     .name = #function, .cuda = function##_cuda, .host = function, .args_size = (bytes)
-#define TYPED(function, type, parameters)                                                                    \
-    {                                                                                                        \
-        FORMS(function, sizeof(struct type)), .params = parameters,                                          \
-                                              .param_count = sizeof parameters / sizeof parameters[0]        \
+#define TYPED(function, type, parameters)                                                          \
+    {                                                                                              \
+        FORMS(function, sizeof(struct type)),                                                      \
+            .params = parameters, .param_count = sizeof parameters / sizeof parameters[0]          \
     }
-#define UNTYPED(function, bytes)                                                                             \
-    {                                                                                                        \
-        FORMS(function, bytes)                                                                               \
+#define UNTYPED(function, bytes)                                                                   \
+    {                                                                                              \
+        FORMS(function, bytes)                                                                     \
     }
 
 const ph_kernel_source t_kernel_sources[T_KERNELS] = {

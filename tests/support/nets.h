@@ -4,7 +4,8 @@
 #define PH_TESTS_NETS_H
 #include "support/grads.h"
 
-/* y = x * weight, a parameter of 2 elements; NULL weight: as it is. Counts its calls and whether it was destroyed. */
+/* y = x * weight, a parameter of 2 elements; NULL weight: as it is. Counts its calls and whether
+ * it was destroyed. */
 typedef struct t_scale {
     ph_tensor *weight, *count; /* a parameter, a buffer */
     int calls, destroyed;

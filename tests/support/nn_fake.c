@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/nn_fake.c: the kernels of libphonograph_nn on the software libcuda, which runs their host forms: in place of their text,
- * which its NVRTC does not understand, it compiles a head that takes as many bytes. */
+/* tests/support/nn_fake.c: the kernels of libphonograph_nn on the software libcuda, which runs
+ * their host forms: in place of their text, which its NVRTC does not understand, it compiles a
+ * head that takes as many bytes. */
 #include "fake/fake_cuda.h"
 #include "support/kernels.h"
 #include "tensor/kernels.h"

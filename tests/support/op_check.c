@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/op_check.c: one operator against its reference, its differences, and itself in a graph. */
+/* tests/support/op_check.c: one operator against its reference, its differences, and itself in a
+ * graph. */
 #include "support/op_check.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -7,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gradients are held against differences in each element of an input that has at most ALL; in SAMPLES of a larger one. */
+/* Gradients are held against differences in each element of an input that has at most ALL; in
+ * SAMPLES of a larger one. */
 enum {
     ALL = 64,
     SAMPLES = 10,
@@ -15,7 +17,8 @@ enum {
     NIGHTLY_SAMPLES = 64
 };
 
-/* One trial in one dtype. Arrays hold what the dtype can hold; bytes are as read from the device. */
+/* One trial in one dtype. Arrays hold what the dtype can hold; bytes are as read from the
+ * device. */
 typedef struct check {
     op_trial trial;
     const op_spec *spec;
@@ -33,7 +36,8 @@ static const char *shape_text(char *text, size_t size, const ph_shape *shape)
 {
     int used = snprintf(text, size, "[");
     for (size_t i = 0; i < shape->rank; i++)
-        used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)shape->dim[i]);
+        used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "",
+                         (long long)shape->dim[i]);
     snprintf(text + used, size - (size_t)used, "]");
     return text;
 }
@@ -48,13 +52,13 @@ static void describe(const check *c)
     print_error("\n");
 }
 
-#define require(c, condition, ...)                                                                           \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            describe(c);                                                                                     \
-            print_error(__VA_ARGS__);                                                                        \
-            fail();                                                                                          \
-        }                                                                                                    \
+#define require(c, condition, ...)                                                                 \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            describe(c);                                                                           \
+            print_error(__VA_ARGS__);                                                              \
+            fail();                                                                                \
+        }                                                                                          \
     } while (0)
 
 static ph_dtype input_dtype(const check *c, size_t i)
@@ -64,7 +68,8 @@ static ph_dtype input_dtype(const check *c, size_t i)
 
 static bool wants_gradient(const check *c, size_t i)
 {
-    return !c->spec->no_gradient && !c->spec->in[i].no_gradient && ph_dtype_is_floating(input_dtype(c, i));
+    return !c->spec->no_gradient && !c->spec->in[i].no_gradient &&
+           ph_dtype_is_floating(input_dtype(c, i));
 }
 
 /* ---- inputs ---- */
@@ -107,7 +112,8 @@ static void fill_input(check *c, size_t i)
     round_to(dtype, a->at, a->count);
 }
 
-/* A tensor with these values whose axes lie in memory in a random order, with gaps that hold NaN. */
+/* A tensor with these values whose axes lie in memory in a random order, with gaps that hold
+ * NaN. */
 static ph_tensor *strided(check *c, const op_array *a, ph_dtype dtype, bool contiguous)
 {
     size_t rank = a->shape.rank;
@@ -147,8 +153,8 @@ static ph_tensor *strided(check *c, const op_array *a, ph_dtype dtype, bool cont
     bool before = ph_tape_set_grad_enabled(c->tape, false);
     ph_tensor *x = ph_from_memory(c->tape, dtype, base, bytes);
     for (size_t i = 0; i < rank; i++)
-        x = ph_slice_step(c->tape, x, (int)i, offset[i], offset[i] + a->shape.dim[order[i]] * step[i],
-                          step[i]);
+        x = ph_slice_step(c->tape, x, (int)i, offset[i],
+                          offset[i] + a->shape.dim[order[i]] * step[i], step[i]);
     x = ph_tensor_retain(ph_permute(c->tape, x, place, rank));
     ph_tape_set_grad_enabled(c->tape, before);
     assert_ok(ph_tape_clear(c->tape));
@@ -177,7 +183,8 @@ static bool any_gradient(const check *c)
     return any;
 }
 
-/* The weights that outputs are summed with are made by the first run, which sees the outputs' shapes. */
+/* The weights that outputs are summed with are made by the first run, which sees the outputs'
+ * shapes. */
 static void make_weights(check *c)
 {
     for (size_t i = 0; i < c->outs; i++) {
@@ -258,8 +265,10 @@ static void *read_bytes(check *c, const ph_tensor *x)
 /* ---- comparisons ---- */
 static double bound_of(const check *c, ph_dtype dtype, bool gradient)
 {
-    static const double usual[OP_DTYPES] = {
-        [PH_DTYPE_F32] = 2e-6, [PH_DTYPE_F64] = 1e-14, [PH_DTYPE_F16] = 2e-3, [PH_DTYPE_BF16] = 1.6e-2};
+    static const double usual[OP_DTYPES] = {[PH_DTYPE_F32] = 2e-6,
+                                            [PH_DTYPE_F64] = 1e-14,
+                                            [PH_DTYPE_F16] = 2e-3,
+                                            [PH_DTYPE_BF16] = 1.6e-2};
     double bound = c->spec->bound[dtype] > 0 ? c->spec->bound[dtype] : usual[dtype];
     if (!gradient)
         return bound;
@@ -288,11 +297,12 @@ static void compare_outputs(check *c, const op_array *want)
         op_decode(got, dtype, c->out_bytes[i], want[i].count);
         double bound = bound_of(c, dtype, false);
         /* What the reference says beyond the dtype's range is an infinity there. */
-        round_to(dtype == PH_DTYPE_F16 || !ph_dtype_is_floating(dtype) ? dtype : PH_DTYPE_F64, want[i].at,
-                 want[i].count);
+        round_to(dtype == PH_DTYPE_F16 || !ph_dtype_is_floating(dtype) ? dtype : PH_DTYPE_F64,
+                 want[i].at, want[i].count);
         for (int64_t k = 0; k < want[i].count; k++)
-            require(c, near(got[k], want[i].at[k], bound), "output %zu, element %lld: %.9g, reference %.9g\n",
-                    i, (long long)k, got[k], want[i].at[k]);
+            require(c, near(got[k], want[i].at[k], bound),
+                    "output %zu, element %lld: %.9g, reference %.9g\n", i, (long long)k, got[k],
+                    want[i].at[k]);
         free(got);
     }
 }
@@ -337,7 +347,8 @@ static int64_t samples_of(int64_t count)
 
 static void compare_gradients(check *c)
 {
-    ph__rng rng = {c->trial.index}; /* not the trial's, whose draws stay the same for any number of samples */
+    /* not the trial's, whose draws stay the same for any number of samples */
+    ph__rng rng = {c->trial.index};
     for (size_t i = 0; i < c->spec->in_count; i++) {
         if (!wants_gradient(c, i))
             continue;
@@ -358,23 +369,25 @@ static void compare_gradients(check *c)
             int64_t k = sample(&rng, j, samples, a->count);
             double want = difference(c, &a->at[k]);
             require(c, near(got[k], want, bound),
-                    "gradient of input %zu, element %lld: %.9g, differences give %.9g\n", i, (long long)k,
-                    got[k], want);
+                    "gradient of input %zu, element %lld: %.9g, differences give %.9g\n", i,
+                    (long long)k, got[k], want);
         }
         free(got);
     }
 }
 
 /* ---- a graph ---- */
-static void compare_bytes(check *c, const ph_tensor *x, const void *want, const char *what, size_t i)
+static void compare_bytes(check *c, const ph_tensor *x, const void *want, const char *what,
+                          size_t i)
 {
     if (!x || !want) {
-        require(c, !x == !want, "%s %zu is there in one of the eager and the captured run only\n", what, i);
+        require(c, !x == !want, "%s %zu is there in one of the eager and the captured run only\n",
+                what, i);
         return;
     }
     void *got = read_bytes(c, x);
-    require(c, memcmp(got, want, ph_tensor_bytes(x)) == 0, "%s %zu: a replay differs from the eager run\n",
-            what, i);
+    require(c, memcmp(got, want, ph_tensor_bytes(x)) == 0,
+            "%s %zu: a replay differs from the eager run\n", what, i);
     free(got);
 }
 
@@ -452,12 +465,14 @@ static void run_trial(check *c)
         free(c->grad_bytes[i]);
         ph_tensor_release(c->x[i]);
     }
-    require(c, ph__storage_debug_check(c->device), "memory outside the tensors was written, see the log\n");
+    require(c, ph__storage_debug_check(c->device),
+            "memory outside the tensors was written, see the log\n");
 }
 
 void op_check(ph_device *device, const op_spec *spec)
 {
-    static const ph_dtype usual[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16, (ph_dtype)0};
+    static const ph_dtype usual[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
+                                     (ph_dtype)0};
     const ph_dtype *dtypes = spec->dtypes[0] ? spec->dtypes : usual;
     ph_stream *stream;
     ph_tape *tape;

@@ -97,7 +97,8 @@ static uint16_t half_of(double value)
     if (x < ldexp(1.0, -14))
         return (uint16_t)(sign | (uint16_t)ldexp(x, 24));
     double mantissa = frexp(x, &exponent);
-    return (uint16_t)(sign | (uint16_t)((exponent + 14) << 10) | (uint16_t)(ldexp(mantissa, 11) - 1024));
+    return (uint16_t)(sign | (uint16_t)((exponent + 14) << 10) |
+                      (uint16_t)(ldexp(mantissa, 11) - 1024));
 }
 
 static double half_to(uint16_t bits)
@@ -109,7 +110,8 @@ static double half_to(uint16_t bits)
     return bits & 0x8000 ? -x : x;
 }
 
-/* Through f32, rounded once: what is rounded to f32 first could differ only on exact ties of 16 bits. */
+/* Through f32, rounded once: what is rounded to f32 first could differ only on exact ties of 16
+ * bits. */
 static uint16_t bf16_of(double value)
 {
     float x = (float)value;

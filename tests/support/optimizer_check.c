@@ -8,11 +8,12 @@
 void oc_describe(char text[200], const oc_rule *r)
 {
     static const char *const names[] = {"sgd", "adam", "adamw"};
-    (void)snprintf(text, 200,
-                   "%s lr %g momentum %g dampening %g weight_decay %g nesterov %d betas %g %g eps %g%s%s%s",
-                   names[r->kind], r->lr, r->momentum, r->dampening, r->weight_decay, r->nesterov, r->beta1,
-                   r->beta2, r->eps, r->not_capturable ? " not capturable" : "",
-                   r->maximize ? " maximize" : "", r->amsgrad ? " amsgrad" : "");
+    (void)snprintf(
+        text, 200,
+        "%s lr %g momentum %g dampening %g weight_decay %g nesterov %d betas %g %g eps %g%s%s%s",
+        names[r->kind], r->lr, r->momentum, r->dampening, r->weight_decay, r->nesterov, r->beta1,
+        r->beta2, r->eps, r->not_capturable ? " not capturable" : "",
+        r->maximize ? " maximize" : "", r->amsgrad ? " amsgrad" : "");
 }
 
 static double or_zero(double value)
@@ -145,8 +146,8 @@ static void make_tensor(oc_problem *p, oc_param *x, ph_shape shape, bool aligned
     }
     size_t bytes = (size_t)x->count * ph_dtype_size(p->dtype);
     assert_ok(ph_malloc(&x->memory, bytes + 8, 1, p->scene.stream));
-    assert_ok(ph_tensor_wrap(&x->tensor, p->scene.device, p->dtype, shape, NULL, (char *)x->memory + 8, NULL,
-                             NULL));
+    assert_ok(ph_tensor_wrap(&x->tensor, p->scene.device, p->dtype, shape, NULL,
+                             (char *)x->memory + 8, NULL, NULL));
 }
 
 static void make_param(oc_problem *p, oc_param *x, ph_shape shape, bool aligned)
@@ -185,8 +186,10 @@ void oc_open(oc_problem *p, ph_dtype dtype, const ph_shape *shapes, size_t count
         (void)snprintf(names[i], sizeof names[i], "p%u", (unsigned)i);
         parameters[i] = (ph_parameter){names[i], &p->param[i].tensor};
     }
-    ph_module_desc desc = {
-        .name = "parameters", .forward = no_forward, .parameters = parameters, .parameter_count = p->count};
+    ph_module_desc desc = {.name = "parameters",
+                           .forward = no_forward,
+                           .parameters = parameters,
+                           .parameter_count = p->count};
     assert_ok(ph_module_create(&p->module, p->scene.device, &desc));
     assert_ok(ph_stream_synchronize(p->scene.stream));
 }
@@ -220,7 +223,8 @@ static void write_gradient(oc_problem *p, oc_param *x)
         assert_ok(ph_tensor_set_grad(x->tensor, grad));
         ph_tensor_release(grad);
     }
-    assert_ok(ph_tensor_write(p->scene.tape, ph_tensor_grad(x->tensor), memory, ph_tensor_bytes(x->tensor)));
+    assert_ok(ph_tensor_write(p->scene.tape, ph_tensor_grad(x->tensor), memory,
+                              ph_tensor_bytes(x->tensor)));
     free(memory);
 }
 
@@ -261,10 +265,11 @@ void oc_compare(oc_problem *p, double bound, const char *what)
         const oc_param *x = &p->param[k];
         void *memory = read_param(p, x);
         for (int64_t i = 0; i < x->count; i++) {
-            double got = p->dtype == PH_DTYPE_F32 ? (double)((float *)memory)[i] : ((double *)memory)[i];
+            double got =
+                p->dtype == PH_DTYPE_F32 ? (double)((float *)memory)[i] : ((double *)memory)[i];
             if (!(fabs(got - x->at[i]) <= bound * (1 + fabs(x->at[i]))))
-                fail_msg("%s: parameter %zu, element %lld: %.17g, expected %.17g", what, k, (long long)i, got,
-                         x->at[i]);
+                fail_msg("%s: parameter %zu, element %lld: %.17g, expected %.17g", what, k,
+                         (long long)i, got, x->at[i]);
         }
         free(memory);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/optimizer_check.h: a module of loose parameters with random gradients, and what a float64 reference of each optimizer makes of them. */
+/* tests/support/optimizer_check.h: a module of loose parameters with random gradients, and what
+ * a float64 reference of each optimizer makes of them. */
 #ifndef PH_TESTS_OPTIMIZER_CHECK_H
 #define PH_TESTS_OPTIMIZER_CHECK_H
 #include "base/rng.h"
@@ -18,7 +19,8 @@ typedef struct oc_rule {
 } oc_rule;
 void oc_describe(char text[200], const oc_rule *rule);
 ph_optimizer *oc_create(const oc_rule *rule, ph_module *module);
-/* Adam's and AdamW's options in all combinations: a bit of number for each; and the dtype to run it in, and the bound that a step's result keeps. */
+/* Adam's and AdamW's options in all combinations: a bit of number for each; and the dtype to run
+ * it in, and the bound that a step's result keeps. */
 enum {
     OC_ADAM_RULES = 128,
     OC_ADAM_ON_HOST = 8 /* the bit of not_capturable */
@@ -47,12 +49,14 @@ typedef struct oc_problem {
     ph__rng rng;
 } oc_problem;
 
-/* On a stream of its own. shapes NULL: a mixture of 8, one of them empty, one not aligned. The same values for the same seed. */
+/* On a stream of its own. shapes NULL: a mixture of 8, one of them empty, one not aligned. The
+ * same values for the same seed. */
 void oc_open(oc_problem *p, ph_dtype dtype, const ph_shape *shapes, size_t count, uint64_t seed);
 void oc_close(oc_problem *p); /* nothing may be left on the device */
 double oc_uniform(oc_problem *p);
 
-/* New gradients for those with their bit set; the others get none. A gradient that is there is written in place. */
+/* New gradients for those with their bit set; the others get none. A gradient that is there is
+ * written in place. */
 void oc_gradients(oc_problem *p, uint64_t mask);
 /* The same, but some of the gradients are not contiguous. */
 void oc_strided_gradients(oc_problem *p);

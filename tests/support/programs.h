@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/programs.h: random stream programs: made from a seed, correctly ordered by construction, run
- * on a device or simulated. */
+/* tests/support/programs.h: random stream programs: made from a seed, correctly ordered by
+ * construction, run on a device or simulated. */
 #ifndef PH_TESTS_PROGRAMS_H
 #define PH_TESTS_PROGRAMS_H
 #include "support/support.h"
@@ -46,15 +46,16 @@ void t_program_make(t_program *program, uint64_t seed, size_t operations, bool k
 /* Removes the k-th wait of stream for stream; false when there are not so many. */
 bool t_program_drop_wait(t_program *program, size_t k);
 
-/* What the program leaves in the fixed slots after so many runs, computed in the order of its steps. */
+/* What the program leaves in the fixed slots after so many runs, computed in the order of its
+ * steps. */
 typedef struct t_contents {
     uint32_t *slot[T_FIXED_SLOTS];
 } t_contents;
 void t_contents_make(t_contents *contents, const t_program *program, int runs);
 void t_contents_free(t_contents *contents);
 
-/* A program bound to a device; NULL names the one under test. racy: the host's kernels access memory by relaxed
- * atomics, for programs that are wrong on purpose. */
+/* A program bound to a device; NULL names the one under test. racy: the host's kernels access
+ * memory by relaxed atomics, for programs that are wrong on purpose. */
 typedef struct t_bound {
     const t_program *program;
     ph_device *device;
@@ -72,7 +73,8 @@ void t_bind(t_bound *bound, const t_program *program, const char *device, bool r
 void t_unbind(t_bound *bound);
 /* Sets the slots to what t_contents_make starts from, and waits. */
 void t_bound_start(t_bound *bound);
-/* Submits one run, forked from stream 0 and joined there; also the body of a capture: user is the t_bound. */
+/* Submits one run, forked from stream 0 and joined there; also the body of a capture: user is
+ * the t_bound. */
 ph_status t_bound_submit(ph_stream *stream, void *user);
 /* Waits; true when the slots hold `expected`. */
 bool t_bound_equals(t_bound *bound, const t_contents *expected);

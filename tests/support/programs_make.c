@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What has to be ordered against what: operations are numbered per stream, from 1; clocks say up to which
- * operation of each stream a stream, or an event, is known to come after. */
+/* What has to be ordered against what: operations are numbered per stream, from 1; clocks say up
+ * to which operation of each stream a stream, or an event, is known to come after. */
 typedef struct clocks {
     int seen[T_STREAMS];
 } clocks;
@@ -162,8 +162,8 @@ static void release(maker *m, int slot)
         else
             order(m, home, t, last);
     }
-    /* A writer of long ago is behind its successors, as they are ordered after it; the last ones are handled
-     * above. */
+    /* A writer of long ago is behind its successors, as they are ordered after it; the last ones
+     * are handled above. */
     add(m, T_FREE, home)->dst = slot;
     m->slot[slot].live = false;
 }
@@ -179,7 +179,8 @@ static void random_operation(maker *m, bool kernels_only)
             allocate(m, stream, slot);
         return;
     }
-    int dst = pick_live(m, -1, kernels_only), src = pick_live(m, dst, kernels_only), what = pick(m, 8);
+    int dst = pick_live(m, -1, kernels_only), src = pick_live(m, dst, kernels_only),
+        what = pick(m, 8);
     if (kernels_only || (on_device(dst) && on_device(src) && what < 5))
         operate(m, T_MIX, stream, dst, src);
     else if (!on_device(dst) && what < 4)
@@ -217,7 +218,8 @@ bool t_program_drop_wait(t_program *program, size_t k)
         if ((kind != T_WAIT && kind != T_WAIT_STREAM) || k-- != 0)
             continue;
         program->count--;
-        memmove(&program->steps[i], &program->steps[i + 1], (program->count - i) * sizeof program->steps[0]);
+        memmove(&program->steps[i], &program->steps[i + 1],
+                (program->count - i) * sizeof program->steps[0]);
         return true;
     }
     return false;

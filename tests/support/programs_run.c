@@ -26,11 +26,12 @@ void t_bind(t_bound *bound, const t_program *program, const char *device, bool r
     for (int i = 0; i < T_DEVICE_SLOTS; i++)
         assert_ok(PH_NEW(&bound->slots[i], program->n, bound->streams[0]));
     for (int i = T_DEVICE_SLOTS; i < T_FIXED_SLOTS; i++)
-        assert_ok(ph_malloc_pinned(&bound->slots[i], program->n, sizeof(uint32_t), bound->streams[0]));
+        assert_ok(
+            ph_malloc_pinned(&bound->slots[i], program->n, sizeof(uint32_t), bound->streams[0]));
     for (size_t i = 0; i < program->count; i++)
         if (program->steps[i].kind == T_HOST)
-            bound->host_calls[i] = (struct t_host_call){bound->slots[program->steps[i].dst], program->n,
-                                                        program->steps[i].value};
+            bound->host_calls[i] = (struct t_host_call){bound->slots[program->steps[i].dst],
+                                                        program->n, program->steps[i].value};
 }
 
 void t_unbind(t_bound *bound)
@@ -50,14 +51,15 @@ void t_unbind(t_bound *bound)
 void t_bound_start(t_bound *bound)
 {
     for (int i = 0; i < T_FIXED_SLOTS; i++)
-        assert_ok(ph_memset_u32(bound->slots[i], (uint32_t)i + 1, bound->program->n, bound->streams[0]));
+        assert_ok(
+            ph_memset_u32(bound->slots[i], (uint32_t)i + 1, bound->program->n, bound->streams[0]));
     assert_ok(ph_stream_synchronize(bound->streams[0]));
 }
 
 static ph_status launch_mix(t_bound *bound, const t_step *step, ph_stream *stream)
 {
-    struct t_mix args = {bound->program->n, bound->slots[step->src], bound->slots[step->dst], step->value,
-                         step->shift};
+    struct t_mix args = {bound->program->n, bound->slots[step->src], bound->slots[step->dst],
+                         step->value, step->shift};
     ph_launch_config config = {.block = {64, 1, 1}};
     config.grid[0] = (uint32_t)((args.n + 63) / 64);
     return ph_launch(stream, bound->mix, &config, &args, sizeof args);

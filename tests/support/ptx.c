@@ -10,7 +10,8 @@
 static void *open_nvrtc(void)
 {
     static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                        "/usr/local/cuda/lib64/libnvrtc.so", "/opt/cuda/lib64/libnvrtc.so"};
+                                        "/usr/local/cuda/lib64/libnvrtc.so",
+                                        "/opt/cuda/lib64/libnvrtc.so"};
     void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof names[0]; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -31,8 +32,10 @@ bool t_nvrtc_load(t_nvrtc *n)
     return library && find(library, "nvrtcCreateProgram", &n->create) &&
            find(library, "nvrtcCompileProgram", &n->compile) &&
            find(library, "nvrtcGetProgramLogSize", &n->log_size) &&
-           find(library, "nvrtcGetProgramLog", &n->log) && find(library, "nvrtcGetPTXSize", &n->ptx_size) &&
-           find(library, "nvrtcGetPTX", &n->ptx) && find(library, "nvrtcDestroyProgram", &n->destroy) &&
+           find(library, "nvrtcGetProgramLog", &n->log) &&
+           find(library, "nvrtcGetPTXSize", &n->ptx_size) &&
+           find(library, "nvrtcGetPTX", &n->ptx) &&
+           find(library, "nvrtcDestroyProgram", &n->destroy) &&
            find(library, "nvrtcGetNumSupportedArchs", &n->arch_count) &&
            find(library, "nvrtcGetSupportedArchs", &n->archs);
 }
@@ -47,7 +50,8 @@ static char *text_of(void *program, int (*size)(void *, size_t *), int (*get)(vo
     return text;
 }
 
-char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const char *more, int arch)
+char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const char *more,
+                    int arch)
 {
     char option[64];
     const char *options[2] = {option, more};
@@ -65,7 +69,8 @@ char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const 
     return ptx;
 }
 
-/* One parameter's declaration, up to its end: ".param .u64 .ptr .align 1 name", ".param .align 4 .b8 name[28]". */
+/* One parameter's declaration, up to its end: ".param .u64 .ptr .align 1 name", ".param .align 4
+ * .b8 name[28]". */
 static void take_parameter(const char *text, const char *end, size_t *bytes, size_t *alignment)
 {
     const char *array = memchr(text, '[', (size_t)(end - text));

@@ -19,8 +19,10 @@ typedef struct t_nvrtc {
     int (*archs)(int *out);
 } t_nvrtc;
 bool t_nvrtc_load(t_nvrtc *n); /* false: it is not here */
-/* The PTX, to be freed; more: one further option, or NULL. NULL: it does not compile, or gives a warning, and that was said. */
-char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const char *more, int arch);
+/* The PTX, to be freed; more: one further option, or NULL. NULL: it does not compile, or gives a
+ * warning, and that was said. */
+char *t_ptx_compile(const t_nvrtc *n, const char *text, const char *name, const char *more,
+                    int arch);
 /* The bytes of a struct with a member for each parameter of the function. */
 size_t t_ptx_parameter_bytes(const char *ptx, const char *name);
 #endif

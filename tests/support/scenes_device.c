@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/scenes_device.c: scenarios of devices, streams, events, kernels and submitted work. */
+/* tests/support/scenes_device.c: scenarios of devices, streams, events, kernels and submitted
+ * work. */
 #include "support/scenes.h"
 #include <string.h>
 
@@ -79,7 +80,8 @@ static ph_status kernels(t_scene *s)
     ph_kernel *kernel = NULL;
     ph_launch_config config = {.grid = {N, 1, 1}, .shared_bytes = 64};
     struct t_add_i32 args = {N, s->x, s->y, 10};
-    T_GO_OUT(kernel, ph_kernel_create(&kernel, s->world.device, &t_kernel_sources[T_KERNEL_NEGATE]));
+    T_GO_OUT(kernel,
+             ph_kernel_create(&kernel, s->world.device, &t_kernel_sources[T_KERNEL_NEGATE]));
     T_GO(ph_memset_u32(s->x, 4, N, s->a));
     T_GO(ph_launch(s->a, kernel, &config, &args, sizeof args));
     ph_kernel_release(kernel); /* the launch keeps what it needs */

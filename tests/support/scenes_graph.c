@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/scenes_graph.c: scenarios of captures, executables, replays, records, hooks and what graphs
- * hold. */
+/* tests/support/scenes_graph.c: scenarios of captures, executables, replays, records, hooks and
+ * what graphs hold. */
 #include "support/scenes.h"
 #include <phonograph/host.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static ph_status capture_by_function(t_scene *s)
 
 static ph_status capture_begin_end(t_scene *s)
 {
-    ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL, .pool = s->pool, .prepare = true};
+    ph_capture_options options = {
+        .mode = PH_CAPTURE_THREAD_LOCAL, .pool = s->pool, .prepare = true};
     ph_graph_capture_abort(s->graph);
     PH_TRY(ph_graph_reset(s->graph));
     PH_TRY(ph_graph_capture_begin(s->graph, s->a, &options));
@@ -93,8 +94,8 @@ static ph_status keep_graph(t_scene *s)
     return ph_graph_reset(s->kept);
 }
 
-/* Two graphs of one pool, on two streams: each writes its own output through a temporary of the shared pool.
- */
+/* Two graphs of one pool, on two streams: each writes its own output through a temporary of the
+ * shared pool. */
 static ph_status through_temporary(ph_stream *stream, t_scene *s, int32_t *output, int32_t value)
 {
     ph_status status;
@@ -314,7 +315,8 @@ static ph_status hooks(t_scene *s)
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
         T_GO_OUT(hook[point], ph_graph_hook_add(&hook[point], s->graph, (ph_graph_hook_point)point,
                                                 count_hook, &s->calls));
-    T_GO_OUT(everywhere, ph_graph_hook_add(&everywhere, NULL, PH_HOOK_REPLAY_START, count_hook, &s->calls));
+    T_GO_OUT(everywhere,
+             ph_graph_hook_add(&everywhere, NULL, PH_HOOK_REPLAY_START, count_hook, &s->calls));
     int calls = atomic_load(&s->calls);
     T_GO(ph_graph_capture(s->graph, s->a, NULL, output_x, s));
     T_GO(ph_graph_replay(s->graph, s->a));
@@ -386,8 +388,8 @@ static ph_status reset_and_recapture(t_scene *s)
     return ph_graph_reset(s->graph);
 }
 
-/* The output stays allocated, so that it can be asked whether a replay overwrote it; the input's liveness is
- * checked at each replay. */
+/* The output stays allocated, so that it can be asked whether a replay overwrote it; the input's
+ * liveness is checked at each replay. */
 typedef struct output_scene {
     t_scene *s;
     int32_t *output;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/scenes_memory.c: scenarios of the allocator, pools, checkpoints, snapshots and statistics. */
+/* tests/support/scenes_memory.c: scenarios of the allocator, pools, checkpoints, snapshots and
+ * statistics. */
 #include "support/scenes.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static ph_status many_small(t_scene *s)
     ph_status status = PH_OK;
     int32_t *blocks[MANY] = {0};
     for (int i = 0; i < MANY; i++)
-        T_GO_OUT(blocks[i], ph_malloc(&blocks[i], N + (size_t)i * 37, sizeof(int32_t), i % 3 ? s->a : s->b));
+        T_GO_OUT(blocks[i],
+                 ph_malloc(&blocks[i], N + (size_t)i * 37, sizeof(int32_t), i % 3 ? s->a : s->b));
     T_GO(use(s, blocks[0], 4));
     T_GO(use(s, blocks[MANY - 1], 5));
     T_GO(t_same(s->a, blocks[0], N, 4));
@@ -75,7 +77,8 @@ out:
     return status;
 }
 
-/* A block that two streams use comes back only after both: the copy on b must see what was there. */
+/* A block that two streams use comes back only after both: the copy on b must see what was
+ * there. */
 static ph_status recorded_streams(t_scene *s)
 {
     ph_status status;
@@ -146,7 +149,8 @@ static void source_free(void *pointer, size_t bytes, void *user)
     free(pointer);
 }
 
-/* Every segment that the pool took from its source goes back to it, also what a failed run left for later. */
+/* Every segment that the pool took from its source goes back to it, also what a failed run left
+ * for later. */
 static ph_status custom_source(t_scene *s)
 {
     ph_status status;
@@ -216,7 +220,8 @@ out:
     return status;
 }
 
-/* A layout of three blocks, the middle one freed; something else is put there; then the layout again. */
+/* A layout of three blocks, the middle one freed; something else is put there; then the layout
+ * again. */
 static ph_status checkpoints(t_scene *s)
 {
     ph_status status;
@@ -254,8 +259,8 @@ out:
     return status;
 }
 
-/* A small device: what a pool has cached serves a request of the default pool before the device is said to be
- * out of memory. */
+/* A small device: what a pool has cached serves a request of the default pool before the device
+ * is said to be out of memory. */
 static ph_status borrowed_memory(t_scene *s)
 {
     ph_status status;

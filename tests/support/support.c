@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/support.c: the shared helpers: asserts, the device under test, reading back, the log. */
+/* tests/support/support.c: the shared helpers: asserts, the device under test, reading back, the
+ * log. */
 #include "support/support.h"
 #include "base/sync.h"
 #include "fake/fake_cuda.h"
 #include <stdlib.h>
 #include <string.h>
 
-void t_check(ph_status got, ph_status want, const char *part, const char *expression, const char *file,
-             int line)
+void t_check(ph_status got, ph_status want, const char *part, const char *expression,
+             const char *file, int line)
 {
     const ph_error *error = ph_error_last();
     if (got != want)
-        print_error("%s\n    gave %s, expected %s\n", expression, ph_status_name(got), ph_status_name(want));
+        print_error("%s\n    gave %s, expected %s\n", expression, ph_status_name(got),
+                    ph_status_name(want));
     else if (got != PH_OK && error->status != got)
         print_error("%s\n    gave %s, but the record says %s\n", expression, ph_status_name(got),
                     ph_status_name(error->status));
@@ -19,8 +21,8 @@ void t_check(ph_status got, ph_status want, const char *part, const char *expres
         print_error("%s\n    the message has no \"%s\"\n", expression, part);
     else
         return;
-    print_error("    record: %s, native %d (%s): %s\n", ph_status_name(error->status), error->native_code,
-                error->native_call, error->message);
+    print_error("    record: %s, native %d (%s): %s\n", ph_status_name(error->status),
+                error->native_code, error->native_call, error->message);
     _fail(file, line);
 }
 
@@ -165,7 +167,8 @@ ph_status t_fill_f(const t_world *world, ph_stream *stream, float *y, size_t n, 
     return ph_launch(stream, world->fill_f32, &config, &args, sizeof args);
 }
 
-ph_status t_axpy(const t_world *world, ph_stream *stream, float a, const float *x, float *y, size_t n)
+ph_status t_axpy(const t_world *world, ph_stream *stream, float a, const float *x, float *y,
+                 size_t n)
 {
     struct t_axpy_f32 args = {n, x, y, a};
     ph_launch_config config = t_config(n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/sweep.c: the faults of host allocations and of driver calls, and the sweep over one run. */
+/* tests/support/sweep.c: the faults of host allocations and of driver calls, and the sweep over
+ * one run. */
 #include "support/sweep.h"
 #include "base/alloc.h"
 #include "driver/driver.h"
@@ -15,7 +16,8 @@ enum {
 static int64_t before, limit;
 static int driver_answer;
 
-/* Failed allocations are not counted, so that a run which made fewer than n never came to the fault. */
+/* Failed allocations are not counted, so that a run which made fewer than n never came to the
+ * fault. */
 static void arm_host_memory(int64_t n)
 {
     before = ph__alloc_count();
@@ -84,12 +86,14 @@ static void check_failure(const t_swept *swept, const t_fault *fault, ph_status 
         fail_msg("%s: failed though no %s had failed: %s: %s", swept->name, fault->what,
                  ph_status_name(status), error->message);
     if (!fault->expects(status))
-        fail_msg("%s: failing %s gave %s: %s", swept->name, place, ph_status_name(status), error->message);
+        fail_msg("%s: failing %s gave %s: %s", swept->name, place, ph_status_name(status),
+                 error->message);
     if (error->status != status)
         fail_msg("%s: failing %s gave %s, but the record says %s: %s", swept->name, place,
                  ph_status_name(status), ph_status_name(error->status), error->message);
     if (strlen(error->message) < LEAST_MESSAGE)
-        fail_msg("%s: failing %s: the message says nothing: \"%s\"", swept->name, place, error->message);
+        fail_msg("%s: failing %s: the message says nothing: \"%s\"", swept->name, place,
+                 error->message);
 }
 
 /* With the fault at n. Whether it was reached. */
@@ -102,7 +106,8 @@ static bool run_with_fault(const t_swept *swept, const t_fault *fault, int64_t n
     faults->failures += status != PH_OK;
     if (status != PH_OK)
         check_failure(swept, fault, status, hit);
-    swept->reset(hit && status == PH_OK && swept->may_do_less ? PH_ERROR_CALLER : status, swept->user);
+    swept->reset(hit && status == PH_OK && swept->may_do_less ? PH_ERROR_CALLER : status,
+                 swept->user);
     return hit;
 }
 

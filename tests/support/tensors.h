@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/tensors.h: a device with a stream and a tape on it, tensors with values, and what is left when all of it is gone. */
+/* tests/support/tensors.h: a device with a stream and a tape on it, tensors with values, and
+ * what is left when all of it is gone. */
 #ifndef PH_TESTS_TENSORS_H
 #define PH_TESTS_TENSORS_H
 #include "base/alloc.h"
@@ -51,13 +52,14 @@ static inline void t_expect(ph_tape *tape, ph_tensor *x, ph_shape shape, const f
     assert_non_null(x);
     ph_shape have = ph_tensor_shape(x);
     if (!ph_shape_equal(&have, &shape))
-        fail_msg("rank %zu and dimension 0 %lld, expected %zu and %lld", have.rank, (long long)have.dim[0],
-                 shape.rank, (long long)shape.dim[0]);
+        fail_msg("rank %zu and dimension 0 %lld, expected %zu and %lld", have.rank,
+                 (long long)have.dim[0], shape.rank, (long long)shape.dim[0]);
     assert_ok(ph_tensor_read(got, count * sizeof *got, tape, x));
     for (size_t i = 0; i < count; i++)
         if (memcmp(&got[i], &want[i], sizeof *got) != 0)
             fail_msg("element %zu is %g, expected %g", i, (double)got[i], (double)want[i]);
     free(got);
 }
-#define t_expect_values(tape, x, shape, ...) t_expect((tape), (x), (shape), (const float[]){__VA_ARGS__})
+#define t_expect_values(tape, x, shape, ...)                                                       \
+    t_expect((tape), (x), (shape), (const float[]){__VA_ARGS__})
 #endif

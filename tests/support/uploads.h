@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/support/uploads.h: a graph that fills x with ones and may be made without being uploaded, its executable's size, and what a replay
- * gives. */
+/* tests/support/uploads.h: a graph that fills x with ones and may be made without being
+ * uploaded, its executable's size, and what a replay gives. */
 #ifndef PH_TESTS_UPLOADS_H
 #define PH_TESTS_UPLOADS_H
 #include "support/support.h"

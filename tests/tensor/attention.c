@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/attention.c: fused attention against a float64 reference and differences: causal or not, grouped heads, lengths that are no
- * multiple of a block. */
+/* tests/tensor/attention.c: fused attention against a float64 reference and differences: causal
+ * or not, grouped heads, lengths that are no multiple of a block. */
 #include "support/op_check.h"
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static void shapes_of(op_trial *trial, int64_t most_rows, int64_t most_d)
     trial->p[0] = op_random(trial, 0, 1);
     static const double scales[] = {0, 0, 0.3, -0.4, PH_ZERO};
     trial->f[0] = scales[op_random(trial, 0, 4)];
-    ph_shape lead = {(size_t)op_random(trial, 0, 2), {op_random(trial, 1, 2), 1}}, q = lead, k = lead;
+    ph_shape lead = {(size_t)op_random(trial, 0, 2), {op_random(trial, 1, 2), 1}}, q = lead,
+             k = lead;
     q.dim[q.rank++] = heads;
     q.dim[q.rank++] = tq;
     q.dim[q.rank++] = d;
@@ -44,15 +45,16 @@ static void shapes_wide(op_trial *trial)
     shapes_of(trial, 70, 256);
 }
 
-static void apply_attention(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_attention(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                            const op_trial *trial)
 {
     const ph_attention_options options = {.causal = trial->p[0] != 0, .scale = trial->f[0]};
     out[0] = ph_attention(tape, in[0], in[1], in[2], &options);
 }
 
 /* One row of the result: the weights of the keys that it sees, over their sum. */
-static void reference_row(double *out, const double *q, const double *k, const double *v, int64_t seen,
-                          int64_t d, double scale)
+static void reference_row(double *out, const double *q, const double *k, const double *v,
+                          int64_t seen, int64_t d, double scale)
 {
     double most = -INFINITY, total = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -80,24 +82,26 @@ static void reference_attention(op_array *out, const op_array *in, const op_tria
     int64_t heads = in[0].shape.dim[rank - 3], kv_heads = in[1].shape.dim[rank - 3],
             tq = in[0].shape.dim[rank - 2];
     int64_t tk = in[1].shape.dim[rank - 2], d = in[0].shape.dim[rank - 1];
-    double scale = trial->f[0] == PH_ZERO ? 0 : trial->f[0] != 0 ? trial->f[0] : 1 / sqrt((double)d);
+    double scale = trial->f[0] == PH_ZERO ? 0
+                   : trial->f[0] != 0     ? trial->f[0]
+                                          : 1 / sqrt((double)d);
     for (int64_t row = 0; d > 0 && row < out->count / d; row++) {
         int64_t i = row % tq, head = row / tq % heads, batch = row / tq / heads;
         int64_t other = (batch * kv_heads + head / (heads / kv_heads)) * tk * d;
         int64_t seen = trial->p[0] ? i + tk - tq + 1 : tk;
         seen = seen < 0 ? 0 : seen;
-        reference_row(out->at + row * d, in[0].at + row * d, in[1].at + other, in[2].at + other, seen, d,
-                      scale);
+        reference_row(out->at + row * d, in[0].at + row * d, in[1].at + other, in[2].at + other,
+                      seen, d, scale);
     }
 }
 
-#define SPEC(named, of, count, ...)                                                                          \
-    static const op_spec named = {.name = "attention",                                                       \
-                                  .in_count = 3,                                                             \
-                                  .trials = (count),                                                         \
-                                  .shapes = (of),                                                            \
-                                  .apply = apply_attention,                                                  \
-                                  .reference = reference_attention,                                          \
+#define SPEC(named, of, count, ...)                                                                \
+    static const op_spec named = {.name = "attention",                                             \
+                                  .in_count = 3,                                                   \
+                                  .trials = (count),                                               \
+                                  .shapes = (of),                                                  \
+                                  .apply = apply_attention,                                        \
+                                  .reference = reference_attention,                                \
                                   __VA_ARGS__}
 SPEC(small_spec, shapes_small, 36, .no_gradient = false);
 SPEC(blocks_spec, shapes_blocks, 10, .no_gradient = true, .bound = {[PH_DTYPE_F32] = 1e-5});
@@ -124,11 +128,13 @@ static void many_blocks_are_right(void **state)
     check(&wide_spec);
 }
 
-/* The gradient of many blocks, and views of one tensor for q, k and v: against the same thing made of products and a softmax, in f64. */
-static ph_tensor *by_parts(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v, ph_tensor *hidden,
-                           double scale)
+/* The gradient of many blocks, and views of one tensor for q, k and v: against the same thing
+ * made of products and a softmax, in f64. */
+static ph_tensor *by_parts(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
+                           ph_tensor *hidden, double scale)
 {
-    ph_tensor *scores = ph_mul_scalar(tape, ph_matmul(tape, q, ph_transpose(tape, k, -1, -2)), scale);
+    ph_tensor *scores =
+        ph_mul_scalar(tape, ph_matmul(tape, q, ph_transpose(tape, k, -1, -2)), scale);
     return ph_matmul(tape, ph_softmax(tape, ph_masked_fill(tape, scores, hidden, -1e30), -1), v);
 }
 
@@ -151,7 +157,8 @@ static void gradients_of_many_blocks(void **state)
     ph_tape *tape;
     t_open(&world, NULL);
     assert_ok(ph_tape_create(&tape, world.stream, NULL));
-    double *x = malloc(COUNT * sizeof *x), *grads[2] = {malloc(COUNT * sizeof *x), malloc(COUNT * sizeof *x)};
+    double *x = malloc(COUNT * sizeof *x),
+           *grads[2] = {malloc(COUNT * sizeof *x), malloc(COUNT * sizeof *x)};
     bool *hidden = malloc(T * T);
     ph__rng rng = {5};
     for (size_t i = 0; i < COUNT; i++)
@@ -164,8 +171,9 @@ static void gradients_of_many_blocks(void **state)
         ph_tensor *qkv = ph_from_memory(tape, PH_DTYPE_F64, PH_SHAPE(B, T, 3, H, D), x);
         assert_ok(ph_tensor_set_requires_grad(qkv, true));
         ph_tensor *q = part(tape, qkv, 0), *k = part(tape, qkv, 1), *v = part(tape, qkv, 2);
-        ph_tensor *o = way == 0 ? ph_attention(tape, q, k, v, &(ph_attention_options){.causal = true})
-                                : by_parts(tape, q, k, v, mask, 1 / sqrt((double)D));
+        ph_tensor *o = way == 0
+                           ? ph_attention(tape, q, k, v, &(ph_attention_options){.causal = true})
+                           : by_parts(tape, q, k, v, mask, 1 / sqrt((double)D));
         ph_backward(tape, ph_sum(tape, ph_mul(tape, ph_square(tape, o), weights)));
         assert_ok(ph_tape_status(tape));
         assert_ok(ph_tensor_read(grads[way], COUNT * sizeof *x, tape, ph_tensor_grad(qkv)));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/autocast.c: mixed precision as a mode of the tape: which operator casts what to which dtype, that it is what casts in the code would give,
- * and the mode itself. */
+/* tests/tensor/autocast.c: mixed precision as a mode of the tape: which operator casts what to
+ * which dtype, that it is what casts in the code would give, and the mode itself. */
 #include "support/grads.h"
 #include <stdio.h>
 
 static const ph_autocast off, to_f16 = {.dtype = PH_DTYPE_F16}, to_bf16 = {.dtype = PH_DTYPE_BF16};
 
-/* ---- operators ---- of one, two or three operands [4, 4]; those that take another kind make it themselves, in f32. */
+/* ---- operators ---- of one, two or three operands [4, 4]; those that take another kind make it
+ * themselves, in f32. */
 typedef ph_tensor *(*operator_fn)(ph_tape *tape, ph_tensor *const *in);
 typedef enum rule {
     LOW,
@@ -22,29 +23,29 @@ typedef struct operator_case {
     bool gives_bool;
 } operator_case;
 
-#define ONE(name, expression)                                                                                \
-    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                                       \
-    {                                                                                                        \
-        ph_tensor *x = in[0];                                                                                \
-        return expression;                                                                                   \
+#define ONE(name, expression)                                                                      \
+    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                             \
+    {                                                                                              \
+        ph_tensor *x = in[0];                                                                      \
+        return expression;                                                                         \
     }
-#define TWO(name, expression)                                                                                \
-    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                                       \
-    {                                                                                                        \
-        ph_tensor *a = in[0], *b = in[1];                                                                    \
-        return expression;                                                                                   \
+#define TWO(name, expression)                                                                      \
+    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                             \
+    {                                                                                              \
+        ph_tensor *a = in[0], *b = in[1];                                                          \
+        return expression;                                                                         \
     }
-#define THREE(name, expression)                                                                              \
-    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                                       \
-    {                                                                                                        \
-        ph_tensor *a = in[0], *b = in[1], *c = in[2];                                                        \
-        return expression;                                                                                   \
+#define THREE(name, expression)                                                                    \
+    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                             \
+    {                                                                                              \
+        ph_tensor *a = in[0], *b = in[1], *c = in[2];                                              \
+        return expression;                                                                         \
     }
 TWO(matmul, ph_matmul(tape, a, b))
 TWO(linear, ph_linear(tape, a, b, NULL))
 THREE(linear_bias, ph_linear(tape, a, b, ph_select(tape, c, 0, 0)))
-THREE(attention,
-      ph_attention(tape, ph_unsqueeze(tape, a, 0), ph_unsqueeze(tape, b, 0), ph_unsqueeze(tape, c, 0), NULL))
+THREE(attention, ph_attention(tape, ph_unsqueeze(tape, a, 0), ph_unsqueeze(tape, b, 0),
+                              ph_unsqueeze(tape, c, 0), NULL))
 ONE(exp, ph_exp(tape, x))
 ONE(log, ph_log(tape, x))
 ONE(rsqrt, ph_rsqrt(tape, x))
@@ -95,13 +96,13 @@ ONE(transpose, ph_transpose(tape, x, 0, 1))
 ONE(gather, ph_gather(tape, x, 0, zeros(tape)))
 ONE(embedding, ph_embedding(tape, x, zeros(tape)))
 
-#define CASE(name, count, rule)                                                                              \
-    {                                                                                                        \
-#name, call_##name, count, rule, false                                                               \
+#define CASE(name, count, rule)                                                                    \
+    {                                                                                              \
+#name, call_##name, count, rule, false                                                     \
     }
-#define BOOL(name)                                                                                           \
-    {                                                                                                        \
-#name, call_##name, 2, WIDEST, true                                                                  \
+#define BOOL(name)                                                                                 \
+    {                                                                                              \
+#name, call_##name, 2, WIDEST, true                                                        \
     }
 static const operator_case cases[] = {CASE(matmul, 2, LOW),
                                       CASE(linear, 2, LOW),
@@ -169,7 +170,8 @@ static bool takes_part(ph_dtype dtype)
 }
 
 /* What operand i is cast to. */
-static ph_dtype want_dtype(const operator_case *c, ph_autocast mode, const ph_dtype *dtypes, size_t i)
+static ph_dtype want_dtype(const operator_case *c, ph_autocast mode, const ph_dtype *dtypes,
+                           size_t i)
 {
     bool same = true;
     if (!takes_part(dtypes[i]))
@@ -209,12 +211,14 @@ static void read_bytes(const t_scene *s, const ph_tensor *x, unsigned char out[5
     assert_ok(ph_tensor_read(out, bytes, s->tape, dense));
 }
 
-static void expect_same(const t_scene *s, const char *what, const ph_tensor *got, const ph_tensor *want)
+static void expect_same(const t_scene *s, const char *what, const ph_tensor *got,
+                        const ph_tensor *want)
 {
     unsigned char a[512], b[512];
     assert_ok(ph_tape_status(s->tape));
     if (!got || !want || ph_tensor_dtype(got) != ph_tensor_dtype(want))
-        fail_msg("%s: dtype %s, expected %s", what, got ? ph_dtype_name(ph_tensor_dtype(got)) : "none",
+        fail_msg("%s: dtype %s, expected %s", what,
+                 got ? ph_dtype_name(ph_tensor_dtype(got)) : "none",
                  want ? ph_dtype_name(ph_tensor_dtype(want)) : "none");
     assert_int_equal(ph_tensor_bytes(got), ph_tensor_bytes(want));
     read_bytes(s, got, a);
@@ -246,7 +250,8 @@ static outcome run(const t_scene *s, const operator_case *c, ph_tensor *const *i
     ph_tensor *y = c->call(s->tape, given);
     if (y && !c->gives_bool) {
         ph_tensor *ones = ph_full(s->tape, ph_tensor_dtype(y), ph_tensor_shape(y), 1);
-        ph_grad(s->tape, o.grads, in, c->count, &y, &ones, 1, &(ph_grad_options){.allow_unused = true});
+        ph_grad(s->tape, o.grads, in, c->count, &y, &ones, 1,
+                &(ph_grad_options){.allow_unused = true});
     }
     (void)ph_tape_set_autocast(s->tape, before);
     assert_ok(ph_tape_status(s->tape));
@@ -257,8 +262,10 @@ static outcome run(const t_scene *s, const operator_case *c, ph_tensor *const *i
     return o;
 }
 
-/* The same as with casts in the code, to the bit, forward and backward; gradients are of the operands' own dtypes. */
-static void check_case(const t_scene *s, const operator_case *c, ph_autocast mode, const ph_dtype *dtypes)
+/* The same as with casts in the code, to the bit, forward and backward; gradients are of the
+ * operands' own dtypes. */
+static void check_case(const t_scene *s, const operator_case *c, ph_autocast mode,
+                       const ph_dtype *dtypes)
 {
     ph_tensor *in[OPERANDS] = {NULL};
     ph_dtype to[OPERANDS];
@@ -321,10 +328,11 @@ static void test_other_dtypes(void **state)
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "add");
     assert_null(ph_matmul(s.tape, ph_zeros(s.tape, PH_DTYPE_F64, PH_SHAPE(2, 2)),
                           ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2))));
-    t_expect_failure(&s, PH_ERROR_ARGUMENT,
-                     "matmul: both operands must be of one floating dtype; ph_cast one of them (got f64[2, "
-                     "2], f16[2, 2]); "
-                     "autocast had cast those of f16, bf16 and f32 to f16");
+    t_expect_failure(
+        &s, PH_ERROR_ARGUMENT,
+        "matmul: both operands must be of one floating dtype; ph_cast one of them (got f64[2, "
+        "2], f16[2, 2]); "
+        "autocast had cast those of f16, bf16 and f32 to f16");
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(2, 2));
     assert_null(ph_softmax(s.tape, x, 5));
     assert_null(ph_matmul(s.tape, x, x)); /* does nothing, and adds nothing to the failure */
@@ -423,8 +431,8 @@ static void test_misuse(void **state)
         assert_int_equal(ph_tape_set_autocast(s.tape, mode).dtype, PH_DTYPE_BF16);
         t_expect_failure(&s, PH_ERROR_ARGUMENT, "ph_tape_set_autocast: autocast is to f16 or bf16");
         assert_int_equal(ph_tape_autocast(s.tape).dtype, PH_DTYPE_BF16);
-        assert_error(ph_tape_create(&tape, s.stream, &(ph_tape_options){.autocast = mode}), PH_ERROR_ARGUMENT,
-                     "ph_tape_create: autocast is to f16 or bf16");
+        assert_error(ph_tape_create(&tape, s.stream, &(ph_tape_options){.autocast = mode}),
+                     PH_ERROR_ARGUMENT, "ph_tape_create: autocast is to f16 or bf16");
         assert_null(tape);
     }
     assert_int_equal(ph_tape_autocast(NULL).dtype, 0);

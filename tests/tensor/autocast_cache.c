@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/autocast_cache.c: casts of weights that autocast keeps: which ones, for how long, and what becomes of their memory. */
+/* tests/tensor/autocast_cache.c: casts of weights that autocast keeps: which ones, for how long,
+ * and what becomes of their memory. */
 #include "support/autocast.h"
 #include "support/sweep.h"
 #include <time.h>
@@ -26,7 +27,8 @@ static void test_once_for_all_uses(void **state)
     close_world(&w);
 }
 
-/* Only weights: what was computed, what is no leaf in f32, or needs no gradient, is cast at each use. */
+/* Only weights: what was computed, what is no leaf in f32, or needs no gradient, is cast at each
+ * use. */
 static void test_what_is_kept(void **state)
 {
     (void)state;
@@ -54,7 +56,8 @@ static void test_what_is_kept(void **state)
     close_world(&w);
 }
 
-/* A cleared tape holds nothing, and one that is destroyed neither; the weight goes with its last cast. */
+/* A cleared tape holds nothing, and one that is destroyed neither; the weight goes with its last
+ * cast. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -97,7 +100,8 @@ static void test_changed_in_place(void **state)
     close_world(&w);
 }
 
-/* Uses do not know that they share a cast: each may have a backward of its own, whichever use was made first. */
+/* Uses do not know that they share a cast: each may have a backward of its own, whichever use
+ * was made first. */
 static void test_after_backward(void **state)
 {
     (void)state;
@@ -118,7 +122,8 @@ static void test_after_backward(void **state)
     close_world(&w);
 }
 
-/* Gradients of many uses are summed as those of casts of their own are, in f32: in bf16 a sum of ones would end at 256. */
+/* Gradients of many uses are summed as those of casts of their own are, in f32: in bf16 a sum of
+ * ones would end at 256. */
 static void many_uses(world *w, ph_autocast mode)
 {
     ph_tape *tape = w->s.tape;
@@ -147,7 +152,8 @@ static void test_sums_of_gradients(void **state)
     close_world(&w);
 }
 
-/* Of an input that requires a gradient, likewise: what is differentiated twice is not the cast, but each use. */
+/* Of an input that requires a gradient, likewise: what is differentiated twice is not the cast,
+ * but each use. */
 static void test_inputs(void **state)
 {
     (void)state;
@@ -183,8 +189,9 @@ static void test_gradient_modes(void **state)
     close_world(&w);
 }
 
-/* ---- the user's memory ---- a weight that nobody else holds goes with its cast: what is called then finds no casts, and cannot clear the tape. What
- * operators that it calls leave goes with the rest. */
+/* ---- the user's memory ---- a weight that nobody else holds goes with its cast: what is called
+ * then finds no casts, and cannot clear the tape. What operators that it calls leave goes with
+ * the rest. */
 typedef struct owner {
     world *w;
     int released;
@@ -217,8 +224,8 @@ static void last_reference(ending how)
     open_world(&w);
     owner o = {&w, 0};
     assert_ok(PH_NEW(&memory, 4, w.s.stream));
-    assert_ok(
-        ph_tensor_wrap(&weight, w.s.device, PH_DTYPE_F32, PH_SHAPE(2, 2), NULL, memory, release_memory, &o));
+    assert_ok(ph_tensor_wrap(&weight, w.s.device, PH_DTYPE_F32, PH_SHAPE(2, 2), NULL, memory,
+                             release_memory, &o));
     (void)ph_tape_set_grad_enabled(w.s.tape, false);
     ph_tensor_fill(w.s.tape, weight, 1);
     assert_ok(ph_tensor_set_requires_grad(weight, true));
@@ -262,7 +269,8 @@ static void recycle(void *user);
 static void use_again(recycler *r)
 {
     ph_tensor *x;
-    assert_ok(ph_tensor_wrap(&x, r->w->s.device, PH_DTYPE_F32, PH_SHAPE(2, 2), NULL, r->memory, recycle, r));
+    assert_ok(ph_tensor_wrap(&x, r->w->s.device, PH_DTYPE_F32, PH_SHAPE(2, 2), NULL, r->memory,
+                             recycle, r));
     assert_ok(ph_tensor_set_requires_grad(x, true));
     assert_non_null(ph_linear(r->w->s.tape, r->w->x, x, NULL));
     ph_tensor_release(x);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/autocast_callbacks.c: autocast around and inside of functions of the user's: checkpointed ones, custom operators and hooks. */
+/* tests/tensor/autocast_callbacks.c: autocast around and inside of functions of the user's:
+ * checkpointed ones, custom operators and hooks. */
 #include "support/autocast.h"
 
 static ph_tensor *look(ph_tape *tape, ph_tensor *grad, void *user)
@@ -8,7 +9,8 @@ static ph_tensor *look(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-/* ---- checkpoints ---- both runs cast each use alike, though the second comes from backward, where it is off. */
+/* ---- checkpoints ---- both runs cast each use alike, though the second comes from backward,
+ * where it is off. */
 typedef struct checkpointed {
     world *w;
     int runs;
@@ -48,7 +50,8 @@ static void test_checkpoint(void **state)
     close_world(&w);
 }
 
-/* A function that leaves another mode behind has none of it outlive its call, with gradients or without. */
+/* A function that leaves another mode behind has none of it outlive its call, with gradients or
+ * without. */
 static void leaves_bf16(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
 {
     (void)user;
@@ -83,11 +86,12 @@ static void custom_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph
     watched *seen = ph_custom_user(custom);
     seen->forward = ph_tape_autocast(tape).dtype;
     out[0] = ph_matmul(tape, in[0], in[0]);
-    (void)ph_tape_set_autocast(tape, (ph_autocast){.dtype = PH_DTYPE_BF16}); /* is over when it returns */
+    /* is over when it returns */
+    (void)ph_tape_set_autocast(tape, (ph_autocast){.dtype = PH_DTYPE_BF16});
 }
 
-static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     watched *seen = ph_custom_user(custom);
     (void)needed;
@@ -121,7 +125,8 @@ static void test_custom_operators_and_hooks(void **state)
     close_world(&w);
 }
 
-/* A hook that switches it on has casts of its own dtype, which are of no use to what comes behind backward. */
+/* A hook that switches it on has casts of its own dtype, which are of no use to what comes
+ * behind backward. */
 static ph_tensor *leave_bf16(ph_tape *tape, ph_tensor *grad, void *user)
 {
     const world *w = user;
@@ -130,7 +135,8 @@ static ph_tensor *leave_bf16(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-/* In the middle of the pass: what runs behind the hook computes as before it, and holds no casts. */
+/* In the middle of the pass: what runs behind the hook computes as before it, and holds no
+ * casts. */
 static void test_hook_in_the_middle(void **state)
 {
     ph_tensor_hook *hook[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/autocast_captures.c: autocast in captures, and beside them: casts belong to the capture that they were made in, and what replays change is
- * cast anew. */
+/* tests/tensor/autocast_captures.c: autocast in captures, and beside them: casts belong to the
+ * capture that they were made in, and what replays change is cast anew. */
 #include "driver/driver.h"
 #include "support/autocast.h"
 
@@ -20,7 +20,8 @@ static size_t node_count(ph_graph *graph)
     return ph_record_node_count(record);
 }
 
-/* A cast from before the capture would be read by each replay, whatever became of the weight; one from inside has no value before a replay. */
+/* A cast from before the capture would be read by each replay, whatever became of the weight;
+ * one from inside has no value before a replay. */
 static void test_captures(void **state)
 {
     ph_graph *graph;
@@ -37,7 +38,8 @@ static void test_captures(void **state)
     assert_ok(ph_graph_replay(graph, w.s.stream));
     t_expect_values(w.s.tape, w.y, PH_SHAPE(2), 10, 30);
     assert_ok(ph_graph_reset(graph));
-    assert_ok(ph_graph_capture(graph, w.s.stream, NULL, forward, &w)); /* another capture of the same body */
+    /* another capture of the same body */
+    assert_ok(ph_graph_capture(graph, w.s.stream, NULL, forward, &w));
     assert_int_equal(node_count(graph), nodes);
     assert_ok(ph_graph_reset(graph));
     (void)ph_tape_set_autocast(w.s.tape, uncached);
@@ -103,7 +105,8 @@ static void test_whole_step(void **state)
     assert_memory_equal(captured, eager, sizeof eager);
 }
 
-/* ---- weights that replays change ---- are cast at each eager use from the capture on, though nobody clears the tape. */
+/* ---- weights that replays change ---- are cast at each eager use from the capture on, though
+ * nobody clears the tape. */
 static ph_status scale_in_capture(ph_stream *stream, void *user)
 {
     const world *w = user;
@@ -137,7 +140,8 @@ static void test_changed_by_replays(void **state)
     close_world(&w);
 }
 
-/* ---- inside of a capture ---- a replay that becomes a part of it changes the weight between two uses. */
+/* ---- inside of a capture ---- a replay that becomes a part of it changes the weight between
+ * two uses. */
 typedef struct nested {
     world *w;
     ph_graph *child;
@@ -197,7 +201,8 @@ static void test_captured_write(void **state)
     close_world(&w);
 }
 
-/* ---- a driver that fails ---- in a capture: either the capture says so, or its replays read the weight as it is then. */
+/* ---- a driver that fails ---- in a capture: either the capture says so, or its replays read
+ * the weight as it is then. */
 static bool capture_with_fault(const world *w, ph_graph *graph, int64_t n, ph_status *status)
 {
     assert_ok(ph_graph_capture_begin(graph, w->s.stream, NULL));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/backward.c: gradients of leaves and of what is asked for, accumulation, and what backward refuses. */
+/* tests/tensor/backward.c: gradients of leaves and of what is asked for, accumulation, and what
+ * backward refuses. */
 #include "support/grads.h"
 #include "tensor/tape.h"
 
@@ -41,7 +42,8 @@ static void test_meeting(void **state)
     t_expect_grad(&s, w, 2, 2);
     t_zero_grad(w);
     /* f = (a + 2a)(a + a) with a = 10 w: 600 w^2. */
-    ph_tensor *a = ph_mul_scalar(s.tape, w, 10), *b = ph_add(s.tape, a, ph_mul_scalar(s.tape, a, 2));
+    ph_tensor *a = ph_mul_scalar(s.tape, w, 10),
+              *b = ph_add(s.tape, a, ph_mul_scalar(s.tape, a, 2));
     ph_backward(s.tape, ph_sum(s.tape, ph_mul(s.tape, b, ph_add(s.tape, a, a))));
     t_expect_grad(&s, w, 3600, 6000);
     assert_ok(ph_tape_clear(s.tape));
@@ -102,8 +104,8 @@ static void scale_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_
     (void)custom;
     out[0] = ph_mul_scalar(tape, in[0], 1);
 }
-static void user_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                          const bool *needed)
+static void user_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                          ph_tensor *const *grad_out, const bool *needed)
 {
     (void)tape;
     (void)grad_out;
@@ -119,10 +121,11 @@ static void test_no_adoption(void **state)
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 1), *mine = t_leaf(&s, PH_SHAPE(2), 5, 6), *y;
     assert_ok(ph_tensor_set_requires_grad(mine, false));
-    ph_custom_call(s.tape,
-                   &(ph_custom_operator){
-                       .name = "held", .forward = scale_forward, .backward = user_backward, .user = mine},
-                   &y, 1, &w, 1);
+    ph_custom_call(
+        s.tape,
+        &(ph_custom_operator){
+            .name = "held", .forward = scale_forward, .backward = user_backward, .user = mine},
+        &y, 1, &w, 1);
     ph_backward(s.tape, ph_sum(s.tape, y));
     t_expect_grad(&s, w, 5, 6);
     assert_ptr_not_equal(ph_tensor_data(ph_tensor_grad(w)), ph_tensor_data(mine));
@@ -148,7 +151,8 @@ static void test_outputs(void **state)
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *v = t_leaf(&s, PH_SCALAR, 7);
     ph_tensor *a = ph_mul_scalar(s.tape, w, 3), *b = ph_mul(s.tape, w, v);
     ph_tensor *seed = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(2), (float[]){10, 100});
-    ph_backward_from(s.tape, (ph_tensor *[]){a, b, v, a}, (ph_tensor *[]){seed, seed, NULL, seed}, 4, NULL);
+    ph_backward_from(s.tape, (ph_tensor *[]){a, b, v, a}, (ph_tensor *[]){seed, seed, NULL, seed},
+                     4, NULL);
     t_expect_grad(&s, w, 130, 1300);
     t_expect_grad(&s, v, 10 + 200 + 1);
     ph_backward_from(s.tape, NULL, NULL, 0, NULL);
@@ -216,8 +220,10 @@ static void test_changed(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *x = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1);
-    ph_tensor *view = ph_reshape(s.tape, x, PH_SHAPE(1, 2)), *loss = ph_sum(s.tape, ph_mul(s.tape, w, x));
+    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3),
+              *x = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1);
+    ph_tensor *view = ph_reshape(s.tape, x, PH_SHAPE(1, 2)),
+              *loss = ph_sum(s.tape, ph_mul(s.tape, w, x));
     ph_tensor_fill(s.tape, view, 5);
     ph_backward(s.tape, loss);
     assert_error(ph_tape_status(s.tape), PH_ERROR_STATE,
@@ -240,7 +246,8 @@ static void test_refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *plain = ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 1);
+    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3),
+              *plain = ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 1);
     ph_backward(s.tape, NULL);
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "output 0 (NULL) must be a tensor");
     plain = ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 1);
@@ -271,8 +278,8 @@ static void test_refusals(void **state)
 }
 
 /* A node that does not find its way, in the middle of a pass: nothing is left behind. */
-static void broken_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void broken_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     (void)custom;
     (void)grad_out;
@@ -295,11 +302,13 @@ static void test_broken(void **state)
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *v = t_leaf(&s, PH_SHAPE(2), 1, 1);
     for (int i = 0; i < 2; i++) {
-        ph_custom_operator op = {
-            .name = "broken", .forward = scale_forward, .backward = i ? failing_backward : broken_backward};
+        ph_custom_operator op = {.name = "broken",
+                                 .forward = scale_forward,
+                                 .backward = i ? failing_backward : broken_backward};
         ph_tensor *x = ph_mul(s.tape, w, w), *y;
         ph_custom_call(s.tape, &op, &y, 1, &x, 1);
-        ph_backward(s.tape, ph_sum(s.tape, ph_add(s.tape, ph_mul(s.tape, y, y), ph_mul(s.tape, v, x))));
+        ph_backward(s.tape,
+                    ph_sum(s.tape, ph_add(s.tape, ph_mul(s.tape, y, y), ph_mul(s.tape, v, x))));
         if (i)
             t_expect_failure(&s, PH_ERROR_CALLER, "no way back");
         else

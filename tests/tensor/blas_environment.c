@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/blas_environment.c: loading the BLAS leaves the program's environment as it was, also for threads that read it meanwhile, and
- * starts no threads. */
+/* tests/tensor/blas_environment.c: loading the BLAS leaves the program's environment as it was,
+ * also for threads that read it meanwhile, and starts no threads. */
 #include "base/sync.h"
 #include "support/tensors.h"
 #include <dirent.h>
@@ -17,7 +17,8 @@ static void *read_often(void *unused)
 {
     bool good = true;
     while (!atomic_load(&stop)) {
-        const char *mine = getenv("PH_TEST_OF_THE_ENVIRONMENT"), *none = getenv("PH_TEST_OF_NOTHING");
+        const char *mine = getenv("PH_TEST_OF_THE_ENVIRONMENT"),
+                   *none = getenv("PH_TEST_OF_NOTHING");
         good = good && mine && strcmp(mine, "here") == 0 && !none;
     }
     return good ? unused : NULL;
@@ -53,7 +54,8 @@ static void test_the_first_product(void **state)
     assert_int_equal(setenv("PH_TEST_OF_THE_ENVIRONMENT", "here", 1), 0);
     t_scene_open(&s);
     ph_tensor *x = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(8), 1);
-    t_expect_values(s.tape, x, PH_SHAPE(8), 1, 1, 1, 1, 1, 1, 1, 1); /* the stream's threads are there */
+    /* the stream's threads are there */
+    t_expect_values(s.tape, x, PH_SHAPE(8), 1, 1, 1, 1, 1, 1, 1, 1);
     char **before = environ, *first = environ[0];
     for (int i = 0; i < READERS; i++)
         assert_true(ph__thread_start(&readers[i], "reader", read_often, &stop));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/bundle.c: pairs of memory that one launch copies or adds: every dtype, size and alignment, in captures and out of them, what
- * changes in a captured launch, and failures. */
+/* tests/tensor/bundle.c: pairs of memory that one launch copies or adds: every dtype, size and
+ * alignment, in captures and out of them, what changes in a captured launch, and failures. */
 #include "tensor/bundle.h"
 #include "base/rng.h"
 #include "support/op_check.h"
@@ -112,7 +112,8 @@ static double number(const char *at, ph_dtype dtype)
 }
 
 /* The sum, to the nearest number of the dtype. */
-static void check_sum(const char *got, const char *a, const char *b, ph_dtype dtype, size_t pair, int64_t i)
+static void check_sum(const char *got, const char *a, const char *b, ph_dtype dtype, size_t pair,
+                      int64_t i)
 {
     static const double unit[] = {[PH_DTYPE_F32] = 0x1p-24,
                                   [PH_DTYPE_F64] = 0x1p-53,
@@ -120,8 +121,8 @@ static void check_sum(const char *got, const char *a, const char *b, ph_dtype dt
                                   [PH_DTYPE_BF16] = 0x1p-8};
     double have = number(got, dtype), want = number(a, dtype) + number(b, dtype);
     if (!(fabs(have - want) <= unit[dtype] * fabs(want)))
-        fail_msg("pair %zu (%s), element %lld: %.9g, expected %.9g", pair, ph_dtype_name(dtype), (long long)i,
-                 have, want);
+        fail_msg("pair %zu (%s), element %lld: %.9g, expected %.9g", pair, ph_dtype_name(dtype),
+                 (long long)i, have, want);
 }
 
 /* One launch on what was there before. Bytes that belong to no pair are as they were. */
@@ -138,7 +139,8 @@ static void expect_done(const arena *a, const t_scene *s, const char *before)
         if (p->op == PH__BUNDLE_ADD && ph_dtype_is_floating(p->dtype)) {
             for (int64_t k = 0; k < p->count; k++) {
                 size_t at = (size_t)k * size;
-                check_sum(got + a->at_dst[i] + at, to + at, a->from + a->at_src[i] + at, p->dtype, i, k);
+                check_sum(got + a->at_dst[i] + at, to + at, a->from + a->at_src[i] + at, p->dtype,
+                          i, k);
             }
             memcpy(to, got + a->at_dst[i], bytes);
         } else {
@@ -246,7 +248,8 @@ static void test_nothing_is_launched(void **state)
     (void)state;
     t_scene s;
     arena none, empty;
-    const plan plans[3] = {{.dtype = PH_DTYPE_F32}, {.dtype = PH_DTYPE_U8}, {.dtype = PH_DTYPE_F64}};
+    const plan plans[3] = {
+        {.dtype = PH_DTYPE_F32}, {.dtype = PH_DTYPE_U8}, {.dtype = PH_DTYPE_F64}};
     const ph_record *record;
     t_scene_open(&s);
     arena_open(&empty, &s, plans, 3);
@@ -341,7 +344,8 @@ static void test_what_a_record_says(void **state)
         for (size_t w = 0; w < node.word_count; w++) {
             ph_word word;
             assert_ok(ph_record_word(&word, record, 0, w));
-            bool is_one = word.offset < offsetof(ph__bundle_args, count) && word.kind == PH_WORD_PROVED;
+            bool is_one =
+                word.offset < offsetof(ph__bundle_args, count) && word.kind == PH_WORD_PROVED;
             assert_true(is_one || word.kind == PH_WORD_VALUE);
             proved += is_one;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/checkpoint.c: functions that run again in backward: the same gradients from less memory, random numbers included. */
+/* tests/tensor/checkpoint.c: functions that run again in backward: the same gradients from less
+ * memory, random numbers included. */
 #include "support/grads.h"
 
 typedef struct block {
@@ -98,7 +99,8 @@ static void test_retain(void **state)
     ph_backward(s.tape, loss);
     t_expect_grad(&s, x, 4, 128);
     assert_int_equal(t_info(&s).saved, 0);
-    ph_backward_from(s.tape, &y, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1)}, 1, NULL);
+    ph_backward_from(s.tape, &y, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1)}, 1,
+                     NULL);
     t_expect_failure(&s, PH_ERROR_STATE, "a second pass");
     ph_tensor_release(x);
     ph_tensor_release(b.w);
@@ -300,7 +302,8 @@ static void test_nested(void **state)
         assert_ok(ph_tape_status(s.tape));
         assert_int_equal(t_info(&s).saved, i < 3);
         assert_int_equal(blocks[0].runs, 1 + i);
-        assert_int_equal(blocks[1].runs, 1 + 2 * i); /* once in outer's second run, once for itself */
+        /* once in outer's second run, once for itself */
+        assert_int_equal(blocks[1].runs, 1 + 2 * i);
         assert_int_equal(blocks[2].runs, 1 + 2 * i);
         t_expect_grad(&s, x, 6 * (float)i, 16384 * (float)i);
         t_expect_grad(&s, w, 108 * (float)i, 98304 * (float)i);
@@ -318,7 +321,9 @@ static void changing(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void 
     b->runs++;
     out[0] = ph_mul(tape, in[0], b->w);
     if (b->runs > 1)
-        out[0] = b->nested ? ph_mul(tape, out[0], b->w) : b->two_paths ? NULL : ph_add(tape, in[0], b->w);
+        out[0] = b->nested      ? ph_mul(tape, out[0], b->w)
+                 : b->two_paths ? NULL
+                                : ph_add(tape, in[0], b->w);
 }
 static void nothing(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
 {
@@ -338,7 +343,8 @@ static void test_refusals(void **state)
     assert_null(y);
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "checkpoint: fn is NULL");
     ph_checkpoint(s.tape, chain, NULL, NULL, 0, &x, 1);
-    t_expect_failure(&s, PH_ERROR_ARGUMENT, "checkpoint: a checkpointed function has at least one output");
+    t_expect_failure(&s, PH_ERROR_ARGUMENT,
+                     "checkpoint: a checkpointed function has at least one output");
     ph_checkpoint(s.tape, nothing, NULL, &y, 1, &x, 1);
     t_expect_failure(&s, PH_ERROR_CALLER, "checkpoint: the function gave no output 0");
     ph_checkpoint(s.tape, nothing, w, &y, 1, &x, 1);

@@ -33,7 +33,8 @@ static void shapes_split(op_trial *trial)
     trial->p[3] = left;
 }
 
-static void apply_concat(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_concat(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                         const op_trial *trial)
 {
     out[0] = ph_concat(tape, in, trial->spec->in_count, (int)trial->p[0]);
 }
@@ -117,13 +118,13 @@ static void check(const op_spec *spec)
 static void concat_is_right(void **state)
 {
     (void)state;
-    op_spec spec = {
-        .name = "concat",
-        .in_count = 3,
-        .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16, PH_DTYPE_I64, PH_DTYPE_U8},
-        .shapes = shapes_concat,
-        .apply = apply_concat,
-        .reference = reference_concat};
+    op_spec spec = {.name = "concat",
+                    .in_count = 3,
+                    .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
+                               PH_DTYPE_I64, PH_DTYPE_U8},
+                    .shapes = shapes_concat,
+                    .apply = apply_concat,
+                    .reference = reference_concat};
     for (size_t i = 0; i < 3; i++)
         spec.in[i] = (op_input){.low = 0, .high = 100};
     check(&spec);
@@ -180,16 +181,19 @@ static void refusals(void **state)
     ph_tape *t = s.tape;
     assert_null(ph_concat(t, NULL, 0, 0));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "concat: there must be a tensor");
-    ph_tensor *two[] = {ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)), ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(3, 2))};
+    ph_tensor *two[] = {ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)),
+                        ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(3, 2))};
     assert_null(ph_concat(t, two, 2, 0));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "but for axis 0");
-    ph_tensor *mixed[] = {ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), ph_zeros(t, PH_DTYPE_F64, PH_SHAPE(2))};
+    ph_tensor *mixed[] = {ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)),
+                          ph_zeros(t, PH_DTYPE_F64, PH_SHAPE(2))};
     assert_null(ph_concat(t, mixed, 2, 0));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "one dtype");
     ph_tensor *scalar = ph_zeros(t, PH_DTYPE_F32, PH_SCALAR);
     assert_null(ph_concat(t, &scalar, 1, 0));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "no axis 0");
-    ph_tensor *rows[] = {ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(1))};
+    ph_tensor *rows[] = {ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)),
+                         ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(1))};
     assert_null(ph_stack(t, rows, 2, 0));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "stack: all must be of one shape");
     ph_split(t, part, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(3)), 0, (const int64_t[]){1, 1}, 2);

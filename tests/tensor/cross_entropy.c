@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/cross_entropy.c: cross_entropy and mse against a float64 reference and differences; targets
- * that are no class. */
+/* tests/tensor/cross_entropy.c: cross_entropy and mse against a float64 reference and
+ * differences; targets that are no class. */
 #include "support/grads.h"
 #include "support/op_check.h"
 #include <math.h>
 
-/* p[0]: the reduction; p[1]: whether a number is ignored; p[2]: which one; p[3]: how many are classes, 0:
- * all. */
+/* p[0]: the reduction; p[1]: whether a number is ignored; p[2]: which one; p[3]: how many are
+ * classes, 0: all. */
 static void choose(op_trial *trial)
 {
     const ph_shape *x = &trial->shape[0];
@@ -37,7 +37,8 @@ static void shapes_long(op_trial *trial)
     choose(trial);
 }
 
-static ph_tensor *loss_of(ph_tape *tape, ph_tensor *logits, ph_tensor *targets, const op_trial *trial)
+static ph_tensor *loss_of(ph_tape *tape, ph_tensor *logits, ph_tensor *targets,
+                          const op_trial *trial)
 {
     ph_cross_entropy_options options = {.reduction = (ph_reduction)trial->p[0],
                                         .has_ignore_index = trial->p[1],
@@ -115,8 +116,8 @@ static void reference_mse(op_array *out, const op_array *in, const op_trial *tri
     op_array_make(&out[0], &PH_SCALAR);
     if (count > 0)
         do {
-            double d =
-                in[0].at[op_at(&in[0], index, shape.rank)] - in[1].at[op_at(&in[1], index, shape.rank)];
+            double d = in[0].at[op_at(&in[0], index, shape.rank)] -
+                       in[1].at[op_at(&in[1], index, shape.rank)];
             out[0].at[0] += d * d;
         } while (op_next(index, &shape));
     out[0].at[0] /= (double)count;
@@ -216,8 +217,8 @@ static void refusals(void **state)
     assert_null(ph_cross_entropy(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)),
                                  ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(3))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "without its last dimension");
-    assert_null(
-        ph_cross_entropy(t, ph_zeros(t, PH_DTYPE_F32, PH_SCALAR), ph_zeros(t, PH_DTYPE_I64, PH_SCALAR)));
+    assert_null(ph_cross_entropy(t, ph_zeros(t, PH_DTYPE_F32, PH_SCALAR),
+                                 ph_zeros(t, PH_DTYPE_I64, PH_SCALAR)));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "axis of classes");
     ph_cross_entropy_options options = {.reduction = (ph_reduction)3};
     assert_null(ph_cross_entropy_with(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)),
@@ -227,9 +228,11 @@ static void refusals(void **state)
     assert_null(ph_cross_entropy_with(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)),
                                       ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2)), &options));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "reserved");
-    assert_null(ph_mse(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)), ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2))));
+    assert_null(ph_mse(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 3)),
+                       ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "do not broadcast");
-    assert_null(ph_mse(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), ph_zeros(t, PH_DTYPE_F64, PH_SHAPE(2))));
+    assert_null(
+        ph_mse(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), ph_zeros(t, PH_DTYPE_F64, PH_SHAPE(2))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "one floating dtype");
     t_scene_close(&s);
 }

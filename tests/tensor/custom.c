@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/custom.c: operators of the user's: what they save, what they get, how often they are released. */
+/* tests/tensor/custom.c: operators of the user's: what they save, what they get, how often they
+ * are released. */
 #include "support/grads.h"
 
 /* out[0] = a * b, out[1] = a + b. */
@@ -18,8 +19,8 @@ static void pair_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_t
     ph_custom_save(custom, (ph_tensor *[]){in[0], NULL, in[1]}, 3);
 }
 
-static void pair_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                          const bool *needed)
+static void pair_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                          ph_tensor *const *grad_out, const bool *needed)
 {
     pair *p = ph_custom_user(custom);
     p->backwards++;
@@ -29,8 +30,8 @@ static void pair_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
     for (int i = 0; i < 2; i++) {
         p->seen[i] = grad_out[i];
         p->needed[i] = needed[i];
-        ph_tensor *g =
-            grad_out[0] ? ph_mul(tape, grad_out[0], ph_custom_saved(custom, i ? 0 : 2)) : grad_out[1];
+        ph_tensor *g = grad_out[0] ? ph_mul(tape, grad_out[0], ph_custom_saved(custom, i ? 0 : 2))
+                                   : grad_out[1];
         grad_in[i] = grad_out[0] && grad_out[1] ? ph_add(tape, g, grad_out[1]) : g;
     }
 }
@@ -95,8 +96,8 @@ static void test_release(void **state)
     t_scene_open(&s);
     pair p = {0};
     ph_custom_operator op = pair_operator(&p);
-    ph_tensor *a = t_leaf(&s, PH_SHAPE(2), 2, 3), *plain = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1),
-              *out[2];
+    ph_tensor *a = t_leaf(&s, PH_SHAPE(2), 2, 3),
+              *plain = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(2), 1), *out[2];
     ph_custom_call(s.tape, &op, out, 2, (ph_tensor *[]){plain, plain}, 2);
     assert_int_equal(p.released, 1);
     assert_int_equal(t_info(&s).nodes, 0);
@@ -138,8 +139,8 @@ static void same_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_t
     out[2] = outside;
     ph_custom_save(custom, out, 3);
 }
-static void same_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                          const bool *needed)
+static void same_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                          ph_tensor *const *grad_out, const bool *needed)
 {
     (void)needed;
     (void)tape;
@@ -211,11 +212,12 @@ static void test_misuse(void **state)
     ph_custom_call(s.tape, &op, &out, 1, &a, 1);
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "bad: a reserved word");
     op.reserved[1] = 0;
-    const char *const words[] = {"bad: forward gave no output 0", "bad: ph_custom_save: tensors is NULL",
+    const char *const words[] = {"bad: forward gave no output 0",
+                                 "bad: ph_custom_save: tensors is NULL",
                                  "bad: ph_custom_save is for forward, and once",
                                  "bad: ph_custom_save is for forward, and once", "no way forward"};
-    const ph_status statuses[] = {PH_ERROR_CALLER, PH_ERROR_ARGUMENT, PH_ERROR_STATE, PH_ERROR_STATE,
-                                  PH_ERROR_CALLER};
+    const ph_status statuses[] = {PH_ERROR_CALLER, PH_ERROR_ARGUMENT, PH_ERROR_STATE,
+                                  PH_ERROR_STATE, PH_ERROR_CALLER};
     for (mode = 0; mode < 5; mode++) {
         ph_custom_call(s.tape, &op, &out, 1, &a, 1);
         assert_null(out);
@@ -273,8 +275,9 @@ static void test_no_gradient(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_release),     cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_misuse),    cmocka_unit_test(test_no_gradient),
+        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_release),
+        cmocka_unit_test(test_identity),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_no_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/dlpack.c: tensors lent to others and borrowed from them: what the structs say, who frees what when, the stream rule. */
+/* tests/tensor/dlpack.c: tensors lent to others and borrowed from them: what the structs say,
+ * who frees what when, the stream rule. */
 #include "support/tensors.h"
 #include "tensor/dlpack_abi.h"
 #include "tensor/tape.h"
@@ -182,12 +183,14 @@ static void test_read_only(void **state)
     assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "read-only");
     ph_tensor_fill(s.tape, ph_select(s.tape, x, 0, 0), 1);
     assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "read-only");
-    assert_error(ph_tensor_write(s.tape, x, (const int32_t[6]){0}, 24), PH_ERROR_STATE, "read-only");
+    assert_error(ph_tensor_write(s.tape, x, (const int32_t[6]){0}, 24), PH_ERROR_STATE,
+                 "read-only");
     assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "read-only");
     assert_ok(ph_tensor_to_dlpack(&out, s.tape, x, NULL));
     assert_int_equal(out->flags, PH__DL_READ_ONLY);
     out->deleter(out);
-    assert_error(ph_tensor_to_dlpack_unversioned(&plain, s.tape, x, NULL), PH_ERROR_STATE, "read-only");
+    assert_error(ph_tensor_to_dlpack_unversioned(&plain, s.tape, x, NULL), PH_ERROR_STATE,
+                 "read-only");
     assert_null(plain);
     ph_tensor_release(x);
     ph_free(memory, NULL);
@@ -274,7 +277,8 @@ static void test_misuse(void **state)
     assert_error(ph_tensor_to_dlpack(&out, NULL, x, NULL), PH_ERROR_ARGUMENT, "tape");
     assert_error(ph_tensor_to_dlpack(&out, s.tape, NULL, NULL), PH_ERROR_ARGUMENT, "x is NULL");
     assert_error(ph_tensor_to_dlpack_unversioned(NULL, s.tape, x, NULL), PH_ERROR_ARGUMENT, "out");
-    assert_error(ph_tensor_to_dlpack_unversioned(&plain, s.tape, NULL, NULL), PH_ERROR_ARGUMENT, "x is NULL");
+    assert_error(ph_tensor_to_dlpack_unversioned(&plain, s.tape, NULL, NULL), PH_ERROR_ARGUMENT,
+                 "x is NULL");
     assert_error(ph_tensor_from_dlpack(NULL, s.tape, &f.versioned), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_tensor_from_dlpack(&y, NULL, &f.versioned), PH_ERROR_ARGUMENT, "tape");
     assert_error(ph_tensor_from_dlpack(&y, s.tape, NULL), PH_ERROR_ARGUMENT, "managed");
@@ -287,7 +291,8 @@ static void test_misuse(void **state)
     assert_ok(ph_stream_create(&other.stream, other.device, NULL));
     assert_ok(ph_tape_create(&other.tape, other.stream, NULL));
     assert_ok(ph_tensor_set_requires_grad(x, false));
-    assert_error(ph_tensor_to_dlpack(&out, other.tape, x, NULL), PH_ERROR_WRONG_DEVICE, "another device");
+    assert_error(ph_tensor_to_dlpack(&out, other.tape, x, NULL), PH_ERROR_WRONG_DEVICE,
+                 "another device");
     assert_error(ph_tensor_to_dlpack(&out, s.tape, x, other.stream), PH_ERROR_WRONG_DEVICE, "");
     assert_null(out);
     t_scene_close(&other);
@@ -300,7 +305,8 @@ static void test_misuse(void **state)
     t_scene_close(&s);
 }
 
-/* The consumer's stream waits for the tape's; and the memory is not given away before the consumer's work is done. */
+/* The consumer's stream waits for the tape's; and the memory is not given away before the
+ * consumer's work is done. */
 static void test_streams(void **state)
 {
     (void)state;
@@ -376,9 +382,10 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out),       cmocka_unit_test(test_round_trip), cmocka_unit_test(test_in),
-        cmocka_unit_test(test_read_only), cmocka_unit_test(test_refused),    cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_streams),   cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_out),     cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_in),      cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

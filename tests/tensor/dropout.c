@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/dropout.c: dropout: what is kept, its gradient, its ends, and that all of it is the same eager, captured and replayed. */
+/* tests/tensor/dropout.c: dropout: what is kept, its gradient, its ends, and that all of it is
+ * the same eager, captured and replayed. */
 #include "support/draws.h"
 #include "support/grads.h"
 #include <math.h>
@@ -47,8 +48,8 @@ static void test_ends(void **state)
     assert_ptr_equal(ph_dropout(s.tape, x, 0), x);
     ph_tensor *y = ph_dropout(s.tape, x, 1);
     t_expect_values(s.tape, y, PH_SHAPE(4), 0, 0, 0, 0);
-    ph_backward_from(s.tape, &y, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(4), INFINITY)}, 1,
-                     NULL);
+    ph_backward_from(
+        s.tape, &y, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(4), INFINITY)}, 1, NULL);
     t_expect_grad(&s, x, 0, 0, 0, 0);
     ph_tensor *empty = ph_dropout(s.tape, ph_zeros(s.tape, PH_DTYPE_F16, PH_SHAPE(3, 0)), 0.5);
     assert_int_equal(ph_tensor_count(empty), 0);
@@ -57,7 +58,8 @@ static void test_ends(void **state)
     t_scene_close(&s);
 }
 
-/* dx = dy / (1 - p) where y was kept, for any strides of x and dy; a scalar and an empty tensor too. */
+/* dx = dy / (1 - p) where y was kept, for any strides of x and dy; a scalar and an empty tensor
+ * too. */
 static void test_gradient(void **state)
 {
     (void)state;
@@ -165,7 +167,8 @@ static void test_captured_and_replayed(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* ---- under a checkpoint ---- the same elements are dropped when the function runs again: gradients as without one. */
+/* ---- under a checkpoint ---- the same elements are dropped when the function runs again:
+ * gradients as without one. */
 static void drop_and_square(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *unused)
 {
     (void)unused;
@@ -180,8 +183,9 @@ static ph_tensor *with_checkpoint(ph_tape *tape, void *user)
     ph_checkpoint(tape, drop_and_square, NULL, &y, 1, &p->x, 1);
     ph_tensor *z = ph_dropout(tape, y, 0.5);
     ph_grad(tape, &dx, &p->x, 1, &z, &p->dy, 1, NULL);
-    return t_join(tape, (ph_tensor *[]){ph_detach(tape, z), dx, ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(10))},
-                  3);
+    return t_join(
+        tape, (ph_tensor *[]){ph_detach(tape, z), dx, ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(10))},
+        3);
 }
 
 static ph_tensor *without_checkpoint(ph_tape *tape, void *user)
@@ -191,8 +195,9 @@ static ph_tensor *without_checkpoint(ph_tape *tape, void *user)
     drop_and_square(tape, &y, &p->x, NULL);
     ph_tensor *z = ph_dropout(tape, y, 0.5);
     ph_grad(tape, &dx, &p->x, 1, &z, &p->dy, 1, NULL);
-    return t_join(tape, (ph_tensor *[]){ph_detach(tape, z), dx, ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(10))},
-                  3);
+    return t_join(
+        tape, (ph_tensor *[]){ph_detach(tape, z), dx, ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(10))},
+        3);
 }
 
 static void test_under_a_checkpoint(void **state)

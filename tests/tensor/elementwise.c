@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise.c: arithmetic of two tensors, and of a tensor and a number: against references and
- * differences, integers, and what is refused. */
+/* tests/tensor/elementwise.c: arithmetic of two tensors, and of a tensor and a number: against
+ * references and differences, integers, and what is refused. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include <math.h>
@@ -14,7 +14,8 @@ typedef struct binary {
     double (*ref)(double a, double b);
 } binary;
 
-static void apply_binary(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_binary(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                         const op_trial *trial)
 {
     out[0] = ((const binary *)trial->spec)->fn(tape, in[0], in[1]);
 }
@@ -57,16 +58,16 @@ static double cut(double a, double b)
     return b == 0 ? 0 : trunc(a / b);
 }
 
-#define BINARY(call, want, ...)                                                                              \
-    {                                                                                                        \
-        .spec = {.name = #call,                                                                              \
-                 .in_count = 2,                                                                              \
-                 .trials = 24,                                                                               \
-                 .shapes = op_shapes_broadcast,                                                              \
-                 .apply = apply_binary,                                                                      \
-                 .reference = reference_binary,                                                              \
-                 __VA_ARGS__},                                                                               \
-        .fn = call, .ref = want                                                                              \
+#define BINARY(call, want, ...)                                                                    \
+    {                                                                                              \
+        .spec = {.name = #call,                                                                    \
+                 .in_count = 2,                                                                    \
+                 .trials = 24,                                                                     \
+                 .shapes = op_shapes_broadcast,                                                    \
+                 .apply = apply_binary,                                                            \
+                 .reference = reference_binary,                                                    \
+                 __VA_ARGS__},                                                                     \
+        .fn = call, .ref = want                                                                    \
     }
 
 static void arithmetic_of_floats(void **state)
@@ -76,7 +77,8 @@ static void arithmetic_of_floats(void **state)
         BINARY(ph_add, add, .in = {{0}}),
         BINARY(ph_sub, sub, .in = {{0}}),
         BINARY(ph_mul, mul, .in = {{0}}),
-        BINARY(ph_div, divided, .in = {{0}, {.gap = 0.5}}, .gradient_bound = {[PH_DTYPE_BF16] = 0.1}),
+        BINARY(ph_div, divided, .in = {{0}, {.gap = 0.5}},
+               .gradient_bound = {[PH_DTYPE_BF16] = 0.1}),
         BINARY(ph_maximum, fmax, .in = {{.low = -2, .high = 2}, {.low = -2.5, .high = 1.7}}),
         BINARY(ph_minimum, fmin, .in = {{.low = -2, .high = 2}, {.low = -2.5, .high = 1.7}}),
     };
@@ -111,7 +113,8 @@ typedef struct numbered {
     double a;
 } numbered;
 
-static void apply_number(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_number(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                         const op_trial *trial)
 {
     const numbered *n = (const numbered *)trial->spec;
     out[0] = n->fn(tape, in[0], n->a);
@@ -153,15 +156,15 @@ static double clamped(double x, double a)
     return fmin(fmax(x, -a), a);
 }
 
-#define NUMBERED(call, want, number, ...)                                                                    \
-    {                                                                                                        \
-        .spec = {.name = #call,                                                                              \
-                 .in_count = 1,                                                                              \
-                 .shapes = op_shapes_same,                                                                   \
-                 .apply = apply_number,                                                                      \
-                 .reference = reference_number,                                                              \
-                 __VA_ARGS__},                                                                               \
-        .fn = call, .ref = want, .a = number                                                                 \
+#define NUMBERED(call, want, number, ...)                                                          \
+    {                                                                                              \
+        .spec = {.name = #call,                                                                    \
+                 .in_count = 1,                                                                    \
+                 .shapes = op_shapes_same,                                                         \
+                 .apply = apply_number,                                                            \
+                 .reference = reference_number,                                                    \
+                 __VA_ARGS__},                                                                     \
+        .fn = call, .ref = want, .a = number                                                       \
     }
 
 static void numbers_with_floats(void **state)
@@ -174,8 +177,8 @@ static void numbers_with_floats(void **state)
         NUMBERED(ph_pow_scalar, pow, 3, .bound = {[PH_DTYPE_F32] = 4e-6}),
         NUMBERED(ph_pow_scalar, pow, 0, .in = {{0}}),
         NUMBERED(ph_pow_scalar, pow, 1, .in = {{0}}),
-        NUMBERED(ph_pow_scalar, pow, -0.7, .in = {{.low = 0.2, .high = 3}}, .bound = {[PH_DTYPE_F32] = 4e-6},
-                 .gradient_bound = {[PH_DTYPE_F32] = 4e-5}),
+        NUMBERED(ph_pow_scalar, pow, -0.7, .in = {{.low = 0.2, .high = 3}},
+                 .bound = {[PH_DTYPE_F32] = 4e-6}, .gradient_bound = {[PH_DTYPE_F32] = 4e-5}),
         NUMBERED(neg, negated, 0, .in = {{0}}),
         NUMBERED(absolute, magnitude, 0, .in = {{.gap = 0.01}}),
         /* No number of a short dtype: at the limit itself, differences give half of each side. */
@@ -219,12 +222,16 @@ static void integers_wrap_and_division_never_traps(void **state)
     const int32_t a[] = {INT32_MAX, INT32_MIN, INT32_MIN, -7, 7}, b[] = {1, -1, 0, 2, -2};
     ph_tensor *x = ph_from_memory(s.tape, PH_DTYPE_I32, PH_SHAPE(5), a);
     ph_tensor *y = ph_from_memory(s.tape, PH_DTYPE_I32, PH_SHAPE(5), b);
-    expect_i32(s.tape, ph_add(s.tape, x, y), (const int32_t[]){INT32_MIN, INT32_MAX, INT32_MIN, -5, 5}, 5);
+    expect_i32(s.tape, ph_add(s.tape, x, y),
+               (const int32_t[]){INT32_MIN, INT32_MAX, INT32_MIN, -5, 5}, 5);
     expect_i32(s.tape, ph_div(s.tape, x, y), (const int32_t[]){INT32_MAX, INT32_MIN, 0, -3, -3}, 5);
-    expect_i32(s.tape, ph_neg(s.tape, x), (const int32_t[]){-INT32_MAX, INT32_MIN, INT32_MIN, 7, -7}, 5);
-    expect_i32(s.tape, ph_abs(s.tape, x), (const int32_t[]){INT32_MAX, INT32_MIN, INT32_MIN, 7, 7}, 5);
+    expect_i32(s.tape, ph_neg(s.tape, x),
+               (const int32_t[]){-INT32_MAX, INT32_MIN, INT32_MIN, 7, -7}, 5);
+    expect_i32(s.tape, ph_abs(s.tape, x), (const int32_t[]){INT32_MAX, INT32_MIN, INT32_MIN, 7, 7},
+               5);
     expect_i32(s.tape, ph_mul_scalar(s.tape, x, 2), (const int32_t[]){-2, 0, 0, -14, 14}, 5);
-    expect_i32(s.tape, ph_clamp(s.tape, x, -5, INFINITY), (const int32_t[]){INT32_MAX, -5, -5, -5, 7}, 5);
+    expect_i32(s.tape, ph_clamp(s.tape, x, -5, INFINITY),
+               (const int32_t[]){INT32_MAX, -5, -5, -5, 7}, 5);
     const int64_t big[] = {INT64_MIN, INT64_MAX};
     int64_t got[2];
     ph_tensor *z = ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(2), big);
@@ -301,7 +308,8 @@ static void clamp_hands_on_gradients_at_its_limits(void **state)
         assert_ok(ph_tensor_set_requires_grad(x, true));
         ph_backward(s.tape, ph_sum(s.tape, ph_clamp(s.tape, x, -1, 1)));
         assert_ok(ph_tape_status(s.tape));
-        t_expect_values(s.tape, ph_cast(s.tape, ph_tensor_grad(x), PH_DTYPE_F32), PH_SHAPE(5), 0, 1, 1, 1, 0);
+        t_expect_values(s.tape, ph_cast(s.tape, ph_tensor_grad(x), PH_DTYPE_F32), PH_SHAPE(5), 0, 1,
+                        1, 1, 0);
         assert_ok(ph_tape_clear(s.tape));
     }
     t_scene_close(&s);
@@ -312,15 +320,16 @@ static void refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-#define REFUSED(call, part)                                                                                  \
-    do {                                                                                                     \
-        assert_null(call);                                                                                   \
-        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                                        \
+#define REFUSED(call, part)                                                                        \
+    do {                                                                                           \
+        assert_null(call);                                                                         \
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                              \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I32(...) ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(__VA_ARGS__))
     REFUSED(ph_add(s.tape, F32(2), I32(2)), "add: the operands must be of one dtype");
-    REFUSED(ph_add(s.tape, F32(2), F32(3)), "add: the shapes do not broadcast (got f32[2], f32[3])");
+    REFUSED(ph_add(s.tape, F32(2), F32(3)),
+            "add: the shapes do not broadcast (got f32[2], f32[3])");
     REFUSED(ph_mul(s.tape, ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2)),
                    ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2))),
             "mul: all dtypes but bool");

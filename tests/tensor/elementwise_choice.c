@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_choice.c: comparison, logic and choice, in every dtype that they take. */
+/* tests/tensor/elementwise_choice.c: comparison, logic and choice, in every dtype that they
+ * take. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include <math.h>
@@ -93,16 +94,16 @@ static ph_tensor *logical_not(ph_tape *tape, ph_tensor *a, ph_tensor *b)
     return ph_logical_not(tape, a);
 }
 
-#define COMPARISON(call, want, inputs, from, to)                                                             \
-    {                                                                                                        \
-        .spec = {.name = #call,                                                                              \
-                 .in_count = inputs,                                                                         \
-                 .in = {{.low = from, .high = to}, {.low = from, .high = to}},                               \
-                 .shapes = op_shapes_broadcast,                                                              \
-                 .apply = apply_two,                                                                         \
-                 .reference = reference,                                                                     \
-                 .no_gradient = true},                                                                       \
-        .fn = call, .ref = want                                                                              \
+#define COMPARISON(call, want, inputs, from, to)                                                   \
+    {                                                                                              \
+        .spec = {.name = #call,                                                                    \
+                 .in_count = inputs,                                                               \
+                 .in = {{.low = from, .high = to}, {.low = from, .high = to}},                     \
+                 .shapes = op_shapes_broadcast,                                                    \
+                 .apply = apply_two,                                                               \
+                 .reference = reference,                                                           \
+                 .no_gradient = true},                                                             \
+        .fn = call, .ref = want                                                                    \
     }
 
 static void comparisons(void **state)
@@ -163,14 +164,15 @@ static void choices(void **state)
                              .apply = apply_where,
                              .reference = reference},
                     .ref = choose};
-    choice masked = {.spec = {.name = "masked_fill",
-                              .in_count = 2,
-                              .in = {{.low = 0, .high = 2}, {.dtype = PH_DTYPE_BOOL, .low = 0, .high = 2}},
-                              .trials = 18,
-                              .shapes = op_shapes_broadcast,
-                              .apply = apply_fill,
-                              .reference = reference},
-                     .ref = fill};
+    choice masked = {
+        .spec = {.name = "masked_fill",
+                 .in_count = 2,
+                 .in = {{.low = 0, .high = 2}, {.dtype = PH_DTYPE_BOOL, .low = 0, .high = 2}},
+                 .trials = 18,
+                 .shapes = op_shapes_broadcast,
+                 .apply = apply_fill,
+                 .reference = reference},
+        .ref = fill};
     memcpy(where.spec.dtypes, every, sizeof every);
     memcpy(masked.spec.dtypes, every, sizeof every);
     op_check(device, &where.spec);
@@ -183,7 +185,8 @@ static void nan_is_equal_to_nothing(void **state)
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(3), (double)NAN);
-    ph_tensor *all[] = {ph_eq(s.tape, x, x), ph_ne(s.tape, x, x), ph_lt(s.tape, x, x), ph_ge(s.tape, x, x)};
+    ph_tensor *all[] = {ph_eq(s.tape, x, x), ph_ne(s.tape, x, x), ph_lt(s.tape, x, x),
+                        ph_ge(s.tape, x, x)};
     for (size_t i = 0; i < 4; i++) {
         uint8_t got[3];
         assert_int_equal(ph_tensor_dtype(all[i]), PH_DTYPE_BOOL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_copy.c: clone, contiguous, casts between all dtypes, and changes in place: of
- * views, with broadcasts, of overlapping memory. */
+/* tests/tensor/elementwise_copy.c: clone, contiguous, casts between all dtypes, and changes in
+ * place: of views, with broadcasts, of overlapping memory. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/tensor.h"
@@ -46,8 +46,9 @@ static void copies(void **state)
     static const op_spec clone = {.name = "clone",
                                   .in_count = 1,
                                   .out_count = 2,
-                                  .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
-                                             PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8},
+                                  .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16,
+                                             PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_I64,
+                                             PH_DTYPE_U8},
                                   .in = {{.low = 0, .high = 100}},
                                   .shapes = shapes_of_some_rank,
                                   .apply = apply_clone,
@@ -97,14 +98,16 @@ static void casts_between_all_dtypes(void **state)
         }
 }
 
-static void expect_cast(t_scene *s, double from, ph_dtype from_dtype, ph_dtype to_dtype, double want)
+static void expect_cast(t_scene *s, double from, ph_dtype from_dtype, ph_dtype to_dtype,
+                        double want)
 {
     double got;
     ph_tensor *x = ph_full(s->tape, from_dtype, PH_SHAPE(5), from);
-    assert_ok(ph_tensor_item(&got, s->tape, ph_select(s->tape, ph_cast(s->tape, x, to_dtype), 0, 4)));
+    assert_ok(
+        ph_tensor_item(&got, s->tape, ph_select(s->tape, ph_cast(s->tape, x, to_dtype), 0, 4)));
     if (isnan(want) ? !isnan(got) : got != want)
-        fail_msg("%g of %s as %s is %g, not %g", from, ph_dtype_name(from_dtype), ph_dtype_name(to_dtype),
-                 got, want);
+        fail_msg("%g of %s as %s is %g, not %g", from, ph_dtype_name(from_dtype),
+                 ph_dtype_name(to_dtype), got, want);
 }
 
 static void casts_saturate_and_round_once(void **state)
@@ -162,7 +165,8 @@ static void the_same_is_not_copied(void **state)
 }
 
 /* ---- in place ---- */
-static void apply_changes(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_changes(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                          const op_trial *trial)
 {
     (void)trial;
     ph_tensor *y = ph_clone(tape, in[0]);
@@ -199,8 +203,9 @@ static void changes_are_replayed(void **state)
     ph_device *device = *state;
     static const op_spec changes = {.name = "changes in place",
                                     .in_count = 2,
-                                    .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
-                                               PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8},
+                                    .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16,
+                                               PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_I64,
+                                               PH_DTYPE_U8},
                                     .in = {{.low = 0, .high = 40}, {.low = 0, .high = 40}},
                                     .shapes = shapes_to_change,
                                     .apply = apply_changes,
@@ -222,10 +227,12 @@ static void views_change_their_base(void **state)
     ph_tensor_copy(s.tape, ph_transpose(s.tape, x, 0, 1), t_counting(s.tape, PH_SHAPE(4, 3)));
     t_expect_values(s.tape, x, PH_SHAPE(3, 4), 0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11);
     ph_tensor_add(s.tape, x, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(3, 1), 1), 0.5);
-    t_expect_values(s.tape, x, PH_SHAPE(3, 4), 0.5f, 3.5f, 6.5f, 9.5f, 1.5f, 4.5f, 7.5f, 10.5f, 2.5f, 5.5f,
-                    8.5f, 11.5f);
-    ph_tensor_add(s.tape, ph_select(s.tape, x, 1, 0), ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 1), 1);
-    t_expect_values(s.tape, ph_contiguous(s.tape, ph_select(s.tape, x, 1, 0)), PH_SHAPE(3), 1.5f, 2.5f, 3.5f);
+    t_expect_values(s.tape, x, PH_SHAPE(3, 4), 0.5f, 3.5f, 6.5f, 9.5f, 1.5f, 4.5f, 7.5f, 10.5f,
+                    2.5f, 5.5f, 8.5f, 11.5f);
+    ph_tensor_add(s.tape, ph_select(s.tape, x, 1, 0), ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 1),
+                  1);
+    t_expect_values(s.tape, ph_contiguous(s.tape, ph_select(s.tape, x, 1, 0)), PH_SHAPE(3), 1.5f,
+                    2.5f, 3.5f);
     assert_true(ph_tensor_version(x) >= 5);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
@@ -243,11 +250,14 @@ static void copies_cast_and_broadcast(void **state)
         ph_tensor *x = ph_full(s.tape, dtype, PH_SHAPE(2, 3), 1);
         ph_tensor_copy(s.tape, x, from);
         double whole = ph_dtype_is_floating(dtype) ? 1.75 : 1;
-        double low = dtype == PH_DTYPE_U8 ? 0 : dtype == PH_DTYPE_BOOL ? 1 : -3, want[] = {whole, low, 0};
+        double low = dtype == PH_DTYPE_U8     ? 0
+                     : dtype == PH_DTYPE_BOOL ? 1
+                                              : -3,
+               want[] = {whole, low, 0};
         for (int i = 0; i < 6; i++) {
             double got;
-            assert_ok(
-                ph_tensor_item(&got, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, i / 3), 0, i % 3)));
+            assert_ok(ph_tensor_item(&got, s.tape,
+                                     ph_select(s.tape, ph_select(s.tape, x, 0, i / 3), 0, i % 3)));
             assert_true(got == want[i % 3]);
         }
     }
@@ -268,7 +278,8 @@ static void every_dtype_is_filled_and_scaled(void **state)
             ph_tensor_scale(s.tape, x, 5);
             ph_tensor_add(s.tape, x, x, 2);
         }
-        assert_ok(ph_tensor_item(&got, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, 69), 0, 3)));
+        assert_ok(
+            ph_tensor_item(&got, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, 69), 0, 3)));
         assert_true(got == (scaled ? 45 : 1));
     }
     ph_tensor *big = ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, 1e300),
@@ -320,10 +331,10 @@ static void refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-#define REFUSED(status, part, call)                                                                          \
-    do {                                                                                                     \
-        call;                                                                                                \
-        assert_error(ph_tape_clear(s.tape), status, part);                                                   \
+#define REFUSED(status, part, call)                                                                \
+    do {                                                                                           \
+        call;                                                                                      \
+        assert_error(ph_tape_clear(s.tape), status, part);                                         \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I32(...) ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(__VA_ARGS__))
@@ -334,8 +345,10 @@ static void refusals(void **state)
             ph_tensor_copy(s.tape, F32(1), F32(3)));
     REFUSED(PH_ERROR_ARGUMENT, "tensor_add: both must be of one dtype",
             ph_tensor_add(s.tape, F32(3), I32(3), 1));
-    REFUSED(PH_ERROR_ARGUMENT, "tensor_add: 0.5 is no integer", ph_tensor_add(s.tape, I32(3), I32(3), 0.5));
-    REFUSED(PH_ERROR_ARGUMENT, "tensor_scale: 0.5 is no integer", ph_tensor_scale(s.tape, I32(3), 0.5));
+    REFUSED(PH_ERROR_ARGUMENT, "tensor_add: 0.5 is no integer",
+            ph_tensor_add(s.tape, I32(3), I32(3), 0.5));
+    REFUSED(PH_ERROR_ARGUMENT, "tensor_scale: 0.5 is no integer",
+            ph_tensor_scale(s.tape, I32(3), 0.5));
     REFUSED(PH_ERROR_ARGUMENT, "tensor_scale: all dtypes but bool",
             ph_tensor_scale(s.tape, ph_zeros(s.tape, PH_DTYPE_BOOL, PH_SHAPE(2)), 1));
     REFUSED(PH_ERROR_ARGUMENT, "operand 0 is NULL", ph_tensor_fill(s.tape, NULL, 1));
@@ -367,7 +380,8 @@ static void copies_from_another_device(void **state)
     assert_ok(ph_stream_synchronize(other.stream));
     ph_tensor_copy(s.tape, x, from);
     t_expect_values(s.tape, x, PH_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
-    ph_tensor_copy(s.tape, x, ph_transpose(other.tape, t_counting(other.tape, PH_SHAPE(3, 2)), 0, 1));
+    ph_tensor_copy(s.tape, x,
+                   ph_transpose(other.tape, t_counting(other.tape, PH_SHAPE(3, 2)), 0, 1));
     assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "both must be contiguous");
     assert_ok(ph_tape_clear(other.tape));
     t_scene_close(&other);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_functions.c: functions of one element against references and differences, and at
- * the edges of their ranges. */
+/* tests/tensor/elementwise_functions.c: functions of one element against references and
+ * differences, and at the edges of their ranges. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include <math.h>
@@ -60,15 +60,15 @@ static ph_tensor *leaky_relu(ph_tape *tape, ph_tensor *x)
     return ph_leaky_relu(tape, x, 0.1);
 }
 
-#define FUNCTION(call, want, ...)                                                                            \
-    {                                                                                                        \
-        .spec = {.name = #call,                                                                              \
-                 .in_count = 1,                                                                              \
-                 .shapes = op_shapes_same,                                                                   \
-                 .apply = apply,                                                                             \
-                 .reference = reference,                                                                     \
-                 __VA_ARGS__},                                                                               \
-        .fn = call, .ref = want                                                                              \
+#define FUNCTION(call, want, ...)                                                                  \
+    {                                                                                              \
+        .spec = {.name = #call,                                                                    \
+                 .in_count = 1,                                                                    \
+                 .shapes = op_shapes_same,                                                         \
+                 .apply = apply,                                                                   \
+                 .reference = reference,                                                           \
+                 __VA_ARGS__},                                                                     \
+        .fn = call, .ref = want                                                                    \
     }
 
 static void functions(void **state)
@@ -76,7 +76,8 @@ static void functions(void **state)
     ph_device *device = *state;
     static const function all[] = {
         FUNCTION(ph_exp, exp, .in = {{.low = -8, .high = 8}}),
-        FUNCTION(ph_log, log, .in = {{.low = 0.01, .high = 20}}, .gradient_bound = {[PH_DTYPE_F64] = 1e-5}),
+        FUNCTION(ph_log, log, .in = {{.low = 0.01, .high = 20}},
+                 .gradient_bound = {[PH_DTYPE_F64] = 1e-5}),
         FUNCTION(ph_sqrt, sqrt, .in = {{.low = 0.01, .high = 20}}),
         FUNCTION(ph_rsqrt, rsqrt, .in = {{.low = 0.1, .high = 20}},
                  .gradient_bound = {[PH_DTYPE_BF16] = 0.12}),
@@ -105,21 +106,23 @@ static void expect_edges(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *), c
     assert_ok(ph_tensor_read(bytes, (size_t)count * ph_dtype_size(dtype), s->tape, y));
     op_decode(got, dtype, bytes, count);
     for (int64_t i = 0; i < count; i++)
-        if (isnan(want[i]) ? !isnan(got[i]) : got[i] != want[i] || signbit(got[i]) != signbit(want[i]))
-            fail_msg("%s of %g in %s is %g, not %g", name, x[i], ph_dtype_name(dtype), got[i], want[i]);
+        if (isnan(want[i]) ? !isnan(got[i])
+                           : got[i] != want[i] || signbit(got[i]) != signbit(want[i]))
+            fail_msg("%s of %g in %s is %g, not %g", name, x[i], ph_dtype_name(dtype), got[i],
+                     want[i]);
 }
 
-#define EDGES(fn, ...)                                                                                       \
-    do {                                                                                                     \
-        const double pairs[][2] = {__VA_ARGS__};                                                             \
-        double x[16], want[16];                                                                              \
-        int64_t count = sizeof pairs / sizeof pairs[0];                                                      \
-        for (int64_t i = 0; i < count; i++) {                                                                \
-            x[i] = pairs[i][0];                                                                              \
-            want[i] = pairs[i][1];                                                                           \
-        }                                                                                                    \
-        for (int d = PH_DTYPE_F32; d <= PH_DTYPE_BF16; d++)                                                  \
-            expect_edges(&s, fn, #fn, (ph_dtype)d, x, want, count);                                          \
+#define EDGES(fn, ...)                                                                             \
+    do {                                                                                           \
+        const double pairs[][2] = {__VA_ARGS__};                                                   \
+        double x[16], want[16];                                                                    \
+        int64_t count = sizeof pairs / sizeof pairs[0];                                            \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            x[i] = pairs[i][0];                                                                    \
+            want[i] = pairs[i][1];                                                                 \
+        }                                                                                          \
+        for (int d = PH_DTYPE_F32; d <= PH_DTYPE_BF16; d++)                                        \
+            expect_edges(&s, fn, #fn, (ph_dtype)d, x, want, count);                                \
     } while (0)
 
 static void edges(void **state)
@@ -150,11 +153,18 @@ static void floats_are_wanted(void **state)
     static const struct {
         ph_tensor *(*fn)(ph_tape *tape, ph_tensor *x);
         const char *words;
-    } all[] = {
-        {ph_exp, "exp: a floating"},         {ph_log, "log: a floating"},   {ph_sqrt, "sqrt: a floating"},
-        {ph_rsqrt, "rsqrt: a floating"},     {ph_square, "square: a"},      {ph_tanh, "tanh: a floating"},
-        {ph_sigmoid, "sigmoid: a floating"}, {ph_relu, "relu: a floating"}, {ph_gelu, "gelu: a floating"},
-        {ph_gelu_tanh, "gelu_tanh: a"},      {ph_silu, "silu: a floating"}, {leaky_relu, "leaky_relu: a"}};
+    } all[] = {{ph_exp, "exp: a floating"},
+               {ph_log, "log: a floating"},
+               {ph_sqrt, "sqrt: a floating"},
+               {ph_rsqrt, "rsqrt: a floating"},
+               {ph_square, "square: a"},
+               {ph_tanh, "tanh: a floating"},
+               {ph_sigmoid, "sigmoid: a floating"},
+               {ph_relu, "relu: a floating"},
+               {ph_gelu, "gelu: a floating"},
+               {ph_gelu_tanh, "gelu_tanh: a"},
+               {ph_silu, "silu: a floating"},
+               {leaky_relu, "leaky_relu: a"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_null(all[i].fn(s.tape, ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(3))));
         assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, all[i].words);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_large.c: element-wise functions over many blocks: every length around a block's,
- * unaligned views, broadcasts whose elements are taken several at a time and one by one, 16-bit types, eight
- * dimensions. */
+/* tests/tensor/elementwise_large.c: element-wise functions over many blocks: every length around
+ * a block's, unaligned views, broadcasts whose elements are taken several at a time and one by
+ * one, 16-bit types, eight dimensions. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/elementwise.h"
 #include <math.h>
 
 /* Small whole numbers, exact in every floating dtype. */
-static ph_tensor *numbers(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t modulus, double *values)
+static ph_tensor *numbers(ph_tape *tape, ph_dtype dtype, ph_shape shape, int64_t modulus,
+                          double *values)
 {
     int64_t count = ph_shape_count(&shape);
     char *bytes = malloc((size_t)count * 8 + 8);
@@ -45,26 +46,27 @@ enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0]
 };
 
-/* Begun `offset` elements into memory, so that what is taken several at a time does not begin at a multiple
- * of 16 bytes. */
+/* Begun `offset` elements into memory, so that what is taken several at a time does not begin at
+ * a multiple of 16 bytes. */
 static void check_flat(t_scene *s, ph_dtype dtype, int64_t count, int64_t offset)
 {
     double *values = malloc((size_t)(count + offset) * sizeof *values);
     assert_non_null(values);
-    ph_tensor *x = ph_slice(s->tape, numbers(s->tape, dtype, PH_SHAPE(count + offset), 50, values), 0, offset,
-                            count + offset);
+    ph_tensor *x = ph_slice(s->tape, numbers(s->tape, dtype, PH_SHAPE(count + offset), 50, values),
+                            0, offset, count + offset);
     ph_tensor *two = ph_full(s->tape, dtype, PH_SCALAR, 2);
-    double *sum = read(s->tape, ph_add(s->tape, x, x)), *product = read(s->tape, ph_mul(s->tape, two, x));
+    double *sum = read(s->tape, ph_add(s->tape, x, x)),
+           *product = read(s->tape, ph_mul(s->tape, two, x));
     double *less = read(s->tape, ph_lt(s->tape, x, ph_full(s->tape, dtype, PH_SHAPE(1), 25)));
     double *chosen = read(s->tape, ph_where(s->tape, ph_lt(s->tape, x, two), two, x));
     double *cast = read(s->tape, ph_cast(s->tape, x, PH_DTYPE_BF16));
     for (int64_t i = 0; i < count; i++) {
         double v = values[i + offset];
-        if (sum[i] != 2 * v || product[i] != 2 * v || less[i] != (v < 25) || chosen[i] != fmax(v, 2) ||
-            cast[i] != v)
+        if (sum[i] != 2 * v || product[i] != 2 * v || less[i] != (v < 25) ||
+            chosen[i] != fmax(v, 2) || cast[i] != v)
             fail_msg("%s, %lld elements from %lld on, element %lld (%g): %g %g %g %g %g",
-                     ph_dtype_name(dtype), (long long)count, (long long)offset, (long long)i, v, sum[i],
-                     product[i], less[i], chosen[i], cast[i]);
+                     ph_dtype_name(dtype), (long long)count, (long long)offset, (long long)i, v,
+                     sum[i], product[i], less[i], chosen[i], cast[i]);
     }
     free(sum);
     free(product);
@@ -92,7 +94,8 @@ static void lengths_and_alignments(void **state)
 static void check_pair(t_scene *s, ph_dtype dtype, ph_tensor *a, ph_tensor *b)
 {
     ph_shape shape = ph_tensor_shape(a), other = ph_tensor_shape(b);
-    op_array x = {.shape = shape, .at = read(s->tape, a)}, y = {.shape = other, .at = read(s->tape, b)};
+    op_array x = {.shape = shape, .at = read(s->tape, a)},
+             y = {.shape = other, .at = read(s->tape, b)};
     ph_tensor *z = ph_sub(s->tape, a, b);
     ph_tensor *into = ph_zeros(s->tape, dtype, shape);
     ph_tensor_copy(s->tape, into, a);
@@ -103,8 +106,8 @@ static void check_pair(t_scene *s, ph_dtype dtype, ph_tensor *a, ph_tensor *b)
         double want = x.at[op_at(&x, index, shape.rank)] - y.at[op_at(&y, index, shape.rank)];
         want = dtype == PH_DTYPE_U8 && want < 0 ? want + 256 : want;
         if (got[k] != want || same[k] != want)
-            fail_msg("%s, rank %zu, element %lld: %g and %g, not %g", ph_dtype_name(dtype), shape.rank,
-                     (long long)k, got[k], same[k], want);
+            fail_msg("%s, rank %zu, element %lld: %g and %g, not %g", ph_dtype_name(dtype),
+                     shape.rank, (long long)k, got[k], same[k], want);
         k++;
     } while (op_next(index, &shape));
     free(x.at);
@@ -127,13 +130,19 @@ static void broadcasts_and_turns(void **state)
             ph_tensor *a = numbers(s.tape, t, PH_SHAPE(120, n), 40, NULL);
             check_pair(&s, t, a, numbers(s.tape, t, PH_SHAPE(n), 30, NULL));
             check_pair(&s, t, a, numbers(s.tape, t, PH_SHAPE(120, 1), 30, NULL));
-            check_pair(&s, t, a, ph_transpose(s.tape, numbers(s.tape, t, PH_SHAPE(n, 120), 30, NULL), 0, 1));
-            check_pair(&s, t, ph_transpose(s.tape, numbers(s.tape, t, PH_SHAPE(n, 120), 40, NULL), 0, 1), a);
+            check_pair(&s, t, a,
+                       ph_transpose(s.tape, numbers(s.tape, t, PH_SHAPE(n, 120), 30, NULL), 0, 1));
             check_pair(&s, t,
-                       ph_slice(s.tape, numbers(s.tape, t, PH_SHAPE(120, n + 8), 40, NULL), 1, 8, n + 8), a);
+                       ph_transpose(s.tape, numbers(s.tape, t, PH_SHAPE(n, 120), 40, NULL), 0, 1),
+                       a);
             check_pair(
                 &s, t,
-                ph_slice_step(s.tape, numbers(s.tape, t, PH_SHAPE(120, 2 * n), 40, NULL), 1, 1, 2 * n, 2), a);
+                ph_slice(s.tape, numbers(s.tape, t, PH_SHAPE(120, n + 8), 40, NULL), 1, 8, n + 8),
+                a);
+            check_pair(&s, t,
+                       ph_slice_step(s.tape, numbers(s.tape, t, PH_SHAPE(120, 2 * n), 40, NULL), 1,
+                                     1, 2 * n, 2),
+                       a);
         }
         ph_tensor *eight = numbers(s.tape, t, PH_SHAPE(3, 2, 4, 3, 2, 5, 2, 4), 40, NULL);
         static const int turned[] = {7, 2, 5, 0, 3, 6, 1, 4};
@@ -144,7 +153,8 @@ static void broadcasts_and_turns(void **state)
     t_scene_close(&s);
 }
 
-/* What changes in place may be a view, turned or with gaps: nothing between its elements may change. */
+/* What changes in place may be a view, turned or with gaps: nothing between its elements may
+ * change. */
 static void views_in_place(void **state)
 {
     (void)state;
@@ -158,7 +168,8 @@ static void views_in_place(void **state)
         ph_tensor *base = numbers(s.tape, dtypes[d], PH_SHAPE(ROWS, COLUMNS), 40, NULL);
         double *before = read(s.tape, base);
         ph_tensor *view = ph_transpose(
-            s.tape, ph_slice_step(s.tape, ph_slice(s.tape, base, 0, 5, ROWS), 1, 3, COLUMNS, 2), 0, 1);
+            s.tape, ph_slice_step(s.tape, ph_slice(s.tape, base, 0, 5, ROWS), 1, 3, COLUMNS, 2), 0,
+            1);
         ph_tensor *add = ph_full(s.tape, dtypes[d], PH_SHAPE(1, ROWS - 5), 2);
         ph_tensor_add(s.tape, view, add, 3);
         double *after = read(s.tape, base);
@@ -173,8 +184,8 @@ static void views_in_place(void **state)
     t_scene_close(&s);
 }
 
-/* The host form runs loops over vectors with a rest at the end, and what falls into the rest depends on how
- * the work was divided: it must come out the same, to the bit. */
+/* The host form runs loops over vectors with a rest at the end, and what falls into the rest
+ * depends on how the work was divided: it must come out the same, to the bit. */
 static void check_places(ph__core core, int which, size_t size, double a)
 {
     enum {
@@ -198,21 +209,23 @@ static void check_places(ph__core core, int which, size_t size, double a)
         core((char *)one + i * size, (char *)in[0] + i * size, (char *)in[1] + i * size,
              (char *)in[2] + i * size, 1, x, y);
     if (memcmp(whole, one, N * size) != 0)
-        fail_msg("function %d of elementwise.def, %zu bytes: an element depends on its place", which, size);
+        fail_msg("function %d of elementwise.def, %zu bytes: an element depends on its place",
+                 which, size);
 }
 
 static void results_do_not_depend_on_the_place(void **state)
 {
     (void)state;
     ph__core_table cores = ph__cores();
-#define PH__MAP(name, operands, dtypes, result, let, expression) OPERANDS_##operands(PH__CORE_##name)
+#define PH__MAP(name, operands, dtypes, result, let, expression)                                   \
+    OPERANDS_##operands(PH__CORE_##name)
 #define OPERANDS_NONE(core)
 #define OPERANDS_BV(core)
 #define OPERANDS_BVV(core)
-#define OPERANDS_V(core)                                                                                     \
-    if (core < PH__CORE_eq || core > PH__CORE_logical_not) {                                                 \
-        check_places(cores[core][PH__CORE_F32], core, 4, 0.3);                                               \
-        check_places(cores[core][PH__CORE_F64], core, 8, 0.3);                                               \
+#define OPERANDS_V(core)                                                                           \
+    if (core < PH__CORE_eq || core > PH__CORE_logical_not) {                                       \
+        check_places(cores[core][PH__CORE_F32], core, 4, 0.3);                                     \
+        check_places(cores[core][PH__CORE_F64], core, 8, 0.3);                                     \
     }
 #define OPERANDS_VV(core)  OPERANDS_V(core)
 #define OPERANDS_VVV(core) OPERANDS_V(core)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_math.c: the functions of tensor/math.h against the C library's doubles: every
- * 509th float in the short tier, every 31st in the long one. */
+/* tests/tensor/elementwise_math.c: the functions of tensor/math.h against the C library's
+ * doubles: every 509th float in the short tier, every 31st in the long one. */
 #include "support/support.h"
 #include "tensor/math.h"
 #include <math.h>
@@ -42,8 +42,8 @@ static void check(const char *name, float (*fn)(float), double (*ref)(double), d
     }
     print_message("%s: at most %.2f ulp, at %.9g\n", name, worst, (double)at);
     if (worst > bound)
-        fail_msg("%s of %.9g (%a) is %.9g: %.3g ulp off, more than %.3g", name, (double)at, (double)at,
-                 (double)fn(at), worst, bound);
+        fail_msg("%s of %.9g (%a) is %.9g: %.3g ulp off, more than %.3g", name, (double)at,
+                 (double)at, (double)fn(at), worst, bound);
 }
 
 /* Both forms; the fused one where the processor has the instructions. */
@@ -54,21 +54,21 @@ static void check(const char *name, float (*fn)(float), double (*ref)(double), d
 #define FUSED
 #define HAVE_FUSED true
 #endif
-#define CHECK(name, ref, bound)                                                                              \
-    static float plain_##name(float x)                                                                       \
-    {                                                                                                        \
-        return ph__##name(x);                                                                                \
-    }                                                                                                        \
-    FUSED static float fused_##name(float x)                                                                 \
-    {                                                                                                        \
-        return ph__fma_##name(x);                                                                            \
-    }                                                                                                        \
-    static void test_##name(void **state)                                                                    \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        check(#name, plain_##name, ref, bound);                                                              \
-        if (HAVE_FUSED)                                                                                      \
-            check(#name ", fused", fused_##name, ref, bound);                                                \
+#define CHECK(name, ref, bound)                                                                    \
+    static float plain_##name(float x)                                                             \
+    {                                                                                              \
+        return ph__##name(x);                                                                      \
+    }                                                                                              \
+    FUSED static float fused_##name(float x)                                                       \
+    {                                                                                              \
+        return ph__fma_##name(x);                                                                  \
+    }                                                                                              \
+    static void test_##name(void **state)                                                          \
+    {                                                                                              \
+        (void)state;                                                                               \
+        check(#name, plain_##name, ref, bound);                                                    \
+        if (HAVE_FUSED)                                                                            \
+            check(#name ", fused", fused_##name, ref, bound);                                      \
     }
 CHECK(expf, exp, 1)
 CHECK(logf, log, 1)
@@ -76,13 +76,15 @@ CHECK(tanhf, tanh, 1.5)
 CHECK(erff, erf, 3)
 CHECK(sigmoidf, sigmoid, 2.5)
 
-/* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of bf16 and f16. */
+/* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of
+ * bf16 and f16. */
 static void rounding_by_way_of_odd(void **state)
 {
     (void)state;
     static const double parts[] = {-0x1p-40, 0, 0x1p-40, 0x1p-30, -0x1p-30};
     for (uint32_t h = 0; h < 0x7f80; h++) {
-        double low = (double)ph__bf16_get((uint16_t)h), high = (double)ph__bf16_get((uint16_t)(h + 1));
+        double low = (double)ph__bf16_get((uint16_t)h),
+               high = (double)ph__bf16_get((uint16_t)(h + 1));
         if (isinf(high))
             high = 0x1p128;
         for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -93,7 +95,8 @@ static void rounding_by_way_of_odd(void **state)
         }
     }
     for (uint32_t h = 0; h < 0x7c00; h++) {
-        double low = (double)ph__f16_get((uint16_t)h), high = (double)ph__f16_get((uint16_t)(h + 1));
+        double low = (double)ph__f16_get((uint16_t)h),
+               high = (double)ph__f16_get((uint16_t)(h + 1));
         if (isinf(high))
             high = 65536;
         for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

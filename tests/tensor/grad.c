@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/grad.c: gradients that are asked for, passes inside passes, and backward in captures. */
+/* tests/tensor/grad.c: gradients that are asked for, passes inside passes, and backward in
+ * captures. */
 #include "support/grads.h"
 #include "tensor/tape.h"
 
@@ -9,7 +10,8 @@ static void test_inputs(void **state)
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *v = t_leaf(&s, PH_SHAPE(2), 5, 7);
-    ph_tensor *a = ph_mul(s.tape, w, v), *b = ph_mul(s.tape, a, w), *loss = ph_sum(s.tape, b), *out[5];
+    ph_tensor *a = ph_mul(s.tape, w, v), *b = ph_mul(s.tape, a, w), *loss = ph_sum(s.tape, b),
+              *out[5];
     ph_tensor *inputs[] = {w, a, b, loss, w};
     ph_grad(s.tape, out, inputs, 5, &loss, NULL, 1, &(ph_grad_options){.retain_graph = true});
     t_expect_values(s.tape, out[0], PH_SHAPE(2), 20, 42); /* 2 w v */
@@ -37,7 +39,8 @@ static void test_partial(void **state)
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3);
-    ph_tensor *a = ph_mul(s.tape, w, w), *b = ph_mul_scalar(s.tape, a, 3), *loss = ph_sum(s.tape, b), *out;
+    ph_tensor *a = ph_mul(s.tape, w, w), *b = ph_mul_scalar(s.tape, a, 3),
+              *loss = ph_sum(s.tape, b), *out;
     size_t saved = t_info(&s).saved;
     ph_grad(s.tape, &out, &a, 1, &loss, NULL, 1, NULL);
     t_expect_values(s.tape, out, PH_SHAPE(2), 3, 3);
@@ -73,7 +76,8 @@ static void test_unused(void **state)
         ph_grad(s.tape, out, &input, 1, &loss, NULL, 1, NULL);
         assert_null(out[0]);
         t_expect_failure(&s, PH_ERROR_ARGUMENT,
-                         i == 2 ? "input 0 (f32[2]) requires no gradient" : "input 0 (f32[2]) takes no part");
+                         i == 2 ? "input 0 (f32[2]) requires no gradient"
+                                : "input 0 (f32[2]) takes no part");
     }
     ph_tensor_release(w);
     ph_tensor_release(v);
@@ -129,15 +133,16 @@ static void test_own_seed(void **state)
     t_scene_close(&s);
 }
 
-/* ---- a pass inside a pass ---- an operator whose backward is found by another pass, over history of its own. */
+/* ---- a pass inside a pass ---- an operator whose backward is found by another pass, over
+ * history of its own. */
 static void twice_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
 {
     out[0] = ph_mul(tape, in[0], in[0]);
     ph_custom_save(custom, in, 1);
 }
 static ph_tensor *older;
-static void inner_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                           const bool *needed)
+static void inner_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                           ph_tensor *const *grad_out, const bool *needed)
 {
     (void)needed;
     ph_tensor *x = ph_tensor_retain(ph_detach(tape, ph_custom_saved(custom, 0)));
@@ -160,8 +165,10 @@ static void test_nested(void **state)
     t_scene_open(&s);
     bool accumulates = false;
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *y, *loss, *out;
-    ph_custom_operator op = {
-        .name = "square", .forward = twice_forward, .backward = inner_backward, .user = &accumulates};
+    ph_custom_operator op = {.name = "square",
+                             .forward = twice_forward,
+                             .backward = inner_backward,
+                             .user = &accumulates};
     older = NULL;
     ph_tensor *x = ph_mul_scalar(s.tape, w, 1);
     ph_custom_call(s.tape, &op, &y, 1, &x, 1);
@@ -178,8 +185,9 @@ static void test_nested(void **state)
         if (i == 0)
             t_expect_values(s.tape, out, PH_SHAPE(2), 2, 3);
     }
-    t_expect_failure(&s, PH_ERROR_STATE,
-                     "backward: called from inside a pass of backward, it reaches history from before");
+    t_expect_failure(
+        &s, PH_ERROR_STATE,
+        "backward: called from inside a pass of backward, it reaches history from before");
     older = NULL;
     ph_tensor_release(w);
     t_scene_close(&s);
@@ -234,8 +242,8 @@ static void test_capture(void **state)
     t_scene_close(&s);
 }
 
-/* The leaf was warmed up on the device's default stream first, then on the one that captures: accumulation is recorded on the capturing one, or refused
- * where that was asked for. */
+/* The leaf was warmed up on the device's default stream first, then on the one that captures:
+ * accumulation is recorded on the capturing one, or refused where that was asked for. */
 static void capture_after_default_stream(bool refuse)
 {
     t_scene s;
@@ -255,7 +263,8 @@ static void capture_after_default_stream(bool refuse)
     assert_ok(ph_graph_create(&graph, NULL));
     ph_status status = ph_graph_capture(graph, s.stream, NULL, run_step, &b);
     if (refuse) {
-        assert_error(status, PH_ERROR_STATE, "backward: the leaf f32[2] was first used on another stream");
+        assert_error(status, PH_ERROR_STATE,
+                     "backward: the leaf f32[2] was first used on another stream");
         assert_null(ph_tensor_grad(b.w));
         assert_false(ph_stream_is_capturing(s.stream));
     } else {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/history.c: forward and backward over and over: memory stays flat, failed allocations leave nothing behind, threads share leaves. */
+/* tests/tensor/history.c: forward and backward over and over: memory stays flat, failed
+ * allocations leave nothing behind, threads share leaves. */
 #include "support/grads.h"
 #include <pthread.h>
 
@@ -15,8 +16,8 @@ static void square_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph
     out[1] = ph_mul_scalar(tape, in[0], 2);
     ph_custom_save(custom, &out[1], 1);
 }
-static void square_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                            const bool *needed)
+static void square_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                            ph_tensor *const *grad_out, const bool *needed)
 {
     (void)needed;
     grad_in[0] = grad_out[0] ? ph_mul(tape, grad_out[0], ph_custom_saved(custom, 0)) : NULL;
@@ -32,7 +33,8 @@ static void inner(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *us
 static void outer(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
 {
     net *n = user;
-    ph_tensor *x = ph_add(tape, ph_mul(tape, in[0], ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(4))), n->b);
+    ph_tensor *x =
+        ph_add(tape, ph_mul(tape, in[0], ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(4))), n->b);
     ph_checkpoint(tape, inner, user, &x, 1, (ph_tensor *[]){x}, 1);
     out[0] = x;
 }
@@ -137,7 +139,8 @@ static void test_flat(void **state)
     close_net(&n);
 }
 
-/* The n-th allocation and all after it fail, for every n: the tape says so, and is as new when it is cleared. */
+/* The n-th allocation and all after it fail, for every n: the tape says so, and is as new when
+ * it is cleared. */
 static void test_sweep(void **state)
 {
     (void)state;
@@ -269,7 +272,8 @@ static void test_frees_as_it_goes(void **state)
     assert_int_equal(t_info(&s).saved, 0);
     ph_memory_stats stats;
     assert_ok(ph_memory_get_stats(&stats, s.device));
-    /* Activations, the leaf, the loss with its seed, and two gradients: that of a layer, and the next. */
+    /* Activations, the leaf, the loss with its seed, and two gradients: that of a layer, and the
+     * next. */
     assert_true(stats.allocated_peak <= (LAYERS + 1 + 2) * one + 2048);
     assert_true(stats.allocated <= 3 * one + 2048);
     for (int i = 0; i < LAYERS; i++)
@@ -336,8 +340,11 @@ static void test_threads(void **state)
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *x = t_leaf(&s, PH_SHAPE(2), 5, 7);
     assert_ok(ph_tensor_set_requires_grad(x, false));
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (worker){
-            .device = s.device, .w = w, .x = x, .rounds = t_nightly() ? 3000 : 300, .scale = (float)(i + 1)};
+        workers[i] = (worker){.device = s.device,
+                              .w = w,
+                              .x = x,
+                              .rounds = t_nightly() ? 3000 : 300,
+                              .scale = (float)(i + 1)};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {

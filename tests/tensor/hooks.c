@@ -61,8 +61,8 @@ static void both_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_t
     out[0] = ph_mul_scalar(tape, in[0], 10);
     out[1] = ph_mul_scalar(tape, in[0], 1);
 }
-static void both_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                          const bool *needed)
+static void both_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                          ph_tensor *const *grad_out, const bool *needed)
 {
     (void)custom;
     (void)needed;
@@ -89,9 +89,10 @@ static void test_intermediate(void **state)
     t_zero_grad(w);
     /* The output that it is on, of several. */
     ph_tensor *out[2];
-    ph_custom_call(s.tape,
-                   &(ph_custom_operator){.name = "both", .forward = both_forward, .backward = both_backward},
-                   out, 2, &w, 1);
+    ph_custom_call(
+        s.tape,
+        &(ph_custom_operator){.name = "both", .forward = both_forward, .backward = both_backward},
+        out, 2, &w, 1);
     assert_ok(ph_tensor_hook_add(&b.hook, out[1], look, &b));
     ph_backward(s.tape, ph_sum(s.tape, ph_add(s.tape, out[0], out[1])));
     t_expect_grad(&s, w, 17, 17);
@@ -108,7 +109,8 @@ static ph_tensor *meddle(ph_tape *tape, ph_tensor *grad, void *user)
     w->calls++;
     ph_tensor_hook_remove(w->hook);
     w->hook = NULL;
-    ph_tape_fail(tape, ph_tape_clear(tape) == PH_ERROR_STATE ? PH_OK : PH_ERROR_CALLER, "cleared inside");
+    ph_tape_fail(tape, ph_tape_clear(tape) == PH_ERROR_STATE ? PH_OK : PH_ERROR_CALLER,
+                 "cleared inside");
     return grad;
 }
 typedef struct adder {
@@ -179,15 +181,16 @@ static void test_refusals(void **state)
     assert_error(ph_tensor_hook_add(NULL, w, look, NULL), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_tensor_hook_add(&hook, NULL, look, NULL), PH_ERROR_ARGUMENT, "x is NULL");
     assert_error(ph_tensor_hook_add(&hook, w, NULL, NULL), PH_ERROR_ARGUMENT, "fn");
-    assert_error(ph_tensor_hook_add(&hook, x, look, NULL), PH_ERROR_STATE, "f32[2] requires no gradient");
+    assert_error(ph_tensor_hook_add(&hook, x, look, NULL), PH_ERROR_STATE,
+                 "f32[2] requires no gradient");
     assert_null(hook);
     bool wrong_shape = false;
     for (int on_leaf = 0; on_leaf < 2; on_leaf++)
         for (int i = 0; i < 3; i++) {
             ph_tensor *y = ph_mul(s.tape, w, w);
             wrong_shape = i == 1;
-            assert_ok(
-                ph_tensor_hook_add(&hook, on_leaf ? w : y, i == 2 ? fail_it : give_nothing, &wrong_shape));
+            assert_ok(ph_tensor_hook_add(&hook, on_leaf ? w : y, i == 2 ? fail_it : give_nothing,
+                                         &wrong_shape));
             ph_backward(s.tape, ph_sum(s.tape, y));
             ph_tensor_hook_remove(hook);
             if (i == 0)
@@ -202,7 +205,8 @@ static void test_refusals(void **state)
     t_scene_close(&s);
 }
 
-/* ---- in a checkpointed function ---- hooks on what it makes, on what it was given, and on a parameter, at each run. */
+/* ---- in a checkpointed function ---- hooks on what it makes, on what it was given, and on a
+ * parameter, at each run. */
 typedef struct adding {
     ph_tensor *w;
     watcher made[2], given[2], parameter[2];
@@ -227,7 +231,8 @@ static void test_added_in_a_checkpoint(void **state)
     t_scene_open(&s);
     for (int made = 0; made < 2; made++) { /* whether an operator made the input */
         adding a = {.w = t_leaf(&s, PH_SHAPE(2), 2, 3)};
-        ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 5, 7), *y, *in = made ? ph_mul_scalar(s.tape, x, 1) : x;
+        ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 5, 7), *y,
+                  *in = made ? ph_mul_scalar(s.tape, x, 1) : x;
         ph_checkpoint(s.tape, multiply_and_watch, &a, &y, 1, &in, 1);
         ph_backward(s.tape, ph_sum(s.tape, y));
         t_expect_grad(&s, x, 40, 126);
@@ -259,14 +264,16 @@ static ph_tensor *destroy_in_a_hook(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void destroy_in_a_checkpoint(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
+static void destroy_in_a_checkpoint(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                                    void *user)
 {
     (void)user;
     out[0] = ph_square(tape, in[0]);
     ph_tape_destroy(tape);
 }
 
-static void destroying_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+static void destroying_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out,
+                               ph_tensor *const *in)
 {
     if (!ph_custom_user(custom))
         ph_tape_destroy(tape);
@@ -288,7 +295,8 @@ static void destroy_at_release(void *tape)
 
 static void expect_it_stayed(t_scene *s, ph_tensor *w)
 {
-    assert_error(ph_tape_clear(s->tape), PH_ERROR_STATE, "ph_tape_destroy: called from inside a hook");
+    assert_error(ph_tape_clear(s->tape), PH_ERROR_STATE,
+                 "ph_tape_destroy: called from inside a hook");
     t_zero_grad(w);
     ph_backward(s->tape, ph_sum(s->tape, w));
     t_expect_grad(s, w, 1, 1);

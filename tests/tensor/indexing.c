@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/indexing.c: embedding, index_select, gather, scatter and scatter_add: against references,
- * out of range, and many times at one place. */
+/* tests/tensor/indexing.c: embedding, index_select, gather, scatter and scatter_add: against
+ * references, out of range, and many times at one place. */
 #include "support/grads.h"
 #include "support/op_check.h"
 #include <math.h>
@@ -60,7 +60,8 @@ static void reference_scatter_add(op_array *out, const op_array *in, const op_tr
     reference_write(out, in, trial, true);
 }
 /* Slices of in[0] along the axis. */
-static void reference_take(op_array *out, const op_array *in, const op_trial *trial, const ph_shape *shape)
+static void reference_take(op_array *out, const op_array *in, const op_trial *trial,
+                           const ph_shape *shape)
 {
     size_t axis = axis_of(trial);
     int64_t inner = 1, n = in[0].shape.dim[axis], count = in[1].count;
@@ -68,7 +69,8 @@ static void reference_take(op_array *out, const op_array *in, const op_trial *tr
         inner *= in[0].shape.dim[i];
     op_array_make(&out[0], shape);
     for (int64_t k = 0; k < out[0].count; k++) {
-        int64_t r = k % inner, i = k / inner % count, o = k / inner / count, v = (int64_t)in[1].at[i];
+        int64_t r = k % inner, i = k / inner % count, o = k / inner / count,
+                v = (int64_t)in[1].at[i];
         out[0].at[k] = v >= 0 && v < n ? in[0].at[(o * n + v) * inner + r] : (double)NAN;
     }
 }
@@ -96,13 +98,13 @@ static void shapes_embedding(op_trial *trial)
     if (trial->index % 6 == 4)
         trial->shape[0].dim[1] = 0;
 }
-/* More tokens than are sorted by comparing each with each, of few and of many rows; more than a run of
- * each row. */
+/* More tokens than are sorted by comparing each with each, of few and of many rows; more than a
+ * run of each row. */
 static void shapes_tokens(op_trial *trial)
 {
     static const int64_t rows[] = {7, 300, 70000, 40};
-    trial->shape[0] =
-        (ph_shape){2, {rows[trial->index % 4], trial->index % 4 == 2 ? 2 : op_random(trial, 1, 70)}};
+    trial->shape[0] = (ph_shape){
+        2, {rows[trial->index % 4], trial->index % 4 == 2 ? 2 : op_random(trial, 1, 70)}};
     trial->shape[1] = (ph_shape){1, {trial->index % 4 == 3 ? 1500 : 5000}};
     trial->low[1] = 0;
     trial->high[1] = (double)rows[trial->index % 4];
@@ -117,8 +119,8 @@ static void shapes_index_select(op_trial *trial)
     trial->low[1] = 0;
     trial->high[1] = (double)trial->shape[0].dim[axis_of(trial)];
 }
-/* The index may be smaller along other axes; in[2], where there is one, larger along any. Writing takes
- * indices out of range. */
+/* The index may be smaller along other axes; in[2], where there is one, larger along any.
+ * Writing takes indices out of range. */
 static void shapes_elements(op_trial *trial)
 {
     trial->shape[0] = op_random_shape(trial, 1, 4);
@@ -147,24 +149,29 @@ static void shapes_long_columns(op_trial *trial)
 }
 
 /* ---- the operators ---- */
-static void apply_embedding(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_embedding(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                            const op_trial *trial)
 {
     (void)trial;
     out[0] = ph_embedding(tape, in[0], in[1]);
 }
-static void apply_index_select(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_index_select(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                               const op_trial *trial)
 {
     out[0] = ph_index_select(tape, in[0], (int)trial->p[0], in[1]);
 }
-static void apply_gather(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_gather(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                         const op_trial *trial)
 {
     out[0] = ph_gather(tape, in[0], (int)trial->p[0], in[1]);
 }
-static void apply_scatter(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_scatter(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                          const op_trial *trial)
 {
     out[0] = ph_scatter(tape, in[0], (int)trial->p[0], in[1], in[2]);
 }
-static void apply_scatter_add(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_scatter_add(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                              const op_trial *trial)
 {
     out[0] = ph_scatter_add(tape, in[0], (int)trial->p[0], in[1], in[2]);
 }
@@ -302,17 +309,17 @@ static void reading_out_of_range(void **state)
     assert_true(got[0] == 3 && got[1] == 4);
     for (int i = 2; i < 8; i++)
         assert_true(isnan(got[i]));
-    ph_backward_from(s.tape, &rows, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(4, 2), 1)}, 1,
-                     NULL);
+    ph_backward_from(s.tape, &rows,
+                     (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(4, 2), 1)}, 1, NULL);
     t_expect_grad(&s, x, 0, 0, 1, 1);
     ph_tensor *vector = ph_arange(s.tape, PH_DTYPE_I32, 7, 1, 2);
     ph_tensor *taken = ph_gather(s.tape, vector, 0, index);
     assert_non_null(taken);
     assert_ok(ph_tensor_read(whole, sizeof whole, s.tape, taken));
     assert_true(whole[0] == 8 && whole[1] == 0 && whole[2] == 0 && whole[3] == 0);
-    ph_tensor *halves =
-        ph_cast(s.tape, ph_index_select(s.tape, ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(3)), 0, index),
-                PH_DTYPE_F32);
+    ph_tensor *halves = ph_cast(
+        s.tape, ph_index_select(s.tape, ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(3)), 0, index),
+        PH_DTYPE_F32);
     assert_non_null(halves);
     assert_ok(ph_tensor_read(got, 4 * sizeof *got, s.tape, halves));
     assert_true(got[0] == 0 && isnan(got[1]) && got[2] == 0 && isnan(got[3]));
@@ -321,7 +328,8 @@ static void reading_out_of_range(void **state)
     t_scene_close(&s);
 }
 
-/* The last in memory order wins, of 5000 that want one of two places; the others have no gradient. */
+/* The last in memory order wins, of 5000 that want one of two places; the others have no
+ * gradient. */
 static void the_last_writer_wins(void **state)
 {
     (void)state;
@@ -349,8 +357,8 @@ static void the_last_writer_wins(void **state)
     t_scene_close(&s);
 }
 
-/* All of a gradient, of whole numbers: rows whose numbers differ in their last 16 bits alone, or not even
- * there, and some that are no rows; once, some times, and thousands of times. */
+/* All of a gradient, of whole numbers: rows whose numbers differ in their last 16 bits alone, or
+ * not even there, and some that are no rows; once, some times, and thousands of times. */
 static void every_row_gets_its_sum(void **state)
 {
     (void)state;
@@ -361,7 +369,8 @@ static void every_row_gets_its_sum(void **state)
     };
     t_scene s;
     int64_t *numbers = calloc(TOKENS, sizeof *numbers);
-    float *grads = calloc(TOKENS * WIDTH, sizeof *grads), *want = calloc(ROWS * WIDTH, sizeof *want);
+    float *grads = calloc(TOKENS * WIDTH, sizeof *grads),
+          *want = calloc(ROWS * WIDTH, sizeof *want);
     float *got = calloc(ROWS * WIDTH, sizeof *got);
     assert_true(numbers && grads && want && got);
     t_scene_open(&s);
@@ -377,15 +386,16 @@ static void every_row_gets_its_sum(void **state)
     }
     ph_tensor *weight = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(ROWS, WIDTH)));
     assert_ok(ph_tensor_set_requires_grad(weight, true));
-    ph_tensor *rows =
-        ph_embedding(s.tape, weight, ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(TOKENS), numbers));
+    ph_tensor *rows = ph_embedding(s.tape, weight,
+                                   ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(TOKENS), numbers));
     ph_tensor *grad = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(TOKENS, WIDTH), grads);
     ph_backward_from(s.tape, &rows, &grad, 1, NULL);
     assert_ok(ph_tape_status(s.tape));
     assert_ok(ph_tensor_read(got, ROWS * WIDTH * sizeof *got, s.tape, ph_tensor_grad(weight)));
     for (int64_t i = 0; i < ROWS * WIDTH; i++)
         if (got[i] != want[i])
-            fail_msg("element %lld is %g, expected %g", (long long)i, (double)got[i], (double)want[i]);
+            fail_msg("element %lld is %g, expected %g", (long long)i, (double)got[i],
+                     (double)want[i]);
     assert_ok(ph_tape_clear(s.tape));
     ph_tensor_release(weight);
     t_scene_close(&s);
@@ -401,11 +411,11 @@ static void refusals(void **state)
     t_scene s;
     t_scene_open(&s);
     ph_tape *t = s.tape;
-    assert_null(
-        ph_embedding(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2))));
+    assert_null(ph_embedding(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)),
+                             ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "embedding: weight must have two axes");
-    assert_null(
-        ph_embedding(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)), ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2))));
+    assert_null(ph_embedding(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)),
+                             ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "i64 or i32");
     assert_null(ph_index_select(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)), 0,
                                 ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2, 2))));
@@ -413,13 +423,14 @@ static void refusals(void **state)
     assert_null(ph_index_select(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)), 2,
                                 ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "no axis 2");
-    assert_null(
-        ph_gather(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)), 0, ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2))));
+    assert_null(ph_gather(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)), 0,
+                          ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(2))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "as many axes");
     assert_null(ph_gather(t, ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2, 2)), 0,
                           ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(1, 3))));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "longer than the operand");
-    ph_tensor *x = ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)), *index = ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(3));
+    ph_tensor *x = ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(2)),
+              *index = ph_zeros(t, PH_DTYPE_I64, PH_SHAPE(3));
     assert_null(ph_scatter(t, x, 0, index, x));
     t_expect_failure(&s, PH_ERROR_ARGUMENT, "than what is written");
     x = ph_zeros(t, PH_DTYPE_F32, PH_SHAPE(3));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/json_read.c: the reader of JSON that is not trusted: what it takes, and what it refuses at which place. */
+/* tests/tensor/json_read.c: the reader of JSON that is not trusted: what it takes, and what it
+ * refuses at which place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,15 +23,16 @@ static void test_strings(void **state)
     (void)state;
     static const struct {
         const char *text, *want;
-    } good[] = {
-        {"\"\"", ""},
-        {" \t\r\n\"a b\"", "a b"},
-        {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"},
-        {"\"\\u0041\\u00e9\\u20AC\"", "A\xc3\xa9\xe2\x82\xac"},
-        {"\"\\uD83D\\uDE00\"", "\xf0\x9f\x98\x80"},
-        {"\"\\uDBFF\\uDFFF\"", "\xf4\x8f\xbf\xbf"},
-        {"\"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\"",
-         "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"}};
+    } good[] = {{"\"\"", ""},
+                {" \t\r\n\"a b\"", "a b"},
+                {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"},
+                {"\"\\u0041\\u00e9\\u20AC\"", "A\xc3\xa9\xe2\x82\xac"},
+                {"\"\\uD83D\\uDE00\"", "\xf0\x9f\x98\x80"},
+                {"\"\\uDBFF\\uDFFF\"", "\xf4\x8f\xbf\xbf"},
+                {"\"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4"
+                 "\x8f\xbf\xbf\"",
+                 "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4\x8f"
+                 "\xbf\xbf"}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ph__json_in in;
         char *got = read_string(&in, good[i].text, strlen(good[i].text));

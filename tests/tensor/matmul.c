@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/matmul.c: ph_matmul and ph_linear against a float64 reference and differences, and what they refuse. */
+/* tests/tensor/matmul.c: ph_matmul and ph_linear against a float64 reference and differences,
+ * and what they refuse. */
 #include "support/op_check.h"
 #include <string.h>
 
-/* ---- matmul ---- p[0]: which of the operands are vectors; p[1..2]: m, n; the leading dimensions broadcast. */
+/* ---- matmul ---- p[0]: which of the operands are vectors; p[1..2]: m, n; the leading
+ * dimensions broadcast. */
 static void shapes_matmul(op_trial *trial)
 {
     int64_t m = op_random(trial, 1, 9), n = op_random(trial, 1, 9), k = op_random(trial, 1, 12);
     if (trial->index % 6 == 5)
         *(trial->index % 12 == 5 ? &k : &m) = 0;
     trial->p[0] = op_random(trial, 0, 5);
-    bool vector_a = trial->p[0] == 1 || trial->p[0] == 3, vector_b = trial->p[0] == 2 || trial->p[0] == 3;
+    bool vector_a = trial->p[0] == 1 || trial->p[0] == 3,
+         vector_b = trial->p[0] == 2 || trial->p[0] == 3;
     ph_shape lead = op_random_shape(trial, 0, 2), a = lead, b = op_random_broadcast(trial, &lead);
     if (ph_shape_count(&lead) > 12)
         a = b = lead = (ph_shape){1, {2}};
@@ -38,7 +41,8 @@ static void shapes_matmul(op_trial *trial)
     trial->shape[1] = b;
 }
 
-static void apply_matmul(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_matmul(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                         const op_trial *trial)
 {
     (void)trial;
     out[0] = ph_matmul(tape, in[0], in[1]);
@@ -114,7 +118,8 @@ static void shapes_linear(op_trial *trial)
     trial->shape[2] = (ph_shape){1, {out}};
 }
 
-static void apply_linear(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_linear(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                         const op_trial *trial)
 {
     out[0] = ph_linear(tape, in[0], in[1], trial->spec->in_count > 2 ? in[2] : NULL);
 }
@@ -167,7 +172,8 @@ static void linear_is_right(void **state)
     check(&linear_without_bias_spec);
 }
 
-/* ---- what is refused ---- the message has the operator and what it got; the tape is as new after clear. */
+/* ---- what is refused ---- the message has the operator and what it got; the tape is as new
+ * after clear. */
 static void refuses_what_does_not_fit(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/misuse_operators.c: every operator with operands, called wrongly: no tape, a failed one, no operand, operands of another device, of
- * another tape's history, of a dtype that it does not take, of two dtypes, of shapes that do not fit. */
+/* tests/tensor/misuse_operators.c: every operator with operands, called wrongly: no tape, a
+ * failed one, no operand, operands of another device, of another tape's history, of a dtype that
+ * it does not take, of two dtypes, of shapes that do not fit. */
 #include "support/grads.h"
 #include <stdio.h>
 
@@ -41,21 +42,21 @@ typedef struct row {
     int flags;
 } row;
 
-#define OF_ONE(name, ...)                                                                                    \
-    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                                       \
-    {                                                                                                        \
-        return ph_##name(tape, in[0] __VA_ARGS__);                                                           \
+#define OF_ONE(name, ...)                                                                          \
+    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                             \
+    {                                                                                              \
+        return ph_##name(tape, in[0] __VA_ARGS__);                                                 \
     }
-#define OF_TWO(name, ...)                                                                                    \
-    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                                       \
-    {                                                                                                        \
-        return ph_##name(tape, in[0], in[1] __VA_ARGS__);                                                    \
+#define OF_TWO(name, ...)                                                                          \
+    static ph_tensor *call_##name(ph_tape *tape, ph_tensor *const *in)                             \
+    {                                                                                              \
+        return ph_##name(tape, in[0], in[1] __VA_ARGS__);                                          \
     }
-#define CHANGES(name, ...)                                                                                   \
-    static ph_tensor *call_tensor_##name(ph_tape *tape, ph_tensor *const *in)                                \
-    {                                                                                                        \
-        ph_tensor_##name(tape, in[0] __VA_ARGS__);                                                           \
-        return NULL;                                                                                         \
+#define CHANGES(name, ...)                                                                         \
+    static ph_tensor *call_tensor_##name(ph_tape *tape, ph_tensor *const *in)                      \
+    {                                                                                              \
+        ph_tensor_##name(tape, in[0] __VA_ARGS__);                                                 \
+        return NULL;                                                                               \
     }
 #define WITH(...) , __VA_ARGS__
 
@@ -170,9 +171,9 @@ static ph_tensor *call_split(ph_tape *tape, ph_tensor *const *in)
     return out[0];
 }
 
-#define ROW(name, operands, takes, flags)                                                                    \
-    {                                                                                                        \
-#name, operands, call_##name, takes, flags                                                           \
+#define ROW(name, operands, takes, flags)                                                          \
+    {                                                                                              \
+#name, operands, call_##name, takes, flags                                                 \
     }
 #define MAKES(name)   ROW(name, "f", FLOATS, 0)
 #define COMPARE(name) ROW(name, "ff", ANYTHING, BROADCASTS | NO_GRADIENT)
@@ -292,7 +293,8 @@ static bool is_float_operand(char letter)
     return kind_of(letter)->dtype == PH_DTYPE_F32;
 }
 
-/* Those of the row; all the operands whose dtype is the row's to choose are of `dtype` (0: as written). */
+/* Those of the row; all the operands whose dtype is the row's to choose are of `dtype` (0: as
+ * written). */
 static size_t make_operands(ph_tensor **in, ph_tape *tape, const row *r, ph_dtype dtype)
 {
     size_t count = strlen(r->operands);
@@ -307,7 +309,8 @@ static size_t make_operands(ph_tensor **in, ph_tape *tape, const row *r, ph_dtyp
 }
 
 /* The call gives nothing, and the tape has failed so; then the tape is as new. */
-static void refused(const t_scene *s, const row *r, ph_tensor *const *in, ph_status status, const char *part)
+static void refused(const t_scene *s, const row *r, ph_tensor *const *in, ph_status status,
+                    const char *part)
 {
     ph_tensor *y = r->call(s->tape, in);
     if (y || ph_tape_status(s->tape) != status || !strstr(ph_error_last()->message, part)) {
@@ -319,7 +322,8 @@ static void refused(const t_scene *s, const row *r, ph_tensor *const *in, ph_sta
     assert_status(ph_tape_clear(s->tape), status);
 }
 
-/* With operands that are right it works: what is refused below is refused for what is wrong with it. */
+/* With operands that are right it works: what is refused below is refused for what is wrong with
+ * it. */
 static void test_right(void **state)
 {
     (void)state;
@@ -351,7 +355,8 @@ static void test_no_tape(void **state)
         make_operands(in, s.tape, r, 0);
         assert_status(ph_fail(PH_ERROR_CALLER, "another"), PH_ERROR_CALLER);
         assert_null(r->call(NULL, in));
-        if (ph_error_last()->status != PH_ERROR_ARGUMENT || !strstr(ph_error_last()->message, "tape is NULL"))
+        if (ph_error_last()->status != PH_ERROR_ARGUMENT ||
+            !strstr(ph_error_last()->message, "tape is NULL"))
             fail_msg("%s without a tape: %s", r->name, ph_error_last()->message);
         assert_ok(ph_tape_clear(s.tape));
     }
@@ -369,7 +374,8 @@ static void test_failed_tape(void **state)
         uint64_t version = ph_tensor_version(in[0]);
         size_t before = t_info(&s).tensors;
         ph_tape_fail(s.tape, PH_ERROR_CALLER, "the first one");
-        if (r->call(s.tape, in) || t_info(&s).tensors != before || ph_tensor_version(in[0]) != version)
+        if (r->call(s.tape, in) || t_info(&s).tensors != before ||
+            ph_tensor_version(in[0]) != version)
             fail_msg("%s did something on a failed tape", r->name);
         in[0] = NULL; /* is not looked at */
         assert_null(r->call(s.tape, in));
@@ -422,7 +428,8 @@ static void test_other_device(void **state)
     t_scene_close(&s);
 }
 
-/* Gradients would not find their way from one tape to another. Those that change an operand do not take one with a history at all. */
+/* Gradients would not find their way from one tape to another. Those that change an operand do
+ * not take one with a history at all. */
 static void test_other_history(void **state)
 {
     (void)state;
@@ -451,7 +458,8 @@ static void test_other_history(void **state)
     t_scene_close(&s);
 }
 
-/* The word of the name that messages have in any case: sum of sum_over, uniform of tensor_uniform. */
+/* The word of the name that messages have in any case: sum of sum_over, uniform of
+ * tensor_uniform. */
 static const char *word_of(char *out, size_t size, const row *r)
 {
     static const char *const ends[] = {"_over", "_with"};

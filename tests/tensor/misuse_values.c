@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/misuse_values.c: what is made from nothing, without a tape or of impossible sizes; numbers and axes that an operator cannot take; arrays
- * that are not there. */
+/* tests/tensor/misuse_values.c: what is made from nothing, without a tape or of impossible
+ * sizes; numbers and axes that an operator cannot take; arrays that are not there. */
 #include "support/grads.h"
 #include <math.h>
 
@@ -55,7 +55,8 @@ static void not_made(const t_scene *s, const struct maker *m, ph_dtype dtype, ph
 {
     if (m->make(s->tape, dtype, shape) || ph_tape_status(s->tape) != status ||
         strncmp(ph_error_last()->message, m->name, strlen(m->name)) != 0)
-        fail_msg("%s of dtype %d, rank %zu: %s", m->name, (int)dtype, shape.rank, ph_error_last()->message);
+        fail_msg("%s of dtype %d, rank %zu: %s", m->name, (int)dtype, shape.rank,
+                 ph_error_last()->message);
     assert_status(ph_tape_clear(s->tape), status);
 }
 
@@ -90,16 +91,16 @@ static void test_made(void **state)
     t_scene_close(&s);
 }
 
-#define REFUSED(call, status, part)                                                                          \
-    do {                                                                                                     \
-        assert_null(call);                                                                                   \
-        t_expect_failure(&s, (status), (part));                                                              \
+#define REFUSED(call, status, part)                                                                \
+    do {                                                                                           \
+        assert_null(call);                                                                         \
+        t_expect_failure(&s, (status), (part));                                                    \
     } while (0)
 #define ARGUMENT(call, part) REFUSED(call, PH_ERROR_ARGUMENT, part)
-#define CHANGE(call, part)                                                                                   \
-    do {                                                                                                     \
-        call;                                                                                                \
-        t_expect_failure(&s, PH_ERROR_ARGUMENT, (part));                                                     \
+#define CHANGE(call, part)                                                                         \
+    do {                                                                                           \
+        call;                                                                                      \
+        t_expect_failure(&s, PH_ERROR_ARGUMENT, (part));                                           \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I64(...) ph_zeros(s.tape, PH_DTYPE_I64, PH_SHAPE(__VA_ARGS__))
@@ -174,13 +175,15 @@ static void test_whole_numbers(void **state)
     t_scene_open(&s);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         ph_dtype dtype = ends[i].dtype;
-        ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), ends[i].least, ends[i].most + 1);
+        ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), ends[i].least,
+                         ends[i].most + 1);
         assert_ok(ph_tape_clear(s.tape));
         CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), ends[i].least - 1, 1),
                "tensor_random: from");
         CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 0, ends[i].most + 2),
                "every whole number from");
-        CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 1, 1), "from 1 to below 1");
+        CHANGE(ph_tensor_random(s.tape, ph_zeros(s.tape, dtype, PH_SHAPE(2)), 1, 1),
+               "from 1 to below 1");
     }
     ph_tensor_random(s.tape, I64(2), INT64_MIN, INT64_MAX);
     assert_ok(ph_tape_clear(s.tape));
@@ -231,7 +234,8 @@ static void test_arrays(void **state)
     CHANGE(ph_split(s.tape, out, F32(2), 0, (int64_t[]){3, -1}, 2), "split");
     ARGUMENT(ph_permute(s.tape, F32(2), NULL, 1), "axes is NULL");
     ph_attention_options odd = {.reserved = {1}};
-    ARGUMENT(ph_attention(s.tape, F32(1, 2, 3, 4), F32(1, 2, 3, 4), F32(1, 2, 3, 4), &odd), "reserved");
+    ARGUMENT(ph_attention(s.tape, F32(1, 2, 3, 4), F32(1, 2, 3, 4), F32(1, 2, 3, 4), &odd),
+             "reserved");
     t_scene_close(&s);
 }
 
@@ -249,11 +253,15 @@ static void test_backward(void **state)
     CHANGE(ph_backward_from(s.tape, NULL, NULL, 1, NULL), "NULL");
     CHANGE(ph_backward_from(s.tape, (ph_tensor *[]){NULL}, NULL, 1, NULL), "NULL");
     CHANGE(ph_backward_from(s.tape, (ph_tensor *[]){LOSS}, NULL, 1, &odd), "reserved");
-    CHANGE(ph_backward_from(s.tape, (ph_tensor *[]){LOSS}, (ph_tensor *[]){F32(2)}, 1, NULL), "backward");
-    CHANGE(ph_grad(s.tape, NULL, (ph_tensor *[]){x}, 1, (ph_tensor *[]){LOSS}, NULL, 1, NULL), "room for");
-    CHANGE(ph_grad(s.tape, out, NULL, 1, (ph_tensor *[]){LOSS}, NULL, 1, NULL), "there must be inputs");
+    CHANGE(ph_backward_from(s.tape, (ph_tensor *[]){LOSS}, (ph_tensor *[]){F32(2)}, 1, NULL),
+           "backward");
+    CHANGE(ph_grad(s.tape, NULL, (ph_tensor *[]){x}, 1, (ph_tensor *[]){LOSS}, NULL, 1, NULL),
+           "room for");
+    CHANGE(ph_grad(s.tape, out, NULL, 1, (ph_tensor *[]){LOSS}, NULL, 1, NULL),
+           "there must be inputs");
     CHANGE(ph_grad(s.tape, out, (ph_tensor *[]){x}, 1, NULL, NULL, 1, NULL), "NULL");
-    CHANGE(ph_grad(s.tape, out, (ph_tensor *[]){NULL}, 1, (ph_tensor *[]){LOSS}, NULL, 1, NULL), "NULL");
+    CHANGE(ph_grad(s.tape, out, (ph_tensor *[]){NULL}, 1, (ph_tensor *[]){LOSS}, NULL, 1, NULL),
+           "NULL");
     CHANGE(ph_grad(s.tape, out, (ph_tensor *[]){x}, 1, (ph_tensor *[]){LOSS}, NULL, 1, &odd_grad),
            "reserved");
     assert_null(out[0]);
@@ -265,8 +273,9 @@ static void test_backward(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made),          cmocka_unit_test(test_counting), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_whole_numbers), cmocka_unit_test(test_axes),     cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_made),     cmocka_unit_test(test_counting),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_axes),     cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_backward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,8 @@ static void choose(op_trial *trial)
     trial->p[0] = op_random(trial, 0, 3);
     trial->f[0] = op_random(trial, 0, 1) ? 0 : 0.1;
 }
-/* The numbers of a short row may be drawn nearly equal: how they differ from their mean then has few digits (nearly_equal_rows). */
+/* The numbers of a short row may be drawn nearly equal: how they differ from their mean then has
+ * few digits (nearly_equal_rows). */
 static void spread(op_array *a, size_t i, const op_trial *trial)
 {
     int64_t n = a->shape.dim[a->shape.rank - 1];
@@ -44,18 +45,20 @@ static void shapes_long(op_trial *trial)
 /* Several blocks of rows. */
 static void shapes_tall(op_trial *trial)
 {
-    trial->shape[0] =
-        (ph_shape){2, {op_random(trial, 1, 2) * 300 + (int64_t)trial->index, op_random(trial, 3, 300)}};
+    trial->shape[0] = (ph_shape){
+        2, {op_random(trial, 1, 2) * 300 + (int64_t)trial->index, op_random(trial, 3, 300)}};
     choose(trial);
     trial->p[0] = 3;
 }
 
-static void apply_layer_norm(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_layer_norm(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                             const op_trial *trial)
 {
-    out[0] = ph_layer_norm(tape, in[0], trial->p[0] & 1 ? in[1] : NULL, trial->p[0] & 2 ? in[2] : NULL,
-                           trial->f[0]);
+    out[0] = ph_layer_norm(tape, in[0], trial->p[0] & 1 ? in[1] : NULL,
+                           trial->p[0] & 2 ? in[2] : NULL, trial->f[0]);
 }
-static void apply_rms_norm(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_rms_norm(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                           const op_trial *trial)
 {
     out[0] = ph_rms_norm(tape, in[0], trial->p[0] & 1 ? in[1] : NULL, trial->f[0]);
 }
@@ -74,8 +77,9 @@ static void reference(op_array *out, const op_array *in, const op_trial *trial)
         for (int64_t i = 0; i < n; i++)
             square += (x[i] - mean) * (x[i] - mean) / (double)n;
         for (int64_t i = 0; i < n; i++)
-            out[0].at[r * n + i] = (x[i] - mean) / sqrt(square + eps) * (trial->p[0] & 1 ? in[1].at[i] : 1) +
-                                   (centered && trial->p[0] & 2 ? in[2].at[i] : 0);
+            out[0].at[r * n + i] =
+                (x[i] - mean) / sqrt(square + eps) * (trial->p[0] & 1 ? in[1].at[i] : 1) +
+                (centered && trial->p[0] & 2 ? in[2].at[i] : 0);
     }
 }
 
@@ -111,10 +115,11 @@ static void rms_norm_is_right(void **state)
     check("rms_norm, many rows", 2, shapes_tall, 3);
 }
 
-/* ---- rows of nearly equal numbers ----
- * The mean is rounded, and so is the sum that it is made from: it is off by e, two of its last places at most. That moves z = (x - mean) / root by
- * k = e / root, and root by k^2 / 2 of itself. Where d is the gradient of z, and D the largest |d|, x's is dx = (d - mean(d) - z mean(d z)) / root, and is
- * off, as |mean(d)| and |mean(d z)| are at most D, by no more than
+/* ---- rows of nearly equal numbers ---- The mean is rounded, and so is the sum that it is made
+ * from: it is off by e, two of its last places at most. That moves z = (x - mean) / root by k =
+ * e / root, and root by k^2 / 2 of itself. Where d is the gradient of z, and D the largest |d|,
+ * x's is dx = (d - mean(d) - z mean(d z)) / root, and is off, as |mean(d)| and |mean(d z)| are
+ * at most D, by no more than
  *     D / root (k (1 + |z|) + k^2 (2 + 3/2 |z|)).
  * Beside that there are 16 last places for the steps of either; nothing more may be wrong. */
 enum {
@@ -147,7 +152,8 @@ static void near_run(t_scene *s, near_rows *a)
     ph_tape *t = s->tape;
     const ph_shape shape = PH_SHAPE(NEAR_ROWS, a->n);
     const size_t bytes = sizeof *a->x * NEAR_ROWS * (size_t)a->n;
-    ph_tensor *x = ph_tensor_retain(ph_cast(t, ph_from_memory(t, PH_DTYPE_F64, shape, a->x), a->dtype));
+    ph_tensor *x =
+        ph_tensor_retain(ph_cast(t, ph_from_memory(t, PH_DTYPE_F64, shape, a->x), a->dtype));
     ph_tensor *d = ph_cast(t, ph_from_memory(t, PH_DTYPE_F64, shape, a->d), a->dtype);
     assert_non_null(x);
     assert_ok(ph_tensor_set_requires_grad(x, true));
@@ -206,7 +212,8 @@ static void nearly_equal_rows(void **state)
     t_scene_close(&s);
 }
 
-/* A large mean must not eat the deviation: it is taken from differences to the mean, not from squares. */
+/* A large mean must not eat the deviation: it is taken from differences to the mean, not from
+ * squares. */
 static void a_large_mean_does_no_harm(void **state)
 {
     (void)state;
@@ -215,8 +222,8 @@ static void a_large_mean_does_no_harm(void **state)
     t_scene_open(&s);
     for (int i = 0; i < 1600; i++)
         x[i] = 30000.0f + (i % 2 ? 1.0f : -1.0f);
-    ph_tensor *out =
-        ph_layer_norm(s.tape, ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 1600), x), NULL, NULL, 0);
+    ph_tensor *out = ph_layer_norm(
+        s.tape, ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 1600), x), NULL, NULL, 0);
     assert_non_null(out);
     assert_ok(ph_tensor_read(y, sizeof y, s.tape, out));
     for (int i = 0; i < 1600; i++)

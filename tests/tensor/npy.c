@@ -58,12 +58,13 @@ static void test_read(void **state)
         int major;
         const char *text;
         bool fortran;
-    } good[] = {{1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", false},
-                {2, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", false},
-                {3, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", false},
-                {1, "{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}", false},
-                {1, " { 'shape' : ( 2 , 3 , ) , 'descr' : '<f4' , 'fortran_order' : False } ", false},
-                {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", true}};
+    } good[] = {
+        {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", false},
+        {2, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", false},
+        {3, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", false},
+        {1, "{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}", false},
+        {1, " { 'shape' : ( 2 , 3 , ) , 'descr' : '<f4' , 'fortran_order' : False } ", false},
+        {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", true}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ph_tensor *x;
         assert_ok(ph_npy_read(&x, c.s.tape, put(&c, good[i].major, good[i].text, six, sizeof six)));
@@ -76,25 +77,29 @@ static void test_read(void **state)
         ph_tensor_release(x);
     }
     ph_tensor *x;
-    assert_ok(ph_npy_read(&x, c.s.tape,
-                          put(&c, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", six, 4)));
+    assert_ok(ph_npy_read(
+        &x, c.s.tape, put(&c, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", six, 4)));
     t_expect(c.s.tape, x, PH_SCALAR, six);
     ph_tensor_release(x);
-    assert_ok(ph_npy_read(&x, c.s.tape,
-                          put(&c, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3,)}", six, 12)));
+    assert_ok(
+        ph_npy_read(&x, c.s.tape,
+                    put(&c, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3,)}", six, 12)));
     t_expect(c.s.tape, x, PH_SHAPE(3), six);
     ph_tensor_release(x);
-    assert_ok(ph_npy_read(&x, c.s.tape,
-                          put(&c, 1, "{'descr': '<i8', 'fortran_order': True, 'shape': (0, 3)}", six, 0)));
+    assert_ok(ph_npy_read(
+        &x, c.s.tape,
+        put(&c, 1, "{'descr': '<i8', 'fortran_order': True, 'shape': (0, 3)}", six, 0)));
     assert_int_equal(ph_tensor_dtype(x), PH_DTYPE_I64);
     assert_int_equal(ph_tensor_dim(x, 1), 3);
     ph_tensor_release(x);
     assert_ok(ph_npy_read(
-        &x, c.s.tape, put(&c, 1, "{'descr': '=u1', 'fortran_order': False, 'shape': (2,)}", "\7\377", 2)));
+        &x, c.s.tape,
+        put(&c, 1, "{'descr': '=u1', 'fortran_order': False, 'shape': (2,)}", "\7\377", 2)));
     assert_int_equal(ph_tensor_dtype(x), PH_DTYPE_U8);
     ph_tensor_release(x);
-    assert_ok(ph_npy_read(&x, c.s.tape,
-                          put(&c, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\0\1", 2)));
+    assert_ok(ph_npy_read(
+        &x, c.s.tape,
+        put(&c, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\0\1", 2)));
     assert_int_equal(ph_tensor_dtype(x), PH_DTYPE_BOOL);
     ph_tensor_release(x);
     close_scene(&c);
@@ -142,7 +147,8 @@ static void test_written_bytes(void **state)
     want[127] = '\n';
     memcpy(want + 128, (const float[]){1, 4, 2, 5, 3, 6}, 24);
     ph_tensor *x = ph_from_memory(c.s.tape, PH_DTYPE_F32, PH_SHAPE(2, 3), six);
-    assert_ok(ph_npy_write(c.s.tape, ph_transpose(c.s.tape, x, 0, 1), t_inside(&c.folder, "a.npy")));
+    assert_ok(
+        ph_npy_write(c.s.tape, ph_transpose(c.s.tape, x, 0, 1), t_inside(&c.folder, "a.npy")));
     assert_int_equal(t_get_file(&c.folder, "a.npy", got, sizeof got), 152);
     assert_memory_equal(got, want, 152);
     assert_ok(ph_npy_write(c.s.tape, ph_slice(c.s.tape, ph_flatten(c.s.tape, x, 0, 1), 0, 0, 1),
@@ -188,7 +194,8 @@ static void test_hostile(void **state)
         {OF("'\\x3cf4'"), PH_ERROR_ARGUMENT, "nothing known"},
         {OF("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"), PH_ERROR_ARGUMENT,
          "nothing known"},
-        {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (6,)}", PH_ERROR_ARGUMENT, "True or False"},
+        {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (6,)}", PH_ERROR_ARGUMENT,
+         "True or False"},
         {"{'descr': '<f4', 'fortran_order': False}", PH_ERROR_ARGUMENT, "is missing"},
         {"{'descr': '<f4', 'descr': '<f4', 'shape': (6,)}", PH_ERROR_ARGUMENT, "twice"},
         {"{'descr': '<f4', 'colour': 'red'}", PH_ERROR_ARGUMENT, "an unknown key"},
@@ -201,16 +208,16 @@ static void test_hostile(void **state)
         {WITH("(6,)") "x", PH_ERROR_ARGUMENT, "something behind"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ph_tensor *x = (ph_tensor *)&c;
-        assert_error(ph_npy_read(&x, c.s.tape, put(&c, 1, bad[i].text, six, sizeof six)), bad[i].status,
-                     bad[i].words);
+        assert_error(ph_npy_read(&x, c.s.tape, put(&c, 1, bad[i].text, six, sizeof six)),
+                     bad[i].status, bad[i].words);
         assert_null(x);
         assert_ok(ph_tape_status(c.s.tape)); /* a bad file is no fault of the tape's */
     }
     ph_tensor *x;
-    assert_error(
-        ph_npy_read(&x, c.s.tape,
-                    put(&c, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", "\0\1\2", 3)),
-        PH_ERROR_ARGUMENT, "byte 130 is 2, and a bool is 0 or 1");
+    assert_error(ph_npy_read(&x, c.s.tape,
+                             put(&c, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}",
+                                 "\0\1\2", 3)),
+                 PH_ERROR_ARGUMENT, "byte 130 is 2, and a bool is 0 or 1");
     close_scene(&c);
 }
 
@@ -224,21 +231,23 @@ static void test_hostile_start(void **state)
         size_t size;
         ph_status status;
         const char *words;
-    } bad[] = {{"", 0, PH_ERROR_ARGUMENT, "does not begin like one"},
-               {"\x93NUMPY\1\0\0", 9, PH_ERROR_ARGUMENT, "does not begin like one"},
-               {"PK\3\4aaaaaaaaaa", 14, PH_ERROR_ARGUMENT, "does not begin like one"},
-               {"\x93NUMPY\0\0\0\0aaaa", 14, PH_ERROR_UNSUPPORTED, "version 0.0"},
-               {"\x93NUMPY\4\0\0\0aaaa", 14, PH_ERROR_UNSUPPORTED, "version 4.0"},
-               {"\x93NUMPY\1\1\0\0aaaa", 14, PH_ERROR_UNSUPPORTED, "version 1.1"},
-               {"\x93NUMPY\1\0\5\0{}  ", 14, PH_ERROR_SIZE, "ends within its header of 5"},
-               {"\x93NUMPY\2\0\0\0", 10, PH_ERROR_SIZE, "ends within"},
-               {"\x93NUMPY\2\0\377\377\377\377{}", 14, PH_ERROR_SIZE, "a header of 4294967295 bytes"},
-               {"\x93NUMPY\2\0\0\0\1\0{}", 14, PH_ERROR_SIZE, "ends within its header of 65536"},
-               {"\x93NUMPY\2\0\0\0\0\0", 12, PH_ERROR_ARGUMENT, "a dictionary"}};
+    } bad[] = {
+        {"", 0, PH_ERROR_ARGUMENT, "does not begin like one"},
+        {"\x93NUMPY\1\0\0", 9, PH_ERROR_ARGUMENT, "does not begin like one"},
+        {"PK\3\4aaaaaaaaaa", 14, PH_ERROR_ARGUMENT, "does not begin like one"},
+        {"\x93NUMPY\0\0\0\0aaaa", 14, PH_ERROR_UNSUPPORTED, "version 0.0"},
+        {"\x93NUMPY\4\0\0\0aaaa", 14, PH_ERROR_UNSUPPORTED, "version 4.0"},
+        {"\x93NUMPY\1\1\0\0aaaa", 14, PH_ERROR_UNSUPPORTED, "version 1.1"},
+        {"\x93NUMPY\1\0\5\0{}  ", 14, PH_ERROR_SIZE, "ends within its header of 5"},
+        {"\x93NUMPY\2\0\0\0", 10, PH_ERROR_SIZE, "ends within"},
+        {"\x93NUMPY\2\0\377\377\377\377{}", 14, PH_ERROR_SIZE, "a header of 4294967295 bytes"},
+        {"\x93NUMPY\2\0\0\0\1\0{}", 14, PH_ERROR_SIZE, "ends within its header of 65536"},
+        {"\x93NUMPY\2\0\0\0\0\0", 12, PH_ERROR_ARGUMENT, "a dictionary"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ph_tensor *x;
-        assert_error(ph_npy_read(&x, c.s.tape, t_put_file(&c.folder, "a.npy", bad[i].bytes, bad[i].size)),
-                     bad[i].status, bad[i].words);
+        assert_error(
+            ph_npy_read(&x, c.s.tape, t_put_file(&c.folder, "a.npy", bad[i].bytes, bad[i].size)),
+            bad[i].status, bad[i].words);
         assert_null(x);
     }
     close_scene(&c);
@@ -265,7 +274,8 @@ static void test_misuse(void **state)
     assert_error(ph_npy_write(c.s.tape, NULL, path), PH_ERROR_ARGUMENT, "x is NULL");
     assert_error(ph_npy_write(c.s.tape, y, NULL), PH_ERROR_ARGUMENT, "path");
     assert_error(ph_npy_write(c.s.tape, half, path), PH_ERROR_UNSUPPORTED, "bf16[2]");
-    assert_error(ph_npy_write(c.s.tape, y, t_inside(&c.folder, "none/b.npy")), PH_ERROR_IO, "open failed");
+    assert_error(ph_npy_write(c.s.tape, y, t_inside(&c.folder, "none/b.npy")), PH_ERROR_IO,
+                 "open failed");
     assert_ok(ph_tape_clear(c.s.tape));
     ph_tape_fail(c.s.tape, PH_ERROR_CALLER, "the first one");
     assert_error(ph_npy_read(&x, c.s.tape, path), PH_ERROR_CALLER, "the first one");
@@ -309,8 +319,8 @@ static void test_large(void **state)
     double item;
     open_scene(&c);
     int64_t count = 3 * 1000 * 1000;
-    assert_ok(
-        ph_npy_write(c.s.tape, ph_arange(c.s.tape, PH_DTYPE_I32, 0, 1, count), t_inside(&c.folder, "a.npy")));
+    assert_ok(ph_npy_write(c.s.tape, ph_arange(c.s.tape, PH_DTYPE_I32, 0, 1, count),
+                           t_inside(&c.folder, "a.npy")));
     assert_ok(ph_npy_read(&x, c.s.tape, c.folder.name));
     for (int64_t i = 0; i < count; i += 99991) {
         assert_ok(ph_tensor_item(&item, c.s.tape, ph_select(c.s.tape, x, 0, i)));
@@ -328,7 +338,8 @@ static void test_failures(void **state)
     for (int64_t n = 0;; n++) {
         scene c;
         open_scene(&c);
-        (void)put(&c, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", six, sizeof six);
+        (void)put(&c, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", six,
+                  sizeof six);
         (void)t_put_file(&c.folder, "b.npy", "before", 6);
         char path[160], got[ROOM];
         (void)snprintf(path, sizeof path, "%s/b.npy", c.folder.path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/operator_shortages.c: products, attention, functions, arithmetic, reductions and draws when host memory runs out or the driver
- * fails, at every place: eager and captured, forward and backward. */
+/* tests/tensor/operator_shortages.c: products, attention, functions, arithmetic, reductions and
+ * draws when host memory runs out or the driver fails, at every place: eager and captured,
+ * forward and backward. */
 #include "driver/driver.h"
 #include "support/grads.h"
 #include "support/sweep.h"
@@ -42,8 +43,9 @@ static ph_tensor *products(ph_tape *t, const world *w)
 
 static ph_tensor *functions(ph_tape *t, const world *w)
 {
-    static const ph_activation_fn all[] = {ph_tanh,   ph_sigmoid, ph_gelu, ph_gelu_tanh, ph_silu, ph_relu,
-                                           ph_square, ph_exp,     ph_sqrt, ph_rsqrt,     ph_log,  ph_abs};
+    static const ph_activation_fn all[] = {ph_tanh, ph_sigmoid, ph_gelu,   ph_gelu_tanh,
+                                           ph_silu, ph_relu,    ph_square, ph_exp,
+                                           ph_sqrt, ph_rsqrt,   ph_log,    ph_abs};
     ph_tensor *x = ph_add(t, ph_square(t, w->leaf[0]), w->leaf[3]);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         x = all[i](t, x);
@@ -56,14 +58,16 @@ static ph_tensor *arithmetic(ph_tape *t, const world *w)
     ph_tensor *h = ph_div(t, ph_sub(t, ph_mul(t, x, y), x), ph_add_scalar(t, y, 2));
     ph_tensor *mask = ph_logical_and(t, ph_lt(t, h, y), ph_logical_not(t, ph_eq(t, h, x)));
     h = ph_where(t, mask, ph_maximum(t, h, x), ph_minimum(t, h, ph_neg(t, y)));
-    h = ph_masked_fill(t, ph_clamp(t, ph_pow_scalar(t, ph_mul_scalar(t, h, 2), 2), -50, 50), mask, 1);
+    h = ph_masked_fill(t, ph_clamp(t, ph_pow_scalar(t, ph_mul_scalar(t, h, 2), 2), -50, 50), mask,
+                       1);
     return ph_sum(t, ph_cast(t, ph_cast(t, ph_add(t, h, x), PH_DTYPE_F64), PH_DTYPE_F32));
 }
 
 static ph_tensor *reductions(ph_tape *t, const world *w)
 {
     ph_tensor *x = w->leaf[0], *y = w->leaf[1];
-    ph_tensor *h = ph_mul(t, ph_mean_over(t, x, PH_AXES(0, 2), true), ph_max_over(t, x, PH_AXES(-1), true));
+    ph_tensor *h =
+        ph_mul(t, ph_mean_over(t, x, PH_AXES(0, 2), true), ph_max_over(t, x, PH_AXES(-1), true));
     h = ph_add(t, h, ph_norm_over(t, y, 3, PH_AXES(1), true));
     h = ph_add(t, h, ph_cast(t, ph_argmax(t, y, 1, true), PH_DTYPE_F32));
     h = ph_add(t, ph_sum_over(t, h, PH_AXES(1), false), ph_max(t, y));
@@ -144,8 +148,8 @@ static void compare(float *want, const float *got, int64_t count, bool known, in
 {
     for (int64_t i = 0; i < count; i++) {
         if (known && !(fabsf(got[i] - want[i]) <= 1e-4F * (1 + fabsf(want[i]))))
-            fail_msg("%s: leaf %d, element %lld is %g, expected %g", t_sweep_place(), k, (long long)i,
-                     (double)got[i], (double)want[i]);
+            fail_msg("%s: leaf %d, element %lld is %g, expected %g", t_sweep_place(), k,
+                     (long long)i, (double)got[i], (double)want[i]);
         want[i] = got[i];
     }
 }
@@ -184,7 +188,8 @@ static void put_back(ph_status status, void *user)
     assert_int_equal(t_allocated(&w->s), w->allocated);
 }
 
-/* ---- captured ---- the gradients of a pass in a capture are the graph's: they are kept until they have been looked at. */
+/* ---- captured ---- the gradients of a pass in a capture are the graph's: they are kept until
+ * they have been looked at. */
 static ph_status capture_body(ph_stream *stream, void *user)
 {
     (void)stream;
@@ -214,11 +219,13 @@ static void put_back_captured(ph_status status, void *user)
     put_back(PH_ERROR_CALLER, user);
 }
 
-/* ---- the sweeps ---- in a world where kernels are there, and in new ones, where each run is the first. */
+/* ---- the sweeps ---- in a world where kernels are there, and in new ones, where each run is
+ * the first. */
 static const t_swept eager = {.run = run_eager, .reset = put_back},
                      captured = {.run = run_captured, .reset = put_back_captured};
 
-static void sweep(const char *name, family_fn family, const t_swept *how, void (*over)(const t_swept *swept))
+static void sweep(const char *name, family_fn family, const t_swept *how,
+                  void (*over)(const t_swept *swept))
 {
     t_swept swept = *how;
     swept.name = name;
@@ -248,27 +255,27 @@ static void driver_calls(const t_swept *swept)
     assert_true(faults.failures > 0);
 }
 
-#define EAGER(family)                                                                                        \
-    static void test_##family##_without_memory(void **state)                                                 \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        sweep(#family, family, &eager, host_memory);                                                         \
-    }                                                                                                        \
-    static void test_##family##_without_driver(void **state)                                                 \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        sweep(#family, family, &eager, driver_calls);                                                        \
+#define EAGER(family)                                                                              \
+    static void test_##family##_without_memory(void **state)                                       \
+    {                                                                                              \
+        (void)state;                                                                               \
+        sweep(#family, family, &eager, host_memory);                                               \
+    }                                                                                              \
+    static void test_##family##_without_driver(void **state)                                       \
+    {                                                                                              \
+        (void)state;                                                                               \
+        sweep(#family, family, &eager, driver_calls);                                              \
     }
-#define CAPTURED(family)                                                                                     \
-    static void test_captured_##family##_without_memory(void **state)                                        \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        sweep("captured " #family, family, &captured, host_memory);                                          \
-    }                                                                                                        \
-    static void test_captured_##family##_without_driver(void **state)                                        \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        sweep("captured " #family, family, &captured, driver_calls);                                         \
+#define CAPTURED(family)                                                                           \
+    static void test_captured_##family##_without_memory(void **state)                              \
+    {                                                                                              \
+        (void)state;                                                                               \
+        sweep("captured " #family, family, &captured, host_memory);                                \
+    }                                                                                              \
+    static void test_captured_##family##_without_driver(void **state)                              \
+    {                                                                                              \
+        (void)state;                                                                               \
+        sweep("captured " #family, family, &captured, driver_calls);                               \
     }
 EAGER(products)
 EAGER(functions)

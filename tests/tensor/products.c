@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/products.c: matrix products below the operators: every dtype, transposes, batches, bias, sums into what was there, sizes of several
- * tiles, strided rows; the same to the bit in a graph; and the plain product, which stands in where no BLAS is. */
+/* tests/tensor/products.c: matrix products below the operators: every dtype, transposes,
+ * batches, bias, sums into what was there, sizes of several tiles, strided rows; the same to the
+ * bit in a graph; and the plain product, which stands in where no BLAS is. */
 #include "tensor/products.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
@@ -25,8 +26,8 @@ typedef struct side {
 
 static ph__rng rng = {7};
 
-static void make_side(side *out, ph_tape *tape, ph_dtype dtype, int64_t batch, int64_t rows, int64_t columns,
-                      int64_t spare)
+static void make_side(side *out, ph_tape *tape, ph_dtype dtype, int64_t batch, int64_t rows,
+                      int64_t columns, int64_t spare)
 {
     *out = (side){.rows = rows, .row = columns + spare, .stride = rows * (columns + spare)};
     out->count = batch * out->stride;
@@ -45,8 +46,8 @@ static double from_side(const side *x, int64_t batch, int64_t i, int64_t j, bool
     return x->values[batch * x->stride + (transposed ? j * x->row + i : i * x->row + j)];
 }
 
-static bool submit(ph_tape *tape, const problem *p, ph_tensor *const in[4], const side *a, const side *b,
-                   const side *c)
+static bool submit(ph_tape *tape, const problem *p, ph_tensor *const in[4], const side *a,
+                   const side *b, const side *c)
 {
     ph__op op;
     const ph__product product = {.dtype = p->dtype,
@@ -71,11 +72,13 @@ static bool submit(ph_tape *tape, const problem *p, ph_tensor *const in[4], cons
 }
 
 /* Every element where there are few, else some. Elements between the rows must be as they were. */
-static void compare(const problem *p, const double *got, const side *a, const side *b, const side *c,
-                    const side *bias)
+static void compare(const problem *p, const double *got, const side *a, const side *b,
+                    const side *c, const side *bias)
 {
-    const double places[] = {
-        [PH_DTYPE_F32] = 1e-6, [PH_DTYPE_F64] = 1e-14, [PH_DTYPE_F16] = 1e-3, [PH_DTYPE_BF16] = 8e-3};
+    const double places[] = {[PH_DTYPE_F32] = 1e-6,
+                             [PH_DTYPE_F64] = 1e-14,
+                             [PH_DTYPE_F16] = 1e-3,
+                             [PH_DTYPE_BF16] = 8e-3};
     int64_t step = 1 + (int64_t)((double)c->count * (double)p->k / 4e6);
     for (int64_t at = 0; at < c->count; at += step) {
         int64_t batch = at / c->stride, i = at % c->stride / c->row, j = at % c->row;
@@ -85,13 +88,15 @@ static void compare(const problem *p, const double *got, const side *a, const si
             continue;
         }
         for (int64_t l = 0; l < p->k; l++) {
-            double x = from_side(a, batch, i, l, p->transpose_a) * from_side(b, batch, l, j, p->transpose_b);
+            double x = from_side(a, batch, i, l, p->transpose_a) *
+                       from_side(b, batch, l, j, p->transpose_b);
             want += x;
             size += fabs(x);
         }
         want += p->bias ? bias->values[j] : 0;
         if (!(fabs(got[at] - want) <= places[p->dtype] * size))
-            fail_msg("%s %lld x %lld x %lld, batch %lld of %lld, transposes %d %d, bias %d, accumulate %d: "
+            fail_msg("%s %lld x %lld x %lld, batch %lld of %lld, transposes %d %d, bias %d, "
+                     "accumulate %d: "
                      "[%lld, %lld] is %.9g, not %.9g",
                      ph_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k,
                      (long long)batch, (long long)p->batch, p->transpose_a, p->transpose_b, p->bias,
@@ -141,10 +146,10 @@ static void replay_gives(const void *bytes, ph_tape *tape, const problem *p, ph_
 static void try_problem(ph_tape *tape, const problem *p)
 {
     side a, b, c, bias;
-    make_side(&a, tape, p->dtype, p->batch, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k,
-              p->spare);
-    make_side(&b, tape, p->dtype, p->batch, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n,
-              p->spare);
+    make_side(&a, tape, p->dtype, p->batch, p->transpose_a ? p->k : p->m,
+              p->transpose_a ? p->m : p->k, p->spare);
+    make_side(&b, tape, p->dtype, p->batch, p->transpose_b ? p->n : p->k,
+              p->transpose_b ? p->k : p->n, p->spare);
     make_side(&c, tape, p->dtype, p->batch, p->m, p->n, p->spare);
     make_side(&bias, tape, p->dtype, 1, 1, p->n, 0);
     ph_tensor *const in[4] = {a.tensor, b.tensor, c.tensor, bias.tensor};
@@ -249,7 +254,8 @@ static void try_plain(ph_dtype dtype, int64_t m, int64_t n, int64_t k, bool turn
     for (int64_t i = 0; i < m * n; i++) {
         double want = values[2][i], got;
         for (int64_t l = 0; l < k; l++)
-            want += values[0][i / n * a.row + l * a.column] * values[1][l * b.row + i % n * b.column];
+            want +=
+                values[0][i / n * a.row + l * a.column] * values[1][l * b.row + i % n * b.column];
         op_decode(&got, compute, (char *)bytes[2] + (size_t)i * ph_dtype_size(compute), 1);
         assert_true(fabs(got - want) <= (compute == PH_DTYPE_F64 ? 1e-13 : 2e-6) * (double)(k + 1));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/products_calls.c: how often a captured product asks the driver which capture its stream is in: once for its result's memory, and once
- * more for a workspace, where it needs one. */
+/* tests/tensor/products_calls.c: how often a captured product asks the driver which capture its
+ * stream is in: once for its result's memory, and once more for a workspace, where it needs one. */
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/products_capture.c: what products need beside their operands is there before a capture begins, in no graph's own pool, and is made once. */
+/* tests/tensor/products_capture.c: what products need beside their operands is there before a
+ * capture begins, in no graph's own pool, and is made once. */
 #include "device/device.h"
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
@@ -18,7 +19,8 @@ static ph_status one_product(ph_stream *stream, void *user)
     return ph_tape_clear(p->tape);
 }
 
-/* It lies in a pool that both graphs keep, and not in their own: so their replays are ordered, and it lives as long as they do. */
+/* It lies in a pool that both graphs keep, and not in their own: so their replays are ordered,
+ * and it lives as long as they do. */
 static void workspaces_of_captures(void **state)
 {
     (void)state;
@@ -46,8 +48,8 @@ static void workspaces_of_captures(void **state)
     assert_int_equal(counts[0], counts[1]);
     if (!t_on_host() && fake_cuda()) {
         assert_int_equal(counts[0], 2);
-        assert_true(pools[0][0] == pools[1][0] || pools[0][0] == pools[1][1] || pools[0][1] == pools[1][0] ||
-                    pools[0][1] == pools[1][1]);
+        assert_true(pools[0][0] == pools[1][0] || pools[0][0] == pools[1][1] ||
+                    pools[0][1] == pools[1][0] || pools[0][1] == pools[1][1]);
     }
     assert_ok(ph_stream_capturing_graph(&seen, s.stream));
     assert_null(seen);
@@ -57,7 +59,8 @@ static void workspaces_of_captures(void **state)
     assert_ok(ph_stream_wait_stream(s.stream, other));
     for (int i = 0; i < 2; i++) {
         double value;
-        ph_tensor *corner = ph_slice(s.tape, ph_slice(s.tape, p[i].out, 0, ROWS - 1, ROWS), 1, 0, 1);
+        ph_tensor *corner =
+            ph_slice(s.tape, ph_slice(s.tape, p[i].out, 0, ROWS - 1, ROWS), 1, 0, 1);
         assert_ok(ph_tensor_item(&value, s.tape, ph_reshape(s.tape, corner, PH_SCALAR)));
         assert_true(value == (0.5 + i) * 0.25 * COLUMNS);
         ph_graph_destroy(graphs[i]);
@@ -147,7 +150,8 @@ static void handle_and_workspaces_come_before_the_capture(void **state)
     t_scene_close(&s);
 }
 
-/* No memory for them with the first tape: nobody is told, and the next capture has them before it begins. */
+/* No memory for them with the first tape: nobody is told, and the next capture has them before
+ * it begins. */
 static void workspaces_that_a_limit_refused_at_first(void **state)
 {
     (void)state;
@@ -172,7 +176,8 @@ static void workspaces_that_a_limit_refused_at_first(void **state)
     t_scene_close(&s);
 }
 
-/* In a capture that the library did not begin the product is refused before it makes anything, as all that needs memory is. */
+/* In a capture that the library did not begin the product is refused before it makes anything,
+ * as all that needs memory is. */
 static void products_in_captures_of_others(void **state)
 {
     (void)state;
@@ -263,7 +268,8 @@ static void streams_find_their_workspaces_made(void **state)
     t_scene_close(&s);
 }
 
-/* ---- tapes that come and go ---- workspaces are made once, go with the last tape, and are nothing to a program that has none. */
+/* ---- tapes that come and go ---- workspaces are made once, go with the last tape, and are
+ * nothing to a program that has none. */
 static void tapes_leave_memory_flat(void **state)
 {
     (void)state;

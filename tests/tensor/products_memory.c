@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/products_memory.c: capturing products again and again takes no more memory than the first time: neither the device's, workspaces
- * of the library of products among it, nor the pools'. */
+/* tests/tensor/products_memory.c: capturing products again and again takes no more memory than
+ * the first time: neither the device's, workspaces of the library of products among it, nor the
+ * pools'. */
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
 
@@ -43,8 +44,8 @@ static void assert_flat(const memory *now, const memory *first, int round)
 {
     uint64_t apart = now->free > first->free ? now->free - first->free : first->free - now->free;
     if (apart > SLACK)
-        fail_msg("round %d: %llu bytes are free, %llu after the first", round, (unsigned long long)now->free,
-                 (unsigned long long)first->free);
+        fail_msg("round %d: %llu bytes are free, %llu after the first", round,
+                 (unsigned long long)now->free, (unsigned long long)first->free);
     assert_int_equal(now->stats.reserved, first->stats.reserved);
     assert_int_equal(now->stats.reserved_peak, first->stats.reserved_peak);
     assert_int_equal(now->stats.segments, first->stats.segments);

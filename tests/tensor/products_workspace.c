@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/products_workspace.c: workspaces of captured products by themselves: a block a stream, of many streams and threads. */
+/* tests/tensor/products_workspace.c: workspaces of captured products by themselves: a block a
+ * stream, of many streams and threads. */
 #include "tensor/products_workspace.h"
 #include "support/tensors.h"
 
@@ -153,7 +154,8 @@ static void threads_at_once(void **state)
     t_scene_close(&s);
 }
 
-/* ---- user code ---- the free function of a program's pool runs late, on any thread, "with no lock held": so also where a workspace is made */
+/* ---- user code ---- the free function of a program's pool runs late, on any thread, "with no
+ * lock held": so also where a workspace is made */
 typedef struct late {
     ph__workspaces *workspaces;
     ph_device *device;
@@ -207,7 +209,8 @@ static void give_back_late(void *pointer, size_t bytes, void *user)
     assert_ok(prepare_and_take(l->workspaces, l->device));
 }
 
-/* Memory of it that goes back to its source with the next request: a stream has used it until a moment ago. */
+/* Memory of it that goes back to its source with the next request: a stream has used it until a
+ * moment ago. */
 static void leave_a_late_free(const t_scene *s, late *l)
 {
     ph_pool *pool;

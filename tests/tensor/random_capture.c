@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/random_capture.c: random numbers in captures: a replay draws what the same calls would have drawn eagerly; forks, several
- * captures and threads at once, seeds between replays, marks. */
+/* tests/tensor/random_capture.c: random numbers in captures: a replay draws what the same calls
+ * would have drawn eagerly; forks, several captures and threads at once, seeds between replays,
+ * marks. */
 #include "support/draws.h"
 #include "tensor/generator.h"
 #include <phonograph/cells.h>
@@ -161,7 +162,8 @@ static void test_captures_that_come_to_nothing(void **state)
         if (i == 0)
             ph_graph_capture_abort(graph);
         else if (i == 1)
-            assert_status(ph_graph_capture_end(graph, ph_fail(PH_ERROR_CALLER, "no more")), PH_ERROR_CALLER);
+            assert_status(ph_graph_capture_end(graph, ph_fail(PH_ERROR_CALLER, "no more")),
+                          PH_ERROR_CALLER);
         else
             assert_ok(ph_graph_capture_end(graph, PH_OK));
         assert_int_equal(t_offset(g), 4);
@@ -184,7 +186,8 @@ typedef struct forked {
     ph_tensor *out[3];
 } forked;
 
-/* The fork joins before the first draw, which is on the origin; its own draw comes next, and one more after the join. */
+/* The fork joins before the first draw, which is on the origin; its own draw comes next, and one
+ * more after the join. */
 static ph_status forked_body(ph_stream *stream, void *user)
 {
     forked *f = user;
@@ -241,7 +244,8 @@ typedef struct worker {
     unsigned char at[ROUNDS][N * sizeof(float)];
 } worker;
 
-/* One graph of the worker's own, captured while the others capture theirs; then replayed while they replay. */
+/* One graph of the worker's own, captured while the others capture theirs; then replayed while
+ * they replay. */
 static void *work(void *user)
 {
     worker *w = user;
@@ -273,7 +277,8 @@ static void test_captures_and_replays_at_once(void **state)
     for (int i = 0; i < THREADS; i++) {
         w[i].scene.device = s.device;
         assert_ok(ph_stream_create(&w[i].scene.stream, s.device, NULL));
-        assert_ok(ph_tape_create(&w[i].scene.tape, w[i].scene.stream, &(ph_tape_options){.generator = g}));
+        assert_ok(ph_tape_create(&w[i].scene.tape, w[i].scene.stream,
+                                 &(ph_tape_options){.generator = g}));
     }
     ph_tensor_release(t_now(&s, uniforms, NULL)); /* the kernel is there */
     assert_ok(ph_generator_seed(g, 33));
@@ -374,7 +379,8 @@ static void test_marks_in_a_capture(void **state)
     assert_ok(ph_graph_capture_begin(second, s.stream, NULL));
     (void)uniforms(s.tape, NULL);
     assert_ok(ph_tape_clear(s.tape));
-    assert_error(ph__generator_restore(g, s.stream, &outside), PH_ERROR_STATE, "outside of captures");
+    assert_error(ph__generator_restore(g, s.stream, &outside), PH_ERROR_STATE,
+                 "outside of captures");
     assert_ok(ph__generator_save(&outside, g, s.stream));
     assert_ok(ph_graph_capture_end(second, PH_OK));
     assert_error(ph__generator_restore(g, s.stream, &outside), PH_ERROR_STATE, "of a capture");
@@ -387,7 +393,8 @@ static void test_marks_in_a_capture(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* ---- replays that do not go out ---- another source of the graph's cells refuses: what the generator gave is taken back. */
+/* ---- replays that do not go out ---- another source of the graph's cells refuses: what the
+ * generator gave is taken back. */
 static ph_status maybe(uint64_t *values, void *user)
 {
     values[0] = 0;
@@ -434,7 +441,8 @@ static void test_a_replay_that_does_not_go_out(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* ---- failures ---- the n-th allocation fails: the capture fails or goes well, nothing is left behind. */
+/* ---- failures ---- the n-th allocation fails: the capture fails or goes well, nothing is left
+ * behind. */
 static void test_no_host_memory_in_a_capture(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/random_generator.c: generators: seed, offset, states and who shares them, and what is refused. */
+/* tests/tensor/random_generator.c: generators: seed, offset, states and who shares them, and
+ * what is refused. */
 #include "support/draws.h"
 #include "tensor/generator.h"
 #include <math.h>
@@ -260,10 +261,10 @@ static void test_operators_refuse(void **state)
     ph_tensor *x = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(4)));
     ph_tensor *whole = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(4)));
     assert_ok(ph_tape_clear(s.tape));
-#define REFUSED(call, part)                                                                                  \
-    do {                                                                                                     \
-        (void)(call);                                                                                        \
-        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, (part));                                      \
+#define REFUSED(call, part)                                                                        \
+    do {                                                                                           \
+        (void)(call);                                                                              \
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, (part));                            \
     } while (0)
     REFUSED(ph_rand(s.tape, PH_DTYPE_I32, PH_SHAPE(4)), "rand: i32: a floating dtype");
     REFUSED(ph_rand(s.tape, PH_DTYPE_F32, PH_SHAPE(-1)), "negative");
@@ -297,9 +298,11 @@ static void test_operators_refuse(void **state)
     /* A leaf that requires a gradient is changed in no-grad mode alone. */
     assert_ok(ph_tensor_set_requires_grad(x, true));
     ph_tensor_normal(s.tape, x, 0, 1);
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "tensor_normal: a tensor that requires a gradient");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
+                 "tensor_normal: a tensor that requires a gradient");
     ph_tensor_normal(s.tape, ph_slice_step(s.tape, x, 0, 0, 4, 2), 0, 1);
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE, "tensor_normal: a tensor that requires a gradient");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_STATE,
+                 "tensor_normal: a tensor that requires a gradient");
     uint64_t version = ph_tensor_version(x);
     (void)ph_tape_set_grad_enabled(s.tape, false);
     ph_tensor_normal(s.tape, x, 0, 1);
@@ -359,7 +362,8 @@ static void test_marks(void **state)
     ph_tensor *b = t_now(&s, four, NULL);
     assert_true(t_same(&s, a, b));
     before.capture = 77;
-    assert_error(ph__generator_restore(g, s.stream, &before), PH_ERROR_STATE, "cannot be drawn again");
+    assert_error(ph__generator_restore(g, s.stream, &before), PH_ERROR_STATE,
+                 "cannot be drawn again");
     ph_tensor_release(a);
     ph_tensor_release(b);
     ph_generator_release(g);

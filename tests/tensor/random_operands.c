@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/random_operands.c: random numbers that take tensors, or any dtype: held to the calls that take numbers, for operands of any strides and
- * shapes that broadcast, on poisoned memory between guard zones. */
+/* tests/tensor/random_operands.c: random numbers that take tensors, or any dtype: held to the
+ * calls that take numbers, for operands of any strides and shapes that broadcast, on poisoned
+ * memory between guard zones. */
 #include "support/draws.h"
 #include "support/grads.h"
 #include "tensor/tensor.h"
@@ -72,7 +73,8 @@ static void test_normals_of_equal_means(void **state)
     close_drawn(&d);
 }
 
-/* mean + deviation * what the same words give alone, in f32, rounded once; a mean of columns, a deviation of rows, turned. */
+/* mean + deviation * what the same words give alone, in f32, rounded once; a mean of columns, a
+ * deviation of rows, turned. */
 static void test_normals_of_each_mean(void **state)
 {
     (void)state;
@@ -80,7 +82,8 @@ static void test_normals_of_each_mean(void **state)
     open_drawn(&d);
     ph_tape *t = d.scene.tape;
     ph_tensor *mean = ph_arange(t, PH_DTYPE_F32, -3, 0.5, 37);
-    ph_tensor *deviation = ph_reshape(t, ph_arange(t, PH_DTYPE_F32, -1, 0.25, 2 * 53), PH_SHAPE(2, 53));
+    ph_tensor *deviation =
+        ph_reshape(t, ph_arange(t, PH_DTYPE_F32, -1, 0.25, 2 * 53), PH_SHAPE(2, 53));
     deviation = ph_slice(t, ph_transpose(t, deviation, 0, 1), 1, 1, 2);
     assert_ok(ph_generator_set_offset(d.generator, 8));
     float *z = t_bytes(&d.scene, ph_randn(t, PH_DTYPE_F32, PH_SHAPE(53, 37)));
@@ -109,8 +112,10 @@ static void test_odd_deviations(void **state)
     assert_ok(ph_generator_set_offset(d.generator, 8));
     float *z = t_bytes(&d.scene, ph_randn(t, PH_DTYPE_F32, PH_SHAPE(4)));
     again(&d, 1);
-    ph_tensor *deviation = ph_from_memory(t, PH_DTYPE_F32, PH_SHAPE(4), (float[]){-2, NAN, INFINITY, 0});
-    float *x = t_bytes(&d.scene, ph_normal_of(t, ph_full(t, PH_DTYPE_F32, PH_SHAPE(4), 1), deviation));
+    ph_tensor *deviation =
+        ph_from_memory(t, PH_DTYPE_F32, PH_SHAPE(4), (float[]){-2, NAN, INFINITY, 0});
+    float *x =
+        t_bytes(&d.scene, ph_normal_of(t, ph_full(t, PH_DTYPE_F32, PH_SHAPE(4), 1), deviation));
     assert_true(x[0] == 1 - 2 * z[0] && isnan(x[1]) && isinf(x[2]) && x[3] == 1);
     free(x);
     free(z);
@@ -246,7 +251,8 @@ static void test_events_in_place(void **state)
     close_drawn(&d);
 }
 
-/* A tensor with gradients is no source of them: nothing is remembered, and in place it is refused. */
+/* A tensor with gradients is no source of them: nothing is remembered, and in place it is
+ * refused. */
 static void test_no_gradients(void **state)
 {
     (void)state;
@@ -270,7 +276,8 @@ static void test_no_gradients(void **state)
     t_scene_close(&s);
 }
 
-/* ---- any strides, any count ---- Poisson numbers of turned rates are those of the rates laid out anew. */
+/* ---- any strides, any count ---- Poisson numbers of turned rates are those of the rates laid
+ * out anew. */
 static void test_poisson_of_views(void **state)
 {
     (void)state;
@@ -293,10 +300,14 @@ static void test_poisson_of_views(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normals_of_equal_means),   cmocka_unit_test(test_normals_of_each_mean),
-        cmocka_unit_test(test_odd_deviations),           cmocka_unit_test(test_whole_numbers),
-        cmocka_unit_test(test_whole_numbers_come_alike), cmocka_unit_test(test_events_of_any_dtype),
-        cmocka_unit_test(test_events_in_place),          cmocka_unit_test(test_no_gradients),
+        cmocka_unit_test(test_normals_of_equal_means),
+        cmocka_unit_test(test_normals_of_each_mean),
+        cmocka_unit_test(test_odd_deviations),
+        cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_whole_numbers_come_alike),
+        cmocka_unit_test(test_events_of_any_dtype),
+        cmocka_unit_test(test_events_in_place),
+        cmocka_unit_test(test_no_gradients),
         cmocka_unit_test(test_poisson_of_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/random_poisson.c: Poisson numbers: each held to the textbook's algorithm on the same words, how they are distributed, and what comes of rates
- * that are none. Seeds are fixed; bounds of statistics are what chance exceeds once in some ten thousand times. */
+/* tests/tensor/random_poisson.c: Poisson numbers: each held to the textbook's algorithm on the
+ * same words, how they are distributed, and what comes of rates that are none. Seeds are fixed;
+ * bounds of statistics are what chance exceeds once in some ten thousand times. */
 #include "support/draws.h"
 #include "tensor/philox.h"
 #include <math.h>
@@ -40,7 +41,8 @@ static double by_rejection(u64 element, double rate)
             return k;
         if (k < 0 || (us < 0.013 && v > us))
             continue;
-        long double chance = (long double)k * logl(rate) - (long double)rate - lgammal((long double)k + 1);
+        long double chance =
+            (long double)k * logl(rate) - (long double)rate - lgammal((long double)k + 1);
         if (logl(v) + logl(inverse_alpha) - logl(a / (us * us) + b) <= chance)
             return k;
     }
@@ -53,9 +55,10 @@ static double by_hand(u64 element, double rate)
                      : by_rejection(element, rate);
 }
 
-static const double rates[] = {0,    0x1p-60, 1e-3, 0.1, 0.5,    1,   2.5, 5,      7.75, 9.9375, 9.99999,
-                               10,   10.5,    12,   20,  33.25,  64,  100, 333,    1000, 12345,  65000,
-                               1e-9, 1e5,     1e6,  1e7, 123456, 3e8, 1e9, 1.5e10, 1e12, 4,      6.5};
+static const double rates[] = {0,      0x1p-60, 1e-3,   0.1,   0.5,  1,   2.5,   5,   7.75,
+                               9.9375, 9.99999, 10,     10.5,  12,   20,  33.25, 64,  100,
+                               333,    1000,    12345,  65000, 1e-9, 1e5, 1e6,   1e7, 123456,
+                               3e8,    1e9,     1.5e10, 1e12,  4,    6.5};
 enum {
     RATES = sizeof rates / sizeof *rates,
     EACH = 1500,
@@ -125,14 +128,16 @@ static double chance_of(double k, double rate)
     return exp(k * log(rate) - rate - lgamma(k + 1));
 }
 
-/* Bins of numbers next to each other, each of which is expected 40 times at least; the first and the last take the rest of their side. */
+/* Bins of numbers next to each other, each of which is expected 40 times at least; the first and
+ * the last take the rest of their side. */
 static size_t make_bins(double *ends, double *expected, double rate)
 {
-    const double from = floor(fmax(0, rate - 4 * sqrt(rate))), step = fmax(1, floor(sqrt(rate) / 6));
+    const double from = floor(fmax(0, rate - 4 * sqrt(rate))),
+                 step = fmax(1, floor(sqrt(rate) / 6));
     double sum = 0, all = 0;
     size_t bins = 0;
-    for (double k = fmax(0, from - 60 * sqrt(rate)); bins < MOST_BINS - 1 && k < rate + 60 * sqrt(rate) + 60;
-         k++) {
+    for (double k = fmax(0, from - 60 * sqrt(rate));
+         bins < MOST_BINS - 1 && k < rate + 60 * sqrt(rate) + 60; k++) {
         sum += chance_of(k, rate);
         if (k < from || fmod(k - from, step) < step - 1 || sum * DRAWN < 40)
             continue;
@@ -149,15 +154,16 @@ static size_t make_bins(double *ends, double *expected, double rate)
     return bins;
 }
 
-/* Mean and variance of a Poisson distribution are its rate; its fourth central moment is 3 rate^2 + rate. */
+/* Mean and variance of a Poisson distribution are its rate; its fourth central moment is 3
+ * rate^2 + rate. */
 static void check_rate(t_scene *s, ph_dtype dtype, double rate)
 {
     double ends[MOST_BINS], expected[MOST_BINS], sum = 0, squares = 0, chi = 0;
     int64_t counts[MOST_BINS] = {0};
     size_t bins = make_bins(ends, expected, rate);
-    double *x =
-        t_bytes(s, ph_cast(s->tape, ph_poisson(s->tape, ph_full(s->tape, dtype, PH_SHAPE(DRAWN), rate)),
-                           PH_DTYPE_F64));
+    double *x = t_bytes(
+        s, ph_cast(s->tape, ph_poisson(s->tape, ph_full(s->tape, dtype, PH_SHAPE(DRAWN), rate)),
+                   PH_DTYPE_F64));
     for (size_t i = 0; i < DRAWN; i++) {
         size_t bin = 0;
         assert_true(x[i] >= 0 && x[i] == floor(x[i]));
@@ -201,7 +207,8 @@ static void test_distributed(void **state)
     t_scene_close(&s);
 }
 
-/* Neighbours, which share the work of a group, know nothing of each other: below their median or not. */
+/* Neighbours, which share the work of a group, know nothing of each other: below their median or
+ * not. */
 static void test_neighbours(void **state)
 {
     (void)state;
@@ -214,7 +221,8 @@ static void test_neighbours(void **state)
     for (double k = 0; k <= 40; k++)
         below += chance_of(k, 40);
     for (size_t i = 0; i < DRAWN; i += 4)
-        runs[(x[i] <= 40) | (x[i + 1] <= 40) << 1 | (x[i + 2] <= 40) << 2 | (x[i + 3] <= 40) << 3]++;
+        runs[(x[i] <= 40) | (x[i + 1] <= 40) << 1 | (x[i + 2] <= 40) << 2 |
+             (x[i + 3] <= 40) << 3]++;
     for (unsigned i = 0; i < 16; i++) {
         double expected = DRAWN / 4;
         for (unsigned j = 0; j < 4; j++)
@@ -239,7 +247,8 @@ static void test_edges(void **state)
     };
     t_scene s;
     t_scene_open(&s);
-    double *x = t_bytes(&s, ph_poisson(s.tape, ph_from_memory(s.tape, PH_DTYPE_F64, PH_SHAPE(ODD), odd)));
+    double *x =
+        t_bytes(&s, ph_poisson(s.tape, ph_from_memory(s.tape, PH_DTYPE_F64, PH_SHAPE(ODD), odd)));
     assert_true(x[0] == 0 && !signbit(x[0]) && x[1] == 0 && !signbit(x[1]) && x[7] == 0);
     assert_true(isnan(x[2]) && isnan(x[3]) && isnan(x[4]) && isnan(x[9]));
     assert_true(x[5] == INFINITY && x[6] == 0x1p120 && x[10] == 1e300);
@@ -249,7 +258,8 @@ static void test_edges(void **state)
         ph_tensor *rate = ph_from_memory(s.tape, PH_DTYPE_F64, PH_SHAPE(6), odd);
         ph_tensor *y = ph_poisson(s.tape, ph_cast(s.tape, rate, dtype));
         x = t_bytes(&s, ph_cast(s.tape, y, PH_DTYPE_F64));
-        assert_true(x[0] == 0 && x[1] == 0 && isnan(x[2]) && isnan(x[3]) && isnan(x[4]) && x[5] == INFINITY);
+        assert_true(x[0] == 0 && x[1] == 0 && isnan(x[2]) && isnan(x[3]) && isnan(x[4]) &&
+                    x[5] == INFINITY);
         free(x);
     }
     assert_ok(ph_tape_clear(s.tape));

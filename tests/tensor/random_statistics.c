@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/random_statistics.c: whether random numbers are distributed as they say: means, variances, and chi-square over bins. Seeds are fixed, so
- * that a result is the same each time; bounds are what chance exceeds once in some ten thousand times. */
+/* tests/tensor/random_statistics.c: whether random numbers are distributed as they say: means,
+ * variances, and chi-square over bins. Seeds are fixed, so that a result is the same each time;
+ * bounds are what chance exceeds once in some ten thousand times. */
 #include "support/draws.h"
 #include <math.h>
 
@@ -16,7 +17,8 @@ static double chi_square(const int64_t *count, size_t bins, double expected)
     return sum;
 }
 
-/* About normal, with this mean and variance (Wilson and Hilferty's cube root): within 4 deviations. */
+/* About normal, with this mean and variance (Wilson and Hilferty's cube root): within 4
+ * deviations. */
 static void assert_chi_square(const char *name, double x, double freedom)
 {
     double v = 2 / (9 * freedom), z = (cbrt(x / freedom) - (1 - v)) / sqrt(v);
@@ -30,7 +32,8 @@ static void assert_near(const char *name, double got, double want, double deviat
         fail_msg("%s: %g, expected %g with a deviation of %g", name, got, want, deviation);
 }
 
-/* ---- distributions by their distribution functions ---- cdf gives uniforms, which fill the bins alike. */
+/* ---- distributions by their distribution functions ---- cdf gives uniforms, which fill the
+ * bins alike. */
 static double cdf_uniform(double x)
 {
     return (x - 2) / 3;
@@ -103,7 +106,8 @@ static void check_distribution(t_scene *s, const struct distribution *d, ph_dtyp
         assert_true(u >= 0 && u <= 1);
         at = &bins[(size_t)(u * BINS < BINS ? u * BINS : BINS - 1)];
         ++*at;
-        /* Neighbours, and those that come of one word of Philox each, know nothing of each other. */
+        /* Neighbours, and those that come of one word of Philox each, know nothing of each
+         * other. */
         if (i % 2)
             pairs[(size_t)(fmin(u, 0.999999) * 8) * 8 + (size_t)(fmin(last, 0.999999) * 8)]++;
         last = u;
@@ -114,7 +118,8 @@ static void check_distribution(t_scene *s, const struct distribution *d, ph_dtyp
     assert_chi_square(d->name, chi_square(pairs, BINS, (double)N / 2 / BINS), BINS - 1);
     if (d->variance > 0) {
         assert_near(d->name, sum / N, d->mean, sqrt(d->variance / N));
-        assert_near(d->name, squares / N, d->variance, sqrt((d->fourth - d->variance * d->variance) / N));
+        assert_near(d->name, squares / N, d->variance,
+                    sqrt((d->fourth - d->variance * d->variance) / N));
     }
     free(x);
     assert_ok(ph_tape_clear(s->tape));
@@ -173,8 +178,10 @@ static void test_halves(void **state)
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 7);
     int64_t fine[2048] = {0}, coarse[256] = {0};
-    double *x = t_bytes(&s, ph_cast(s.tape, ph_rand(s.tape, PH_DTYPE_F16, PH_SHAPE(N)), PH_DTYPE_F64));
-    double *y = t_bytes(&s, ph_cast(s.tape, ph_rand(s.tape, PH_DTYPE_BF16, PH_SHAPE(N)), PH_DTYPE_F64));
+    double *x =
+        t_bytes(&s, ph_cast(s.tape, ph_rand(s.tape, PH_DTYPE_F16, PH_SHAPE(N)), PH_DTYPE_F64));
+    double *y =
+        t_bytes(&s, ph_cast(s.tape, ph_rand(s.tape, PH_DTYPE_BF16, PH_SHAPE(N)), PH_DTYPE_F64));
     for (size_t i = 0; i < N; i++) {
         assert_true(x[i] < 1 && y[i] < 1);
         fine[(size_t)(x[i] * 2048)]++;
@@ -209,10 +216,12 @@ static void test_high_is_never_drawn(void **state)
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 7);
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
-        ph_tensor *x = ph_uniform(s.tape, ranges[k].dtype, PH_SHAPE(N), ranges[k].low, ranges[k].high);
-        ph_tensor *ends =
-            ph_from_memory(s.tape, PH_DTYPE_F64, PH_SHAPE(2), (double[]){ranges[k].low, ranges[k].high});
-        double *e = t_bytes(&s, ph_cast(s.tape, ph_cast(s.tape, ends, ranges[k].dtype), PH_DTYPE_F64));
+        ph_tensor *x =
+            ph_uniform(s.tape, ranges[k].dtype, PH_SHAPE(N), ranges[k].low, ranges[k].high);
+        ph_tensor *ends = ph_from_memory(s.tape, PH_DTYPE_F64, PH_SHAPE(2),
+                                         (double[]){ranges[k].low, ranges[k].high});
+        double *e =
+            t_bytes(&s, ph_cast(s.tape, ph_cast(s.tape, ends, ranges[k].dtype), PH_DTYPE_F64));
         double *v = t_bytes(&s, ph_cast(s.tape, x, PH_DTYPE_F64));
         int64_t lows = 0;
         for (size_t i = 0; i < N; i++) {
@@ -241,7 +250,8 @@ static void test_events(void **state)
     for (int dtype = PH_DTYPE_F32; dtype <= PH_DTYPE_BF16; dtype++)
         for (size_t k = 0; k < sizeof probabilities / sizeof *probabilities; k++) {
             ph_tensor *p = ph_full(s.tape, (ph_dtype)dtype, PH_SHAPE(N), probabilities[k]);
-            double *one = t_bytes(&s, ph_cast(s.tape, ph_slice(s.tape, p, 0, 0, 1), PH_DTYPE_F64)), sum = 0;
+            double *one = t_bytes(&s, ph_cast(s.tape, ph_slice(s.tape, p, 0, 0, 1), PH_DTYPE_F64)),
+                   sum = 0;
             double *x = t_bytes(&s, ph_cast(s.tape, ph_bernoulli(s.tape, p), PH_DTYPE_F64));
             double q = !(one[0] > 0) ? 0 : one[0] < 1 ? one[0] : 1;
             for (size_t i = 0; i < N; i++) {
@@ -303,8 +313,8 @@ static void test_integers(void **state)
     int64_t *a = t_bytes(&s, ph_randint(s.tape, PH_DTYPE_I64, PH_SHAPE(N), -1, 2));
     uint8_t *b = t_bytes(&s, ph_randint(s.tape, PH_DTYPE_U8, PH_SHAPE(N), 0, 256));
     int64_t *c = t_bytes(&s, ph_randint(s.tape, PH_DTYPE_I64, PH_SHAPE(N), INT64_MIN, INT64_MAX));
-    int32_t *d =
-        t_bytes(&s, ph_randint(s.tape, PH_DTYPE_I32, PH_SHAPE(N), INT32_MIN, INT64_C(1) + INT32_MAX));
+    int32_t *d = t_bytes(
+        &s, ph_randint(s.tape, PH_DTYPE_I32, PH_SHAPE(N), INT32_MIN, INT64_C(1) + INT32_MAX));
     for (size_t i = 0; i < N; i++) {
         assert_true(a[i] >= -1 && a[i] < 2);
         three[a[i] + 1]++;
@@ -423,7 +433,8 @@ static void test_short_permutations(void **state)
     t_scene_close(&s);
 }
 
-/* Of many long ones: where numbers come to, what follows them, fixed points (one on average, and a variance of one), and inversions between neighbours. */
+/* Of many long ones: where numbers come to, what follows them, fixed points (one on average, and
+ * a variance of one), and inversions between neighbours. */
 static void check_long_permutations(int64_t n, int rounds)
 {
     t_scene s;
@@ -447,7 +458,8 @@ static void check_long_permutations(int64_t n, int rounds)
     const double total = (double)n * rounds;
     /* Rows and columns of the table have their sums given. */
     if (n % 8 == 0)
-        assert_chi_square("places", chi_square(place, BINS, total / BINS) * (double)(n - 1) / (double)n, 49);
+        assert_chi_square("places",
+                          chi_square(place, BINS, total / BINS) * (double)(n - 1) / (double)n, 49);
     if ((n - 1) % BINS == 0)
         assert_chi_square("distances", chi_square(distance, BINS, total / BINS), BINS - 1);
     assert_near("fixed points", (double)fixed / rounds, 1, sqrt(1.0 / rounds));

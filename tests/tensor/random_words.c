@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/random_words.c: which words are drawn and what becomes of them: published vectors, an independent computation, and a table of results
- * that every device must give to the bit. */
+/* tests/tensor/random_words.c: which words are drawn and what becomes of them: published
+ * vectors, an independent computation, and a table of results that every device must give to the
+ * bit. */
 #include "support/draws.h"
 #include "tensor/philox.h"
 #include <inttypes.h>
@@ -35,7 +36,8 @@ static void test_words_of_groups(void **state)
     enum {
         GROUPS = 37
     };
-    static const u64 firsts[] = {0, 1, 6, UINT64_C(0xfffffff0), UINT64_C(0xffffffff), UINT64_C(0x1234567890)};
+    static const u64 firsts[] = {
+        0, 1, 6, UINT64_C(0xfffffff0), UINT64_C(0xffffffff), UINT64_C(0x1234567890)};
     static const u64 seed = UINT64_C(0xfedcba9876543210), block = UINT64_C(0xfffffffffe);
     for (size_t f = 0; f < sizeof firsts / sizeof *firsts; f++)
         for (size_t groups = 0; groups <= GROUPS; groups++) {
@@ -150,7 +152,8 @@ static void test_normals_within_4_ulp(void **state)
     for (u64 i = 0; i < N; i++) {
         double radius = sqrt(2 * minus_log(word_of(SEED, OFFSET, i / 2 * 2, 0)));
         double turn = ((double)(word_of(SEED, OFFSET, i / 2 * 2 + 1, 0) >> 7) + 0.5) / 0x1p25;
-        double want = radius * (i % 2 ? sin(6.283185307179586 * turn) : cos(6.283185307179586 * turn));
+        double want =
+            radius * (i % 2 ? sin(6.283185307179586 * turn) : cos(6.283185307179586 * turn));
         /* The reference itself loses near the zeros of sine and cosine. */
         if (fabs((double)x[i] - want) > 4 * ulp_f32(want) + 1e-15)
             fail_msg("element %" PRIu64 " is %.9g, not %.9g", i, (double)x[i], want);
@@ -202,8 +205,8 @@ static void test_log_normal_is_exp_of_normal(void **state)
 }
 
 /* ---- the table ---- */
-static ph_tensor *in_place(ph_tape *tape, ph_dtype dtype, void (*fn)(ph_tape *, ph_tensor *, double, double),
-                           double a, double b)
+static ph_tensor *in_place(ph_tape *tape, ph_dtype dtype,
+                           void (*fn)(ph_tape *, ph_tensor *, double, double), double a, double b)
 {
     ph_tensor *x = ph_empty(tape, dtype, PH_SHAPE(N));
     fn(tape, x, a, b);
@@ -240,8 +243,8 @@ static ph_tensor *normals_of(ph_tape *tape, ph_dtype dtype)
 static ph_tensor *random_events(ph_tape *tape, ph_dtype dtype)
 {
     ph_tensor *x = ph_empty(tape, dtype, PH_SHAPE(N));
-    ph_tensor_bernoulli_of(tape, x,
-                           ph_rand(tape, dtype == PH_DTYPE_I64 ? PH_DTYPE_F64 : PH_DTYPE_F32, PH_SHAPE(N)));
+    ph_tensor_bernoulli_of(
+        tape, x, ph_rand(tape, dtype == PH_DTYPE_I64 ? PH_DTYPE_F64 : PH_DTYPE_F32, PH_SHAPE(N)));
     return x;
 }
 
@@ -405,7 +408,8 @@ static void test_the_same_bits_on_every_device(void **state)
         void *bytes = t_bytes(&d.scene, x);
         uint64_t sum = sum_of(bytes, ph_tensor_bytes(x));
         if (sum != table[i].sum) {
-            print_error("%s %s: 0x%016" PRIx64 "\n", table[i].name, ph_dtype_name(table[i].dtype), sum);
+            print_error("%s %s: 0x%016" PRIx64 "\n", table[i].name, ph_dtype_name(table[i].dtype),
+                        sum);
             wrong++;
         }
         free(bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/reduce.c: sum, mean, max, argmax and norm over any axes against references and differences;
- * empty tensors, ties, and what is refused. */
+/* tests/tensor/reduce.c: sum, mean, max, argmax and norm over any axes against references and
+ * differences; empty tensors, ties, and what is refused. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include <math.h>
@@ -24,8 +24,8 @@ static void shapes(op_trial *trial)
     if (r->most || r->place)
         for (size_t i = 0; i < x->rank; i++)
             x->dim[i] = x->dim[i] == 0 ? 2 : x->dim[i];
-    trial->p[0] =
-        r->place ? 1 << op_random(trial, 0, (int64_t)x->rank - 1) : op_random(trial, 0, (1 << x->rank) - 1);
+    trial->p[0] = r->place ? 1 << op_random(trial, 0, (int64_t)x->rank - 1)
+                           : op_random(trial, 0, (1 << x->rank) - 1);
     trial->p[1] = op_random(trial, 0, 1);
     trial->p[2] = !r->place && op_random(trial, 0, 4) == 0;
     if (trial->p[2]) {
@@ -137,16 +137,17 @@ static double root(double sum, double n, double p)
     return pow(sum, 1 / p);
 }
 
-#define REDUCTION(call, each, last, exponent, takes_most, takes_place, ...)                                  \
-    {                                                                                                        \
-        .spec = {.name = #call,                                                                              \
-                 .in_count = 1,                                                                              \
-                 .trials = 24,                                                                               \
-                 .shapes = shapes,                                                                           \
-                 .apply = apply,                                                                             \
-                 .reference = reference,                                                                     \
-                 __VA_ARGS__},                                                                               \
-        .fn = call, .value = each, .end = last, .p = exponent, .most = takes_most, .place = takes_place      \
+#define REDUCTION(call, each, last, exponent, takes_most, takes_place, ...)                        \
+    {                                                                                              \
+        .spec = {.name = #call,                                                                    \
+                 .in_count = 1,                                                                    \
+                 .trials = 24,                                                                     \
+                 .shapes = shapes,                                                                 \
+                 .apply = apply,                                                                   \
+                 .reference = reference,                                                           \
+                 __VA_ARGS__},                                                                     \
+        .fn = call, .value = each, .end = last, .p = exponent, .most = takes_most,                 \
+        .place = takes_place                                                                       \
     }
 
 static void reductions_of_floats(void **state)
@@ -187,11 +188,15 @@ static void largest_of_floats(void **state)
 static void reductions_of_integers(void **state)
 {
     ph_device *device = *state;
-    static const ph_dtype integers[OP_DTYPES] = {PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8, PH_DTYPE_BOOL};
+    static const ph_dtype integers[OP_DTYPES] = {PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8,
+                                                 PH_DTYPE_BOOL};
     static const reduction all[] = {
-        REDUCTION(sum, same, whole, 0, false, false, .no_gradient = true, .in = {{.low = 0, .high = 2}}),
-        REDUCTION(largest, same, whole, 0, true, false, .no_gradient = true, .in = {{.low = 0, .high = 2}}),
-        REDUCTION(argmax, same, whole, 0, false, true, .no_gradient = true, .in = {{.low = 0, .high = 2}}),
+        REDUCTION(sum, same, whole, 0, false, false, .no_gradient = true,
+                  .in = {{.low = 0, .high = 2}}),
+        REDUCTION(largest, same, whole, 0, true, false, .no_gradient = true,
+                  .in = {{.low = 0, .high = 2}}),
+        REDUCTION(argmax, same, whole, 0, false, true, .no_gradient = true,
+                  .in = {{.low = 0, .high = 2}}),
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         reduction one = all[i];
@@ -208,14 +213,17 @@ static void nothing_to_reduce(void **state)
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 0, 3));
     double got;
-    t_expect_values(s.tape, ph_sum_over(s.tape, x, PH_AXES(1), false), PH_SHAPE(2, 3), 0, 0, 0, 0, 0, 0);
-    t_expect_values(s.tape, ph_norm_over(s.tape, x, 2, PH_AXES(0, 1), true), PH_SHAPE(1, 1, 3), 0, 0, 0);
+    t_expect_values(s.tape, ph_sum_over(s.tape, x, PH_AXES(1), false), PH_SHAPE(2, 3), 0, 0, 0, 0,
+                    0, 0);
+    t_expect_values(s.tape, ph_norm_over(s.tape, x, 2, PH_AXES(0, 1), true), PH_SHAPE(1, 1, 3), 0,
+                    0, 0);
     t_expect_values(s.tape, ph_sum(s.tape, x), PH_SCALAR, 0);
     assert_ok(ph_tensor_item(&got, s.tape, ph_mean(s.tape, x)));
     assert_true(isnan(got));
     t_expect(s.tape, ph_max_over(s.tape, x, PH_AXES(0), false), PH_SHAPE(0, 3), NULL);
     assert_null(ph_max(s.tape, x));
-    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "max: there is no largest of no elements");
+    assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT,
+                 "max: there is no largest of no elements");
     x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 0, 3));
     assert_null(ph_argmax(s.tape, x, 1, false));
     assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT,
@@ -240,7 +248,8 @@ static void ties_and_nan(void **state)
     t_expect_values(s.tape, ph_tensor_grad(x), PH_SHAPE(2, 4), 0, 0.5f, 0.5f, 0, 1, 0, 0, 0);
     assert_ok(ph_tensor_set_grad(x, NULL));
     ph_backward(s.tape, ph_norm(s.tape, x, (double)INFINITY));
-    t_expect_values(s.tape, ph_tensor_grad(x), PH_SHAPE(2, 4), 0, 1.0f / 3, 1.0f / 3, 0, 1.0f / 3, 0, 0, 0);
+    t_expect_values(s.tape, ph_tensor_grad(x), PH_SHAPE(2, 4), 0, 1.0f / 3, 1.0f / 3, 0, 1.0f / 3,
+                    0, 0, 0);
     int64_t place[2];
     assert_ok(ph_tensor_read(place, sizeof place, s.tape, ph_argmax(s.tape, x, 1, false)));
     assert_true(place[0] == 1 && place[1] == 0);
@@ -275,20 +284,22 @@ static void refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-#define REFUSED(call, part)                                                                                  \
-    do {                                                                                                     \
-        assert_null(call);                                                                                   \
-        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                                        \
+#define REFUSED(call, part)                                                                        \
+    do {                                                                                           \
+        assert_null(call);                                                                         \
+        assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, part);                              \
     } while (0)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
-    REFUSED(ph_sum_over(s.tape, F32(2, 3), PH_AXES(2), false), "sum: there is no axis 2 (got f32[2, 3])");
+    REFUSED(ph_sum_over(s.tape, F32(2, 3), PH_AXES(2), false),
+            "sum: there is no axis 2 (got f32[2, 3])");
     REFUSED(ph_sum_over(s.tape, F32(2, 3), PH_AXES(0, -2), false), "sum: axis -2 is named twice");
     REFUSED(ph_mean_over(s.tape, F32(2, 3), PH_AXES(-3), false), "mean: there is no axis -3");
     REFUSED(ph_sum_over(s.tape, F32(2), (ph_axes){.count = 9}, false), "sum: 9 axes");
     REFUSED(ph_argmax(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SCALAR), 0, false),
             "argmax: there is no axis 0");
     REFUSED(ph_mean(s.tape, ph_zeros(s.tape, PH_DTYPE_I32, PH_SHAPE(2))), "mean: a floating dtype");
-    REFUSED(ph_norm(s.tape, ph_zeros(s.tape, PH_DTYPE_U8, PH_SHAPE(2)), 2), "norm: a floating dtype");
+    REFUSED(ph_norm(s.tape, ph_zeros(s.tape, PH_DTYPE_U8, PH_SHAPE(2)), 2),
+            "norm: a floating dtype");
     REFUSED(ph_norm(s.tape, F32(2), 0), "norm: a norm of p = 0");
     REFUSED(ph_norm(s.tape, F32(2), (double)NAN), "norm: a norm of p = ");
     REFUSED(ph_max(s.tape, NULL), "max: operand 0 is NULL");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/reduce_large.c: reductions of tensors that many blocks share, in every form that a layout
- * takes: against doubles, and equal to the bit whatever the number of threads. */
+/* tests/tensor/reduce_large.c: reductions of tensors that many blocks share, in every form that
+ * a layout takes: against doubles, and equal to the bit whatever the number of threads. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 #include "tensor/half.h"
 #include <math.h>
 
-/* A logical [a, b, c], whose axes lie in memory in the order of `order`, every step-th element of the last
- * one in memory. */
+/* A logical [a, b, c], whose axes lie in memory in the order of `order`, every step-th element
+ * of the last one in memory. */
 typedef struct layout {
     int64_t dim[3];
     int order[3], step;
@@ -41,11 +41,13 @@ static ph_tensor *make(ph_tape *tape, ph_dtype dtype, const layout *l, double *v
     assert_true(memory && bytes);
     ph__rng rng = {(uint64_t)count};
     for (int64_t i = 0; i < count; i++)
-        memory[i] = ph_dtype_is_floating(dtype) ? (double)(ph__rng_next(&rng) >> 11) * 0x1p-53 * 2 - 0.8
-                                                : (double)ph__rng_below(&rng, 100);
+        memory[i] = ph_dtype_is_floating(dtype)
+                        ? (double)(ph__rng_next(&rng) >> 11) * 0x1p-53 * 2 - 0.8
+                        : (double)ph__rng_below(&rng, 100);
     op_encode(bytes, dtype, memory, count);
     op_decode(memory, dtype, bytes, count);
-    ph_tensor *x = ph_slice_step(tape, ph_from_memory(tape, dtype, base, bytes), 2, 0, base.dim[2], l->step);
+    ph_tensor *x =
+        ph_slice_step(tape, ph_from_memory(tape, dtype, base, bytes), 2, 0, base.dim[2], l->step);
     int place[3];
     for (int i = 0; i < 3; i++)
         place[l->order[i]] = i;
@@ -74,7 +76,8 @@ static results reduce(const layout *l, const double *values)
     for (int d = 0; d < 3; d++)
         *(l->gone >> d & 1 ? &r.length : &r.outputs) *= l->dim[d];
     size_t n = (size_t)r.outputs;
-    r.sum = calloc(n, sizeof(double)), r.norm = calloc(n, sizeof(double)), r.most = calloc(n, sizeof(double));
+    r.sum = calloc(n, sizeof(double)), r.norm = calloc(n, sizeof(double)),
+    r.most = calloc(n, sizeof(double));
     r.place = calloc(n, sizeof(int64_t));
     assert_true(r.sum && r.norm && r.most && r.place);
     for (size_t o = 0; o < n; o++)
@@ -128,14 +131,15 @@ static double *read(ph_tape *tape, ph_tensor *x, int64_t count)
     return got;
 }
 
-static void expect_near(ph_tape *tape, ph_tensor *x, const double *want, const results *r, double bound,
-                        const char *what)
+static void expect_near(ph_tape *tape, ph_tensor *x, const double *want, const results *r,
+                        double bound, const char *what)
 {
     double *got = read(tape, x, r->outputs);
     for (int64_t o = 0; o < r->outputs; o++)
         if (!(fabs(got[o] - want[o]) <= bound * (1 + fabs(want[o]))))
             fail_msg("%s of %s over %lld: output %lld is %.9g, not %.9g", what,
-                     ph_dtype_name(ph_tensor_dtype(x)), (long long)r->length, (long long)o, got[o], want[o]);
+                     ph_dtype_name(ph_tensor_dtype(x)), (long long)r->length, (long long)o, got[o],
+                     want[o]);
     free(got);
 }
 
@@ -155,8 +159,10 @@ static void check(t_scene *s, ph_dtype dtype, const layout *l)
             r.sum[o] /= (double)r.length;
             r.norm[o] = sqrt(r.norm[o]);
         }
-        expect_near(s->tape, ph_mean_over(s->tape, x, axes, false), r.sum, &r, bounds[dtype], "mean");
-        expect_near(s->tape, ph_norm_over(s->tape, x, 2, axes, false), r.norm, &r, bounds[dtype], "norm");
+        expect_near(s->tape, ph_mean_over(s->tape, x, axes, false), r.sum, &r, bounds[dtype],
+                    "mean");
+        expect_near(s->tape, ph_norm_over(s->tape, x, 2, axes, false), r.norm, &r, bounds[dtype],
+                    "norm");
     }
     if (axes.count == 1) {
         double *got = read(s->tape, ph_argmax(s->tape, x, axes.axis[0], false), r.outputs);
@@ -215,10 +221,10 @@ static void run_on(const char *name, float *out)
     ph_tensor *x = make(s.tape, PH_DTYPE_F32, &l, values);
     assert_ok(ph_tensor_read(&out[0], sizeof(float), s.tape, ph_sum(s.tape, x)));
     assert_ok(ph_tensor_read(&out[1], sizeof(float), s.tape, ph_norm(s.tape, x, 3)));
-    assert_ok(
-        ph_tensor_read(&out[2], 900 * sizeof(float), s.tape, ph_sum_over(s.tape, x, PH_AXES(0), false)));
-    assert_ok(
-        ph_tensor_read(&out[902], 700 * sizeof(float), s.tape, ph_sum_over(s.tape, x, PH_AXES(2), false)));
+    assert_ok(ph_tensor_read(&out[2], 900 * sizeof(float), s.tape,
+                             ph_sum_over(s.tape, x, PH_AXES(0), false)));
+    assert_ok(ph_tensor_read(&out[902], 700 * sizeof(float), s.tape,
+                             ph_sum_over(s.tape, x, PH_AXES(2), false)));
     free(values);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
@@ -230,7 +236,8 @@ static void threads_do_not_change_a_bit(void **state)
     static float one[1602], other[1602];
     t_host_only("a GPU has no number of threads to choose");
     run_on("host:threads=1", one);
-    static const char *const names[] = {"host:threads=2", "host:threads=7", "host:threads=2,chaos=5"};
+    static const char *const names[] = {"host:threads=2", "host:threads=7",
+                                        "host:threads=2,chaos=5"};
     for (size_t i = 0; i < 3; i++) {
         memset(other, 0, sizeof other);
         run_on(names[i], other);

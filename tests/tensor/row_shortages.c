@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/row_shortages.c: softmax, losses, norms, indexing and joining when memory runs out, at
- * every place: the tape fails, and nothing is left behind. */
+/* tests/tensor/row_shortages.c: softmax, losses, norms, indexing and joining when memory runs
+ * out, at every place: the tape fails, and nothing is left behind. */
 #include "support/grads.h"
 
 typedef struct step {
@@ -53,7 +53,8 @@ static ph_status run(ph_tape *t, const step *s)
     h = ph_concat(t, (ph_tensor *[]){part[1], ph_gather(t, h, 1, column)}, 2, 1);
     h = ph_scatter_add(t, ph_scatter(t, h, 1, column, part[0]), 1, column, part[0]);
     h = ph_stack(t, (ph_tensor *[]){h, s->x}, 2, 0);
-    ph_tensor *loss = ph_mse(t, ph_cross_entropy(t, ph_select(t, h, 0, 0), numbers), ph_mse(t, h, s->bias));
+    ph_tensor *loss =
+        ph_mse(t, ph_cross_entropy(t, ph_select(t, h, 0, 0), numbers), ph_mse(t, h, s->bias));
     ph_tensor *in[] = {s->x, s->weight, s->bias, s->table};
     ph_grad(t, grads, in, 4, &loss, NULL, 1, NULL);
     return ph_tape_clear(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/rrelu.c: the randomized leaky ReLU: its slopes, its gradient, its memory, and that all of it is the same eager, captured and replayed, in
- * checkpoints and graphed callables. */
+/* tests/tensor/rrelu.c: the randomized leaky ReLU: its slopes, its gradient, its memory, and
+ * that all of it is the same eager, captured and replayed, in checkpoints and graphed callables. */
 #include "support/draws.h"
 #include "support/grads.h"
 #include "support/graphed_nets.h"
@@ -12,7 +12,8 @@ enum {
 };
 static const ph_dtype floats[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
 
-/* ---- slopes ---- those that ph_uniform gives in their place, and 1 above 0; backward has the same ones. */
+/* ---- slopes ---- those that ph_uniform gives in their place, and 1 above 0; backward has the
+ * same ones. */
 static void test_slopes(void **state)
 {
     (void)state;
@@ -84,7 +85,8 @@ static void test_ends(void **state)
     assert_true(isnan(v[0]) && v[1] == INFINITY && v[2] == -INFINITY && v[3] == 0 && v[4] == -1);
     free(v);
     /* At 0 and for NaN the slope is one that was drawn, as leaky_relu's is its own. */
-    ph_backward_from(s.tape, &y, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(5), 2)}, 1, NULL);
+    ph_backward_from(s.tape, &y, (ph_tensor *[]){ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(5), 2)}, 1,
+                     NULL);
     t_expect_grad(&s, x, 0.5f, 2, 0.5f, 0.5f, 0.5f);
     uint64_t offset = t_offset(g);
     ph_tensor *none = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F16, PH_SHAPE(3, 0)));
@@ -100,7 +102,8 @@ static void test_ends(void **state)
     t_scene_close(&s);
 }
 
-/* ---- against differences ---- with both ends alike it is no matter of chance: any shapes and strides, poisoned outputs, guard zones. */
+/* ---- against differences ---- with both ends alike it is no matter of chance: any shapes and
+ * strides, poisoned outputs, guard zones. */
 static void apply(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
 {
     (void)trial;
@@ -190,7 +193,8 @@ static void test_slopes_of_a_turned_one(void **state)
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 19);
     for (size_t k = 0; k < 4; k++) {
-        ph_tensor *x = ph_tensor_retain(ph_randn(s.tape, floats[k], PH_SHAPE(61, 33))), *y[2], *dx[2];
+        ph_tensor *x = ph_tensor_retain(ph_randn(s.tape, floats[k], PH_SHAPE(61, 33))), *y[2],
+                  *dx[2];
         ph_tensor *dy = ph_randn(s.tape, floats[k], PH_SHAPE(33, 61));
         const uint64_t from = t_offset(g);
         assert_ok(ph_tensor_set_requires_grad(x, true));
@@ -232,8 +236,9 @@ static ph_tensor *forward_and_backward(ph_tape *tape, void *user)
     else
         chain(tape, &y, &p->x, NULL);
     ph_grad(tape, &dx, &p->x, 1, &y, &p->dy, 1, NULL);
-    return t_join(tape, (ph_tensor *[]){ph_detach(tape, y), dx, ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(10))},
-                  3);
+    return t_join(
+        tape, (ph_tensor *[]){ph_detach(tape, y), dx, ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(10))},
+        3);
 }
 
 static void test_captured_and_replayed(void **state)
@@ -284,7 +289,8 @@ static void test_captured_and_replayed(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* ---- graphed ---- forward and backward are graphs of their own there: backward has the slopes of the forward before it. */
+/* ---- graphed ---- forward and backward are graphs of their own there: backward has the slopes
+ * of the forward before it. */
 static void test_graphed(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/safetensors.c: safetensors files: what is written, what is read, and what is refused. */
+/* tests/tensor/safetensors.c: safetensors files: what is written, what is read, and what is
+ * refused. */
 #include "support/files.h"
 #include "support/tensors.h"
 
@@ -51,14 +52,15 @@ static void test_read(void **state)
     unsigned char got[16];
     open_scene(&c);
     assert_ok(ph_safetensors_open(
-        &file, put(&c,
-                   "{\"w\\u00e9\":{\"dtype\":\"U8\",\"shape\":[2,3],\"data_offsets\":[4,10]},"
-                   "\"__metadata__\":{\"format\":\"pt\",\"a\":\"\"},"
-                   "\"b\":{\"data_offsets\":[0,4],\"dtype\":\"F32\",\"shape\":[]},"
-                   "\"odd\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[10,13]},"
-                   "\"deep\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[13,14]},"
-                   "\"empty\":{\"dtype\":\"I64\",\"shape\":[0,5],\"data_offsets\":[4,4]}}   ",
-                   14)));
+        &file,
+        put(&c,
+            "{\"w\\u00e9\":{\"dtype\":\"U8\",\"shape\":[2,3],\"data_offsets\":[4,10]},"
+            "\"__metadata__\":{\"format\":\"pt\",\"a\":\"\"},"
+            "\"b\":{\"data_offsets\":[0,4],\"dtype\":\"F32\",\"shape\":[]},"
+            "\"odd\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[10,13]},"
+            "\"deep\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[13,14]},"
+            "\"empty\":{\"dtype\":\"I64\",\"shape\":[0,5],\"data_offsets\":[4,4]}}   ",
+            14)));
     assert_int_equal(ph_safetensors_count(file), 5);
     static const struct {
         const char *name;
@@ -91,7 +93,8 @@ static void test_read(void **state)
     ph_tensor_release(x);
     assert_error(ph_safetensors_read(&x, c.s.tape, file, "odd"), PH_ERROR_UNSUPPORTED, "'odd'");
     assert_error(ph_safetensors_read(&x, c.s.tape, file, "deep"), PH_ERROR_UNSUPPORTED, "'deep'");
-    assert_error(ph_safetensors_read(&x, c.s.tape, file, "none"), PH_ERROR_NOT_FOUND, "no tensor 'none'");
+    assert_error(ph_safetensors_read(&x, c.s.tape, file, "none"), PH_ERROR_NOT_FOUND,
+                 "no tensor 'none'");
     assert_null(x);
     assert_ok(ph_tape_status(c.s.tape));
     ph_safetensors_close(file);
@@ -121,17 +124,21 @@ static void test_read_into(void **state)
     assert_int_equal(ph_tensor_version(x), 1);
     assert_true(ph_tape_grad_enabled(c.s.tape));
     t_expect(c.s.tape, x, PH_SHAPE(2, 3), values);
-    ph_tensor *turned = ph_transpose(c.s.tape, ph_zeros(c.s.tape, PH_DTYPE_F32, PH_SHAPE(3, 2)), 0, 1);
+    ph_tensor *turned =
+        ph_transpose(c.s.tape, ph_zeros(c.s.tape, PH_DTYPE_F32, PH_SHAPE(3, 2)), 0, 1);
     assert_ok(ph_safetensors_read_into(c.s.tape, turned, file, "x"));
     t_expect(c.s.tape, turned, PH_SHAPE(2, 3), values);
-    assert_error(ph_safetensors_read_into(c.s.tape, ph_reshape(c.s.tape, source, PH_SHAPE(3, 2)), file, "x"),
-                 PH_ERROR_MISMATCH, "'x' is f32[2, 3], and is to be read into f32[3, 2]");
+    assert_error(
+        ph_safetensors_read_into(c.s.tape, ph_reshape(c.s.tape, source, PH_SHAPE(3, 2)), file, "x"),
+        PH_ERROR_MISMATCH, "'x' is f32[2, 3], and is to be read into f32[3, 2]");
     assert_ok(ph_tensor_create(&half, c.s.device, PH_DTYPE_F16, PH_SHAPE(2, 3)));
-    assert_error(ph_safetensors_read_into(c.s.tape, half, file, "x"), PH_ERROR_MISMATCH, "f16[2, 3]");
+    assert_error(ph_safetensors_read_into(c.s.tape, half, file, "x"), PH_ERROR_MISMATCH,
+                 "f16[2, 3]");
     ph_tensor_release(half);
-    assert_error(ph_safetensors_read_into(
-                     c.s.tape, ph_transpose(c.s.tape, ph_transpose(c.s.tape, x, 0, 1), 0, 1), file, "x"),
-                 PH_ERROR_STATE, "no leaf");
+    assert_error(
+        ph_safetensors_read_into(
+            c.s.tape, ph_transpose(c.s.tape, ph_transpose(c.s.tape, x, 0, 1), 0, 1), file, "x"),
+        PH_ERROR_STATE, "no leaf");
     assert_error(ph_safetensors_read_into(c.s.tape, NULL, file, "x"), PH_ERROR_ARGUMENT, "dst");
     assert_error(ph_safetensors_read_into(c.s.tape, x, file, "y"), PH_ERROR_NOT_FOUND, "'y'");
     assert_error(ph_safetensors_read_into(c.s.tape, x, NULL, "x"), PH_ERROR_ARGUMENT, "file");
@@ -197,7 +204,7 @@ static void test_round_trip(void **state)
     close_scene(&c);
 }
 
-#define T(name, dtype, shape, offsets)                                                                       \
+#define T(name, dtype, shape, offsets)                                                             \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 static void test_hostile(void **state)
@@ -221,26 +228,31 @@ static void test_hostile(void **state)
          "'a' takes 20 bytes by its shape, and has 24"},
         {"{" T("a", "F32", "[6]", "[0,20]") "}", PH_ERROR_SIZE, "takes 24 bytes"},
         {"{" T("a", "F32", "[7]", "[0,28]") "}", PH_ERROR_SIZE, "'a' ends at byte 28 of 24"},
-        {"{" T("a", "F32", "[5]", "[4,24]") "}", PH_ERROR_SIZE, "'a' begins at byte 4, and must at 0"},
+        {"{" T("a", "F32", "[5]", "[4,24]") "}", PH_ERROR_SIZE,
+         "'a' begins at byte 4, and must at 0"},
         {"{" T("a", "F32", "[5]", "[0,20]") "}", PH_ERROR_SIZE, "4 bytes behind its last tensor"},
         {"{" T("a", "F32", "[4]", "[0,16]") "," T("b", "F32", "[4]", "[8,24]") "}", PH_ERROR_SIZE,
          "'b' begins at byte 8"},
         {"{" T("a", "F32", "[2]", "[0,8]") "," T("b", "F32", "[2]", "[16,24]") "}", PH_ERROR_SIZE,
          "'b' begins at byte 16"},
-        {"{" T("a", "F32", "[3]", "[0,12]") "," T("a", "F32", "[3]", "[12,24]") "}", PH_ERROR_ARGUMENT,
-         "two tensors of the name 'a'"},
-        {"{" T("a", "F32", "[3]", "[0,12]") "," T("\\u0061", "F32", "[3]", "[12,24]") "}", PH_ERROR_ARGUMENT,
-         "the name 'a'"},
+        {"{" T("a", "F32", "[3]", "[0,12]") "," T("a", "F32", "[3]", "[12,24]") "}",
+         PH_ERROR_ARGUMENT, "two tensors of the name 'a'"},
+        {"{" T("a", "F32", "[3]", "[0,12]") "," T("\\u0061", "F32", "[3]", "[12,24]") "}",
+         PH_ERROR_ARGUMENT, "the name 'a'"},
         {"{" T("a", "F32", "[6]", "[24,0]") "}", PH_ERROR_ARGUMENT, "end before they begin"},
         {"{" T("a", "F32", "[6]", "[0]") "}", PH_ERROR_ARGUMENT, "data_offsets are two numbers"},
-        {"{" T("a", "F32", "[6]", "[0,24,24]") "}", PH_ERROR_ARGUMENT, "data_offsets are two numbers"},
+        {"{" T("a", "F32", "[6]", "[0,24,24]") "}", PH_ERROR_ARGUMENT,
+         "data_offsets are two numbers"},
         {"{" T("a", "F32", "[6]", "[0,-24]") "}", PH_ERROR_ARGUMENT, "not negative"},
         {"{" T("a", "F32", "[-6]", "[0,24]") "}", PH_ERROR_ARGUMENT, "not negative"},
         {"{" T("a", "F32", "[6.0]", "[0,24]") "}", PH_ERROR_ARGUMENT, "a whole number"},
         {"{" T("a", "F32", "6", "[0,24]") "}", PH_ERROR_ARGUMENT, "an array"},
-        {"{" T("a", "F32", "[9223372036854775808]", "[0,24]") "}", PH_ERROR_ARGUMENT, "beyond 63 bits"},
-        {"{" T("a", "F32", "[99999999999999999999]", "[0,24]") "}", PH_ERROR_ARGUMENT, "beyond 64 bits"},
-        {"{" T("a", "F32", "[4611686018427387904,4]", "[0,24]") "}", PH_ERROR_SIZE, "more elements"},
+        {"{" T("a", "F32", "[9223372036854775808]", "[0,24]") "}", PH_ERROR_ARGUMENT,
+         "beyond 63 bits"},
+        {"{" T("a", "F32", "[99999999999999999999]", "[0,24]") "}", PH_ERROR_ARGUMENT,
+         "beyond 64 bits"},
+        {"{" T("a", "F32", "[4611686018427387904,4]", "[0,24]") "}", PH_ERROR_SIZE,
+         "more elements"},
         {"{" T("a", "F64", "[2305843009213693955]", "[0,24]") "}", PH_ERROR_SIZE, "more elements"},
         {"{" T("a", "F32", "[6]", "[18446744073709551615,18446744073709551615]") "}", PH_ERROR_SIZE,
          "begins at"},
@@ -253,15 +265,17 @@ static void test_hostile(void **state)
         {"{\"a\":null}", PH_ERROR_ARGUMENT, "an object"},
         {"{\"__metadata__\":{\"a\":1}}", PH_ERROR_ARGUMENT, "a string must stand here"},
         {"{\"__metadata__\":[]}", PH_ERROR_ARGUMENT, "an object"},
-        {"{\"__metadata__\":{},\"__metadata__\":{}}", PH_ERROR_ARGUMENT, "the metadata stand there twice"},
-        {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}," T("a", "F32", "[6]", "[0,24]") "}", PH_ERROR_ARGUMENT,
-         "the key 'k' twice"},
+        {"{\"__metadata__\":{},\"__metadata__\":{}}", PH_ERROR_ARGUMENT,
+         "the metadata stand there twice"},
+        {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}," T("a", "F32", "[6]", "[0,24]") "}",
+         PH_ERROR_ARGUMENT, "the key 'k' twice"},
         {"{\"a\xff\":{}}", PH_ERROR_ARGUMENT, "at its byte 3: bytes that are no UTF-8"},
         {"{\"a\\u0000\":{}}", PH_ERROR_ARGUMENT, "a NUL"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ph_safetensors *file = (ph_safetensors *)&c;
         int64_t live = ph__alloc_live();
-        assert_error(ph_safetensors_open(&file, put(&c, bad[i].header, 24)), bad[i].status, bad[i].words);
+        assert_error(ph_safetensors_open(&file, put(&c, bad[i].header, 24)), bad[i].status,
+                     bad[i].words);
         assert_null(file);
         assert_int_equal(ph__alloc_live(), live);
     }
@@ -275,18 +289,20 @@ static void test_hostile_start(void **state)
     ph_safetensors *file;
     ph_tensor *x;
     open_scene(&c);
-    assert_error(ph_safetensors_open(&file, t_put_file(&c.folder, "a", "{}", 2)), PH_ERROR_SIZE, "too few");
+    assert_error(ph_safetensors_open(&file, t_put_file(&c.folder, "a", "{}", 2)), PH_ERROR_SIZE,
+                 "too few");
     assert_error(ph_safetensors_open(&file, t_put_file(&c.folder, "a", "\3\0\0\0\0\0\0\0{}", 10)),
                  PH_ERROR_SIZE, "a header of 3 bytes");
-    assert_error(
-        ph_safetensors_open(&file, t_put_file(&c.folder, "a", "\377\377\377\377\377\377\377\377{}", 10)),
-        PH_ERROR_SIZE, "a header of 18446744073709551615 bytes");
+    assert_error(ph_safetensors_open(
+                     &file, t_put_file(&c.folder, "a", "\377\377\377\377\377\377\377\377{}", 10)),
+                 PH_ERROR_SIZE, "a header of 18446744073709551615 bytes");
     assert_error(ph_safetensors_open(&file, t_put_file(&c.folder, "a", "\0\0\0\0\0\0\0\0", 8)),
                  PH_ERROR_ARGUMENT, "does not begin");
     /* A length that the file has, but no header may. */
     (void)t_put_file(&c.folder, "a", "\1\341\365\5\0\0\0\0{}", 10);
     assert_int_equal(truncate(c.folder.name, 200000000), 0);
-    assert_error(ph_safetensors_open(&file, c.folder.name), PH_ERROR_SIZE, "at most 100000000 are read");
+    assert_error(ph_safetensors_open(&file, c.folder.name), PH_ERROR_SIZE,
+                 "at most 100000000 are read");
     assert_ok(ph_safetensors_open(&file, put(&c, "{" T("a", "BOOL", "[3]", "[0,3]") "}", 3)));
     assert_error(ph_safetensors_read(&x, c.s.tape, file, "a"), PH_ERROR_ARGUMENT,
                  "is 2, and a bool is 0 or 1");
@@ -320,18 +336,19 @@ static void test_misuse(void **state)
     assert_error(ph_safetensors_write(NULL, path, NULL, 0), PH_ERROR_ARGUMENT, "tape");
     assert_error(ph_safetensors_write(c.s.tape, NULL, NULL, 0), PH_ERROR_ARGUMENT, "path");
     assert_error(ph_safetensors_write(c.s.tape, path, NULL, 1), PH_ERROR_ARGUMENT, "tensors");
-    assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{NULL, y}}, 1), PH_ERROR_ARGUMENT,
-                 "entry 0");
-    assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{"a", NULL}}, 1), PH_ERROR_ARGUMENT,
-                 "entry 0");
+    assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{NULL, y}}, 1),
+                 PH_ERROR_ARGUMENT, "entry 0");
+    assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{"a", NULL}}, 1),
+                 PH_ERROR_ARGUMENT, "entry 0");
     assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{"a\xff", y}}, 1),
                  PH_ERROR_ARGUMENT, "UTF-8");
     assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{"__metadata__", y}}, 1),
                  PH_ERROR_ARGUMENT, "__metadata__");
-    assert_error(ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{"a", y}, {"b", y}, {"a", y}}, 3),
-                 PH_ERROR_ARGUMENT, "two tensors have the name 'a'");
-    assert_error(ph_safetensors_write(c.s.tape, t_inside(&c.folder, "none/x"), NULL, 0), PH_ERROR_IO,
-                 "open failed");
+    assert_error(
+        ph_safetensors_write(c.s.tape, path, (ph_named_tensor[]){{"a", y}, {"b", y}, {"a", y}}, 3),
+        PH_ERROR_ARGUMENT, "two tensors have the name 'a'");
+    assert_error(ph_safetensors_write(c.s.tape, t_inside(&c.folder, "none/x"), NULL, 0),
+                 PH_ERROR_IO, "open failed");
     assert_ok(ph_tape_clear(c.s.tape));
     close_scene(&c);
 }
@@ -348,8 +365,8 @@ static ph_status in_capture(ph_stream *stream, void *user)
     assert_native(900);
     ph_tensor *y = ph_zeros(c->s.tape, PH_DTYPE_F32, PH_SHAPE(6));
     assert_error(ph_safetensors_read_into(c->s.tape, y, file, "a"), PH_ERROR_CAPTURE, "waits");
-    assert_error(ph_safetensors_write(c->s.tape, t_inside(&c->folder, "b"), NULL, 0), PH_ERROR_CAPTURE,
-                 "waits");
+    assert_error(ph_safetensors_write(c->s.tape, t_inside(&c->folder, "b"), NULL, 0),
+                 PH_ERROR_CAPTURE, "waits");
     ph_safetensors_close(file);
     return ph_tape_clear(c->s.tape);
 }
@@ -394,8 +411,8 @@ static void test_failures(void **state)
         char from[160], to[160], got[ROOM];
         open_scene(&c);
         (void)put(&c,
-                  "{\"__metadata__\":{\"k\":\"v\"}," T("w", "F32", "[3]", "[0,12]") "," T("a", "F32", "[3]",
-                                                                                          "[12,24]") "}",
+                  "{\"__metadata__\":{\"k\":\"v\"}," T("w", "F32", "[3]", "[0,12]") "," T(
+                      "a", "F32", "[3]", "[12,24]") "}",
                   24);
         (void)snprintf(from, sizeof from, "%s/a", c.folder.path);
         (void)snprintf(to, sizeof to, "%s/b", c.folder.path);

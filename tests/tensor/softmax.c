@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/softmax.c: softmax and log_softmax against a float64 reference and differences, and on rows
- * of special values. */
+/* tests/tensor/softmax.c: softmax and log_softmax against a float64 reference and differences,
+ * and on rows of special values. */
 #include "support/grads.h"
 #include "support/op_check.h"
 #include <math.h>
@@ -45,7 +45,8 @@ static void reference(op_array *out, const op_array *in, const op_trial *trial, 
         for (int64_t i = 0; i < n; i++)
             sum += exp(x[i * inner] - most);
         for (int64_t i = 0; i < n; i++)
-            y[i * inner] = log_form ? x[i * inner] - most - log(sum) : exp(x[i * inner] - most) / sum;
+            y[i * inner] =
+                log_form ? x[i * inner] - most - log(sum) : exp(x[i * inner] - most) / sum;
     }
 }
 
@@ -57,11 +58,13 @@ static void reference_log_softmax(op_array *out, const op_array *in, const op_tr
 {
     reference(out, in, trial, true);
 }
-static void apply_softmax(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_softmax(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                          const op_trial *trial)
 {
     out[0] = ph_softmax(tape, in[0], (int)trial->p[0]);
 }
-static void apply_log_softmax(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, const op_trial *trial)
+static void apply_log_softmax(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
+                              const op_trial *trial)
 {
     out[0] = ph_log_softmax(tape, in[0], (int)trial->p[0]);
 }
@@ -97,8 +100,8 @@ static void log_softmax_is_right(void **state)
     check("log_softmax, columns", true, shapes_across, 6);
 }
 
-/* As PyTorch's: of a row of -infinity, and of one with +infinity or NaN, nothing is a number; -infinity
- * beside numbers gives 0. */
+/* As PyTorch's: of a row of -infinity, and of one with +infinity or NaN, nothing is a number;
+ * -infinity beside numbers gives 0. */
 static void special_values(void **state)
 {
     (void)state;
@@ -115,8 +118,9 @@ static void special_values(void **state)
         if (across)
             x = ph_contiguous(s.tape, ph_transpose(s.tape, x, 0, 1));
         x = ph_softmax(s.tape, x, across ? 0 : 1);
-        assert_ok(ph_tensor_read(got, sizeof got, s.tape,
-                                 across ? ph_contiguous(s.tape, ph_transpose(s.tape, x, 0, 1)) : x));
+        assert_ok(
+            ph_tensor_read(got, sizeof got, s.tape,
+                           across ? ph_contiguous(s.tape, ph_transpose(s.tape, x, 0, 1)) : x));
         for (int i = 0; i < 4; i++) {
             assert_true(isnan(got[0][i]));
             assert_true(isnan(got[2][i]));
@@ -134,7 +138,8 @@ static void scalars_and_refusals(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-    t_expect_values(s.tape, ph_softmax(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 3), 0), PH_SCALAR, 1);
+    t_expect_values(s.tape, ph_softmax(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 3), 0),
+                    PH_SCALAR, 1);
     t_expect_values(s.tape, ph_log_softmax(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 3), -1),
                     PH_SCALAR, 0);
     assert_null(ph_softmax(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 3)), 2));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/storage.c: the memory behind tensors: backends, who keeps it, other streams, captures, guard zones. */
+/* tests/tensor/storage.c: the memory behind tensors: backends, who keeps it, other streams,
+ * captures, guard zones. */
 #include "support/tensors.h"
 #include "tensor/tape.h"
 
@@ -82,7 +83,8 @@ static void test_foreign(void **state)
     char memory[16];
     ph__storage *storage;
     released = 0;
-    assert_ok(ph__storage_wrap(&storage, backend_of(&s), memory, sizeof memory, count_release, &released));
+    assert_ok(ph__storage_wrap(&storage, backend_of(&s), memory, sizeof memory, count_release,
+                               &released));
     assert_ok(ph__storage_use(storage, s.stream, 9)); /* memory that the allocator does not know */
     ph__storage_release(storage);
     assert_int_equal(released, 1);
@@ -91,7 +93,8 @@ static void test_foreign(void **state)
     t_scene_close(&s);
 }
 
-/* Freed while another tape's stream still works on it: not given to its own stream again before that is done. */
+/* Freed while another tape's stream still works on it: not given to its own stream again before
+ * that is done. */
 static void test_other_stream(void **state)
 {
     (void)state;
@@ -119,7 +122,8 @@ static void test_other_stream(void **state)
     t_scene_close(&s);
 }
 
-/* Memory comes in the order of the default stream: what that has to do in it yet comes before a tape's first use. */
+/* Memory comes in the order of the default stream: what that has to do in it yet comes before a
+ * tape's first use. */
 static void test_first_use(void **state)
 {
     (void)state;

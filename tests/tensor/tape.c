@@ -63,7 +63,8 @@ static void test_first_error(void **state)
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 3));
     assert_null(ph_add(s.tape, x, NULL));
-    assert_error(ph_tape_status(s.tape), PH_ERROR_ARGUMENT, "add: operand 1 is NULL (got f32[2, 3], NULL)");
+    assert_error(ph_tape_status(s.tape), PH_ERROR_ARGUMENT,
+                 "add: operand 1 is NULL (got f32[2, 3], NULL)");
     assert_null(ph_mul(s.tape, NULL, x));
     assert_null(ph_add(s.tape, x, x));
     ph_tape_fail(s.tape, PH_ERROR_CALLER, "a later one");
@@ -99,7 +100,8 @@ static void test_fail_and_check(void **state)
     t_scene_close(&s);
 }
 
-/* Another failed call's record does not get between an operator and its failure, nor a later one into the tape. */
+/* Another failed call's record does not get between an operator and its failure, nor a later one
+ * into the tape. */
 static void test_other_records(void **state)
 {
     (void)state;
@@ -159,7 +161,8 @@ static void test_scopes(void **state)
     ph_tensor *c = ph_add(s.tape, a, b), *d = ph_tensor_retain(ph_add(s.tape, c, b));
     ph_tensor *e = ph_add(s.tape, d, c);
     assert_int_equal(t_info(&s).tensors, 6);
-    /* Kept ones go over to the scope around, in their order; twice, NULL and what is older do no harm. */
+    /* Kept ones go over to the scope around, in their order; twice, NULL and what is older do no
+     * harm. */
     ph_tape_scope_end(s.tape, inner, (ph_tensor *[]){e, NULL, c, c, a, before}, 6);
     assert_int_equal(t_info(&s).tensors, 5);
     assert_int_equal(t_info(&s).depth, 1);
@@ -291,7 +294,8 @@ static void test_detach(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *y = ph_mul(s.tape, w, w), *d = ph_detach(s.tape, y);
+    ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *y = ph_mul(s.tape, w, w),
+              *d = ph_detach(s.tape, y);
     assert_true(ph_tensor_requires_grad(y));
     assert_false(ph_tensor_requires_grad(d));
     assert_ptr_equal(ph_tensor_data(d), ph_tensor_data(y));

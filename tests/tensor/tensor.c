@@ -79,18 +79,22 @@ static void test_create_misuse(void **state)
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = (ph_tensor *)&s;
-    assert_error(ph_tensor_create(NULL, s.device, PH_DTYPE_F32, PH_SCALAR), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_tensor_create(NULL, s.device, PH_DTYPE_F32, PH_SCALAR), PH_ERROR_ARGUMENT,
+                 "out");
     assert_error(ph_tensor_create(&x, NULL, PH_DTYPE_F32, PH_SCALAR), PH_ERROR_ARGUMENT, "device");
     assert_null(x);
     assert_error(ph_tensor_create(&x, s.device, (ph_dtype)77, PH_SCALAR), PH_ERROR_ARGUMENT,
                  "77 is no dtype");
-    assert_error(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(-3)), PH_ERROR_ARGUMENT, "f32[-3]");
-    assert_error(ph_tensor_create(&x, s.device, PH_DTYPE_F32, (ph_shape){.rank = 9}), PH_ERROR_ARGUMENT,
-                 "a rank of 9");
-    assert_error(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(INT64_MAX)), PH_ERROR_SIZE, "f32[92");
-    assert_error(ph_tensor_create_pinned(&x, s.device, PH_DTYPE_F32, PH_SHAPE(-3)), PH_ERROR_ARGUMENT,
-                 "pinned");
-    assert_int_not_equal(ph_tensor_create(&x, s.device, PH_DTYPE_U8, PH_SHAPE((int64_t)1 << 50)), PH_OK);
+    assert_error(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(-3)), PH_ERROR_ARGUMENT,
+                 "f32[-3]");
+    assert_error(ph_tensor_create(&x, s.device, PH_DTYPE_F32, (ph_shape){.rank = 9}),
+                 PH_ERROR_ARGUMENT, "a rank of 9");
+    assert_error(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(INT64_MAX)), PH_ERROR_SIZE,
+                 "f32[92");
+    assert_error(ph_tensor_create_pinned(&x, s.device, PH_DTYPE_F32, PH_SHAPE(-3)),
+                 PH_ERROR_ARGUMENT, "pinned");
+    assert_int_not_equal(ph_tensor_create(&x, s.device, PH_DTYPE_U8, PH_SHAPE((int64_t)1 << 50)),
+                         PH_OK);
     assert_null(x);
     t_scene_close(&s);
 }
@@ -113,8 +117,8 @@ static void test_wrap(void **state)
     assert_ok(ph_malloc_pinned(&memory, 12, sizeof *memory, s.stream));
     for (int i = 0; i < 12; i++)
         memory[i] = (float)i;
-    assert_ok(
-        ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(3, 4), NULL, memory, count_release, &released));
+    assert_ok(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(3, 4), NULL, memory,
+                             count_release, &released));
     assert_ptr_equal(ph_tensor_data(x), memory);
     y = ph_tensor_retain(ph_transpose(s.tape, x, 0, 1));
     assert_non_null(y);
@@ -124,17 +128,18 @@ static void test_wrap(void **state)
     assert_ptr_equal(ph_tensor_data(y), memory);
     ph_tensor_release(y);
     assert_int_equal(released, 1);
-    assert_ok(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(3, 2), (int64_t[]){4, 2}, memory + 1, NULL,
-                             NULL));
+    assert_ok(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(3, 2), (int64_t[]){4, 2},
+                             memory + 1, NULL, NULL));
     assert_false(ph_tensor_is_contiguous(x));
     assert_int_equal(ph_tensor_stride(x, 1), 2);
     ph_tensor_release(x);
     /* Strides of what is there once do not matter. */
-    assert_ok(
-        ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(1, 4), (int64_t[]){77, 1}, memory, NULL, NULL));
+    assert_ok(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(1, 4), (int64_t[]){77, 1}, memory,
+                             NULL, NULL));
     assert_true(ph_tensor_is_contiguous(x));
     ph_tensor_release(x);
-    assert_ok(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(0), NULL, NULL, count_release, &released));
+    assert_ok(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(0), NULL, NULL, count_release,
+                             &released));
     ph_tensor_release(x);
     assert_int_equal(released, 2);
     ph_free_pinned(memory, NULL);
@@ -149,20 +154,23 @@ static void test_wrap_misuse(void **state)
     _Alignas(8) char memory[64];
     ph_tensor *x;
     released = 0;
-    assert_error(ph_tensor_wrap(NULL, s.device, PH_DTYPE_F32, PH_SCALAR, NULL, memory, count_release, NULL),
-                 PH_ERROR_ARGUMENT, "out");
-    assert_error(ph_tensor_wrap(&x, NULL, PH_DTYPE_F32, PH_SCALAR, NULL, memory, count_release, NULL),
-                 PH_ERROR_ARGUMENT, "device");
-    assert_error(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), NULL, NULL, count_release, NULL),
-                 PH_ERROR_ARGUMENT, "data");
     assert_error(
-        ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), NULL, memory + 2, count_release, NULL),
-        PH_ERROR_ARGUMENT, "aligned");
+        ph_tensor_wrap(NULL, s.device, PH_DTYPE_F32, PH_SCALAR, NULL, memory, count_release, NULL),
+        PH_ERROR_ARGUMENT, "out");
     assert_error(
-        ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), (int64_t[]){-1}, memory, count_release, NULL),
-        PH_ERROR_ARGUMENT, "stride 0 is negative");
-    assert_error(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), (int64_t[]){INT64_MAX / 2}, memory,
+        ph_tensor_wrap(&x, NULL, PH_DTYPE_F32, PH_SCALAR, NULL, memory, count_release, NULL),
+        PH_ERROR_ARGUMENT, "device");
+    assert_error(
+        ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), NULL, NULL, count_release, NULL),
+        PH_ERROR_ARGUMENT, "data");
+    assert_error(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), NULL, memory + 2,
                                 count_release, NULL),
+                 PH_ERROR_ARGUMENT, "aligned");
+    assert_error(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), (int64_t[]){-1}, memory,
+                                count_release, NULL),
+                 PH_ERROR_ARGUMENT, "stride 0 is negative");
+    assert_error(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(4), (int64_t[]){INT64_MAX / 2},
+                                memory, count_release, NULL),
                  PH_ERROR_SIZE, "beyond any memory");
     assert_error(ph_tensor_wrap(&x, s.device, PH_DTYPE_F32, PH_SHAPE(INT64_MAX / 8), NULL,
                                 (void *)(UINTPTR_MAX - 63), count_release, NULL),
@@ -193,7 +201,8 @@ static void test_gradients(void **state)
     assert_ptr_equal(ph_tensor_grad(x), g);
     ph_tensor_release(g); /* x keeps it */
     assert_ok(ph_tensor_set_grad(x, g));
-    assert_error(ph_tensor_set_grad(x, i), PH_ERROR_ARGUMENT, "the gradient is i64[4], and must be f32[4]");
+    assert_error(ph_tensor_set_grad(x, i), PH_ERROR_ARGUMENT,
+                 "the gradient is i64[4], and must be f32[4]");
     assert_error(ph_tensor_set_grad(x, other), PH_ERROR_ARGUMENT, "f32[2, 2]");
     assert_error(ph_tensor_set_grad(x, x), PH_ERROR_ARGUMENT, "its own gradient");
     assert_error(ph_tensor_set_grad(NULL, g), PH_ERROR_ARGUMENT, "x is NULL");
@@ -203,7 +212,8 @@ static void test_gradients(void **state)
     assert_non_null(y);
     assert_true(ph_tensor_requires_grad(y));
     assert_false(ph_tensor_is_leaf(y));
-    assert_error(ph_tensor_set_requires_grad(y, false), PH_ERROR_STATE, "f32[2, 2] was made by an operator");
+    assert_error(ph_tensor_set_requires_grad(y, false), PH_ERROR_STATE,
+                 "f32[2, 2] was made by an operator");
     ph_tensor_retain(y);
     assert_ok(ph_tape_clear(s.tape));
     assert_true(ph_tensor_is_leaf(y));
@@ -227,12 +237,14 @@ static void test_factories(void **state)
     t_scene_open(&s);
     ph_tensor *x = ph_empty(s.tape, PH_DTYPE_BF16, PH_SHAPE(3, 5));
     assert_int_equal(ph_tensor_count(x), 15);
-    t_expect_values(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2)), PH_SHAPE(2, 2), 0, 0, 0, 0);
-    t_expect_values(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(3), -1.5), PH_SHAPE(3), -1.5f, -1.5f,
-                    -1.5f);
+    t_expect_values(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2)), PH_SHAPE(2, 2), 0, 0, 0,
+                    0);
+    t_expect_values(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(3), -1.5), PH_SHAPE(3), -1.5f,
+                    -1.5f, -1.5f);
     t_expect_values(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 2), PH_SCALAR, 2);
     const float values[] = {3, 1, 4, 1};
-    t_expect(s.tape, ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), values), PH_SHAPE(2, 2), values);
+    t_expect(s.tape, ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 2), values), PH_SHAPE(2, 2),
+             values);
     assert_int_equal(ph_tensor_count(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(0, 7))), 0);
     assert_int_equal(ph_tensor_count(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(0, 7), 1)), 0);
     assert_int_equal(ph_tensor_count(ph_arange(s.tape, PH_DTYPE_F32, 0, 1, 0)), 0);
@@ -252,7 +264,8 @@ static void test_factories(void **state)
     t_scene_close(&s);
 }
 
-static double arange_item(t_scene *s, ph_dtype dtype, double begin, double step, int64_t count, int64_t at)
+static double arange_item(t_scene *s, ph_dtype dtype, double begin, double step, int64_t count,
+                          int64_t at)
 {
     double value = NAN;
     ph_tensor *x = ph_arange(s->tape, dtype, begin, step, count);
@@ -267,7 +280,8 @@ static void test_arange(void **state)
     (void)state;
     t_scene s;
     t_scene_open(&s);
-    t_expect_values(s.tape, ph_arange(s.tape, PH_DTYPE_F32, -1, 0.5, 4), PH_SHAPE(4), -1, -0.5f, 0, 0.5f);
+    t_expect_values(s.tape, ph_arange(s.tape, PH_DTYPE_F32, -1, 0.5, 4), PH_SHAPE(4), -1, -0.5f, 0,
+                    0.5f);
     for (int dtype = PH_DTYPE_F32; dtype <= PH_DTYPE_U8; dtype++) {
         assert_true(arange_item(&s, (ph_dtype)dtype, 3, 2, 100, 0) == 3);
         assert_true(arange_item(&s, (ph_dtype)dtype, 3, 2, 100, 99) == 201);
@@ -337,8 +351,8 @@ static ph_status make_all(t_scene *s)
     if (status == PH_OK)
         status = ph_tensor_create_pinned(&y, s->device, PH_DTYPE_F32, PH_SHAPE(4));
     if (status == PH_OK)
-        status =
-            ph_tensor_wrap(&z, s->device, PH_DTYPE_U8, PH_SHAPE(16), NULL, memory, count_release, &released);
+        status = ph_tensor_wrap(&z, s->device, PH_DTYPE_U8, PH_SHAPE(16), NULL, memory,
+                                count_release, &released);
     if (status == PH_OK)
         status = ph_tensor_set_grad(x, y);
     if (status == PH_OK)

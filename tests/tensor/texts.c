@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/texts.c: every CUDA text of the library compiles, without a warning, for each architecture
- * that it is meant for, and its function takes what the argument struct holds. Needs NVRTC, not a GPU. The
- * short tier compiles some of each family, for one of the architectures in turn. */
+/* tests/tensor/texts.c: every CUDA text of the library compiles, without a warning, for each
+ * architecture that it is meant for, and its function takes what the argument struct holds.
+ * Needs NVRTC, not a GPU. The short tier compiles some of each family, for one of the
+ * architectures in turn. */
 #include "base/text.h"
 #include "nn/optimizer.h"
 #include "support/ptx.h"
@@ -74,7 +75,8 @@ static char *join(const ph__kernel_def *def)
     return whole;
 }
 
-/* Each parameter that the def calls an address is one of 64 bits: nothing else is said of the others. */
+/* Each parameter that the def calls an address is one of 64 bits: nothing else is said of the
+ * others. */
 static void check_params(const ph__kernel_def *def)
 {
     size_t end = 0;
@@ -84,7 +86,8 @@ static void check_params(const ph__kernel_def *def)
         const ph_param *p = &def->params[i];
         if (p->offset < end || p->offset + p->size > def->args_size ||
             (p->kind == PH_PARAM_ADDRESS && p->size != 8))
-            fail_msg("%s: parameter %zu is not in order, or not inside the arguments", def->name, i);
+            fail_msg("%s: parameter %zu is not in order, or not inside the arguments", def->name,
+                     i);
         end = p->offset + p->size;
     }
 }
@@ -106,8 +109,8 @@ static bool is_right(const t_nvrtc *n, const ph__kernel_def *def, int arch)
     free(text);
     free(ptx);
     if (compiled && bytes != def->args_size)
-        print_error("%s for compute_%d takes %zu bytes of arguments, its struct has %zu\n", def->name, arch,
-                    bytes, def->args_size);
+        print_error("%s for compute_%d takes %zu bytes of arguments, its struct has %zu\n",
+                    def->name, arch, bytes, def->args_size);
     return bytes == def->args_size;
 }
 

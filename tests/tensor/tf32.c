@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/tf32.c: products and attention of f32 where TF32 is allowed: within its error of a float64 reference, forward and backward; the
- * same in a graph and its replays, to the bit; and on the host device, which has no TF32, what they are without. */
+/* tests/tensor/tf32.c: products and attention of f32 where TF32 is allowed: within its error of
+ * a float64 reference, forward and backward; the same in a graph and its replays, to the bit;
+ * and on the host device, which has no TF32, what they are without. */
 #include "fake/fake_cuda.h"
 #include "support/attention_reference.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
 
-/* TF32 has 10 explicit bits of mantissa: an operand that is rounded to it is off by at most 2^-11 of itself, and a product of two by 2^-10. Sums
- * are of f32: 2^-20 is 16 roundings, which is the root of the number of terms. */
+/* TF32 has 10 explicit bits of mantissa: an operand that is rounded to it is off by at most
+ * 2^-11 of itself, and a product of two by 2^-10. Sums are of f32: 2^-20 is 16 roundings, which
+ * is the root of the number of terms. */
 #define UNIT (0x1p-10 + 0x1p-20)
 static const t_units units = {UNIT, UNIT, 0x1p-24, 1e-7};
 
@@ -43,7 +45,8 @@ static ph_status run(ph_stream *stream, void *user)
     else if (w->kind == LINEAR)
         out = ph_linear(tape, w->in[0], w->in[1], w->in[2]);
     else
-        out = ph_attention(tape, w->in[0], w->in[1], w->in[2], &(ph_attention_options){.causal = w->causal});
+        out = ph_attention(tape, w->in[0], w->in[1], w->in[2],
+                           &(ph_attention_options){.causal = w->causal});
     ph_grad(tape, grads, w->in, w->kind == MATMUL ? 2 : 3, &out, &w->g, 1, NULL);
     PH_TRY(ph_tape_status(tape));
     w->result[0] = ph_tensor_retain(out);
@@ -102,7 +105,8 @@ static void check_bounds(const work *w, float *const got[RESULTS])
         for (int64_t n = 0; w->result[i] && n < ph_tensor_count(w->result[i]); n++)
             if (!(fabs((double)got[i][n] - w->want[i][n]) <= w->bound[i][n]))
                 fail_msg("%s: element %lld of result %d is %.9g, the reference %.9g, within %.3g",
-                         names[w->kind], (long long)n, i, (double)got[i][n], w->want[i][n], w->bound[i][n]);
+                         names[w->kind], (long long)n, i, (double)got[i][n], w->want[i][n],
+                         w->bound[i][n]);
 }
 
 static void check_graph(work *w, float *const eager[RESULTS])
@@ -113,8 +117,8 @@ static void check_graph(work *w, float *const eager[RESULTS])
     for (int replay = 0; replay < 3; replay++) {
         for (int i = 0; i < RESULTS; i++)
             if (w->result[i])
-                assert_ok(ph_memset(ph_tensor_data(w->result[i]), 0xEE, ph_tensor_bytes(w->result[i]),
-                                    w->s.stream));
+                assert_ok(ph_memset(ph_tensor_data(w->result[i]), 0xEE,
+                                    ph_tensor_bytes(w->result[i]), w->s.stream));
         assert_ok(ph_graph_replay(graph, w->s.stream));
         assert_true(results_equal(w, eager));
     }
@@ -190,7 +194,8 @@ typedef struct matrix {
     int64_t row, column;
 } matrix;
 
-static void product(double *want, double *bound, matrix a, matrix b, int64_t m, int64_t n, int64_t k)
+static void product(double *want, double *bound, matrix a, matrix b, int64_t m, int64_t n,
+                    int64_t k)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -210,11 +215,14 @@ static void check_product(int kind, int64_t m, int64_t n, int64_t k)
 {
     work w = {.kind = kind};
     ph__rng rng = {(uint64_t)(m + n + k)};
-    double *x = drawn(m * k, &rng), *y = drawn(n * k, &rng), *bias = drawn(n, &rng), *g = drawn(m * n, &rng);
+    double *x = drawn(m * k, &rng), *y = drawn(n * k, &rng), *bias = drawn(n, &rng),
+           *g = drawn(m * n, &rng);
     int64_t counts[RESULTS] = {m * n, m * k, n * k, n};
     bool linear = kind == LINEAR;
-    matrix left = {x, k, 1}, right = linear ? (matrix){y, 1, k} : (matrix){y, n, 1}, grad = {g, n, 1};
-    matrix turned_left = {x, 1, k}, turned_right = {y, right.column, right.row}, turned_grad = {g, 1, n};
+    matrix left = {x, k, 1}, right = linear ? (matrix){y, 1, k} : (matrix){y, n, 1},
+           grad = {g, n, 1};
+    matrix turned_left = {x, 1, k}, turned_right = {y, right.column, right.row},
+           turned_grad = {g, 1, n};
     t_scene_open(&w.s);
     for (int i = 0; i < RESULTS; i++) {
         w.want[i] = t_doubles(counts[i]);
@@ -248,7 +256,8 @@ static void check_product(int kind, int64_t m, int64_t n, int64_t k)
     close_work(&w);
 }
 
-/* Sizes that tensor cores take as they are, and some that they do not; none so small that roundings cannot even out. */
+/* Sizes that tensor cores take as they are, and some that they do not; none so small that
+ * roundings cannot even out. */
 static void check_sizes(int kind)
 {
     check_product(kind, 128, 128, 256);
@@ -282,8 +291,9 @@ static void check_attention(t_attention a)
     for (int i = 0; i < 3; i++) {
         free(a.in[i]);
         a.in[i] = drawn(t_attention_count(&a, i + 1), &rng);
-        w.in[i] = tensor_of(&w.s, i == 0 ? PH_SHAPE(a.heads, a.tq, a.d) : PH_SHAPE(a.kv_heads, a.tk, a.d),
-                            a.in[i], true);
+        w.in[i] =
+            tensor_of(&w.s, i == 0 ? PH_SHAPE(a.heads, a.tq, a.d) : PH_SHAPE(a.kv_heads, a.tk, a.d),
+                      a.in[i], true);
     }
     w.g = tensor_of(&w.s, PH_SHAPE(a.heads, a.tq, a.d), a.g, false);
     t_attention_reference(&a, &units);

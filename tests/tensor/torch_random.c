@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/torch_random.c: generators and their states in graphs; each test holds the behaviour of PyTorch's test of the same name. What is drawn:
- * torch_random_draws.c. */
+/* tests/tensor/torch_random.c: generators and their states in graphs; each test holds the
+ * behaviour of PyTorch's test of the same name. What is drawn: torch_random_draws.c. */
 #include "support/draws.h"
 
 /* ---- test_memory_stats_of_multiple_generators_and_graphs ---- */
@@ -52,7 +52,8 @@ static void one_size(size_t graphs, size_t states)
     assert_ok(ph_memory_get_stats(&with, s.device));
     assert_int_equal(with.active[PH_MEMORY_ALL].current - before.active[PH_MEMORY_ALL].current,
                      2 * states * graphs);
-    assert_int_equal(with.active_bytes[PH_MEMORY_ALL].current - before.active_bytes[PH_MEMORY_ALL].current,
+    assert_int_equal(with.active_bytes[PH_MEMORY_ALL].current -
+                         before.active_bytes[PH_MEMORY_ALL].current,
                      1024 * states * graphs);
     for (size_t i = 0; i < graphs; i++) {
         assert_ok(ph_stream_synchronize(stream[i]));
@@ -62,7 +63,8 @@ static void one_size(size_t graphs, size_t states)
     assert_ok(ph_memory_trim(s.device));
     assert_ok(ph_memory_get_stats(&after, s.device));
     assert_int_equal(after.active[PH_MEMORY_ALL].current, before.active[PH_MEMORY_ALL].current);
-    assert_int_equal(after.active_bytes[PH_MEMORY_ALL].current, before.active_bytes[PH_MEMORY_ALL].current);
+    assert_int_equal(after.active_bytes[PH_MEMORY_ALL].current,
+                     before.active_bytes[PH_MEMORY_ALL].current);
     assert_int_equal(after.reserved, before.reserved);
     for (size_t i = 0; i < states; i++)
         ph_generator_state_release(m.states[i]);
@@ -79,7 +81,8 @@ static void test_memory_stats_of_multiple_generators_and_graphs(void **state)
     one_size(10, 20);
 }
 
-/* ---- test_graph_cudnn_dropout ---- there it is an LSTM of that size; here its dropout, in eager and captured calls in turn. */
+/* ---- test_graph_cudnn_dropout ---- there it is an LSTM of that size; here its dropout, in
+ * eager and captured calls in turn. */
 static ph_tensor *half_dropped(ph_tape *tape, void *x)
 {
     return ph_dropout(tape, x, 0.5);
@@ -91,8 +94,8 @@ static void test_graph_cudnn_dropout(void **state)
     t_scene s;
     ph_tensor *out;
     t_scene_open(&s);
-    ph_tensor *x =
-        ph_tensor_retain(ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(100, t_nightly() ? 192 : 12, 512), 1));
+    ph_tensor *x = ph_tensor_retain(
+        ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(100, t_nightly() ? 192 : 12, 512), 1));
     ph_tensor *first = t_now(&s, half_dropped, x);
     ph_graph *graph = t_capture(&s, half_dropped, x, &out);
     assert_ok(ph_graph_replay(graph, s.stream));
@@ -106,7 +109,8 @@ static void test_graph_cudnn_dropout(void **state)
     t_scene_close(&s);
 }
 
-/* ---- test_cuda_graph_inference_mode ---- what the first capture makes for the generator serves those that remember. */
+/* ---- test_cuda_graph_inference_mode ---- what the first capture makes for the generator serves
+ * those that remember. */
 static ph_tensor *one_more(ph_tape *tape, void *x)
 {
     return ph_dropout(tape, ph_add_scalar(tape, x, 1), 0.5);

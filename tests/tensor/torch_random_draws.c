@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/torch_random_draws.c: what random operators draw in graphs; each test holds the behaviour of PyTorch's test of the same name, for all dtypes. */
+/* tests/tensor/torch_random_draws.c: what random operators draw in graphs; each test holds the
+ * behaviour of PyTorch's test of the same name, for all dtypes. */
 #include "support/draws.h"
 
 enum {
@@ -37,8 +38,8 @@ static ph_tensor *applied_twice(ph_tape *tape, void *user)
 }
 
 /* Seeded anew, three replays do not give `control`, but what three eager runs give. */
-static void seed_anew(t_scene *s, ph_generator *g, function *f, ph_graph *graph, const ph_tensor *out,
-                      ph_tensor *a, ph_tensor *control)
+static void seed_anew(t_scene *s, ph_generator *g, function *f, ph_graph *graph,
+                      const ph_tensor *out, ph_tensor *a, ph_tensor *control)
 {
     static const uint64_t seeds[] = {6, 128, 9999};
     control = ph_tensor_retain(control);
@@ -106,21 +107,22 @@ typedef struct drawing {
 struct distribution {
     const drawing *of;
     ph_dtype dtype;
-    ph_tensor *p; /* halves: probabilities, means, rates; of the dtype if it is a float, else of f32 */
+    /* halves: probabilities, means, rates; of the dtype if it is a float, else of f32 */
+    ph_tensor *p;
     ph_tensor *in_place[2]; /* what the captured calls change */
     ph_tensor *out[2];      /* what they have given */
 };
 
-#define MAKES(name, call)                                                                                    \
-    static ph_tensor *name(ph_tape *tape, const distribution *d)                                             \
-    {                                                                                                        \
-        return call;                                                                                         \
+#define MAKES(name, call)                                                                          \
+    static ph_tensor *name(ph_tape *tape, const distribution *d)                                   \
+    {                                                                                              \
+        return call;                                                                               \
     }
-#define CHANGES(name, call)                                                                                  \
-    static void name(ph_tape *tape, ph_tensor *x, const distribution *d)                                     \
-    {                                                                                                        \
-        (void)d;                                                                                             \
-        call;                                                                                                \
+#define CHANGES(name, call)                                                                        \
+    static void name(ph_tape *tape, ph_tensor *x, const distribution *d)                           \
+    {                                                                                              \
+        (void)d;                                                                                   \
+        call;                                                                                      \
     }
 MAKES(bernoulli, ph_bernoulli(tape, d->p))
 MAKES(normal_of_means, ph_normal_of(tape, d->p, NULL))
@@ -200,7 +202,8 @@ static ph_tensor *captured_twice(ph_tape *tape, void *user)
 }
 
 /* Three calls from this seed on: a dummy, and the two that are looked at. */
-static void control(t_scene *s, ph_generator *g, const distribution *d, uint64_t seed, ph_tensor *out[2])
+static void control(t_scene *s, ph_generator *g, const distribution *d, uint64_t seed,
+                    ph_tensor *out[2])
 {
     assert_ok(ph_generator_seed(g, seed));
     (void)once(s, d);
@@ -216,8 +219,8 @@ static void expect(bool good, const distribution *d, const char *what)
 }
 
 /* With a seed, behind a dummy that moves the generator on, a replay gives the controls. */
-static void replay_from(t_scene *s, ph_generator *g, const distribution *d, uint64_t seed, ph_graph *graph,
-                        ph_tensor *scratch)
+static void replay_from(t_scene *s, ph_generator *g, const distribution *d, uint64_t seed,
+                        ph_graph *graph, ph_tensor *scratch)
 {
     ph_tensor *want[2];
     control(s, g, d, seed, want);

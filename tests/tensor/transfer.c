@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/transfer.c: writing, reading, single elements, text, copies between devices; and what a capture refuses. */
+/* tests/tensor/transfer.c: writing, reading, single elements, text, copies between devices; and
+ * what a capture refuses. */
 #include "support/tensors.h"
 #include "tensor/tape.h"
 #include <math.h>
@@ -47,7 +48,8 @@ static void test_pinned(void **state)
     assert_false(ph_tensor_is_pinned(x));
     t_expect_values(s.tape, x, PH_SHAPE(3), 7, 8, 9);
     assert_ptr_equal(ph_to_device(s.tape, x), x);
-    t_expect_values(s.tape, ph_to_device(s.tape, ph_slice_step(s.tape, p, 0, 0, 3, 2)), PH_SHAPE(2), 7, 9);
+    t_expect_values(s.tape, ph_to_device(s.tape, ph_slice_step(s.tape, p, 0, 0, 3, 2)), PH_SHAPE(2),
+                    7, 9);
     ph_tensor_fill(s.tape, p, 5);
     assert_ok(ph_stream_synchronize(s.stream));
     assert_true(((float *)ph_tensor_data(p))[2] == 5);
@@ -87,7 +89,8 @@ static void test_item(void **state)
     ph_tensor *x = ph_transpose(s.tape, t_counting(s.tape, PH_SHAPE(2, 3)), 0, 1);
     assert_ok(ph_tensor_item(&out, s.tape, ph_select(s.tape, ph_select(s.tape, x, 0, 2), 0, 1)));
     assert_true(out == 5);
-    assert_error(ph_tensor_item(&out, s.tape, x), PH_ERROR_ARGUMENT, "must have one element (got f32[3, 2])");
+    assert_error(ph_tensor_item(&out, s.tape, x), PH_ERROR_ARGUMENT,
+                 "must have one element (got f32[3, 2])");
     assert_error(ph_tape_clear(s.tape), PH_ERROR_ARGUMENT, "must have one element");
     t_scene_close(&s);
 }
@@ -111,15 +114,18 @@ static void test_misuse(void **state)
     assert_ok(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(2, 3)));
     expect_failed(&s, ph_tensor_write(s.tape, x, memory, 20), PH_ERROR_SIZE,
                   "20 bytes for f32[2, 3], which has 24");
-    expect_failed(
-        &s, ph_tensor_write(s.tape, ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(2)), memory, 8), PH_ERROR_SIZE,
-        "8 bytes for bf16[2], which has 4; its elements have 2 bytes, and those of floats 4: ph_cast");
+    expect_failed(&s,
+                  ph_tensor_write(s.tape, ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(2)), memory, 8),
+                  PH_ERROR_SIZE,
+                  "8 bytes for bf16[2], which has 4; its elements have 2 bytes, and those of "
+                  "floats 4: ph_cast");
     expect_failed(&s, ph_tensor_write(s.tape, x, NULL, 24), PH_ERROR_ARGUMENT, "data is NULL");
     expect_failed(&s, ph_tensor_write(s.tape, NULL, memory, 24), PH_ERROR_ARGUMENT,
                   "ph_tensor_write: operand 0 is NULL");
     expect_failed(&s, ph_tensor_read(memory, 25, s.tape, x), PH_ERROR_SIZE, "25 bytes");
     expect_failed(&s, ph_tensor_read(NULL, 24, s.tape, x), PH_ERROR_ARGUMENT, "data is NULL");
-    expect_failed(&s, ph_tensor_read(memory, 24, s.tape, NULL), PH_ERROR_ARGUMENT, "operand 0 is NULL");
+    expect_failed(&s, ph_tensor_read(memory, 24, s.tape, NULL), PH_ERROR_ARGUMENT,
+                  "operand 0 is NULL");
     expect_failed(&s, ph_tensor_item(NULL, s.tape, x), PH_ERROR_ARGUMENT, "out is NULL");
     expect_failed(&s, ph_tensor_item(&out, s.tape, NULL), PH_ERROR_ARGUMENT, "operand 0 is NULL");
     expect_failed(&s, ph_tensor_format(&text, s.tape, NULL), PH_ERROR_ARGUMENT, "x is NULL");
@@ -135,14 +141,15 @@ static void test_misuse(void **state)
     /* What backward will come through. */
     assert_ok(ph_tensor_set_requires_grad(x, true));
     ph_tensor *y = ph_transpose(s.tape, x, 0, 1);
-    expect_failed(&s, ph_tensor_write(s.tape, y, memory, 24), PH_ERROR_STATE, "made by an operator");
+    expect_failed(&s, ph_tensor_write(s.tape, y, memory, 24), PH_ERROR_STATE,
+                  "made by an operator");
     /* A tape that has failed does nothing more. */
     ph_tape_fail(s.tape, PH_ERROR_CALLER, "the first one");
     assert_error(ph_tensor_write(s.tape, x, memory, 24), PH_ERROR_CALLER, "the first one");
     assert_error(ph_tensor_read(memory, 24, s.tape, x), PH_ERROR_CALLER, "the first one");
-    assert_error(
-        ph_tensor_item(&out, s.tape, x), PH_ERROR_CALLER,
-        "ph_tensor_item: the tape failed before this call: the first one; ph_tape_clear starts anew");
+    assert_error(ph_tensor_item(&out, s.tape, x), PH_ERROR_CALLER,
+                 "ph_tensor_item: the tape failed before this call: the first one; ph_tape_clear "
+                 "starts anew");
     assert_error(ph_tape_status(s.tape), PH_ERROR_CALLER, "the first one");
     assert_ptr_equal(strstr(ph_error_last()->message, "the first one"), ph_error_last()->message);
     assert_error(ph_tensor_format(&text, s.tape, x), PH_ERROR_CALLER, "the first one");
@@ -171,24 +178,30 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
                   "ph_malloc_pinned");
     expect_failed(b->s, ph_tensor_write(tape, b->x, memory, sizeof memory), PH_ERROR_UNPINNED,
                   "ph_tensor_write: ph_memcpy: ");
-    expect_failed(b->s, ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), memory, sizeof memory),
+    expect_failed(b->s,
+                  ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), memory, sizeof memory),
                   PH_ERROR_UNPINNED, "(ph_tensor_create_pinned)");
-    expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE, "pinned tensor");
+    expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE,
+                  "pinned tensor");
     expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE,
                   "or end the capture and replay first");
     assert_native(900);
-    expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, ph_transpose(tape, b->spread, 0, 1)),
+    expect_failed(b->s,
+                  ph_tensor_read(memory, sizeof memory, tape, ph_transpose(tape, b->spread, 0, 1)),
                   PH_ERROR_CAPTURE, "waits for the device");
     expect_failed(b->s, ph_tensor_item(&out, tape, ph_select(tape, b->x, 0, 0)), PH_ERROR_CAPTURE,
                   "ph_tensor_item: waits");
     assert_native(900);
-    expect_failed(b->s, ph_tensor_format(&text, tape, b->x), PH_ERROR_CAPTURE, "ph_tensor_format: waits");
+    expect_failed(b->s, ph_tensor_format(&text, tape, b->x), PH_ERROR_CAPTURE,
+                  "ph_tensor_format: waits");
     assert_null(ph_from_memory(tape, PH_DTYPE_F32, PH_SHAPE(4), memory));
     assert_error(ph_tape_status(tape), PH_ERROR_UNPINNED, "ph_from_memory: ph_memcpy: ");
-    assert_error(ph_tape_clear(tape), PH_ERROR_UNPINNED, "refused before it could harm the capture");
+    assert_error(ph_tape_clear(tape), PH_ERROR_UNPINNED,
+                 "refused before it could harm the capture");
     /* What it takes. */
     assert_ok(ph_tensor_write(tape, b->x, ph_tensor_data(b->pinned), 16));
-    assert_ok(ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), ph_tensor_data(b->pinned), 16));
+    assert_ok(
+        ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), ph_tensor_data(b->pinned), 16));
     ph_tensor *y = ph_to_device(tape, b->pinned);
     ph_tensor_add(tape, b->x, y, 1);
     return ph_tape_clear(tape);
@@ -260,7 +273,8 @@ static void test_devices(void **state)
     ph_tensor *back = ph_to_device(p.other.tape, x);
     t_expect_values(p.other.tape, back, PH_SHAPE(2, 2), 10, 20, 30, 40);
     assert_int_equal(
-        ph_tensor_count(ph_to_device(p.s.tape, ph_empty(p.other.tape, PH_DTYPE_U8, PH_SHAPE(0)))), 0);
+        ph_tensor_count(ph_to_device(p.s.tape, ph_empty(p.other.tape, PH_DTYPE_U8, PH_SHAPE(0)))),
+        0);
     ph_tensor_copy(p.other.tape, p.there, x);
     t_expect_values(p.other.tape, p.there, PH_SHAPE(2, 2), 10, 20, 30, 40);
     assert_null(ph_relu(p.s.tape, p.there));
@@ -304,7 +318,8 @@ static void test_devices_in_capture(void **state)
     close_pair(&p);
 }
 
-/* The other direction: what the capture does to the tensor has not happened, and a copy would have what was there before. */
+/* The other direction: what the capture does to the tensor has not happened, and a copy would
+ * have what was there before. */
 static ph_status copy_to_elsewhere(ph_stream *stream, void *user)
 {
     pair *p = user;
@@ -410,9 +425,11 @@ static void test_format(void **state)
     expect_text(&s, ph_arange(t, PH_DTYPE_U8, 9, 1, 2), "tensor([ 9, 10], u8[2])");
     expect_text(&s, ph_arange(t, PH_DTYPE_F16, 0, 0.5, 2), "tensor([0.0000, 0.5000], f16[2])");
     expect_text(&s, ph_arange(t, PH_DTYPE_BF16, 0, 0.5, 2), "tensor([0.0000, 0.5000], bf16[2])");
-    expect_text(&s, ph_from_memory(t, PH_DTYPE_BOOL, PH_SHAPE(2), "\0\1"), "tensor([false,  true], bool[2])");
-    expect_text(&s, t_counting(t, PH_SHAPE(2, 2, 1)),
-                "tensor([[[0.],\n         [1.]],\n\n        [[2.],\n         [3.]]], f32[2, 2, 1])");
+    expect_text(&s, ph_from_memory(t, PH_DTYPE_BOOL, PH_SHAPE(2), "\0\1"),
+                "tensor([false,  true], bool[2])");
+    expect_text(
+        &s, t_counting(t, PH_SHAPE(2, 2, 1)),
+        "tensor([[[0.],\n         [1.]],\n\n        [[2.],\n         [3.]]], f32[2, 2, 1])");
     expect_text(&s, ph_arange(t, PH_DTYPE_I64, 100, 1, 20),
                 "tensor([100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113,\n"
                 "        114, 115, 116, 117, 118, 119], i64[20])");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/unasked.c: an operator that fails in a capture, in a body that does not ask its tape: the capture fails with it. */
+/* tests/tensor/unasked.c: an operator that fails in a capture, in a body that does not ask its
+ * tape: the capture fails with it. */
 #include "support/grads.h"
 #include <pthread.h>
 
@@ -82,15 +83,15 @@ static void assert_message(const char *part)
 }
 
 #define REASON "add: the shapes do not broadcast (got f32[4], f32[3])"
-#define assert_refused(w)                                                                                    \
-    do {                                                                                                     \
-        assert_error(ph_graph_capture((w)->graph, (w)->s.stream, NULL, run, &(w)->b), PH_ERROR_ARGUMENT,     \
-                     "in the capture, and nobody asked its tape: " REASON);                                  \
-        assert_message("return ph_tape_clear(tape)");                                                        \
-        assert_int_equal(ph_graph_get_state((w)->graph), PH_GRAPH_FAILED);                                   \
-        assert_error(ph_graph_replay((w)->graph, (w)->s.stream), PH_ERROR_ARGUMENT, REASON);                 \
-        assert_ok(ph_graph_reset((w)->graph));                                                               \
-        assert_false(ph_stream_is_capturing((w)->s.stream));                                                 \
+#define assert_refused(w)                                                                          \
+    do {                                                                                           \
+        assert_error(ph_graph_capture((w)->graph, (w)->s.stream, NULL, run, &(w)->b),              \
+                     PH_ERROR_ARGUMENT, "in the capture, and nobody asked its tape: " REASON);     \
+        assert_message("return ph_tape_clear(tape)");                                              \
+        assert_int_equal(ph_graph_get_state((w)->graph), PH_GRAPH_FAILED);                         \
+        assert_error(ph_graph_replay((w)->graph, (w)->s.stream), PH_ERROR_ARGUMENT, REASON);       \
+        assert_ok(ph_graph_reset((w)->graph));                                                     \
+        assert_false(ph_stream_is_capturing((w)->s.stream));                                       \
     } while (0)
 
 /* The same graph and stream capture again once the tape has been cleared. */
@@ -127,7 +128,8 @@ static void somebody_asks(void **state)
     close_bench(&w);
 }
 
-/* A cleared tape is as new: it can fail again in the same capture, and that is not what was asked. */
+/* A cleared tape is as new: it can fail again in the same capture, and that is not what was
+ * asked. */
 static ph_status fails_twice(ph_stream *stream, void *user)
 {
     body *b = user;
@@ -142,7 +144,8 @@ static void asked_too_early(void **state)
     (void)state;
     bench w;
     open_bench(&w);
-    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, fails_twice, &w.b), PH_ERROR_ARGUMENT, REASON);
+    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, fails_twice, &w.b), PH_ERROR_ARGUMENT,
+                 REASON);
     close_bench(&w);
 }
 
@@ -207,7 +210,8 @@ static void aborted(void **state)
     close_bench(&w);
 }
 
-/* A failure from before the capture: no work of that tape is asked for in it, or some is, and is left out. */
+/* A failure from before the capture: no work of that tape is asked for in it, or some is, and is
+ * left out. */
 static void before_the_capture(void **state)
 {
     (void)state;
@@ -221,7 +225,8 @@ static void before_the_capture(void **state)
     assert_ok(ph_graph_capture(w.graph, w.s.stream, NULL, run, &w.b));
     assert_ok(ph_graph_reset(w.graph));
     w.b.second = other;
-    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, run, &w.b), PH_ERROR_ARGUMENT, "before it");
+    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, run, &w.b), PH_ERROR_ARGUMENT,
+                 "before it");
     assert_message(REASON);
     assert_ok(ph_graph_reset(w.graph));
     ph_ignore(ph_tape_status(other));
@@ -242,7 +247,8 @@ static void outside(void **state)
     close_bench(&w);
 }
 
-/* The only thing that would have been captured: the failure is told, and not that nothing was submitted. */
+/* The only thing that would have been captured: the failure is told, and not that nothing was
+ * submitted. */
 static ph_status nothing_else(ph_stream *stream, void *user)
 {
     body *b = user;
@@ -257,7 +263,8 @@ static void nothing_was_recorded(void **state)
     bench w;
     open_bench(&w);
     t_log_start();
-    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, nothing_else, &w.b), PH_ERROR_ARGUMENT, REASON);
+    assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, nothing_else, &w.b), PH_ERROR_ARGUMENT,
+                 REASON);
     assert_int_equal(t_log_count("the graph is empty"), 0);
     t_log_stop();
     close_bench(&w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/views.c: views: what they show, what they refuse, their gradients; random chains of them beside a plain model. */
+/* tests/tensor/views.c: views: what they show, what they refuse, their gradients; random chains
+ * of them beside a plain model. */
 #include "base/rng.h"
 #include "support/tensors.h"
 #include "tensor/tape.h"
@@ -18,7 +19,8 @@ static void test_slice(void **state)
     t_expect_values(s.tape, ph_slice(s.tape, x, 1, 1, 2), PH_SHAPE(3, 1), 1, 5, 9);
     t_expect_values(s.tape, ph_slice(s.tape, x, -1, -2, 100), PH_SHAPE(3, 2), 2, 3, 6, 7, 10, 11);
     t_expect_values(s.tape, ph_slice(s.tape, x, 0, -100, -2), PH_SHAPE(1, 4), 0, 1, 2, 3);
-    t_expect_values(s.tape, ph_slice_step(s.tape, x, 1, 0, 4, 3), PH_SHAPE(3, 2), 0, 3, 4, 7, 8, 11);
+    t_expect_values(s.tape, ph_slice_step(s.tape, x, 1, 0, 4, 3), PH_SHAPE(3, 2), 0, 3, 4, 7, 8,
+                    11);
     t_expect_values(s.tape, ph_slice_step(s.tape, x, 1, 1, 4, INT64_MAX), PH_SHAPE(3, 1), 1, 5, 9);
     ph_tensor *none = ph_slice(s.tape, x, 0, 2, 1);
     assert_int_equal(ph_tensor_dim(none, 0), 0);
@@ -64,27 +66,35 @@ static void test_shapes(void **state)
     y = ph_reshape(s.tape, turned, PH_SHAPE(3, 1, 1, 2)); /* these do */
     t_expect_values(s.tape, y, PH_SHAPE(3, 1, 1, 2), 0, 3, 1, 4, 2, 5);
     assert_ptr_equal(ph_tensor_data(y), ph_tensor_data(x));
-    t_expect_values(s.tape, ph_reshape(s.tape, ph_slice(s.tape, x, 2, 1, 2), PH_SHAPE(-1)), PH_SHAPE(2), 1,
-                    4);
-    t_expect_values(s.tape,
-                    ph_reshape(s.tape, ph_slice(s.tape, ph_slice(s.tape, x, 2, 1, 2), 0, 1, 2), PH_SCALAR),
-                    PH_SCALAR, 4);
+    t_expect_values(s.tape, ph_reshape(s.tape, ph_slice(s.tape, x, 2, 1, 2), PH_SHAPE(-1)),
+                    PH_SHAPE(2), 1, 4);
+    t_expect_values(
+        s.tape,
+        ph_reshape(s.tape, ph_slice(s.tape, ph_slice(s.tape, x, 2, 1, 2), 0, 1, 2), PH_SCALAR),
+        PH_SCALAR, 4);
     assert_int_equal(
-        ph_tensor_dim(ph_reshape(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(0, 3)), PH_SHAPE(5, -1)), 1),
+        ph_tensor_dim(
+            ph_reshape(s.tape, ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(0, 3)), PH_SHAPE(5, -1)), 1),
         0);
     y = ph_flatten(s.tape, t_counting(s.tape, PH_SHAPE(2, 2, 2)), 1, -1);
     t_expect_values(s.tape, y, PH_SHAPE(2, 4), 0, 1, 2, 3, 4, 5, 6, 7);
-    assert_int_equal(ph_tensor_rank(ph_flatten(s.tape, t_counting(s.tape, PH_SHAPE(2, 2, 2)), 0, -1)), 1);
+    assert_int_equal(
+        ph_tensor_rank(ph_flatten(s.tape, t_counting(s.tape, PH_SHAPE(2, 2, 2)), 0, -1)), 1);
     assert_int_equal(ph_tensor_rank(ph_flatten(s.tape, t_counting(s.tape, PH_SCALAR), 0, -1)), 1);
     t_expect_values(s.tape, ph_squeeze(s.tape, x, 1), PH_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
-    t_expect_values(s.tape, ph_squeeze(s.tape, x, 0), PH_SHAPE(2, 1, 3), 0, 1, 2, 3, 4, 5); /* it is not 1 */
-    assert_int_equal(ph_tensor_rank(ph_squeeze(s.tape, t_counting(s.tape, PH_SHAPE(1, 1)), PH_ALL_AXES)), 0);
-    t_expect_values(s.tape, ph_unsqueeze(s.tape, turned, -1), PH_SHAPE(3, 1, 2, 1), 0, 3, 1, 4, 2, 5);
-    t_expect_values(s.tape, ph_unsqueeze(s.tape, t_counting(s.tape, PH_SHAPE(2)), 0), PH_SHAPE(1, 2), 0, 1);
+    /* it is not 1 */
+    t_expect_values(s.tape, ph_squeeze(s.tape, x, 0), PH_SHAPE(2, 1, 3), 0, 1, 2, 3, 4, 5);
+    assert_int_equal(
+        ph_tensor_rank(ph_squeeze(s.tape, t_counting(s.tape, PH_SHAPE(1, 1)), PH_ALL_AXES)), 0);
+    t_expect_values(s.tape, ph_unsqueeze(s.tape, turned, -1), PH_SHAPE(3, 1, 2, 1), 0, 3, 1, 4, 2,
+                    5);
+    t_expect_values(s.tape, ph_unsqueeze(s.tape, t_counting(s.tape, PH_SHAPE(2)), 0),
+                    PH_SHAPE(1, 2), 0, 1);
     y = ph_expand(s.tape, t_counting(s.tape, PH_SHAPE(2, 1)), PH_SHAPE(2, 2, 3));
     t_expect_values(s.tape, y, PH_SHAPE(2, 2, 3), 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1);
     assert_int_equal(ph_tensor_stride(y, 0), 0);
-    assert_int_equal(ph_tensor_count(ph_expand(s.tape, t_counting(s.tape, PH_SHAPE(1)), PH_SHAPE(0))), 0);
+    assert_int_equal(
+        ph_tensor_count(ph_expand(s.tape, t_counting(s.tape, PH_SHAPE(1)), PH_SHAPE(0))), 0);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
 }
@@ -101,7 +111,8 @@ static void test_misuse(void **state)
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_tensor_retain(t_counting(s.tape, PH_SHAPE(2, 3)));
-    ph_tensor *many = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)));
+    ph_tensor *many =
+        ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)));
     assert_ok(ph_tape_clear(s.tape));
     expect_refused(&s, ph_slice(s.tape, x, 2, 0, 1), "slice: there is no axis 2 (got f32[2, 3])");
     expect_refused(&s, ph_slice(s.tape, NULL, 0, 0, 1), "slice: operand 0 is NULL");
@@ -112,13 +123,14 @@ static void test_misuse(void **state)
     expect_refused(&s, ph_select(s.tape, x, -3, 0), "no axis -3");
     expect_refused(&s, ph_transpose(s.tape, x, 0, 2), "transpose: there is no axis 2");
     expect_refused(&s, ph_transpose(s.tape, x, 5, 0), "no axis 5");
-    expect_refused(&s, ph_permute(s.tape, x, (int[]){0}, 1), "permute: 1 axes are named (got f32[2, 3])");
+    expect_refused(&s, ph_permute(s.tape, x, (int[]){0}, 1),
+                   "permute: 1 axes are named (got f32[2, 3])");
     expect_refused(&s, ph_permute(s.tape, x, NULL, 2), "axes is NULL");
     expect_refused(&s, ph_permute(s.tape, x, (int[]){0, -2}, 2), "axis -2 is named twice");
     expect_refused(&s, ph_permute(s.tape, x, (int[]){0, 2}, 2), "no axis 2");
-    expect_refused(
-        &s, ph_reshape(s.tape, x, PH_SHAPE(4)),
-        "reshape: the new shape has another number of elements: to f32[4] with 4, from a tensor with 6");
+    expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(4)),
+                   "reshape: the new shape has another number of elements: to f32[4] with 4, from "
+                   "a tensor with 6");
     expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-1, -1)), "more than one dimension");
     expect_refused(&s, ph_reshape(s.tape, x, PH_SHAPE(-1, 4)),
                    "of the new shape: to f32[-1, 4], from a tensor with 6");
@@ -273,7 +285,8 @@ static bool draw(change *c, const ph_shape *from, ph__rng *rng)
     default:
         c->begin = below(rng, from->dim[c->a]);
         c->shape.rank--;
-        memmove(c->shape.dim + c->a, c->shape.dim + c->a + 1, (size_t)(rank - 1 - c->a) * sizeof *from->dim);
+        memmove(c->shape.dim + c->a, c->shape.dim + c->a + 1,
+                (size_t)(rank - 1 - c->a) * sizeof *from->dim);
         return true;
     }
 }
@@ -282,8 +295,8 @@ static ph_tensor *view(ph_tape *tape, ph_tensor *x, const change *c)
 {
     switch (c->kind) {
     case 0:
-        return ph_slice_step(tape, x, c->a, c->begin, c->begin + (c->shape.dim[c->a] - 1) * c->step + 1,
-                             c->step);
+        return ph_slice_step(tape, x, c->a, c->begin,
+                             c->begin + (c->shape.dim[c->a] - 1) * c->step + 1, c->step);
     case 1:
         return ph_permute(tape, x, c->axes, ph_tensor_rank(x));
     case 2:
@@ -393,8 +406,9 @@ int main(void)
 {
     t_hold_context();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slice),  cmocka_unit_test(test_order),  cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_misuse), cmocka_unit_test(test_chains), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_slice),  cmocka_unit_test(test_order),
+        cmocka_unit_test(test_shapes), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_chains), cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/views_captured.c: each kind of view with a consumer, forward and gradient, in a graph: to the bit what it is outside of one, with
- * the values of then and with others. Values are small integers, so that what comes out is exact, also in bf16. */
+/* tests/tensor/views_captured.c: each kind of view with a consumer, forward and gradient, in a
+ * graph: to the bit what it is outside of one, with the values of then and with others. Values
+ * are small integers, so that what comes out is exact, also in bf16. */
 #include "support/op_check.h"
 #include "support/tensors.h"
 
@@ -69,7 +70,8 @@ static void find_elements(run_state *r, ph_shape shape, ph_dtype dtype, ph__rng 
             r->from[i][n] = (int64_t)numbers[n];
         draw(r->factors[i], count, 2, rng);
         op_encode(bytes, dtype, r->factors[i], count);
-        r->weight[i] = ph_tensor_retain(ph_from_memory(r->s.tape, dtype, ph_tensor_shape(views[i]), bytes));
+        r->weight[i] =
+            ph_tensor_retain(ph_from_memory(r->s.tape, dtype, ph_tensor_shape(views[i]), bytes));
     }
     assert_ok(ph_tape_clear(r->s.tape));
 }
@@ -84,8 +86,8 @@ static void assert_holds(run_state *r, const ph_tensor *x, ph_dtype dtype, const
     op_decode(numbers, dtype, got, count);
     for (int64_t n = 0; n < count; n++)
         if (numbers[n] != values[n])
-            fail_msg("%s, %s: element %lld is %g, and should be %g", what, ph_dtype_name(dtype), (long long)n,
-                     numbers[n], values[n]);
+            fail_msg("%s, %s: element %lld is %g, and should be %g", what, ph_dtype_name(dtype),
+                     (long long)n, numbers[n], values[n]);
 }
 
 static void check_values(run_state *r, ph_dtype dtype)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/written.c: tensors whose memory was overwritten: every reader refuses them by name, and what shares their memory is marked
- * too. */
+/* tests/tensor/written.c: tensors whose memory was overwritten: every reader refuses them by
+ * name, and what shares their memory is marked too. */
 #include "support/written.h"
 #include "support/files.h"
 #include <phonograph/nn.h>
@@ -12,14 +12,14 @@ typedef struct reading {
     ph_tensor *x, *plain; /* plain: the same without a mark */
 } reading;
 
-#define OPERATOR(name, ...)                                                                                  \
-    static ph_status name(reading *r)                                                                        \
-    {                                                                                                        \
-        ph_tape *tape = r->s.tape;                                                                           \
-        ph_tensor *x = r->x, *plain = r->plain;                                                              \
-        (void)plain;                                                                                         \
-        (void)(__VA_ARGS__);                                                                                 \
-        return ph_tape_status(tape);                                                                         \
+#define OPERATOR(name, ...)                                                                        \
+    static ph_status name(reading *r)                                                              \
+    {                                                                                              \
+        ph_tape *tape = r->s.tape;                                                                 \
+        ph_tensor *x = r->x, *plain = r->plain;                                                    \
+        (void)plain;                                                                               \
+        (void)(__VA_ARGS__);                                                                       \
+        return ph_tape_status(tape);                                                               \
     }
 OPERATOR(add, ph_add(tape, plain, x))
 OPERATOR(relu, ph_relu(tape, x))
@@ -250,8 +250,8 @@ static void read_once(const struct reader *reader, bool overwritten)
     r.x = t_marked_on(&o, &r.s);
     r.plain = t_leaf(&r.s, PH_SHAPE(2, 2), 5, 6, 7, 8);
     /* Changes are for tensors without history. */
-    bool changes = reader->fn == copy_from || reader->fn == add_from || reader->fn == copy_elsewhere ||
-                   reader->fn == events_of;
+    bool changes = reader->fn == copy_from || reader->fn == add_from ||
+                   reader->fn == copy_elsewhere || reader->fn == events_of;
     assert_ok(ph_tensor_set_requires_grad(r.plain, !changes));
     if (overwritten)
         t_overwrite(&o);
@@ -291,8 +291,8 @@ static void alias_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_
     (void)tape;
     out[0] = in[0];
 }
-static void alias_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in, ph_tensor *const *grad_out,
-                           const bool *needed)
+static void alias_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                           ph_tensor *const *grad_out, const bool *needed)
 {
     (void)custom;
     (void)tape;
@@ -308,7 +308,8 @@ static void pass_on(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
 
 static void make_aliases(ph_tensor *out[ALIASES], ph_tape *tape, ph_tensor *x, ph_tensor *leaf)
 {
-    const ph_custom_operator custom = {.name = "alias", .forward = alias_forward, .backward = alias_backward};
+    const ph_custom_operator custom = {
+        .name = "alias", .forward = alias_forward, .backward = alias_backward};
     const int axes[] = {1, 0};
     size_t n = 0;
     out[n++] = ph_reshape(tape, x, PH_SHAPE(4));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/written_gradients.c: backward where memory was overwritten: saved values, gradients that leaves borrow, and what a node is told of
- * the leaves that its gradients go to. */
+/* tests/tensor/written_gradients.c: backward where memory was overwritten: saved values,
+ * gradients that leaves borrow, and what a node is told of the leaves that its gradients go to. */
 #include "support/written.h"
 
 static void multiply(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
@@ -23,9 +23,9 @@ static void test_saved_values(void **state)
     t_expect_grad(&s, leaf, 1, 3, 2, 4);
     t_overwrite(&o);
     ph_backward(s.tape, loss);
-    t_expect_failure(
-        &s, PH_ERROR_OVERWRITTEN,
-        "backward of mul: a value that it saved (f32[2, 2]) was overwritten: call 7 of step 3, by step 4");
+    t_expect_failure(&s, PH_ERROR_OVERWRITTEN,
+                     "backward of mul: a value that it saved (f32[2, 2]) was overwritten: call 7 "
+                     "of step 3, by step 4");
     t_expect_grad(&s, leaf, 1, 3, 2, 4);
     ph_tensor_release(x);
     /* What a checkpoint would run again with. */
@@ -83,9 +83,11 @@ static void test_leaves_of_a_call(void **state)
     t_scene s;
     t_scene_open(&s);
     const ph_backward_options retain = {.retain_graph = true};
-    ph_tensor *a = t_leaf(&s, PH_SHAPE(2, 2), 1, 1, 1, 1), *b = t_leaf(&s, PH_SHAPE(2, 2), 1, 1, 1, 1), *grad;
+    ph_tensor *a = t_leaf(&s, PH_SHAPE(2, 2), 1, 1, 1, 1),
+              *b = t_leaf(&s, PH_SHAPE(2, 2), 1, 1, 1, 1), *grad;
     ph_tensor *none = t_ones(s.tape), *made = ph_relu(s.tape, b);
-    ph_tensor *in[] = {a, none, made, b}, *all[] = {a, NULL, NULL, b}, *one[] = {NULL, NULL, NULL, b};
+    ph_tensor *in[] = {a, none, made, b}, *all[] = {a, NULL, NULL, b},
+              *one[] = {NULL, NULL, NULL, b};
     given g = {.grad = none, .want = all};
     ph_tensor *y = apply(s.tape, in, 4, &g);
     ph_backward_from(s.tape, &y, &none, 1, &retain);

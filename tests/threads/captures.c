@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/threads/captures.c: captures, replays, allocations and destruction from several threads at the same
- * time. */
+/* tests/threads/captures.c: captures, replays, allocations and destruction from several threads
+ * at the same time. */
 #include "base/sync.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -30,19 +30,19 @@ static void note(job *j, const char *what)
         (void)snprintf(j->failure, sizeof j->failure, "thread %d: %s: %s", j->index, what,
                        ph_error_last()->message);
 }
-#define JOB_OK(j, call)                                                                                      \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            note((j), #call);                                                                                \
-            return NULL;                                                                                     \
-        }                                                                                                    \
+#define JOB_OK(j, call)                                                                            \
+    do {                                                                                           \
+        if ((call) != PH_OK) {                                                                     \
+            note((j), #call);                                                                      \
+            return NULL;                                                                           \
+        }                                                                                          \
     } while (0)
-#define JOB_TRUE(j, condition)                                                                               \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            note((j), "not so: " #condition);                                                                \
-            return NULL;                                                                                     \
-        }                                                                                                    \
+#define JOB_TRUE(j, condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            note((j), "not so: " #condition);                                                      \
+            return NULL;                                                                           \
+        }                                                                                          \
     } while (0)
 
 static void start(pthread_t *thread, void *(*body)(void *), job *j)
@@ -71,8 +71,8 @@ static ph_status pool_of(ph_pool **out, const job *j, const void *address)
     return PH_OK;
 }
 
-/* y = value + index + 3 through two temporaries of the capture's pool, the second from another thread's point
- * of view never visible. */
+/* y = value + index + 3 through two temporaries of the capture's pool, the second from another
+ * thread's point of view never visible. */
 static ph_status body(ph_stream *stream, void *user)
 {
     job *j = user;
@@ -82,8 +82,8 @@ static ph_status body(ph_stream *stream, void *user)
         PH_TRY(PH_NEW(&temporary[i], N, stream));
         PH_TRY(pool_of(&pool, j, temporary[i]));
         if (pool != j->pool)
-            return ph_fail(PH_ERROR_CALLER, "the capture's allocation is in pool %p, not %p", (void *)pool,
-                           (void *)j->pool);
+            return ph_fail(PH_ERROR_CALLER, "the capture's allocation is in pool %p, not %p",
+                           (void *)pool, (void *)j->pool);
     }
     PH_TRY(t_fill(j->world, stream, temporary[0], N, j->index));
     PH_TRY(t_add(j->world, stream, temporary[0], temporary[1], N, 1));
@@ -336,8 +336,8 @@ static void destroyed_by_another_thread(void **state)
     }
 }
 
-/* ---- replays of graphs that share a pool ---- each accumulates through a temporary that lies at the same
- * address, as all are captured on one stream. */
+/* ---- replays of graphs that share a pool ---- each accumulates through a temporary that lies
+ * at the same address, as all are captured on one stream. */
 static ph_status accumulate(ph_stream *stream, void *user)
 {
     job *j = user;
@@ -435,8 +435,8 @@ static void destroying_the_stream_aborts(void **state)
     t_close(&world);
 }
 
-/* A stream that only joined: the capture goes on, and ends as one with an unjoined stream does, or well where
- * it was joined. */
+/* A stream that only joined: the capture goes on, and ends as one with an unjoined stream does,
+ * or well where it was joined. */
 static void destroying_a_joined_stream(void **state)
 {
     (void)state;
@@ -553,10 +553,14 @@ static void of_the_calling_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures_side_by_side),        cmocka_unit_test(work_from_other_threads),
-        cmocka_unit_test(destroyed_by_another_thread),  cmocka_unit_test(replays_that_share_a_pool),
-        cmocka_unit_test(destroying_the_stream_aborts), cmocka_unit_test(destroying_a_joined_stream),
-        cmocka_unit_test(releasing_a_device_at_work),   cmocka_unit_test(of_the_calling_thread),
+        cmocka_unit_test(captures_side_by_side),
+        cmocka_unit_test(work_from_other_threads),
+        cmocka_unit_test(destroyed_by_another_thread),
+        cmocka_unit_test(replays_that_share_a_pool),
+        cmocka_unit_test(destroying_the_stream_aborts),
+        cmocka_unit_test(destroying_a_joined_stream),
+        cmocka_unit_test(releasing_a_device_at_work),
+        cmocka_unit_test(of_the_calling_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/threads/cells.c: cells from several threads: replays that share a source, streams of one capture, captures beside replays. */
+/* tests/threads/cells.c: cells from several threads: replays that share a source, streams of one
+ * capture, captures beside replays. */
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "support/support.h"
@@ -16,7 +17,8 @@ enum {
 static t_world world;
 static uint64_t *y; /* an element each */
 
-/* A number that each replay has for itself. Nothing here is atomic: the library calls it one replay at a time. */
+/* A number that each replay has for itself. Nothing here is atomic: the library calls it one
+ * replay at a time. */
 typedef struct ticket {
     uint64_t next;
     int asked, out;
@@ -61,7 +63,8 @@ static int close_world(void **state)
     return 0;
 }
 
-/* ---- jobs ---- Threads do not assert: they keep their first failure, which the main thread reports. */
+/* ---- jobs ---- Threads do not assert: they keep their first failure, which the main thread
+ * reports. */
 typedef struct job {
     int index, replays;
     ph_stream *stream;
@@ -72,13 +75,13 @@ typedef struct job {
     char failure[1024];
 } job;
 
-#define JOB_OK(j, call)                                                                                      \
-    do {                                                                                                     \
-        if ((call) != PH_OK) {                                                                               \
-            (void)snprintf((j)->failure, sizeof(j)->failure, "thread %d: %s: %s", (j)->index, #call,         \
-                           ph_error_last()->message);                                                        \
-            return NULL;                                                                                     \
-        }                                                                                                    \
+#define JOB_OK(j, call)                                                                            \
+    do {                                                                                           \
+        if ((call) != PH_OK) {                                                                     \
+            (void)snprintf((j)->failure, sizeof(j)->failure, "thread %d: %s: %s", (j)->index,      \
+                           #call, ph_error_last()->message);                                       \
+            return NULL;                                                                           \
+        }                                                                                          \
     } while (0)
 
 static void start(job *j, void *(*body)(void *))

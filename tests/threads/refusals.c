@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/threads/refusals.c: calls of another thread that a capture forbids, made at the very moment at which
- * captures begin and end: they are refused or pass, and no capture dies of them. */
+/* tests/threads/refusals.c: calls of another thread that a capture forbids, made at the very
+ * moment at which captures begin and end: they are refused or pass, and no capture dies of them. */
 #include "base/sync.h"
 #include "support/support.h"
 #include <string.h>
@@ -40,7 +40,8 @@ static ph_status synchronize_stream(scene *s)
 static ph_status launch(scene *s)
 {
     struct t_fill_i32 args = {1, s->memory, 3};
-    return ph_launch(ph_device_default_stream(s->world.device), s->world.fill_i32, NULL, &args, sizeof args);
+    return ph_launch(ph_device_default_stream(s->world.device), s->world.fill_i32, NULL, &args,
+                     sizeof args);
 }
 
 static ph_status fill(scene *s)
@@ -50,7 +51,8 @@ static ph_status fill(scene *s)
 
 static ph_status copy(scene *s)
 {
-    return ph_memcpy(s->memory + 1, s->memory, sizeof *s->memory, ph_device_default_stream(s->world.device));
+    return ph_memcpy(s->memory + 1, s->memory, sizeof *s->memory,
+                     ph_device_default_stream(s->world.device));
 }
 
 static void nothing(void *user)
@@ -85,7 +87,8 @@ static void open_scene(scene *s)
 {
     memset(s, 0, sizeof *s);
     t_open(&s->world, NULL);
-    assert_ok(ph_stream_create(&s->blocking, s->world.device, &(ph_stream_options){.blocking = true}));
+    assert_ok(
+        ph_stream_create(&s->blocking, s->world.device, &(ph_stream_options){.blocking = true}));
     assert_ok(ph_stream_create(&s->other, s->world.device, NULL));
     assert_ok(ph_event_create(&s->event, s->world.device, NULL));
     assert_ok(ph_event_record(s->event, s->other));
@@ -127,7 +130,8 @@ static void captures_survive(ph_status (*call)(scene *s))
     s.call = call;
     assert_true(ph__thread_start(&thread, "test", disturb, &s));
     int rounds = t_nightly() ? 100000 : 10000;
-    int died = capture_many(&s, t_launches_wait() ? rounds / 50 : rounds); /* each call takes long there */
+    /* each call takes long there */
+    int died = capture_many(&s, t_launches_wait() ? rounds / 50 : rounds);
     atomic_store(&s.over, true);
     pthread_join(thread, NULL);
     if (s.failure[0])
@@ -137,11 +141,11 @@ static void captures_survive(ph_status (*call)(scene *s))
     close_scene(&s);
 }
 
-#define SURVIVES(call)                                                                                       \
-    static void survives_##call(void **state)                                                                \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        captures_survive(call);                                                                              \
+#define SURVIVES(call)                                                                             \
+    static void survives_##call(void **state)                                                      \
+    {                                                                                              \
+        (void)state;                                                                               \
+        captures_survive(call);                                                                    \
     }
 SURVIVES(query_event)
 SURVIVES(synchronize_event)

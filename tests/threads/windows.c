@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/threads/windows.c: a capture that another thread begins on a stream between a call's look at it and its submission. Each call either came
- * before it, and did its work, or is in it, with all that its replays need. */
+/* tests/threads/windows.c: a capture that another thread begins on a stream between a call's
+ * look at it and its submission. Each call either came before it, and did its work, or is in it,
+ * with all that its replays need. */
 #include "base/sync.h"
 #include "device/device.h"
 #include "support/support.h"
@@ -181,7 +182,8 @@ static void test_pageable_source(void **state)
     assert_ok(ph_memcpy(x, pageable, BYTES, world.stream));
     memset(pageable, 3, sizeof pageable);
     check_begun();
-    assert_error(ph_memcpy(x, pageable, BYTES, world.stream), PH_ERROR_UNPINNED, "pageable host memory (src ");
+    assert_error(ph_memcpy(x, pageable, BYTES, world.stream), PH_ERROR_UNPINNED,
+                 "pageable host memory (src ");
     end_capture(0);
     t_all(x, N, 0x02020202, world.stream);
 }
@@ -194,7 +196,8 @@ static void test_pageable_target(void **state)
     assert_ok(ph_memcpy(pageable, x, BYTES, world.stream));
     assert_int_equal(pageable[N - 1], 1);
     check_begun();
-    assert_error(ph_memcpy(pageable, x, BYTES, world.stream), PH_ERROR_UNPINNED, "pageable host memory (dst ");
+    assert_error(ph_memcpy(pageable, x, BYTES, world.stream), PH_ERROR_UNPINNED,
+                 "pageable host memory (dst ");
     end_capture(0);
 }
 
@@ -328,7 +331,8 @@ static void test_join(void **state)
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_event_create(&event, world.device, NULL));
     assert_ok(ph_graph_create(&outer, NULL));
-    assert_ok(ph_graph_capture_begin(outer, world.stream, &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
+    assert_ok(ph_graph_capture_begin(outer, world.stream,
+                                     &(ph_capture_options){.mode = PH_CAPTURE_RELAXED}));
     assert_ok(ph_event_record(event, world.stream));
     begin_before("stream_wait_event", side, true);
     assert_ok(ph_stream_wait_event(side, event));
@@ -449,8 +453,8 @@ static ph_status copy_both_kinds(ph_stream *stream, unsigned round)
     memset(pinned, 1, BYTES);
     PH_TRY(ph_memcpy(x, pinned, BYTES, stream));
     ph_free_pinned(pinned, stream);
-    ph_status status = ph_memcpy(round % 4 < 2 ? (void *)x : pageable, round % 4 < 2 ? (void *)pageable : x,
-                                 sizeof pageable, stream);
+    ph_status status = ph_memcpy(round % 4 < 2 ? (void *)x : pageable,
+                                 round % 4 < 2 ? (void *)pageable : x, sizeof pageable, stream);
     return status == PH_ERROR_UNPINNED ? PH_OK : status;
 }
 
@@ -527,7 +531,8 @@ static void check_nodes(void)
     assert_true(!copies || pinned_kept() > 0);
 }
 
-/* Work that came between the join and the capture's end is not joined: such a capture is refused. */
+/* Work that came between the join and the capture's end is not joined: such a capture is
+ * refused. */
 static bool capture_once(ph_capture_fn body, void *user)
 {
     const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};

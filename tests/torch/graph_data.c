@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/torch/graph_data.c: what PyTorch asks of CUDAGraph.get_graph_data, asked of the record. Each test
- * carries the name of the behaviour that it holds. */
+/* tests/torch/graph_data.c: what PyTorch asks of CUDAGraph.get_graph_data, asked of the record.
+ * Each test carries the name of the behaviour that it holds. */
 #include "support/support.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,8 @@ static void TestGetGraphData_test_edges(void **state)
             ph_node_info before;
             assert_ok(ph_record_node(&before, record, dependencies[k]));
             assert_true(dependencies[k] < i);
-            assert_true(holds(ph_record_dependents(record, dependencies[k]), before.dependent_count, i));
+            assert_true(
+                holds(ph_record_dependents(record, dependencies[k]), before.dependent_count, i));
             edges++;
         }
     }
@@ -201,7 +202,8 @@ static ph_status nest(ph_stream *stream, void *inner)
     return ph_graph_replay(inner, stream);
 }
 
-/* Nothing is to be warned of: the top level has one such node and none of its body's, which is told with it. */
+/* Nothing is to be warned of: the top level has one such node and none of its body's, which is
+ * told with it. */
 static void TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level(void **state)
 {
     (void)state;
@@ -233,7 +235,8 @@ static void TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level(
     ph_graph_destroy(inner);
 }
 
-/* Nothing is raised: the record is there whatever keep_graph says; the raw handle is what needs it. */
+/* Nothing is raised: the record is there whatever keep_graph says; the raw handle is what needs
+ * it. */
 static void TestGetGraphData_test_keep_graph_false_raises(void **state)
 {
     (void)state;
@@ -251,14 +254,16 @@ static void TestGetGraphData_test_keep_graph_false_raises(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_basic_structure, open_world, close_world),
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_basic_structure, open_world,
+                                        close_world),
         cmocka_unit_test_setup_teardown(TestGetGraphData_test_edges, open_world, close_world),
         cmocka_unit_test_setup_teardown(TestGetGraphData_test_export_graph_data_hook, open_world,
                                         close_world),
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_cached_across_instantiate_hooks, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level,
+        cmocka_unit_test_setup_teardown(TestGetGraphData_test_cached_across_instantiate_hooks,
                                         open_world, close_world),
+        cmocka_unit_test_setup_teardown(
+            TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level, open_world,
+            close_world),
         cmocka_unit_test_setup_teardown(TestGetGraphData_test_keep_graph_false_raises, open_world,
                                         close_world),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/base_alloc.c: counting of host allocations and making the n-th fail; checked arithmetic. */
+/* tests/unit/base_alloc.c: counting of host allocations and making the n-th fail; checked
+ * arithmetic. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/base_characters.c: which characters are hidden, and how texts for people and JSON show those that are. */
+/* tests/unit/base_characters.c: which characters are hidden, and how texts for people and JSON
+ * show those that are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,9 +29,10 @@ static size_t encode(char out[5], uint32_t code)
 
 static bool is_hidden(uint32_t code)
 {
+    /* all that Unicode calls Bidi_Control are among them */
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
-           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0x061c ||
-           code == 0x200e || code == 0x200f; /* all that Unicode calls Bidi_Control are among them */
+           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0x061c || code == 0x200e || code == 0x200f;
 }
 
 static void test_every_character(void **state)
@@ -76,7 +78,8 @@ static const struct {
     {"a\xc2\x80\xc2\x9f\xc2\xa0z", "a  \xc2\xa0z", "\"a\\u0080\\u009f\xc2\xa0z\""},
     {"a\xe2\x80\xa8z\xe2\x80\xa9z", "a z z", "\"a\\u2028z\\u2029z\""},
     {"a\xe2\x80\xaegnp.exe", "a gnp.exe", "\"a\\u202egnp.exe\""},
-    {"\xe2\x81\xa6(\xe2\x81\xa9) \xe2\x81\xaa", " ( ) \xe2\x81\xaa", "\"\\u2066(\\u2069) \xe2\x81\xaa\""},
+    {"\xe2\x81\xa6(\xe2\x81\xa9) \xe2\x81\xaa", " ( ) \xe2\x81\xaa",
+     "\"\\u2066(\\u2069) \xe2\x81\xaa\""},
     {"a\xe2\x80\x8f(1)\xd8\x9c-\xe2\x80\x8e\xe2\x80\x8dz", "a (1) - \xe2\x80\x8dz",
      "\"a\\u200f(1)\\u061c-\\u200e\xe2\x80\x8dz\""},
     {"a\x9b"
@@ -171,9 +174,12 @@ static void test_any_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_character), cmocka_unit_test(test_the_end_is_one),
-        cmocka_unit_test(test_what_is_shown),   cmocka_unit_test(test_hidden_ones_at_the_end_of_a_line),
-        cmocka_unit_test(test_a_part),          cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_every_character),
+        cmocka_unit_test(test_the_end_is_one),
+        cmocka_unit_test(test_what_is_shown),
+        cmocka_unit_test(test_hidden_ones_at_the_end_of_a_line),
+        cmocka_unit_test(test_a_part),
+        cmocka_unit_test(test_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

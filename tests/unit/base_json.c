@@ -60,8 +60,10 @@ static void test_numbers(void **state)
     ph__json_hex(&json, 0);
     ph__json_hex(&json, UINT64_C(0xdeadbeef00112233));
     ph__json_close(&json, ']');
-    expect(&json, "[0,18446744073709551615,0.000,18446744073709551.615,1.007,-9223372036854775808,-1,\"0x0\","
-                  "\"0xdeadbeef00112233\"]");
+    expect(
+        &json,
+        "[0,18446744073709551615,0.000,18446744073709551.615,1.007,-9223372036854775808,-1,\"0x0\","
+        "\"0xdeadbeef00112233\"]");
 }
 
 static void expect_same_double(double value)
@@ -96,7 +98,8 @@ static void test_doubles(void **state)
 
 static void test_decimal_point_of_other_locales(void **state)
 {
-    static const char *const names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "ps_AF.UTF-8", "nl_NL.UTF-8"};
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "ps_AF.UTF-8",
+                                        "nl_NL.UTF-8"};
     size_t tried = 0;
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -129,7 +132,8 @@ static void test_escapes(void **state)
     expect_quoted("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
     expect_quoted("\n\r\t\b\f", "\"\\n\\r\\t\\b\\f\"");
     expect_quoted("\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\"");
-    expect_quoted("h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    expect_quoted("h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+                  "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
     ph__json json = {0};
     ph__json_open(&json, '{');
     ph__json_key(&json, "k\"\n");
@@ -151,7 +155,8 @@ static void test_invalid_utf8(void **state)
     expect_quoted("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
     expect_quoted("\xf0\x8f\xbf\xbf", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
     expect_quoted("\xff", "\"\\ufffd\"");
-    expect_quoted("\xef\xbf\xbf\xf4\x8f\xbf\xbf\xed\x9f\xbf", "\"\xef\xbf\xbf\xf4\x8f\xbf\xbf\xed\x9f\xbf\"");
+    expect_quoted("\xef\xbf\xbf\xf4\x8f\xbf\xbf\xed\x9f\xbf",
+                  "\"\xef\xbf\xbf\xf4\x8f\xbf\xbf\xed\x9f\xbf\"");
 }
 
 static void test_depth(void **state)

@@ -137,8 +137,8 @@ static void *log_many(void *unused)
     return unused;
 }
 
-/* Callback and user must never be seen mixed: count_only with a NULL user would crash, and each message
- * arrives once. */
+/* Callback and user must never be seen mixed: count_only with a NULL user would crash, and each
+ * message arrives once. */
 static void test_set_while_others_log(void **state)
 {
     heard first = {0}, second = {0};

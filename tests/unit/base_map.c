@@ -44,8 +44,8 @@ static void check_map_is_model(const ph__map *map, const model *plain)
     assert_false(ph__map_next(map, &cursor, &key, &value));
 }
 
-/* kind 0: small numbers; 1: addresses in steps of 512; 2: numbers that differ in the high half alone; 3:
- * anything. */
+/* kind 0: small numbers; 1: addresses in steps of 512; 2: numbers that differ in the high half
+ * alone; 3: anything. */
 static void fill_keys(model *plain, int kind, ph__rng *rng)
 {
     for (size_t i = 0; i < KEYS; i++) {
@@ -67,7 +67,8 @@ static void test_random_against_model(void **state)
         model plain = {.count = 0};
         fill_keys(&plain, kind, &rng);
         for (size_t step = 0; step < steps(); step++) {
-            /* Long spells of mostly adding and of mostly removing, so that the map is met full and empty. */
+            /* Long spells of mostly adding and of mostly removing, so that the map is met full
+             * and empty. */
             bool add = ph__rng_below(&rng, 10) < ((step / 2000) % 2 ? 3u : 7u);
             size_t i = ph__rng_below(&rng, KEYS);
             if (add) {

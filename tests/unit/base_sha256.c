@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/base_sha256.c: SHA-256 against the examples of FIPS 180-4 and of NIST's additional test vectors, and
- * at every length around the edges of blocks. */
+/* tests/unit/base_sha256.c: SHA-256 against the examples of FIPS 180-4 and of NIST's additional
+ * test vectors, and at every length around the edges of blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,25 +41,30 @@ static void test_published_bytes(void **state)
     static const uint8_t one[] = {0xbd}, four[] = {0xc9, 0x8c, 0x8e, 0x55};
     char *many = malloc(1000000);
     (void)state;
-    assert_digest(one, sizeof one, "68325720aabd7c82f30f554b313d0570c95accbb7dc4b5aae11204c08ffe732b");
-    assert_digest(four, sizeof four, "7abc22c0ae5af26ce93dbb94433a0e0b2e119d014f8e7f65bd56c61ccccd9504");
+    assert_digest(one, sizeof one,
+                  "68325720aabd7c82f30f554b313d0570c95accbb7dc4b5aae11204c08ffe732b");
+    assert_digest(four, sizeof four,
+                  "7abc22c0ae5af26ce93dbb94433a0e0b2e119d014f8e7f65bd56c61ccccd9504");
     assert_non_null(many);
     memset(many, 'a', 1000000);
-    assert_digest(many, 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    assert_digest(many, 1000000,
+                  "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     memset(many, 0, 1000000);
     assert_digest(many, 55, "02779466cdec163811d078815c633f21901413081449002f24aa3e80f0b88ef7");
     assert_digest(many, 56, "d4817aa5497628e7c77e6b606107042bbba3130888c5f47a375e6179be789fbb");
     assert_digest(many, 57, "65a16cb7861335d5ace3c60718b5052e44660726da4cd13bb745381b235a1785");
     assert_digest(many, 64, "f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a92759fb4b");
     assert_digest(many, 1000, "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53");
-    assert_digest(many, 1000000, "d29751f2649b32ff572b5e0a9f541ea660a50f94ff0beedfb0b692b924cc8025");
+    assert_digest(many, 1000000,
+                  "d29751f2649b32ff572b5e0a9f541ea660a50f94ff0beedfb0b692b924cc8025");
     free(many);
 }
 
 /* One bit, one byte or one more byte of length make another digest. */
 static void test_every_length_differs(void **state)
 {
-    uint8_t data[200] = {0}, before[PH__SHA256_BYTES] = {0}, now[PH__SHA256_BYTES], changed[PH__SHA256_BYTES];
+    uint8_t data[200] = {0}, before[PH__SHA256_BYTES] = {0}, now[PH__SHA256_BYTES],
+            changed[PH__SHA256_BYTES];
     (void)state;
     for (size_t bytes = 1; bytes <= sizeof data; bytes++) {
         ph__sha256(now, data, bytes);

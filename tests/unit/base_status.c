@@ -22,8 +22,9 @@ static bool is_one_line(const char *text)
 static void test_fail_sets_record(void **state)
 {
     (void)state;
-    assert_int_equal(ph__fail_native(PH_ERROR_CAPTURE, 901, "cuStreamEndCapture", "call: %s %d", "why", 7),
-                     PH_ERROR_CAPTURE);
+    assert_int_equal(
+        ph__fail_native(PH_ERROR_CAPTURE, 901, "cuStreamEndCapture", "call: %s %d", "why", 7),
+        PH_ERROR_CAPTURE);
     const ph_error *error = ph_error_last();
     assert_int_equal(error->status, PH_ERROR_CAPTURE);
     assert_int_equal(error->native_code, 901);
@@ -34,7 +35,8 @@ static void test_fail_sets_record(void **state)
 static void test_public_fail_has_no_native_part(void **state)
 {
     (void)state;
-    assert_int_equal(ph__fail_native(PH_ERROR_DEVICE, 700, "cuLaunchKernel", "first"), PH_ERROR_DEVICE);
+    assert_int_equal(ph__fail_native(PH_ERROR_DEVICE, 700, "cuLaunchKernel", "first"),
+                     PH_ERROR_DEVICE);
     assert_int_equal(ph_fail(PH_ERROR_CALLER, "mine: %u", 3u), PH_ERROR_CALLER);
     const ph_error *error = ph_error_last();
     assert_int_equal(error->status, PH_ERROR_CALLER);
@@ -62,8 +64,8 @@ static void test_errno_is_kept(void **state)
     assert_int_equal(errno, EXDEV);
 }
 
-/* Every length around the end of the record, with characters of 1 to 4 bytes, so that each offset of a cut is
- * met. */
+/* Every length around the end of the record, with characters of 1 to 4 bytes, so that each
+ * offset of a cut is met. */
 static void test_truncation_between_characters(void **state)
 {
     static const char *const characters[] = {"a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
@@ -141,8 +143,8 @@ static void test_arguments_from_the_record_itself(void **state)
     (void)state;
     ph_ignore(ph__fail_native(PH_ERROR_DEVICE, 2, "cuMemAlloc", "inner"));
     const ph_error *last = ph_error_last();
-    ph_ignore(
-        ph__fail_native(PH_ERROR_STATE, last->native_code, last->native_call, "outer (%s)", last->message));
+    ph_ignore(ph__fail_native(PH_ERROR_STATE, last->native_code, last->native_call, "outer (%s)",
+                              last->message));
     assert_string_equal(last->message, "outer (inner)");
     assert_string_equal(last->native_call, "cuMemAlloc");
     ph__error_prefix("%s", last->message);
@@ -220,9 +222,11 @@ static void *fail_in_thread(void *argument)
     other_thread *other = argument;
     other->record = ph_error_last();
     other->empty_at_first = other->record->status == PH_OK && other->record->message[0] == '\0' &&
-                            other->record->native_code == 0 && other->record->native_call[0] == '\0';
+                            other->record->native_code == 0 &&
+                            other->record->native_call[0] == '\0';
     ph_ignore(ph_fail(PH_ERROR_STATE, "of the thread"));
-    other->kept = ph_error_last() == other->record && strcmp(other->record->message, "of the thread") == 0;
+    other->kept =
+        ph_error_last() == other->record && strcmp(other->record->message, "of the thread") == 0;
     return NULL;
 }
 

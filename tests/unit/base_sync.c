@@ -69,7 +69,8 @@ static void test_spinlock_excludes(void **state)
     assert_int_equal(atomic_load(&shared.lock.held), 0);
 }
 
-/* ---- shared mutex ---- writers' sums are whole for readers, and no reader is inside with a writer. */
+/* ---- shared mutex ---- writers' sums are whole for readers, and no reader is inside with a
+ * writer. */
 static struct {
     ph__shared_mutex mutex;
     long first, second;
@@ -196,7 +197,8 @@ static long sleeps_of(int thread)
     return sleeps;
 }
 
-/* The owner may be a thread of lower priority on the waiter's own processor: yields alone would never let it run. */
+/* The owner may be a thread of lower priority on the waiter's own processor: yields alone would
+ * never let it run. */
 static void test_a_waiter_for_the_spinlock_sleeps(void **state)
 {
     enum {
@@ -348,8 +350,8 @@ static void test_cpu_count_follows_affinity(void **state)
     assert_int_equal(alone, 1);
 }
 
-/* What the clock promises, however slow the machine: it never goes back, and a sleep is never shorter than
- * asked. */
+/* What the clock promises, however slow the machine: it never goes back, and a sleep is never
+ * shorter than asked. */
 static void test_clock_and_sleep(void **state)
 {
     (void)state;

@@ -66,7 +66,8 @@ static int make_folder(void **state)
 {
     (void)state;
     const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/phonograph-text-XXXXXX", base && *base ? base : "/tmp");
+    (void)snprintf(folder, sizeof folder, "%s/phonograph-text-XXXXXX",
+                   base && *base ? base : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -143,7 +144,8 @@ static void test_failure_sticks(void **state)
         ph__text_add(&text, "more");
         if (failed) {
             assert_int_equal(text.length, length);
-            assert_int_equal(ph__text_write_file(&text, inside("never"), "dump"), PH_ERROR_HOST_MEMORY);
+            assert_int_equal(ph__text_write_file(&text, inside("never"), "dump"),
+                             PH_ERROR_HOST_MEMORY);
             assert_null(ph__text_take(&text));
             assert_false(text.failed);
             assert_int_equal(files_in_folder(), 0);
@@ -221,7 +223,8 @@ static void test_path_without_folder(void **state)
     assert_int_equal(files_in_folder(), 1);
 }
 
-static void expect_io_failure(const char *path, const char *content, int number, const char *native_call)
+static void expect_io_failure(const char *path, const char *content, int number,
+                              const char *native_call)
 {
     ph__text text = {0};
     ph__text_add(&text, content);
@@ -266,7 +269,8 @@ static int try_device(const char *path, int number)
                : 3;
 }
 
-/* In a child without the rights of root: there, a fault in the code cannot replace the machine's devices. */
+/* In a child without the rights of root: there, a fault in the code cannot replace the machine's
+ * devices. */
 static void test_devices_are_written_in_place(void **state)
 {
     enum {
@@ -277,7 +281,8 @@ static void test_devices_are_written_in_place(void **state)
     (void)state;
     pid_t child = fork();
     if (child == 0) {
-        if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+        if (geteuid() == 0 &&
+            (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
             _exit(NO_RIGHTS_TO_DROP);
         int full = try_device("/dev/full", ENOSPC);
         _exit(full ? full : try_device("/dev/null", 0));
@@ -286,7 +291,8 @@ static void test_devices_are_written_in_place(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == NO_RIGHTS_TO_DROP) {
-        print_message("skipped: devices are not written to, as root's rights cannot be dropped here\n");
+        print_message(
+            "skipped: devices are not written to, as root's rights cannot be dropped here\n");
         skip();
     }
     assert_int_equal(WEXITSTATUS(status), 0);

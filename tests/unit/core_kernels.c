@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/core_kernels.c: the library's own kernels: their source, run on the host, does what it should, and the committed code is what
- * it compiles to. With --print: writes core_kernels.h anew, to standard output. */
+/* tests/unit/core_kernels.c: the library's own kernels: their source, run on the host, does what
+ * it should, and the committed code is what it compiles to. With --print: writes core_kernels.h
+ * anew, to standard output. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,8 @@ static char *read_source(void)
     return ph__text_take(&text);
 }
 
-/* Without comments and blank lines; the version and the target lowered to what the code needs, so that older drivers and GPUs load it. */
+/* Without comments and blank lines; the version and the target lowered to what the code needs,
+ * so that older drivers and GPUs load it. */
 static char *tidy(char *ptx)
 {
     ph__text text = {0};
@@ -58,7 +60,8 @@ static char *compile(void)
     char *source = read_source(), *tidied = NULL;
     ph_kernel_source kernel = {
         .name = "core_kernels", .cuda = source, .cuda_options = "--gpu-architecture=compute_75"};
-    if (source && setenv("PH_CACHE_DIR", "", 1) == 0 && ph__cuda_nvrtc_compile(&image, &kernel, 75) == 0) {
+    if (source && setenv("PH_CACHE_DIR", "", 1) == 0 &&
+        ph__cuda_nvrtc_compile(&image, &kernel, 75) == 0) {
         tidied = tidy(image.at);
         ph__free(image.at);
     } else {
@@ -88,9 +91,11 @@ static int print_header(void)
         return 1;
     (void)printf(
         "/* SPDX-License-Identifier: MIT */\n"
-        "/* driver/cuda/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC %d.%d for compute_75 with "
+        "/* driver/cuda/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC %d.%d for "
+        "compute_75 with "
         "its version and\n"
-        " * target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability 6.0. Written by\n"
+        " * target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability 6.0. Written "
+        "by\n"
         " * `tests/unit/core_kernels --print`. */\n"
         "#ifndef PH_CUDA_CORE_KERNELS_H\n#define PH_CUDA_CORE_KERNELS_H\n\n"
         "/* Longer than what C promises, not than what the compilers take. */\n"
@@ -196,7 +201,8 @@ static void check_fill(size_t misalignment, uint32_t value, uint32_t value_size,
     memset(memory, 0xee, span);
     memset(expected, 0xee, span);
     for (size_t i = 0; i < bytes; i++)
-        expected[GUARD + misalignment + i] = (unsigned char)(value >> (value_size == 1 ? 0 : 8 * (i % 4)));
+        expected[GUARD + misalignment + i] =
+            (unsigned char)(value >> (value_size == 1 ? 0 : 8 * (i % 4)));
     run_fill(&args);
     assert_memory_equal(memory, expected, span);
 }
@@ -224,7 +230,8 @@ static void test_words(void **state)
     }
 }
 
-/* A fill of a captured node may be made larger than what was captured: the grid stays one that can be launched. */
+/* A fill of a captured node may be made larger than what was captured: the grid stays one that
+ * can be launched. */
 static void test_dimensions_of_large_fills(void **state)
 {
     (void)state;
@@ -243,7 +250,8 @@ static void test_dimensions_of_large_fills(void **state)
 /* As the source has it: C tells it from uint64_t. */
 static unsigned long long written[PH__CELLS_MANY + 1];
 
-static _Alignas(16) unsigned char cell_args[sizeof(ph__drv_cells) + PH__CELLS_MANY * sizeof(ph__drv_cell)];
+static _Alignas(
+    16) unsigned char cell_args[sizeof(ph__drv_cells) + PH__CELLS_MANY * sizeof(ph__drv_cell)];
 
 static void launch_cells(unsigned room)
 {
@@ -323,7 +331,8 @@ static void launch_check(void)
     blockDim.x = CHECK_THREADS;
     for (blockIdx.x = 0; blockIdx.x < CHECK_BLOCKS; blockIdx.x++) {
         for (size_t i = 0; i < CHECK_THREADS; i++)
-            assert_int_equal(pthread_create(&threads[i], NULL, run_thread, (void *)(uintptr_t)i), 0);
+            assert_int_equal(pthread_create(&threads[i], NULL, run_thread, (void *)(uintptr_t)i),
+                             0);
         for (size_t i = 0; i < CHECK_THREADS; i++)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
     }
@@ -332,11 +341,12 @@ static void launch_check(void)
 static const struct {
     size_t size;
     uint64_t good, bad[3]; /* the largest number, infinity, -infinity, a NaN */
-} numbers[] = {
-    [PH_NUMBER_F32] = {4, 0x7f7fffff, {0x7f800000, 0xff800000, 0xffc00001}},
-    [PH_NUMBER_F64] = {8, 0x7fefffffffffffff, {0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001}},
-    [PH_NUMBER_F16] = {2, 0x7bff, {0x7c00, 0xfc00, 0xfe01}},
-    [PH_NUMBER_BF16] = {2, 0x7f7f, {0x7f80, 0xff80, 0xffc1}}};
+} numbers[] = {[PH_NUMBER_F32] = {4, 0x7f7fffff, {0x7f800000, 0xff800000, 0xffc00001}},
+               [PH_NUMBER_F64] = {8,
+                                  0x7fefffffffffffff,
+                                  {0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001}},
+               [PH_NUMBER_F16] = {2, 0x7bff, {0x7c00, 0xfc00, 0xfe01}},
+               [PH_NUMBER_BF16] = {2, 0x7f7f, {0x7f80, 0xff80, 0xffc1}}};
 
 /* Numbers at `at`, bad ones at each multiple of step behind the first. */
 static void check_numbers(uint32_t type, unsigned char *at, size_t count, size_t first, size_t step)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/cuda_cache.c: compiled kernels kept on disk: found again whole or not at all, and never from where others can write. */
+/* tests/unit/cuda_cache.c: compiled kernels kept on disk: found again whole or not at all, and
+ * never from where others can write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,13 +158,13 @@ static void in_child(void (*body)(void), uid_t user)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-#define REQUIRE(condition)                                                                                   \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            (void)fprintf(stderr, "%s:%d: not so: %s (last message: %s)\n", __FILE__, __LINE__, #condition,  \
-                          last_message);                                                                     \
-            _exit(1);                                                                                        \
-        }                                                                                                    \
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            (void)fprintf(stderr, "%s:%d: not so: %s (last message: %s)\n", __FILE__, __LINE__,    \
+                          #condition, last_message);                                               \
+            _exit(1);                                                                              \
+        }                                                                                          \
     } while (0)
 
 static bool finds(const char *key)
@@ -379,8 +380,9 @@ static void test_places(void **state)
     char home[PATH_BYTES], path[2 * PATH_BYTES];
     (void)state;
     (void)snprintf(home, sizeof home, "%s/home", root);
-    assert_int_equal(
-        unsetenv("PH_CACHE_DIR") | setenv("HOME", home, 1) | setenv("XDG_CACHE_HOME", "relative", 1), 0);
+    assert_int_equal(unsetenv("PH_CACHE_DIR") | setenv("HOME", home, 1) |
+                         setenv("XDG_CACHE_HOME", "relative", 1),
+                     0);
     put("key", "of home");
     (void)snprintf(path, sizeof path, "%s/.cache/phonograph", home);
     assert_int_equal(mode_of(path), 0700);
@@ -391,7 +393,8 @@ static void test_places(void **state)
     put("key", "of xdg");
     assert_found("key", "of xdg");
     (void)snprintf(path, sizeof path, "%s/xdg/deep/phonograph", root);
-    assert_int_equal(setenv("PH_CACHE_DIR", path, 1) | unsetenv("XDG_CACHE_HOME") | unsetenv("HOME"), 0);
+    assert_int_equal(
+        setenv("PH_CACHE_DIR", path, 1) | unsetenv("XDG_CACHE_HOME") | unsetenv("HOME"), 0);
     assert_found("key", "of xdg");
     assert_int_equal(unsetenv("PH_CACHE_DIR"), 0);
     put("key", "nowhere");
@@ -501,7 +504,8 @@ static bool there_is(const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* What was longest unused goes, left-over temporary files too, and what is not the cache's never. */
+/* What was longest unused goes, left-over temporary files too, and what is not the cache's
+ * never. */
 static void test_limit(void **state)
 {
     char old[80], newer[80];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/cuda_logs.c: reading the driver's log lines, and which failures may have killed a capture. */
+/* tests/unit/cuda_logs.c: reading the driver's log lines, and which failures may have killed a
+ * capture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,11 +26,13 @@ static void a_report_names_the_number_and_the_call(void **state)
         const char *text, *call;
         int result;
     } reports[] = {
-        {"Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2", "cuMemAlloc", 900},
+        {"Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2", "cuMemAlloc",
+         900},
         {"Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuStreamSynchronize",
          "cuStreamSynchronize", 900},
         {"Returning 907 (CUDA_ERROR_CAPTURED_EVENT) from cuEventQuery\n", "cuEventQuery", 907},
-        {"Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuPointerGetAttribute.", "cuPointerGetAttribute", 1},
+        {"Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuPointerGetAttribute.",
+         "cuPointerGetAttribute", 1},
         {"[12:00:00.123][4242][CUDA][E] Returning 906 (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) from "
          "cuMemsetD8_v2_ptds",
          "cuMemsetD8", 906},
@@ -78,7 +81,8 @@ static void other_lines_are_no_reports(void **state)
 static void a_line_ends_at_its_length(void **state)
 {
     (void)state;
-    static const char whole[] = "Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2";
+    static const char whole[] =
+        "Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2";
     size_t report = strlen("Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from ");
     for (size_t length = 1; length < sizeof whole; length++) {
         char *text = malloc(length);
@@ -119,7 +123,8 @@ static void only_what_kills_captures_is_suspected(void **state)
     assert_true(ph__cuda_may_kill("cuMemcpy", 906));
     assert_true(ph__cuda_may_kill("cuEventQuery", 907));
     assert_true(ph__cuda_may_kill("cudaMalloc", 900));
-    static const int harmless[] = {0, 1, 2, 201, 400, 401, 600, 700, 801, 899, 901, 908, 909, 910, -1};
+    static const int harmless[] = {0,   1,   2,   201, 400, 401, 600, 700,
+                                   801, 899, 901, 908, 909, 910, -1};
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
         assert_false(ph__cuda_may_kill("cuMemAlloc", harmless[i]));
     assert_false(ph__cuda_may_kill("cuStreamEndCapture", 901));

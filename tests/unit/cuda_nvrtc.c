@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/cuda_nvrtc.c: CUDA C text through the real NVRTC, where it is installed: code, errors, options, and what is kept on disk. */
+/* tests/unit/cuda_nvrtc.c: CUDA C text through the real NVRTC, where it is installed: code,
+ * errors, options, and what is kept on disk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADD                                                                                                  \
-    "extern \"C\" __global__ void add(float *y, float x, int n) { if (threadIdx.x < n) y[threadIdx.x] += "   \
+#define ADD                                                                                        \
+    "extern \"C\" __global__ void add(float *y, float x, int n) { if (threadIdx.x < n) "           \
+    "y[threadIdx.x] += "                                                                           \
     "x; }"
 
 static char folder[256];
@@ -40,7 +42,8 @@ static int set_up(void **state)
 {
     (void)state;
     const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/phonograph-nvrtc-XXXXXX", base && *base ? base : "/tmp");
+    (void)snprintf(folder, sizeof folder, "%s/phonograph-nvrtc-XXXXXX",
+                   base && *base ? base : "/tmp");
     warnings = informations = 0;
     words[0] = '\0';
     ph_log_set(note, NULL);
@@ -168,7 +171,8 @@ static void test_options(void **state)
     ph__cuda_image image;
     (void)state;
     need_nvrtc();
-    assert_int_equal(compile(&image, text, "  -DONE=1   -use_fast_math --define-macro=TWO=2 ", 90), 0);
+    assert_int_equal(compile(&image, text, "  -DONE=1   -use_fast_math --define-macro=TWO=2 ", 90),
+                     0);
     assert_true(is_cubin(&image));
     ph__free(image.at);
     assert_int_equal(compile(&image, text, "-DONE=1 -DTWO=2 -arch=compute_80", 90), 0);
@@ -185,8 +189,8 @@ static void test_errors(void **state)
 {
     (void)state;
     need_nvrtc();
-    assert_refused("\nextern \"C\" __global__ void add(float *y) { y[0] = one; int z = two; }", NULL, 90, 218,
-                   "add.cu(2): error: identifier \"one\" is undefined");
+    assert_refused("\nextern \"C\" __global__ void add(float *y) { y[0] = one; int z = two; }",
+                   NULL, 90, 218, "add.cu(2): error: identifier \"one\" is undefined");
     assert_null(strstr(ph__driver_reason(), "two"));
     assert_true(warnings > 2);
     assert_int_equal(informations, 0);
@@ -201,8 +205,10 @@ static void test_warnings(void **state)
     ph__cuda_image image;
     (void)state;
     need_nvrtc();
-    assert_int_equal(
-        compile(&image, "extern \"C\" __global__ void add(int *y) { int unused; y[0] = 1; }", NULL, 90), 0);
+    assert_int_equal(compile(&image,
+                             "extern \"C\" __global__ void add(int *y) { int unused; y[0] = 1; }",
+                             NULL, 90),
+                     0);
     ph__free(image.at);
     assert_int_equal(warnings, 0);
     assert_true(informations > 0);
@@ -265,8 +271,9 @@ static void test_damaged_is_compiled_again(void **state)
     need_nvrtc();
     assert_int_equal(compile(&first, ADD, NULL, 90), 0);
     assert_int_equal(kept(&before), 1);
-    (void)snprintf(command, sizeof command, "for f in '%s'/*; do ln $f '%s/.same' && truncate -s -1 $f; done",
-                   folder, folder);
+    (void)snprintf(command, sizeof command,
+                   "for f in '%s'/*; do ln $f '%s/.same' && truncate -s -1 $f; done", folder,
+                   folder);
     assert_int_equal(system(command), 0);
     assert_int_equal(compile(&second, ADD, NULL, 90), 0);
     assert_int_equal(kept(&after), 1);
@@ -280,7 +287,8 @@ static void test_damaged_is_compiled_again(void **state)
 /* The text alone does not say what comes out then. */
 static void test_includes_are_not_kept(void **state)
 {
-    static const char *const texts[] = {"#include \"y.h\"\n" ADD "\n", "#  \t include \"y.h\"\n", ""};
+    static const char *const texts[] = {"#include \"y.h\"\n" ADD "\n", "#  \t include \"y.h\"\n",
+                                        ""};
     char options[400], path[300];
     (void)state;
     need_nvrtc();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/driver_faults.c: numbers as words and statuses, and making the n-th driver call fail. */
+/* tests/unit/driver_faults.c: numbers as words and statuses, and making the n-th driver call
+ * fail. */
 #include "base/status.h"
 #include "driver/driver.h"
 #include "support/host_driver.h"
@@ -66,7 +67,8 @@ static void a_failure_says_what_was_called_and_why(void **state)
 {
     (void)state;
     ph__driver_clear_reason();
-    assert_int_equal(ph__driver_fail(906, "cuMemsetD8Async", "fill of %d bytes", 12), PH_ERROR_CAPTURE);
+    assert_int_equal(ph__driver_fail(906, "cuMemsetD8Async", "fill of %d bytes", 12),
+                     PH_ERROR_CAPTURE);
     const ph_error *error = ph_error_last();
     assert_int_equal(error->status, PH_ERROR_CAPTURE);
     assert_int_equal(error->native_code, 906);
@@ -77,9 +79,9 @@ static void a_failure_says_what_was_called_and_why(void **state)
     assert_int_equal(error->message[strlen(error->message) - 1], ')');
     ph__driver_set_reason("%s of %d", "the third", 5);
     assert_int_equal(ph__driver_fail(1, "cuLaunchKernel", "launch"), PH_ERROR_ARGUMENT);
-    assert_string_equal(
-        ph_error_last()->message,
-        "launch: cuLaunchKernel gave 1 (CUDA_ERROR_INVALID_VALUE: invalid argument): the third of 5");
+    assert_string_equal(ph_error_last()->message,
+                        "launch: cuLaunchKernel gave 1 (CUDA_ERROR_INVALID_VALUE: invalid "
+                        "argument): the third of 5");
     assert_string_equal(ph__driver_reason(), ""); /* used up */
     assert_int_equal(ph__driver_fail(2, "cuMemCreate", "segment"), PH_ERROR_DEVICE_MEMORY);
     assert_int_equal(ph__driver_fail(2, "cuEventCreate", "event"), PH_ERROR_HOST_MEMORY);
@@ -87,17 +89,20 @@ static void a_failure_says_what_was_called_and_why(void **state)
     assert_int_equal(ph_error_last()->native_code, 2);
 }
 
-/* After these the device is lost, and the message says so; the others of that range are harmless. */
+/* After these the device is lost, and the message says so; the others of that range are
+ * harmless. */
 static void some_failures_are_for_good(void **state)
 {
     (void)state;
-    static const int sticky[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 911};
+    static const int sticky[] = {214, 220, 226, 700, 702, 710, 714,
+                                 715, 716, 717, 718, 719, 721, 911};
     static const int passing[] = {0,   1,   2,   201, 400, 600, 701, 703, 704,
                                   709, 712, 713, 720, 801, 900, 910, 999, -1};
     for (size_t i = 0; i < sizeof sticky / sizeof *sticky; i++) {
         assert_true(ph__result_is_sticky(sticky[i]));
         assert_string_not_equal(ph__result_name(sticky[i]), ph__result_name(12345));
-        assert_int_equal(ph__driver_fail(sticky[i], "cuStreamSynchronize", "wait"), PH_ERROR_DEVICE);
+        assert_int_equal(ph__driver_fail(sticky[i], "cuStreamSynchronize", "wait"),
+                         PH_ERROR_DEVICE);
         assert_non_null(strstr(ph_error_last()->message,
                                "); the device is lost: destroying works, every other call "
                                "fails until the process ends"));
@@ -128,7 +133,8 @@ static void reasons_are_of_the_thread(void **state)
     assert_string_equal(ph__driver_reason(), "");
 }
 
-/* A call is often made between two exchanges of the thread's mode: its words are read after the second. */
+/* A call is often made between two exchanges of the thread's mode: its words are read after the
+ * second. */
 static void exchanging_the_mode_keeps_the_reason(void **state)
 {
     (void)state;
@@ -153,7 +159,8 @@ static void drivers_are_listed(void **state)
 
 /* ---- faults ---- */
 
-/* Calls every fallible entry with nothing: none of them may reach the driver, but for those that free. */
+/* Calls every fallible entry with nothing: none of them may reach the driver, but for those that
+ * free. */
 static int64_t call_all(const ph__driver *d, ph__drv_device *freeing, int (*check)(int result))
 {
     int64_t n = 0;
@@ -226,7 +233,8 @@ static int is_armed_failure(int result)
     return result != 719;
 }
 
-/* A table has a name, functions that cannot fail, and functions that can: those are all of the rest. */
+/* A table has a name, functions that cannot fail, and functions that can: those are all of the
+ * rest. */
 static void every_fallible_entry_is_wrapped(void **state)
 {
     (void)state;
@@ -266,7 +274,8 @@ static void the_nth_call_fails_once(void **state)
     ph__driver_set_reason("of an earlier failure");
     assert_int_equal(d->stream_create(&stream, device, 0, 0), 0);
     assert_string_equal(ph__driver_reason(), "");
-    assert_ptr_equal(d->stream_default(device), ph__driver_host.stream_default(device)); /* not counted */
+    /* not counted */
+    assert_ptr_equal(d->stream_default(device), ph__driver_host.stream_default(device));
     assert_int_equal(d->stream_query(stream), 0);
     d->stream_destroy(stream); /* not counted */
     stream = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_brief.c: brief kernels of the host device: when the caller runs them, and that nothing they must come behind is left
- * then. */
+/* tests/unit/host_brief.c: brief kernels of the host device: when the caller runs them, and that
+ * nothing they must come behind is left then. */
 #include "support/support.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_capture.c: captures of the host device: begin to end, forks and joins, and what kills them.
- */
+/* tests/unit/host_capture.c: captures of the host device: begin to end, forks and joins, and
+ * what kills them. */
 #include "support/host_driver.h"
 
 static int open_world(void **state)
@@ -447,8 +447,8 @@ static void the_thread_mode_is_exchanged(void **state)
     assert_int_equal(drv->thread_exchange_mode(w->device, &mode), 1);
 }
 
-/* Many joins between two nodes: the set of terminals grows, and a copy that an event took earlier does not.
- */
+/* Many joins between two nodes: the set of terminals grows, and a copy that an event took
+ * earlier does not. */
 static void sets_of_nodes_are_values(void **state)
 {
     enum {
@@ -477,7 +477,8 @@ static void sets_of_nodes_are_values(void **state)
     assert_int_equal(drv->capture_end(&graph, w->a), 0);
     assert_int_equal(info_at(graph, 1).dependency_count, 1);
     assert_int_equal(info_at(graph, FORKS).dependency_count, FORKS);
-    assert_int_equal(info_at(graph, FORKS + 1).dependency_count, 97); /* node 0, 95 joins, side 98 */
+    /* node 0, 95 joins, side 98 */
+    assert_int_equal(info_at(graph, FORKS + 1).dependency_count, 97);
     for (size_t i = 0; i < 96; i++)
         assert_ptr_equal(info_at(graph, FORKS + 1).dependencies[i], node_at(graph, i));
     assert_ptr_equal(info_at(graph, FORKS + 1).dependencies[96], node_at(graph, 99));
@@ -594,12 +595,12 @@ static int with_memory(int result, int64_t *n)
     return result;
 }
 
-#define RETRY(call)                                                                                          \
-    do {                                                                                                     \
-        ph__alloc_fail_after(n = 0);                                                                         \
-        while (with_memory((call), &n) != 0)                                                                 \
-            refused++;                                                                                       \
-        ph__alloc_fail_after(PH__ALLOC_NEVER);                                                               \
+#define RETRY(call)                                                                                \
+    do {                                                                                           \
+        ph__alloc_fail_after(n = 0);                                                               \
+        while (with_memory((call), &n) != 0)                                                       \
+            refused++;                                                                             \
+        ph__alloc_fail_after(PH__ALLOC_NEVER);                                                     \
     } while (0)
 
 static void out_of_memory_changes_nothing(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_chaos.c: the host device under chaos: legal orders, the same for the same seed. */
+/* tests/unit/host_chaos.c: the host device under chaos: legal orders, the same for the same
+ * seed. */
 #include "driver/host/host.h"
 #include "support/host_trace.h"
 
@@ -8,7 +9,8 @@ enum {
     CHAOS_STEPS = 12
 };
 
-/* Host functions on four streams; stream s + 1 waits for step 3 of stream s. The order in which they ran. */
+/* Host functions on four streams; stream s + 1 waits for step 3 of stream s. The order in which
+ * they ran. */
 static void chaos_program(trace *ran, uint64_t seed)
 {
     world w;
@@ -68,8 +70,8 @@ static void chaos_orders_are_legal_repeat_and_differ(void **state)
     assert_true(different >= 18);
 }
 
-/* Two streams without a wait between them: over the seeds each of both orders comes up, though one was
- * submitted first. */
+/* Two streams without a wait between them: over the seeds each of both orders comes up, though
+ * one was submitted first. */
 static void chaos_shows_a_missing_wait(void **state)
 {
     (void)state;
@@ -173,7 +175,8 @@ static void *chaos_thread(void *argument)
 {
     const submitter *self = argument;
     for (int i = 0; i < 30; i++) {
-        assert_int_equal(launch_add(self->w, self->slot % 2 ? self->w->a : self->w->b, self->slot, 1, 1), 0);
+        assert_int_equal(
+            launch_add(self->w, self->slot % 2 ? self->w->a : self->w->b, self->slot, 1, 1), 0);
         if (i % 10 == 0)
             assert_int_equal(drv->stream_synchronize(i % 20 ? self->w->a : self->w->b), 0);
         if (i % 7 == 0)
@@ -201,7 +204,8 @@ static void chaos_serves_several_threads(void **state)
     world_close(&w);
 }
 
-/* The wait is a node of the graph: the scheduler's thread itself comes to it and must go on elsewhere. */
+/* The wait is a node of the graph: the scheduler's thread itself comes to it and must go on
+ * elsewhere. */
 static void chaos_runs_other_streams_while_a_replay_waits(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_child.c: child graphs of the host device: what they run, in which order, what is seen of
- * them, and what is refused. */
+/* tests/unit/host_child.c: child graphs of the host device: what they run, in which order, what
+ * is seen of them, and what is refused. */
 #include "unit/host_child.h"
 #include "base/rng.h"
 #include <phonograph/host.h>
@@ -42,8 +42,8 @@ static void children_nest(void **state)
     gone(exec, graph);
 }
 
-/* Two roots and two ends, each of another word than the neighbours on their streams: whatever is not waited
- * for shows. */
+/* Two roots and two ends, each of another word than the neighbours on their streams: whatever is
+ * not waited for shows. */
 static ph__drv_graph *capture_crossed(world *w, ph__drv_graph *inner)
 {
     ph__drv_event *event = new_event(w);
@@ -136,8 +136,8 @@ static void an_empty_body_is_a_place_in_the_order(void **state)
     }
 }
 
-/* A program as a tree of graphs against the same program, run. Two streams with a word each, joined at the
- * end of every graph; children lie on either. */
+/* A program as a tree of graphs against the same program, run. Two streams with a word each,
+ * joined at the end of every graph; children lie on either. */
 static void run_random(world *w, ph__rng *rng, int depth, int32_t expected[2], ph__drv_graph **out)
 {
     ph__drv_graph *children[2] = {NULL, NULL};
@@ -174,8 +174,9 @@ static void run_random(world *w, ph__rng *rng, int depth, int32_t expected[2], p
         }
         for (int word = 0; word < 2; word++) {
             if (is_child)
-                expected[word] = (int32_t)((uint32_t)expected[word] * (uint32_t)effects[c][word][0] +
-                                           (uint32_t)effects[c][word][1]);
+                expected[word] =
+                    (int32_t)((uint32_t)expected[word] * (uint32_t)effects[c][word][0] +
+                              (uint32_t)effects[c][word][1]);
             else if (word == at)
                 expected[word] = (int32_t)((uint32_t)expected[word] * 3u + (uint32_t)value);
         }
@@ -247,7 +248,8 @@ static void bodies_wait_for_and_record_events(void **state)
 static void a_body_keeps_its_kernels(void **state)
 {
     world *w = *state;
-    const ph_kernel_source source = {.name = "own", .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {
+        .name = "own", .host = add_body, .args_size = sizeof(struct add_args)};
     const struct add_args args = {.words = w->words, .scale = 10, .value = 7};
     const ph__drv_launch with = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &args};
     ph__drv_kernel *kernel = NULL;
@@ -392,7 +394,8 @@ static void what_cannot_be_a_child_is_refused(void **state)
     world_close(&other);
 }
 
-/* Nodes before and after a child keep their names; the child and what is in it cannot be changed. */
+/* Nodes before and after a child keep their names; the child and what is in it cannot be
+ * changed. */
 static void outer_nodes_can_be_changed(void **state)
 {
     world *w = *state;

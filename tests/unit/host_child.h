@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_child.h: what the tests of child graphs share: captures of digits, whose order shows. */
+/* tests/unit/host_child.h: what the tests of child graphs share: captures of digits, whose order
+ * shows. */
 #ifndef PH_TESTS_UNIT_HOST_CHILD_H
 #define PH_TESTS_UNIT_HOST_CHILD_H
 #include "support/host_driver.h"
@@ -19,7 +20,8 @@ static inline int close_world(void **state)
 }
 
 /* words[at] = words[at] * 10 + digit, for each digit in turn. */
-static inline void launch_digits(const world *w, ph__drv_stream *stream, int32_t at, const char *digits)
+static inline void launch_digits(const world *w, ph__drv_stream *stream, int32_t at,
+                                 const char *digits)
 {
     for (; *digits; digits++)
         assert_int_equal(launch_add(w, stream, at, 10, *digits - '0'), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_child_update.c: executables with child graphs that take the parameters of another capture,
- * and failures for want of memory. */
+/* tests/unit/host_child_update.c: executables with child graphs that take the parameters of
+ * another capture, and failures for want of memory. */
 #include "unit/host_child.h"
 
 /* What captures differ in. At the bottom of two child graphs: a kernel, a fill, an event record. */
@@ -20,8 +20,10 @@ struct wide_args {
 static ph__drv_graph *capture_bottom(world *w, const variant *v, ph__drv_kernel *wide)
 {
     ph__drv_event *fork = new_event(w);
-    const ph__drv_memset fill = {
-        .dst = w->words + 1, .value = (uint32_t)v->value, .value_size = v->element, .count = 4 / v->element};
+    const ph__drv_memset fill = {.dst = w->words + 1,
+                                 .value = (uint32_t)v->value,
+                                 .value_size = v->element,
+                                 .count = 4 / v->element};
     const struct wide_args args = {.add = {.words = w->words, .scale = 10, .value = v->value}};
     const ph__drv_launch with = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &args};
     begin(w->a);
@@ -64,7 +66,8 @@ typedef struct update_world {
 
 static void update_open(update_world *u, world *w)
 {
-    const ph_kernel_source source = {.name = "wide", .host = add_body, .args_size = sizeof(struct wide_args)};
+    const ph_kernel_source source = {
+        .name = "wide", .host = add_body, .args_size = sizeof(struct wide_args)};
     assert_int_equal(drv->kernel_create(&u->wide, w->device, &source), 0);
     u->event = new_event(w);
     u->other_event = new_event(w);
@@ -77,16 +80,18 @@ static void update_close(update_world *u)
     drv->event_destroy(u->other_event);
 }
 
-/* Values alone; a kernel with more arguments; another event: in place, and with everything made anew. */
+/* Values alone; a kernel with more arguments; another event: in place, and with everything made
+ * anew. */
 static void updates_reach_into_bodies(void **state)
 {
     world *w = *state;
     update_world u;
     update_open(&u, w);
-    const variant variants[] = {{.digits = "1", .value = 3, .element = 4, .event = u.event},
-                                {.digits = "4", .value = 5, .element = 4, .event = u.event},
-                                {.digits = "5", .value = 6, .element = 4, .event = u.event, .wide = true},
-                                {.digits = "6", .value = 7, .element = 4, .event = u.other_event}};
+    const variant variants[] = {
+        {.digits = "1", .value = 3, .element = 4, .event = u.event},
+        {.digits = "4", .value = 5, .element = 4, .event = u.event},
+        {.digits = "5", .value = 6, .element = 4, .event = u.event, .wide = true},
+        {.digits = "6", .value = 7, .element = 4, .event = u.other_event}};
     static const int32_t expected[] = {1239, 4259, 5269, 6279};
     ph__drv_graph *graphs[4];
     for (int i = 0; i < 4; i++)
@@ -137,21 +142,25 @@ static void differences_in_bodies_are_explained(void **state)
     } cases[] = {
         {{.digits = "1", .value = 3, .element = 4, .event = u.event, .kernel_is_fill = true},
          PH_UPDATE_NODE_TYPE,
-         "in the graph of node 1: in the graph of node 1: node 0 is a kernel, in the new capture it is a "
+         "in the graph of node 1: in the graph of node 1: node 0 is a kernel, in the new capture "
+         "it is a "
          "memset"},
         {{.digits = "1", .value = 3, .element = 1, .event = u.event},
          PH_UPDATE_PARAMETERS,
-         "in the graph of node 1: in the graph of node 1: node 1 (memset) fills 4-byte elements, the new "
+         "in the graph of node 1: in the graph of node 1: node 1 (memset) fills 4-byte elements, "
+         "the new "
          "capture's "
          "fills 1-byte ones: "},
         {{.digits = "1", .value = 3, .element = 4, .event = u.event, .unordered = true},
          PH_UPDATE_TOPOLOGY,
-         "in the graph of node 1: in the graph of node 1: node 1 (memset) depends on node 0, in the new "
+         "in the graph of node 1: in the graph of node 1: node 1 (memset) depends on node 0, in "
+         "the new "
          "capture it does "
          "not: "},
         {{.digits = "1", .value = 3, .element = 4, .event = u.event, .longer = true},
          PH_UPDATE_TOPOLOGY,
-         "in the graph of node 1: in the graph of node 1: the executable has 3 nodes, the new capture 4: it "
+         "in the graph of node 1: in the graph of node 1: the executable has 3 nodes, the new "
+         "capture 4: it "
          "does more "
          "work"},
         {{.digits = "1", .value = 3, .element = 4, .event = u.event, .flat = true},
@@ -200,20 +209,21 @@ static void deep_differences_fit_the_message(void **state)
 
 /* ---- failures ---- */
 
-/* Calls until it succeeds, with one more allocation each time; what failed leaves nothing behind. */
-#define SWEEP(call, least)                                                                                   \
-    do {                                                                                                     \
-        int sweep_result = 2, sweep_refused = -1;                                                            \
-        for (int64_t n = 0; sweep_result == 2; n++, sweep_refused++) {                                       \
-            int64_t live = ph__alloc_live();                                                                 \
-            ph__alloc_fail_after(n);                                                                         \
-            sweep_result = (call);                                                                           \
-            ph__alloc_fail_after(PH__ALLOC_NEVER);                                                           \
-            if (sweep_result == 2)                                                                           \
-                assert_int_equal(ph__alloc_live(), live);                                                    \
-        }                                                                                                    \
-        assert_int_equal(sweep_result, 0);                                                                   \
-        assert_true(sweep_refused >= (least));                                                               \
+/* Calls until it succeeds, with one more allocation each time; what failed leaves nothing
+ * behind. */
+#define SWEEP(call, least)                                                                         \
+    do {                                                                                           \
+        int sweep_result = 2, sweep_refused = -1;                                                  \
+        for (int64_t n = 0; sweep_result == 2; n++, sweep_refused++) {                             \
+            int64_t live = ph__alloc_live();                                                       \
+            ph__alloc_fail_after(n);                                                               \
+            sweep_result = (call);                                                                 \
+            ph__alloc_fail_after(PH__ALLOC_NEVER);                                                 \
+            if (sweep_result == 2)                                                                 \
+                assert_int_equal(ph__alloc_live(), live);                                          \
+        }                                                                                          \
+        assert_int_equal(sweep_result, 0);                                                         \
+        assert_true(sweep_refused >= (least));                                                     \
     } while (0)
 
 static void out_of_memory_leaves_everything_as_it_was(void **state)
@@ -222,7 +232,8 @@ static void out_of_memory_leaves_everything_as_it_was(void **state)
     update_world u;
     update_open(&u, w);
     const variant first = {.digits = "1", .value = 3, .element = 4, .event = u.event};
-    const variant second = {.digits = "4", .value = 5, .element = 4, .event = u.other_event, .wide = true};
+    const variant second = {
+        .digits = "4", .value = 5, .element = 4, .event = u.other_event, .wide = true};
     ph__drv_graph *inner = capture_variant(w, &first, u.wide), *outer, *other = NULL;
     ph__drv_exec *exec = NULL;
     begin(w->a);

@@ -8,8 +8,8 @@
 #include "driver/host/host_choice.h"
 #include <cmocka.h>
 
-/* A machine: what a serial run and a run in lanes take on it, and whether workers are still awake at the next
- * run. */
+/* A machine: what a serial run and a run in lanes take on it, and whether workers are still
+ * awake at the next run. */
 typedef struct machine {
     double serial, lanes_awake, lanes_asleep;
     bool stays_awake, awake;

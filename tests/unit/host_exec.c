@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_exec.c: executables of the host device: launches, changed parameters, switched-off nodes,
- * event nodes. */
+/* tests/unit/host_exec.c: executables of the host device: launches, changed parameters,
+ * switched-off nodes, event nodes. */
 #include "support/host_driver.h"
 #include <phonograph/host.h>
 
@@ -339,9 +339,9 @@ static int64_t allocations_of_launches(world *w, ph__drv_exec *exec, ph__drv_nod
     return ph__alloc_count() - before;
 }
 
-/* A chain that may run on the caller, and one that a host function keeps on the stream's thread. What is
- * recycled grows up to the deepest moment, which the threads' timing decides: after a few rounds one must do
- * without any allocation. */
+/* A chain that may run on the caller, and one that a host function keeps on the stream's thread.
+ * What is recycled grows up to the deepest moment, which the threads' timing decides: after a
+ * few rounds one must do without any allocation. */
 static void replays_allocate_nothing(void **state)
 {
     world *w = *state;
@@ -387,12 +387,13 @@ static void shared_body(const ph_block_range *range, const void *args)
 static void set_shared(ph__drv_exec *exec, ph__drv_node *node, int64_t *sum, size_t bytes)
 {
     const struct shared_args args = {.sum = sum, .bytes = bytes};
-    const ph__drv_launch with = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = bytes, .args = &args};
+    const ph__drv_launch with = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = bytes, .args = &args};
     assert_int_equal(drv->exec_set_kernel(exec, node, &with), 0);
 }
 
-/* Memory for it is had by the launch call or the call fails: nothing is needed any more when the launch runs.
- */
+/* Memory for it is had by the launch call or the call fails: nothing is needed any more when the
+ * launch runs. */
 static void more_shared_memory_may_be_asked_for_in_flight(void **state)
 {
     world *w = *state;
@@ -401,7 +402,8 @@ static void more_shared_memory_may_be_asked_for_in_flight(void **state)
     const ph_kernel_source source = {
         .name = "shared", .host = shared_body, .args_size = sizeof(struct shared_args)};
     const struct shared_args args = {.sum = &sum, .bytes = 4000};
-    const ph__drv_launch with = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 4000, .args = &args};
+    const ph__drv_launch with = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 4000, .args = &args};
     ph__drv_kernel *kernel = NULL;
     assert_int_equal(drv->kernel_create(&kernel, w->device, &source), 0);
     begin(w->a);
@@ -459,7 +461,8 @@ static void out_of_memory_leaves_everything_as_it_was(void **state)
     assert_int_equal(result, 0);
     assert_true(refused > 10);
     for (int i = 1; i <= 4;
-         i++) { /* on alternate streams, each with a change: markers, commands, patches, launch objects */
+         /* on alternate streams, each with a change: markers, commands, patches, launch objects */
+         i++) {
         const struct add_args args = {.words = w->words, .at = 0, .scale = 10, .value = i};
         const ph__drv_launch change = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &args};
         assert_int_equal(drv->exec_set_kernel(exec, node_at(graph, 1), &change), 0);

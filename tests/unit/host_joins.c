@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_joins.c: what a node of a capture with many forks and joins depends on: each end that its stream has waited for, once; against
- * sets of bits. */
+/* tests/unit/host_joins.c: what a node of a capture with many forks and joins depends on: each
+ * end that its stream has waited for, once; against sets of bits. */
 #include "base/rng.h"
 #include "support/support.h"
 #include <string.h>

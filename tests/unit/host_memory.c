@@ -69,9 +69,11 @@ static void the_limit_is_kept(void **state)
     world_open(&w, 0); /* 64 MiB */
     uint64_t before = memory_free(&w);
     void *none = NULL, *all = NULL;
-    assert_int_equal(drv->segment_create(&none, w.device, (size_t)33 * GRANULE), PH__R_OUT_OF_MEMORY);
+    assert_int_equal(drv->segment_create(&none, w.device, (size_t)33 * GRANULE),
+                     PH__R_OUT_OF_MEMORY);
     assert_non_null(strstr(ph__driver_reason(), "are left"));
-    assert_int_equal(drv->segment_create(&none, w.device, SIZE_MAX / GRANULE * GRANULE), PH__R_OUT_OF_MEMORY);
+    assert_int_equal(drv->segment_create(&none, w.device, SIZE_MAX / GRANULE * GRANULE),
+                     PH__R_OUT_OF_MEMORY);
     assert_int_equal(drv->plain_alloc(&none, w.device, SIZE_MAX), PH__R_OUT_OF_MEMORY);
     assert_int_equal(drv->pinned_alloc(&none, w.device, SIZE_MAX), PH__R_OUT_OF_MEMORY);
     assert_null(none);
@@ -125,7 +127,8 @@ static void addresses_are_known_by_kind_and_range(void **state)
     assert_true(p.base == (uintptr_t)a && p.size == GRANULE && p.buffer_id != 0);
     ph__drv_pointer q = look_up(&w, host + 99);
     assert_int_equal(q.kind, PH__MEMORY_PINNED);
-    assert_true(q.base == (uintptr_t)host && q.size == 100 && q.buffer_id != 0 && q.buffer_id != p.buffer_id);
+    assert_true(q.base == (uintptr_t)host && q.size == 100 && q.buffer_id != 0 &&
+                q.buffer_id != p.buffer_id);
     assert_int_equal(look_up(&w, host + 100).kind, PH__MEMORY_PAGEABLE);
     assert_int_equal(look_up(&w, &local).kind, PH__MEMORY_PAGEABLE);
     assert_int_equal(look_up(&w, &local).base, 0);
@@ -206,8 +209,8 @@ static void pattern(unsigned char *bytes, size_t count, unsigned seed)
         bytes[i] = (unsigned char)(i * 7 + seed + i / 251);
 }
 
-/* From every kind of memory to every other, small and large, on an idle stream and behind other work, under
- * chaos and not. */
+/* From every kind of memory to every other, small and large, on an idle stream and behind other
+ * work, under chaos and not. */
 static void copies_between_all_kinds(void **state)
 {
     (void)state;
@@ -228,7 +231,8 @@ static void copies_between_all_kinds(void **state)
             if (busy)
                 assert_int_equal(gate_wait(&g, w.a), 0);
             const ph__drv_memcpy copy = {to[pair % 3], from[pair / 3], bytes};
-            assert_int_equal(sync ? drv->copy_sync(w.device, &copy) : drv->copy(w.a, &copy, NULL), 0);
+            assert_int_equal(sync ? drv->copy_sync(w.device, &copy) : drv->copy(w.a, &copy, NULL),
+                             0);
             if (pair / 3 == 2)
                 memset(pageable[0], 0xee, bytes);
             if (busy || (pair % 3 != 2 && !sync))
@@ -326,7 +330,8 @@ static void fills_of_bytes_and_words(void **state)
         assert_int_equal(drv->fill(w.a, &bytes), 0);
         assert_int_equal(drv->fill(w.a, &words), 0);
         assert_int_equal(drv->stream_synchronize(w.a), 0);
-        assert_true(device[2] == 0 && device[3] == 0xa5 && device[90002] == 0xa5 && device[90003] == 0);
+        assert_true(device[2] == 0 && device[3] == 0xa5 && device[90002] == 0xa5 &&
+                    device[90003] == 0);
         uint32_t word;
         for (size_t i = 0; i < 20000; i++) {
             memcpy(&word, device + 100004 + 4 * i, 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_native.c: handles from and for outside, of which the host device has its own alone, and
- * kernels that it keeps. */
+/* tests/unit/host_native.c: handles from and for outside, of which the host device has its own
+ * alone, and kernels that it keeps. */
 #include "support/host_driver.h"
 
 static void handles_of_others_are_refused(void **state)
@@ -36,7 +36,8 @@ static void a_kept_kernel_outlives_its_handle(void **state)
     int64_t live = ph__alloc_live();
     world w;
     ph__drv_kernel *kernels[3] = {NULL};
-    const ph_kernel_source source = {.name = "kept", .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {
+        .name = "kept", .host = add_body, .args_size = sizeof(struct add_args)};
     world_open(&w, 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(drv->kernel_create(&kernels[i], w.device, &source), 0);
@@ -47,7 +48,8 @@ static void a_kept_kernel_outlives_its_handle(void **state)
     drv->kernel_keep(NULL);
     for (int i = 0; i < 3; i++)
         drv->kernel_destroy(kernels[i]);
-    assert_int_equal(ph__alloc_live(), with_kernels - 2); /* the one that was not kept, and its name */
+    /* the one that was not kept, and its name */
+    assert_int_equal(ph__alloc_live(), with_kernels - 2);
     world_close(&w);
     assert_int_equal(ph__alloc_live(), live);
 }
@@ -77,7 +79,8 @@ static void threads_keep_the_same_kernels(void **state)
     ph__drv_kernel *kernels[KERNELS];
     keeper k = {.kernels = kernels, .count = KERNELS};
     pthread_t threads[THREADS];
-    const ph_kernel_source source = {.name = "kept", .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {
+        .name = "kept", .host = add_body, .args_size = sizeof(struct add_args)};
     world_open(&w, 0);
     for (int i = 0; i < KERNELS; i++)
         assert_int_equal(drv->kernel_create(&kernels[i], w.device, &source), 0);

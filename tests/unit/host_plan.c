@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_plan.c: replay plans: every block once, after what it depends on, in whatever way the plan
- * chooses to run. */
+/* tests/unit/host_plan.c: replay plans: every block once, after what it depends on, in whatever
+ * way the plan chooses to run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +22,8 @@ enum {
     THREADS = 4
 };
 
-/* What a node's function finds behind args. hits are plain where only one task touches them: a block that
- * runs twice at the same time is for TSan, one that runs twice for the count. */
+/* What a node's function finds behind args. hits are plain where only one task touches them: a
+ * block that runs twice at the same time is for TSan, one that runs twice for the count. */
 typedef struct job {
     struct program *program;
     uint32_t node, blocks, dependency_count;
@@ -31,7 +31,8 @@ typedef struct job {
     size_t shared_bytes;
     uint32_t spin;
     uint32_t hits[MOST_BLOCKS];
-    uint64_t value; /* of the last run: made from the dependencies' values, so that the order matters */
+    /* of the last run: made from the dependencies' values, so that the order matters */
+    uint64_t value;
     atomic_uint finished_blocks;
 } job;
 
@@ -136,7 +137,8 @@ static program *random_program(ph__rng *rng)
         j->spin = (uint32_t)ph__rng_below(rng, 200);
         add_node(p, n);
         if (ph__rng_below(rng, 2))
-            set_shape(p, n, 1 + (uint32_t)ph__rng_below(rng, 8), 1 + (uint32_t)ph__rng_below(rng, 8));
+            set_shape(p, n, 1 + (uint32_t)ph__rng_below(rng, 8),
+                      1 + (uint32_t)ph__rng_below(rng, 8));
     }
     return p;
 }
@@ -342,8 +344,8 @@ static void nothing(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-/* Whether few empty functions are quick is for the clock to say; what must hold is when the answer is no for
- * certain. */
+/* Whether few empty functions are quick is for the clock to say; what must hold is when the
+ * answer is no for certain. */
 static void test_tiny_is_never_guessed(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_plan_measure.c: plans that take down when each node ran: in order, in lanes, in random orders. */
+/* tests/unit/host_plan_measure.c: plans that take down when each node ran: in order, in lanes,
+ * in random orders. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "driver/host/host_plan.h"
@@ -30,8 +31,8 @@ static ph__plan *make_plan(ph__workers *workers, bool blocking)
     memset(nodes, 0, sizeof nodes);
     for (uint32_t n = 0; n < NODES; n++) {
         uint32_t pair = n / 2 * 2;
-        nodes[n] =
-            (ph__plan_node){.fn = work, .grid = {n == SPLIT ? 16 : 1}, .may_block = blocking && n == 3};
+        nodes[n] = (ph__plan_node){
+            .fn = work, .grid = {n == SPLIT ? 16 : 1}, .may_block = blocking && n == 3};
         if (n < 2)
             continue;
         dependencies[n][0] = pair - 2;
@@ -116,7 +117,8 @@ static void in_random_orders(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* Out of memory it stays off, and the plan runs on. A plan that goes while it measures takes the times along. */
+/* Out of memory it stays off, and the plan runs on. A plan that goes while it measures takes the
+ * times along. */
 static void without_memory(void **state)
 {
     (void)state;

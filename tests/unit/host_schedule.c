@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_schedule.c: schedules as data: all blocks once, every edge in order or behind a wait,
- * nobody waits in a circle. */
+/* tests/unit/host_schedule.c: schedules as data: all blocks once, every edge in order or behind
+ * a wait, nobody waits in a circle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,11 +77,13 @@ static void check_blocks(const ph__schedule *s, const dag *d)
     assert_true(s->task_count <= s->task_capacity);
 }
 
-/* Runs the lanes on paper: a lane goes on when what it waits for is published. Every dependency must be
- * finished, and known to be, when a task starts: done[] holds only what the lane itself ran or waited for. */
+/* Runs the lanes on paper: a lane goes on when what it waits for is published. Every dependency
+ * must be finished, and known to be, when a task starts: done[] holds only what the lane itself
+ * ran or waited for. */
 static void check_order(const ph__schedule *s, const dag *d)
 {
-    uint32_t at[MOST_LANES], published[MOST_LANES] = {0}, known[MOST_LANES][MOST_LANES] = {{0}}, finished = 0;
+    uint32_t at[MOST_LANES], published[MOST_LANES] = {0}, known[MOST_LANES][MOST_LANES] = {{0}},
+                             finished = 0;
     for (unsigned lane = 0; lane < s->lanes; lane++)
         at[lane] = s->lane[lane].first_segment;
     for (bool moved = true; moved;) {
@@ -98,7 +100,8 @@ static void check_order(const ph__schedule *s, const dag *d)
                 continue;
             for (uint32_t w = segment->wait_first; w < segment->wait_end; w++) {
                 assert_int_not_equal(s->waits[w].lane, lane);
-                assert_true(s->waits[w].tasks > known[lane][s->waits[w].lane]); /* none is needless */
+                /* none is needless */
+                assert_true(s->waits[w].tasks > known[lane][s->waits[w].lane]);
                 known[lane][s->waits[w].lane] = s->waits[w].tasks;
             }
             for (uint32_t t = segment->first; t < segment->end; t++, finished++) {
@@ -150,7 +153,8 @@ static void test_random(void **state)
         random_dag(&d, &rng);
         ph__schedule s;
         assert_true(ph__schedule_init(&s, d.count, d.begin[d.count], MOST_LANES));
-        for (unsigned lanes = 2; lanes <= MOST_LANES; lanes += 1 + (unsigned)ph__rng_below(&rng, 3)) {
+        for (unsigned lanes = 2; lanes <= MOST_LANES;
+             lanes += 1 + (unsigned)ph__rng_below(&rng, 3)) {
             build(&s, &d, lanes);
             splits += s.task_count - d.count;
             waits += s.wait_count;

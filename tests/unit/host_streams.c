@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_streams.c: the host device's streams and events: order, concurrency, waiting, their end. */
+/* tests/unit/host_streams.c: the host device's streams and events: order, concurrency, waiting,
+ * their end. */
 #include "driver/host/host.h"
 #include "support/host_trace.h"
 
@@ -53,7 +54,8 @@ static void kinds_of_work_keep_their_order(void **state)
     assert_int_equal(launch_add(&w, w.a, 1, 2, 1), 0);
     atomic_store(&g.open, true);
     const ph__drv_memcpy back = {out, w.words, sizeof out};
-    assert_int_equal(drv->copy(w.a, &back, NULL), 0); /* a pageable destination is written already */
+    /* a pageable destination is written already */
+    assert_int_equal(drv->copy(w.a, &back, NULL), 0);
     assert_int_equal(out[0], 73);
     assert_int_equal(out[1], 11);
     world_close(&w);
@@ -124,7 +126,8 @@ static void a_second_record_replaces_the_first(void **state)
     ph__drv_event *event = new_event(&w);
     assert_int_equal(gate_wait(&g, w.a), 0);
     assert_int_equal(drv->event_record(event, w.a, 0), 0);
-    assert_int_equal(drv->stream_wait_event(w.b, event, 0), 0); /* waits for the first record for good */
+    /* waits for the first record for good */
+    assert_int_equal(drv->stream_wait_event(w.b, event, 0), 0);
     ph__drv_stream *idle = new_stream(&w, PH__STREAM_NON_BLOCKING);
     assert_int_equal(drv->event_record(event, idle, 0), 0);
     assert_int_equal(drv->event_synchronize(event), 0);
@@ -165,7 +168,8 @@ static void legacy_work_is_ordered_against_blocking_streams(void **state)
     entry entries[5];
     memset(&ran, 0, sizeof ran);
     world_open(&w, 0);
-    ph__drv_stream *legacy = drv->stream_default(w.device), *first = new_stream(&w, PH__STREAM_BLOCKING);
+    ph__drv_stream *legacy = drv->stream_default(w.device),
+                   *first = new_stream(&w, PH__STREAM_BLOCKING);
     ph__drv_stream *second = new_stream(&w, PH__STREAM_BLOCKING);
     assert_int_equal(gate_wait(&g, first), 0);
     log_on(&entries[0], first, &ran, 1);
@@ -193,7 +197,8 @@ static void synchronizing_the_legacy_stream_waits_for_blocking_ones(void **state
     (void)state;
     world w;
     world_open(&w, 0);
-    ph__drv_stream *legacy = drv->stream_default(w.device), *blocking = new_stream(&w, PH__STREAM_BLOCKING);
+    ph__drv_stream *legacy = drv->stream_default(w.device),
+                   *blocking = new_stream(&w, PH__STREAM_BLOCKING);
     for (int i = 0; i < 200; i++) {
         assert_int_equal(launch_add(&w, blocking, 0, 1, 1), 0);
         assert_int_equal(launch_add(&w, legacy, 0, 1, 1), 0);
@@ -304,13 +309,15 @@ static void *churn_streams(void *argument)
 {
     const submitter *self = argument;
     for (int i = 0; i < 40; i++) {
-        ph__drv_stream *own = new_stream(self->w, i % 2 ? PH__STREAM_BLOCKING : PH__STREAM_NON_BLOCKING);
+        ph__drv_stream *own =
+            new_stream(self->w, i % 2 ? PH__STREAM_BLOCKING : PH__STREAM_NON_BLOCKING);
         assert_int_equal(launch_add(self->w, own, self->slot, 1, 1), 0);
         if (i % 3 == 0)
             assert_int_equal(drv->device_synchronize(self->w->device), 0);
         if (i % 5 == 0)
-            assert_int_equal(launch_add(self->w, drv->stream_default(self->w->device), 10 + self->slot, 1, 1),
-                             0);
+            assert_int_equal(
+                launch_add(self->w, drv->stream_default(self->w->device), 10 + self->slot, 1, 1),
+                0);
         assert_int_equal(drv->stream_synchronize(own), 0);
         drv->stream_destroy(own);
     }
@@ -500,9 +507,11 @@ static int small_program(uint64_t seed)
     int result = drv->device_open(&device, 0, &options);
     if (result)
         return result;
-    const ph_kernel_source source = {.name = "add", .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {
+        .name = "add", .host = add_body, .args_size = sizeof(struct add_args)};
     const struct add_args args = {words, 0, 1, 1};
-    const ph__drv_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 100, .args = &args};
+    const ph__drv_launch launch = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 100, .args = &args};
     result = drv->stream_create(&a, device, PH__STREAM_BLOCKING, 0);
     if (!result)
         result = drv->stream_create(&b, device, PH__STREAM_NON_BLOCKING, 0);
@@ -549,8 +558,8 @@ static void every_failing_allocation_is_answered(void **state)
     }
 }
 
-/* A stack that no address space has room for: from now on no thread can be started. Returns the size before.
- */
+/* A stack that no address space has room for: from now on no thread can be started. Returns the
+ * size before. */
 static size_t refuse_threads(size_t bytes)
 {
     pthread_attr_t attributes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_update.c: executables of the host device that take the parameters of another capture, and
- * random changes to them. */
+/* tests/unit/host_update.c: executables of the host device that take the parameters of another
+ * capture, and random changes to them. */
 #include "base/rng.h"
 #include "support/host_driver.h"
 #include <stdlib.h>
@@ -49,16 +49,22 @@ static ph__drv_graph *capture_variant(world *w, const variant *v, ph__drv_kernel
     const ph__drv_memcpy copy = {
         .dst = w->words + 2, .src = v->from_host ? pinned : w->words + 1, .bytes = 4};
     const struct big_args args = {.words = w->words, .value = v->value};
-    const ph__drv_launch with = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 64, .args = &args};
+    const ph__drv_launch with = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .shared_bytes = 64, .args = &args};
     ph__drv_event *fork = new_event(w);
     begin(w->a);
     assert_int_equal(order(fork, w->a, w->b), 0);
-    assert_int_equal(v->big ? drv->launch(w->a, big, &with) : launch_add(w, w->a, 0, 1, v->value), 0); /* 0 */
+    /* 0 */
+    assert_int_equal(v->big ? drv->launch(w->a, big, &with) : launch_add(w, w->a, 0, 1, v->value),
+                     0);
     if (!v->unordered)
         assert_int_equal(order(fork, w->a, w->b), 0);
-    assert_int_equal(v->fill_is_kernel ? launch_add(w, w->b, 1, 0, 1) : drv->fill(w->b, &fill), 0); /* 1 */
-    assert_int_equal(drv->copy(w->b, &copy, NULL), 0);                                                    /* 2 */
-    assert_int_equal(drv->event_record(v->event, w->b, PH__EVENT_RECORD_EXTERNAL), 0);              /* 3 */
+    /* 1 */
+    assert_int_equal(v->fill_is_kernel ? launch_add(w, w->b, 1, 0, 1) : drv->fill(w->b, &fill), 0);
+    /* 2 */
+    assert_int_equal(drv->copy(w->b, &copy, NULL), 0);
+    /* 3 */
+    assert_int_equal(drv->event_record(v->event, w->b, PH__EVENT_RECORD_EXTERNAL), 0);
     if (v->longer)
         assert_int_equal(launch_add(w, w->b, 0, 1, 1), 0); /* 4 */
     assert_int_equal(order(fork, w->b, w->a), 0);
@@ -74,7 +80,8 @@ typedef struct update_world {
 
 static void update_open(update_world *u, world *w)
 {
-    const ph_kernel_source source = {.name = "big", .host = big_body, .args_size = sizeof(struct big_args)};
+    const ph_kernel_source source = {
+        .name = "big", .host = big_body, .args_size = sizeof(struct big_args)};
     assert_int_equal(drv->kernel_create(&u->big, w->device, &source), 0);
     assert_int_equal(drv->pinned_alloc(&u->pinned, w->device, 4096), 0);
     assert_int_equal(drv->event_create(&u->event, w->device, PH__EVENT_TIMING), 0);
@@ -95,8 +102,8 @@ static bool was_recorded(ph__drv_event *event)
     return drv->event_elapsed(&milliseconds, event, event) == 0;
 }
 
-/* Values, then another kernel with more arguments, then another event: with and without a launch in flight.
- */
+/* Values, then another kernel with more arguments, then another event: with and without a launch
+ * in flight. */
 static void an_update_brings_new_parameters(void **state)
 {
     world *w = *state;
@@ -137,7 +144,8 @@ static void an_update_brings_new_parameters(void **state)
         assert_int_equal(w->words[4], 1100);
         assert_int_equal(w->words[2], 0); /* what was off is off */
         assert_true(was_recorded(u.event) && was_recorded(u.other_event));
-        assert_int_equal(drv->exec_update(exec, graphs[0], NULL), 0); /* and back: fewer arguments */
+        /* and back: fewer arguments */
+        assert_int_equal(drv->exec_update(exec, graphs[0], NULL), 0);
         launch(exec, w->b);
         wait_for(w->b);
         assert_int_equal(w->words[0], 12);
@@ -238,8 +246,8 @@ enum {
     GRAPHS = 3
 };
 
-/* A chain of kernels that all write words[0], so that the order and the parameters of every launch show in
- * the end. */
+/* A chain of kernels that all write words[0], so that the order and the parameters of every
+ * launch show in the end. */
 typedef struct model_node {
     int32_t scale, value;
     bool enabled;
@@ -249,7 +257,8 @@ static ph__drv_graph *capture_chain(const world *w, ph__rng *rng, model_node *no
 {
     begin(w->a);
     for (int i = 0; i < NODES; i++) {
-        nodes[i] = (model_node){(int32_t)ph__rng_below(rng, 1000), (int32_t)ph__rng_below(rng, 1000), true};
+        nodes[i] = (model_node){(int32_t)ph__rng_below(rng, 1000),
+                                (int32_t)ph__rng_below(rng, 1000), true};
         if (i == NODES / 2 && open) /* keeps the whole on the stream's thread */
             assert_int_equal(gate_wait(open, w->a), 0);
         assert_int_equal(launch_add(w, w->a, 0, nodes[i].scale, nodes[i].value), 0);
@@ -326,7 +335,8 @@ static void play(uint64_t seed, bool chaos, int steps)
     wait_for(w.a);
     wait_for(w.b);
     if ((uint32_t)w.words[0] != word)
-        fail_msg("seed %llu: %u instead of %u", (unsigned long long)seed, (uint32_t)w.words[0], word);
+        fail_msg("seed %llu: %u instead of %u", (unsigned long long)seed, (uint32_t)w.words[0],
+                 word);
     for (int i = 0; i < GRAPHS; i++)
         drv->graph_destroy(graphs[i]);
     world_close(&w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/host_workers.c: the host device's workers, and grids of kernels with and without their help. */
+/* tests/unit/host_workers.c: the host device's workers, and grids of kernels with and without
+ * their help. */
 #include "driver/host/host.h"
 #include "support/host_driver.h"
 
@@ -131,8 +132,9 @@ static void count_body(const ph_block_range *range, const void *args)
 {
     const struct count_args *count = args;
     bool wrong = memcmp(range->grid, count->grid, sizeof range->grid) != 0 ||
-                 memcmp(range->block, count->block, sizeof range->block) != 0 || range->begin >= range->end ||
-                 count->last != 77 || (range->shared == NULL) != (count->shared_bytes == 0) ||
+                 memcmp(range->block, count->block, sizeof range->block) != 0 ||
+                 range->begin >= range->end || count->last != 77 ||
+                 (range->shared == NULL) != (count->shared_bytes == 0) ||
                  (uintptr_t)range->shared % 64 != 0;
     for (uint64_t b = range->begin; b < range->end; b++) {
         atomic_fetch_add_explicit(&count->counts[b], 1, memory_order_relaxed);
@@ -148,8 +150,8 @@ static void count_body(const ph_block_range *range, const void *args)
         atomic_fetch_add(count->wrong, 1);
 }
 
-static void check_grid(ph__drv_stream *stream, ph__drv_kernel *kernel, const uint32_t grid[3], int work,
-                       int shared_bytes)
+static void check_grid(ph__drv_stream *stream, ph__drv_kernel *kernel, const uint32_t grid[3],
+                       int work, int shared_bytes)
 {
     static atomic_int counts[BLOCKS];
     atomic_int wrong = 0;
@@ -159,7 +161,8 @@ static void check_grid(ph__drv_stream *stream, ph__drv_kernel *kernel, const uin
         atomic_store_explicit(&counts[i], 0, memory_order_relaxed);
     struct count_args args = {
         .counts = counts, .work = work, .shared_bytes = shared_bytes, .wrong = &wrong, .last = 77};
-    ph__drv_launch launch = {.block = {4, 2, 1}, .shared_bytes = (size_t)shared_bytes, .args = &args};
+    ph__drv_launch launch = {
+        .block = {4, 2, 1}, .shared_bytes = (size_t)shared_bytes, .args = &args};
     memcpy(launch.grid, grid, sizeof launch.grid);
     memcpy(args.grid, grid, sizeof args.grid);
     memcpy(args.block, launch.block, sizeof args.block);
@@ -202,8 +205,8 @@ static void every_block_runs_once(void **state)
     }
 }
 
-/* Each block runs until another one has begun: only two threads at once get through. Long enough that handing blocks
- * out pays on any machine. */
+/* Each block runs until another one has begun: only two threads at once get through. Long enough
+ * that handing blocks out pays on any machine. */
 struct meet_args {
     atomic_int *begun;
 };
@@ -287,7 +290,8 @@ static void a_kernel_lives_as_long_as_its_launches(void **state)
     world w;
     gate g = {0};
     world_open(&w, 0);
-    const ph_kernel_source source = {.name = "add", .host = add_body, .args_size = sizeof(struct add_args)};
+    const ph_kernel_source source = {
+        .name = "add", .host = add_body, .args_size = sizeof(struct add_args)};
     const ph_kernel_source bare = {.name = "gpu only", .cuda = "", .args_size = 0};
     ph__drv_kernel *kernel = NULL, *none = NULL;
     assert_int_equal(drv->kernel_create(&none, w.device, &bare), PH__R_NOT_SUPPORTED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/kernel_texts.c: the CUDA C texts of the tests' kernels compile, and take what their argument structs hold. Needs
- * NVRTC, not a GPU. */
+/* tests/unit/kernel_texts.c: the CUDA C texts of the tests' kernels compile, and take what their
+ * argument structs hold. Needs NVRTC, not a GPU. */
 #include "support/ptx.h"
 #include "support/support.h"
 #include <stdio.h>
@@ -23,9 +23,11 @@ static void texts_compile(void **state)
         const ph_kernel_source *source = &t_kernel_sources[id];
         assert_non_null(source->cuda);
         for (int a = 0; a < count; a++) {
-            if (archs[a] != archs[0] && archs[a] != 90) /* the oldest, and the one that is measured on */
+            /* the oldest, and the one that is measured on */
+            if (archs[a] != archs[0] && archs[a] != 90)
                 continue;
-            char *ptx = t_ptx_compile(&n, source->cuda, source->name, source->cuda_options, archs[a]);
+            char *ptx =
+                t_ptx_compile(&n, source->cuda, source->name, source->cuda_options, archs[a]);
             assert_non_null(ptx);
             assert_int_equal(t_ptx_parameter_bytes(ptx, source->name), source->args_size);
             free(ptx);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/memory_block.c: the rules of memory/block.h for sizes, splitting, coalescing and best fit. */
+/* tests/unit/memory_block.c: the rules of memory/block.h for sizes, splitting, coalescing and
+ * best fit. */
 #include "memory_block.h"
 
 static void test_rounding(void **state)
@@ -32,7 +33,8 @@ static void test_segment_sizes(void **state)
                                       {MIB + 512, 20 * MIB}, {10 * MIB - 512, 20 * MIB},
                                       {10 * MIB, 10 * MIB},  {10 * MIB + 512, 12 * MIB},
                                       {12 * MIB, 12 * MIB},  {100 * MIB + 1024, 102 * MIB}};
-    static const ph__heap_options options[] = {{0}, {.no_split = true}, {.max_split_size = 32 * MIB}};
+    static const ph__heap_options options[] = {
+        {0}, {.no_split = true}, {.max_split_size = 32 * MIB}};
     size_t bytes = 7;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (size_t k = 0; k < 3; k++) {
@@ -182,7 +184,8 @@ static void test_best_fit_by_size(void **state)
     static const struct {
         size_t bytes;
         int hole;
-    } wants[] = {{8 * KIB + 1, 5}, {8 * KIB, 1}, {8 * KIB, 3}, {10 * KIB, 2}, {100 * KIB, 4}, {40 * KIB, 0}};
+    } wants[] = {{8 * KIB + 1, 5}, {8 * KIB, 1},   {8 * KIB, 3},
+                 {10 * KIB, 2},    {100 * KIB, 4}, {40 * KIB, 0}};
     ph__block *taken[6];
     for (int i = 0; i < 6; i++) {
         taken[i] = take(heap, wants[i].bytes, 1);
@@ -315,9 +318,10 @@ static void test_max_split_size(void **state)
     (void)state;
     ph__heap *heap = new_heap(32 * MIB, false);
     ph__segment *big = add(heap, 60 * MIB, 1, false);
-    assert_null(try_take(heap, 32 * MIB - 512, 1)); /* a smaller request does not get an oversize block */
-    assert_null(try_take(heap, 40 * MIB, 1));       /* 20 MiB more than asked for is too much */
-    ph__block *a = take(heap, 40 * MIB + 512, 1);   /* just below that is not, and is not split */
+    /* a smaller request does not get an oversize block */
+    assert_null(try_take(heap, 32 * MIB - 512, 1));
+    assert_null(try_take(heap, 40 * MIB, 1));     /* 20 MiB more than asked for is too much */
+    ph__block *a = take(heap, 40 * MIB + 512, 1); /* just below that is not, and is not split */
     assert_int_equal(a->size, 60 * MIB);
     give(heap, a);
     ph__heap_remove_segment(heap, big);
@@ -328,11 +332,13 @@ static void test_max_split_size(void **state)
     finish(heap);
 }
 
-/* Just below max_split_size the new segment is as large as an oversize block; it must serve all the same. */
+/* Just below max_split_size the new segment is as large as an oversize block; it must serve all
+ * the same. */
 static void test_max_split_size_always_ends(void **state)
 {
     (void)state;
-    static const size_t limits[] = {1, 512, MIB, 5 * MIB, 20 * MIB, 25 * MIB, 26 * MIB, 26 * MIB + 512};
+    static const size_t limits[] = {1,        512,      MIB,      5 * MIB,
+                                    20 * MIB, 25 * MIB, 26 * MIB, 26 * MIB + 512};
     static const size_t requests[] = {
         1, MIB, MIB + 1, 5 * MIB, 10 * MIB - 1, 10 * MIB, 25 * MIB - 512, 25 * MIB, 25 * MIB + 512};
     for (size_t l = 0; l < sizeof limits / sizeof limits[0]; l++) {

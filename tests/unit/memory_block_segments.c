@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/memory_block_segments.c: the block core: segments, addresses, statistics, host memory failures.
- */
+/* tests/unit/memory_block_segments.c: the block core: segments, addresses, statistics, host
+ * memory failures. */
 #include "memory_block.h"
 
 #include "base/alloc.h"
@@ -29,15 +29,21 @@ static void test_take_at(void **state)
     check(heap);
 
     const uintptr_t free_start = base + 4096 + 8192;
-    assert_null(ph__heap_take_at(heap, base + 4096, 512, 1, 1, &no_memory));       /* in use */
-    assert_null(ph__heap_take_at(heap, free_start - 512, 1024, 1, 1, &no_memory)); /* partly in use */
-    assert_null(ph__heap_take_at(heap, free_start, 2 * MIB, 1, 1, &no_memory));    /* runs out of the block */
-    assert_null(ph__heap_take_at(heap, free_start, SIZE_MAX - 511, 1, 1, &no_memory)); /* wraps around */
-    assert_null(ph__heap_take_at(heap, free_start + 256, 512, 1, 1, &no_memory));      /* not aligned */
-    assert_null(ph__heap_take_at(heap, free_start, 100, 1, 1, &no_memory));            /* not a multiple */
-    assert_null(ph__heap_take_at(heap, free_start, 0, 0, 1, &no_memory));              /* nothing */
-    assert_null(ph__heap_take_at(heap, free_start, 512, 1, 2, &no_memory));            /* another stream's */
-    assert_null(ph__heap_take_at(heap, base + 2 * MIB, 512, 1, 1, &no_memory));        /* outside */
+    assert_null(ph__heap_take_at(heap, base + 4096, 512, 1, 1, &no_memory)); /* in use */
+    /* partly in use */
+    assert_null(ph__heap_take_at(heap, free_start - 512, 1024, 1, 1, &no_memory));
+    /* runs out of the block */
+    assert_null(ph__heap_take_at(heap, free_start, 2 * MIB, 1, 1, &no_memory));
+    /* wraps around */
+    assert_null(ph__heap_take_at(heap, free_start, SIZE_MAX - 511, 1, 1, &no_memory));
+    /* not aligned */
+    assert_null(ph__heap_take_at(heap, free_start + 256, 512, 1, 1, &no_memory));
+    /* not a multiple */
+    assert_null(ph__heap_take_at(heap, free_start, 100, 1, 1, &no_memory));
+    assert_null(ph__heap_take_at(heap, free_start, 0, 0, 1, &no_memory)); /* nothing */
+    /* another stream's */
+    assert_null(ph__heap_take_at(heap, free_start, 512, 1, 2, &no_memory));
+    assert_null(ph__heap_take_at(heap, base + 2 * MIB, 512, 1, 1, &no_memory)); /* outside */
     assert_null(ph__heap_take_at(heap, base - 512, 512, 1, 1, &no_memory));
     assert_false(no_memory);
     check(heap);
@@ -195,9 +201,9 @@ static void test_host_memory_failures(void **state)
         ph__heap_stats before, after;
         for (int i = 0; segment != NULL && !failed && i < 300; i++) {
             ph__heap_get_stats(heap, &before);
-            ph__block *block =
-                i % 3 != 0 ? ph__heap_take(heap, 512, 5, 1, &no_memory)
-                           : ph__heap_take_at(heap, BASE + MIB + (uintptr_t)i * 2048, 512, 5, 1, &no_memory);
+            ph__block *block = i % 3 != 0 ? ph__heap_take(heap, 512, 5, 1, &no_memory)
+                                          : ph__heap_take_at(heap, BASE + MIB + (uintptr_t)i * 2048,
+                                                             512, 5, 1, &no_memory);
             failed = block == NULL;
             assert_true(failed == no_memory);
             if (failed) {
@@ -224,7 +230,8 @@ static void test_host_memory_failures(void **state)
     }
 }
 
-/* A block that fits exactly is taken, here and there, even when not one block record more can be had. */
+/* A block that fits exactly is taken, here and there, even when not one block record more can be
+ * had. */
 static void test_whole_blocks_need_no_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/memory_script.c: a capture's blocks given again to another run, in whatever order that asks, and how many are looked at for it. */
+/* tests/unit/memory_script.c: a capture's blocks given again to another run, in whatever order
+ * that asks, and how many are looked at for it. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -63,7 +64,8 @@ static int close_test(void **state)
     return 0;
 }
 
-/* As the capture, or all of one size and then all of the next: of each size the blocks come in the capture's order. */
+/* As the capture, or all of one size and then all of the next: of each size the blocks come in
+ * the capture's order. */
 static void run(bool by_size)
 {
     size_t bytes, asked = 0;
@@ -137,7 +139,8 @@ static void test_frees_that_come_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_each_request_looks_at_one_block, open_test, close_test),
+        cmocka_unit_test_setup_teardown(test_each_request_looks_at_one_block, open_test,
+                                        close_test),
         cmocka_unit_test_setup_teardown(test_other_sizes, open_test, close_test),
         cmocka_unit_test_setup_teardown(test_frees_that_come_later, open_test, close_test),
     };

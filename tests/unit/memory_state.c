@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/memory_state.c: what the graph layer asks of memory: tracking, ranges of a capture, replay
- * order, and the counters of splits. */
+/* tests/unit/memory_state.c: what the graph layer asks of memory: tracking, ranges of a capture,
+ * replay order, and the counters of splits. */
 #include "memory/memory.h"
 #include "support/support.h"
 #include <string.h>
@@ -146,8 +146,8 @@ static void test_replay_order(void **state)
     ph_pool_release(pool);
 }
 
-/* A stream that begins to capture leaves its replays' event behind: no event of ours gets into the capture.
- */
+/* A stream that begins to capture leaves its replays' event behind: no event of ours gets into
+ * the capture. */
 static void test_capture_after_replay(void **state)
 {
     (void)state;
@@ -196,7 +196,8 @@ static void test_split_counters(void **state)
     stats = stats_now();
     assert_int_equal(stats.inactive_split[PH_MEMORY_SMALL].current, 0);
     assert_int_equal(stats.inactive_split_bytes[PH_MEMORY_ALL].current, 0);
-    assert_int_equal(stats.inactive_split[PH_MEMORY_ALL].added, stats.inactive_split[PH_MEMORY_ALL].removed);
+    assert_int_equal(stats.inactive_split[PH_MEMORY_ALL].added,
+                     stats.inactive_split[PH_MEMORY_ALL].removed);
     assert_int_equal(stats.allocation[PH_MEMORY_ALL].added, 3);
     assert_int_equal(stats.allocation[PH_MEMORY_ALL].removed, 3);
     assert_int_equal(stats.allocated_peak, 3 * 512);

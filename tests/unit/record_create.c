@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/record_create.c: records of what somebody says: a record that was captured, said again, is the same text; what cannot be is
- * refused; and nothing of what was said needs to stay. */
+/* tests/unit/record_create.c: records of what somebody says: a record that was captured, said
+ * again, is the same text; what cannot be is refused; and nothing of what was said needs to
+ * stay. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -63,8 +64,8 @@ static void open_scene(scene *s)
     assert_ok(ph_graph_create(&s->inner, NULL));
     assert_ok(ph_graph_create(&s->outer, NULL));
     assert_ok(ph_graph_capture(s->inner, s->world.stream, NULL, inner_body, &s->world));
-    assert_ok(ph_graph_capture(s->outer, s->world.stream, &(ph_capture_options){.enable_annotations = true},
-                               outer_body, s));
+    assert_ok(ph_graph_capture(s->outer, s->world.stream,
+                               &(ph_capture_options){.enable_annotations = true}, outer_body, s));
 }
 
 static void close_scene(scene *s)
@@ -77,8 +78,8 @@ static void close_scene(scene *s)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void say_node(ph_record_source_node *to, const ph_record *record, size_t node, ph_word *words,
-                     ph_edge_kind *kinds)
+static void say_node(ph_record_source_node *to, const ph_record *record, size_t node,
+                     ph_word *words, ph_edge_kind *kinds)
 {
     assert_ok(ph_record_node(&to->info, record, node));
     to->dependencies = ph_record_dependencies(record, node);
@@ -137,7 +138,8 @@ static void a_record_said_again_is_the_same(void **state)
     assert_ok(ph_graph_record(&record, s.outer));
     for (int without_args = 0; without_args < 2; without_args++) {
         char *text, *again;
-        ph_record *body = say(body_of(record), NULL, without_args), *made = say(record, body, without_args);
+        ph_record *body = say(body_of(record), NULL, without_args),
+                  *made = say(record, body, without_args);
         ph_diff *diff;
         assert_ok(ph_record_diff(&diff, record, made));
         assert_int_equal(ph_diff_count(diff), 0);
@@ -172,10 +174,10 @@ static void expect_refusal(const ph_record_source_node *nodes, size_t count, con
     assert_non_null(strstr(ph_error_last()->message, "ph_record_create"));
 }
 
-#define REFUSED(part, ...)                                                                                   \
-    do {                                                                                                     \
-        ph_record_source_node nodes[2] = {{.info = {.kind = PH_NODE_EMPTY}}, __VA_ARGS__};                   \
-        expect_refusal(nodes, 2, part);                                                                      \
+#define REFUSED(part, ...)                                                                         \
+    do {                                                                                           \
+        ph_record_source_node nodes[2] = {{.info = {.kind = PH_NODE_EMPTY}}, __VA_ARGS__};         \
+        expect_refusal(nodes, 2, part);                                                            \
     } while (0)
 
 static void what_cannot_be_is_refused(void **state)
@@ -183,7 +185,8 @@ static void what_cannot_be_is_refused(void **state)
     (void)state;
     static const size_t zero[] = {0}, self[] = {1}, twice[] = {0, 0};
     static const ph_edge_kind half[] = {(ph_edge_kind)2};
-    static const ph_word nameless[] = {{.offset = 0}}, unkind[] = {{.name = "x", .kind = (ph_word_kind)3}},
+    static const ph_word nameless[] = {{.offset = 0}},
+                         unkind[] = {{.name = "x", .kind = (ph_word_kind)3}},
                          far[] = {{.name = "x", .offset = 8}},
                          back[] = {{.name = "x", .offset = 8}, {.name = "y", .offset = 0}};
     static const ph_annotation_pair no_key[] = {{.text = "x"}}, no_text[] = {{.key = "x"}},
@@ -203,7 +206,8 @@ static void what_cannot_be_is_refused(void **state)
     REFUSED("words is NULL", {.info = {.word_count = 1}});
     REFUSED("word 0 has no name", {.info = {.word_count = 1, .args_size = 8}, .words = nameless});
     REFUSED("none of ph_word_kind", {.info = {.word_count = 1, .args_size = 8}, .words = unkind});
-    REFUSED("word 0 lies behind the 8 bytes", {.info = {.word_count = 1, .args_size = 8}, .words = far});
+    REFUSED("word 0 lies behind the 8 bytes",
+            {.info = {.word_count = 1, .args_size = 8}, .words = far});
     REFUSED("offsets of its words do not ascend",
             {.info = {.word_count = 2, .args_size = 16}, .words = back});
     REFUSED("is no kernel", {.info = {.kind = PH_NODE_HOST, .args_size = 8}});
@@ -247,13 +251,15 @@ static void bodies_are_limited(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-/* The same body under both nodes of the next, again and again: a few records of which a reader would never see the end. */
+/* The same body under both nodes of the next, again and again: a few records of which a reader
+ * would never see the end. */
 static void bodies_are_counted_wherever_they_are(void **state)
 {
     (void)state;
     ph_record *records[32];
     size_t count = 0;
-    ph_record_source_node nodes[2] = {{.info = {.kind = PH_NODE_GRAPH}}, {.info = {.kind = PH_NODE_GRAPH}}};
+    ph_record_source_node nodes[2] = {{.info = {.kind = PH_NODE_GRAPH}},
+                                      {.info = {.kind = PH_NODE_GRAPH}}};
     ph_status status = PH_OK;
     while (status == PH_OK) {
         assert_true(count < 30);
@@ -261,7 +267,8 @@ static void bodies_are_counted_wherever_they_are(void **state)
         nodes[0].info.body = nodes[1].info.body = records[count];
         count += status == PH_OK;
     }
-    assert_error(status, PH_ERROR_ARGUMENT, "node 1: with its body, the nested graphs take more than 4 GiB");
+    assert_error(status, PH_ERROR_ARGUMENT,
+                 "node 1: with its body, the nested graphs take more than 4 GiB");
     assert_true(count > 16);
     ph_diff *diff; /* those that are not so many are read */
     assert_ok(ph_record_diff(&diff, records[9], records[9]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/record_diff.c: records made up at random, and copies in other memory with one thing changed: the difference is that one, and
- * nothing else; and what a comparison costs. */
+/* tests/unit/record_diff.c: records made up at random, and copies in other memory with one thing
+ * changed: the difference is that one, and nothing else; and what a comparison costs. */
 #include "support/support.h"
 
 #include "base/alloc.h"
@@ -46,20 +46,24 @@ static void put_word(node *to, size_t w, const char *name, ph_word_kind kind, si
     word->allocation_bytes = 4096;
 }
 
-/* The first nodes address one allocation each, so that all of them have been met when something is changed. */
+/* The first nodes address one allocation each, so that all of them have been met when something
+ * is changed. */
 static void put_node(ph__rng *rng, node *to, size_t index)
 {
-    *to = (node){.source = {.info = {.kind = PH_NODE_KERNEL, .args_size = 8 * WORDS, .word_count = WORDS}}};
+    *to = (node){
+        .source = {.info = {.kind = PH_NODE_KERNEL, .args_size = 8 * WORDS, .word_count = WORDS}}};
     ph_node_info *info = &to->source.info;
     (void)snprintf(to->name, sizeof to->name, "%s", names[ph__rng_below(rng, 5)]);
     for (int i = 0; i < 3; i++)
         info->grid[i] = info->block[i] = 1 + (uint32_t)ph__rng_below(rng, 2);
-    put_word(to, 0, "x", PH_WORD_PROVED, index < ALLOCATIONS ? index : ph__rng_below(rng, ALLOCATIONS),
+    put_word(to, 0, "x", PH_WORD_PROVED,
+             index < ALLOCATIONS ? index : ph__rng_below(rng, ALLOCATIONS),
              64 * ph__rng_below(rng, 3));
-    put_word(to, 1, "y", PH_WORD_SUSPECTED, index < ALLOCATIONS ? index : ph__rng_below(rng, ALLOCATIONS), 0);
+    put_word(to, 1, "y", PH_WORD_SUSPECTED,
+             index < ALLOCATIONS ? index : ph__rng_below(rng, ALLOCATIONS), 0);
     put_word(to, 2, "n", PH_WORD_VALUE, 0, 1000 + index);
-    to->pair =
-        (ph_annotation_pair){.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = (int64_t)index / 10};
+    to->pair = (ph_annotation_pair){
+        .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = (int64_t)index / 10};
     to->source.annotation_count = 1;
     size_t first = index > 3 ? index - 3 : 0;
     for (size_t d = first; d < index; d++)
@@ -159,7 +163,8 @@ static ph_change plant_dims(ph__rng *rng, model *m, size_t at)
 
 static ph_change plant_kernel(ph__rng *rng, model *m, size_t at)
 {
-    (void)snprintf(m->nodes[at].name, sizeof m->nodes[at].name, "other%u", (unsigned)ph__rng_below(rng, 9));
+    (void)snprintf(m->nodes[at].name, sizeof m->nodes[at].name, "other%u",
+                   (unsigned)ph__rng_below(rng, 9));
     return (ph_change){.kind = PH_CHANGE_KERNEL, .a = at, .b = at};
 }
 
@@ -180,7 +185,8 @@ static ph_change plant_edge(ph__rng *rng, model *m, size_t at)
     node *to = &m->nodes[at];
     size_t count = to->source.info.dependency_count, place = ph__rng_below(rng, count);
     if (count > 1 && ph__rng_below(rng, 2)) {
-        memmove(to->dependencies + place, to->dependencies + place + 1, (count - place - 1) * sizeof(size_t));
+        memmove(to->dependencies + place, to->dependencies + place + 1,
+                (count - place - 1) * sizeof(size_t));
         to->source.info.dependency_count--;
     } else {
         memmove(to->dependencies + 1, to->dependencies, count * sizeof(size_t));
@@ -247,13 +253,15 @@ static ph_change plant_addition(ph__rng *rng, model *m, size_t at)
     return (ph_change){.kind = PH_CHANGE_ADDED, .a = SIZE_MAX, .b = at, .blocks_update = true};
 }
 
-static planter *const planters[] = {plant_value,   plant_offset,  plant_allocation, plant_dims,
-                                    plant_kernel,  plant_kind,    plant_edge,       plant_annotation,
-                                    plant_removal, plant_addition};
+static planter *const planters[] = {
+    plant_value, plant_offset, plant_allocation, plant_dims,    plant_kernel,
+    plant_kind,  plant_edge,   plant_annotation, plant_removal, plant_addition};
 
 static ph_change_kind mirrored(ph_change_kind kind)
 {
-    return kind == PH_CHANGE_ADDED ? PH_CHANGE_REMOVED : kind == PH_CHANGE_REMOVED ? PH_CHANGE_ADDED : kind;
+    return kind == PH_CHANGE_ADDED     ? PH_CHANGE_REMOVED
+           : kind == PH_CHANGE_REMOVED ? PH_CHANGE_ADDED
+                                       : kind;
 }
 
 static void expect_one(const ph_diff *diff, const ph_change *want, bool mirror, uint64_t seed)
@@ -271,8 +279,8 @@ static void expect_one(const ph_diff *diff, const ph_change *want, bool mirror, 
                  ph_change_kind_name(kind), (ssize_t)a, (ssize_t)b, text);
     assert_int_equal(got.rule != NULL, got.blocks_update);
     assert_non_null(strstr(text, got.text));
-    assert_non_null(
-        strstr(text, got.blocks_update ? "an update is not possible: " : "an update is possible\n"));
+    assert_non_null(strstr(text, got.blocks_update ? "an update is not possible: "
+                                                   : "an update is possible\n"));
     ph_string_free(text);
 }
 
@@ -286,7 +294,8 @@ static void round_of(uint64_t seed)
         fail_msg("seed %llu: the same work in other memory is alike", (unsigned long long)seed);
     ph_diff_destroy(diff);
     size_t at = ALLOCATIONS + 1 + ph__rng_below(&rng, count - ALLOCATIONS - 1);
-    ph_change want = planters[ph__rng_below(&rng, sizeof planters / sizeof planters[0])](&rng, &b, at);
+    ph_change want =
+        planters[ph__rng_below(&rng, sizeof planters / sizeof planters[0])](&rng, &b, at);
     diff = diff_of(&a, &b);
     expect_one(diff, &want, false, seed);
     ph_diff_destroy(diff);
@@ -326,8 +335,9 @@ static void unlike_records_mirror_each_other(void **state)
         model a = random_model(&rng, ph__rng_below(&rng, 40)),
               b = random_model(&rng, ph__rng_below(&rng, 40));
         ph_diff *there = diff_of(&a, &b), *back = diff_of(&b, &a);
+        /* which address is the first to differ depends on the direction */
         for (int kind = PH_CHANGE_ADDED; kind <= PH_CHANGE_ANNOTATION; kind++)
-            if (kind != PH_CHANGE_ADDRESS) /* which address is the first to differ depends on the direction */
+            if (kind != PH_CHANGE_ADDRESS)
                 assert_int_equal(count_kind(there, (ph_change_kind)kind),
                                  count_kind(back, mirrored((ph_change_kind)kind)));
         assert_int_equal(a.count + count_kind(there, PH_CHANGE_ADDED),
@@ -339,7 +349,8 @@ static void unlike_records_mirror_each_other(void **state)
     }
 }
 
-/* The kind of a dependency goes with its pair, also behind nodes that were added; it blocks an update. */
+/* The kind of a dependency goes with its pair, also behind nodes that were added; it blocks an
+ * update. */
 static void kinds_of_dependencies(void **state)
 {
     (void)state;
@@ -348,7 +359,8 @@ static void kinds_of_dependencies(void **state)
     ph_record_source_node nodes[4] = {
         {.info = {.kind = PH_NODE_KERNEL, .name = "first"}},
         {.info = {.kind = PH_NODE_KERNEL, .name = "second"}},
-        {.info = {.kind = PH_NODE_KERNEL, .name = "third", .dependency_count = 2}, .dependencies = both}};
+        {.info = {.kind = PH_NODE_KERNEL, .name = "third", .dependency_count = 2},
+         .dependencies = both}};
     ph_record *full, *programmatic, *longer;
     ph_diff *diff;
     ph_change change;
@@ -367,14 +379,16 @@ static void kinds_of_dependencies(void **state)
         assert_int_equal(change.kind, PH_CHANGE_EDGE);
         assert_true(change.blocks_update);
         assert_ptr_equal(change.rule, ph__rule_edges);
-        assert_string_equal(change.text, back ? "node 2 (third) depends on node 1: programmatic -> full"
-                                              : "node 2 (third) depends on node 1: full -> programmatic");
+        assert_string_equal(change.text,
+                            back ? "node 2 (third) depends on node 1: programmatic -> full"
+                                 : "node 2 (third) depends on node 1: full -> programmatic");
         ph_diff_destroy(diff);
     }
     assert_ok(ph_record_diff(&diff, full, longer));
     assert_int_equal(ph_diff_count(diff), 2);
     assert_ok(ph_diff_at(&change, diff, 1));
-    assert_string_equal(change.text, "node 2 (third, now 3) depends on node 1: full -> programmatic");
+    assert_string_equal(change.text,
+                        "node 2 (third, now 3) depends on node 1: full -> programmatic");
     ph_diff_destroy(diff);
     assert_ok(ph_record_diff(&diff, programmatic, longer));
     assert_int_equal(ph_diff_count(diff), 1);
@@ -470,9 +484,12 @@ static void each_allocation_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planted_changes_are_found_alone), cmocka_unit_test(unlike_records_mirror_each_other),
-        cmocka_unit_test(kinds_of_dependencies),           cmocka_unit_test(empty_records),
-        cmocka_unit_test(large_records_take_little_work),  cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(planted_changes_are_found_alone),
+        cmocka_unit_test(unlike_records_mirror_each_other),
+        cmocka_unit_test(kinds_of_dependencies),
+        cmocka_unit_test(empty_records),
+        cmocka_unit_test(large_records_take_little_work),
+        cmocka_unit_test(each_allocation_fails),
     };
     return cmocka_run_group_tests_name("unit.record_diff", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/suspects.c: the notes of failing calls: their order and number, whom they blame, their words. */
+/* tests/unit/suspects.c: the notes of failing calls: their order and number, whom they blame,
+ * their words. */
 #include "driver/suspects.h"
 #include "base/sync.h"
 #include "support/host_driver.h"
@@ -302,8 +303,9 @@ static void words_without_frames(void **state)
     (void)snprintf(note.text, sizeof note.text, "no memory in captures");
     (void)ph__suspect_describe(words, sizeof words, &note, 0);
     assert_string_equal(
-        words, "cuMemAlloc_v2 (900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: no memory in captures) on "
-               "thread \"loader\"");
+        words,
+        "cuMemAlloc_v2 (900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: no memory in captures) on "
+        "thread \"loader\"");
     note.thread_name[0] = '\0';
     note.thread = 123456;
     (void)ph__suspect_describe(words, sizeof words, &note, 0);
@@ -327,8 +329,8 @@ static size_t count_of(const char *words, const char *part)
     return count;
 }
 
-/* Named by the dynamic symbol table: the C library's function that sorts. Named by this program's .symtab
- * alone: the one that compares. */
+/* Named by the dynamic symbol table: the C library's function that sorts. Named by this
+ * program's .symtab alone: the one that compares. */
 static void words_with_frames(void **state)
 {
     (void)state;
@@ -349,7 +351,8 @@ static void words_with_frames(void **state)
     note.frames[1] = NULL; /* no object has it */
     (void)ph__suspect_describe(shorter, sizeof shorter, &note, PH__SUSPECT_FRAMES);
     assert_non_null(strstr(shorter, " (suspects) < 0x0"));
-    (void)ph__suspect_describe(shorter, sizeof shorter, &note, 2); /* frames with names come before it */
+    /* frames with names come before it */
+    (void)ph__suspect_describe(shorter, sizeof shorter, &note, 2);
     assert_null(strstr(shorter, "0x0 "));
     assert_int_equal(count_of(shorter, " < "), 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/verify_blocks.c: which block of a layout an address is in: as looking through the list gives it. */
+/* tests/unit/verify_blocks.c: which block of a layout an address is in: as looking through the
+ * list gives it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

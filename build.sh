@@ -155,6 +155,7 @@ need_test()
     need libcmocka-dev has_library cmocka
     need libopenblas0-pthread has_blas
     want python3 has_command python3
+    want clang-format-14 has_command clang-format-14
     want chromium has_chromium
 }
 

@@ -11,16 +11,19 @@ enum {
 };
 typedef enum annotate_shape {
     ANNOTATE_ONE_SCOPE, /* around all nodes */
-    ANNOTATE_NESTED, /* 100 scopes: ten towers of ten, a node at each step up and down, the rest at the top */
-    ANNOTATE_SEQUENTIAL, /* 100 scopes of ten nodes, one after the other, each with a name and a number */
+    /* 100 scopes: ten towers of ten, a node at each step up and down, the rest at the top */
+    ANNOTATE_NESTED,
+    /* 100 scopes of ten nodes, one after the other, each with a name and a number */
+    ANNOTATE_SEQUENTIAL,
     ANNOTATE_SHAPES
 } annotate_shape;
-static const char *const annotate_names[ANNOTATE_SHAPES] = {"1 scope", "100 nested", "100 in a row"};
+static const char *const annotate_names[ANNOTATE_SHAPES] = {"1 scope", "100 nested",
+                                                            "100 in a row"};
 
 typedef ph_status annotate_launch_fn(void *user, int i);
 
-static inline ph_status annotate_tower(ph_stream *stream, annotate_launch_fn *launch, void *user, int from,
-                                       int nodes)
+static inline ph_status annotate_tower(ph_stream *stream, annotate_launch_fn *launch, void *user,
+                                       int from, int nodes)
 {
     int next = from;
     for (int level = 0; level < ANNOTATE_DEPTH; level++) {
@@ -36,10 +39,11 @@ static inline ph_status annotate_tower(ph_stream *stream, annotate_launch_fn *la
     return PH_OK;
 }
 
-static inline ph_status annotate_row(ph_stream *stream, annotate_launch_fn *launch, void *user, int from,
-                                     int nodes)
+static inline ph_status annotate_row(ph_stream *stream, annotate_launch_fn *launch, void *user,
+                                     int from, int nodes)
 {
-    const ph_annotation_pair layer = {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = from / nodes};
+    const ph_annotation_pair layer = {
+        .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = from / nodes};
     const ph_mark_options options = {.pairs = &layer, .count = 1};
     PH_TRY(ph_mark_begin(stream, "layer", &options));
     for (int i = from; i < from + nodes; i++)
@@ -47,8 +51,8 @@ static inline ph_status annotate_row(ph_stream *stream, annotate_launch_fn *laun
     return ph_mark_end(stream);
 }
 
-static inline ph_status annotate_work(ph_stream *stream, annotate_shape shape, annotate_launch_fn *launch,
-                                      void *user)
+static inline ph_status annotate_work(ph_stream *stream, annotate_shape shape,
+                                      annotate_launch_fn *launch, void *user)
 {
     if (shape == ANNOTATE_ONE_SCOPE)
         return annotate_row(stream, launch, user, 0, ANNOTATE_NODES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/brief.c: what small eager work costs on an idle stream of the host device, brief kernels beside others; and what the cells of
- * a graph add to its replay. */
+/* bench/brief.c: what small eager work costs on an idle stream of the host device, brief kernels
+ * beside others; and what the cells of a graph add to its replay. */
 #include "clock.h"
 #include "host/timing.h"
 
@@ -141,7 +141,8 @@ static ph_status body_cells(ph_stream *stream, void *user)
 {
     bench *b = user;
     uint64_t *cells[2];
-    const ph_cells_source source = {.count = 2, .values = next_step, .launched = advance, .user = &b->step};
+    const ph_cells_source source = {
+        .count = 2, .values = next_step, .launched = advance, .user = &b->step};
     PH_TRY(ph_cells_create(cells, stream, &source));
     return body_plain(stream, user);
 }
@@ -173,7 +174,8 @@ static void time_row(bench *b, row *r, int round)
 
 static void set_up(bench *b)
 {
-    ph_kernel_source source = {.name = "add", .host = add, .args_size = sizeof(args), .host_brief = true};
+    ph_kernel_source source = {
+        .name = "add", .host = add, .args_size = sizeof(args), .host_brief = true};
     OK(ph_device_open(&b->device, "host", NULL));
     OK(ph_stream_create(&b->stream, b->device, NULL));
     OK(ph_kernel_create(&b->brief, b->device, &source));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_annotate.c: what annotations add to a capture on the GPU, from begin to end: 1,000 kernels in scopes of several shapes, beside the same
- * kernels without scopes. */
+/* bench/cuda_annotate.c: what annotations add to a capture on the GPU, from begin to end: 1,000
+ * kernels in scopes of several shapes, beside the same kernels without scopes. */
 #include "annotate.h"
 #include "cuda/bench.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_capture.c: what capturing a hundred launches costs beside the driver's own capture of the same, and what making the
- * executable costs. */
+/* bench/cuda_capture.c: what capturing a hundred launches costs beside the driver's own capture
+ * of the same, and what making the executable costs. */
 #include "cuda/bench.h"
 
 enum {
@@ -79,11 +79,19 @@ int main(int argc, char **argv)
     OK(ph_graph_create(&s.graph, &options));
     bench_side captures[] = {
         {.name = "phonograph, keep_graph", .run = capture, .after = reset, .user = &s},
-        {.name = "the driver", .run = raw_capture, .after = raw_destroy, .user = &s, .limit = limit},
+        {.name = "the driver",
+         .run = raw_capture,
+         .after = raw_destroy,
+         .user = &s,
+         .limit = limit},
     };
     bench_compare(&b, "begin to end", LAUNCHES, captures, 2, 1);
     bench_side executables[] = {
-        {.name = "ph_graph_instantiate", .before = capture, .run = instantiate, .after = reset, .user = &s},
+        {.name = "ph_graph_instantiate",
+         .before = capture,
+         .run = instantiate,
+         .after = reset,
+         .user = &s},
         {.name = "the driver, with upload",
          .before = raw_capture,
          .run = raw_instantiate,

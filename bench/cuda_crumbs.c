@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_crumbs.c: replaying a chain of 1,000 nodes with 100 breadcrumbs in it, switched off and on, beside the same chain with none; and
- * a check of 256 MiB for NaN beside reading them. */
+/* bench/cuda_crumbs.c: replaying a chain of 1,000 nodes with 100 breadcrumbs in it, switched off
+ * and on, beside the same chain with none; and a check of 256 MiB for NaN beside reading them. */
 #include "clock.h"
 #include "cuda/bench.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_cycles.c: captures, instantiates, replays and resets again and again, and looks at what the process holds after a tenth of
- * the cycles and at their end: nothing may have grown. The same through the driver alone stands beside, as drivers keep things too. */
+/* bench/cuda_cycles.c: captures, instantiates, replays and resets again and again, and looks at
+ * what the process holds after a tenth of the cycles and at their end: nothing may have grown.
+ * The same through the driver alone stands beside, as drivers keep things too. */
 #include "base/alloc.h"
 #include "clock.h"
 #include "cuda/bench.h"
@@ -13,7 +14,8 @@ enum {
     LAUNCHES = 10
 };
 
-/* What is looked at, with what it may grow by: far less than what 10,000 cycles would leave behind if each left anything. */
+/* What is looked at, with what it may grow by: far less than what 10,000 cycles would leave
+ * behind if each left anything. */
 typedef enum holding {
     DEVICE_BYTES,
     RESIDENT_BYTES,
@@ -131,8 +133,9 @@ static bool compare(const bench *b, const char *side, int early_cycles, const pi
             (void)fprintf(b->json,
                           "{\"bench\":\"%s\",\"side\":\"%s\",\"what\":\"%s\",\"cycles\":[%d,%d],"
                           "\"held\":[%lld,%lld],\"slack\":%lld,\"pass\":%s}\n",
-                          b->name, side, holdings[i].name, early_cycles, b->rounds, (long long)early->held[i],
-                          (long long)late->held[i], (long long)holdings[i].slack, fine ? "true" : "false");
+                          b->name, side, holdings[i].name, early_cycles, b->rounds,
+                          (long long)early->held[i], (long long)late->held[i],
+                          (long long)holdings[i].slack, fine ? "true" : "false");
         flat = flat && fine;
     }
     return flat;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_liveness.c: what check_input_liveness adds to a replay of 1,000 nodes with an input each: of the library's own memory, and
- * of memory from cuMemAlloc, which the driver is asked about at every 64th replay. */
+/* bench/cuda_liveness.c: what check_input_liveness adds to a replay of 1,000 nodes with an input
+ * each: of the library's own memory, and of memory from cuMemAlloc, which the driver is asked
+ * about at every 64th replay. */
 #include "cuda/bench.h"
 #include "graph/graph.h"
 #include <stdlib.h>

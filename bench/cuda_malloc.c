@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_malloc.c: what a cached ph_malloc and ph_free pair costs on the GPU: one size, eight sizes, in a capture; beside the
- * driver's own stream-ordered pair. */
+/* bench/cuda_malloc.c: what a cached ph_malloc and ph_free pair costs on the GPU: one size,
+ * eight sizes, in a capture; beside the driver's own stream-ordered pair. */
 #include "cuda/bench.h"
 
 enum {
@@ -64,12 +64,19 @@ int main(int argc, char **argv)
     /* Kept, so that the driver's pool does not give its memory back at each wait. */
     RAW_OK(raw.alloc_async(&kept, 1024, b.native));
     bench_side one[] = {
-        {.name = "ph_malloc + ph_free", .run = one_size, .after = wait, .user = &b, .limit = limit_ns},
+        {.name = "ph_malloc + ph_free",
+         .run = one_size,
+         .after = wait,
+         .user = &b,
+         .limit = limit_ns},
         {.name = "cuMemAllocAsync + Free", .run = driver_pairs, .after = wait, .user = &b},
     };
     bench_compare(&b, "a pair of 1 KiB", 0, one, 2, PAIRS);
-    bench_side eight = {
-        .name = "ph_malloc + ph_free", .run = eight_sizes, .after = wait, .user = &b, .limit = limit_ns};
+    bench_side eight = {.name = "ph_malloc + ph_free",
+                        .run = eight_sizes,
+                        .after = wait,
+                        .user = &b,
+                        .limit = limit_ns};
     bench_compare(&b, "a pair, 512 B to 9 MiB", 0, &eight, 1, PAIRS);
     OK(ph_graph_create(&graph, NULL));
     OK(ph_graph_capture(graph, b.stream, NULL, in_capture, &b));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_rebind.c: giving the first kernel of a chain another address and replaying, beside cuGraphExecKernelNodeSetParams and
- * cuGraphLaunch. The driver's call crashes where no context is current; the library's does not, and what that costs is shown too. */
+/* bench/cuda_rebind.c: giving the first kernel of a chain another address and replaying, beside
+ * cuGraphExecKernelNodeSetParams and cuGraphLaunch. The driver's call crashes where no context
+ * is current; the library's does not, and what that costs is shown too. */
 #include "cuda/rebound.h"
 
 static const double limit = 1.1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_replay.c: ph_graph_replay beside a bare cuGraphLaunch: of the very same executable, and of one that the driver alone
- * captured; the launch by itself, and with waiting for its end. */
+/* bench/cuda_replay.c: ph_graph_replay beside a bare cuGraphLaunch: of the very same executable,
+ * and of one that the driver alone captured; the launch by itself, and with waiting for its end. */
 #include "cuda/bench.h"
 
 static const double launch_limit = 1.1, end_limit = 1.01;
@@ -83,8 +83,14 @@ static void measure(bench *b, int nodes, const char *what, const char *end)
     bench_compare(b, what, nodes, launches, 3, 1);
     bench_side ends[] = {
         {.name = "ph_graph_replay", .run = replay_and_wait, .user = &s},
-        {.name = "cuGraphLaunch, the same", .run = launch_same_and_wait, .user = &s, .limit = end_limit},
-        {.name = "cuGraphLaunch, its own", .run = launch_own_and_wait, .user = &s, .limit = end_limit},
+        {.name = "cuGraphLaunch, the same",
+         .run = launch_same_and_wait,
+         .user = &s,
+         .limit = end_limit},
+        {.name = "cuGraphLaunch, its own",
+         .run = launch_own_and_wait,
+         .user = &s,
+         .limit = end_limit},
     };
     bench_compare(b, end, nodes, ends, 3, 1);
     RAW_OK(raw.exec_destroy(s.own));
@@ -99,7 +105,8 @@ int main(int argc, char **argv)
     bench_open(&b, "cuda_replay", 1001, argc, argv);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         measure(&b, sizes[i], "launch", "launch and wait");
-    /* Who has the stream's handle may capture on it: from here on the library asks the driver each time. */
+    /* Who has the stream's handle may capture on it: from here on the library asks the driver
+     * each time. */
     raw_stream lent;
     OK(ph_stream_cuda(&lent, b.stream));
     for (size_t i = 0; i < 2; i++)

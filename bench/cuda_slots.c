@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda_slots.c: replaying a chain whose input is a slot, with another address each time and with the same one, beside
- * cuGraphExecKernelNodeSetParams and cuGraphLaunch, which look nothing up. */
+/* bench/cuda_slots.c: replaying a chain whose input is a slot, with another address each time
+ * and with the same one, beside cuGraphExecKernelNodeSetParams and cuGraphLaunch, which look
+ * nothing up. */
 #include "cuda/rebound.h"
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/graph_annotate.c: what annotations add to a capture on the host device, from begin to end: 1,000 kernels in scopes of several shapes, beside the
- * same kernels without scopes. */
+/* bench/graph_annotate.c: what annotations add to a capture on the host device, from begin to
+ * end: 1,000 kernels in scopes of several shapes, beside the same kernels without scopes. */
 #include "annotate.h"
 #include "clock.h"
 #include "host/timing.h"
@@ -70,13 +70,14 @@ static int measure(bench *b, bool keep)
             annotated[shape][round] = time_annotated(b, (annotate_shape)shape);
     }
     double without = timing_median(plain, rounds);
-    printf("%-22s %-14s %10.1f\n", keep ? "begin to end" : "and instantiated", "no scope", without / 1e3);
+    printf("%-22s %-14s %10.1f\n", keep ? "begin to end" : "and instantiated", "no scope",
+           without / 1e3);
     for (int shape = 0; shape < ANNOTATE_SHAPES; shape++) {
         double with = timing_median(annotated[shape], rounds);
         bool over = with > limit * without;
         missed |= over;
-        printf("%-22s %-14s %10.1f %8.3f%s\n", "", annotate_names[shape], with / 1e3, with / without,
-               over ? "  more than 1.15" : "");
+        printf("%-22s %-14s %10.1f %8.3f%s\n", "", annotate_names[shape], with / 1e3,
+               with / without, over ? "  more than 1.15" : "");
     }
     ph_graph_destroy(b->graph);
     return missed;
@@ -85,7 +86,8 @@ static int measure(bench *b, bool keep)
 int main(int argc, char **argv)
 {
     rounds = timing_rounds("graph_annotate", rounds, MOST_ROUNDS, argc, argv);
-    /* Pages that are given back to the system between two captures, and faulted in again, would be most of what is measured. */
+    /* Pages that are given back to the system between two captures, and faulted in again, would
+     * be most of what is measured. */
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
     bench b = {0};

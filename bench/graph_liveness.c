@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/graph_liveness.c: what check_input_liveness adds to a replay of 1,000 nodes with an input each, on the host device: the same graph
- * with and without it, and after memory has died that only another graph reads; and what it adds to a capture. */
+/* bench/graph_liveness.c: what check_input_liveness adds to a replay of 1,000 nodes with an
+ * input each, on the host device: the same graph with and without it, and after memory has died
+ * that only another graph reads; and what it adds to a capture. */
 #include "clock.h"
 #include "graph/graph.h"
 #include "host/timing.h"
@@ -101,10 +102,12 @@ static void measure(bench *b)
     rounds = all;
     double without = timing_median(samples[0], rounds), with = timing_median(samples[1], rounds),
            after = timing_median(samples[2], rounds);
-    printf("%d nodes, %d inputs, medians of %d rounds, ns a replay with its end\n", NODES, NODES, rounds);
+    printf("%d nodes, %d inputs, medians of %d rounds, ns a replay with its end\n", NODES, NODES,
+           rounds);
     printf("%-44s %10.1f\n", "without the check", without);
     printf("%-44s %10.1f %+8.1f\n", "with it", with, with - without);
-    printf("%-44s %10.1f %+8.1f\n", "with it, another graph's input freed before", after, after - without);
+    printf("%-44s %10.1f %+8.1f\n", "with it, another graph's input freed before", after,
+           after - without);
     printf("capture, us: %.1f without, %.1f with\n", without_capture / 1e3, with_capture / 1e3);
     printf("limit: %.0f ns: %s\n", limit_ns, with - without <= limit_ns ? "kept" : "NOT kept");
 }
@@ -126,7 +129,8 @@ static void measure_alone(bench *b)
 int main(int argc, char **argv)
 {
     static bench b;
-    ph_kernel_source source = {.name = "empty", .host = empty, .args_size = sizeof(args), .host_brief = true};
+    ph_kernel_source source = {
+        .name = "empty", .host = empty, .args_size = sizeof(args), .host_brief = true};
     const ph_capture_options options = {.check_input_liveness = true};
     rounds = timing_rounds("graph_liveness", rounds, MOST_ROUNDS, argc, argv);
     OK(ph_device_open(&b.device, "host", NULL));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench/graph_replay.c: what a replay costs through the public calls: ph_graph_replay and
- * ph_stream_synchronize of captured graphs, of kernels that are declared brief and of others, beside the
- * latter launched eagerly and beside a bare list of function calls; and how often a replay allocates. */
+ * ph_stream_synchronize of captured graphs, of kernels that are declared brief and of others,
+ * beside the latter launched eagerly and beside a bare list of function calls; and how often a
+ * replay allocates. */
 #include "base/alloc.h"
 #include "clock.h"
 #include "host/timing.h"
@@ -136,11 +137,12 @@ int main(int argc, char **argv)
     source.host_brief = true;
     OK(ph_kernel_create(&b.brief, b.device, &source));
     timing_print_machine(b.device);
-    printf("medians of %d rounds, all sides in turn; ns but for capture; empty kernels; eager and replay "
+    printf("medians of %d rounds, all sides in turn; ns but for capture; empty kernels; eager and "
+           "replay "
            "each with one synchronize\n",
            rounds);
-    printf("%-10s %6s %10s %10s %12s %10s %10s %10s %10s %10s\n", "shape", "nodes", "list", "capture us",
-           "eager", "replay", "brief", "a node", "eager/", "allocated");
+    printf("%-10s %6s %10s %10s %12s %10s %10s %10s %10s %10s\n", "shape", "nodes", "list",
+           "capture us", "eager", "replay", "brief", "a node", "eager/", "allocated");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         measure(&b, "chain", sizes[i], 1);
     for (size_t i = 1; i < sizeof sizes / sizeof sizes[0]; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/growth.c: how costs grow: each case at several sizes, on the host device, and the exponent of its cost by least squares. An
- * exponent above the limit may be the caches' doing: then valgrind, where it is there, counts the instructions of the same work.
+/* bench/growth.c: how costs grow: each case at several sizes, on the host device, and the
+ * exponent of its cost by least squares. An exponent above the limit may be the caches' doing:
+ * then valgrind, where it is there, counts the instructions of the same work.
  *
  *     bench_growth [ROUNDS [CASE...]]    times
- *     bench_growth --count [CASE...]     instructions alone, which other work on the machine does not change
+ *     bench_growth --count [CASE...]     instructions alone: other work does not change them
  */
 #include "growth/growth.h"
 #include "clock.h"
@@ -61,10 +62,14 @@ size_t growth_shuffled(size_t i, size_t n)
 
 static void open_world(growth_world *w, size_t n)
 {
-    static const ph_param params[] = {{.name = "x", .kind = PH_PARAM_ADDRESS, .offset = 0, .size = 8},
-                                      {.name = "y", .kind = PH_PARAM_ADDRESS, .offset = 8, .size = 8}};
-    const ph_kernel_source source = {
-        .name = "add", .host = add_rows, .args_size = sizeof(add_args), .params = params, .param_count = 2};
+    static const ph_param params[] = {
+        {.name = "x", .kind = PH_PARAM_ADDRESS, .offset = 0, .size = 8},
+        {.name = "y", .kind = PH_PARAM_ADDRESS, .offset = 8, .size = 8}};
+    const ph_kernel_source source = {.name = "add",
+                                     .host = add_rows,
+                                     .args_size = sizeof(add_args),
+                                     .params = params,
+                                     .param_count = 2};
     *w = (growth_world){.n = n, .things = calloc(n, sizeof *w->things)};
     if (!w->things)
         exit(1);
@@ -151,7 +156,8 @@ static double counted_exponent(const growth_case *c, bool show)
 {
     double sizes[MOST_SIZES], counts[MOST_SIZES];
     int points = 0;
-    for (double n = (double)c->first; n < COUNTED_UP_TO + 1.0 && n < (double)c->last + 1; n *= sqrt(10)) {
+    for (double n = (double)c->first; n < COUNTED_UP_TO + 1.0 && n < (double)c->last + 1;
+         n *= sqrt(10)) {
         sizes[points] = round(n);
         counts[points] = count(c, (size_t)round(n));
         if (counts[points] <= 0)
@@ -188,7 +194,8 @@ static bool draw(const growth_case *c, int rounds)
     }
     for (int i = points; i < MOST_SIZES - 1; i++)
         printf(" |");
-    double slope = exponent(sizes, costs, points), counted = slope > limit ? counted_exponent(c, false) : 0;
+    double slope = exponent(sizes, costs, points),
+           counted = slope > limit ? counted_exponent(c, false) : 0;
     bool ok = slope <= limit || (counted > 0 && counted <= limit);
     printf(" %.2f |", slope);
     if (counted > 0)
@@ -220,7 +227,8 @@ static void print_head(bool counts)
     for (double n = 1000; n < (counts ? COUNTED_UP_TO : 1000000) + 1.0; n *= sqrt(10))
         printf(" %.0f |", n);
     printf(counts ? " exponent |" : " exponent | of instructions |");
-    printf(" at most %.1f |\n|---|---|---|---|---|---|---|%s\n", limit, counts ? "" : "---|---|---|---|");
+    printf(" at most %.1f |\n|---|---|---|---|---|---|---|%s\n", limit,
+           counts ? "" : "---|---|---|---|");
 }
 
 int main(int argc, char **argv)

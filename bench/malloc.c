@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/malloc.c: what a cached ph_malloc and ph_free pair costs: one size, eight sizes, in a capture, with a
- * second thread. */
+/* bench/malloc.c: what a cached ph_malloc and ph_free pair costs: one size, eight sizes, in a
+ * capture, with a second thread. */
 #include "clock.h"
 #include "host/timing.h"
 #include <pthread.h>
@@ -129,7 +129,8 @@ int main(int argc, char **argv)
     OK(ph_device_open(&device, "host", NULL));
     OK(ph_stream_create(&stream, device, NULL));
     timing_print_machine(device);
-    printf("%-42s %8s %8s %8s\n", "cached ph_malloc + ph_free, ns a pair", "median", "lowest", "highest");
+    printf("%-42s %8s %8s %8s\n", "cached ph_malloc + ph_free, ns a pair", "median", "lowest",
+           "highest");
     print("one size", repeat(one_size, stream));
     print("eight sizes, 512 B to 9 MiB", repeat(eight_sizes, stream));
     print("from a second thread", from_second_thread(stream));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_buckets.c: 35 inference graphs of one network, for batches of 1 to 256, in one pool: the time of making them, and the memory that they take.
- * 16 x Linear(2048) in f16 on a GPU, 16 x Linear(64) in f32 on the host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
+/* bench/nn_buckets.c: 35 inference graphs of one network, for batches of 1 to 256, in one pool:
+ * the time of making them, and the memory that they take. 16 x Linear(2048) in f16 on a GPU, 16
+ * x Linear(64) in f32 on the host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
 #include "clock.h"
 #include "nn/raw_buckets.h"
 #include "nn/timing.h"
@@ -116,12 +117,14 @@ static void make_callables(server *s)
         modules[i] = s->bucket[i].entry;
         samples[i] = (ph_sample){.tensors = &s->bucket[i].x, .count = 1};
     }
-    OK(ph_make_graphed_callables(graphed, modules, samples, BUCKETS, &(ph_graphed_options){.pool = s->pool}));
+    OK(ph_make_graphed_callables(graphed, modules, samples, BUCKETS,
+                                 &(ph_graphed_options){.pool = s->pool}));
     for (int i = 0; i < BUCKETS; i++)
         s->bucket[i].graphed = graphed[i];
 }
 
-/* By hand: each size is captured, and runs once before where that is asked; outputs are let go, so that the graphs share all of the pool. */
+/* By hand: each size is captured, and runs once before where that is asked; outputs are let go,
+ * so that the graphs share all of the pool. */
 static void make_each(server *s, bool warm_up, bool defer_upload)
 {
     const ph_graph_options options = {.defer_upload = defer_upload};
@@ -130,8 +133,8 @@ static void make_each(server *s, bool warm_up, bool defer_upload)
         if (warm_up)
             OK(bucket_forward(s->t->stream, b));
         OK(ph_graph_create(&b->graph, &options));
-        OK(ph_graph_capture(b->graph, s->t->stream, &(ph_capture_options){.pool = s->pool}, bucket_forward,
-                            b));
+        OK(ph_graph_capture(b->graph, s->t->stream, &(ph_capture_options){.pool = s->pool},
+                            bucket_forward, b));
     }
 }
 
@@ -146,7 +149,8 @@ static void make_graphs_at_once(server *s)
     make_each(s, false, false);
 }
 
-/* The first replay of each uploads it, or ph_graph_upload when there is time: neither is in the time here. */
+/* The first replay of each uploads it, or ph_graph_upload when there is time: neither is in the
+ * time here. */
 static void make_graphs_without_upload(server *s)
 {
     make_each(s, false, true);
@@ -193,10 +197,10 @@ static void memory_line(server *s, const char *side, int64_t before)
     OK(ph_pool_stats(&stats, s->pool));
     size_t executables = executable_bytes(s);
     int64_t taken = before - free_bytes(s->t);
-    printf(
-        "  the pool: %.2f MiB reserved, %.2f in use; executables %.2f MiB; taken from the device %.2f MiB\n",
-        (double)stats.reserved / 0x1p20, (double)stats.allocated / 0x1p20, (double)executables / 0x1p20,
-        (double)taken / 0x1p20);
+    printf("  the pool: %.2f MiB reserved, %.2f in use; executables %.2f MiB; taken from the "
+           "device %.2f MiB\n",
+           (double)stats.reserved / 0x1p20, (double)stats.allocated / 0x1p20,
+           (double)executables / 0x1p20, (double)taken / 0x1p20);
     if (s->t->json)
         fprintf(s->t->json,
                 "{\"bench\": \"%s\", \"what\": \"35 inference graphs, memory\", \"side\": \"%s\", "
@@ -245,7 +249,8 @@ static void measure_raw(timing *t)
     raw_buckets_close(raw);
 }
 
-/* Processors and GPUs that were idle begin slowly, for a second or two on some machines; PyTorch's program has run for longer when it comes to this. */
+/* Processors and GPUs that were idle begin slowly, for a second or two on some machines;
+ * PyTorch's program has run for longer when it comes to this. */
 static void warm_up(server *s)
 {
     for (double end = clock_now() + 3e9; clock_now() < end;) {

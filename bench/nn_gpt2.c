@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_gpt2.c: a training step of examples/gpt's model at the shape of GPT-2 124M (AdamW, batch 4 x 64 and 4 x 1024), in f32 with TF32 products and
- * with autocast to bf16, eager and as one graph, with the device memory that it takes. On the host device a model of a hundredth. bench/torch_nn.py has PyTorch's side of the GPU's. */
+/* bench/nn_gpt2.c: a training step of examples/gpt's model at the shape of GPT-2 124M (AdamW,
+ * batch 4 x 64 and 4 x 1024), in f32 with TF32 products and with autocast to bf16, eager and as
+ * one graph, with the device memory that it takes. On the host device a model of a hundredth.
+ * bench/torch_nn.py has PyTorch's side of the GPU's. */
 #include "../examples/gpt/model.h"
 #include "nn/timing.h"
 
@@ -33,8 +35,10 @@ static void memory_line(timing *t, const char *what)
 static void measure(timing *t, training *g, int64_t batch, int64_t time, int64_t vocabulary)
 {
     char what[64];
-    g->x = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, PH_SHAPE(batch, time), 0, vocabulary));
-    g->y = ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, PH_SHAPE(batch, time), 0, vocabulary));
+    g->x =
+        ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, PH_SHAPE(batch, time), 0, vocabulary));
+    g->y =
+        ph_tensor_retain(ph_randint(t->tape, PH_DTYPE_I32, PH_SHAPE(batch, time), 0, vocabulary));
     OK(ph_tape_clear(t->tape));
     snprintf(what, sizeof what, "GPT-2 step, batch %d x %d%s", (int)batch, (int)time,
              ph_tape_autocast(t->tape).dtype ? ", bf16" : "");
@@ -56,13 +60,15 @@ int main(int argc, char **argv)
     training g;
     ph_adam_options options = {.lr = 3e-4, .weight_decay = 0.1};
     timing_open(&t, "nn_gpt2", 31, argc, argv);
-    g.shape = t.gpu ? (model_shape){50257, 1024, 768, 12, 12, 0} : (model_shape){1000, 128, 128, 4, 2, 0};
+    g.shape =
+        t.gpu ? (model_shape){50257, 1024, 768, 12, 12, 0} : (model_shape){1000, 128, 128, 4, 2, 0};
     ph_set_tf32(true);
     g.tape = t.tape;
     OK(model_create(&g.model, t.device, &g.shape));
     OK(ph_adamw_create(&g.optimizer, g.model, &options));
     for (int half = 0; half < 2; half++) {
-        (void)ph_tape_set_autocast(g.tape, (ph_autocast){.dtype = half ? PH_DTYPE_BF16 : (ph_dtype)0});
+        (void)ph_tape_set_autocast(g.tape,
+                                   (ph_autocast){.dtype = half ? PH_DTYPE_BF16 : (ph_dtype)0});
         measure(&t, &g, 4, t.gpu ? 64 : 32, g.shape.vocabulary);
         measure(&t, &g, 4, t.gpu ? 1024 : 128, g.shape.vocabulary);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_graphed.c: an MLP of 8 x (Linear + ReLU), batch 32, as one graphed callable: forward, forward and backward, and a training step with inputs in a
- * new buffer at each call, beside the eager network and beside one graph of the whole step. Width 256 on a GPU, 64 on the
- * host. bench/torch_graphed.py has PyTorch's side of the GPU's. */
+/* bench/nn_graphed.c: an MLP of 8 x (Linear + ReLU), batch 32, as one graphed callable: forward,
+ * forward and backward, and a training step with inputs in a new buffer at each call, beside the
+ * eager network and beside one graph of the whole step. Width 256 on a GPU, 64 on the host.
+ * bench/torch_graphed.py has PyTorch's side of the GPU's. */
 #include "clock.h"
 #include "nn/timing.h"
 #include <phonograph/graphed.h>
@@ -142,8 +143,8 @@ static void call_graphed(bench *b, const ph_graphed_options *options)
 {
     ph_module *graphed = NULL;
     if (options)
-        OK(ph_make_graphed_callables(&graphed, &b->net, &(ph_sample){.tensors = &b->fixed_x, .count = 1}, 1,
-                                     options));
+        OK(ph_make_graphed_callables(&graphed, &b->net,
+                                     &(ph_sample){.tensors = &b->fixed_x, .count = 1}, 1, options));
     ph_module_zero_grad(b->net);
     ph_module_release(b->called);
     b->called = graphed ? graphed : ph_module_retain(b->net);
@@ -162,8 +163,8 @@ static void measure_making(bench *b)
         ph_module *graphed;
         OK(ph_device_synchronize(b->t->device));
         double start = clock_now();
-        OK(ph_make_graphed_callables(&graphed, &b->net, &(ph_sample){.tensors = &b->fixed_x, .count = 1}, 1,
-                                     NULL));
+        OK(ph_make_graphed_callables(&graphed, &b->net,
+                                     &(ph_sample){.tensors = &b->fixed_x, .count = 1}, 1, NULL));
         times[i] = clock_now() - start;
         ph_module_release(graphed);
     }
@@ -180,11 +181,13 @@ static void measure_calls(bench *b)
                  {"forward + backward", forward_backward}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         call_graphed(b, NULL);
-        timing_line(b->t, parts[i].what, "eager", timing_run(b->t, 20, b->t->rounds, 1, parts[i].body, b));
+        timing_line(b->t, parts[i].what, "eager",
+                    timing_run(b->t, 20, b->t->rounds, 1, parts[i].body, b));
         timing_line(b->t, parts[i].what, "one graph",
                     timing_replays(b->t, b->t->rounds, 1, parts[i].body, b));
         call_graphed(b, &(ph_graphed_options){0});
-        timing_line(b->t, parts[i].what, "graphed", timing_run(b->t, 20, b->t->rounds, 1, parts[i].body, b));
+        timing_line(b->t, parts[i].what, "graphed",
+                    timing_run(b->t, 20, b->t->rounds, 1, parts[i].body, b));
     }
 }
 
@@ -222,7 +225,8 @@ static void measure_steps(bench *b)
         {", inputs copied", {.inputs = PH_GRAPHED_COPY_INPUTS}},
         {", accumulate, inputs copied",
          {.gradients = PH_GRAPHED_ACCUMULATE, .inputs = PH_GRAPHED_COPY_INPUTS}},
-        {", borrow, inputs copied", {.gradients = PH_GRAPHED_BORROW, .inputs = PH_GRAPHED_COPY_INPUTS}},
+        {", borrow, inputs copied",
+         {.gradients = PH_GRAPHED_BORROW, .inputs = PH_GRAPHED_COPY_INPUTS}},
     };
     measure_whole_step(b);
     call_graphed(b, &(ph_graphed_options){0});

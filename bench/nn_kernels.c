@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_kernels.c: operators at GPT-2's sizes, forward and forward with backward: 20 of them in one graph, the time of one. f32 (TF32 allowed
- * in products) and bf16. On the host device sizes are smaller. bench/torch_nn.py has PyTorch's side of the GPU's. */
+/* bench/nn_kernels.c: operators at GPT-2's sizes, forward and forward with backward: 20 of them
+ * in one graph, the time of one. f32 (TF32 allowed in products) and bf16. On the host device
+ * sizes are smaller. bench/torch_nn.py has PyTorch's side of the GPU's. */
 #include "nn/timing.h"
 #include <string.h>
 
@@ -69,7 +70,8 @@ static ph_status run(ph_stream *stream, void *user)
 
 static ph_tensor *leaf(timing *t, ph_dtype dtype, ph_shape shape)
 {
-    ph_tensor *x = ph_tensor_retain(ph_cast(t->tape, ph_randn(t->tape, PH_DTYPE_F32, shape), dtype));
+    ph_tensor *x =
+        ph_tensor_retain(ph_cast(t->tape, ph_randn(t->tape, PH_DTYPE_F32, shape), dtype));
     OK(ph_tape_clear(t->tape));
     OK(ph_tensor_set_requires_grad(x, true));
     return x;
@@ -94,7 +96,8 @@ static void measure_all(timing *t, ph_dtype dtype)
 {
     int64_t batch = t->gpu ? 4 : 1, time = t->gpu ? 1024 : 128, rows = batch * time,
             classes = t->gpu ? 50257 : 5025;
-    ph_shape heads = PH_SHAPE(batch, 12, time, 64), wide = PH_SHAPE(rows, 768), scores = PH_SHAPE(rows, 1024);
+    ph_shape heads = PH_SHAPE(batch, 12, time, 64), wide = PH_SHAPE(rows, 768),
+             scores = PH_SHAPE(rows, 1024);
     ph_shape hidden = PH_SHAPE(rows, 3072), weight = PH_SHAPE(3072, 768), one = PH_SHAPE(768),
              many = PH_SHAPE(3072);
     ph_shape logits = PH_SHAPE(rows, classes);

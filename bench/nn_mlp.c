@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_mlp.c: an MLP of 8 x (Linear + ReLU), batch 32: forward, forward and backward, and a training step with SGD; eager and as one
- * graph. Width 256 on a GPU, 64 on the host. bench/torch_nn.py has PyTorch's side of the GPU's. */
+/* bench/nn_mlp.c: an MLP of 8 x (Linear + ReLU), batch 32: forward, forward and backward, and a
+ * training step with SGD; eager and as one graph. Width 256 on a GPU, 64 on the host.
+ * bench/torch_nn.py has PyTorch's side of the GPU's. */
 #include "nn/timing.h"
 
 enum {
@@ -71,7 +72,8 @@ int main(int argc, char **argv)
     struct {
         const char *what;
         ph_status (*body)(ph_stream *stream, void *user);
-    } parts[] = {{"forward", forward}, {"forward + backward", forward_backward}, {"training step", step}};
+    } parts[] = {
+        {"forward", forward}, {"forward + backward", forward_backward}, {"training step", step}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         timing_line(&t, parts[i].what, "eager", timing_run(&t, 20, t.rounds, 1, parts[i].body, &m));
         timing_line(&t, parts[i].what, "graph", timing_replays(&t, t.rounds, 1, parts[i].body, &m));

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn_products.c: what matrix products cost through ph_matmul, in f32, beside, on the host device, the BLAS called directly. Lines in giga
- * multiplications and additions a second. PH_BENCH_DEVICE=host:threads=1 for one thread; PH_BLAS as in docs/operators.md. */
+/* bench/nn_products.c: what matrix products cost through ph_matmul, in f32, beside, on the host
+ * device, the BLAS called directly. Lines in giga multiplications and additions a second.
+ * PH_BENCH_DEVICE=host:threads=1 for one thread; PH_BLAS as in docs/operators.md. */
 #include "nn/timing.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                      const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+                      const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                      int ldc);
 
 typedef struct work {
     timing *t;
@@ -36,12 +38,13 @@ static ph_status directly(ph_stream *stream, void *user)
     const work *w = user;
     (void)stream;
     for (int i = 0; i < w->times; i++)
-        w->sgemm(101, 111, 111, w->m, w->n, w->k, 1, ph_tensor_data(w->a), w->k, ph_tensor_data(w->b), w->n,
-                 0, w->c, w->n);
+        w->sgemm(101, 111, 111, w->m, w->n, w->k, 1, ph_tensor_data(w->a), w->k,
+                 ph_tensor_data(w->b), w->n, 0, w->c, w->n);
     return PH_OK;
 }
 
-static void print(timing *t, const char *what, const char *side, const work *w, timing_result result)
+static void print(timing *t, const char *what, const char *side, const work *w,
+                  timing_result result)
 {
     timing_line(t, what, side, result);
     printf("    %-20s %-10s %8.1f GF/s\n", what, side, 2.0 * w->m * w->n * w->k / result.whole);
@@ -68,9 +71,9 @@ static void measure(timing *t, sgemm_fn *sgemm, int m, int n, int k)
 
 int main(int argc, char **argv)
 {
-    static const int sizes[][3] = {{8, 8, 8},       {32, 32, 32},    {64, 64, 64},       {128, 128, 128},
-                                   {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {32, 256, 256},
-                                   {32, 64, 64},    {256, 3072, 768}};
+    static const int sizes[][3] = {
+        {8, 8, 8},       {32, 32, 32},       {64, 64, 64},   {128, 128, 128}, {256, 256, 256},
+        {512, 512, 512}, {1024, 1024, 1024}, {32, 256, 256}, {32, 64, 64},    {256, 3072, 768}};
     timing t;
     timing_open(&t, "nn_products", 15, argc, argv);
     /* The library's own way of loading it sets the environment; by now a product has done that. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/replay.cpp: what a node costs to replay, beside oneTBB's flow graph, OpenMP tasks with depend, and a
- * list of functions. */
+/* bench/replay.cpp: what a node costs to replay, beside oneTBB's flow graph, OpenMP tasks with
+ * depend, and a list of functions. */
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -265,8 +265,8 @@ struct openmp_runner : runner {
 
 // ---- measuring ----
 
-// Whether anything but this thread wants a processor now, once our own idle threads have had time to go to
-// sleep.
+// Whether anything but this thread wants a processor now, once our own idle threads have had
+// time to go to sleep.
 bool others_run()
 {
     std::this_thread::sleep_for(std::chrono::milliseconds(8));
@@ -282,7 +282,8 @@ struct side {
     std::unique_ptr<runner> runs;
     std::vector<double> samples;
     double ns = 0;
-    unsigned disturbed = 0; // samples that other processes took part in, and that were taken all the same
+    // samples that other processes took part in, and that were taken all the same
+    unsigned disturbed = 0;
 };
 
 // One replay to wake what sleeps, then as many as fill some milliseconds.
@@ -298,8 +299,8 @@ double sample_once(side &s, size_t nodes)
     return (now_ns() - start) / count / static_cast<double>(nodes);
 }
 
-// A sample says little when other processes ran just before or after it: it is repeated, until a minute of
-// waiting in all is spent.
+// A sample says little when other processes ran just before or after it: it is repeated, until
+// a minute of waiting in all is spent.
 void sample(side &s, size_t nodes)
 {
     static double patience_ns = 60e9;
@@ -341,9 +342,10 @@ void report(const problem &p, const char *body, const std::vector<side> &sides)
         if (std::strcmp(s.name, "plan") != 0)
             continue;
         double tbb = find(sides, "tbb", s.threads), openmp = find(sides, "openmp", s.threads);
-        std::printf("%-18s %-6s %u %5u %9.1f %9.1f %9.1f %9.1f %8.1f %8.1f %8.2f %8.2f\n", p.form.name, body,
-                    s.threads, s.runs->lanes(), s.ns, find(sides, "list", 1), tbb, openmp, tbb / s.ns,
-                    openmp / s.ns, find(sides, "plan", 1) / s.ns, find(sides, "tbb", 1) / tbb);
+        std::printf("%-18s %-6s %u %5u %9.1f %9.1f %9.1f %9.1f %8.1f %8.1f %8.2f %8.2f\n",
+                    p.form.name, body, s.threads, s.runs->lanes(), s.ns, find(sides, "list", 1),
+                    tbb, openmp, tbb / s.ns, openmp / s.ns, find(sides, "plan", 1) / s.ns,
+                    find(sides, "tbb", 1) / tbb);
     }
     std::fflush(stdout);
 }
@@ -352,13 +354,15 @@ void json_lines(std::FILE *out, const problem &p, const char *body, const std::v
 {
     for (const side &s : sides) {
         auto [least, most] = std::minmax_element(s.samples.begin(), s.samples.end());
-        std::fprintf(out,
-                     "{\"bench\":\"replay\",\"shape\":\"%s\",\"nodes\":%zu,\"body\":\"%s\",\"runner\":\"%s\","
-                     "\"workers\":%u,"
-                     "\"lanes\":%u,\"ns_per_node\":%.3f,\"least\":%.3f,\"most\":%.3f,\"samples\":%zu,"
-                     "\"disturbed\":%u}\n",
-                     p.form.name, p.size(), body, s.name, s.threads, s.runs->lanes(), s.ns, *least, *most,
-                     s.samples.size(), s.disturbed);
+        std::fprintf(
+            out,
+            "{\"bench\":\"replay\",\"shape\":\"%s\",\"nodes\":%zu,\"body\":\"%s\",\"runner\":\"%"
+            "s\","
+            "\"workers\":%u,"
+            "\"lanes\":%u,\"ns_per_node\":%.3f,\"least\":%.3f,\"most\":%.3f,\"samples\":%zu,"
+            "\"disturbed\":%u}\n",
+            p.form.name, p.size(), body, s.name, s.threads, s.runs->lanes(), s.ns, *least, *most,
+            s.samples.size(), s.disturbed);
     }
     std::fflush(out);
 }
@@ -388,8 +392,8 @@ void measure(const shape &form, const char *body, ph_host_kernel_fn fn, uint32_t
     for (const side &s : sides)
         disturbed += s.disturbed;
     if (disturbed > 0)
-        std::printf("%-18s %u of %zu samples above were disturbed by other processes\n", "", disturbed,
-                    sides.size() * static_cast<size_t>(rounds));
+        std::printf("%-18s %u of %zu samples above were disturbed by other processes\n", "",
+                    disturbed, sides.size() * static_cast<size_t>(rounds));
     if (json)
         json_lines(json, p, body, sides);
 }
@@ -425,13 +429,14 @@ void print_machine(std::FILE *json)
     double load[1] = {0};
     (void)!getloadavg(load, 1);
     unsigned cores = std::thread::hardware_concurrency();
-    std::printf("%s, %u processors, load %.1f, %s, commit %s\n", cpu_model().c_str(), cores, load[0], date,
-                commit().c_str());
+    std::printf("%s, %u processors, load %.1f, %s, commit %s\n", cpu_model().c_str(), cores,
+                load[0], date, commit().c_str());
     if (json)
-        std::fprintf(json,
-                     "{\"bench\":\"replay\",\"machine\":\"%s\",\"processors\":%u,\"load\":%.2f,\"date\":\"%"
-                     "s\",\"commit\":\"%s\"}\n",
-                     cpu_model().c_str(), cores, load[0], date, commit().c_str());
+        std::fprintf(
+            json,
+            "{\"bench\":\"replay\",\"machine\":\"%s\",\"processors\":%u,\"load\":%.2f,\"date\":\"%"
+            "s\",\"commit\":\"%s\"}\n",
+            cpu_model().c_str(), cores, load[0], date, commit().c_str());
 }
 
 } // namespace
@@ -447,11 +452,12 @@ int main(int argc, char **argv)
     }
     print_machine(json);
     uint32_t steps = steps_for(1000);
-    std::printf("median of %d rounds, all sides in turn; ns a node; a list of functions is the floor of one "
+    std::printf("median of %d rounds, all sides in turn; ns a node; a list of functions is the "
+                "floor of one "
                 "worker\n\n",
                 rounds);
-    std::printf("%-18s %-6s %s %5s %9s %9s %9s %9s %8s %8s %8s %8s\n", "shape", "body", "w", "lanes", "plan",
-                "list", "tbb", "openmp", "tbb/", "openmp/", "speed-up", "tbb's");
+    std::printf("%-18s %-6s %s %5s %9s %9s %9s %9s %8s %8s %8s %8s\n", "shape", "body", "w",
+                "lanes", "plan", "list", "tbb", "openmp", "tbb/", "openmp/", "speed-up", "tbb's");
     const shape shapes[] = {chains("chain 10000", 1, 10000), chains("independent 10000", 10000, 1),
                             wavefront(100), chains("4 lanes x 2500", 4, 2500)};
     for (const shape &s : shapes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/tensor_ops.c: element-wise operators and reductions on the host device: what one costs on 64 floats,
- * and the bytes a second of large ones beside memcpy, with 1 thread and 2. */
+/* bench/tensor_ops.c: element-wise operators and reductions on the host device: what one costs
+ * on 64 floats, and the bytes a second of large ones beside memcpy, with 1 thread and 2. */
 #include "clock.h"
 #include "host/timing.h"
 #include <phonograph/nn.h>
@@ -184,13 +184,14 @@ static void large_ones(void)
     bench one, two;
     open_bench(&one, "host:threads=1", ROWS, LARGE / ROWS);
     open_bench(&two, "host:threads=2", ROWS, LARGE / ROWS);
-    printf("\n%-28s %10s %10s %10s %10s\n", "16 Mi elements of f32", "ms, 1", "GB/s, 1", "ms, 2", "GB/s, 2");
+    printf("\n%-28s %10s %10s %10s %10s\n", "16 Mi elements of f32", "ms, 1", "GB/s, 1", "ms, 2",
+           "GB/s, 2");
     double ns = time_memcpy();
     printf("%-28s %10.2f %10.2f\n", "memcpy", ns / 1e6, LARGE * 8.0 / ns);
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         double a = time_op(&one, ops[i].fn, 1), b = time_op(&two, ops[i].fn, 1);
-        printf("%-28s %10.2f %10.2f %10.2f %10.2f\n", ops[i].name, a / 1e6, ops[i].bytes * LARGE / a, b / 1e6,
-               ops[i].bytes * LARGE / b);
+        printf("%-28s %10.2f %10.2f %10.2f %10.2f\n", ops[i].name, a / 1e6,
+               ops[i].bytes * LARGE / a, b / 1e6, ops[i].bytes * LARGE / b);
     }
     close_bench(&one);
     close_bench(&two);

@@ -46,8 +46,8 @@ static json_t *index_of(size_t node)
 
 static json_t *change_of(const ph_change *change)
 {
-    return json_pack("{s:s, s:o, s:o, s:b, s:s?, s:s}", "kind", ph_change_kind_name(change->kind), "a",
-                     index_of(change->a), "b", index_of(change->b), "blocks_update",
+    return json_pack("{s:s, s:o, s:o, s:b, s:s?, s:s}", "kind", ph_change_kind_name(change->kind),
+                     "a", index_of(change->a), "b", index_of(change->b), "blocks_update",
                      (int)change->blocks_update, "rule", change->rule, "text", change->text);
 }
 
@@ -64,8 +64,8 @@ static ph_status put_json(const ph_diff *diff)
             list = NULL;
         }
     }
-    json_t *all = list ? json_pack("{s:s, s:i, s:b, s:o}", "format", "phonograph.diff", "version", 1,
-                                   "update_possible", (int)possible, "changes", list)
+    json_t *all = list ? json_pack("{s:s, s:i, s:b, s:o}", "format", "phonograph.diff", "version",
+                                   1, "update_possible", (int)possible, "changes", list)
                        : NULL;
     bool put = all && json_dumpf(all, stdout, JSON_INDENT(1)) == 0;
     json_decref(all);

@@ -30,8 +30,8 @@ static ph_status show_device(const char *name)
     put_bytes("free", info.memory_free);
     if (info.threads > 0)
         (void)printf("    %-12s %" PRIu32 "\n", "threads", info.threads);
-    (void)printf("    %-12s %" PRId32 " (lowest) to %" PRId32 "\n", "priorities", info.stream_priority_lowest,
-                 info.stream_priority_highest);
+    (void)printf("    %-12s %" PRId32 " (lowest) to %" PRId32 "\n", "priorities",
+                 info.stream_priority_lowest, info.stream_priority_highest);
     return PH_OK;
 }
 
@@ -47,7 +47,8 @@ static ph_status show_driver(const ph_driver_info *driver, void *user)
         (void)putchar('\n');
         return PH_OK;
     }
-    (void)printf("%" PRIu32 " device%s", driver->device_count, driver->device_count == 1 ? "" : "s");
+    (void)printf("%" PRIu32 " device%s", driver->device_count,
+                 driver->device_count == 1 ? "" : "s");
     if (driver->version[0]) {
         (void)fputs(", ", stdout);
         cli_put_text(stdout, driver->version);
@@ -73,14 +74,16 @@ static ph_status show_all_devices(const ph_driver_info *driver, void *user)
     bool *all = user;
     char name[40];
     for (uint32_t i = 0; !driver->reason[0] && i < driver->device_count; i++) {
-        (void)snprintf(name, sizeof name, driver->device_count > 1 ? "%s:%" PRIu32 : "%s", driver->name, i);
+        (void)snprintf(name, sizeof name, driver->device_count > 1 ? "%s:%" PRIu32 : "%s",
+                       driver->name, i);
         *all = show_device_or_why_not(name) && *all;
     }
     return PH_OK;
 }
 
 /* NOT_FOUND is the end of the list. */
-static ph_status for_each_driver(ph_status (*visit)(const ph_driver_info *driver, void *user), void *user)
+static ph_status for_each_driver(ph_status (*visit)(const ph_driver_info *driver, void *user),
+                                 void *user)
 {
     ph_driver_info driver;
     for (size_t i = 0;; i++) {
@@ -96,8 +99,8 @@ static ph_status show(bool *all, char *const *names, size_t count)
 {
     bool cuda = false;
     *all = true;
-    (void)printf("phonograph %s (this command was compiled for %d.%d.%d)\n\ndrivers\n", ph_version(),
-                 PH_VERSION_MAJOR, PH_VERSION_MINOR, PH_VERSION_PATCH);
+    (void)printf("phonograph %s (this command was compiled for %d.%d.%d)\n\ndrivers\n",
+                 ph_version(), PH_VERSION_MAJOR, PH_VERSION_MINOR, PH_VERSION_PATCH);
     PH_TRY(for_each_driver(show_driver, &cuda));
     if (!cuda)
         (void)printf("  %-6s not in this build\n", "cuda");

@@ -71,19 +71,21 @@ static ph_status say_why(const struct source *s, const json_error_t *error, cons
     if (s->bytes == 0)
         return ph_fail(PH_ERROR_IO, "%s: empty", path);
     if (s->marked)
-        return ph_fail(PH_ERROR_IO,
-                       "%s: begins with a byte order mark, which JSON has not; save it as UTF-8 without one",
-                       path);
+        return ph_fail(
+            PH_ERROR_IO,
+            "%s: begins with a byte order mark, which JSON has not; save it as UTF-8 without one",
+            path);
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory)
         return ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to read it", path);
     if (code == json_error_premature_end_of_input &&
         !feof(s->file)) /* a zero byte is the end to the parser */
-        return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: cannot be read as JSON: a zero byte", path,
-                       error->line, error->column);
-    return ph_fail(
-        PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
-        code == json_error_premature_end_of_input ? "truncated: " : "cannot be read as JSON: ", error->text);
+        return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: cannot be read as JSON: a zero byte",
+                       path, error->line, error->column);
+    return ph_fail(PH_ERROR_IO, "%s, line %d, column %d: %s%s", path, error->line, error->column,
+                   code == json_error_premature_end_of_input ? "truncated: "
+                                                             : "cannot be read as JSON: ",
+                   error->text);
 }
 
 const char *load_name(const char *path)
@@ -196,13 +198,15 @@ ph_status get_string(const char **out, const place *at, json_t *object, const ch
     return *out ? PH_OK : bad_field(at, key, "is no string");
 }
 
-static ph_status number_of(uint64_t *out, json_t *value, const place *at, const char *key, uint64_t most)
+static ph_status number_of(uint64_t *out, json_t *value, const place *at, const char *key,
+                           uint64_t most)
 {
     if (!json_is_integer(value))
         return bad_field(at, key, "is no whole number");
     json_int_t number = json_integer_value(value);
     if (number < 0 || (uint64_t)number > most)
-        return bad_field(at, key, "is %" JSON_INTEGER_FORMAT ", expected 0 to %" PRIu64, number, most);
+        return bad_field(at, key, "is %" JSON_INTEGER_FORMAT ", expected 0 to %" PRIu64, number,
+                         most);
     *out = (uint64_t)number;
     return PH_OK;
 }

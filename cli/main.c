@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/main.c: the command `phonograph`: finds the command that is meant, and says what goes wrong. */
+/* cli/main.c: the command `phonograph`: finds the command that is meant, and says what goes
+ * wrong. */
 #include "../src/base/characters.h"
 #include "cli.h"
 #include <errno.h>
@@ -14,27 +15,35 @@ static const struct command {
 
 static void usage(FILE *out)
 {
-    (void)fputs(
-        "usage: phonograph COMMAND [ARGUMENTS]\n\n"
-        "  info [--device NAME]...        the version, the drivers (or why one cannot be used), the devices\n"
-        "                                 with their properties and settings; NAME as in host:threads=2\n"
-        "  dump FILE [--text|--dot] [--verbose]\n"
-        "                                 a record that ph_record_dump or ph_profile_dump_record wrote (- "
-        "reads\n"
-        "                                 standard input), as text or as Graphviz DOT; verbose adds the\n"
-        "                                 parameters and annotations of each node\n"
-        "  diff A B [--json]              what differs between two such files, and whether a graph captured "
-        "as A could "
-        "be\n"
-        "                                 updated to B; exit status 0: nothing, 1: something, 2: trouble\n"
-        "  view FILE [-o FILE.html]       such a file as a page for a browser: drawing, timeline, memory, "
-        "table; written\n"
-        "                                 beside the record where -o does not say otherwise (- is standard "
-        "output);\n"
-        "                                 a file there that is no such page is replaced only with -o\n"
-        "  --help, --version\n\n"
-        "Exit status: 0 all is well, 1 something failed, 2 bad usage.\n",
-        out);
+    (void)fputs("usage: phonograph COMMAND [ARGUMENTS]\n\n"
+                "  info [--device NAME]...        the version, the drivers (or why one cannot be "
+                "used), the devices\n"
+                "                                 with their properties and settings; NAME as in "
+                "host:threads=2\n"
+                "  dump FILE [--text|--dot] [--verbose]\n"
+                "                                 a record that ph_record_dump or "
+                "ph_profile_dump_record wrote (- "
+                "reads\n"
+                "                                 standard input), as text or as Graphviz DOT; "
+                "verbose adds the\n"
+                "                                 parameters and annotations of each node\n"
+                "  diff A B [--json]              what differs between two such files, and whether "
+                "a graph captured "
+                "as A could "
+                "be\n"
+                "                                 updated to B; exit status 0: nothing, 1: "
+                "something, 2: trouble\n"
+                "  view FILE [-o FILE.html]       such a file as a page for a browser: drawing, "
+                "timeline, memory, "
+                "table; written\n"
+                "                                 beside the record where -o does not say "
+                "otherwise (- is standard "
+                "output);\n"
+                "                                 a file there that is no such page is replaced "
+                "only with -o\n"
+                "  --help, --version\n\n"
+                "Exit status: 0 all is well, 1 something failed, 2 bad usage.\n",
+                out);
 }
 
 int cli_usage_error(const char *format, ...)
@@ -66,7 +75,8 @@ const char *cli_show_character(char room[SHOWN_CHARACTER], size_t *bytes, const 
         memcpy(room, text, c.bytes);
         room[c.bytes] = '\0';
     } else
-        (void)snprintf(room, SHOWN_CHARACTER, c.bytes == 1 ? "\\x%02x" : "\\u%04x", (unsigned)c.code);
+        (void)snprintf(room, SHOWN_CHARACTER, c.bytes == 1 ? "\\x%02x" : "\\u%04x",
+                       (unsigned)c.code);
     return room;
 }
 

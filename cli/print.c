@@ -29,22 +29,24 @@ static void put_text_word(FILE *out, const file_word *word, int indent)
                       word->generation);
     else if (word->has_allocation)
         (void)fprintf(out,
-                      ": +%" PRIu64 " in %" PRIu64 "%s bytes at 0x%" PRIx64 " (%spool %" PRIu64 ".%" PRIu64
-                      ", generation %" PRIu64 ")",
+                      ": +%" PRIu64 " in %" PRIu64 "%s bytes at 0x%" PRIx64 " (%spool %" PRIu64
+                      ".%" PRIu64 ", generation %" PRIu64 ")",
                       word->base_offset, word->bytes, word->pinned ? " pinned" : "", word->base,
-                      word->internal ? "internal, " : "", word->pool[0], word->pool[1], word->generation);
+                      word->internal ? "internal, " : "", word->pool[0], word->pool[1],
+                      word->generation);
     (void)fputc('\n', out);
 }
 
 static void put_text_parameters(FILE *out, const file_node *node)
 {
     if (node->kind == PH_NODE_KERNEL) {
-        (void)fprintf(out, "  grid %ux%ux%u, block %ux%ux%u", node->grid[0], node->grid[1], node->grid[2],
-                      node->block[0], node->block[1], node->block[2]);
+        (void)fprintf(out, "  grid %ux%ux%u, block %ux%ux%u", node->grid[0], node->grid[1],
+                      node->grid[2], node->block[0], node->block[1], node->block[2]);
         if (node->shared_bytes)
             (void)fprintf(out, ", %" PRIu64 " shared bytes", node->shared_bytes);
     }
-    if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET || node->kind == PH_NODE_MEM_ALLOC)
+    if (node->kind == PH_NODE_MEMCPY || node->kind == PH_NODE_MEMSET ||
+        node->kind == PH_NODE_MEM_ALLOC)
         (void)fprintf(out, "  %" PRIu64 " bytes", node->bytes);
     if (node->kind == PH_NODE_MEMSET)
         (void)fprintf(out, " of 0x%" PRIx64, node->value);
@@ -70,7 +72,8 @@ static void put_text_pair(FILE *out, const ph_annotation_pair *pair, int indent)
 static void put_text_record(FILE *out, const file_record *record, bool verbose, int indent)
 {
     (void)fprintf(out, "%*s%zu node%s, %zu edge%s\n", indent, "", record->node_count,
-                  record->node_count == 1 ? "" : "s", record->edge_count, record->edge_count == 1 ? "" : "s");
+                  record->node_count == 1 ? "" : "s", record->edge_count,
+                  record->edge_count == 1 ? "" : "s");
     for (size_t n = 0; n < record->node_count; n++) {
         const file_node *node = &record->nodes[n];
         (void)fprintf(out, "%*s%zu: ", indent, "", n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/record_file.c: from JSON to a record, with every field checked: what passes can be printed without
- * another look. */
+/* cli/record_file.c: from JSON to a record, with every field checked: what passes can be printed
+ * without another look. */
 #include "record_file.h"
 #include "record_parts.h"
 #include <inttypes.h>
@@ -41,11 +41,13 @@ static ph_status read_allocation(file_word *word, const place *up, json_t *objec
 static ph_status check_offset(const file_node *node, const file_word *word, const place *at)
 {
     if (node->kind == PH_NODE_KERNEL && word->offset >= node->args_size)
-        return bad_field(at, "offset", "is %" PRIu64 ", but there %s %" PRIu64 " byte%s of parameters",
+        return bad_field(at, "offset",
+                         "is %" PRIu64 ", but there %s %" PRIu64 " byte%s of parameters",
                          word->offset, node->args_size == 1 ? "is" : "are", node->args_size,
                          node->args_size == 1 ? "" : "s");
     if (word > node->words && word->offset <= word[-1].offset)
-        return bad_field(at, "offset", "is %" PRIu64 ", not above that of the word before it, %" PRIu64,
+        return bad_field(at, "offset",
+                         "is %" PRIu64 ", not above that of the word before it, %" PRIu64,
                          word->offset, word[-1].offset);
     return PH_OK;
 }
@@ -94,7 +96,8 @@ static ph_status read_kind(file_node *node, const place *at, json_t *object)
         if (strcmp(node->kind_name, ph_node_kind_name(node->kind)) == 0)
             return PH_OK;
     }
-    return bad_field(at, "kind", "is \"%s\", which is no kind of node", show_text(shown, node->kind_name));
+    return bad_field(at, "kind", "is \"%s\", which is no kind of node",
+                     show_text(shown, node->kind_name));
 }
 
 static ph_status read_dims(uint32_t dims[3], const place *at, json_t *object, const char *key)
@@ -128,13 +131,15 @@ static ph_status read_parameters(file_node *node, const place *at, json_t *objec
         PH_TRY(get_u64(&node->value, at, object, "value", UINT32_MAX));
         PH_TRY(get_u64(&node->value_size, at, object, "value_size", UINT32_MAX));
         if (node->value_size != 1 && node->value_size != 2 && node->value_size != 4)
-            return bad_field(at, "value_size", "is %" PRIu64 ", expected 1, 2 or 4", node->value_size);
+            return bad_field(at, "value_size", "is %" PRIu64 ", expected 1, 2 or 4",
+                             node->value_size);
     }
     return PH_OK;
 }
 
 /* Nodes come behind all that they depend on. */
-static ph_status check_side(const place *here, json_int_t number, size_t node, size_t count, bool before)
+static ph_status check_side(const place *here, json_int_t number, size_t node, size_t count,
+                            bool before)
 {
     if (number < 0 || (uint64_t)number >= count)
         return bad_field(here, NULL, "is %" JSON_INTEGER_FORMAT ", but there %s %zu node%s", number,
@@ -213,22 +218,25 @@ static ph_status read_body(file_node *node, const place *up, json_t *object, int
     return node->body ? read_record(node->body, &at, body, depth + 1) : record_no_memory(&at);
 }
 
-static ph_status read_node(file_node *node, const place *at, json_t *object, size_t count, int depth)
+static ph_status read_node(file_node *node, const place *at, json_t *object, size_t count,
+                           int depth)
 {
     uint64_t index;
     PH_TRY(get_object(&object, at, object));
     PH_TRY(get_u64(&index, at, object, "index", INT64_MAX));
     if (index != at->index)
-        return bad_field(at, "index", "is %llu, expected the place in the list", (unsigned long long)index);
+        return bad_field(at, "index", "is %llu, expected the place in the list",
+                         (unsigned long long)index);
     PH_TRY(read_kind(node, at, object));
     PH_TRY(get_string(&node->name, at, object, "name"));
     if (json_object_get(object, "demangled"))
         PH_TRY(get_string(&node->demangled, at, object, "demangled"));
     PH_TRY(read_parameters(node, at, object));
-    PH_TRY(
-        read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies", count, true));
+    PH_TRY(read_indices(&node->dependencies, &node->dependency_count, at, object, "dependencies",
+                        count, true));
     PH_TRY(read_edge_kinds(node, at, object));
-    PH_TRY(read_indices(&node->dependents, &node->dependent_count, at, object, "dependents", count, false));
+    PH_TRY(read_indices(&node->dependents, &node->dependent_count, at, object, "dependents", count,
+                        false));
     PH_TRY(read_words(node, at, object));
     if (node->kind == PH_NODE_KERNEL)
         PH_TRY(record_check_args(node, at, object));
@@ -275,11 +283,11 @@ static ph_status check_is_record(const char *path, const json_t *json)
     if (!json_is_object(json))
         return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it is no object", path);
     if (!json_object_get(json, "format") && json_object_get(json, "traceEvents"))
-        return ph_fail(
-            PH_ERROR_IO,
-            "%s is no phonograph record: it looks like ph_profile_dump_trace's, a trace for Perfetto; "
-            "this command wants ph_profile_dump_record's",
-            path);
+        return ph_fail(PH_ERROR_IO,
+                       "%s is no phonograph record: it looks like ph_profile_dump_trace's, a trace "
+                       "for Perfetto; "
+                       "this command wants ph_profile_dump_record's",
+                       path);
     if (!json_object_get(json, "format"))
         return ph_fail(PH_ERROR_IO, "%s is no phonograph record: it has no \"format\"", path);
     return PH_OK;
@@ -292,11 +300,13 @@ static ph_status read_header(const place *at, json_t *object, uint64_t *nodes, u
     uint64_t version;
     PH_TRY(get_string(&format, at, object, "format"));
     if (strcmp(format, "phonograph.record") != 0)
-        return bad_field(at, "format", "is \"%s\", expected \"phonograph.record\"", show_text(shown, format));
+        return bad_field(at, "format", "is \"%s\", expected \"phonograph.record\"",
+                         show_text(shown, format));
     PH_TRY(get_u64(&version, at, object, "version", INT64_MAX));
     if (version != VERSION)
-        return ph_fail(PH_ERROR_UNSUPPORTED, "%s: a record of version %llu; this command reads version %d",
-                       at->path, (unsigned long long)version, VERSION);
+        return ph_fail(PH_ERROR_UNSUPPORTED,
+                       "%s: a record of version %llu; this command reads version %d", at->path,
+                       (unsigned long long)version, VERSION);
     PH_TRY(get_u64(nodes, at, object, "node_count", INT64_MAX));
     return get_u64(edges, at, object, "edge_count", INT64_MAX);
 }
@@ -309,9 +319,9 @@ static ph_status read_record(file_record *record, const place *at, json_t *objec
     PH_TRY(read_header(at, object, &count, &edges));
     PH_TRY(get_array(&array, at, object, "nodes"));
     if (json_array_size(array) != count)
-        return bad_field(at, "node_count", "is %llu, but there %s %zu node%s", (unsigned long long)count,
-                         json_array_size(array) == 1 ? "is" : "are", json_array_size(array),
-                         json_array_size(array) == 1 ? "" : "s");
+        return bad_field(at, "node_count", "is %llu, but there %s %zu node%s",
+                         (unsigned long long)count, json_array_size(array) == 1 ? "is" : "are",
+                         json_array_size(array), json_array_size(array) == 1 ? "" : "s");
     record->edge_count = (size_t)edges;
     record->nodes = calloc((size_t)count + 1, sizeof *record->nodes);
     if (!record->nodes)

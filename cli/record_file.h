@@ -6,8 +6,8 @@
 #include <phonograph/annotation.h>
 #include <stdio.h>
 
-/* ph_node_info and ph_word as the file has them: addresses are numbers here, of a process that may be long
- * gone. */
+/* ph_node_info and ph_word as the file has them: addresses are numbers here, of a process that
+ * may be long gone. */
 typedef struct file_word {
     const char *name, *kind;
     uint64_t offset, value;
@@ -40,8 +40,9 @@ typedef struct file_record {
     void *json; /* what the strings point into; of the outermost record */
 } file_record;
 
-/* The one check for all that is done with a record. path "-": standard input. Errors name the file and the place in it: IO for what cannot be read or is no
- * such record, UNSUPPORTED for a later version of the format, HOST_MEMORY. */
+/* The one check for all that is done with a record. path "-": standard input. Errors name the
+ * file and the place in it: IO for what cannot be read or is no such record, UNSUPPORTED for a
+ * later version of the format, HOST_MEMORY. */
 ph_status file_record_read(file_record **out, const char *path);
 /* The first nodes alone, within the bounds: a record of them, with the edges between them. Of
  * what is left out it is only known how much it is. */

@@ -30,8 +30,8 @@ static void put_word(ph_word *to, const file_word *from)
     to->foreign = from->foreign;
 }
 
-static void put_node(ph_record_source_node *to, const file_node *from, const ph_record *body, ph_word *words,
-                     ph_edge_kind *kinds)
+static void put_node(ph_record_source_node *to, const file_node *from, const ph_record *body,
+                     ph_word *words, ph_edge_kind *kinds)
 {
     ph_node_info *info = &to->info;
     info->kind = from->kind;
@@ -56,7 +56,8 @@ static void put_node(ph_record_source_node *to, const file_node *from, const ph_
     to->annotation = from->annotation;
     to->annotation_count = from->annotation_count;
     for (size_t d = 0; d < from->dependency_count; d++)
-        kinds[d] = from->programmatic && from->programmatic[d] ? PH_EDGE_PROGRAMMATIC : PH_EDGE_FULL;
+        kinds[d] =
+            from->programmatic && from->programmatic[d] ? PH_EDGE_PROGRAMMATIC : PH_EDGE_FULL;
     for (size_t w = 0; w < from->word_count; w++)
         put_word(&words[w], &from->words[w]);
 }
@@ -86,8 +87,8 @@ static ph_status keep(made_record *made, ph_record *record, const char *path)
 static ph_status blame(const char *path)
 {
     const ph_error error = *ph_error_last();
-    return ph_fail(error.status == PH_ERROR_HOST_MEMORY ? error.status : PH_ERROR_IO, "%s: %s", path,
-                   error.message);
+    return ph_fail(error.status == PH_ERROR_HOST_MEMORY ? error.status : PH_ERROR_IO, "%s: %s",
+                   path, error.message);
 }
 
 static ph_status make_room(source *s, const file_record *file, const char *path)

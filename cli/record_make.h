@@ -11,9 +11,11 @@ typedef struct made_record {
     size_t count, capacity;
 } made_record;
 
-/* path: for messages. Errors: IO, for what a record cannot be; HOST_MEMORY. To be freed in any case; the file's may go before. */
+/* path: for messages. Errors: IO, for what a record cannot be; HOST_MEMORY. To be freed in any
+ * case; the file's may go before. */
 ph_status record_make(made_record *out, const file_record *file, const char *path);
-ph_status record_read(made_record *out, const char *path); /* of the file at path; "-": standard input */
+/* of the file at path; "-": standard input */
+ph_status record_read(made_record *out, const char *path);
 const ph_record *record_made(const made_record *made);
 void record_unmake(made_record *made);
 #endif

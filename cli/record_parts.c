@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/record_parts.c: what only some records or nodes have: annotations, times, blocks, parameters as text. */
+/* cli/record_parts.c: what only some records or nodes have: annotations, times, blocks,
+ * parameters as text. */
 #include "record_parts.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@ enum {
 
 const char *const record_summary_numbers[] = {"replays", "lane_count", "replay_ns",  "busy_ns",
                                               "idle_ns", "work_ns",    "critical_ns"};
-const size_t record_summary_number_count = sizeof record_summary_numbers / sizeof record_summary_numbers[0];
+const size_t record_summary_number_count =
+    sizeof record_summary_numbers / sizeof record_summary_numbers[0];
 
 ph_status record_no_memory(const place *at)
 {
@@ -20,7 +22,8 @@ ph_status record_no_memory(const place *at)
 
 /* ---- annotations ---- */
 
-static ph_status read_pair(ph_annotation_pair *pair, const place *at, const char *key, const json_t *value)
+static ph_status read_pair(ph_annotation_pair *pair, const place *at, const char *key,
+                           const json_t *value)
 {
     char shown[SHOWN_TEXT];
     pair->key = key;
@@ -52,8 +55,8 @@ ph_status record_read_annotation(file_node *node, const place *up, json_t *objec
         return PH_OK;
     PH_TRY(get_object(&annotation, &at, annotation));
     if (json_object_size(annotation) > MOST_PAIRS)
-        return bad_field(&at, NULL, "has %zu pairs; at most %d are read", json_object_size(annotation),
-                         MOST_PAIRS);
+        return bad_field(&at, NULL, "has %zu pairs; at most %d are read",
+                         json_object_size(annotation), MOST_PAIRS);
     node->annotation = calloc(json_object_size(annotation) + 1, sizeof *node->annotation);
     if (!node->annotation)
         return record_no_memory(&at);
@@ -100,10 +103,11 @@ static ph_status check_path(const place *at, json_t *summary, size_t nodes)
         if (!json_is_integer(value))
             return bad_field(&here, NULL, "is no whole number");
         if (node < 0 || (uint64_t)node >= nodes)
-            return bad_field(&here, NULL, "is %" JSON_INTEGER_FORMAT ", but there %s %zu node%s", node,
-                             nodes == 1 ? "is" : "are", nodes, nodes == 1 ? "" : "s");
+            return bad_field(&here, NULL, "is %" JSON_INTEGER_FORMAT ", but there %s %zu node%s",
+                             node, nodes == 1 ? "is" : "are", nodes, nodes == 1 ? "" : "s");
         if (node <= before)
-            return bad_field(&here, NULL, "is %" JSON_INTEGER_FORMAT ", not above the one before it", node);
+            return bad_field(&here, NULL,
+                             "is %" JSON_INTEGER_FORMAT ", not above the one before it", node);
         before = node;
     }
     return PH_OK;
@@ -153,7 +157,8 @@ ph_status record_check_args(const file_node *node, const place *at, json_t *obje
     if (text[digits] != '\0')
         return bad_field(at, "args", "is no hexadecimal number from character %zu on", digits);
     if (digits != 2 * node->args_size)
-        return bad_field(at, "args", "has %zu digits, but there are %zu bytes of parameters, two digits each",
+        return bad_field(at, "args",
+                         "has %zu digits, but there are %zu bytes of parameters, two digits each",
                          digits, (size_t)node->args_size);
     return PH_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/record_parts.h: the parts of a record's file that only some have: annotations, times, blocks, parameters as text; checked. */
+/* cli/record_parts.h: the parts of a record's file that only some have: annotations, times,
+ * blocks, parameters as text; checked. */
 #ifndef CLI_RECORD_PARTS_H
 #define CLI_RECORD_PARTS_H
 #include "load.h"
@@ -11,7 +12,8 @@
 ph_status record_no_memory(const place *at);
 ph_status record_read_annotation(file_node *node, const place *up, json_t *object);
 ph_status record_read_times(file_node *node, const place *up, json_t *object);
-/* The profile of the whole and the blocks: nothing of them is kept, the page passes them on. nodes: how many the record has. */
+/* The profile of the whole and the blocks: nothing of them is kept, the page passes them on.
+ * nodes: how many the record has. */
 ph_status record_check_summary(const place *up, json_t *object, size_t nodes);
 ph_status record_check_blocks(const place *up, json_t *object);
 /* After some of it was left out; what was `outer` nodes. False: no host memory. */

@@ -27,8 +27,8 @@ static int parse(struct options *o, int argc, char **argv)
     if (!o->path)
         return cli_usage_error("view: which file? (- is standard input)");
     if (strcmp(o->path, "-") == 0 && !o->output)
-        return cli_usage_error(
-            "view: standard input has no name to make one from: -o FILE.html (- is standard output)");
+        return cli_usage_error("view: standard input has no name to make one from: -o FILE.html (- "
+                               "is standard output)");
     return EXIT_SUCCESS;
 }
 
@@ -60,22 +60,24 @@ static bool put_page(FILE *out, void *user)
     return good;
 }
 
-/* Before anything is read: a record must not become its own page, nor somebody's file a page that nobody asked for there. */
+/* Before anything is read: a record must not become its own page, nor somebody's file a page
+ * that nobody asked for there. */
 static int check_output(const struct options *o, const char *output, const char *beside)
 {
     if (strcmp(output, "-") == 0)
         return EXIT_SUCCESS;
     if (view_same_file(o->path, output))
-        return cli_usage_error("view: %s names the record itself (%s); give another name, such as %s",
-                               o->output ? "-o" : output, load_name(o->path),
-                               o->output && beside && !view_same_file(o->path, beside) ? beside
-                                                                                       : "graph.html");
+        return cli_usage_error(
+            "view: %s names the record itself (%s); give another name, such as %s",
+            o->output ? "-o" : output, load_name(o->path),
+            o->output && beside && !view_same_file(o->path, beside) ? beside : "graph.html");
     if (o->output || !view_is_other_file(output))
         return EXIT_SUCCESS;
-    ph_ignore(ph_fail(PH_ERROR_IO,
-                      "%s: is there already, and is no page that phonograph wrote; it stays as it is: -o %s "
-                      "replaces it",
-                      output, output));
+    ph_ignore(ph_fail(
+        PH_ERROR_IO,
+        "%s: is there already, and is no page that phonograph wrote; it stays as it is: -o %s "
+        "replaces it",
+        output, output));
     return cli_failed();
 }
 
@@ -134,9 +136,8 @@ static int view_record(const struct options *o)
     }
     const char *output = o->output ? o->output : beside;
     int status = check_output(o, output, beside);
-    if (status == EXIT_SUCCESS &&
-        (file_record_read_some(&record, o->path, &left) != PH_OK ||
-         write_page(o, record, &left, output) != PH_OK))
+    if (status == EXIT_SUCCESS && (file_record_read_some(&record, o->path, &left) != PH_OK ||
+                                   write_page(o, record, &left, output) != PH_OK))
         status = cli_failed();
     free(beside);
     return status;
@@ -149,7 +150,8 @@ int cli_view(int argc, char **argv)
     if (status != EXIT_SUCCESS)
         return status;
     if (!view_has_page()) {
-        (void)fputs("phonograph: view: this command was built without D3, which draws the page: install the "
+        (void)fputs("phonograph: view: this command was built without D3, which draws the page: "
+                    "install the "
                     "Debian package node-d3 "
                     "and build again (./build.sh does both)\n",
                     stderr);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/view_dot.c: Graphviz places the nodes of graphs that are not too large: `dot`, run once with all groups open and once with all
- * of them folded. It is told numbers and sizes, never a name out of the file. */
+/* cli/view_dot.c: Graphviz places the nodes of graphs that are not too large: `dot`, run once
+ * with all groups open and once with all of them folded. It is told numbers and sizes, never a
+ * name out of the file. */
 #include "view.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -45,7 +46,8 @@ static bool depends_on_own_group(const view *v, const view_grouping *g, size_t n
     return inside;
 }
 
-/* An open group is a cluster with a heading above its first nodes, and below what those depend on: clusters then stand below each other. */
+/* An open group is a cluster with a heading above its first nodes, and below what those depend
+ * on: clusters then stand below each other. */
 static void put_clusters(FILE *out, const view *v, const view_grouping *g)
 {
     for (size_t group = 0; group < g->count; group++)
@@ -115,15 +117,17 @@ static bool run_dot(FILE *in, FILE *out)
     pid_t child;
     if (posix_spawn_file_actions_init(&actions) != 0)
         return false;
-    bool started = posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO) == 0 &&
-                   posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO) == 0 &&
-                   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
-                   posix_spawnp(&child, argv[0], &actions, NULL, argv, environ) == 0;
+    bool started =
+        posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO) == 0 &&
+        posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO) == 0 &&
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
+        posix_spawnp(&child, argv[0], &actions, NULL, argv, environ) == 0;
     (void)posix_spawn_file_actions_destroy(&actions);
     return started && wait_for(child);
 }
 
-/* ---- what dot writes ---- numbers in inches, y upwards, separated by blanks, with a point in any locale. */
+/* ---- what dot writes ---- numbers in inches, y upwards, separated by blanks, with a point in
+ * any locale. */
 
 typedef struct words {
     char *at; /* in a line that is cut up */
@@ -157,7 +161,8 @@ static bool next_pixels(json_int_t *out, words *w)
 static bool append_point(json_t *array, words *w, json_int_t height)
 {
     json_int_t x, y;
-    return next_pixels(&x, w) && next_pixels(&y, w) && json_array_append_new(array, json_integer(x)) == 0 &&
+    return next_pixels(&x, w) && next_pixels(&y, w) &&
+           json_array_append_new(array, json_integer(x)) == 0 &&
            json_array_append_new(array, json_integer(height - y)) == 0;
 }
 
@@ -210,7 +215,8 @@ static json_t *read_plain(FILE *in)
     free(line);
     good = good && ended && json_object_set_new(layout, "width", json_integer(width)) == 0 &&
            json_object_set_new(layout, "height", json_integer(height)) == 0 &&
-           json_object_set(layout, "nodes", nodes) == 0 && json_object_set(layout, "edges", edges) == 0;
+           json_object_set(layout, "nodes", nodes) == 0 &&
+           json_object_set(layout, "edges", edges) == 0;
     json_decref(nodes);
     json_decref(edges);
     if (good)

@@ -47,7 +47,8 @@ static mode_t rights_for(const struct stat *old, bool exists)
     return 0666 & ~mask;
 }
 
-static ph_status replace(const char *path, char *temporary, mode_t rights, view_writer write, void *user)
+static ph_status replace(const char *path, char *temporary, mode_t rights, view_writer write,
+                         void *user)
 {
     int file = mkostemp(temporary, O_CLOEXEC);
     if (file < 0)
@@ -93,7 +94,8 @@ static char *follow(const char *link)
     return path;
 }
 
-/* The name at the end of all links, whether or not there is such a file. The system follows them, so they have an end. */
+/* The name at the end of all links, whether or not there is such a file. The system follows
+ * them, so they have an end. */
 static char *end_of_links(const char *path, bool exists)
 {
     struct stat at;
@@ -122,7 +124,8 @@ ph_status view_write_file(const char *path, view_writer write, void *user)
     /* Through links: it is the file that they lead to that is replaced, or made. */
     char *real = end_of_links(path, exists);
     char *temporary = real ? malloc(strlen(real) + sizeof ".XXXXXX") : NULL;
-    ph_status st = temporary ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to write it", path);
+    ph_status st =
+        temporary ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "%s: no memory to write it", path);
     if (st == PH_OK) {
         (void)strcat(strcpy(temporary, real), ".XXXXXX");
         st = replace(real, temporary, rights_for(&old, exists), write, user);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/view_groups.c: which nodes are drawn as one when they are folded: by annotation, by a key of it, by order; bodies always. */
+/* cli/view_groups.c: which nodes are drawn as one when they are folded: by annotation, by a key
+ * of it, by order; bodies always. */
 #include "view.h"
 #include <stdlib.h>
 #include <string.h>
@@ -53,8 +54,8 @@ static bool add_group(maker *m, const char *label, size_t rank)
     return true;
 }
 
-/* Into the group of the key that was made last where no cycle comes of it, else into a new one. A node without a group counts as
- * one of its own. */
+/* Into the group of the key that was made last where no cycle comes of it, else into a new one.
+ * A node without a group counts as one of its own. */
 static bool place_node(maker *m, size_t node, size_t *own_ranks, const char *key, const char *label)
 {
     json_t *known = key ? json_object_get(m->last, key) : NULL;
@@ -208,7 +209,8 @@ static bool name_by_order(char **key, char **label, const view *v, size_t node, 
     block = block < LEAST_BLOCK ? LEAST_BLOCK : block;
     size_t first = node / block * block, last = first + block - 1;
     last = last < v->outer ? last : v->outer - 1;
-    return asprintf(label, "nodes %zu to %zu", first, last) >= 0 && asprintf(key, "%zu", first) >= 0;
+    return asprintf(label, "nodes %zu to %zu", first, last) >= 0 &&
+           asprintf(key, "%zu", first) >= 0;
 }
 
 static bool name_none(char **key, char **label, const view *v, size_t node, const char *by)
@@ -228,11 +230,12 @@ static ph_status group_by_keys(view *v)
     size_t index;
     const char *key;
     bool good = keys != NULL;
-    json_array_foreach(v->annotations, index, annotation) json_object_foreach(annotation, key, value) good =
-        good && json_object_set_new(keys, key, json_null()) == 0;
+    json_array_foreach(v->annotations, index, annotation)
+        json_object_foreach(annotation, key, value) good =
+            good && json_object_set_new(keys, key, json_null()) == 0;
     ph_status st = good ? PH_OK : view_no_memory(v);
-    json_object_foreach(keys, key, value) if (st == PH_OK && v->grouping_count + 2 < VIEW_GROUPINGS) st =
-        make(v, "key", key, name_by_key);
+    json_object_foreach(keys, key, value) if (st == PH_OK && v->grouping_count + 2 < VIEW_GROUPINGS)
+        st = make(v, "key", key, name_by_key);
     json_decref(keys);
     return st;
 }

@@ -8,12 +8,14 @@
 #include <string.h>
 
 enum {
-    MOST_VALUES = 64 /* words of a node that are no address; kernels of other libraries have hundreds */
+    /* words of a node that are no address; kernels of other libraries have hundreds */
+    MOST_VALUES = 64
 };
 
 /* ---- text ---- */
 
-/* What would not be seen is shown as cli_put_text shows it. Nothing is left that HTML could take for its own end. */
+/* What would not be seen is shown as cli_put_text shows it. Nothing is left that HTML could take
+ * for its own end. */
 void view_put_string(FILE *out, const char *text)
 {
     char room[SHOWN_CHARACTER];
@@ -127,12 +129,13 @@ static json_int_t number_of_allocation(writer *w, const file_word *word)
 
 static void put_word(writer *w, const file_word *word)
 {
-    (void)fprintf(
-        w->out,
-        "[%" JSON_INTEGER_FORMAT ",%d,%d,\"0x%" PRIx64 "\",%" JSON_INTEGER_FORMAT ",%" PRIu64 ",%" PRIu64 "]",
-        number_of(w, w->names, word->name),
-        strcmp(word->kind, "proved") == 0 ? 2 : strcmp(word->kind, "suspected") == 0, word->internal,
-        word->value, number_of_allocation(w, word), word->base_offset, word->offset);
+    (void)fprintf(w->out,
+                  "[%" JSON_INTEGER_FORMAT ",%d,%d,\"0x%" PRIx64 "\",%" JSON_INTEGER_FORMAT
+                  ",%" PRIu64 ",%" PRIu64 "]",
+                  number_of(w, w->names, word->name),
+                  strcmp(word->kind, "proved") == 0 ? 2 : strcmp(word->kind, "suspected") == 0,
+                  word->internal, word->value, number_of_allocation(w, word), word->base_offset,
+                  word->offset);
 }
 
 static void put_words(writer *w, const file_node *node)
@@ -175,7 +178,8 @@ static void put_shape(writer *w, const file_node *n)
 {
     if (n->kind == PH_NODE_KERNEL)
         (void)fprintf(w->out, "[%u,%u,%u,%u,%u,%u,%" PRIu64 ",%" PRIu64 "]", n->grid[0], n->grid[1],
-                      n->grid[2], n->block[0], n->block[1], n->block[2], n->shared_bytes, n->args_size);
+                      n->grid[2], n->block[0], n->block[1], n->block[2], n->shared_bytes,
+                      n->args_size);
     else
         (void)fputc('0', w->out);
 }
@@ -183,10 +187,11 @@ static void put_shape(writer *w, const file_node *n)
 static void put_times(writer *w, const file_node *n)
 {
     if (n->measured)
-        (void)fprintf(
-            w->out,
-            "[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d,%" PRIu64 "]",
-            n->start_ns, n->median_ns, n->least_ns, n->most_ns, n->slack_ns, n->lane, n->critical, n->run_ns);
+        (void)fprintf(w->out,
+                      "[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+                      ",%d,%" PRIu64 "]",
+                      n->start_ns, n->median_ns, n->least_ns, n->most_ns, n->slack_ns, n->lane,
+                      n->critical, n->run_ns);
     else
         (void)fputc('0', w->out);
 }
@@ -232,7 +237,8 @@ static void put_grouping(FILE *out, const view *v, const view_grouping *g)
     }
     (void)fputs("],\"of\":[", out);
     for (size_t n = 0; n < v->count; n++)
-        (void)fprintf(out, "%s%lld", n ? "," : "", g->of[n] == VIEW_NONE ? -1LL : (long long)g->of[n]);
+        (void)fprintf(out, "%s%lld", n ? "," : "",
+                      g->of[n] == VIEW_NONE ? -1LL : (long long)g->of[n]);
     (void)fputs("]}\n", out);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cli/view_make.c: from a record and its bodies to one list of nodes, with annotations and blocks, each once. */
+/* cli/view_make.c: from a record and its bodies to one list of nodes, with annotations and
+ * blocks, each once. */
 #include "record_parts.h"
 #include "view.h"
 #include <inttypes.h>
@@ -33,7 +34,8 @@ static ph_status read_annotation(view *v, view_node *node, json_t *seen)
         return view_no_memory(v);
     json_t *number = json_object_get(seen, text);
     bool good = true;
-    node->annotation = number ? (size_t)json_integer_value(number) : json_array_size(v->annotations);
+    node->annotation =
+        number ? (size_t)json_integer_value(number) : json_array_size(v->annotations);
     if (!number)
         good = json_array_append(v->annotations, annotation) == 0 &&
                json_object_set_new(seen, text, json_integer((json_int_t)node->annotation)) == 0;
@@ -53,7 +55,8 @@ static ph_status read_summary(view *v, json_t *record)
     bool good = v->profile != NULL;
     for (size_t i = 0; i < record_summary_number_count; i++) {
         json_t *number = json_object_get(summary, record_summary_numbers[i]);
-        good = good && (!number || json_object_set(v->profile, record_summary_numbers[i], number) == 0);
+        good = good &&
+               (!number || json_object_set(v->profile, record_summary_numbers[i], number) == 0);
     }
     json_t *source = json_object_get(summary, "source");
     good = good && (!source || json_object_set(v->profile, "source", source) == 0);
@@ -90,7 +93,8 @@ static ph_status read_blocks(view *v, const json_t *record, json_t *seen)
 
 /* ---- the list ---- */
 
-static ph_status add_nodes(view *v, const file_record *record, json_t *object, size_t parent, json_t *seen)
+static ph_status add_nodes(view *v, const file_record *record, json_t *object, size_t parent,
+                           json_t *seen)
 {
     json_t *array = json_object_get(object, "nodes");
     size_t base = v->count;
@@ -106,8 +110,8 @@ static ph_status add_nodes(view *v, const file_record *record, json_t *object, s
     }
     for (size_t n = 0; n < record->node_count; n++)
         if (record->nodes[n].body)
-            PH_TRY(add_nodes(v, record->nodes[n].body, json_object_get(v->nodes[base + n].json, "body"),
-                             base + n, seen));
+            PH_TRY(add_nodes(v, record->nodes[n].body,
+                             json_object_get(v->nodes[base + n].json, "body"), base + n, seen));
     return PH_OK;
 }
 

@@ -321,6 +321,13 @@ add_test(NAME headers.documented COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/
 add_test(NAME headers.links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/links.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.environment COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/environment.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME headers.forks COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/forks.sh ${PROJECT_SOURCE_DIR})
+find_program(PH_CLANG_FORMAT NAMES clang-format-14)
+if(PH_CLANG_FORMAT)
+    add_test(NAME headers.format COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/format.sh ${PROJECT_SOURCE_DIR} ${PH_CLANG_FORMAT})
+else()
+    add_test(NAME headers.format COMMAND sh -c "echo 'skipped: no clang-format-14 was found, whose form the tree has'; exit 77")
+    set_tests_properties(headers.format PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 add_test(NAME headers.layers COMMAND sh ${PROJECT_SOURCE_DIR}/tests/headers/layers.sh ${PROJECT_SOURCE_DIR})
 
 # ---- A program outside the tree, against an installed copy ----

@@ -13,34 +13,35 @@ enum {
 };
 
 /* Written by hand, so that neither a toolkit nor NVRTC is needed. */
-static const char kernel_text[] = ".version 7.0\n"
-                                  ".target sm_70\n"
-                                  ".address_size 64\n"
-                                  ".visible .entry bench_add(.param .u64 x, .param .u64 y, .param .u32 n)\n"
-                                  "{\n"
-                                  "    .reg .pred %outside;\n"
-                                  "    .reg .b32 %i, %block, %size, %n, %value;\n"
-                                  "    .reg .b64 %x, %y, %offset;\n"
-                                  "    mov.u32 %i, %tid.x;\n"
-                                  "    mov.u32 %block, %ctaid.x;\n"
-                                  "    mov.u32 %size, %ntid.x;\n"
-                                  "    mad.lo.u32 %i, %block, %size, %i;\n"
-                                  "    ld.param.u32 %n, [n];\n"
-                                  "    setp.ge.u32 %outside, %i, %n;\n"
-                                  "    @%outside bra end;\n"
-                                  "    ld.param.u64 %x, [x];\n"
-                                  "    ld.param.u64 %y, [y];\n"
-                                  "    cvta.to.global.u64 %x, %x;\n"
-                                  "    cvta.to.global.u64 %y, %y;\n"
-                                  "    mul.wide.u32 %offset, %i, 4;\n"
-                                  "    add.u64 %x, %x, %offset;\n"
-                                  "    add.u64 %y, %y, %offset;\n"
-                                  "    ld.global.u32 %value, [%x];\n"
-                                  "    add.u32 %value, %value, 1;\n"
-                                  "    st.global.u32 [%y], %value;\n"
-                                  "end:\n"
-                                  "    ret;\n"
-                                  "}\n";
+static const char kernel_text[] =
+    ".version 7.0\n"
+    ".target sm_70\n"
+    ".address_size 64\n"
+    ".visible .entry bench_add(.param .u64 x, .param .u64 y, .param .u32 n)\n"
+    "{\n"
+    "    .reg .pred %outside;\n"
+    "    .reg .b32 %i, %block, %size, %n, %value;\n"
+    "    .reg .b64 %x, %y, %offset;\n"
+    "    mov.u32 %i, %tid.x;\n"
+    "    mov.u32 %block, %ctaid.x;\n"
+    "    mov.u32 %size, %ntid.x;\n"
+    "    mad.lo.u32 %i, %block, %size, %i;\n"
+    "    ld.param.u32 %n, [n];\n"
+    "    setp.ge.u32 %outside, %i, %n;\n"
+    "    @%outside bra end;\n"
+    "    ld.param.u64 %x, [x];\n"
+    "    ld.param.u64 %y, [y];\n"
+    "    cvta.to.global.u64 %x, %x;\n"
+    "    cvta.to.global.u64 %y, %y;\n"
+    "    mul.wide.u32 %offset, %i, 4;\n"
+    "    add.u64 %x, %x, %offset;\n"
+    "    add.u64 %y, %y, %offset;\n"
+    "    ld.global.u32 %value, [%x];\n"
+    "    add.u32 %value, %value, 1;\n"
+    "    st.global.u32 [%y], %value;\n"
+    "end:\n"
+    "    ret;\n"
+    "}\n";
 
 void bench_check(ph_status status, const char *call)
 {
@@ -190,7 +191,8 @@ void bench_raw_launch(const bench *b, const bench_args *args, raw_stream stream)
 {
     bench_args copy = *args;
     void *params[] = {&copy.x, &copy.y, &copy.n};
-    RAW_OK(raw.launch(b->function, BENCH_BLOCKS, 1, 1, BENCH_THREADS, 1, 1, 0, stream, params, NULL));
+    RAW_OK(
+        raw.launch(b->function, BENCH_BLOCKS, 1, 1, BENCH_THREADS, 1, 1, 0, stream, params, NULL));
 }
 
 void bench_raw_chain(const bench *b, int nodes, raw_graph *graph, raw_exec *exec)
@@ -242,8 +244,8 @@ static void print_side(const bench *b, const char *what, int nodes, const bench_
     char limit[32] = "";
     if (it->limit > 0)
         (void)snprintf(limit, sizeof limit, first ? "%9.0f ns" : "%9.2fx  ", it->limit);
-    printf("%-22s %6d  %-26s %12.1f %12.1f %12.1f", first ? what : "", nodes, it->name, it->median, it->low,
-           it->high);
+    printf("%-22s %6d  %-26s %12.1f %12.1f %12.1f", first ? what : "", nodes, it->name, it->median,
+           it->low, it->high);
     if (first)
         printf(" %10s", "");
     else
@@ -251,10 +253,11 @@ static void print_side(const bench *b, const char *what, int nodes, const bench_
     printf(" %12s %s\n", limit, it->limit > 0 ? (pass ? "PASS" : "over") : "");
     if (!b->json)
         return;
-    (void)fprintf(b->json,
-                  "{\"bench\":\"%s\",\"what\":\"%s\",\"nodes\":%d,\"side\":\"%s\",\"ns\":%.1f,\"p10\":%.1f,"
-                  "\"p90\":%.1f,\"rounds\":%d",
-                  b->name, what, nodes, it->name, it->median, it->low, it->high, b->rounds);
+    (void)fprintf(
+        b->json,
+        "{\"bench\":\"%s\",\"what\":\"%s\",\"nodes\":%d,\"side\":\"%s\",\"ns\":%.1f,\"p10\":%.1f,"
+        "\"p90\":%.1f,\"rounds\":%d",
+        b->name, what, nodes, it->name, it->median, it->low, it->high, b->rounds);
     if (!first)
         (void)fprintf(b->json, ",\"ratio\":%.4f", ratio);
     if (it->limit > 0)
@@ -264,15 +267,16 @@ static void print_side(const bench *b, const char *what, int nodes, const bench_
 
 static void print_head(const bench *b)
 {
-    printf(
-        "medians of %d rounds, all sides in turn, the GPU idle before each; %.0f ns for the clock taken off; "
-        "the context is current\n",
-        b->rounds, b->clock_ns);
-    printf("%-22s %6s  %-26s %12s %12s %12s %10s %12s\n", "ns", "nodes", "side", "median", "10 %", "90 %",
-           "first / it", "limit");
+    printf("medians of %d rounds, all sides in turn, the GPU idle before each; %.0f ns for the "
+           "clock taken off; "
+           "the context is current\n",
+           b->rounds, b->clock_ns);
+    printf("%-22s %6s  %-26s %12s %12s %12s %10s %12s\n", "ns", "nodes", "side", "median", "10 %",
+           "90 %", "first / it", "limit");
 }
 
-void bench_compare(bench *b, const char *what, int nodes, bench_side *sides, size_t side_count, int count)
+void bench_compare(bench *b, const char *what, int nodes, bench_side *sides, size_t side_count,
+                   int count)
 {
     double *samples[BENCH_MOST_SIDES] = {NULL};
     if (!b->headed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda/bench.h: what the GPU benchmarks share: a device with a kernel in the library's and in the driver's form, sides that are
- * timed in turn, tables and JSON lines. */
+/* bench/cuda/bench.h: what the GPU benchmarks share: a device with a kernel in the library's and
+ * in the driver's form, sides that are timed in turn, tables and JSON lines. */
 #ifndef BENCH_CUDA_BENCH_H
 #define BENCH_CUDA_BENCH_H
 #include "cuda/raw.h"
@@ -36,14 +36,16 @@ typedef struct bench {
     ph_kernel *kernel;
     ph_launch_config config;
     int32_t *cells[2]; /* BENCH_ITEMS each */
-    /* The driver's side: a stream of its own, the same text loaded once more. The primary context is current. */
+    /* The driver's side: a stream of its own, the same text loaded once more. The primary
+     * context is current. */
     raw_context context;
     raw_stream native;
     raw_module module;
     raw_function function;
 } bench;
 
-/* name [rounds] [file that JSON lines are appended to]. Ends the program with 77 and one line where there is no GPU. */
+/* name [rounds] [file that JSON lines are appended to]. Ends the program with 77 and one line
+ * where there is no GPU. */
 void bench_open(bench *b, const char *name, int rounds, int argc, char **argv);
 int bench_close(bench *b); /* the exit status */
 
@@ -55,8 +57,9 @@ void bench_raw_launch(const bench *b, const bench_args *args, raw_stream stream)
 void bench_raw_chain(const bench *b, int nodes, raw_graph *graph, raw_exec *exec);
 void bench_wait(const bench *b);
 
-/* ---- sides ---- run is timed; before and after may be NULL. The first side is the library's; limit: the most that the first one may
- * take, as a multiple of this one (of the first itself: in nanoseconds); 0: none. */
+/* ---- sides ---- run is timed; before and after may be NULL. The first side is the library's;
+ * limit: the most that the first one may take, as a multiple of this one (of the first itself:
+ * in nanoseconds); 0: none. */
 typedef struct bench_side {
     const char *name;
     void (*before)(void *user), (*run)(void *user), (*after)(void *user);
@@ -64,6 +67,8 @@ typedef struct bench_side {
     double limit;
     double low, median, high; /* nanoseconds: the 10th, 50th and 90th of 100 samples */
 } bench_side;
-/* All sides in turn, each round beginning with another one; `count` runs of what is counted are in one run. Prints a line a side. */
-void bench_compare(bench *b, const char *what, int nodes, bench_side *sides, size_t side_count, int count);
+/* All sides in turn, each round beginning with another one; `count` runs of what is counted are
+ * in one run. Prints a line a side. */
+void bench_compare(bench *b, const char *what, int nodes, bench_side *sides, size_t side_count,
+                   int count);
 #endif

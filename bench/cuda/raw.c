@@ -26,8 +26,8 @@ const char *raw_load(void)
     const char *reason = NULL;
     if (!library)
         return "there is no libcuda.so.1";
-#define RAW_FIND(member, symbol, parameters)                                                                 \
-    if (!reason)                                                                                             \
+#define RAW_FIND(member, symbol, parameters)                                                       \
+    if (!reason)                                                                                   \
         reason = find(library, symbol, &raw.member);
     RAW_FUNCTIONS(RAW_FIND)
 #undef RAW_FIND

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda/raw.h: the driver's own functions that the benchmarks hold the library against, declared by us and found in libcuda.so.1 at
- * run time: what a program that links the driver would call. */
+/* bench/cuda/raw.h: the driver's own functions that the benchmarks hold the library against,
+ * declared by us and found in libcuda.so.1 at run time: what a program that links the driver
+ * would call. */
 #ifndef BENCH_CUDA_RAW_H
 #define BENCH_CUDA_RAW_H
 #include <phonograph/cuda.h>
@@ -35,36 +36,38 @@ enum {
 #define RAW_PARAM_SIZE    ((void *)2)
 
 /* X(member, exported symbol, parameters): all return a CUresult. */
-#define RAW_FUNCTIONS(X)                                                                                     \
-    X(init, "cuInit", (unsigned flags))                                                                      \
-    X(device_get, "cuDeviceGet", (int *device, int ordinal))                                                 \
-    X(primary_retain, "cuDevicePrimaryCtxRetain", (raw_context * context, int device))                       \
-    X(primary_release, "cuDevicePrimaryCtxRelease_v2", (int device))                                         \
-    X(set_current, "cuCtxSetCurrent", (raw_context context))                                                 \
-    X(memory_info, "cuMemGetInfo_v2", (size_t * available, size_t * total))                                  \
-    X(alloc_async, "cuMemAllocAsync", (uint64_t * address, size_t bytes, raw_stream stream))                 \
-    X(free_async, "cuMemFreeAsync", (uint64_t address, raw_stream stream))                                   \
-    X(fill, "cuMemsetD8Async", (uint64_t address, unsigned char value, size_t count, raw_stream stream))     \
-    X(module_load, "cuModuleLoadData", (raw_module * module, const void *image))                             \
-    X(module_unload, "cuModuleUnload", (raw_module module))                                                  \
-    X(function, "cuModuleGetFunction", (raw_function * function, raw_module module, const char *name))       \
-    X(launch, "cuLaunchKernel",                                                                              \
-      (raw_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,           \
-       unsigned block_y, unsigned block_z, unsigned shared_bytes, raw_stream stream, void **params,          \
-       void **extra))                                                                                        \
-    X(stream_create, "cuStreamCreate", (raw_stream * stream, unsigned flags))                                \
-    X(stream_destroy, "cuStreamDestroy_v2", (raw_stream stream))                                             \
-    X(stream_synchronize, "cuStreamSynchronize", (raw_stream stream))                                        \
-    X(capture_begin, "cuStreamBeginCapture_v2", (raw_stream stream, int mode))                               \
-    X(capture_end, "cuStreamEndCapture", (raw_stream stream, raw_graph * graph))                             \
-    X(graph_nodes, "cuGraphGetNodes", (raw_graph graph, raw_node * nodes, size_t * count))                   \
-    X(graph_destroy, "cuGraphDestroy", (raw_graph graph))                                                    \
-    X(instantiate, "cuGraphInstantiateWithFlags",                                                            \
-      (raw_exec * exec, raw_graph graph, unsigned long long flags))                                          \
-    X(upload, "cuGraphUpload", (raw_exec exec, raw_stream stream))                                           \
-    X(graph_launch, "cuGraphLaunch", (raw_exec exec, raw_stream stream))                                     \
-    X(exec_set_kernel, "cuGraphExecKernelNodeSetParams_v2",                                                  \
-      (raw_exec exec, raw_node node, const raw_kernel_params *params))                                       \
+#define RAW_FUNCTIONS(X)                                                                           \
+    X(init, "cuInit", (unsigned flags))                                                            \
+    X(device_get, "cuDeviceGet", (int *device, int ordinal))                                       \
+    X(primary_retain, "cuDevicePrimaryCtxRetain", (raw_context * context, int device))             \
+    X(primary_release, "cuDevicePrimaryCtxRelease_v2", (int device))                               \
+    X(set_current, "cuCtxSetCurrent", (raw_context context))                                       \
+    X(memory_info, "cuMemGetInfo_v2", (size_t * available, size_t * total))                        \
+    X(alloc_async, "cuMemAllocAsync", (uint64_t * address, size_t bytes, raw_stream stream))       \
+    X(free_async, "cuMemFreeAsync", (uint64_t address, raw_stream stream))                         \
+    X(fill, "cuMemsetD8Async",                                                                     \
+      (uint64_t address, unsigned char value, size_t count, raw_stream stream))                    \
+    X(module_load, "cuModuleLoadData", (raw_module * module, const void *image))                   \
+    X(module_unload, "cuModuleUnload", (raw_module module))                                        \
+    X(function, "cuModuleGetFunction",                                                             \
+      (raw_function * function, raw_module module, const char *name))                              \
+    X(launch, "cuLaunchKernel",                                                                    \
+      (raw_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, raw_stream stream,               \
+       void **params, void **extra))                                                               \
+    X(stream_create, "cuStreamCreate", (raw_stream * stream, unsigned flags))                      \
+    X(stream_destroy, "cuStreamDestroy_v2", (raw_stream stream))                                   \
+    X(stream_synchronize, "cuStreamSynchronize", (raw_stream stream))                              \
+    X(capture_begin, "cuStreamBeginCapture_v2", (raw_stream stream, int mode))                     \
+    X(capture_end, "cuStreamEndCapture", (raw_stream stream, raw_graph * graph))                   \
+    X(graph_nodes, "cuGraphGetNodes", (raw_graph graph, raw_node * nodes, size_t * count))         \
+    X(graph_destroy, "cuGraphDestroy", (raw_graph graph))                                          \
+    X(instantiate, "cuGraphInstantiateWithFlags",                                                  \
+      (raw_exec * exec, raw_graph graph, unsigned long long flags))                                \
+    X(upload, "cuGraphUpload", (raw_exec exec, raw_stream stream))                                 \
+    X(graph_launch, "cuGraphLaunch", (raw_exec exec, raw_stream stream))                           \
+    X(exec_set_kernel, "cuGraphExecKernelNodeSetParams_v2",                                        \
+      (raw_exec exec, raw_node node, const raw_kernel_params *params))                             \
     X(exec_destroy, "cuGraphExecDestroy", (raw_exec exec))
 
 typedef struct raw_functions {

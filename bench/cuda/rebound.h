@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/cuda/rebound.h: a chain whose input is another one at every replay, in the library's form and in the driver's. */
+/* bench/cuda/rebound.h: a chain whose input is another one at every replay, in the library's
+ * form and in the driver's. */
 #ifndef BENCH_CUDA_REBOUND_H
 #define BENCH_CUDA_REBOUND_H
 #include "cuda/bench.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/growth/blocks.c: n blocks: alive, waiting for a busy stream, deferred in a capture, pinned, each with a segment of its own. */
+/* bench/growth/blocks.c: n blocks: alive, waiting for a busy stream, deferred in a capture,
+ * pinned, each with a segment of its own. */
 #include "growth/growth.h"
 
 enum {

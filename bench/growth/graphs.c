@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/growth/graphs.c: n graphs alive, each small, with pools of their own or in one pool; and other things of which there are n. */
+/* bench/growth/graphs.c: n graphs alive, each small, with pools of their own or in one pool; and
+ * other things of which there are n. */
 #include "growth/growth.h"
 
 static ph_status body(ph_stream *stream, void *user)
@@ -43,7 +44,8 @@ static void work_replay(growth_world *w)
     OK(ph_stream_synchronize(w->stream));
 }
 
-/* A capture and some memory between replays, as programs do that make graphs when they are first needed. */
+/* A capture and some memory between replays, as programs do that make graphs when they are first
+ * needed. */
 static void work_mixed(growth_world *w)
 {
     for (size_t i = 0; i < w->n; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/growth/growth.h: one case of bench/growth.c: something done n times, or to n things, whose cost is drawn against n. */
+/* bench/growth/growth.h: one case of bench/growth.c: something done n times, or to n things,
+ * whose cost is drawn against n. */
 #ifndef BENCH_GROWTH_GROWTH_H
 #define BENCH_GROWTH_GROWTH_H
 #include "host/timing.h"
@@ -27,7 +28,8 @@ typedef struct growth_case {
     void (*finish)(growth_world *w);  /* NULL: nothing */
 } growth_case;
 
-extern const growth_case growth_nodes[], growth_graphs[], growth_blocks[]; /* each up to one without a name */
+/* each up to one without a name */
+extern const growth_case growth_nodes[], growth_graphs[], growth_blocks[];
 
 /* A launch of the shared kernel, which adds one of the arrays to another. */
 ph_status growth_launch(growth_world *w, ph_stream *stream, size_t i);

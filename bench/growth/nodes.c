@@ -176,8 +176,8 @@ static void work_view(growth_world *w)
     command_path(command, sizeof command);
     (void)snprintf(page, sizeof page, "%s.html", w->path);
     char *const argv[] = {command, "view", w->path, "-o", page, NULL};
-    if (posix_spawn(&child, command, NULL, NULL, argv, environ) != 0 || waitpid(child, &status, 0) != child ||
-        status != 0) {
+    if (posix_spawn(&child, command, NULL, NULL, argv, environ) != 0 ||
+        waitpid(child, &status, 0) != child || status != 0) {
         (void)fprintf(stderr, "%s view failed; build the target phonograph_cli\n", command);
         exit(1);
     }

@@ -39,6 +39,6 @@ void timing_print_machine(ph_device *device)
     ph_device_info info;
     OK(ph_device_get_info(&info, device));
     (void)uname(&system);
-    printf("%s, %ld processors; %s %s; compiled by %s\n", info.description, sysconf(_SC_NPROCESSORS_ONLN),
-           system.sysname, system.release, __VERSION__);
+    printf("%s, %ld processors; %s %s; compiled by %s\n", info.description,
+           sysconf(_SC_NPROCESSORS_ONLN), system.sysname, system.release, __VERSION__);
 }

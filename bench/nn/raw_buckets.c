@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn/raw_buckets.c: the graphs of bench/nn_buckets.c made by cuBLASLt and the driver alone. */
+/* bench/nn/raw_buckets.c: the graphs of bench/nn_buckets.c made by cuBLASLt and the driver
+ * alone. */
 #include "nn/raw_buckets.h"
 #include "driver/cuda/cuda_driver.h"
 #include "nn/timing.h"
@@ -56,11 +57,11 @@ static void find_functions(ph__lt_functions *lt)
     if (!library)
         library = dlopen("libcublasLt.so.12", RTLD_NOW | RTLD_LOCAL);
     check(library == NULL, "no cuBLASLt");
-#define FIND(name, result, parameters)                                                                       \
-    {                                                                                                        \
-        void *found = dlsym(library, "cublasLt" #name);                                                      \
-        check(found == NULL, "cublasLt" #name);                                                              \
-        memcpy(&lt->name, &found, sizeof found);                                                             \
+#define FIND(name, result, parameters)                                                             \
+    {                                                                                              \
+        void *found = dlsym(library, "cublasLt" #name);                                            \
+        check(found == NULL, "cublasLt" #name);                                                    \
+        memcpy(&lt->name, &found, sizeof found);                                                   \
     }
     PH__LT_FUNCTIONS(FIND)
 #undef FIND
@@ -69,17 +70,19 @@ static void find_functions(ph__lt_functions *lt)
 /* y = x w' + bias, which cuBLASLt, that counts by columns, sees as w x. */
 static void describe(raw_buckets *raw)
 {
-    const int32_t transposed = PH__LT_TRANSPOSED, as_it_is = PH__LT_AS_IT_IS, epilogue = PH__LT_EPILOGUE_BIAS,
-                  type = PH__LT_F16;
+    const int32_t transposed = PH__LT_TRANSPOSED, as_it_is = PH__LT_AS_IT_IS,
+                  epilogue = PH__LT_EPILOGUE_BIAS, type = PH__LT_F16;
     RAW(raw->lt.Create(&raw->handle));
     RAW(raw->lt.MatmulDescCreate(&raw->descriptor, PH__LT_COMPUTE_F32, PH__LT_F32));
     RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_TRANSPOSE_A, &transposed,
                                        sizeof transposed));
-    RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_TRANSPOSE_B, &as_it_is, sizeof as_it_is));
-    RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_TRANSPOSE_B, &as_it_is,
+                                       sizeof as_it_is));
+    RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_EPILOGUE, &epilogue,
+                                       sizeof epilogue));
     RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_BIAS_TYPE, &type, sizeof type));
-    RAW(raw->lt.MatrixLayoutCreate(&raw->weights, PH__LT_F16, (uint64_t)raw->width, (uint64_t)raw->width,
-                                   raw->width));
+    RAW(raw->lt.MatrixLayoutCreate(&raw->weights, PH__LT_F16, (uint64_t)raw->width,
+                                   (uint64_t)raw->width, raw->width));
 }
 
 static void choose(raw_buckets *raw, shape *s, int rows)
@@ -92,12 +95,13 @@ static void choose(raw_buckets *raw, shape *s, int rows)
     const uint64_t pretended = 4U << 20;
     int found = 0, at = 0;
     memset(choices, 0, sizeof choices);
-    RAW(raw->lt.MatrixLayoutCreate(&s->layout, PH__LT_F16, (uint64_t)raw->width, (uint64_t)rows, raw->width));
+    RAW(raw->lt.MatrixLayoutCreate(&s->layout, PH__LT_F16, (uint64_t)raw->width, (uint64_t)rows,
+                                   raw->width));
     RAW(raw->lt.MatmulPreferenceCreate(&preference));
     RAW(raw->lt.MatmulPreferenceSetAttribute(preference, PH__LT_PREFERENCE_WORKSPACE, &pretended,
                                              sizeof pretended));
-    RAW(raw->lt.MatmulAlgoGetHeuristic(raw->handle, raw->descriptor, raw->weights, s->layout, s->layout,
-                                       s->layout, preference, CHOICES, choices, &found));
+    RAW(raw->lt.MatmulAlgoGetHeuristic(raw->handle, raw->descriptor, raw->weights, s->layout,
+                                       s->layout, s->layout, preference, CHOICES, choices, &found));
     while (at < found && (choices[at].state != PH__LT_OK || choices[at].workspace > MOST_WORKSPACE))
         at++;
     check(at >= found, "no algorithm");
@@ -127,14 +131,14 @@ static void submit(raw_buckets *raw, const shape *s)
         RAW(raw->lt.MatmulDescSetAttribute(raw->descriptor, PH__LT_DESC_BIAS_POINTER, &raw->bias[i],
                                            sizeof raw->bias[i]));
         RAW(raw->lt.Matmul(raw->handle, raw->descriptor, &one, raw->weight[i], raw->weights,
-                           raw->buffers[i % 2], s->layout, &zero, raw->buffers[(i + 1) % 2], s->layout,
-                           raw->buffers[(i + 1) % 2], s->layout, &s->algorithm, raw->workspace, s->workspace,
-                           raw->stream));
+                           raw->buffers[i % 2], s->layout, &zero, raw->buffers[(i + 1) % 2],
+                           s->layout, raw->buffers[(i + 1) % 2], s->layout, &s->algorithm,
+                           raw->workspace, s->workspace, raw->stream));
     }
 }
 
-raw_buckets *raw_buckets_open(ph_device *device, ph_stream *stream, int layers, int width, const int *rows,
-                              int count)
+raw_buckets *raw_buckets_open(ph_device *device, ph_stream *stream, int layers, int width,
+                              const int *rows, int count)
 {
     raw_buckets *raw = need(sizeof *raw);
     *raw = (raw_buckets){.device = device, .layers = layers, .width = width, .count = count};

@@ -59,7 +59,8 @@ static double median(double *values, int count)
 timing_result timing_run(timing *t, int warm_up, int rounds, double count,
                          ph_status (*body)(ph_stream *, void *), void *user)
 {
-    double *cpu = malloc((size_t)rounds * sizeof *cpu), *whole = malloc((size_t)rounds * sizeof *whole);
+    double *cpu = malloc((size_t)rounds * sizeof *cpu),
+           *whole = malloc((size_t)rounds * sizeof *whole);
     if (!cpu || !whole)
         exit(1);
     for (int i = -warm_up; i < rounds; i++) {
@@ -83,8 +84,8 @@ static ph_status replay(ph_stream *stream, void *graph)
     return ph_graph_replay(graph, stream);
 }
 
-timing_result timing_replays(timing *t, int rounds, double count, ph_status (*body)(ph_stream *, void *),
-                             void *user)
+timing_result timing_replays(timing *t, int rounds, double count,
+                             ph_status (*body)(ph_stream *, void *), void *user)
 {
     ph_graph *graph;
     (void)timing_run(t, 2, 1, 1, body, user);
@@ -104,7 +105,8 @@ void timing_line(timing *t, const char *what, const char *side, timing_result re
     fflush(stdout);
     if (t->json)
         fprintf(t->json,
-                "{\"bench\": \"%s\", \"what\": \"%s\", \"side\": \"%s\", \"cpu_ns\": %.1f, \"whole_ns\": "
+                "{\"bench\": \"%s\", \"what\": \"%s\", \"side\": \"%s\", \"cpu_ns\": %.1f, "
+                "\"whole_ns\": "
                 "%.1f, \"rounds\": %d}\n",
                 t->name, what, side, result.cpu, result.whole, t->rounds);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* bench/nn/timing.h: what the benchmarks of libphonograph_nn share: a device and a tape, medians, lines. They run on the device that
- * PH_BENCH_DEVICE names ("host" when nothing is said). */
+/* bench/nn/timing.h: what the benchmarks of libphonograph_nn share: a device and a tape,
+ * medians, lines. They run on the device that PH_BENCH_DEVICE names ("host" when nothing is
+ * said). */
 #ifndef BENCH_NN_TIMING_H
 #define BENCH_NN_TIMING_H
 #include <phonograph/nn.h>
 #include <stdio.h>
 
 #define OK(call) timing_check((call), #call)
-void timing_check(ph_status status, const char *call); /* ends the program with the message of a failure */
+/* ends the program with the message of a failure */
+void timing_check(ph_status status, const char *call);
 
 typedef struct timing {
     const char *name;
@@ -19,12 +21,13 @@ typedef struct timing {
     ph_tape *tape;
 } timing;
 
-/* name [rounds] [file that JSON lines are appended to]. Ends the program with 77 where there is no such device. */
+/* name [rounds] [file that JSON lines are appended to]. Ends the program with 77 where there is
+ * no such device. */
 void timing_open(timing *t, const char *name, int rounds, int argc, char **argv);
 int timing_close(timing *t); /* the exit status */
 
-/* The body runs `warm_up` times, then `rounds` times, each time timed from its call to its return (cpu) and to the end of the device's work
- * (whole), in nanoseconds divided by `count`. */
+/* The body runs `warm_up` times, then `rounds` times, each time timed from its call to its
+ * return (cpu) and to the end of the device's work (whole), in nanoseconds divided by `count`. */
 typedef struct timing_result {
     double cpu, whole;
 } timing_result;

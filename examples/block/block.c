@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* block: capture as a block of code (gcc and clang), and what happens when the block is left early. */
+/* block: capture as a block of code (gcc and clang), and what happens when the block is left
+ * early. */
 #include <phonograph/block.h>
 #include <phonograph/phonograph.h>
 #include <stdio.h>
@@ -41,7 +42,8 @@ static ph_status launch(struct app *app, float value)
     return ph_launch(app->stream, app->add, &config, &args, sizeof args);
 }
 
-/* Reaching the end of the block ends the capture; `break` aborts it. Either way `st` says how it went. */
+/* Reaching the end of the block ends the capture; `break` aborts it. Either way `st` says how it
+ * went. */
 static ph_status capture(struct app *app, int launches)
 {
     ph_status st;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_parallel/data_parallel.h: what the processes share, the sum over all ranks, and the training of one rank. */
+/* data_parallel/data_parallel.h: what the processes share, the sum over all ranks, and the
+ * training of one rank. */
 #ifndef DATA_PARALLEL_H
 #define DATA_PARALLEL_H
 #include "../graphed/common/common.h"
@@ -8,7 +9,7 @@
 
 enum {
     MOST_RANKS = 8, /* a power of two */
-    BATCH = 64, /* images of a step, over all ranks */
+    BATCH = 64,     /* images of a step, over all ranks */
     STEPS = 120,
     WARM_UP = 3,         /* eager steps before the capture */
     MOST_VALUES = 32768, /* of the gradients, with the loss */
@@ -44,11 +45,13 @@ struct team {
     int failing_step; /* in which the last rank gives up; -1: in none */
 };
 
-/* ---- train.c ---- the whole life of the process of one rank: comes back, with 0, when all went well. */
+/* ---- train.c ---- the whole life of the process of one rank: comes back, with 0, when all went
+ * well. */
 int train_rank(const struct team *team, int rank);
 
-/* ---- reduce.c ---- sum[i] = mine[i] over all ranks, the same bits on each. The buffers are device memory, and stay where they are: the host
- * device's function is told of them once. open is collective: all ranks of the team open. */
+/* ---- reduce.c ---- sum[i] = mine[i] over all ranks, the same bits on each. The buffers are
+ * device memory, and stay where they are: the host device's function is told of them once. open
+ * is collective: all ranks of the team open. */
 struct reduce {
     struct shared *shared;
     int ranks, rank;

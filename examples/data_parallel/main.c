@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* data_parallel: a network learns digits on several ranks, each a process with its part of every batch; the whole step of a rank, the sum of the
- * gradients over all ranks in it, is one graph. On GPUs (one a rank; two, four or eight, as there are) NCCL sums; on the host device two processes do, through
- * shared memory. Losses and weights must be the same to the last bit on all ranks, eagerly and replayed; and those of one rank that trains on whole
- * batches, but for rounding.
+/* data_parallel: a network learns digits on several ranks, each a process with its part of every
+ * batch; the whole step of a rank, the sum of the gradients over all ranks in it, is one graph.
+ * On GPUs (one a rank; two, four or eight, as there are) NCCL sums; on the host device two
+ * processes do, through shared memory. Losses and weights must be the same to the last bit on
+ * all ranks, eagerly and replayed; and those of one rank that trains on whole batches, but for
+ * rounding.
  *
  *   data_parallel [DEVICE [DATA [STEP]]]
  *
- * DEVICE: host (with settings), cuda, or auto: GPUs where there are some. DATA: "" is the digits of examples/digits. STEP: the last rank gives up
- * before that step of its graph, which shows what becomes of the others. NCCL is libnccl.so.2, wherever the loader finds it (LD_LIBRARY_PATH), or the
- * file that DATA_PARALLEL_NCCL names; without it the exit status is 77. */
+ * DEVICE: host (with settings), cuda, or auto: GPUs where there are some. DATA: "" is the digits
+ * of examples/digits. STEP: the last rank gives up before that step of its graph, which shows
+ * what becomes of the others. NCCL is libnccl.so.2, wherever the loader finds it
+ * (LD_LIBRARY_PATH), or the file that DATA_PARALLEL_NCCL names; without it the exit status is
+ * 77. */
 #include "data_parallel.h"
 #include <errno.h>
 #include <math.h>
@@ -24,7 +28,8 @@
 /* How far the sums of other orders may drift apart over the steps. */
 static const double tolerance = 1e-4;
 
-/* ---- processes ---- this one opens no device and loads no driver: neither would survive a fork. */
+/* ---- processes ---- this one opens no device and loads no driver: neither would survive a
+ * fork. */
 typedef int (*process_fn)(const struct team *team, int rank);
 
 static int failed(const char *what)
@@ -51,7 +56,8 @@ static void kill_all(const pid_t *pids, int count)
             (void)kill(pids[i], SIGKILL);
 }
 
-/* Takes out the process that ended, and gives its exit status. stopped: it may have been killed by this one. */
+/* Takes out the process that ended, and gives its exit status. stopped: it may have been killed
+ * by this one. */
 static int ended(pid_t *pids, int count, bool stopped)
 {
     int status = 0, rank = 0;
@@ -71,7 +77,8 @@ static int ended(pid_t *pids, int count, bool stopped)
     return 1;
 }
 
-/* Runs fn in a process for each rank. When one fails the others wait for it, in the middle of a sum, for ever: they are killed. */
+/* Runs fn in a process for each rank. When one fails the others wait for it, in the middle of a
+ * sum, for ever: they are killed. */
 static int run_team(process_fn fn, const struct team *team)
 {
     pid_t pids[MOST_RANKS] = {0};
@@ -96,7 +103,8 @@ static int run_team(process_fn fn, const struct team *team)
     return status;
 }
 
-/* The same, with a barrier for so many processes. Where one failed another was killed in it: it is left as it is then. */
+/* The same, with a barrier for so many processes. Where one failed another was killed in it: it
+ * is left as it is then. */
 static int run_ranks(const struct team *team)
 {
     pthread_barrier_t *barrier = &team->shared->barrier;
@@ -135,7 +143,8 @@ static int look(const struct team *team, int rank)
     shared->nccl = reduce_nccl_version();
     if (shared->nccl != 0)
         return 0;
-    printf("skipped: data_parallel has no NCCL to sum with over GPUs: %s\n", ph_error_last()->message);
+    printf("skipped: data_parallel has no NCCL to sum with over GPUs: %s\n",
+           ph_error_last()->message);
     return SKIPPED;
 }
 
@@ -165,8 +174,8 @@ static int choose(struct team *team)
     }
     team->ranks = team->gpus ? ranks_on(shared->gpus) : 2;
     if (team->gpus)
-        printf("NCCL %d.%d.%d sums over the ranks%s\n", shared->nccl / 10000, shared->nccl / 100 % 100,
-               shared->nccl % 100,
+        printf("NCCL %d.%d.%d sums over the ranks%s\n", shared->nccl / 10000,
+               shared->nccl / 100 % 100, shared->nccl % 100,
                team->ranks > 1 ? "" : ": there is one GPU, so one rank, whose sum is a copy");
     else
         printf("a host function sums over the ranks, through memory that they share\n");
@@ -226,10 +235,12 @@ static int compare(const struct team *team)
     double apart = distance(first, &shared->whole);
     bool all = true;
     for (int rank = 0; rank < team->ranks; rank++)
-        all = all && same(first, &shared->results[rank][0]) && same(first, &shared->results[rank][1]);
+        all =
+            all && same(first, &shared->results[rank][0]) && same(first, &shared->results[rank][1]);
     print_table(team);
-    printf("the losses and weights %s the same to the last bit, on all ranks, eagerly and replayed\n",
-           all ? "are" : "ARE NOT");
+    printf(
+        "the losses and weights %s the same to the last bit, on all ranks, eagerly and replayed\n",
+        all ? "are" : "ARE NOT");
     printf("they are within %.1e of those of one rank with whole batches\n", apart);
     if (!all || !(apart < tolerance))
         fprintf(stderr, "data_parallel: the runs differ by more than they may\n");
@@ -255,7 +266,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "data_parallel: '%s' is no step from 0 to %d\n", argv[3], STEPS - 1);
         return 1;
     }
-    team.shared = mmap(NULL, sizeof *team.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    team.shared =
+        mmap(NULL, sizeof *team.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (team.shared == MAP_FAILED)
         return failed("mmap");
     int status = choose(&team);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_parallel/nccl.h: what the program uses of NCCL, declared by us, as it is loaded when the program runs; tests/headers/nccl_abi.c holds it against
- * NVIDIA's header. */
+/* data_parallel/nccl.h: what the program uses of NCCL, declared by us, as it is loaded when the
+ * program runs; tests/headers/nccl_abi.c holds it against NVIDIA's header. */
 #ifndef DATA_PARALLEL_NCCL_H
 #define DATA_PARALLEL_NCCL_H
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_parallel/reduce.c: the sum over all ranks: by NCCL on GPUs; on the host device by a host function, through memory that the processes share. */
+/* data_parallel/reduce.c: the sum over all ranks: by NCCL on GPUs; on the host device by a host
+ * function, through memory that the processes share. */
 #include "data_parallel.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
@@ -7,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- through shared memory ----
- * Each rank adds the slots up in the same order, so that all get the same bits. The second wait keeps a fast rank from writing its next
- * gradients over those that a slow one still reads. A host function may wait for another process: only not for work of its own device. */
+/* ---- through shared memory ---- Each rank adds the slots up in the same order, so that all get
+ * the same bits. The second wait keeps a fast rank from writing its next gradients over those
+ * that a slow one still reads. A host function may wait for another process: only not for work
+ * of its own device. */
 static void wait_for_ranks(struct shared *shared)
 {
     (void)pthread_barrier_wait(&shared->barrier); /* fails for what is no barrier alone */
@@ -45,19 +47,23 @@ static ph_status load_nccl(struct nccl *n)
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return ph_fail(PH_ERROR_NOT_FOUND,
-                       "%s; LD_LIBRARY_PATH can name its folder, or DATA_PARALLEL_NCCL the file", dlerror());
+                       "%s; LD_LIBRARY_PATH can name its folder, or DATA_PARALLEL_NCCL the file",
+                       dlerror());
     if (find(library, &n->get_version, "ncclGetVersion") &&
         find(library, &n->get_error_string, "ncclGetErrorString") &&
         find(library, &n->get_unique_id, "ncclGetUniqueId") &&
         find(library, &n->comm_init_rank, "ncclCommInitRank") &&
-        find(library, &n->all_reduce, "ncclAllReduce") && find(library, &n->comm_destroy, "ncclCommDestroy"))
+        find(library, &n->all_reduce, "ncclAllReduce") &&
+        find(library, &n->comm_destroy, "ncclCommDestroy"))
         return PH_OK;
     return ph_fail(PH_ERROR_NOT_FOUND, "%s is no NCCL: %s", name, dlerror());
 }
 
 static ph_status check(const struct nccl *n, int result, const char *call)
 {
-    return result == NCCL_OK ? PH_OK : ph_fail(PH_ERROR_DEVICE, "%s: %s", call, n->get_error_string(result));
+    return result == NCCL_OK
+               ? PH_OK
+               : ph_fail(PH_ERROR_DEVICE, "%s: %s", call, n->get_error_string(result));
 }
 
 int reduce_nccl_version(void)
@@ -68,11 +74,13 @@ int reduce_nccl_version(void)
     if (st == PH_OK)
         st = check(&n, n.get_version(&version), "ncclGetVersion");
     if (st == PH_OK && version < NCCL_CAPTURES)
-        st = ph_fail(PH_ERROR_UNSUPPORTED, "NCCL %d is older than 2.9.6 and cannot be captured", version);
+        st = ph_fail(PH_ERROR_UNSUPPORTED, "NCCL %d is older than 2.9.6 and cannot be captured",
+                     version);
     return st == PH_OK ? version : 0;
 }
 
-/* NCCL takes the GPU whose context is current. Rank 0's id makes the ranks one team; they wait for each other in comm_init_rank, too. */
+/* NCCL takes the GPU whose context is current. Rank 0's id makes the ranks one team; they wait
+ * for each other in comm_init_rank, too. */
 static ph_status open_nccl(struct reduce *r, ph_device *device)
 {
     PH_TRY(ph_context_push_cuda(device));
@@ -84,7 +92,8 @@ static ph_status open_nccl(struct reduce *r, ph_device *device)
     if (r->rank == 0)
         PH_TRY(check(r->nccl, r->nccl->get_unique_id(&r->shared->id), "ncclGetUniqueId"));
     wait_for_ranks(r->shared);
-    return check(r->nccl, r->nccl->comm_init_rank(&r->communicator, r->ranks, r->shared->id, r->rank),
+    return check(r->nccl,
+                 r->nccl->comm_init_rank(&r->communicator, r->ranks, r->shared->id, r->rank),
                  "ncclCommInitRank");
 }
 
@@ -109,10 +118,10 @@ ph_status reduce_all(struct reduce *r, ph_stream *stream)
     if (!r->communicator)
         return ph_launch_host(stream, reduce_shared, r);
     PH_TRY(ph_stream_cuda(&cuda, stream));
-    return check(
-        r->nccl,
-        r->nccl->all_reduce(r->mine, r->sum, r->count, NCCL_FLOAT32, NCCL_SUM, r->communicator, cuda),
-        "ncclAllReduce");
+    return check(r->nccl,
+                 r->nccl->all_reduce(r->mine, r->sum, r->count, NCCL_FLOAT32, NCCL_SUM,
+                                     r->communicator, cuda),
+                 "ncclAllReduce");
 }
 
 ph_status reduce_close(struct reduce *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_parallel/train.c: what one rank does: it trains on its part of each batch, eagerly, and again with the whole step as one graph, the sum of the
- * gradients over all ranks in it. */
+/* data_parallel/train.c: what one rank does: it trains on its part of each batch, eagerly, and
+ * again with the whole step as one graph, the sum of the gradients over all ranks in it. */
 #include "data_parallel.h"
 #include <phonograph/annotation.h>
 #include <stdio.h>
@@ -20,8 +20,9 @@ struct training {
     ph_graph *graph;
     ph_tensor *parameters[MOST_PARAMETERS]; /* borrowed from net */
     size_t parameter_count;
-    ph_tensor *x, *y;      /* this rank's part of the batch */
-    ph_tensor *mine, *sum; /* all gradients in a row, and the loss behind them: of this rank, and of all */
+    ph_tensor *x, *y; /* this rank's part of the batch */
+    /* all gradients in a row, and the loss behind them: of this rank, and of all */
+    ph_tensor *mine, *sum;
     struct reduce reduce;
 };
 
@@ -61,7 +62,8 @@ static ph_status sum_over_ranks(struct training *t, ph_stream *stream)
     return st != PH_OK ? st : ended;
 }
 
-/* What runs eagerly, and what is captured. Each rank's loss is the mean over its part, so the sum over the ranks is divided by their number. */
+/* What runs eagerly, and what is captured. Each rank's loss is the mean over its part, so the
+ * sum over the ranks is divided by their number. */
 static ph_status step(ph_stream *stream, void *user)
 {
     struct training *t = user;
@@ -88,7 +90,8 @@ static bool collect(const char *name, ph_tensor *parameter, void *user)
     return t->parameter_count < MOST_PARAMETERS;
 }
 
-/* The fills make the tape's stream wait for the memory's earlier users, of which the collective would know nothing. */
+/* The fills make the tape's stream wait for the memory's earlier users, of which the collective
+ * would know nothing. */
 static ph_status make_rows(struct training *t)
 {
     common *c = t->c;
@@ -104,7 +107,8 @@ static ph_status make_rows(struct training *t)
                        ph_tensor_data(t->sum), (size_t)count);
 }
 
-/* All ranks begin with the same weights, as they have one seed; DistributedDataParallel sends those of rank 0 round instead. */
+/* All ranks begin with the same weights, as they have one seed; DistributedDataParallel sends
+ * those of rank 0 round instead. */
 static ph_status create(struct training *t)
 {
     const int64_t widths[] = {PIXELS, 128, 128, CLASSES};
@@ -120,11 +124,13 @@ static ph_status create(struct training *t)
     return make_rows(t);
 }
 
-/* The eager steps before the capture make the momenta, and have NCCL set up what the collective needs. NCCL has threads of its own, which a global
- * capture would forbid much: the capture is this thread's alone. */
+/* The eager steps before the capture make the momenta, and have NCCL set up what the collective
+ * needs. NCCL has threads of its own, which a global capture would forbid much: the capture is
+ * this thread's alone. */
 static ph_status one_step(struct training *t, int64_t i, bool graphed)
 {
-    const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL, .enable_annotations = true};
+    const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL,
+                                        .enable_annotations = true};
     common *c = t->c;
     int64_t rows = BATCH / t->team->ranks, part = i % (c->train / BATCH) * t->team->ranks + t->rank;
     ph_tensor_copy(c->tape, t->x, common_batch(c, c->images, part, rows));
@@ -151,7 +157,8 @@ static ph_status evaluate(struct training *t, double *right)
 {
     common *c = t->c;
     bool before = ph_tape_set_grad_enabled(c->tape, false);
-    ph_tensor *logits = ph_call(c->tape, t->net, ph_slice(c->tape, c->images, 0, c->train, c->count));
+    ph_tensor *logits =
+        ph_call(c->tape, t->net, ph_slice(c->tape, c->images, 0, c->train, c->count));
     ph_tensor *labels = ph_slice(c->tape, c->labels, 0, c->train, c->count);
     ph_status st = ph_tensor_item(right, c->tape, common_right(c->tape, logits, labels));
     ph_tape_set_grad_enabled(c->tape, before);
@@ -175,9 +182,11 @@ static ph_status find_collective(ph_graph *graph, struct result *result)
         PH_TRY(ph_record_node(&node, record, i));
         (void)snprintf(result->collective + used, sizeof result->collective - used, "%s%s%s%s",
                        used > 0 ? ", " : "", ph_node_kind_name(node.kind),
-                       node.kind == PH_NODE_KERNEL ? " " : "", node.kind == PH_NODE_KERNEL ? node.name : "");
+                       node.kind == PH_NODE_KERNEL ? " " : "",
+                       node.kind == PH_NODE_KERNEL ? node.name : "");
     }
-    return result->collective[0] ? PH_OK : ph_fail(PH_ERROR_CALLER, "the graph has no collective in it");
+    return result->collective[0] ? PH_OK
+                                 : ph_fail(PH_ERROR_CALLER, "the graph has no collective in it");
 }
 
 static ph_status train(struct training *t, bool graphed, struct result *result)
@@ -217,8 +226,9 @@ static ph_status run(const struct team *team, int rank, common *c, bool graphed)
     return destroy(&t);
 }
 
-/* A rank that fails leaves at once, and its memory goes with the process: cleaning up can mean waiting for what the other ranks do not do any more.
- * They, too, wait for this one; that ends with the process that began them all (main.c). */
+/* A rank that fails leaves at once, and its memory goes with the process: cleaning up can mean
+ * waiting for what the other ranks do not do any more. They, too, wait for this one; that ends
+ * with the process that began them all (main.c). */
 int train_rank(const struct team *team, int rank)
 {
     char device[64], data[4096];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/charts.c: the loss curves, the bars of the step times, and the pictures of digits, as SVG. */
+/* digits/charts.c: the loss curves, the bars of the step times, and the pictures of digits, as
+ * SVG. */
 #include "report.h"
 #include <math.h>
 
@@ -22,7 +23,8 @@ struct axes {
     size_t steps, stride;
 };
 
-/* The mean of the stride steps at `first`; what is not a positive number sits on the lowest line. */
+/* The mean of the stride steps at `first`; what is not a positive number sits on the lowest
+ * line. */
 static double loss_at(const run *r, const struct axes *a, size_t first)
 {
     double sum = 0;
@@ -35,7 +37,8 @@ static double loss_at(const run *r, const struct axes *a, size_t first)
 
 static struct axes fit_axes(const run *r, size_t steps)
 {
-    struct axes a = {.lowest = -5, .steps = steps, .stride = (steps + MOST_POINTS - 1) / MOST_POINTS};
+    struct axes a = {
+        .lowest = -5, .steps = steps, .stride = (steps + MOST_POINTS - 1) / MOST_POINTS};
     double low = 0, high = 0;
     for (size_t step = 0; step < steps; step += a.stride) {
         double loss = loss_at(r, &a, step);
@@ -75,16 +78,16 @@ static void put_grid(FILE *out, const struct axes *a, size_t epochs)
     for (int power = a->lowest; power <= a->highest; power++) {
         double y = y_of(a, power);
         (void)fprintf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>", LEFT, y, WIDTH - RIGHT);
-        (void)fprintf(out, "<text class=\"tick end\" x=\"%d\" y=\"%.1f\">%g</text>\n", LEFT - 6, y + 4,
-                      pow(10, power));
+        (void)fprintf(out, "<text class=\"tick end\" x=\"%d\" y=\"%.1f\">%g</text>\n", LEFT - 6,
+                      y + 4, pow(10, power));
     }
     size_t every = (epochs + 5) / 6;
     for (size_t epoch = 0; epoch <= epochs; epoch += every)
         (void)fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%d\">%zu</text>\n",
-                      LEFT + (double)epoch / (double)epochs * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM + 17,
-                      epoch);
-    (void)fprintf(out, "<text class=\"tick\" x=\"%d\" y=\"%d\">epoch</text>\n", (LEFT + WIDTH - RIGHT) / 2,
-                  HEIGHT - 4);
+                      LEFT + (double)epoch / (double)epochs * (WIDTH - LEFT - RIGHT),
+                      HEIGHT - BOTTOM + 17, epoch);
+    (void)fprintf(out, "<text class=\"tick\" x=\"%d\" y=\"%d\">epoch</text>\n",
+                  (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4);
 }
 
 void draw_losses(FILE *out, const report *r)
@@ -95,7 +98,8 @@ void draw_losses(FILE *out, const report *r)
         out,
         "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"loss-title loss-desc\">\n"
         "<title id=\"loss-title\">Loss of each step, eager and replayed</title>\n"
-        "<desc id=\"loss-desc\">Both curves are the same: from %.3g at the first of %zu steps to %.3g at the "
+        "<desc id=\"loss-desc\">Both curves are the same: from %.3g at the first of %zu steps to "
+        "%.3g at the "
         "last, on a logarithmic scale.</desc>\n",
         WIDTH, HEIGHT, (double)r->eager->losses[0], steps, (double)r->eager->losses[steps - 1]);
     put_grid(out, &a, r->trainer->epochs);
@@ -105,7 +109,8 @@ void draw_losses(FILE *out, const report *r)
                 "<span class=\"swatch replayed\"></span>replayed (thin, on top)</p>\n",
                 out);
     if (a.stride > 1)
-        (void)fprintf(out, "<p class=\"note\">Each point is the mean of %zu steps.</p>\n", a.stride);
+        (void)fprintf(out, "<p class=\"note\">Each point is the mean of %zu steps.</p>\n",
+                      a.stride);
 }
 
 /* ---- step times ---- */
@@ -114,20 +119,23 @@ static void put_bar(FILE *out, const run *r, double longest, int y)
 {
     double width = longest > 0 ? r->step_us / longest * (WIDTH - 96 - 90) : 0;
     (void)fprintf(out, "<text class=\"label end\" x=\"86\" y=\"%d\">%s</text>", y + 22, r->name);
-    (void)fprintf(out, "<rect class=\"bar %s\" x=\"96\" y=\"%d\" width=\"%.1f\" height=\"34\" rx=\"4\"/>",
-                  r->name, y, width);
-    (void)fprintf(out, "<text class=\"label\" x=\"%.1f\" y=\"%d\">%.1f µs</text>\n", 104 + width, y + 22,
-                  r->step_us);
+    (void)fprintf(
+        out, "<rect class=\"bar %s\" x=\"96\" y=\"%d\" width=\"%.1f\" height=\"34\" rx=\"4\"/>",
+        r->name, y, width);
+    (void)fprintf(out, "<text class=\"label\" x=\"%.1f\" y=\"%d\">%.1f µs</text>\n", 104 + width,
+                  y + 22, r->step_us);
 }
 
 void draw_times(FILE *out, const report *r)
 {
-    double longest = r->eager->step_us > r->replayed->step_us ? r->eager->step_us : r->replayed->step_us;
-    (void)fprintf(out,
-                  "<svg viewBox=\"0 0 %d 100\" role=\"img\" aria-labelledby=\"time-title time-desc\">\n"
-                  "<title id=\"time-title\">Time per step</title>\n"
-                  "<desc id=\"time-desc\">%.1f microseconds eager, %.1f replayed.</desc>\n",
-                  WIDTH, r->eager->step_us, r->replayed->step_us);
+    double longest =
+        r->eager->step_us > r->replayed->step_us ? r->eager->step_us : r->replayed->step_us;
+    (void)fprintf(
+        out,
+        "<svg viewBox=\"0 0 %d 100\" role=\"img\" aria-labelledby=\"time-title time-desc\">\n"
+        "<title id=\"time-title\">Time per step</title>\n"
+        "<desc id=\"time-desc\">%.1f microseconds eager, %.1f replayed.</desc>\n",
+        WIDTH, r->eager->step_us, r->replayed->step_us);
     put_bar(out, r->eager, longest, 8);
     put_bar(out, r->replayed, longest, 56);
     (void)fputs("</svg>\n", out);
@@ -157,18 +165,21 @@ static void put_digit(FILE *out, const trainer *t, size_t image, uint32_t predic
 {
     uint32_t label = t->test_labels[image];
     bool right = label == predicted;
-    (void)fprintf(out,
-                  "<figure class=\"%s\"><svg viewBox=\"0 0 8 8\" role=\"img\" shape-rendering=\"crispEdges\">"
-                  "<title>a %u, read as %u</title>",
-                  right ? "right" : "wrong", label, predicted);
+    (void)fprintf(
+        out,
+        "<figure class=\"%s\"><svg viewBox=\"0 0 8 8\" role=\"img\" shape-rendering=\"crispEdges\">"
+        "<title>a %u, read as %u</title>",
+        right ? "right" : "wrong", label, predicted);
     put_pixels(out, t->test_pixels + image * PIXELS);
     if (right)
-        (void)fprintf(out, "</svg><figcaption><span aria-hidden=\"true\">✓ </span>%u</figcaption></figure>\n",
-                      predicted);
-    else
         (void)fprintf(
-            out, "</svg><figcaption><span aria-hidden=\"true\">✗ </span>%u, is %u</figcaption></figure>\n",
-            predicted, label);
+            out, "</svg><figcaption><span aria-hidden=\"true\">✓ </span>%u</figcaption></figure>\n",
+            predicted);
+    else
+        (void)fprintf(out,
+                      "</svg><figcaption><span aria-hidden=\"true\">✗ </span>%u, is "
+                      "%u</figcaption></figure>\n",
+                      predicted, label);
 }
 
 static size_t put_digits(FILE *out, const report *r, bool right, size_t most)

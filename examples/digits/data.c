@@ -29,10 +29,13 @@ static ph_status stream_status(const struct reader *r)
     if (code == Z_ERRNO)
         return ph_fail(PH_ERROR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
     if (code == Z_BUF_ERROR)
-        return ph_fail(PH_ERROR_IO, "%s, after line %zu: the gzip stream is truncated", r->path, r->line);
+        return ph_fail(PH_ERROR_IO, "%s, after line %zu: the gzip stream is truncated", r->path,
+                       r->line);
     size_t prefix = strlen(r->path); /* zlib says the path itself */
-    const char *why = strncmp(text, r->path, prefix) == 0 && text[prefix] == ':' ? text + prefix + 2 : text;
-    return ph_fail(PH_ERROR_IO, "%s, after line %zu: the gzip stream is damaged: %s", r->path, r->line, why);
+    const char *why =
+        strncmp(text, r->path, prefix) == 0 && text[prefix] == ':' ? text + prefix + 2 : text;
+    return ph_fail(PH_ERROR_IO, "%s, after line %zu: the gzip stream is damaged: %s", r->path,
+                   r->line, why);
 }
 
 /* *more is false at the end of the file. The line's end is cut off. */
@@ -64,7 +67,8 @@ static size_t count_values(const char *line)
     return count;
 }
 
-static ph_status parse_value(const struct reader *r, const char **at, size_t index, long most, long *value)
+static ph_status parse_value(const struct reader *r, const char **at, size_t index, long most,
+                             long *value)
 {
     char *end = NULL;
     errno = 0;
@@ -73,23 +77,24 @@ static ph_status parse_value(const struct reader *r, const char **at, size_t ind
     bool negative = **at == '-' && end != *at;
     if ((!digit && !negative) || (*end != ',' && *end != '\0')) {
         int shown = (int)strcspn(*at, ",");
-        return ph_fail(PH_ERROR_IO, "%s, line %zu: value %zu is '%.*s', expected an integer", r->path,
-                       r->line, index + 1, shown < 20 ? shown : 20, *at);
+        return ph_fail(PH_ERROR_IO, "%s, line %zu: value %zu is '%.*s', expected an integer",
+                       r->path, r->line, index + 1, shown < 20 ? shown : 20, *at);
     }
     if (errno != 0 || parsed < 0 || parsed > most)
-        return ph_fail(PH_ERROR_IO, "%s, line %zu: value %zu is %.*s, expected 0 to %ld", r->path, r->line,
-                       index + 1, (int)(end - *at < 20 ? end - *at : 20), *at, most);
+        return ph_fail(PH_ERROR_IO, "%s, line %zu: value %zu is %.*s, expected 0 to %ld", r->path,
+                       r->line, index + 1, (int)(end - *at < 20 ? end - *at : 20), *at, most);
     *value = parsed;
     *at = *end ? end + 1 : end;
     return PH_OK;
 }
 
-static ph_status parse_line(const struct reader *r, const char *line, float *pixels, uint32_t *label)
+static ph_status parse_line(const struct reader *r, const char *line, float *pixels,
+                            uint32_t *label)
 {
     size_t values = count_values(line);
     if (values != PIXELS + 1)
-        return ph_fail(PH_ERROR_IO, "%s, line %zu: %zu values, expected %d", r->path, r->line, values,
-                       PIXELS + 1);
+        return ph_fail(PH_ERROR_IO, "%s, line %zu: %zu values, expected %d", r->path, r->line,
+                       values, PIXELS + 1);
     long value = 0;
     for (size_t i = 0; i < PIXELS; i++) {
         PH_TRY(parse_value(r, &line, i, DARKEST, &value));
@@ -128,7 +133,8 @@ static ph_status read_lines(struct reader *r, digits *data)
         if (!more)
             break;
         PH_TRY(make_room(r, data));
-        PH_TRY(parse_line(r, line, data->pixels + data->count * PIXELS, &data->labels[data->count]));
+        PH_TRY(
+            parse_line(r, line, data->pixels + data->count * PIXELS, &data->labels[data->count]));
         data->count++;
     }
     if (data->count == 0)

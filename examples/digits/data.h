@@ -17,8 +17,9 @@ typedef struct digits {
     uint32_t *labels; /* count, below CLASSES */
 } digits;
 
-/* Reads a CSV file, gzipped or plain: PIXELS integers and the label a line. A bad line fails with its number,
- * a truncated or damaged gzip stream and an empty file by name. *out is zero on failure. */
+/* Reads a CSV file, gzipped or plain: PIXELS integers and the label a line. A bad line fails
+ * with its number, a truncated or damaged gzip stream and an empty file by name. *out is zero on
+ * failure. */
 ph_status digits_read(digits *out, const char *path);
 void digits_free(digits *data);
 

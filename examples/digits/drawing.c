@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* digits/drawing.c: the captured graph as SVG: a row a layer, a column a lane.
  *
- * A node's layer is the longest path that leads to it. A lane is a chain of nodes, each of which waits for
- * the one above it, which is what a stream looks like once it is captured. */
+ * A node's layer is the longest path that leads to it. A lane is a chain of nodes, each of which
+ * waits for the one above it, which is what a stream looks like once it is captured. */
 #include "report.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,8 +69,8 @@ static size_t top_of(const struct place *place)
     return MARGIN + place->layer * LAYER_HEIGHT;
 }
 
-/* Lines bend in the gaps between layers only, and those that pass a layer do so in the gap beside a lane:
- * never through a node. */
+/* Lines bend in the gaps between layers only, and those that pass a layer do so in the gap
+ * beside a lane: never through a node. */
 static void put_edge(FILE *out, const struct layout *l, size_t from, size_t to)
 {
     const struct place *a = &l->places[from], *b = &l->places[to];
@@ -82,8 +82,8 @@ static void put_edge(FILE *out, const struct layout *l, size_t from, size_t to)
         (void)fprintf(out, "C%zu %zu %zu %zu %zu %zu", x1, middle, x2, middle, x2, y2);
     } else {
         size_t aside = a->lane < b->lane ? x2 - LANE_WIDTH / 2 : x2 + LANE_WIDTH / 2;
-        (void)fprintf(out, "C%zu %zu %zu %zu %zu %zuV%zu", x1, y1 + 16, aside, y1 + 4, aside, y1 + 24,
-                      y2 - 24);
+        (void)fprintf(out, "C%zu %zu %zu %zu %zu %zuV%zu", x1, y1 + 16, aside, y1 + 4, aside,
+                      y1 + 24, y2 - 24);
         (void)fprintf(out, "C%zu %zu %zu %zu %zu %zu", aside, y2 - 4, x2, y2 - 20, x2, y2);
     }
     (void)fputs("\"/>\n", out);
@@ -117,15 +117,15 @@ static ph_status put_node(FILE *out, const struct layout *l, size_t node)
     size_t x = centre_of(&l->places[node]), y = top_of(&l->places[node]);
     (void)fprintf(out, "<g class=\"node lane%zu\">", l->places[node].lane % 2);
     PH_TRY(put_node_title(out, l, &info));
-    (void)fprintf(out, "<rect x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" rx=\"8\"/>", x - NODE_WIDTH / 2,
-                  y, NODE_WIDTH, NODE_HEIGHT);
+    (void)fprintf(out, "<rect x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" rx=\"8\"/>",
+                  x - NODE_WIDTH / 2, y, NODE_WIDTH, NODE_HEIGHT);
     (void)fprintf(out, "<text x=\"%zu\" y=\"%zu\">", x, y + 17);
     put_text(out, info.name);
     (void)fputs("</text>", out);
     if (info.kind == PH_NODE_KERNEL) {
         uint64_t blocks = (uint64_t)info.grid[0] * info.grid[1] * info.grid[2];
-        (void)fprintf(out, "<text class=\"small\" x=\"%zu\" y=\"%zu\">%" PRIu64 " block%s</text>", x, y + 32,
-                      blocks, blocks == 1 ? "" : "s");
+        (void)fprintf(out, "<text class=\"small\" x=\"%zu\" y=\"%zu\">%" PRIu64 " block%s</text>",
+                      x, y + 32, blocks, blocks == 1 ? "" : "s");
     }
     (void)fputs("</g>\n", out);
     return PH_OK;
@@ -140,10 +140,12 @@ static ph_status put_drawing(FILE *out, struct layout *l)
         out,
         "<svg viewBox=\"0 0 %zu %zu\" role=\"img\" aria-labelledby=\"graph-title graph-desc\">\n"
         "<title id=\"graph-title\">The captured step</title>\n"
-        "<desc id=\"graph-desc\">%zu nodes and %zu edges in %zu layers and %zu lanes. The table of nodes "
+        "<desc id=\"graph-desc\">%zu nodes and %zu edges in %zu layers and %zu lanes. The table of "
+        "nodes "
         "below says the same in words.</desc>\n"
         "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"6\" refY=\"4\" markerWidth=\"7\" "
-        "markerHeight=\"7\" orient=\"auto\"><path class=\"tip\" d=\"M0 0L8 4L0 8z\"/></marker></defs>\n",
+        "markerHeight=\"7\" orient=\"auto\"><path class=\"tip\" d=\"M0 0L8 4L0 "
+        "8z\"/></marker></defs>\n",
         width, height, l->nodes, ph_record_edge_count(l->record), l->layers, l->lanes);
     for (size_t node = 0; node < l->nodes; node++) {
         ph_node_info info;

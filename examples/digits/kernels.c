@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* The widths are constants where these are called, so that the compiler unrolls and vectorises each copy. */
-static inline void multiply_row(float *restrict out, const float *restrict in, const float *restrict w,
-                                size_t inputs, size_t outputs)
+/* The widths are constants where these are called, so that the compiler unrolls and vectorises
+ * each copy. */
+static inline void multiply_row(float *restrict out, const float *restrict in,
+                                const float *restrict w, size_t inputs, size_t outputs)
 {
     for (size_t o = 0; o < outputs; o++)
         out[o] = w[inputs * outputs + o];
@@ -15,8 +16,8 @@ static inline void multiply_row(float *restrict out, const float *restrict in, c
             out[o] += in[i] * w[i * outputs + o];
 }
 
-static inline void outer_row(float *restrict dw, const float *restrict in, const float *restrict dout,
-                             size_t row, size_t inputs, size_t outputs)
+static inline void outer_row(float *restrict dw, const float *restrict in,
+                             const float *restrict dout, size_t row, size_t inputs, size_t outputs)
 {
     for (size_t o = 0; o < outputs; o++)
         dw[o] = 0;
@@ -38,7 +39,8 @@ static void gather(const ph_block_range *range, const void *args)
     const struct gather_args *a = args;
     const uint32_t *order = a->order + *a->step * BATCH;
     for (size_t image = range->begin; image < range->end; image++) {
-        memcpy(a->x + image * PIXELS, a->pixels + (size_t)order[image] * PIXELS, PIXELS * sizeof *a->x);
+        memcpy(a->x + image * PIXELS, a->pixels + (size_t)order[image] * PIXELS,
+               PIXELS * sizeof *a->x);
         a->y[image] = a->labels[order[image]];
     }
 }
@@ -156,28 +158,31 @@ static const ph_param gather_params[] = {ADDRESS(gather_args, pixels), ADDRESS(g
                                          ADDRESS(gather_args, x),      ADDRESS(gather_args, y)};
 static const ph_param layer_params[] = {ADDRESS(layer_args, in), ADDRESS(layer_args, w),
                                         ADDRESS(layer_args, out)};
-static const ph_param softmax_loss_params[] = {ADDRESS(softmax_loss_args, out), ADDRESS(softmax_loss_args, y),
+static const ph_param softmax_loss_params[] = {ADDRESS(softmax_loss_args, out),
+                                               ADDRESS(softmax_loss_args, y),
                                                ADDRESS(softmax_loss_args, loss)};
 static const ph_param hidden_gradient_params[] = {
-    ADDRESS(hidden_gradient_args, dout), ADDRESS(hidden_gradient_args, w), ADDRESS(hidden_gradient_args, h),
-    ADDRESS(hidden_gradient_args, dh)};
+    ADDRESS(hidden_gradient_args, dout), ADDRESS(hidden_gradient_args, w),
+    ADDRESS(hidden_gradient_args, h), ADDRESS(hidden_gradient_args, dh)};
 static const ph_param weight_gradient_params[] = {ADDRESS(weight_gradient_args, in),
                                                   ADDRESS(weight_gradient_args, dout),
                                                   ADDRESS(weight_gradient_args, dw)};
-static const ph_param mean_loss_params[] = {ADDRESS(mean_loss_args, loss), ADDRESS(mean_loss_args, step),
-                                            ADDRESS(mean_loss_args, losses)};
+static const ph_param mean_loss_params[] = {
+    ADDRESS(mean_loss_args, loss), ADDRESS(mean_loss_args, step), ADDRESS(mean_loss_args, losses)};
 static const ph_param update_params[] = {VALUE(update_args, count),      VALUE(update_args, rate),
                                          VALUE(update_args, momentum),   ADDRESS(update_args, dw),
                                          ADDRESS(update_args, velocity), ADDRESS(update_args, w)};
 static const ph_param advance_params[] = {ADDRESS(advance_args, step)};
 static const ph_param predict_params[] = {ADDRESS(predict_args, pixels), ADDRESS(predict_args, w1),
-                                          ADDRESS(predict_args, w2), ADDRESS(predict_args, predicted)};
+                                          ADDRESS(predict_args, w2),
+                                          ADDRESS(predict_args, predicted)};
 
-#define KERNEL(function, type, parameters)                                                                   \
-    {                                                                                                        \
-        .name = #function, .cuda = kernels_cuda, .host = function, .args_size = sizeof(struct type),         \
-        .params = parameters, .param_count = sizeof parameters / sizeof parameters[0],                       \
-        .cuda_options = kernels_cuda_options                                                                 \
+#define KERNEL(function, type, parameters)                                                         \
+    {                                                                                              \
+        .name = #function, .cuda = kernels_cuda, .host = function,                                 \
+        .args_size = sizeof(struct type), .params = parameters,                                    \
+        .param_count = sizeof parameters / sizeof parameters[0],                                   \
+        .cuda_options = kernels_cuda_options                                                       \
     }
 
 static const ph_kernel_source sources[KERNELS] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* digits/kernels.h: the network's sizes, and the kernels with their argument structs.
  *
- * Every block owns the outputs that it writes and sums in a fixed order, so that no result depends on how
- * blocks are spread over threads. A layer's weights are (inputs + 1) rows of one value per output; the last
- * row is the bias. */
+ * Every block owns the outputs that it writes and sums in a fixed order, so that no result
+ * depends on how blocks are spread over threads. A layer's weights are (inputs + 1) rows of one
+ * value per output; the last row is the bias. */
 #ifndef DIGITS_KERNELS_H
 #define DIGITS_KERNELS_H
 #include "data.h"
@@ -32,8 +32,9 @@ typedef enum kernel_id {
     KERNELS
 } kernel_id;
 
-/* A block an image: the batch of this step, by the step counter and the shuffled order, which both live on
- * the device. That is what lets one captured step serve every batch: a replay's arguments are fixed. */
+/* A block an image: the batch of this step, by the step counter and the shuffled order, which
+ * both live on the device. That is what lets one captured step serve every batch: a replay's
+ * arguments are fixed. */
 struct gather_args {
     const float *pixels;
     const uint32_t *labels;
@@ -100,7 +101,8 @@ struct predict_args {
     uint32_t *predicted;
 };
 
-/* The same kernels for a GPU, and for NVRTC; the threads that a block has there (the host looks at blocks alone). */
+/* The same kernels for a GPU, and for NVRTC; the threads that a block has there (the host looks
+ * at blocks alone). */
 extern const char kernels_cuda[], kernels_cuda_options[];
 extern const uint32_t kernel_threads[KERNELS];
 

@@ -6,8 +6,9 @@
 _Static_assert(BATCH == 32 && PIXELS == 64 && HIDDEN == 128 && CLASSES == 10 && UPDATE_BLOCK == 128,
                "the sizes in the text are those of kernels.h");
 
-/* Where the host's kernels loop over the outputs of a block, each of its threads has one here. Every sum runs in the same order as
- * theirs, and without fused multiply-adds, so that only expf and logf can round differently. */
+/* Where the host's kernels loop over the outputs of a block, each of its threads has one here.
+ * Every sum runs in the same order as theirs, and without fused multiply-adds, so that only expf
+ * and logf can round differently. */
 const char kernels_cuda_options[] = "-fmad=false";
 const char kernels_cuda[] =
     "#define BATCH 32\n"
@@ -24,7 +25,8 @@ const char kernels_cuda[] =
     "    return sum;\n"
     "}\n"
     "\n"
-    "__device__ void outer_row(const float *in, const float *dout, float *dw, int inputs, int outputs)\n"
+    "__device__ void outer_row(const float *in, const float *dout, float *dw, int inputs, int "
+    "outputs)\n"
     "{\n"
     "    int row = blockIdx.x, o = threadIdx.x;\n"
     "    float sum = 0;\n"
@@ -52,7 +54,8 @@ const char kernels_cuda[] =
     "\n"
     "KERNEL output(const float *in, const float *w, float *out)\n"
     "{\n"
-    "    out[blockIdx.x * CLASSES + threadIdx.x] = product(in + blockIdx.x * HIDDEN, w, HIDDEN, CLASSES, "
+    "    out[blockIdx.x * CLASSES + threadIdx.x] = product(in + blockIdx.x * HIDDEN, w, HIDDEN, "
+    "CLASSES, "
     "threadIdx.x);\n"
     "}\n"
     "\n"
@@ -98,7 +101,8 @@ const char kernels_cuda[] =
     "    losses[*step] = sum / BATCH;\n"
     "}\n"
     "\n"
-    "KERNEL update(unsigned long long count, float rate, float momentum, const float *dw, float *velocity, "
+    "KERNEL update(unsigned long long count, float rate, float momentum, const float *dw, float "
+    "*velocity, "
     "float *w)\n"
     "{\n"
     "    unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x;\n"

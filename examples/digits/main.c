@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/main.c: trains a small network on handwritten digits, eagerly and then replayed, and compares the
- * two. */
+/* digits/main.c: trains a small network on handwritten digits, eagerly and then replayed, and
+ * compares the two. */
 #include "report.h"
 #include <errno.h>
 #include <getopt.h>
@@ -24,32 +24,37 @@ struct options {
 
 static void usage(FILE *out)
 {
-    (void)fputs("usage: digits [OPTIONS]\n\n"
-                "Trains a 64-128-10 network on handwritten digits twice from one seed: eagerly, and with the "
-                "whole step\n"
-                "captured and replayed. Both must agree to the last bit and read 96 % of a held-out quarter "
-                "right.\n\n"
-                "  --form FORM     of a step: kernels of its own, or modules with an optimizer (kernels)\n"
-                "  --data FILE     the images (examples/digits/data/digits.csv.gz)\n"
-                "  --report FILE   the HTML report to write (digits-report.html)\n"
-                "  --losses FILE   also every loss of the replayed run, a line each, to compare devices by\n"
-                "  --epochs N      1 to 1000 (30)\n"
-                "  --seed N        of weights, split and order (1)\n"
-                "  --device NAME   such as cuda or host:threads=2 (auto: a GPU where there is one)\n"
-                "  --quiet         no progress and no table\n"
-                "  --help          this text\n\n"
-                "Exit status: 0 all is well, 1 it is not, 2 bad options.\n",
-                out);
+    (void)fputs(
+        "usage: digits [OPTIONS]\n\n"
+        "Trains a 64-128-10 network on handwritten digits twice from one seed: eagerly, and with "
+        "the "
+        "whole step\n"
+        "captured and replayed. Both must agree to the last bit and read 96 % of a held-out "
+        "quarter "
+        "right.\n\n"
+        "  --form FORM     of a step: kernels of its own, or modules with an optimizer (kernels)\n"
+        "  --data FILE     the images (examples/digits/data/digits.csv.gz)\n"
+        "  --report FILE   the HTML report to write (digits-report.html)\n"
+        "  --losses FILE   also every loss of the replayed run, a line each, to compare devices "
+        "by\n"
+        "  --epochs N      1 to 1000 (30)\n"
+        "  --seed N        of weights, split and order (1)\n"
+        "  --device NAME   such as cuda or host:threads=2 (auto: a GPU where there is one)\n"
+        "  --quiet         no progress and no table\n"
+        "  --help          this text\n\n"
+        "Exit status: 0 all is well, 1 it is not, 2 bad options.\n",
+        out);
 }
 
-static bool parse_number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t *out)
+static bool parse_number(const char *name, const char *text, uint64_t least, uint64_t most,
+                         uint64_t *out)
 {
     char *end = NULL;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || value < least || value > most) {
-        (void)fprintf(stderr, "digits: --%s wants a whole number from %llu to %llu, not '%s'\n", name,
-                      (unsigned long long)least, (unsigned long long)most, text);
+        (void)fprintf(stderr, "digits: --%s wants a whole number from %llu to %llu, not '%s'\n",
+                      name, (unsigned long long)least, (unsigned long long)most, text);
         return false;
     }
     *out = value;
@@ -68,16 +73,12 @@ static bool parse_form(const char *text, enum form *out)
 /* Returns an exit status, or -1 to go on. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
-    static const struct option known[] = {{"form", required_argument, NULL, 'f'},
-                                          {"data", required_argument, NULL, 'd'},
-                                          {"report", required_argument, NULL, 'r'},
-                                          {"losses", required_argument, NULL, 'l'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"device", required_argument, NULL, 'v'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"form", required_argument, NULL, 'f'},   {"data", required_argument, NULL, 'd'},
+        {"report", required_argument, NULL, 'r'}, {"losses", required_argument, NULL, 'l'},
+        {"epochs", required_argument, NULL, 'e'}, {"seed", required_argument, NULL, 's'},
+        {"device", required_argument, NULL, 'v'}, {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
@@ -168,9 +169,10 @@ static ph_status check_promises(const run *eager, const run *replayed, const tra
     const run *runs[] = {eager, replayed};
     for (size_t i = 0; i < 2; i++)
         if (100 * runs[i]->right < WANTED_PERCENT * t->test_count)
-            return ph_fail(PH_ERROR_MISMATCH,
-                           "the %s run read %.2f %% of the held-out images right, expected at least %d %%",
-                           runs[i]->name, run_accuracy(runs[i], t), WANTED_PERCENT);
+            return ph_fail(
+                PH_ERROR_MISMATCH,
+                "the %s run read %.2f %% of the held-out images right, expected at least %d %%",
+                runs[i]->name, run_accuracy(runs[i], t), WANTED_PERCENT);
     return PH_OK;
 }
 

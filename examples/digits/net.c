@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/net.c: the network on modules: its tensors, its step, and what it says of images that it has not seen. */
+/* digits/net.c: the network on modules: its tensors, its step, and what it says of images that
+ * it has not seen. */
 #include "net.h"
 #include <phonograph/nn.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static ph_status wrap(ph_tensor **out, const trainer *t, ph_dtype dtype, ph_shap
 
 static ph_status create(struct net *n, const trainer *t)
 {
-    int64_t train = (int64_t)t->train_count, test = (int64_t)t->test_count, steps = (int64_t)t->steps;
+    int64_t train = (int64_t)t->train_count, test = (int64_t)t->test_count,
+            steps = (int64_t)t->steps;
     PH_TRY(ph_tape_create(&n->tape, t->main, NULL));
     PH_TRY(make_module(n, t->device));
     PH_TRY(wrap(&n->pixels, t, PH_DTYPE_F32, PH_SHAPE(train, PIXELS), t->pixels));
@@ -69,14 +71,16 @@ void net_destroy(trainer *t)
     ph_tape_destroy(n->tape);
     ph_optimizer_destroy(n->optimizer);
     ph_module_release(n->module);
-    ph_tensor *tensors[] = {n->pixels, n->labels, n->held_out, n->losses, n->order, n->step, n->one};
+    ph_tensor *tensors[] = {n->pixels, n->labels, n->held_out, n->losses,
+                            n->order,  n->step,   n->one};
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
         ph_tensor_release(tensors[i]);
     free(n);
     t->net = NULL;
 }
 
-/* ---- weights ---- the other form has a row for each input and one for the bias, a layer here a row for each output. */
+/* ---- weights ---- the other form has a row for each input and one for the bias, a layer here a
+ * row for each output. */
 static void turn(float *layer, float *rows, size_t inputs, size_t outputs, bool to_rows)
 {
     for (size_t i = 0; i < inputs; i++)
@@ -87,8 +91,8 @@ static void turn(float *layer, float *rows, size_t inputs, size_t outputs, bool 
                 layer[o * inputs + i] = rows[i * outputs + o];
 }
 
-static ph_status write_layer(struct net *n, const char *weight, const char *bias, float *rows, size_t inputs,
-                             size_t outputs)
+static ph_status write_layer(struct net *n, const char *weight, const char *bias, float *rows,
+                             size_t inputs, size_t outputs)
 {
     float *layer = malloc(inputs * outputs * sizeof *layer);
     if (!layer)
@@ -103,8 +107,8 @@ static ph_status write_layer(struct net *n, const char *weight, const char *bias
     return st;
 }
 
-static ph_status read_layer(struct net *n, const char *weight, const char *bias, float *rows, size_t inputs,
-                            size_t outputs)
+static ph_status read_layer(struct net *n, const char *weight, const char *bias, float *rows,
+                            size_t inputs, size_t outputs)
 {
     float *layer = malloc(inputs * outputs * sizeof *layer);
     if (!layer)
@@ -120,13 +124,14 @@ static ph_status read_layer(struct net *n, const char *weight, const char *bias,
 }
 
 /* ---- steps ---- */
-/* The batch of this step, by the counter and the shuffled order, which live on the device: that is what lets one captured step serve every
- * batch. */
+/* The batch of this step, by the counter and the shuffled order, which live on the device: that
+ * is what lets one captured step serve every batch. */
 static ph_tensor *batch_loss(const struct net *n)
 {
     ph_tape *tape = n->tape;
     ph_tensor *rows = ph_flatten(tape, ph_index_select(tape, n->order, 0, n->step), 0, 1);
-    ph_tensor *x = ph_index_select(tape, n->pixels, 0, rows), *y = ph_index_select(tape, n->labels, 0, rows);
+    ph_tensor *x = ph_index_select(tape, n->pixels, 0, rows),
+              *y = ph_index_select(tape, n->labels, 0, rows);
     return ph_cross_entropy(tape, ph_call(tape, n->module, x), y);
 }
 
@@ -146,7 +151,8 @@ ph_status net_step(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-/* A momentum is made by the first step, which must be an eager one: this one's gradients are 0, so that it changes nothing. */
+/* A momentum is made by the first step, which must be an eager one: this one's gradients are 0,
+ * so that it changes nothing. */
 static ph_status warm_up(struct net *n)
 {
     ph_backward(n->tape, ph_mul_scalar(n->tape, batch_loss(n), 0));

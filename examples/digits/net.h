@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/net.h: the same network on modules: tensors over the trainer's memory, layers, an optimizer; its step is written with operators
- * and backward, where step.c launches kernels of its own. */
+/* digits/net.h: the same network on modules: tensors over the trainer's memory, layers, an
+ * optimizer; its step is written with operators and backward, where step.c launches kernels of
+ * its own. */
 #ifndef DIGITS_NET_H
 #define DIGITS_NET_H
 #include "train.h"

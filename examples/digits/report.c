@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/report.c: puts the report together in memory and writes it to its file, whole or not at all. */
+/* digits/report.c: puts the report together in memory and writes it to its file, whole or not at
+ * all. */
 #include "report.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +33,8 @@ void put_text(FILE *out, const char *text)
 
 static ph_status io_failed(const char *what, const char *path)
 {
-    return ph_fail(PH_ERROR_IO, "%s: %s: %s; the previous file, if there was one, is as it was", path, what,
-                   strerror(errno));
+    return ph_fail(PH_ERROR_IO, "%s: %s: %s; the previous file, if there was one, is as it was",
+                   path, what, strerror(errno));
 }
 
 static bool write_all(int file, const char *text, size_t bytes)
@@ -61,11 +62,13 @@ static ph_status write_in_place(const char *path, const char *text, size_t bytes
         written = false;
         number = errno;
     }
-    return written ? PH_OK : ph_fail(PH_ERROR_IO, "%s: cannot be written: %s", path, strerror(number));
+    return written ? PH_OK
+                   : ph_fail(PH_ERROR_IO, "%s: cannot be written: %s", path, strerror(number));
 }
 
 /* The temporary file gets the mode that the report would have had. */
-static ph_status write_temporary(int file, const char *path, const char *text, size_t bytes, mode_t mode)
+static ph_status write_temporary(int file, const char *path, const char *text, size_t bytes,
+                                 mode_t mode)
 {
     bool written = fchmod(file, mode) == 0 && write_all(file, text, bytes) && fsync(file) == 0;
     int number = errno;
@@ -83,7 +86,8 @@ static ph_status replace_regular(const char *path, const char *text, size_t byte
     size_t length = strlen(path);
     char *temporary = malloc(length + sizeof suffix);
     if (!temporary)
-        return ph_fail(PH_ERROR_HOST_MEMORY, "no memory for the name of a temporary file beside %s", path);
+        return ph_fail(PH_ERROR_HOST_MEMORY, "no memory for the name of a temporary file beside %s",
+                       path);
     memcpy(temporary, path, length);
     memcpy(temporary + length, suffix, sizeof suffix);
     int file = mkostemp(temporary, O_CLOEXEC);

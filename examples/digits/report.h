@@ -12,8 +12,8 @@ typedef struct report {
     uint64_t seed;
 } report;
 
-/* Replaces the file at path, whole or not at all; what is no regular file (a device, a pipe) is written in
- * place. */
+/* Replaces the file at path, whole or not at all; what is no regular file (a device, a pipe) is
+ * written in place. */
 ph_status report_write(const report *r, const char *path);
 
 /* Every loss of the run, a line each, to the last bit; the file is replaced as the report is. */

@@ -23,13 +23,14 @@ static void copy_images(float *pixels, uint32_t *labels, const digits *data, con
                         size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        memcpy(pixels + i * PIXELS, data->pixels + (size_t)rows[i] * PIXELS, PIXELS * sizeof *pixels);
+        memcpy(pixels + i * PIXELS, data->pixels + (size_t)rows[i] * PIXELS,
+               PIXELS * sizeof *pixels);
         labels[i] = data->labels[rows[i]];
     }
 }
 
-/* A random quarter is held out. The rest is visited in a new order in each epoch; what does not fill a batch
- * waits for the next one. */
+/* A random quarter is held out. The rest is visited in a new order in each epoch; what does not
+ * fill a batch waits for the next one. */
 static ph_status split(trainer *t, struct upload *u, const digits *data, uint64_t *seed)
 {
     size_t trained = t->steps_per_epoch * BATCH;
@@ -96,7 +97,8 @@ static ph_status fill_buffers(trainer *t, const struct upload *u)
 {
     PH_TRY(ph_memcpy(t->pixels, u->pixels, t->train_count * PIXELS * sizeof *t->pixels, t->main));
     PH_TRY(ph_memcpy(t->labels, u->labels, t->train_count * sizeof *t->labels, t->main));
-    PH_TRY(ph_memcpy(t->held_out, t->test_pixels, t->test_count * PIXELS * sizeof *t->held_out, t->main));
+    PH_TRY(ph_memcpy(t->held_out, t->test_pixels, t->test_count * PIXELS * sizeof *t->held_out,
+                     t->main));
     PH_TRY(ph_memcpy(t->order, u->order, t->steps * BATCH * sizeof *t->order, t->main));
     return trainer_reset(t);
 }
@@ -117,7 +119,8 @@ ph_status trainer_reset(trainer *t)
     return ph_stream_synchronize(t->main);
 }
 
-static ph_status create(trainer *t, struct upload *u, const char *device, const digits *data, uint64_t seed)
+static ph_status create(trainer *t, struct upload *u, const char *device, const digits *data,
+                        uint64_t seed)
 {
     PH_TRY(split(t, u, data, &seed));
     t->first_w1 = first_weights(PIXELS, HIDDEN, &seed);
@@ -131,17 +134,18 @@ static ph_status create(trainer *t, struct upload *u, const char *device, const 
     return fill_buffers(t, u);
 }
 
-ph_status trainer_create(trainer *t, enum form form, const char *device, const digits *data, size_t epochs,
-                         uint64_t seed)
+ph_status trainer_create(trainer *t, enum form form, const char *device, const digits *data,
+                         size_t epochs, uint64_t seed)
 {
     *t = (trainer){.form = form, .epochs = epochs, .test_count = data->count / 4};
     t->train_count = data->count - t->test_count;
     t->steps_per_epoch = t->train_count / BATCH;
     t->steps = epochs * t->steps_per_epoch;
     if (t->steps_per_epoch == 0 || t->test_count == 0)
-        return ph_fail(PH_ERROR_ARGUMENT,
-                       "%zu images are too few: a quarter is held out, and a batch takes %d of the rest",
-                       data->count, BATCH);
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%zu images are too few: a quarter is held out, and a batch takes %d of the rest",
+            data->count, BATCH);
     struct upload u = {0};
     ph_status st = create(t, &u, device, data, seed);
     upload_free(&u);

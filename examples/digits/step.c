@@ -2,8 +2,9 @@
 /* digits/step.c: one training step on two streams, with its activations allocated inside. */
 #include "step.h"
 
-/* What lives for one step only. In the eager run each step takes this from the caching allocator and gives it
- * back; in a capture it comes from the graph's private pool once, and replays find it in place. */
+/* What lives for one step only. In the eager run each step takes this from the caching allocator
+ * and gives it back; in a capture it comes from the graph's private pool once, and replays find
+ * it in place. */
 struct activations {
     float *x, *h, *out, *loss, *dh, *dw1, *dw2;
     uint32_t *y;
@@ -34,8 +35,8 @@ static void release(struct activations *a, ph_stream *stream)
     ph_free(a->x, stream);
 }
 
-static ph_status launch(trainer *t, ph_stream *stream, kernel_id id, size_t blocks, const void *args,
-                        size_t args_size)
+static ph_status launch(trainer *t, ph_stream *stream, kernel_id id, size_t blocks,
+                        const void *args, size_t args_size)
 {
     ph_launch_config config = {.grid = {(uint32_t)blocks}, .block = {kernel_threads[id]}};
     return ph_launch(stream, t->kernels[id], &config, args, args_size);
@@ -53,14 +54,16 @@ static ph_status forward(trainer *t, const struct activations *a, ph_stream *str
     return launch(t, stream, K_SOFTMAX_LOSS, BATCH, &loss, sizeof loss);
 }
 
-static ph_status update(trainer *t, ph_stream *stream, size_t count, const float *dw, float *velocity,
-                        float *w)
+static ph_status update(trainer *t, ph_stream *stream, size_t count, const float *dw,
+                        float *velocity, float *w)
 {
     struct update_args args = {count, 0.2f, 0.9f, dw, velocity, w};
-    return launch(t, stream, K_UPDATE, (count + UPDATE_BLOCK - 1) / UPDATE_BLOCK, &args, sizeof args);
+    return launch(t, stream, K_UPDATE, (count + UPDATE_BLOCK - 1) / UPDATE_BLOCK, &args,
+                  sizeof args);
 }
 
-/* On the side stream, beside the first layer's gradients: the second layer's, and the batch's mean loss. */
+/* On the side stream, beside the first layer's gradients: the second layer's, and the batch's
+ * mean loss. */
 static ph_status backward_side(trainer *t, const struct activations *a)
 {
     struct weight_gradient_args gradient = {a->h, a->out, a->dw2};
@@ -88,7 +91,8 @@ static ph_status submit(trainer *t, struct activations *a, ph_stream *stream)
     PH_TRY(backward_side(t, a));
     PH_TRY(backward_main(t, a));
 
-    /* The hidden gradient reads the second layer's weights: only then may the side stream change them. */
+    /* The hidden gradient reads the second layer's weights: only then may the side stream change
+     * them. */
     PH_TRY(ph_stream_wait_event(t->side, t->weights_read));
     PH_TRY(update(t, t->side, WEIGHTS2, a->dw2, t->velocity2, t->w2));
     PH_TRY(ph_event_record(t->side_done, t->side));

@@ -75,7 +75,8 @@ static ph_status train_epochs(run *r, trainer *t, double *epoch_us, epoch_fn pro
 static ph_status predict(run *r, trainer *t)
 {
     struct predict_args args = {t->held_out, t->w1, t->w2, t->predicted};
-    ph_launch_config config = {.grid = {(uint32_t)t->test_count}, .block = {kernel_threads[K_PREDICT]}};
+    ph_launch_config config = {.grid = {(uint32_t)t->test_count},
+                               .block = {kernel_threads[K_PREDICT]}};
     PH_TRY(ph_launch(t->main, t->kernels[K_PREDICT], &config, &args, sizeof args));
     PH_TRY(ph_memcpy(r->predicted, t->predicted, t->test_count * sizeof *r->predicted, t->main));
     PH_TRY(ph_memcpy(r->weights, t->w1, WEIGHTS1 * sizeof *r->weights, t->main));
@@ -179,7 +180,8 @@ double run_accuracy(const run *r, const trainer *t)
     return 100.0 * (double)r->right / (double)t->test_count;
 }
 
-/* Bits, not values: a comparison of floats would call +0 and -0 equal, and a NaN different from itself. */
+/* Bits, not values: a comparison of floats would call +0 and -0 equal, and a NaN different from
+ * itself. */
 static uint32_t bits_of(float value)
 {
     uint32_t bits;
@@ -191,14 +193,15 @@ ph_status runs_equal(const run *a, const run *b, const trainer *t)
 {
     for (size_t step = 0; step < t->steps; step++)
         if (bits_of(a->losses[step]) != bits_of(b->losses[step]))
-            return ph_fail(PH_ERROR_MISMATCH,
-                           "the losses differ first at step %zu of %zu: %s %.9g (0x%08x), %s %.9g (0x%08x)",
-                           step + 1, t->steps, a->name, (double)a->losses[step], bits_of(a->losses[step]),
-                           b->name, (double)b->losses[step], bits_of(b->losses[step]));
+            return ph_fail(
+                PH_ERROR_MISMATCH,
+                "the losses differ first at step %zu of %zu: %s %.9g (0x%08x), %s %.9g (0x%08x)",
+                step + 1, t->steps, a->name, (double)a->losses[step], bits_of(a->losses[step]),
+                b->name, (double)b->losses[step], bits_of(b->losses[step]));
     for (size_t i = 0; i < WEIGHTS1 + WEIGHTS2; i++)
         if (bits_of(a->weights[i]) != bits_of(b->weights[i]))
             return ph_fail(PH_ERROR_MISMATCH,
-                           "all losses agree, but weight %zu differs at the end: %s %.9g, %s %.9g", i,
-                           a->name, (double)a->weights[i], b->name, (double)b->weights[i]);
+                           "all losses agree, but weight %zu differs at the end: %s %.9g, %s %.9g",
+                           i, a->name, (double)a->weights[i], b->name, (double)b->weights[i]);
     return PH_OK;
 }

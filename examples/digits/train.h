@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* digits/train.h: the network on a device, one training step, and whole runs of it: eager, or captured once
- * and replayed. */
+/* digits/train.h: the network on a device, one training step, and whole runs of it: eager, or
+ * captured once and replayed. */
 #ifndef DIGITS_TRAIN_H
 #define DIGITS_TRAIN_H
 #include "kernels.h"
 #include <phonograph/phonograph.h>
 
-/* What a step is made of: launches of this program's kernels, or operators, modules and an optimizer. */
+/* What a step is made of: launches of this program's kernels, or operators, modules and an
+ * optimizer. */
 enum form {
     FORM_KERNELS,
     FORM_MODULES
@@ -18,7 +19,8 @@ typedef struct trainer {
     ph_stream *main, *side;
     ph_event *loss_ready, *weights_read, *side_done;
     ph_kernel *kernels[KERNELS];
-    struct net *net; /* net.h: of the form on modules, which has no kernels, weights and second stream here */
+    /* net.h: of the form on modules, which has no kernels, weights and second stream here */
+    struct net *net;
     ph_graph *graph; /* the captured step; NULL until the replayed run */
 
     size_t epochs, steps_per_epoch, steps;
@@ -36,8 +38,8 @@ typedef struct trainer {
 } trainer;
 
 /* Shuffles by seed, holds a quarter out, uploads everything. On failure nothing is left. */
-ph_status trainer_create(trainer *t, enum form form, const char *device, const digits *data, size_t epochs,
-                         uint64_t seed);
+ph_status trainer_create(trainer *t, enum form form, const char *device, const digits *data,
+                         size_t epochs, uint64_t seed);
 void trainer_destroy(trainer *t);
 
 /* Back to the first weights and the first batch. */
@@ -54,7 +56,8 @@ typedef struct run {
     double capture_us;    /* capture and instantiation; 0 for the eager run */
     uint64_t allocations; /* device allocations that its steps made */
     size_t pool_bytes,
-        pool_peak;       /* of the graph's private pool: taken, most in use; eager: of the whole device */
+        /* of the graph's private pool: taken, most in use; eager: of the whole device */
+        pool_peak;
     size_t nodes, edges; /* of the captured graph; 0 for the eager run */
 } run;
 
@@ -67,6 +70,7 @@ ph_status train_replayed(run *out, trainer *t, epoch_fn progress);
 void run_free(run *r);
 double run_accuracy(const run *r, const trainer *t); /* percent */
 
-/* PH_OK when all losses and the final weights are the same bits; else says which step differs first. */
+/* PH_OK when all losses and the final weights are the same bits; else says which step differs
+ * first. */
 ph_status runs_equal(const run *a, const run *b, const trainer *t);
 #endif

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* existing_cuda: a CUDA program that adopts phonograph.
  *
- * It has a stream, a kernel and a cuBLAS handle of its own, and a step that uses them: C = A B, then B += rate C. Three lines, marked
- * with +, turn the step into a graph; not one of its CUDA calls changes. It runs 1000 steps and 1000 replays from the same start,
- * and wants the same bits. Then it prints what the record says of cuBLAS's kernels and of its own: their names, and the buffers
- * that their parameters lie in.
+ * It has a stream, a kernel and a cuBLAS handle of its own, and a step that uses them: C = A B,
+ * then B += rate C. Three lines, marked with +, turn the step into a graph; not one of its CUDA
+ * calls changes. It runs 1000 steps and 1000 replays from the same start, and wants the same
+ * bits. Then it prints what the record says of cuBLAS's kernels and of its own: their names, and
+ * the buffers that their parameters lie in.
  *
- * A and C come from cuMemAlloc, B from ph_malloc. The record knows the allocations of this library alone: it says of a word in B
- * which allocation that is, also later, when the memory is somebody else's. That a word lies in A or C only this program can tell.
- * So memory moves over buffer by buffer, where one wants its inputs checked and its captures' temporaries pooled; a capture and its
- * replays need none of it.
+ * A and C come from cuMemAlloc, B from ph_malloc. The record knows the allocations of this
+ * library alone: it says of a word in B which allocation that is, also later, when the memory is
+ * somebody else's. That a word lies in A or C only this program can tell. So memory moves over
+ * buffer by buffer, where one wants its inputs checked and its captures' temporaries pooled; a
+ * capture and its replays need none of it.
  *
- * What a capture asks of a CUDA program: its own stream instead of the default one; nothing in the step that waits for the device
- * or allocates with cuMemAlloc; cuBLAS with a workspace of its own, and called once before.
+ * What a capture asks of a CUDA program: its own stream instead of the default one; nothing in
+ * the step that waits for the device or allocates with cuMemAlloc; cuBLAS with a workspace of its
+ * own, and called once before.
  *
- * Build, with the CUDA toolkit in /usr/local/cuda:
- *   cc existing_cuda.c -I/usr/local/cuda/include $(pkg-config --cflags --libs phonograph) \
- *      -L/usr/local/cuda/lib64 -L/usr/local/cuda/lib64/stubs -lcuda -lcublas */
+ * Build, with the CUDA toolkit in /usr/local/cuda: cc existing_cuda.c -I/usr/local/cuda/include
+ * $(pkg-config --cflags --libs phonograph) \ -L/usr/local/cuda/lib64
+ * -L/usr/local/cuda/lib64/stubs -lcuda -lcublas */
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <phonograph/cuda.h>
@@ -34,30 +37,31 @@ enum {
 static const size_t matrix_bytes = (size_t)N * N * sizeof(float);
 
 /* b[i] += rate * c[i] */
-static const char kernel_text[] = ".version 6.0\n"
-                                  ".target sm_50\n"
-                                  ".address_size 64\n"
-                                  ".visible .entry grow(.param .u64 b, .param .u64 c, .param .f32 rate)\n"
-                                  "{\n"
-                                  "    .reg .b32 %r<5>;\n"
-                                  "    .reg .f32 %f<4>;\n"
-                                  "    .reg .b64 %rd<6>;\n"
-                                  "    ld.param.u64 %rd1, [b];\n"
-                                  "    ld.param.u64 %rd2, [c];\n"
-                                  "    ld.param.f32 %f1, [rate];\n"
-                                  "    mov.u32 %r1, %ctaid.x;\n"
-                                  "    mov.u32 %r2, %ntid.x;\n"
-                                  "    mov.u32 %r3, %tid.x;\n"
-                                  "    mad.lo.u32 %r4, %r1, %r2, %r3;\n"
-                                  "    mul.wide.u32 %rd3, %r4, 4;\n"
-                                  "    add.u64 %rd4, %rd1, %rd3;\n"
-                                  "    add.u64 %rd5, %rd2, %rd3;\n"
-                                  "    ld.global.f32 %f2, [%rd4];\n"
-                                  "    ld.global.f32 %f3, [%rd5];\n"
-                                  "    fma.rn.f32 %f2, %f3, %f1, %f2;\n"
-                                  "    st.global.f32 [%rd4], %f2;\n"
-                                  "    ret;\n"
-                                  "}\n";
+static const char kernel_text[] =
+    ".version 6.0\n"
+    ".target sm_50\n"
+    ".address_size 64\n"
+    ".visible .entry grow(.param .u64 b, .param .u64 c, .param .f32 rate)\n"
+    "{\n"
+    "    .reg .b32 %r<5>;\n"
+    "    .reg .f32 %f<4>;\n"
+    "    .reg .b64 %rd<6>;\n"
+    "    ld.param.u64 %rd1, [b];\n"
+    "    ld.param.u64 %rd2, [c];\n"
+    "    ld.param.f32 %f1, [rate];\n"
+    "    mov.u32 %r1, %ctaid.x;\n"
+    "    mov.u32 %r2, %ntid.x;\n"
+    "    mov.u32 %r3, %tid.x;\n"
+    "    mad.lo.u32 %r4, %r1, %r2, %r3;\n"
+    "    mul.wide.u32 %rd3, %r4, 4;\n"
+    "    add.u64 %rd4, %rd1, %rd3;\n"
+    "    add.u64 %rd5, %rd2, %rd3;\n"
+    "    ld.global.f32 %f2, [%rd4];\n"
+    "    ld.global.f32 %f3, [%rd5];\n"
+    "    fma.rn.f32 %f2, %f3, %f1, %f2;\n"
+    "    st.global.f32 [%rd4], %f2;\n"
+    "    ret;\n"
+    "}\n";
 
 struct app {
     CUdevice gpu;
@@ -79,10 +83,12 @@ static CUresult old_step(struct app *app)
     float rate = 0.001f;
     CUdeviceptr b = (CUdeviceptr)(uintptr_t)app->b;
     void *parameters[] = {&b, &app->c, &rate};
-    if (cublasSgemm(app->blas, CUBLAS_OP_N, CUBLAS_OP_N, N, N, N, &one, (const float *)(uintptr_t)app->a, N,
-                    app->b, N, &zero, (float *)(uintptr_t)app->c, N) != CUBLAS_STATUS_SUCCESS)
+    if (cublasSgemm(app->blas, CUBLAS_OP_N, CUBLAS_OP_N, N, N, N, &one,
+                    (const float *)(uintptr_t)app->a, N, app->b, N, &zero,
+                    (float *)(uintptr_t)app->c, N) != CUBLAS_STATUS_SUCCESS)
         return CUDA_ERROR_UNKNOWN;
-    return cuLaunchKernel(app->grow, N * N / BLOCK, 1, 1, BLOCK, 1, 1, 0, app->stream, parameters, NULL);
+    return cuLaunchKernel(app->grow, N * N / BLOCK, 1, 1, BLOCK, 1, 1, 0, app->stream, parameters,
+                          NULL);
 }
 
 static ph_status open_blas(struct app *app)
@@ -91,8 +97,10 @@ static ph_status open_blas(struct app *app)
         return ph_fail(PH_ERROR_CALLER, "cublasCreate failed");
     if (cublasSetStream(app->blas, app->stream) != CUBLAS_STATUS_SUCCESS)
         return ph_fail(PH_ERROR_CALLER, "cublasSetStream failed");
-    /* A workspace that the program holds: what cuBLAS would take by itself is not the graph's to keep. */
-    if (cublasSetWorkspace(app->blas, (void *)(uintptr_t)app->workspace, WORKSPACE) != CUBLAS_STATUS_SUCCESS)
+    /* A workspace that the program holds: what cuBLAS would take by itself is not the graph's to
+     * keep. */
+    if (cublasSetWorkspace(app->blas, (void *)(uintptr_t)app->workspace, WORKSPACE) !=
+        CUBLAS_STATUS_SUCCESS)
         return ph_fail(PH_ERROR_CALLER, "cublasSetWorkspace failed");
     return PH_OK;
 }
@@ -143,16 +151,18 @@ static void print_word(const struct app *app, const ph_word *word)
                    {"C", app->c, matrix_bytes},
                    {"the workspace", app->workspace, WORKSPACE}};
     if (word->base) {
-        printf("        %-6s B + %llu: an address that the record knows (%s), in %zu bytes of ph_malloc\n",
-               word->name, (unsigned long long)(word->value - (uintptr_t)word->base), kinds[word->kind],
-               word->allocation_bytes);
+        printf("        %-6s B + %llu: an address that the record knows (%s), in %zu bytes of "
+               "ph_malloc\n",
+               word->name, (unsigned long long)(word->value - (uintptr_t)word->base),
+               kinds[word->kind], word->allocation_bytes);
         return;
     }
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
         if (word->value - foreign[i].base < foreign[i].bytes)
-            printf("        %-6s %s + %llu: to the record %s, as cuMemAlloc's memory is not its own\n",
-                   word->name, foreign[i].name, (unsigned long long)(word->value - foreign[i].base),
-                   kinds[word->kind]);
+            printf(
+                "        %-6s %s + %llu: to the record %s, as cuMemAlloc's memory is not its own\n",
+                word->name, foreign[i].name, (unsigned long long)(word->value - foreign[i].base),
+                kinds[word->kind]);
 }
 
 static ph_status print_record(const struct app *app, ph_graph *graph)
@@ -165,8 +175,8 @@ static ph_status print_record(const struct app *app, ph_graph *graph)
         ph_node_info node;
         ph_word word;
         PH_TRY(ph_record_node(&node, record, n));
-        printf("    %zu: %s %s, %zu bytes of parameters\n", n, ph_node_kind_name(node.kind), node.name,
-               node.args_size);
+        printf("    %zu: %s %s, %zu bytes of parameters\n", n, ph_node_kind_name(node.kind),
+               node.name, node.args_size);
         for (size_t w = 0; w < node.word_count; w++) {
             PH_TRY(ph_record_word(&word, record, n, w));
             print_word(app, &word);
@@ -183,7 +193,8 @@ static ph_status step(ph_stream *stream, void *user)
     return ph_fail_cuda((int)old_step(user), "old_step");
 }
 
-static ph_status run(struct app *app, ph_stream **stream, ph_graph **graph, float *eager, float *replayed)
+static ph_status run(struct app *app, ph_stream **stream, ph_graph **graph, float *eager,
+                     float *replayed)
 {
     PH_TRY(open_cuda(app));
     PH_TRY(ph_stream_wrap_cuda(stream, app->stream)); /* + */

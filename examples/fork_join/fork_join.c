@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fork_join: two streams in one capture, timing events inside the graph, changes to one node, and a drawing
- * of it all. */
+/* fork_join: two streams in one capture, timing events inside the graph, changes to one node,
+ * and a drawing of it all. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 
@@ -37,9 +37,9 @@ struct app {
     uint32_t *a, *b, *y; /* device memory */
 };
 
-/* main fills a while side fills b. Waiting for a stream that is captured pulls side in (a fork), and adds a
- * dependency (a join). begin and end, events made with `external`, become nodes that take the time of every
- * replay. */
+/* main fills a while side fills b. Waiting for a stream that is captured pulls side in (a fork),
+ * and adds a dependency (a join). begin and end, events made with `external`, become nodes that
+ * take the time of every replay. */
 static ph_status step(ph_stream *main, void *user)
 {
     struct app *app = user;
@@ -63,7 +63,8 @@ static ph_status replay(struct app *app, const char *what, uint32_t expected)
     PH_TRY(ph_stream_synchronize(app->main));
     PH_TRY(ph_event_elapsed(&ms, app->begin, app->end));
     printf("%-26s y = %u, %.3f ms on the device\n", what, y, (double)ms);
-    return y == expected ? PH_OK : ph_fail(PH_ERROR_CALLER, "%s: y is %u, expected %u", what, y, expected);
+    return y == expected ? PH_OK
+                         : ph_fail(PH_ERROR_CALLER, "%s: y is %u, expected %u", what, y, expected);
 }
 
 static ph_status setup(struct app *app, const char *device)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpt/main.c: a small GPT-2-shaped model learns to write what it reads, a character at a time; the whole training step is one graph. */
+/* gpt/main.c: a small GPT-2-shaped model learns to write what it reads, a character at a time;
+ * the whole training step is one graph. */
 #include "train.h"
 #include <errno.h>
 #include <getopt.h>
@@ -27,9 +28,11 @@ static void usage(FILE *out)
 {
     (void)fputs(
         "usage: gpt [OPTIONS] [FILE or FOLDER]\n\n"
-        "Trains a small GPT-2-shaped network on the text, a character at a time, with the whole training "
+        "Trains a small GPT-2-shaped network on the text, a character at a time, with the whole "
+        "training "
         "step\n"
-        "captured in one graph, and writes a sample of what it has learnt. Of a folder, all .c, .h and .md "
+        "captured in one graph, and writes a sample of what it has learnt. Of a folder, all .c, .h "
+        "and .md "
         "files\n"
         "below it are read; without an argument, this project's own.\n\n"
         "  --device NAME     such as cuda or host:threads=2 (auto: a GPU where there is one)\n"
@@ -39,14 +42,17 @@ static void usage(FILE *out)
         "  --width N         of the network (host 64, GPU 384)\n"
         "  --heads N         of attention; divides width (host 4, GPU 6)\n"
         "  --layers N        blocks (host 2, GPU 6)\n"
-        "  --rate X          the learning rate at its highest (0.001; it rises, then falls as a cosine)\n"
+        "  --rate X          the learning rate at its highest (0.001; it rises, then falls as a "
+        "cosine)\n"
         "  --dropout X       (0)\n"
         "  --sample N        characters to write at the end (600)\n"
         "  --temperature X   of the sample (0.8)\n"
         "  --seed N          (1)\n"
         "  --save FILE       the trained weights, as safetensors\n"
-        "  --record FILE     the step's graph with its annotations and times, for `phonograph view FILE`\n"
-        "  --bf16            products and attention in bf16 (autocast), which is faster on a GPU; weights "
+        "  --record FILE     the step's graph with its annotations and times, for `phonograph view "
+        "FILE`\n"
+        "  --bf16            products and attention in bf16 (autocast), which is faster on a GPU; "
+        "weights "
         "stay "
         "f32\n"
         "  --eager           no graph: every step submits its kernels one by one\n"
@@ -173,8 +179,9 @@ static int parse_options(options *o, int argc, char **argv)
         return EXIT_USAGE;
     }
     if (o->record && o->eager) {
-        (void)fputs("gpt: without a graph there is nothing to --record; gpt --help tells the options\n",
-                    stderr);
+        (void)fputs(
+            "gpt: without a graph there is nothing to --record; gpt --help tells the options\n",
+            stderr);
         return EXIT_USAGE;
     }
     if (optind < argc)
@@ -212,7 +219,8 @@ static double rate_at(const options *o, int64_t step)
     return o->rate * (0.1 + 0.9 * 0.5 * (1 + cos(3.14159265358979 * gone)));
 }
 
-static void show(const options *o, const trainer *t, int64_t step, double loss, double since, int64_t steps)
+static void show(const options *o, const trainer *t, int64_t step, double loss, double since,
+                 int64_t steps)
 {
     char bar[BAR + 1];
     int full = (int)(BAR * step / o->steps);
@@ -225,7 +233,8 @@ static void show(const options *o, const trainer *t, int64_t step, double loss, 
     (void)fflush(stderr);
 }
 
-/* Eager steps first, since what is done once (compiling kernels, choosing products, making the optimizer's state) has no place in a graph. */
+/* Eager steps first, since what is done once (compiling kernels, choosing products, making the
+ * optimizer's state) has no place in a graph. */
 static ph_status train(trainer *t, const options *o, double *first, double *last)
 {
     double since = seconds();
@@ -299,8 +308,8 @@ static ph_status run(const options *o, ph_device *device, const corpus *text, bo
         status = write_record(&t, o);
     if (status == PH_OK) {
         (void)fprintf(stderr, "loss %.3f at first, %.3f now\n\n", first, last);
-        status =
-            write_sample(&t, text, o->sample, o->temperature > 0 ? o->temperature : 1e-3, o->seed, put_byte);
+        status = write_sample(&t, text, o->sample, o->temperature > 0 ? o->temperature : 1e-3,
+                              o->seed, put_byte);
         (void)putchar('\n');
     }
     if (status == PH_OK && o->save)
@@ -312,8 +321,12 @@ static ph_status run(const options *o, ph_device *device, const corpus *text, bo
 
 int main(int argc, char **argv)
 {
-    options o = {
-        .device = "auto", .path = GPT_TEXT, .sample = 600, .rate = 1e-3, .temperature = 0.8, .seed = 1};
+    options o = {.device = "auto",
+                 .path = GPT_TEXT,
+                 .sample = 600,
+                 .rate = 1e-3,
+                 .temperature = 0.8,
+                 .seed = 1};
     int over = parse_options(&o, argc, argv);
     if (over >= 0)
         return over;
@@ -331,8 +344,8 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "on %s%s\n", info.description, o.bf16 ? ", in bf16" : "");
         status = text.count > 2 * o.time
                      ? run(&o, device, &text, &learnt)
-                     : ph_fail(PH_ERROR_ARGUMENT, "%s has %lld characters, which is too few", o.path,
-                               (long long)text.count);
+                     : ph_fail(PH_ERROR_ARGUMENT, "%s has %lld characters, which is too few",
+                               o.path, (long long)text.count);
     }
     if (status != PH_OK)
         (void)fprintf(stderr, "gpt: %s: %s\n", ph_status_name(status), ph_error_last()->message);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpt/model.c: embeddings, transformer blocks, a norm, and a head that is the token embedding again. */
+/* gpt/model.c: embeddings, transformer blocks, a norm, and a head that is the token embedding
+ * again. */
 #include "model.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     x = ph_call(tape, m->dropout, x);
     for (int64_t i = 0; i < m->shape.layers; i++)
         x = ph_call(tape, m->block[i], x);
-    out[0] = ph_linear(tape, ph_call(tape, m->norm, x), ph_module_parameter(m->token, "weight"), NULL);
+    out[0] =
+        ph_linear(tape, ph_call(tape, m->norm, x), ph_module_parameter(m->token, "weight"), NULL);
 }
 
 /* The module retains its children: the model's own references go at once. */
@@ -69,7 +71,8 @@ static ph_status assemble(ph_module **out, ph_device *device, model *m)
     return ph_module_create(out, device, &desc);
 }
 
-/* As GPT-2 does: normal values of a small deviation, where the layers' own start is that of PyTorch's layers. */
+/* As GPT-2 does: normal values of a small deviation, where the layers' own start is that of
+ * PyTorch's layers. */
 static ph_status start_small(ph_module *embedding, ph_device *device)
 {
     ph_tape *tape;
@@ -105,7 +108,8 @@ ph_status model_create(ph_module **out, ph_device *device, const model_shape *sh
     return status;
 }
 
-ph_tensor *model_loss(ph_tape *tape, const model_shape *shape, ph_tensor *logits, ph_tensor *targets)
+ph_tensor *model_loss(ph_tape *tape, const model_shape *shape, ph_tensor *logits,
+                      ph_tensor *targets)
 {
     ph_cross_entropy_options options = {.classes = shape->vocabulary};
     return ph_cross_entropy_with(tape, logits, targets, &options);

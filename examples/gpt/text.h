@@ -13,7 +13,8 @@ typedef struct corpus {
     int32_t vocabulary;
 } corpus;
 
-/* path: a file, or a folder, of which all .c, .h and .md files are read, in the order of their names. */
+/* path: a file, or a folder, of which all .c, .h and .md files are read, in the order of their
+ * names. */
 ph_status text_load(corpus *out, const char *path);
 void text_free(corpus *text);
 #endif

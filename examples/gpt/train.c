@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-ph_status trainer_create(trainer *t, ph_device *device, const corpus *text, const model_shape *shape,
-                         int64_t batch, uint64_t seed, ph_autocast autocast)
+ph_status trainer_create(trainer *t, ph_device *device, const corpus *text,
+                         const model_shape *shape, int64_t batch, uint64_t seed,
+                         ph_autocast autocast)
 {
     const ph_tape_options how = {.mark_modules = true, .autocast = autocast};
     ph_adam_options options = {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1};
@@ -21,7 +22,8 @@ ph_status trainer_create(trainer *t, ph_device *device, const corpus *text, cons
     PH_TRY(ph_stream_create(&t->stream, device, NULL));
     PH_TRY(ph_tape_create(&t->tape, t->stream, &how));
     PH_TRY(ph_graph_create(&t->graph, NULL));
-    t->tokens = ph_tensor_retain(ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(text->count), text->token));
+    t->tokens =
+        ph_tensor_retain(ph_from_memory(t->tape, PH_DTYPE_I32, PH_SHAPE(text->count), text->token));
     t->steps_in = ph_tensor_retain(ph_arange(t->tape, PH_DTYPE_I64, 0, 1, shape->time));
     return ph_tape_clear(t->tape);
 }
@@ -42,8 +44,8 @@ void trainer_destroy(trainer *t)
 /* Characters [start, start + time) of each row, `later` characters further on. */
 static ph_tensor *characters(trainer *t, ph_tensor *places, double later)
 {
-    ph_tensor *all =
-        ph_reshape(t->tape, ph_add_scalar(t->tape, places, later), PH_SHAPE(t->batch * t->shape.time));
+    ph_tensor *all = ph_reshape(t->tape, ph_add_scalar(t->tape, places, later),
+                                PH_SHAPE(t->batch * t->shape.time));
     return ph_reshape(t->tape, ph_index_select(t->tape, t->tokens, 0, all),
                       PH_SHAPE(t->batch, t->shape.time));
 }
@@ -110,13 +112,14 @@ static ph_status predict(trainer *t, float *logit, const int32_t *token, int64_t
     return status != PH_OK ? status : cleared;
 }
 
-ph_status write_sample(trainer *t, const corpus *text, int64_t count, double temperature, uint64_t seed,
-                       void (*put)(int byte))
+ph_status write_sample(trainer *t, const corpus *text, int64_t count, double temperature,
+                       uint64_t seed, void (*put)(int byte))
 {
     int64_t window = t->shape.time, length = 0;
     int32_t *token = malloc((size_t)(window + 1) * sizeof *token);
     float *logit = malloc((size_t)t->shape.vocabulary * sizeof *logit);
-    ph_status status = token && logit ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for a sample");
+    ph_status status =
+        token && logit ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for a sample");
     bool before = ph_tape_set_grad_enabled(t->tape, false);
     ph_module_train(t->model, false);
     if (status == PH_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/branch.c: a network that looks at its own values to decide how it goes on. A graph cannot decide, so the parts on both sides of
- * the decision are graphed callables, and the decision itself stays ordinary code between them. */
+/* graphed/branch.c: a network that looks at its own values to decide how it goes on. A graph
+ * cannot decide, so the parts on both sides of the decision are graphed callables, and the
+ * decision itself stays ordinary code between them. */
 #include "common/common.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@ enum {
     MOST_STEPS = EPOCHS * 64
 };
 
-/* part[] is what forward calls: the plain modules, or the graphed ones that were made from them. The network has no idea which. */
+/* part[] is what forward calls: the plain modules, or the graphed ones that were made from them.
+ * The network has no idea which. */
 struct net {
     ph_module *whole, *plain[PARTS], *graphed[PARTS], *const *part;
     double level;
@@ -25,7 +27,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     struct net *n = self;
     double mean = 0;
     ph_tensor *h = ph_call(tape, n->part[0], in[0]);
-    /* This waits for the device, which is why it cannot be inside a graph. A failure is the tape's too: the step's end reports it. */
+    /* This waits for the device, which is why it cannot be inside a graph. A failure is the
+     * tape's too: the step's end reports it. */
     if (ph_tensor_item(&mean, tape, ph_mean(tape, h)) != PH_OK)
         return;
     int side = mean > n->level;
@@ -43,13 +46,17 @@ static ph_status create(struct net *n, const common *c)
     PH_TRY(common_network(&n->plain[2], c, large, 3, 0, 3));
     n->part = n->plain;
     ph_child children[] = {{"stem", n->plain[0]}, {"small", n->plain[1]}, {"large", n->plain[2]}};
-    ph_module_desc desc = {
-        .name = "branching", .forward = forward, .self = n, .children = children, .child_count = PARTS};
+    ph_module_desc desc = {.name = "branching",
+                           .forward = forward,
+                           .self = n,
+                           .children = children,
+                           .child_count = PARTS};
     return ph_module_create(&n->whole, c->device, &desc);
 }
 
-/* One call for all of them, in the order in which a step calls them. A sample says what the inputs will look like: shape, dtype, and whether
- * a gradient is wanted. The stem's input is data; the heads' input comes from the stem and needs one. */
+/* One call for all of them, in the order in which a step calls them. A sample says what the
+ * inputs will look like: shape, dtype, and whether a gradient is wanted. The stem's input is
+ * data; the heads' input comes from the stem and needs one. */
 static ph_status make_graphed(struct net *n, const common *c)
 {
     ph_tensor *x = ph_tensor_retain(common_batch(c, c->images, 0, BATCH));
@@ -69,7 +76,8 @@ static ph_status make_graphed(struct net *n, const common *c)
     return st;
 }
 
-/* An ordinary training step. Each call of a graphed part is one launch forward and one launch backward. */
+/* An ordinary training step. Each call of a graphed part is one launch forward and one launch
+ * backward. */
 static ph_status train_step(struct net *n, const common *c, ph_optimizer *optimizer, int64_t batch,
                             double *loss)
 {
@@ -83,7 +91,8 @@ static ph_status train_step(struct net *n, const common *c, ph_optimizer *optimi
     return cleared != PH_OK ? cleared : read;
 }
 
-static ph_status share_right(struct net *n, const common *c, int64_t begin, int64_t end, double *right)
+static ph_status share_right(struct net *n, const common *c, int64_t begin, int64_t end,
+                             double *right)
 {
     ph_tensor *logits = ph_call(c->tape, n->whole, ph_slice(c->tape, c->images, 0, begin, end));
     ph_tensor *share = common_right(c->tape, logits, ph_slice(c->tape, c->labels, 0, begin, end));
@@ -91,8 +100,8 @@ static ph_status share_right(struct net *n, const common *c, int64_t begin, int6
     return cleared != PH_OK ? cleared : read;
 }
 
-/* In evaluation, a graphed module calls the module that it was made from, as a graph holds what training does. So batches may have another size,
- * and another one at the end. */
+/* In evaluation, a graphed module calls the module that it was made from, as a graph holds what
+ * training does. So batches may have another size, and another one at the end. */
 static ph_status evaluate(struct net *n, const common *c, double *right)
 {
     ph_status st = PH_OK;
@@ -129,11 +138,13 @@ static ph_status train(struct net *n, const common *c, bool graphed, double *los
         st = evaluate(n, c, &right);
     ph_optimizer_destroy(optimizer);
     PH_TRY(st);
-    printf("%-8s %lld batches through the small head, %lld through the large one; %.1f %% of the held-out "
+    printf("%-8s %lld batches through the small head, %lld through the large one; %.1f %% of the "
+           "held-out "
            "digits right\n",
            graphed ? "graphed:" : "plain:", (long long)small, (long long)large, 100 * right);
     if (small == 0 || large == 0 || right < 0.9)
-        return ph_fail(PH_ERROR_CALLER, "one side of the branch was never taken, or too little was learnt");
+        return ph_fail(PH_ERROR_CALLER,
+                       "one side of the branch was never taken, or too little was learnt");
     return PH_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/buckets.c: a server that answers batches of any size with graphs, whose sizes are fixed: one graph for each of 35 sizes, all in one
- * pool, and every batch padded to the next of them. */
+/* graphed/buckets.c: a server that answers batches of any size with graphs, whose sizes are
+ * fixed: one graph for each of 35 sizes, all in one pool, and every batch padded to the next of
+ * them. */
 #include "common/common.h"
 #include <stdio.h>
 
@@ -17,7 +18,8 @@ struct server {
     ph_tensor *padded; /* [LARGEST, PIXELS]: what graphs read */
 };
 
-/* A network that answers and does not learn: with parameters that want no gradient, no backward graph is made. */
+/* A network that answers and does not learn: with parameters that want no gradient, no backward
+ * graph is made. */
 static bool freeze(const char *name, ph_tensor *parameter, void *user)
 {
     (void)name;
@@ -44,8 +46,9 @@ static void report(const char *what, const ph_memory_stats *stats)
            stats->reserved / 1024, stats->segments, stats->allocated / 1024);
 }
 
-/* The largest first: what it needs for a moment (activations) the smaller ones take again, from the same pool; and on the same stream, as a pool
- * gives memory again to the stream that had it. What stays for each is its output. */
+/* The largest first: what it needs for a moment (activations) the smaller ones take again, from
+ * the same pool; and on the same stream, as a pool gives memory again to the stream that had it.
+ * What stays for each is its output. */
 static ph_status capture_all(struct server *s)
 {
     ph_memory_stats first, all;
@@ -56,8 +59,8 @@ static ph_status capture_all(struct server *s)
         ph_tensor *x = ph_tensor_retain(ph_slice(s->c.tape, s->padded, 0, 0, s->rows[i]));
         ph_status st = ph_tape_clear(s->c.tape);
         if (st == PH_OK)
-            st = ph_make_graphed_callables(&s->graphed[i], &s->net, &(ph_sample){.tensors = &x, .count = 1},
-                                           1, &options);
+            st = ph_make_graphed_callables(&s->graphed[i], &s->net,
+                                           &(ph_sample){.tensors = &x, .count = 1}, 1, &options);
         ph_tensor_release(x);
         PH_TRY(st);
         if (i == BUCKETS - 1)
@@ -68,13 +71,14 @@ static ph_status capture_all(struct server *s)
     report("all 35 graphs", &all);
     /* Activations of all sizes would be eighteen times those of the largest. */
     if (all.reserved > 2 * first.reserved)
-        return ph_fail(PH_ERROR_CALLER, "35 graphs take %zu bytes where one takes %zu", all.reserved,
-                       first.reserved);
+        return ph_fail(PH_ERROR_CALLER, "35 graphs take %zu bytes where one takes %zu",
+                       all.reserved, first.reserved);
     return PH_OK;
 }
 
-/* Rows behind the batch hold what an earlier one left there: each row is answered by itself, so they do no harm. The answer is the graph's own
- * memory until the bucket's next call: use it, or clone it, before that. */
+/* Rows behind the batch hold what an earlier one left there: each row is answered by itself, so
+ * they do no harm. The answer is the graph's own memory until the bucket's next call: use it, or
+ * clone it, before that. */
 static ph_tensor *answer(struct server *s, ph_tensor *batch)
 {
     ph_tape *tape = s->c.tape;
@@ -108,7 +112,8 @@ static ph_status run(struct server *s, int argc, char **argv)
         worst = apart > worst ? apart : worst;
     }
     /* Products of another size may sum in another order: a bound, not the same bits. */
-    printf("every batch from 1 to %d rows was answered, within %.1e of the network itself\n", LARGEST, worst);
+    printf("every batch from 1 to %d rows was answered, within %.1e of the network itself\n",
+           LARGEST, worst);
     return worst < 1e-4 ? PH_OK : ph_fail(PH_ERROR_CALLER, "answers differ by %g", worst);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/half_precision.c: products in f16 with weights in f32, by autocast, and a loss scale that finds its own size. The casts are part of the graphs; the
- * scale goes in as the gradient that backward begins with, so that it may change without a new capture. */
+/* graphed/half_precision.c: products in f16 with weights in f32, by autocast, and a loss scale
+ * that finds its own size. The casts are part of the graphs; the scale goes in as the gradient
+ * that backward begins with, so that it may change without a new capture. */
 #include "common/common.h"
 #include <math.h>
 #include <stdio.h>
@@ -27,8 +28,10 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     out[0] = ph_cross_entropy(tape, ph_call(tape, t->net, in[0]), in[1]);
 }
 
-/* f16 has 11 bits and ends at 65504: enough for products, not for weights that change by little. So the weights stay f32, and autocast casts them where
- * they are multiplied; the loss it computes in f32. Graphs cast their weights at each replay, and keep no cast between two of them: no_cache must say so. */
+/* f16 has 11 bits and ends at 65504: enough for products, not for weights that change by little.
+ * So the weights stay f32, and autocast casts them where they are multiplied; the loss it
+ * computes in f32. Graphs cast their weights at each replay, and keep no cast between two of
+ * them: no_cache must say so. */
 static ph_status create(struct training *t, common *c, bool graphed)
 {
     const int64_t widths[] = {PIXELS, HIDDEN, CLASSES};
@@ -37,8 +40,12 @@ static ph_status create(struct training *t, common *c, bool graphed)
     *t = (struct training){.c = c, .scale = 1 << 24};
     PH_TRY(common_network(&t->net, c, widths, 3, 0, 1));
     ph_child children[] = {{"net", t->net}};
-    ph_module_desc desc = {
-        .name = "half", .forward = forward, .self = t, .in_count = 2, .children = children, .child_count = 1};
+    ph_module_desc desc = {.name = "half",
+                           .forward = forward,
+                           .self = t,
+                           .in_count = 2,
+                           .children = children,
+                           .child_count = 1};
     PH_TRY(ph_module_create(&t->plain, c->device, &desc));
     PH_TRY(ph_sgd_create(&t->optimizer, t->plain, &options));
     if (!graphed) {
@@ -49,8 +56,8 @@ static ph_status create(struct training *t, common *c, bool graphed)
                             ph_tensor_retain(common_batch(c, c->labels, 0, BATCH))};
     ph_status st = ph_tape_clear(c->tape);
     if (st == PH_OK)
-        st = ph_make_graphed_callables(&t->graphed, &t->plain, &(ph_sample){.tensors = sample, .count = 2}, 1,
-                                       &graphs);
+        st = ph_make_graphed_callables(&t->graphed, &t->plain,
+                                       &(ph_sample){.tensors = sample, .count = 2}, 1, &graphs);
     ph_tensor_release(sample[0]);
     ph_tensor_release(sample[1]);
     return st;
@@ -101,11 +108,13 @@ static ph_status step_if_finite(struct training *t)
     return st;
 }
 
-/* The plain module and its graphs are called alike, autocast included: graphs that were made with it refuse to be called without. Backward needs none. */
+/* The plain module and its graphs are called alike, autocast included: graphs that were made
+ * with it refuse to be called without. Backward needs none. */
 static ph_status train_step(struct training *t, int64_t batch, double *loss)
 {
     common *c = t->c;
-    ph_tensor *in[2] = {common_batch(c, c->images, batch, BATCH), common_batch(c, c->labels, batch, BATCH)},
+    ph_tensor *in[2] = {common_batch(c, c->images, batch, BATCH),
+                        common_batch(c, c->labels, batch, BATCH)},
               *out = NULL;
     ph_optimizer_zero_grad(c->tape, t->optimizer);
     ph_autocast before = ph_tape_set_autocast(c->tape, (ph_autocast){.dtype = PH_DTYPE_F16});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/micro_batches.c: a large batch in small pieces: each piece is one launch forward and one backward, and the graph itself adds its
- * gradients to those of the pieces before. */
+/* graphed/micro_batches.c: a large batch in small pieces: each piece is one launch forward and
+ * one backward, and the graph itself adds its gradients to those of the pieces before. */
 #include "common/common.h"
 #include <stdio.h>
 
@@ -11,15 +11,18 @@ enum {
     STEPS = 30
 };
 
-/* Two networks from one seed: one steps over whole batches, eagerly; the other over pieces, graphed. */
+/* Two networks from one seed: one steps over whole batches, eagerly; the other over pieces,
+ * graphed. */
 struct app {
     common c;
-    ph_module *large, *small;   /* the networks */
-    ph_module *piece, *graphed; /* small with its loss: two inputs, one output; and the same, graphed */
+    ph_module *large, *small; /* the networks */
+    /* small with its loss: two inputs, one output; and the same, graphed */
+    ph_module *piece, *graphed;
     ph_optimizer *of_large, *of_small;
 };
 
-/* The loss is part of what is graphed. It is the mean over a piece, so the pieces' gradients are scaled for their sum to be the mean over all. */
+/* The loss is part of what is graphed. It is the mean over a piece, so the pieces' gradients are
+ * scaled for their sum to be the mean over all. */
 static void piece_loss(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     struct app *a = self;
@@ -43,8 +46,8 @@ static ph_status make_graphed(struct app *a)
     const ph_graphed_options options = {.gradients = PH_GRAPHED_ACCUMULATE};
     ph_status st = ph_tape_clear(c->tape);
     if (st == PH_OK)
-        st = ph_make_graphed_callables(&a->graphed, &a->piece, &(ph_sample){.tensors = sample, .count = 2}, 1,
-                                       &options);
+        st = ph_make_graphed_callables(&a->graphed, &a->piece,
+                                       &(ph_sample){.tensors = sample, .count = 2}, 1, &options);
     ph_tensor_release(sample[0]);
     ph_tensor_release(sample[1]);
     return st;
@@ -60,8 +63,8 @@ static ph_status describe(const struct app *a)
     return PH_OK;
 }
 
-/* Pieces are views of the images, so every call brings another address: nothing is copied where the library proved that it may tell the graph
- * the new address instead. */
+/* Pieces are views of the images, so every call brings another address: nothing is copied where
+ * the library proved that it may tell the graph the new address instead. */
 static ph_status gradient_in_pieces(struct app *a, int64_t batch)
 {
     const common *c = &a->c;
@@ -82,7 +85,8 @@ static ph_status gradient_at_once(struct app *a, int64_t batch)
     const common *c = &a->c;
     ph_optimizer_zero_grad(c->tape, a->of_large);
     ph_tensor *logits = ph_call(c->tape, a->large, common_batch(c, c->images, batch, BATCH));
-    ph_backward(c->tape, ph_cross_entropy(c->tape, logits, common_batch(c, c->labels, batch, BATCH)));
+    ph_backward(c->tape,
+                ph_cross_entropy(c->tape, logits, common_batch(c, c->labels, batch, BATCH)));
     return ph_tape_clear(c->tape);
 }
 
@@ -97,7 +101,8 @@ static bool compare_gradient(const char *name, ph_tensor *mine, void *user)
     struct comparison *to = user;
     ph_tensor *other = ph_module_parameter(to->app->large, name);
     double apart = 0;
-    to->status = common_distance(&apart, to->app->c.tape, ph_tensor_grad(mine), ph_tensor_grad(other));
+    to->status =
+        common_distance(&apart, to->app->c.tape, ph_tensor_grad(mine), ph_tensor_grad(other));
     to->worst = apart > to->worst ? apart : to->worst;
     return to->status == PH_OK;
 }
@@ -124,9 +129,10 @@ static ph_status run(struct app *a, int argc, char **argv)
         PH_TRY(ph_tape_clear(a->c.tape));
         PH_TRY(all.status);
     }
-    printf("%d steps of %d pieces: gradients within %.1e of those of the whole batch\n", STEPS, PIECES,
-           all.worst);
-    return all.worst < 1e-4 ? PH_OK : ph_fail(PH_ERROR_CALLER, "the gradients differ by %g", all.worst);
+    printf("%d steps of %d pieces: gradients within %.1e of those of the whole batch\n", STEPS,
+           PIECES, all.worst);
+    return all.worst < 1e-4 ? PH_OK
+                            : ph_fail(PH_ERROR_CALLER, "the gradients differ by %g", all.worst);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/streams.c: several streams, in two ways: two branches of one graph that run side by side, and graphed callables that are called on
- * streams of their own. */
+/* graphed/streams.c: several streams, in two ways: two branches of one graph that run side by
+ * side, and graphed callables that are called on streams of their own. */
 #include "common/common.h"
 #include <stdio.h>
 
@@ -19,8 +19,9 @@ struct app {
     ph_tensor *x, *out; /* what the captured step reads, and what it made */
 };
 
-/* ---- two branches in one graph ---- the side stream waits for the main one, which takes it into the capture (a fork), and the main stream
- * waits for the side one (a join). Run eagerly, the very same function does the same work without a graph. */
+/* ---- two branches in one graph ---- the side stream waits for the main one, which takes it
+ * into the capture (a fork), and the main stream waits for the side one (a join). Run eagerly,
+ * the very same function does the same work without a graph. */
 static ph_status both_branches(ph_stream *main, void *user)
 {
     struct app *a = user;
@@ -40,15 +41,17 @@ static ph_status one_graph(struct app *a)
 {
     PH_TRY(ph_tensor_create(&a->x, a->c.device, PH_DTYPE_F32, PH_SHAPE(BATCH, PIXELS)));
     ph_tensor_copy(a->c.tape, a->x, common_batch(&a->c, a->c.images, 0, BATCH));
-    PH_TRY(both_branches(a->c.stream, a)); /* once eagerly: kernels are compiled now, not in the capture */
+    /* once eagerly: kernels are compiled now, not in the capture */
+    PH_TRY(both_branches(a->c.stream, a));
     PH_TRY(ph_graph_create(&a->graph, NULL));
     PH_TRY(ph_graph_capture(a->graph, a->c.stream, NULL, both_branches, a));
     for (int i = 0; i < ROUNDS; i++) {
         ph_tensor *batch = common_batch(&a->c, a->c.images, i, BATCH);
-        ph_tensor *expected =
-            ph_add(a->c.tape, ph_call(a->c.tape, a->left, batch), ph_call(a->c.tape, a->right, batch));
+        ph_tensor *expected = ph_add(a->c.tape, ph_call(a->c.tape, a->left, batch),
+                                     ph_call(a->c.tape, a->right, batch));
         ph_tensor_copy(a->c.tape, a->x, batch);
-        /* A replay goes to any stream: here to the side one, which waits for the input and is waited for. */
+        /* A replay goes to any stream: here to the side one, which waits for the input and is
+         * waited for. */
         PH_TRY(ph_stream_wait_stream(a->side, a->c.stream));
         PH_TRY(ph_graph_replay(a->graph, a->side));
         PH_TRY(ph_stream_wait_stream(a->c.stream, a->side));
@@ -59,12 +62,14 @@ static ph_status one_graph(struct app *a)
         if (!same)
             return ph_fail(PH_ERROR_CALLER, "replay %d differs from the eager branches", i);
     }
-    printf("two branches in one graph, replayed on another stream: %d batches, all bits as eager\n", ROUNDS);
+    printf("two branches in one graph, replayed on another stream: %d batches, all bits as eager\n",
+           ROUNDS);
     return PH_OK;
 }
 
-/* ---- graphed callables on two streams ---- each is made by a call of its own, so each has a pool of its own, and the two may run at once. Of
- * one pool they would be put in order, which is safe, and slower. */
+/* ---- graphed callables on two streams ---- each is made by a call of its own, so each has a
+ * pool of its own, and the two may run at once. Of one pool they would be put in order, which is
+ * safe, and slower. */
 static ph_status make_graphed(struct app *a)
 {
     ph_sample sample = {.tensors = &a->x, .count = 1};
@@ -76,7 +81,8 @@ static ph_status round_on_two_streams(struct app *a, int64_t index)
 {
     ph_tape *tape = a->c.tape;
     ph_tensor *batch = common_batch(&a->c, a->c.images, index, BATCH);
-    ph_tensor *expected = ph_add(tape, ph_call(tape, a->left, batch), ph_call(tape, a->right, batch));
+    ph_tensor *expected =
+        ph_add(tape, ph_call(tape, a->left, batch), ph_call(tape, a->right, batch));
     PH_TRY(ph_stream_wait_stream(a->side, a->c.stream));
     ph_tensor *left = ph_call(tape, a->graphed[0], batch);
     ph_tensor *right = ph_call(a->side_tape, a->graphed[1], batch);
@@ -88,7 +94,8 @@ static ph_status round_on_two_streams(struct app *a, int64_t index)
     PH_TRY(ph_tape_clear(tape));
     PH_TRY(side);
     PH_TRY(st);
-    return same ? PH_OK : ph_fail(PH_ERROR_CALLER, "batch %d differs from the eager branches", (int)index);
+    return same ? PH_OK
+                : ph_fail(PH_ERROR_CALLER, "batch %d differs from the eager branches", (int)index);
 }
 
 static ph_status run(struct app *a, int argc, char **argv)

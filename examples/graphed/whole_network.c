@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/whole_network.c: a whole training step, forward, backward and optimizer, as one graph; with momentum, dropout and a learning rate that
- * changes. It must give the losses of the same step without a graph, to the last bit. */
+/* graphed/whole_network.c: a whole training step, forward, backward and optimizer, as one graph;
+ * with momentum, dropout and a learning rate that changes. It must give the losses of the same
+ * step without a graph, to the last bit. */
 #include "common/common.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,12 +20,13 @@ struct training {
     ph_optimizer *optimizer;
     ph_generator *generator;
     ph_graph *graph;
-    ph_tensor *x, *y; /* a replay reads where the capture read: each batch is copied to here first */
-    ph_tensor *loss;  /* of the last step */
+    /* a replay reads where the capture read: each batch is copied to here first */
+    ph_tensor *x, *y;
+    ph_tensor *loss; /* of the last step */
 };
 
-/* What runs eagerly, and what is captured: the same function. The gradients are dropped first, so that the captured backward makes them anew
- * in the graph's own memory, at each replay. */
+/* What runs eagerly, and what is captured: the same function. The gradients are dropped first,
+ * so that the captured backward makes them anew in the graph's own memory, at each replay. */
 static ph_status step(ph_stream *stream, void *user)
 {
     struct training *t = user;
@@ -53,7 +55,8 @@ static ph_status create(struct training *t, common *c)
     return ph_tensor_create(&t->y, c->device, PH_DTYPE_I64, PH_SHAPE(BATCH));
 }
 
-/* The first steps are eager: kernels are compiled and momenta made, which has no place in a graph. Then one capture, and only replays. */
+/* The first steps are eager: kernels are compiled and momenta made, which has no place in a
+ * graph. Then one capture, and only replays. */
 static ph_status one_step(struct training *t, int64_t i, bool graphed)
 {
     common *c = t->c;
@@ -61,7 +64,8 @@ static ph_status one_step(struct training *t, int64_t i, bool graphed)
     ph_tensor_copy(c->tape, t->x, common_batch(c, c->images, i % batches, BATCH));
     ph_tensor_copy(c->tape, t->y, common_batch(c, c->labels, i % batches, BATCH));
     PH_TRY(ph_tape_clear(c->tape));
-    PH_TRY(ph_optimizer_set_lr(t->optimizer, 0.05 * (1 + cos(3.14159265 * (double)i / MOST_STEPS))));
+    PH_TRY(
+        ph_optimizer_set_lr(t->optimizer, 0.05 * (1 + cos(3.14159265 * (double)i / MOST_STEPS))));
     if (!graphed || i < WARM_UP)
         return step(c->stream, t);
     if (i == WARM_UP)
@@ -95,8 +99,10 @@ static ph_status train(struct training *t, common *c, bool graphed, double *loss
     }
     PH_TRY(evaluate(t, &right));
     printf("%s: loss %.3f, then %.3f after %lld steps; %.1f %% of the held-out digits right\n",
-           graphed ? "one graph" : "eager", losses[0], losses[steps - 1], (long long)steps, 100 * right);
-    return right > 0.9 ? PH_OK : ph_fail(PH_ERROR_CALLER, "too little was learnt: %.1f %%", 100 * right);
+           graphed ? "one graph" : "eager", losses[0], losses[steps - 1], (long long)steps,
+           100 * right);
+    return right > 0.9 ? PH_OK
+                       : ph_fail(PH_ERROR_CALLER, "too little was learnt: %.1f %%", 100 * right);
 }
 
 static void destroy(struct training *t)

@@ -12,7 +12,8 @@ struct app {
     ph_graph *graph;
 };
 
-/* No operator needs a check: what the tape returns answers for all of them, and ends the capture. */
+/* No operator needs a check: what the tape returns answers for all of them, and ends the
+ * capture. */
 static ph_status forward(ph_stream *stream, void *user)
 {
     struct app *app = user;
@@ -47,8 +48,8 @@ static ph_status run(struct app *app, const char *device)
         PH_TRY(ph_tensor_write(app->tape, app->x, inputs[i], sizeof inputs[i]));
         PH_TRY(ph_graph_replay(app->graph, app->stream));
         PH_TRY(ph_tensor_read(y, sizeof y, app->tape, app->y)); /* waits for the replay */
-        printf("x = %g %g %g: y = %g %g\n", (double)inputs[i][0], (double)inputs[i][1], (double)inputs[i][2],
-               (double)y[0], (double)y[1]);
+        printf("x = %g %g %g: y = %g %g\n", (double)inputs[i][0], (double)inputs[i][1],
+               (double)inputs[i][2], (double)y[0], (double)y[1]);
     }
     return PH_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* liveness: memory that a graph reads is freed: the replay is refused and says who reads what, and where it was freed. What else the
- * graph reads, what no check can see, and how to go on. */
+/* liveness: memory that a graph reads is freed: the replay is refused and says who reads what,
+ * and where it was freed. What else the graph reads, what no check can see, and how to go on. */
 #include <inttypes.h>
 #include <phonograph/phonograph.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ enum {
     FRAMES = 4 /* of each backtrace */
 };
 
-/* y[i] = the sum of all rows at i. The rows' addresses stand in device memory, where no check of parameters sees them. */
+/* y[i] = the sum of all rows at i. The rows' addresses stand in device memory, where no check of
+ * parameters sees them. */
 struct gather_args {
     uint64_t n, rows;
     const float *const *table;
@@ -65,10 +66,12 @@ static void add_bias_host(const ph_block_range *range, const void *args)
         b->y[i] += b->bias[i];
 }
 
-/* Declared parameters: what is an address for certain is refused when it is dead. A word that only looks like one gives a warning. */
-static const ph_param gather_params[] = {
-    PH_PARAM(struct gather_args, n, PH_PARAM_VALUE), PH_PARAM(struct gather_args, rows, PH_PARAM_VALUE),
-    PH_PARAM(struct gather_args, table, PH_PARAM_ADDRESS), PH_PARAM(struct gather_args, y, PH_PARAM_ADDRESS)};
+/* Declared parameters: what is an address for certain is refused when it is dead. A word that
+ * only looks like one gives a warning. */
+static const ph_param gather_params[] = {PH_PARAM(struct gather_args, n, PH_PARAM_VALUE),
+                                         PH_PARAM(struct gather_args, rows, PH_PARAM_VALUE),
+                                         PH_PARAM(struct gather_args, table, PH_PARAM_ADDRESS),
+                                         PH_PARAM(struct gather_args, y, PH_PARAM_ADDRESS)};
 static const ph_param add_bias_params[] = {PH_PARAM(struct add_bias_args, n, PH_PARAM_VALUE),
                                            PH_PARAM(struct add_bias_args, bias, PH_PARAM_ADDRESS),
                                            PH_PARAM(struct add_bias_args, y, PH_PARAM_ADDRESS)};
@@ -96,7 +99,8 @@ struct app {
     size_t logged;
 };
 
-/* Backtraces name what is in the dynamic symbol table: these are neither static nor inlined, and the program is linked with -rdynamic. */
+/* Backtraces name what is in the dynamic symbol table: these are neither static nor inlined, and
+ * the program is linked with -rdynamic. */
 ph_status load_weights(float **out, ph_stream *stream, float value);
 ph_status swap_weights(float **weights, ph_stream *stream, float value);
 
@@ -109,14 +113,16 @@ __attribute__((noinline)) ph_status load_weights(float **out, ph_stream *stream,
     return ph_memcpy(*out, host, BYTES, stream);
 }
 
-/* The mistake: a graph has the old address. The new weights may even lie there, and then nothing but a count tells them apart. */
+/* The mistake: a graph has the old address. The new weights may even lie there, and then nothing
+ * but a count tells them apart. */
 __attribute__((noinline)) ph_status swap_weights(float **weights, ph_stream *stream, float value)
 {
     const float *old = *weights;
     ph_free(*weights, stream);
     *weights = NULL;
     PH_TRY(load_weights(weights, stream, value));
-    printf("swapped; the new weights lie %s\n", *weights == old ? "where the old ones did" : "elsewhere");
+    printf("swapped; the new weights lie %s\n",
+           *weights == old ? "where the old ones did" : "elsewhere");
     return PH_OK;
 }
 
@@ -169,7 +175,8 @@ static void print_input(const ph_input_info *in)
         printf("      allocated at %s\n      freed at %s\n", in->allocated_at, in->freed_at);
 }
 
-/* All that the graph reads and writes and that comes from elsewhere; so many of them must be gone. */
+/* All that the graph reads and writes and that comes from elsewhere; so many of them must be
+ * gone. */
 static ph_status print_inputs(const struct app *app, size_t expected_dead)
 {
     size_t count, dead = 0;
@@ -195,7 +202,9 @@ static ph_status print_unseen(const struct app *app)
     bool any = *text != '\0';
     printf("what the check cannot see:\n%s", text);
     ph_string_free(text);
-    return any ? PH_OK : ph_fail(PH_ERROR_CALLER, "a kernel with a table of addresses is said to hide none");
+    return any ? PH_OK
+               : ph_fail(PH_ERROR_CALLER,
+                         "a kernel with a table of addresses is said to hide none");
 }
 
 static ph_status expect_all(const struct app *app, float value)
@@ -205,7 +214,8 @@ static ph_status expect_all(const struct app *app, float value)
     PH_TRY(ph_stream_synchronize(app->stream));
     for (int i = 0; i < COUNT; i++)
         if (host[i] != value)
-            return ph_fail(PH_ERROR_CALLER, "y[%d] is %g, expected %g", i, (double)host[i], (double)value);
+            return ph_fail(PH_ERROR_CALLER, "y[%d] is %g, expected %g", i, (double)host[i],
+                           (double)value);
     return PH_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* locate: three faults planted in graphs, and found: a replay that hangs (breadcrumbs), a NaN (checks), a number that was baked in at
- * capture (verify). The exit status is 1 where one was not found. */
+/* locate: three faults planted in graphs, and found: a replay that hangs (breadcrumbs), a NaN
+ * (checks), a number that was baked in at capture (verify). The exit status is 1 where one was
+ * not found. */
 #include <inttypes.h>
 #include <math.h>
 #include <phonograph/phonograph.h>
@@ -51,7 +52,8 @@ static const char root_cuda[] =
     "    if (i < n) y[i] = sqrtf(y[i]);\n"
     "}\n";
 static const char descend_cuda[] =
-    "extern \"C\" __global__ void descend(unsigned long long n, float rate, const float *g, float *w)\n"
+    "extern \"C\" __global__ void descend(unsigned long long n, float rate, const float *g, float "
+    "*w)\n"
     "{\n"
     "    unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;\n"
     "    if (i < n) w[i] -= rate * g[i];\n"
@@ -85,9 +87,10 @@ static void descend_host(const ph_block_range *range, const void *args)
 }
 
 /* Declared, so that messages name parameters. */
-static const ph_param descend_params[] = {
-    PH_PARAM(struct descend_args, n, PH_PARAM_VALUE), PH_PARAM(struct descend_args, rate, PH_PARAM_VALUE),
-    PH_PARAM(struct descend_args, g, PH_PARAM_ADDRESS), PH_PARAM(struct descend_args, w, PH_PARAM_ADDRESS)};
+static const ph_param descend_params[] = {PH_PARAM(struct descend_args, n, PH_PARAM_VALUE),
+                                          PH_PARAM(struct descend_args, rate, PH_PARAM_VALUE),
+                                          PH_PARAM(struct descend_args, g, PH_PARAM_ADDRESS),
+                                          PH_PARAM(struct descend_args, w, PH_PARAM_ADDRESS)};
 static const ph_kernel_source sources[] = {
     {.name = "mix", .cuda = mix_cuda, .host = mix_host, .args_size = sizeof(struct mix_args)},
     {.name = "root", .cuda = root_cuda, .host = root_host, .args_size = sizeof(struct root_args)},
@@ -118,7 +121,8 @@ struct app {
     pthread_cond_t changed;
     bool arrived;            /* what the step waits for */
     bool launched, finished; /* the replay: it has returned; it, and the wait for it, are over */
-    bool found, waited;      /* by the watchdog: the place; that the launch did not return in time */
+    /* by the watchdog: the place; that the launch did not return in time */
+    bool found, waited;
 };
 
 static const ph_launch_config config = {.grid = {COUNT / 256}, .block = {256}};
@@ -199,8 +203,9 @@ static bool sleep_a_period(struct app *app, bool *launched)
     return finished;
 }
 
-/* The watchdog. A replay that passes no crumb for a whole period is said to hang; where it is not the planted place, the machine may be slow,
- * and it looks again. Only a launch that has returned is asked about: a graph is for one thread at a time. Whatever it finds, the batch
+/* The watchdog. A replay that passes no crumb for a whole period is said to hang; where it is
+ * not the planted place, the machine may be slow, and it looks again. Only a launch that has
+ * returned is asked about: a graph is for one thread at a time. Whatever it finds, the batch
  * comes in the end. */
 static void *watch(void *user)
 {
@@ -237,7 +242,8 @@ static ph_status replay_watched(struct app *app)
     return status;
 }
 
-/* The first replay is a good one: it also loads all kernels, which must not happen behind a function that waits. */
+/* The first replay is a good one: it also loads all kernels, which must not happen behind a
+ * function that waits. */
 static ph_status find_hang(struct app *app)
 {
     ph_progress at;
@@ -280,8 +286,8 @@ static ph_status checked_step(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-/* Of the last replay: the first check that saw a number which is not finite. NaN goes on from there, so that later ones do too.
- * *bad_checks: how many did. */
+/* Of the last replay: the first check that saw a number which is not finite. NaN goes on from
+ * there, so that later ones do too. *bad_checks: how many did. */
 static ph_status first_bad(const struct app *app, ph_check_result *out, size_t *bad_checks)
 {
     size_t count;
@@ -325,9 +331,10 @@ static ph_status find_nan(struct app *app)
         return ph_fail(PH_ERROR_CALLER, "NaN: not found");
     printf("NaN: first in \"%s\" of %s (node %zu): %" PRIu64 " bad, the first at %" PRIu64 ": %g\n",
            check.name, check.scope, check.node, check.bad, check.first, check.value);
-    if (strcmp(check.name, "root") != 0 || strstr(check.scope, "layer 1") == NULL || check.bad != 1 ||
-        check.first != BAD || !isnan(check.value))
-        return ph_fail(PH_ERROR_CALLER, "NaN: found elsewhere than in the root of layer 1 at %d", BAD);
+    if (strcmp(check.name, "root") != 0 || strstr(check.scope, "layer 1") == NULL ||
+        check.bad != 1 || check.first != BAD || !isnan(check.value))
+        return ph_fail(PH_ERROR_CALLER, "NaN: found elsewhere than in the root of layer 1 at %d",
+                       BAD);
 
     PH_TRY(write_weights(app, 1, 1));
     PH_TRY(replay_and_wait(app));
@@ -362,7 +369,8 @@ static ph_status verify(struct app *app, ph_verify_result *out, ph_verify_verdic
     printf("verify: %s\n", out->message);
     return out->verdict == expected
                ? PH_OK
-               : ph_fail(PH_ERROR_CALLER, "verify: another verdict than was expected: %s", out->message);
+               : ph_fail(PH_ERROR_CALLER, "verify: another verdict than was expected: %s",
+                         out->message);
 }
 
 /* The node that was found is the descent, and the message names the parameter. */
@@ -407,7 +415,8 @@ static ph_status run(struct app *app, const char *device)
 
 int main(int argc, char **argv)
 {
-    static struct app app = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    static struct app app = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                             .changed = PTHREAD_COND_INITIALIZER};
     ph_status status = run(&app, argc > 1 ? argv[1] : "auto");
     ph_mark_unwind(0); /* what a step that failed has left open */
     ph_graph_destroy(app.graph);

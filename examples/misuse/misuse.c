@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* misuse: five mistakes on purpose, what the library says to each, and that the graph works all the same
- * afterwards. */
+/* misuse: five mistakes on purpose, what the library says to each, and that the graph works all
+ * the same afterwards. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 
@@ -11,7 +11,8 @@ struct app {
     uint32_t *y; /* device memory */
 };
 
-/* A mistake is expected to fail with this status; that it did not would be this program's failure. */
+/* A mistake is expected to fail with this status; that it did not would be this program's
+ * failure. */
 static ph_status expect(const char *mistake, ph_status got, ph_status wanted)
 {
     if (got != wanted)
@@ -25,13 +26,14 @@ static ph_status expect(const char *mistake, ph_status got, ph_status wanted)
     return PH_OK;
 }
 
-/* Two mistakes inside a capture. Both are refused before they do harm: the capture goes on, and what it
- * recorded is good. */
+/* Two mistakes inside a capture. Both are refused before they do harm: the capture goes on, and
+ * what it recorded is good. */
 static ph_status body(ph_stream *stream, void *user)
 {
     struct app *app = user;
     uint32_t pageable[16] = {0};
-    PH_TRY(expect("waiting for a stream that is capturing", ph_stream_synchronize(stream), PH_ERROR_CAPTURE));
+    PH_TRY(expect("waiting for a stream that is capturing", ph_stream_synchronize(stream),
+                  PH_ERROR_CAPTURE));
     PH_TRY(expect("copying from ordinary memory in a capture",
                   ph_memcpy(app->y, pageable, sizeof pageable, stream), PH_ERROR_UNPINNED));
     return ph_memset_u32(app->y, 7, 16, stream);
@@ -41,17 +43,18 @@ static ph_status run(struct app *app, const char *device)
 {
     ph_device *missing = NULL;
     void *huge = NULL;
-    PH_TRY(
-        expect("a device that does not exist", ph_device_open(&missing, "abacus", NULL), PH_ERROR_NOT_FOUND));
+    PH_TRY(expect("a device that does not exist", ph_device_open(&missing, "abacus", NULL),
+                  PH_ERROR_NOT_FOUND));
 
     PH_TRY(ph_device_open(&app->device, device, NULL));
     PH_TRY(ph_stream_create(&app->stream, app->device, NULL));
     PH_TRY(PH_NEW(&app->y, 16, app->stream));
-    PH_TRY(expect("a size that overflows", ph_malloc(&huge, SIZE_MAX / 2, 3, app->stream), PH_ERROR_SIZE));
+    PH_TRY(expect("a size that overflows", ph_malloc(&huge, SIZE_MAX / 2, 3, app->stream),
+                  PH_ERROR_SIZE));
 
     PH_TRY(ph_graph_create(&app->graph, NULL));
-    PH_TRY(expect("replaying a graph that was never captured", ph_graph_replay(app->graph, app->stream),
-                  PH_ERROR_STATE));
+    PH_TRY(expect("replaying a graph that was never captured",
+                  ph_graph_replay(app->graph, app->stream), PH_ERROR_STATE));
     PH_TRY(ph_graph_capture(app->graph, app->stream, NULL, body, app));
 
     uint32_t host[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pools: 35 graphs, one for each batch size that a server accepts, captured into one pool: together they need
- * no more than the largest. */
+/* pools: 35 graphs, one for each batch size that a server accepts, captured into one pool:
+ * together they need no more than the largest. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 
@@ -16,11 +16,12 @@ struct twice_args {
 };
 
 /* A block a row: on a GPU its threads go through it side by side. */
-static const char twice_cuda[] = "extern \"C\" __global__ void twice(const float *x, float *y)\n"
-                                 "{\n"
-                                 "    for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x)\n"
-                                 "        y[blockIdx.x * 1024 + i] = 2 * x[blockIdx.x * 1024 + i];\n"
-                                 "}\n";
+static const char twice_cuda[] =
+    "extern \"C\" __global__ void twice(const float *x, float *y)\n"
+    "{\n"
+    "    for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x)\n"
+    "        y[blockIdx.x * 1024 + i] = 2 * x[blockIdx.x * 1024 + i];\n"
+    "}\n";
 _Static_assert(ROW == 1024, "the text names it again");
 
 static void twice(const ph_block_range *range, const void *args)
@@ -53,8 +54,8 @@ static ph_status submit(const struct bucket *b, ph_stream *stream, float *first,
     return PH_OK;
 }
 
-/* out = 8 in, through two temporaries. The capture takes them from the pool and gives them back; the next one
- * takes them again. */
+/* out = 8 in, through two temporaries. The capture takes them from the pool and gives them back;
+ * the next one takes them again. */
 static ph_status forward(ph_stream *stream, void *user)
 {
     const struct bucket *b = user;
@@ -69,8 +70,8 @@ static ph_status forward(ph_stream *stream, void *user)
     return st;
 }
 
-/* Largest first: the smaller ones then fit into what the pool has already. Not all are needed at once: the
- * first replay of each uploads it. */
+/* Largest first: the smaller ones then fit into what the pool has already. Not all are needed at
+ * once: the first replay of each uploads it. */
 static ph_status capture_all(struct server *s)
 {
     ph_memory_stats stats;
@@ -79,12 +80,13 @@ static ph_status capture_all(struct server *s)
         struct bucket *b = &s->buckets[i];
         *b = (struct bucket){.server = s, .rows = LARGEST * (i + 1) / GRAPHS};
         PH_TRY(ph_graph_create(&b->graph, &(ph_graph_options){.defer_upload = true}));
-        PH_TRY(ph_graph_capture(b->graph, s->stream, &(ph_capture_options){.pool = s->pool}, forward, b));
+        PH_TRY(ph_graph_capture(b->graph, s->stream, &(ph_capture_options){.pool = s->pool},
+                                forward, b));
         PH_TRY(ph_pool_stats(&stats, s->pool));
         if (i == 0 || i == GRAPHS - 1)
-            printf("%2zu graph%s: %zu bytes reserved in %zu segment%s, at most %zu in use\n", GRAPHS - i,
-                   i == GRAPHS - 1 ? "" : "s", stats.reserved, stats.segments, stats.segments == 1 ? "" : "s",
-                   stats.allocated_peak);
+            printf("%2zu graph%s: %zu bytes reserved in %zu segment%s, at most %zu in use\n",
+                   GRAPHS - i, i == GRAPHS - 1 ? "" : "s", stats.reserved, stats.segments,
+                   stats.segments == 1 ? "" : "s", stats.allocated_peak);
     }
     return PH_OK;
 }
@@ -102,7 +104,8 @@ static ph_status run(struct server *s, const char *device)
     PH_TRY(capture_all(s));
     float last;
     for (size_t rows = 1; rows <= LARGEST; rows++) {
-        const struct bucket *smallest = &s->buckets[(rows - 1) * GRAPHS / LARGEST]; /* that holds the batch */
+        /* that holds the batch */
+        const struct bucket *smallest = &s->buckets[(rows - 1) * GRAPHS / LARGEST];
         PH_TRY(ph_graph_replay(smallest->graph, s->stream));
         PH_TRY(ph_memcpy(&last, s->out + rows * ROW - 1, sizeof last, s->stream));
         PH_TRY(ph_stream_synchronize(s->stream));

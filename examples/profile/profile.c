@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* profile: where the time of a graph goes, by node and by annotation, and whether the graph is worth having.
- * usage: profile [device [trace.json [record.json]]] */
+/* profile: where the time of a graph goes, by node and by annotation, and whether the graph is
+ * worth having. usage: profile [device [trace.json [record.json]]] */
 #include <inttypes.h>
 #include <phonograph/phonograph.h>
 #include <stdio.h>
@@ -59,7 +59,8 @@ static ph_status mix(const struct app *app, ph_stream *stream, float *x, uint64_
 }
 
 /* What was opened is ended, also when the work between fails. */
-static ph_status part(const struct app *app, ph_stream *stream, const char *name, float *x, uint64_t rounds)
+static ph_status part(const struct app *app, ph_stream *stream, const char *name, float *x,
+                      uint64_t rounds)
 {
     PH_TRY(ph_mark_begin(stream, name, NULL));
     ph_status status = mix(app, stream, x, rounds);
@@ -82,7 +83,8 @@ static ph_status layer(ph_stream *stream, const struct app *app)
 static ph_status step(ph_stream *stream, void *user)
 {
     for (int i = 0; i < LAYERS; i++) {
-        const ph_annotation_pair number = {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = i};
+        const ph_annotation_pair number = {
+            .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = i};
         const ph_mark_options options = {.pairs = &number, .count = 1};
         PH_TRY(ph_mark_begin(stream, NULL, &options));
         ph_status status = layer(stream, user);
@@ -114,9 +116,9 @@ static ph_status print_profile(const ph_profile *profile)
     PH_TRY(ph_profile_get(&s, profile));
     printf("%zu nodes in %zu lane%s, %u replays, source %s\n", s.node_count, s.lane_count,
            s.lane_count == 1 ? "" : "s", s.replays, sources[s.source]);
-    printf("replay %.1f us: busy %.1f, idle %.1f; work %.1f, critical path %.1f\n", (double)s.replay_ns / 1e3,
-           (double)s.busy_ns / 1e3, (double)s.idle_ns / 1e3, (double)s.work_ns / 1e3,
-           (double)s.critical_ns / 1e3);
+    printf("replay %.1f us: busy %.1f, idle %.1f; work %.1f, critical path %.1f\n",
+           (double)s.replay_ns / 1e3, (double)s.busy_ns / 1e3, (double)s.idle_ns / 1e3,
+           (double)s.work_ns / 1e3, (double)s.critical_ns / 1e3);
     PH_TRY(ph_profile_critical_path(&path, &count, profile));
     printf("critical path:");
     for (size_t i = 0; i < count; i++)

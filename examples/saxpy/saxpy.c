@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* saxpy: the smallest whole program: a step of two launches, captured, replayed a thousand times, checked. */
+/* saxpy: the smallest whole program: a step of two launches, captured, replayed a thousand
+ * times, checked. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@ struct saxpy_args {
     float *y;
 };
 
-/* A kernel has a form for each kind of device. On a GPU a block's threads share its work; on the host device
- * one call runs a whole range of blocks. */
+/* A kernel has a form for each kind of device. On a GPU a block's threads share its work; on the
+ * host device one call runs a whole range of blocks. */
 static const char saxpy_cuda[] =
     "extern \"C\" __global__ void saxpy(unsigned long long n, float a, const float *x, float *y)\n"
     "{\n"
@@ -29,10 +30,12 @@ static void saxpy_host(const ph_block_range *range, const void *args)
         s->y[i] += s->a * s->x[i];
 }
 
-/* Optional: which parameters are device addresses, and which are not, so that the record need not guess. */
-static const ph_param saxpy_params[] = {
-    PH_PARAM(struct saxpy_args, n, PH_PARAM_VALUE), PH_PARAM(struct saxpy_args, a, PH_PARAM_VALUE),
-    PH_PARAM(struct saxpy_args, x, PH_PARAM_ADDRESS), PH_PARAM(struct saxpy_args, y, PH_PARAM_ADDRESS)};
+/* Optional: which parameters are device addresses, and which are not, so that the record need
+ * not guess. */
+static const ph_param saxpy_params[] = {PH_PARAM(struct saxpy_args, n, PH_PARAM_VALUE),
+                                        PH_PARAM(struct saxpy_args, a, PH_PARAM_VALUE),
+                                        PH_PARAM(struct saxpy_args, x, PH_PARAM_ADDRESS),
+                                        PH_PARAM(struct saxpy_args, y, PH_PARAM_ADDRESS)};
 
 static const ph_kernel_source saxpy_source = {.name = "saxpy",
                                               .cuda = saxpy_cuda,
@@ -50,7 +53,8 @@ struct app {
     size_t n;
 };
 
-/* What is captured: any function that submits work to the stream. While it is captured nothing runs. */
+/* What is captured: any function that submits work to the stream. While it is captured nothing
+ * runs. */
 static ph_status step(ph_stream *stream, void *user)
 {
     struct app *app = user;
@@ -79,7 +83,8 @@ static ph_status run(struct app *app, const char *device, float *host)
     return ph_stream_synchronize(app->stream);
 }
 
-/* 1000 replays of two launches, each of which adds 0.5 * 1: small numbers, so that the sum is exact. */
+/* 1000 replays of two launches, each of which adds 0.5 * 1: small numbers, so that the sum is
+ * exact. */
 static ph_status check(const float *host, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -96,8 +101,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; host && i < app.n; i++)
         host[i] = 1.0f;
     const char *device = argc > 1 ? argv[1] : "auto";
-    ph_status st =
-        host ? run(&app, device, host) : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for %zu numbers", app.n);
+    ph_status st = host ? run(&app, device, host)
+                        : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for %zu numbers", app.n);
     if (st == PH_OK)
         st = check(host, app.n);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* slots: one graph replayed on other buffers: found by declared parameters, then proved by a second capture. */
+/* slots: one graph replayed on other buffers: found by declared parameters, then proved by a
+ * second capture. */
 #include <phonograph/phonograph.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,16 +36,18 @@ static const ph_param twice_params[] = {PH_PARAM(struct twice_args, n, PH_PARAM_
                                         PH_PARAM(struct twice_args, in, PH_PARAM_ADDRESS),
                                         PH_PARAM(struct twice_args, out, PH_PARAM_ADDRESS)};
 
-/* The same kernel with its parameters declared, and as another library would launch it: as bytes that say
- * nothing of themselves. */
+/* The same kernel with its parameters declared, and as another library would launch it: as bytes
+ * that say nothing of themselves. */
 static const ph_kernel_source typed_source = {.name = "twice",
                                               .cuda = twice_cuda,
                                               .host = twice_host,
                                               .args_size = sizeof(struct twice_args),
                                               .params = twice_params,
                                               .param_count = 3};
-static const ph_kernel_source untyped_source = {
-    .name = "twice", .cuda = twice_cuda, .host = twice_host, .args_size = sizeof(struct twice_args)};
+static const ph_kernel_source untyped_source = {.name = "twice",
+                                                .cuda = twice_cuda,
+                                                .host = twice_host,
+                                                .args_size = sizeof(struct twice_args)};
 
 typedef struct pair {
     float *in, *out;
@@ -82,7 +85,8 @@ static ph_status capture(struct app *app, ph_graph **graph, ph_kernel *kernel, p
 }
 
 /* Replays on buffers that the graph was not captured with, and looks at what came out. */
-static ph_status replay_on(struct app *app, ph_graph *graph, size_t in, size_t out, pair buffers, float value)
+static ph_status replay_on(struct app *app, ph_graph *graph, size_t in, size_t out, pair buffers,
+                           float value)
 {
     for (size_t i = 0; i < COUNT; i++)
         app->host[i] = value;
@@ -111,15 +115,16 @@ static ph_status find(struct app *app)
     return PH_OK;
 }
 
-/* Where a buffer lies in the capture that only proves: at a place in its page that has all bits from the
- * replays' alignment on otherwise than the buffer itself. */
+/* Where a buffer lies in the capture that only proves: at a place in its page that has all bits
+ * from the replays' alignment on otherwise than the buffer itself. */
 static void *opposite(void *block, const void *of)
 {
     uintptr_t page = ((uintptr_t)block + 4095) / 4096 * 4096;
     return (void *)(page + (~(uintptr_t)of & (4096 - 256)));
 }
 
-/* Parameters that nobody declared: what differs between two captures by a buffer's distance is that buffer's. */
+/* Parameters that nobody declared: what differs between two captures by a buffer's distance is
+ * that buffer's. */
 static ph_status prove(struct app *app)
 {
     const pair *a = &app->pairs[0];
@@ -136,18 +141,21 @@ static ph_status prove(struct app *app)
         {.name = "in", .base = a->in, .shifted = &in, .bytes = BYTES, .alignment = 256},
         {.name = "out", .base = a->out, .shifted = &out, .bytes = BYTES, .alignment = 256}};
     PH_TRY(ph_graph_slot_prove(proofs, app->proved, &app->shifted, 1, spans, 2));
+    /* a program for all cases would copy into a->in instead */
     for (size_t i = 0; i < 2; i++)
-        if (proofs[i].slot == PH_SLOT_NONE) /* a program for all cases would copy into a->in instead */
-            return ph_fail(PH_ERROR_CALLER, "%s is not proved: %s", spans[i].name, proofs[i].reason);
+        if (proofs[i].slot == PH_SLOT_NONE)
+            return ph_fail(PH_ERROR_CALLER, "%s is not proved: %s", spans[i].name,
+                           proofs[i].reason);
     PH_TRY(ph_graph_reset(app->shifted));
     for (size_t i = 0; i < PAIRS; i++)
-        PH_TRY(replay_on(app, app->proved, proofs[0].slot, proofs[1].slot, app->pairs[i], (float)(i + 1)));
+        PH_TRY(replay_on(app, app->proved, proofs[0].slot, proofs[1].slot, app->pairs[i],
+                         (float)(i + 1)));
     printf("proved: %zu and %zu uses, the same %d pairs\n", proofs[0].uses, proofs[1].uses, PAIRS);
     return PH_OK;
 }
 
-/* The two buffers of the second capture must be moved by different distances: prove has some pages more
- * between them than lie between the first capture's. */
+/* The two buffers of the second capture must be moved by different distances: prove has some
+ * pages more between them than lie between the first capture's. */
 static ph_status run(struct app *app, const char *device)
 {
     PH_TRY(ph_device_open(&app->device, device, NULL));
@@ -166,8 +174,8 @@ static ph_status run(struct app *app, const char *device)
 int main(int argc, char **argv)
 {
     struct app app = {.host = malloc(BYTES)};
-    ph_status st =
-        app.host ? run(&app, argc > 1 ? argv[1] : "auto") : ph_fail(PH_ERROR_HOST_MEMORY, "no host memory");
+    ph_status st = app.host ? run(&app, argc > 1 ? argv[1] : "auto")
+                            : ph_fail(PH_ERROR_HOST_MEMORY, "no host memory");
 
     ph_graph_destroy(app.shifted);
     ph_graph_destroy(app.proved);

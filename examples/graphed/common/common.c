@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graphed/common/common.c: opening a device with the digits on it, small networks, and comparisons. */
+/* graphed/common/common.c: opening a device with the digits on it, small networks, and
+ * comparisons. */
 #include "common.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,22 @@ static ph_status upload(common *c, const digits *data)
     uint32_t *order = malloc(n * sizeof *order);
     float *images = malloc(n * PIXELS * sizeof *images);
     int64_t *labels = malloc(n * sizeof *labels);
-    ph_status st =
-        order && images && labels ? PH_OK : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for %zu images", n);
+    ph_status st = order && images && labels
+                       ? PH_OK
+                       : ph_fail(PH_ERROR_HOST_MEMORY, "no memory for %zu images", n);
     if (st == PH_OK) {
         random_order(&state, order, n);
         for (size_t i = 0; i < n; i++) {
-            memcpy(images + i * PIXELS, data->pixels + order[i] * (size_t)PIXELS, PIXELS * sizeof *images);
+            memcpy(images + i * PIXELS, data->pixels + order[i] * (size_t)PIXELS,
+                   PIXELS * sizeof *images);
             labels[i] = data->labels[order[i]];
         }
         c->count = (int64_t)n;
         c->train = c->count * 3 / 4;
-        c->images =
-            ph_tensor_retain(ph_from_memory(c->tape, PH_DTYPE_F32, PH_SHAPE(c->count, PIXELS), images));
-        c->labels = ph_tensor_retain(ph_from_memory(c->tape, PH_DTYPE_I64, PH_SHAPE(c->count), labels));
+        c->images = ph_tensor_retain(
+            ph_from_memory(c->tape, PH_DTYPE_F32, PH_SHAPE(c->count, PIXELS), images));
+        c->labels =
+            ph_tensor_retain(ph_from_memory(c->tape, PH_DTYPE_I64, PH_SHAPE(c->count), labels));
         st = ph_tape_clear(c->tape);
     }
     free(order);
@@ -81,8 +85,9 @@ static ph_status counted(size_t *made, ph_status status)
     return status;
 }
 
-static ph_status make_layers(ph_module **layers, size_t *made, const common *c, const int64_t *widths,
-                             size_t count, double dropout, ph_generator *generator)
+static ph_status make_layers(ph_module **layers, size_t *made, const common *c,
+                             const int64_t *widths, size_t count, double dropout,
+                             ph_generator *generator)
 {
     ph_layer_options options = {.generator = generator};
     for (size_t i = 0; i + 1 < count; i++) {
@@ -90,8 +95,8 @@ static ph_status make_layers(ph_module **layers, size_t *made, const common *c, 
             PH_TRY(counted(made, ph_activation_create(&layers[*made], c->device, "relu", ph_relu)));
         if (i > 0 && dropout > 0)
             PH_TRY(counted(made, ph_dropout_create(&layers[*made], c->device, dropout)));
-        PH_TRY(counted(made,
-                       ph_linear_create_with(&layers[*made], c->device, widths[i], widths[i + 1], &options)));
+        PH_TRY(counted(made, ph_linear_create_with(&layers[*made], c->device, widths[i],
+                                                   widths[i + 1], &options)));
     }
     return PH_OK;
 }

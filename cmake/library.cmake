@@ -53,7 +53,7 @@ add_library(phonograph::nn_static ALIAS phonograph_nn_static)
 # Loops over elements want more of the optimiser than what gives its speed to the rest.
 target_compile_options(phonograph_nn_objects PRIVATE -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:Release>:-O3>)
 # Sums of products, whose rounding nobody is promised: with fused instructions where the processor has them.
-set_source_files_properties(src/tensor/products_plain.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
+set_source_files_properties(src/tensor/products/products_plain.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 target_link_libraries(phonograph_nn PUBLIC phonograph PRIVATE m)
 target_link_libraries(phonograph_nn_static PUBLIC phonograph_static m)
 # The shared one has a copy of its own of the containers, which no header exports; the static one finds them in the other library.
@@ -64,5 +64,5 @@ target_sources(phonograph_nn PRIVATE ${nn_base})
 target_include_directories(phonograph_nn PRIVATE src)
 # Kernels for GPUs are text, embedded as it stands.
 file(GLOB nn_texts CONFIGURE_DEPENDS src/tensor/cuda/*.cu)
-set_source_files_properties(src/tensor/texts.c PROPERTIES
+set_source_files_properties(src/tensor/backend/texts.c PROPERTIES
     OBJECT_DEPENDS "${nn_texts}" COMPILE_DEFINITIONS PH__TEXT_DIR="${PROJECT_SOURCE_DIR}/src/tensor/cuda")

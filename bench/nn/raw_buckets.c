@@ -4,7 +4,7 @@
 #include "nn/raw_buckets.h"
 #include "driver/cuda/cuda_driver.h"
 #include "nn/timing.h"
-#include "tensor/cublaslt_abi.h"
+#include "tensor/products/cublaslt_abi.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
 #include <stdio.h>

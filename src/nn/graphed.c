@@ -7,8 +7,8 @@
 #include "base/line.h"
 #include "base/option.h"
 #include "base/status.h"
-#include "tensor/autocast.h"
-#include "tensor/generator.h"
+#include "tensor/autograd/autocast.h"
+#include "tensor/random/generator.h"
 #include <string.h>
 
 static const char call[] = "ph_make_graphed_callables";

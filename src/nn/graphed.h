@@ -9,9 +9,9 @@
 #include "base/map.h"
 #include "base/sync.h"
 #include "nn/module.h"
-#include "tensor/bundle.h"
-#include "tensor/tape.h"
-#include "tensor/written.h"
+#include "tensor/kernels/bundle.h"
+#include "tensor/autograd/tape.h"
+#include "tensor/core/written.h"
 #include <phonograph/graphed.h>
 #include <phonograph/slots.h>
 

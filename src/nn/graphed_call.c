@@ -5,7 +5,7 @@
 #include "base/line.h"
 #include "base/status.h"
 #include "nn/graphed.h"
-#include "tensor/op.h"
+#include "tensor/autograd/op.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((cold, noinline))

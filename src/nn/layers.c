@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/graphed.h"
-#include "tensor/autocast.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/autocast.h"
+#include "tensor/autograd/tape.h"
 #include <string.h>
 
 /* ---- checks of a description ---- */

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/line.h"
 #include "nn/module.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 /* Adds the dotted name of a call's module in the outermost one that it is below, and gives that.
  * A graphed module, which hands on to its original, is one with it. */

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "nn/module.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 struct ph_module_hook {
     ph_module_hook *next;

@@ -3,7 +3,7 @@
  * network (mark_modules of ph_tape_options). */
 #include "base/alloc.h"
 #include "nn/module.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 typedef struct place {
     ph__place base;    /* first */

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 #include <math.h>
 
 /* ---- making ---- */

@@ -5,7 +5,7 @@
 #define PH_NN_OPTIMIZER_H
 #include "base/sync.h"
 #include "nn/module.h"
-#include "tensor/op.h"
+#include "tensor/autograd/op.h"
 #include <phonograph/optimizer.h>
 
 enum {

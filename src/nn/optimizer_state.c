@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/optimizer.h"
-#include "tensor/safetensors.h"
+#include "tensor/files/safetensors.h"
 #include <string.h>
 
 static char *join(const char *name, const char *suffix)

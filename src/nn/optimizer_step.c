@@ -3,7 +3,7 @@
  * fit in. */
 #include "base/status.h"
 #include "nn/optimizer.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 #include <math.h>
 #include <string.h>
 

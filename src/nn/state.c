@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "nn/module.h"
-#include "tensor/safetensors.h"
+#include "tensor/files/safetensors.h"
 #include <string.h>
 
 typedef struct state {

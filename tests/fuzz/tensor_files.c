@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "support/files.h"
 #include "support/tensors.h"
-#include "tensor/json_read.h"
+#include "tensor/files/json_read.h"
 #include <inttypes.h>
 
 enum {

@@ -4,7 +4,7 @@
 #include <cublasLt.h>
 #include <stddef.h>
 
-#include "tensor/cublaslt_abi.h"
+#include "tensor/products/cublaslt_abi.h"
 
 #define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours " is " #theirs)
 #define SAME_SIZE(ours, theirs)                                                                    \

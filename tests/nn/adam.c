@@ -2,7 +2,7 @@
 /* tests/nn/adam.c: Adam and AdamW against a float64 reference, with all combinations of their
  * options; eager, captured and replayed; what is refused. */
 #include "support/optimizer_check.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 #include <math.h>
 
 enum {

@@ -3,7 +3,7 @@
  * the message shows what was expected and what came, and the tape is as new once it was cleared.
  * Structures of inputs. */
 #include "support/graphed_nets.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 
 typedef struct bench {
     t_scene s;

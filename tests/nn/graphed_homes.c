@@ -3,7 +3,7 @@
  * module's struct after the module was made: graphed callables, optimizers and files would go on
  * with those that there were, and refuse. */
 #include "support/graphed_nets.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 #include <stdio.h>
 #include <unistd.h>
 

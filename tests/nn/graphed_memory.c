@@ -6,7 +6,7 @@
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
 #include "support/sweep.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 
 /* ---- what is tried ---- */
 typedef struct bench {

@@ -2,7 +2,7 @@
 /* tests/nn/outlives.c: a graph that captured a step is replayed when all that it was captured
  * with is gone. */
 #include "support/nets.h"
-#include "tensor/kernels.h"
+#include "tensor/backend/kernels.h"
 #include <math.h>
 
 enum {

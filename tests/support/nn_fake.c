@@ -4,7 +4,7 @@
  * head that takes as many bytes. */
 #include "fake/fake_cuda.h"
 #include "support/kernels.h"
-#include "tensor/kernels.h"
+#include "tensor/backend/kernels.h"
 #include <stdio.h>
 
 /* Tests of the core are not linked with that library. */

@@ -3,8 +3,8 @@
 #ifndef PH_TESTS_WRITTEN_H
 #define PH_TESTS_WRITTEN_H
 #include "support/grads.h"
-#include "tensor/tape.h"
-#include "tensor/written.h"
+#include "tensor/autograd/tape.h"
+#include "tensor/core/written.h"
 #include <stdio.h>
 
 typedef struct t_owner {

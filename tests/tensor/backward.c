@@ -2,7 +2,7 @@
 /* tests/tensor/backward.c: gradients of leaves and of what is asked for, accumulation, and what
  * backward refuses. */
 #include "support/grads.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 static void test_chain(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/bundle.c: pairs of memory that one launch copies or adds: every dtype, size and
  * alignment, in captures and out of them, what changes in a captured launch, and failures. */
-#include "tensor/bundle.h"
+#include "tensor/kernels/bundle.h"
 #include "base/rng.h"
 #include "support/op_check.h"
 #include "support/tensors.h"

@@ -3,7 +3,7 @@
  * place: of views, with broadcasts, of overlapping memory. */
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 #include <math.h>
 
 /* ---- copies with gradients ---- */

@@ -4,7 +4,7 @@
  * one, 16-bit types, eight dimensions. */
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "tensor/elementwise.h"
+#include "tensor/kernels/elementwise.h"
 #include <math.h>
 
 /* Small whole numbers, exact in every floating dtype. */
@@ -229,7 +229,7 @@ static void results_do_not_depend_on_the_place(void **state)
     }
 #define OPERANDS_VV(core)  OPERANDS_V(core)
 #define OPERANDS_VVV(core) OPERANDS_V(core)
-#include "tensor/elementwise.def"
+#include "tensor/kernels/elementwise.def"
 #undef PH__MAP
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/tensor/elementwise_math.c: the functions of tensor/math.h against the C library's
+/* tests/tensor/elementwise_math.c: the functions of tensor/kernels/math.h against the C library's
  * doubles: every 509th float in the short tier, every 31st in the long one. */
 #include "support/support.h"
-#include "tensor/math.h"
+#include "tensor/kernels/math.h"
 #include <math.h>
 
 static double sigmoid(double x)

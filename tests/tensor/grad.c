@@ -2,7 +2,7 @@
 /* tests/tensor/grad.c: gradients that are asked for, passes inside passes, and backward in
  * captures. */
 #include "support/grads.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 static void test_inputs(void **state)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "tensor/json_read.h"
+#include "tensor/files/json_read.h"
 #include <string.h>
 
 static char *read_string(ph__json_in *in, const char *text, size_t length)

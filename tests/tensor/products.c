@@ -2,10 +2,10 @@
 /* tests/tensor/products.c: matrix products below the operators: every dtype, transposes,
  * batches, bias, sums into what was there, sizes of several tiles, strided rows; the same to the
  * bit in a graph; and the plain product, which stands in where no BLAS is. */
-#include "tensor/products.h"
+#include "tensor/products/products.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "tensor/products_plain.h"
+#include "tensor/products/products_plain.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/products_workspace.c: workspaces of captured products by themselves: a block a
  * stream, of many streams and threads. */
-#include "tensor/products_workspace.h"
+#include "tensor/products/products_workspace.h"
 #include "support/tensors.h"
 
 /* ---- many streams, some of them at once ---- more than blocks are made at a time */

@@ -3,7 +3,7 @@
  * would have drawn eagerly; forks, several captures and threads at once, seeds between replays,
  * marks. */
 #include "support/draws.h"
-#include "tensor/generator.h"
+#include "tensor/random/generator.h"
 #include <phonograph/cells.h>
 
 enum {

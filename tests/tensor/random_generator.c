@@ -2,7 +2,7 @@
 /* tests/tensor/random_generator.c: generators: seed, offset, states and who shares them, and
  * what is refused. */
 #include "support/draws.h"
-#include "tensor/generator.h"
+#include "tensor/random/generator.h"
 #include <math.h>
 
 static ph_tensor *four(ph_tape *tape, void *user)

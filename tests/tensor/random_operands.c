@@ -4,7 +4,7 @@
  * memory between guard zones. */
 #include "support/draws.h"
 #include "support/grads.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 #include <math.h>
 
 enum {

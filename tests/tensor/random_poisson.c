@@ -3,7 +3,7 @@
  * same words, how they are distributed, and what comes of rates that are none. Seeds are fixed;
  * bounds of statistics are what chance exceeds once in some ten thousand times. */
 #include "support/draws.h"
-#include "tensor/philox.h"
+#include "tensor/random/philox.h"
 #include <math.h>
 
 enum {

@@ -3,7 +3,7 @@
  * vectors, an independent computation, and a table of results that every device must give to the
  * bit. */
 #include "support/draws.h"
-#include "tensor/philox.h"
+#include "tensor/random/philox.h"
 #include <inttypes.h>
 #include <stdio.h>
 

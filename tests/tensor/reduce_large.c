@@ -3,7 +3,7 @@
  * a layout takes: against doubles, and equal to the bit whatever the number of threads. */
 #include "support/op_check.h"
 #include "support/tensors.h"
-#include "tensor/half.h"
+#include "tensor/core/half.h"
 #include <math.h>
 
 /* A logical [a, b, c], whose axes lie in memory in the order of `order`, every step-th element

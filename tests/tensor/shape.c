@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "support/support.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 #include <string.h>
 
 static void test_dtypes(void **state)

@@ -2,7 +2,7 @@
 /* tests/tensor/storage.c: the memory behind tensors: backends, who keeps it, other streams,
  * captures, guard zones. */
 #include "support/tensors.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 static ph__backend *backend_of(const t_scene *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/tensor.c: handles: creating, wrapping, keeping, looking, gradients; factories. */
 #include "support/tensors.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 #include <math.h>
 
 static void test_create(void **state)

@@ -2,7 +2,7 @@
 /* tests/tensor/transfer.c: writing, reading, single elements, text, copies between devices; and
  * what a capture refuses. */
 #include "support/tensors.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 #include <math.h>
 
 static void test_write_and_read(void **state)

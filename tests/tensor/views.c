@@ -3,7 +3,7 @@
  * of them beside a plain model. */
 #include "base/rng.h"
 #include "support/tensors.h"
-#include "tensor/tape.h"
+#include "tensor/autograd/tape.h"
 
 enum {
     MOST = 4096

@@ -3,7 +3,7 @@
  * Parallelism and Work Partitioning" (Dao 2023): what lies between the two products never leaves
  * the registers. FORWARD, QUERIES or KEYS says which pass, D the width of a tile (at least d), T
  * the elements, and MATH_f16, MATH_bf16, MATH_tf32 (tensor cores) or MATH_f32 (none) how they
- * are multiplied. The arguments are those of tensor/attention.h.
+ * are multiplied. The arguments are those of tensor/operators/attention.h.
  *
  * A block of four warps has 64 rows that stay, 16 a warp, and goes through the rows of the other
  * side in pieces, of which the next is on its way while one is computed. A warp's 16 x 8n tile

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda/attention_simple.cu: attention by one warp for each query (or key): for what
  * cuda/attention.cu does not take. FORWARD, QUERIES or KEYS says which pass; the arguments are
- * those of tensor/attention.h. */
+ * those of tensor/operators/attention.h. */
 enum {
     ROWS = 8, /* of a block of four warps */
     PARTS = 8 /* elements of a row, of at most 256, that a lane has */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/autograd/marks.c: the scopes of annotation.h in backward: what a node does there lies in the
+ * scope that the node was made in. */
+#include "tensor/autograd/pass.h"
+
+bool ph__tape_resume(ph_tape *tape, ph_mark *mark)
+{
+    static const ph_annotation_pair phase = {
+        .key = "autograd_phase", .type = PH_ANNOTATION_TEXT, .text = "backward"};
+    ph_tape_check(tape, ph_mark_resume(tape->stream, mark, &phase, 1));
+    return !ph__tape_failed(tape);
+}
+
+void ph__tape_end_mark(ph_tape *tape, size_t depth)
+{
+    ph_mark_unwind(depth + 1);
+    if (ph_mark_depth() > depth)
+        ph_tape_check(tape, ph_mark_end(tape->stream));
+}
+
+static bool is_capturing(ph__pass *pass)
+{
+    ph_capture_info info = {.status = PH_CAPTURE_NONE};
+    if (!pass->asked)
+        ph_tape_check(pass->tape, ph_stream_get_capture_info(&info, pass->tape->stream));
+    pass->capturing = pass->capturing || info.status != PH_CAPTURE_NONE;
+    pass->asked = true;
+    return pass->capturing;
+}
+
+bool ph__pass_change_mark(ph__pass *pass, ph_mark *mark)
+{
+    if (!is_capturing(pass))
+        return !ph__tape_failed(pass->tape);
+    if (pass->mark) {
+        pass->mark = NULL;
+        ph__tape_end_mark(pass->tape, pass->depth);
+    }
+    if (mark && !ph__tape_failed(pass->tape) && ph__tape_resume(pass->tape, mark))
+        pass->mark = mark;
+    return !ph__tape_failed(pass->tape);
+}
+
+void ph__pass_end_marks(ph__pass *pass)
+{
+    if (pass->mark && !ph__tape_failed(pass->tape))
+        (void)ph__pass_change_mark(pass, NULL);
+    pass->mark = NULL;
+    ph__tape_unwind_marks(pass->tape, pass->depth);
+}

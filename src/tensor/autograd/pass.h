@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/autograd/pass.h: one pass of backward over a tape: which nodes and leaves it reaches, and what
+ * it has found for them. */
+#ifndef PH_TENSOR_AUTOGRAD_PASS_H
+#define PH_TENSOR_AUTOGRAD_PASS_H
+#include "base/map.h"
+#include "tensor/autograd/tape.h"
+
+#define PH__NO_SLOT UINT32_MAX
+
+/* A leaf that the pass reaches. It is complete, and its gradient is used, once no node is to
+ * come that would add to it. */
+typedef struct ph__slot {
+    ph_tensor *leaf; /* retained */
+    ph_tensor *grad; /* the sum so far, retained; NULL: none */
+    size_t uses;     /* contributions to come */
+} ph__slot;
+
+typedef struct ph__pass {
+    ph_tape *tape;
+    const char *call;
+    bool retain, allow_unused;
+    /* Gradients are asked for these; NULL: they are accumulated into all leaves. found: one
+     * each, retained. */
+    ph_tensor *const *inputs;
+    ph_tensor **found;
+    size_t input_count;
+    ph_tensor *const *outputs;
+    ph_tensor *const *grads; /* may be NULL, and have NULLs */
+    size_t output_count;
+    size_t floor, top; /* the nodes that it may reach */
+    PH__VEC(ph__slot) slots;
+    ph__map by_leaf;      /* index in slots, + 1 */
+    size_t widest;        /* operands of a node that it reaches */
+    ph_tensor **in_grads; /* scratch of widest elements; leaves, needed and sole lie behind it */
+    ph_tensor **leaves;
+    bool *needed, *sole;
+    ph_mark *mark; /* whose scope is open, borrowed from a node; NULL: none */
+    size_t depth;  /* of the thread's scopes when the pass began */
+    /* at the first node that has a mark: outside captures no scope is opened */
+    bool asked, capturing;
+} ph__pass;
+
+/* Marks nodes, makes slots, counts what is to come. False: the tape has failed, and nothing was
+ * launched. */
+bool ph__pass_plan(ph__pass *pass);
+/* PH__NO_SLOT: the pass has no use for it. */
+uint32_t ph__pass_slot(const ph__pass *pass, const ph_tensor *leaf);
+/* Whether the gradient for this operand is of use: after plan, of a node that is reached. */
+bool ph__pass_needs(const ph__pass *pass, const ph__edge *edge);
+/* The node's gradients go to the inputs that are outputs of it. */
+void ph__pass_capture(ph__pass *pass, const ph__node *node);
+void ph__pass_found(ph__pass *pass, const ph_tensor *leaf, ph_tensor *grad);
+/* Unmarks the nodes below `below`, releases everything. */
+void ph__pass_end(ph__pass *pass, size_t below);
+
+/* ---- marks.c ---- in a capture, what follows is in the scope of mark, NULL: in none. Nodes of
+ * one scope that follow each other share it. False: the tape has failed. */
+bool ph__pass_change_mark(ph__pass *pass, ph_mark *mark);
+static inline bool ph__pass_mark(ph__pass *pass, ph_mark *mark)
+{
+    return pass->mark == mark || ph__pass_change_mark(pass, mark);
+}
+/* At the end of the pass, and whatever callbacks left open with it. */
+void ph__pass_end_marks(ph__pass *pass);
+
+/* ---- gradients.c ---- */
+/* *sum is NULL or retained. Sums are made in the order of the calls, in place where nobody else
+ * sees the memory. False: the tape has failed. */
+bool ph__gradient_add(ph_tape *tape, ph_tensor **sum, ph_tensor *grad);
+/* One contribution fewer is to come, from a node or from the caller: after the last one hooks
+ * run, and the gradient is used. */
+bool ph__pass_count_down(ph__pass *pass, uint32_t slot);
+
+static inline bool ph__pass_runs(const ph__pass *pass, const ph__node *node)
+{
+    return node->reached && (!pass->inputs || node->wanted);
+}
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/backend/backend.c: one backend a device: found or made, and gone with the last that needs it. */
+#include "tensor/backend/backend.h"
+#include "base/alloc.h"
+#include "base/fork.h"
+#include "base/status.h"
+#include "tensor/random/generator.h"
+#include "tensor/products/products.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/autograd/tape.h"
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static ph__backend *registry;
+static ph_hook *prepare_hook; /* while the registry has any; under its lock */
+
+/* ---- fork ---- backends come across whole, and the child lets them and their tapes be. */
+
+static void lock_all(void)
+{
+    for (ph__backend *backend = registry; backend; backend = backend->next)
+        pthread_mutex_lock(&backend->lock);
+}
+
+static void unlock_all(void)
+{
+    for (ph__backend *backend = registry; backend; backend = backend->next)
+        pthread_mutex_unlock(&backend->lock);
+}
+
+/* The threads that looked at the tapes are not here. */
+static void fail_tapes(ph__backend *backend)
+{
+    ph_error saved, error;
+    ph__error_save(&saved);
+    ph_ignore(
+        ph_fail(PH_ERROR_STATE,
+                "the tape was made before fork(), by the parent process, and cannot be used in "
+                "the child: make one here, of a device that is opened here"));
+    ph__error_save(&error);
+    ph__error_restore(&saved);
+    for (ph_tape *tape = backend->tapes; tape; tape = tape->next) {
+        tape->lookers = 0;
+        if (!ph__tape_failed(tape))
+            tape->error = error;
+    }
+}
+
+static void abandon_all(void)
+{
+    unlock_all();
+    for (ph__backend *backend = registry; backend; backend = backend->next) {
+        backend->forked = true;
+        fail_tapes(backend);
+    }
+    registry = NULL;
+}
+PH__FORK_PART(.order = PH__FORK_BACKENDS, .lock = &registry_lock, .prepare = lock_all,
+              .parent = unlock_all, .child = abandon_all)
+
+static ph_status make(ph__backend **out, ph_device *device, const char *call)
+{
+    ph__backend *backend = ph__calloc(1, sizeof *backend);
+    if (!backend)
+        return ph__fail_host_memory(call, "what is kept for the device");
+    ph_status status = ph_device_get_info(&backend->info, device);
+    backend->device = device;
+    if (status == PH_OK)
+        status = ph__generator_create_default(&backend->default_generator, backend, call);
+    if (status != PH_OK) {
+        ph__free(backend);
+        return status;
+    }
+    atomic_init(&backend->references, 1);
+    ph_device_retain(device);
+    backend->cuda = backend->info.kind == PH_DEVICE_CUDA;
+    backend->ordinal = (int32_t)backend->info.ordinal;
+    pthread_mutex_init(&backend->lock, NULL);
+    ph__workspaces_init(&backend->workspaces, device);
+    *out = backend;
+    return PH_OK;
+}
+
+/* It is in no registry, and nobody's. Takes NULL. */
+static void destroy(ph__backend *backend)
+{
+    if (!backend)
+        return;
+    for (size_t i = 0; i < PH__KERNEL_SLOTS; i++)
+        ph_kernel_release(atomic_load_explicit(&backend->kernels[i], memory_order_relaxed));
+    ph__products_destroy(atomic_load_explicit(&backend->products, memory_order_relaxed));
+    ph__workspaces_free(&backend->workspaces);
+    ph__generator_destroy_default(backend->default_generator);
+    ph__quarantine_destroy(atomic_load_explicit(&backend->quarantine, memory_order_relaxed));
+    for (size_t i = 0; i < backend->idle.count; i++)
+        ph_stream_destroy(backend->idle.at[i]);
+    ph__vec_free(&backend->idle);
+    pthread_mutex_destroy(&backend->lock);
+    ph_device_release(backend->device);
+    ph__free(backend);
+}
+
+/* One that has no reference left is about to leave the registry: it is not taken up again. */
+static bool take(ph__backend *backend)
+{
+    int references = atomic_load_explicit(&backend->references, memory_order_relaxed);
+    while (references > 0)
+        if (atomic_compare_exchange_weak_explicit(&backend->references, &references, references + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static ph__backend *find(const ph_device *device)
+{
+    for (ph__backend *backend = registry; backend; backend = backend->next)
+        if (backend->device == device && take(backend))
+            return backend;
+    return NULL;
+}
+
+/* A capture is about to begin: what its products would make for the first time is made now. */
+static ph_status before_capture(const ph_graph_hook_info *info, void *user)
+{
+    (void)user;
+    pthread_mutex_lock(&registry_lock);
+    ph__backend *backend = find(ph_stream_device(info->stream));
+    pthread_mutex_unlock(&registry_lock);
+    if (backend)
+        ph__products_prepare(backend);
+    ph__backend_release(backend);
+    return PH_OK;
+}
+
+static ph_status enter_registry(ph__backend *backend)
+{
+    if (!prepare_hook)
+        PH_TRY(
+            ph_graph_hook_add(&prepare_hook, NULL, PH_HOOK_CAPTURE_PREPARE, before_capture, NULL));
+    backend->next = registry;
+    registry = backend;
+    return PH_OK;
+}
+
+ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call)
+{
+    ph_status status = PH_OK;
+    pthread_mutex_lock(&registry_lock);
+    *out = find(device);
+    if (!*out) {
+        status = make(out, device, call);
+        if (status == PH_OK)
+            status = enter_registry(*out);
+        if (status != PH_OK)
+            destroy(*out);
+        if (status != PH_OK)
+            *out = NULL;
+    }
+    pthread_mutex_unlock(&registry_lock);
+    return status;
+}
+
+ph__backend *ph__backend_retain(ph__backend *backend)
+{
+    atomic_fetch_add_explicit(&backend->references, 1, memory_order_relaxed);
+    return backend;
+}
+
+static void leave_registry(const ph__backend *backend)
+{
+    pthread_mutex_lock(&registry_lock);
+    ph__backend **at = &registry;
+    while (*at != backend)
+        at = &(*at)->next;
+    *at = backend->next;
+    if (!registry) {
+        ph_hook_remove(prepare_hook);
+        prepare_hook = NULL;
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+ph_status ph__backend_lend_stream(ph_stream **out, ph__backend *backend)
+{
+    *out = NULL;
+    pthread_mutex_lock(&backend->lock);
+    if (backend->idle.count > 0)
+        *out = backend->idle.at[--backend->idle.count];
+    pthread_mutex_unlock(&backend->lock);
+    return *out ? PH_OK : ph_stream_create(out, backend->device, NULL);
+}
+
+void ph__backend_give_back_stream(ph__backend *backend, ph_stream *stream)
+{
+    if (!stream)
+        return;
+    pthread_mutex_lock(&backend->lock);
+    bool kept = ph__vec_push(&backend->idle, stream);
+    pthread_mutex_unlock(&backend->lock);
+    if (!kept)
+        ph_stream_destroy(stream);
+}
+
+void ph__backend_release(ph__backend *backend)
+{
+    if (!backend || atomic_fetch_sub_explicit(&backend->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (backend->forked)
+        return;
+    leave_registry(backend);
+    destroy(backend);
+}
+
+/* From a GPU straight into memory that the host can address, whatever device that is of. The
+ * block may still be in use by what its own stream did before. */
+static ph_status copy_out(void *dst, ph_stream *stream, const ph__backend *from, const void *src,
+                          size_t bytes)
+{
+    PH_TRY(ph_stream_synchronize(stream));
+    return ph_memcpy(dst, src, bytes, ph_device_default_stream(from->device));
+}
+
+static ph_status copy_by_way_of_host(void *dst, ph_stream *stream, const ph__backend *from,
+                                     const void *src, size_t bytes)
+{
+    ph_stream *source = ph_device_default_stream(from->device);
+    void *aside;
+    PH_TRY(ph_malloc_pinned(&aside, bytes, 1, source));
+    ph_status status = ph_memcpy(aside, src, bytes, source);
+    if (status == PH_OK)
+        status = ph_stream_synchronize(source);
+    if (status == PH_OK)
+        status = ph_memcpy(dst, aside, bytes, stream);
+    if (status == PH_OK)
+        status = ph_stream_synchronize(stream);
+    ph_free_pinned(aside, NULL);
+    return status;
+}
+
+ph_status ph__backend_copy(ph__backend *to, void *dst, ph_stream *stream, const ph__backend *from,
+                           const void *src, size_t bytes)
+{
+    if (bytes == 0)
+        return PH_OK;
+    if (!from->cuda)
+        return ph_memcpy(dst, src, bytes, stream);
+    return to->cuda ? copy_by_way_of_host(dst, stream, from, src, bytes)
+                    : copy_out(dst, stream, from, src, bytes);
+}

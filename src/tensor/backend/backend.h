@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/backend/backend.h: what this library keeps for each device, for as long as any tensor, tape,
+ * generator or module of it lives. */
+#ifndef PH_TENSOR_BACKEND_BACKEND_H
+#define PH_TENSOR_BACKEND_BACKEND_H
+#include "base/vec.h"
+#include "tensor/products/products_workspace.h"
+#include <phonograph/phonograph.h>
+#include <phonograph/random.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct ph__backend ph__backend;
+typedef struct ph__products ph__products;     /* products.h */
+typedef struct ph__quarantine ph__quarantine; /* quarantine.h */
+
+enum {
+    PH__KERNEL_SLOTS = 4096
+};
+struct ph__backend {
+    atomic_int references; /* the registry holds none */
+    ph_device *device;     /* retained */
+    ph_device_info info;
+    bool forked; /* its device is of the process that this one was forked from */
+    bool cuda;   /* products go to cuBLASLt, and kernels have warps: asked by the few that must */
+    int32_t ordinal; /* of the GPU, as CUDA counts them; else 0 */
+    pthread_mutex_t lock;
+    /* by ph__kernel_def.slot: made at first use, under lock */
+    _Atomic(ph_kernel *) kernels[PH__KERNEL_SLOTS];
+    _Atomic(ph__products *) products; /* made at first use, under lock */
+    ph__workspaces workspaces;        /* of captured products; none on the host */
+    /* of a GPU's: without one there are no operators */
+    atomic_bool had_tape;
+    ph_tape *tapes;            /* that are alive, by tape.c; under lock */
+    PH__VEC(ph_stream *) idle; /* streams that were lent and came back; under lock */
+    /* made with the backend, a part of it (generator.h) */
+    ph_generator *default_generator;
+    _Atomic(ph__quarantine *) quarantine; /* of handles; NULL: it is off */
+    ph__backend *next;                    /* in the registry */
+};
+
+/* The device's backend, found or made; retained. Not thread-bound; legal in a capture. */
+ph_status ph__backend_of(ph__backend **out, ph_device *device, const char *call);
+ph__backend *ph__backend_retain(ph__backend *backend);
+/* takes NULL; the last one lets kernels, products and device go */
+void ph__backend_release(ph__backend *backend);
+
+/* A stream for captures, and for as long as their memory is kept apart: one that came back
+ * before, or a new one. What the device notes of a stream stays with the device, so that new
+ * ones each time would add up. give_back: NULL is taken; its work need not be done. */
+ph_status ph__backend_lend_stream(ph_stream **out, ph__backend *backend);
+void ph__backend_give_back_stream(ph__backend *backend, ph_stream *stream);
+
+/* Between two devices, in order of a stream of the first one's; src must be complete. Not in a
+ * capture of stream. What src held is taken when it returns. */
+ph_status ph__backend_copy(ph__backend *to, void *dst, ph_stream *stream, const ph__backend *from,
+                           const void *src, size_t bytes);
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/core/quarantine.c: handles that were let go of, in order, as many as there is room for. */
+#include "tensor/core/quarantine.h"
+#include "base/alloc.h"
+#include "base/config.h"
+#include "base/environment.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "tensor/core/written.h"
+#include <string.h>
+
+enum {
+    NAME_BYTES = 40
+};
+
+/* The oldest is at `next` once the ring is full. */
+struct ph__quarantine {
+    pthread_mutex_t lock;
+    ph_tensor **ring;
+    size_t capacity, count, next;
+    ph__storage
+        nothing;      /* that kept handles have: no memory, of the backend, which is not retained */
+    ph__written gone; /* their mark, by which all readers know them */
+};
+
+typedef struct tracked {
+    ph_tensor tensor;
+    ph__going going;
+    char name[NAME_BYTES];
+} tracked;
+
+size_t ph__quarantine_asked(void)
+{
+    const char *value = ph__environment("PH_QUARANTINE");
+    uint64_t handles = 0;
+    return value && ph__config_u64(value, &handles) && handles <= SIZE_MAX ? (size_t)handles : 0;
+}
+
+static void tell(const ph__written *written, uint64_t sequence, uint64_t call, char *text,
+                 size_t size)
+{
+    (void)written;
+    (void)sequence;
+    (void)call;
+    ph__line_format(text, size, "it was let go of");
+}
+
+static ph__quarantine *make(ph__backend *backend)
+{
+    ph__quarantine *quarantine = ph__calloc(1, sizeof *quarantine);
+    if (!quarantine)
+        return NULL;
+    pthread_mutex_init(&quarantine->lock, NULL);
+    quarantine->nothing = (ph__storage){.kind = PH__STORAGE_FOREIGN, .backend = backend};
+    atomic_init(&quarantine->nothing.references, 1);
+    quarantine->gone.tell = tell;
+    atomic_init(&quarantine->gone.references, 1);
+    atomic_init(&quarantine->gone.now, 1); /* kept handles have 0 */
+    return quarantine;
+}
+
+void ph__quarantine_destroy(ph__quarantine *quarantine)
+{
+    if (!quarantine)
+        return;
+    for (size_t i = 0; i < quarantine->count; i++)
+        ph__free(quarantine->ring[i]);
+    ph__free(quarantine->ring);
+    pthread_mutex_destroy(&quarantine->lock);
+    ph__free(quarantine);
+}
+
+/* In order of age, the oldest first. Under the lock. Gives what is to be freed. */
+static ph_tensor **move_to(ph__quarantine *quarantine, ph_tensor **ring, size_t capacity)
+{
+    ph_tensor **old = quarantine->ring;
+    for (size_t i = 0; i < quarantine->count; i++)
+        ring[i] = old[(quarantine->next + i) % quarantine->count];
+    quarantine->ring = ring;
+    quarantine->capacity = capacity;
+    quarantine->next = 0;
+    return old;
+}
+
+static ph_status enlarge(ph__quarantine *quarantine, size_t handles, const char *call)
+{
+    ph_tensor **ring = ph__calloc(handles, sizeof(ph_tensor *));
+    if (!ring)
+        return ph__fail_host_memory(call, "a quarantine of handles");
+    pthread_mutex_lock(&quarantine->lock);
+    if (handles > quarantine->capacity)
+        ring = move_to(quarantine, ring, handles);
+    pthread_mutex_unlock(&quarantine->lock);
+    ph__free(ring);
+    return PH_OK;
+}
+
+ph_status ph__quarantine_enlarge(ph__backend *backend, size_t handles, const char *call)
+{
+    if (handles == 0)
+        return PH_OK;
+    ph__quarantine *known = atomic_load_explicit(&backend->quarantine, memory_order_acquire);
+    if (known)
+        return enlarge(known, handles, call);
+    ph__quarantine *fresh = make(backend), *none = NULL;
+    if (!fresh)
+        return ph__fail_host_memory(call, "a quarantine of handles");
+    ph_status status = enlarge(fresh, handles, call);
+    if (status == PH_OK && atomic_compare_exchange_strong(&backend->quarantine, &none, fresh))
+        return PH_OK;
+    ph__quarantine_destroy(fresh);
+    return status == PH_OK ? enlarge(none, handles, call) : status;
+}
+
+/* ---- handles ---- */
+ph_tensor *ph__quarantine_alloc(void)
+{
+    tracked *made = ph__calloc(1, sizeof *made);
+    return made ? &made->tensor : NULL;
+}
+
+void ph__quarantine_name(ph_tensor *x, const char *name)
+{
+    tracked *t = (tracked *)x; /* its first member */
+    if (x->tracked && !t->name[0])
+        ph__line_format(t->name, sizeof t->name, "%s", name);
+}
+
+void ph__quarantine_put(ph__backend *backend, ph_tensor *x, ph__going going)
+{
+    ph__quarantine *quarantine = atomic_load_explicit(&backend->quarantine, memory_order_acquire);
+    ((tracked *)x)->going = going;
+    x->storage = &quarantine->nothing;
+    x->written = &quarantine->gone;
+    x->sequence = 0;
+    x->data = NULL;
+    x->node = NULL;
+    x->leaf = NULL;
+    x->tape = NULL;
+    x->count = 0;
+    x->requires_grad = false;
+    x->gone = true;
+    pthread_mutex_lock(&quarantine->lock);
+    ph_tensor *oldest = NULL;
+    if (quarantine->count < quarantine->capacity) {
+        quarantine->ring[quarantine->count++] = x;
+    } else {
+        oldest = quarantine->ring[quarantine->next];
+        quarantine->ring[quarantine->next] = x;
+        quarantine->next = (quarantine->next + 1) % quarantine->capacity;
+    }
+    pthread_mutex_unlock(&quarantine->lock);
+    ph__free(oldest);
+}
+
+/* ---- misuse ---- */
+static const char *const goings[] = {
+    [PH__GOING_RELEASED] = "its last reference was released",
+    [PH__GOING_WORK] = "the end of the work that it was made in let go of it",
+    [PH__GOING_SCOPE] = "ph_tape_scope_end let go of it",
+    [PH__GOING_CLEARED] = "ph_tape_clear let go of it",
+    [PH__GOING_DESTROYED] = "ph_tape_destroy let go of it",
+};
+
+ph_status ph__quarantine_fail(const ph_tensor *x, const char *call, const char *what)
+{
+    const tracked *t = (const tracked *)x;
+    char shape[PH__DESCRIBE];
+    return ph_fail(
+        PH_ERROR_STATE,
+        "%s: %s (%s) is gone: '%s' made it, and %s; ph_tensor_retain keeps a tensor longer", call,
+        what, ph__describe_shape(shape, x->dtype, &x->shape), t->name[0] ? t->name : "a pass",
+        goings[t->going]);
+}

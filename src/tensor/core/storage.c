@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/core/storage.c: the memory behind tensors: where it comes from, who uses it, how it goes. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "tensor/core/guard.h"
+
+static const char call[] = "the memory of a tensor";
+
+atomic_uint_fast64_t ph__replays;
+
+static void begin(ph__storage *storage, void *block, ph__storage_kind kind, ph__backend *backend,
+                  size_t bytes)
+{
+    *storage = (ph__storage){
+        .kind = kind, .backend = ph__backend_retain(backend), .bytes = bytes, .block = block};
+    atomic_init(&storage->references, 1);
+    atomic_init(&storage->stamp, atomic_load_explicit(&ph__replays, memory_order_relaxed));
+}
+
+static ph_status make(ph__storage **out, ph__storage_kind kind, ph__backend *backend, size_t bytes)
+{
+    *out = ph__alloc(sizeof **out);
+    if (!*out)
+        return ph__fail_host_memory(call, "its note");
+    begin(*out, *out, kind, backend, bytes);
+    return PH_OK;
+}
+
+/* For memory that is made without a tape. */
+static ph_stream *stream_of_none(const ph__backend *backend, uint64_t *key)
+{
+    ph_stream *stream = ph_memory_stream(backend->device);
+    *key = stream == ph_device_default_stream(backend->device) ? 0 : PH__NO_TAPE;
+    return stream;
+}
+
+ph_status ph__storage_init(ph__storage *storage, void *block, ph__backend *backend, size_t bytes,
+                           ph_stream *stream, uint64_t key)
+{
+    ph_status status;
+    begin(storage, block, PH__STORAGE_CACHED, backend, bytes);
+    if (!stream)
+        stream = stream_of_none(backend, &key);
+    storage->key = key;
+    atomic_init(&storage->last_key, key);
+    if (bytes == 0)
+        return PH_OK;
+    if (ph__guards_on()) {
+        status = ph__guarded_create(&storage->guarded, backend, bytes, stream);
+        storage->data = status == PH_OK ? ph__guarded_data(storage->guarded) : NULL;
+    } else {
+        status = ph_malloc(&storage->data, bytes, 1, stream);
+    }
+    if (status != PH_OK)
+        ph__backend_release(backend);
+    return status;
+}
+
+ph_status ph__storage_create(ph__storage **out, ph__backend *backend, size_t bytes,
+                             ph_stream *stream, uint64_t key)
+{
+    ph__storage *storage = ph__alloc(sizeof *storage);
+    *out = NULL;
+    if (!storage)
+        return ph__fail_host_memory(call, "its note");
+    ph_status status = ph__storage_init(storage, storage, backend, bytes, stream, key);
+    if (status == PH_OK)
+        *out = storage;
+    else
+        ph__free(storage);
+    return status;
+}
+
+ph_status ph__storage_create_pinned(ph__storage **out, ph__backend *backend, size_t bytes)
+{
+    uint64_t key = 0;
+    PH_TRY(make(out, PH__STORAGE_PINNED, backend, bytes));
+    ph_stream *stream = stream_of_none(backend, &key);
+    ph_status status = ph_malloc_pinned(&(*out)->data, bytes, 1, stream);
+    (*out)->key = key;
+    atomic_init(&(*out)->last_key, key);
+    if (status == PH_OK)
+        return PH_OK;
+    ph__backend_release(backend);
+    ph__free(*out);
+    *out = NULL;
+    return status;
+}
+
+ph_status ph__storage_wrap(ph__storage **out, ph__backend *backend, void *data, size_t bytes,
+                           ph_tensor_release_fn release, void *user)
+{
+    PH_TRY(make(out, PH__STORAGE_FOREIGN, backend, bytes));
+    (*out)->data = data;
+    (*out)->release = release;
+    (*out)->user = user;
+    return PH_OK;
+}
+
+ph__storage *ph__storage_retain(ph__storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+    return storage;
+}
+
+/* stream: the one that it was allocated on, or NULL. */
+static void give_back(ph__storage *storage, ph_stream *stream)
+{
+    switch (storage->kind) {
+    case PH__STORAGE_CACHED:
+        if (storage->guarded)
+            ph__guarded_release(storage->guarded);
+        else if (stream)
+            ph_free(storage->data, stream);
+        else
+            ph_device_free(storage->backend->device, storage->data);
+        break;
+    case PH__STORAGE_PINNED:
+        ph_free_pinned(storage->data, NULL);
+        break;
+    case PH__STORAGE_FOREIGN:
+        if (storage->release)
+            storage->release(storage->user);
+        break;
+    }
+}
+
+/* The tensor that it came with may lie in the same block: nothing of it is touched any more. */
+static void release(ph__storage *storage, ph_stream *stream)
+{
+    if (!ph__drop_reference(&storage->references))
+        return;
+    give_back(storage, stream);
+    ph__backend_release(storage->backend);
+    ph__free(storage->block);
+}
+
+void ph__storage_release(ph__storage *storage)
+{
+    release(storage, NULL);
+}
+
+void ph__storage_release_on(ph__storage *storage, ph_stream *stream, uint64_t key)
+{
+    release(storage, storage->key == key ? stream : NULL);
+}
+
+ph_status ph__storage_record(ph__storage *storage, ph_stream *stream)
+{
+    if (!storage->data || storage->kind == PH__STORAGE_FOREIGN)
+        return PH_OK;
+    return ph_record_stream(storage->guarded ? ph__guarded_base(storage->guarded) : storage->data,
+                            stream);
+}
+
+/* The allocator orders what it gives behind earlier uses of that memory on its own stream, here
+ * the default one. The first other stream waits for those; whoever comes later is ordered behind
+ * that use by the caller. */
+static ph_status order_behind_default(ph__storage *storage, ph_stream *stream)
+{
+    PH_TRY(ph_stream_wait_stream(stream, ph_device_default_stream(storage->backend->device)));
+    atomic_store_explicit(&storage->ordered, true, memory_order_relaxed);
+    return PH_OK;
+}
+
+ph_status ph__storage_use(ph__storage *storage, ph_stream *stream, uint64_t key)
+{
+    if (key == atomic_load_explicit(&storage->last_key, memory_order_relaxed))
+        return PH_OK;
+    if (key != storage->key) {
+        PH_TRY(ph__storage_record(storage, stream));
+        if (storage->key == 0 && storage->kind == PH__STORAGE_CACHED && storage->data &&
+            !atomic_load_explicit(&storage->ordered, memory_order_relaxed)) {
+            /* In a capture a wait would be one of the graph's: it is left to the next use
+             * outside of one. */
+            if (ph_stream_is_capturing(stream))
+                return PH_OK;
+            PH_TRY(order_behind_default(storage, stream));
+        }
+    }
+    atomic_store_explicit(&storage->last_key, key, memory_order_relaxed);
+    atomic_fetch_add_explicit(&storage->switches, 1, memory_order_relaxed);
+    return PH_OK;
+}

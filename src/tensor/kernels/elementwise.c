@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/kernels/elementwise.c: how a function is applied element by element: over which dimensions,
+ * with which of its kernels. */
+#include "tensor/kernels/elementwise.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    MOST = 4 /* the result and three operands */
+};
+
+/* ---- scalars ---- */
+ph__scalar ph__scalar_of(ph_dtype dtype, double value)
+{
+    if (ph_dtype_is_floating(dtype))
+        return (ph__scalar){.f = value};
+    if (dtype == PH_DTYPE_BOOL)
+        return (ph__scalar){.i = value != 0};
+    double low = dtype == PH_DTYPE_U8 ? 0 : dtype == PH_DTYPE_I32 ? INT32_MIN : -0x1p63;
+    double high = dtype == PH_DTYPE_U8 ? UINT8_MAX : dtype == PH_DTYPE_I32 ? INT32_MAX : 0x1p63;
+    if (isnan(value))
+        return (ph__scalar){.i = 0};
+    if (value >= high)
+        return (ph__scalar){.i = dtype == PH_DTYPE_I64 ? INT64_MAX : (int64_t)high};
+    return (ph__scalar){.i = value <= low ? (int64_t)low : (int64_t)value};
+}
+
+/* ---- any strides ---- */
+/* Dimensions in the order of the result's memory, so that what is written last runs fastest. */
+static void order_by_result(int64_t dims[PH_MAX_RANK], int64_t strides[MOST][PH_MAX_RANK],
+                            size_t sides, size_t rank)
+{
+    for (size_t i = 1; i < rank; i++) {
+        for (size_t k = i; k > 0 && strides[0][k - 1] < strides[0][k]; k--) {
+            int64_t dim = dims[k];
+            dims[k] = dims[k - 1];
+            dims[k - 1] = dim;
+            for (size_t o = 0; o < sides; o++) {
+                int64_t stride = strides[o][k];
+                strides[o][k] = strides[o][k - 1];
+                strides[o][k - 1] = stride;
+            }
+        }
+    }
+}
+
+/* Strides of x as an operand of that shape: 0 where it is broadcast. */
+static void stretch(int64_t strides[PH_MAX_RANK], const ph_tensor *x, const ph_shape *shape)
+{
+    size_t front = shape->rank - x->shape.rank;
+    for (size_t i = 0; i < shape->rank; i++)
+        strides[i] = i < front || x->shape.dim[i - front] == 1 ? 0 : x->stride[i - front];
+}
+
+static bool vectors_fit(const ph__map_strided *m, ph_tensor *const *sides, size_t count,
+                        int64_t vec)
+{
+    const size_t last = m->rank - 1;
+    if (m->dim[last] % vec != 0)
+        return false;
+    for (size_t o = 0; o < count; o++) {
+        const int64_t *stride = m->stride[o];
+        if (stride[last] != 1 && (stride[last] != 0 || o == 0))
+            return false;
+        if ((uintptr_t)sides[o]->data % ((size_t)vec * ph_dtype_size(sides[o]->dtype)) != 0 &&
+            stride[last] == 1)
+            return false;
+        for (size_t d = 0; d < last; d++)
+            if (stride[last] == 1 && stride[d] % vec != 0)
+                return false;
+    }
+    return true;
+}
+
+static void set_vectors(ph__map_strided *m, ph_tensor *const *sides, size_t count)
+{
+    size_t widest = 1;
+    for (size_t o = 0; o < count; o++)
+        widest = ph_dtype_size(sides[o]->dtype) > widest ? ph_dtype_size(sides[o]->dtype) : widest;
+    int64_t vec = widest == 1 ? 8 : 16 / (int64_t)widest;
+    m->vec = 1;
+    if (!vectors_fit(m, sides, count, vec))
+        return;
+    m->vec = (uint32_t)vec;
+    m->dim[m->rank - 1] /= vec;
+    m->n /= vec;
+}
+
+static void set_divisors(ph__map_strided *m)
+{
+    m->small = m->n < INT32_MAX;
+    for (size_t d = 0; m->small && d < m->rank; d++) {
+        uint64_t dim = (uint64_t)m->dim[d];
+        uint32_t shift = dim == 1 ? 0 : (uint32_t)(64 - __builtin_clzll(dim - 1));
+        m->shift[d] = shift;
+        m->magic[d] = (uint32_t)((((UINT64_C(1) << shift) - dim) << 32) / dim + 1);
+    }
+}
+
+static uint64_t blocks_of(int64_t n)
+{
+    return ((uint64_t)n + PH__MAP_ITEMS - 1) / PH__MAP_ITEMS;
+}
+
+/* The addresses, and behind them the rest. */
+static void set_args(char *args, ph_tensor *const *sides, size_t count, const void *rest,
+                     size_t size)
+{
+    for (size_t o = 0; o < count; o++)
+        memcpy(args + o * sizeof(char *), &sides[o]->data, sizeof(char *));
+    memcpy(args + count * sizeof(char *), rest, size);
+}
+
+static bool launch_flat(ph__op *op, ph__kernel_def *def, ph_tensor *const *sides, size_t count,
+                        const ph__map_flat *flat)
+{
+    _Alignas(8) char args[MOST * sizeof(char *) + sizeof *flat];
+    set_args(args, sides, count, flat, sizeof *flat);
+    return ph__op_launch(op, def, blocks_of(flat->n), PH__MAP_THREADS, 0, args);
+}
+
+/* One dimension through which the result steps by 1 and the operands by 1 or 0. */
+static bool is_flat(const ph__map_strided *m, size_t count)
+{
+    bool flat = m->rank == 1 && (m->stride[0][0] == 1 || m->n == 1);
+    for (size_t o = 1; o < count; o++)
+        flat = flat && (m->stride[o][0] == 0 || m->stride[o][0] == 1 || m->n == 1);
+    return flat;
+}
+
+static bool launch_strided(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
+                           ph_tensor *const *sides, size_t count, ph__scalar a, ph__scalar b)
+{
+    const ph_tensor *out = sides[0];
+    ph__map_strided m = {.a = a, .b = b, .n = out->count};
+    for (size_t d = 0; d < out->shape.rank; d++)
+        m.dim[d] = out->shape.dim[d];
+    for (size_t o = 0; o < count; o++)
+        stretch(m.stride[o], sides[o], &out->shape);
+    if (!out->contiguous)
+        order_by_result(m.dim, m.stride, count, out->shape.rank);
+    m.rank = (uint32_t)ph__shape_coalesce(m.dim, m.stride, count, out->shape.rank);
+    if (is_flat(&m, count)) {
+        ph__map_flat f = {.a = a, .b = b, .n = m.n};
+        for (size_t o = 0; o < count; o++)
+            f.step[o] = o == 0 || m.stride[o][0] == 1;
+        return launch_flat(op, flat, sides, count, &f);
+    }
+    set_vectors(&m, sides, count);
+    set_divisors(&m);
+    _Alignas(8) char args[MOST * sizeof(char *) + sizeof m];
+    set_args(args, sides, count, &m, sizeof m);
+    return ph__op_launch(op, strided, blocks_of(out->count), PH__MAP_THREADS, 0, args);
+}
+
+/* ---- launching ---- */
+bool ph__map_launch_kernels(ph__op *op, ph__kernel_def *flat, ph__kernel_def *strided,
+                            ph_tensor *out, ph_tensor *const *in, size_t arity, ph__scalar a,
+                            ph__scalar b)
+{
+    ph_tensor *sides[MOST] = {out};
+    ph__map_flat f = {.a = a, .b = b, .n = out->count, .step = {1}};
+    bool simple = out->contiguous;
+    if (out->count == 0)
+        return true;
+    for (size_t i = 0; i < arity; i++) {
+        sides[i + 1] = in[i];
+        f.step[i + 1] = in[i]->count == out->count;
+        simple = simple && (in[i]->count == 1 || (in[i]->count == out->count && in[i]->contiguous));
+    }
+    return simple ? launch_flat(op, flat, sides, arity + 1, &f)
+                  : launch_strided(op, flat, strided, sides, arity + 1, a, b);
+}
+
+/* The dtype of the operands that are not bool by the function's nature. */
+static ph_dtype dtype_of(const ph__map *map, const ph_tensor *out, ph_tensor *const *in)
+{
+    for (size_t i = 0; i < map->arity; i++)
+        if (!(map->bools >> i & 1))
+            return in[i]->dtype;
+    return out->dtype;
+}
+
+/* What is put into a tensor, or bounds it, saturates; in sums and products of integers it wraps
+ * around like the rest: -1 is 255 in u8. */
+static ph_dtype scalar_dtype(const ph__map *map, ph_dtype dtype)
+{
+    bool wraps =
+        map == &ph__map_add_scalar || map == &ph__map_mul_scalar || map == &ph__map_add_scaled;
+    return wraps && !ph_dtype_is_floating(dtype) ? PH_DTYPE_I64 : dtype;
+}
+
+bool ph__map_launch(ph__op *op, const ph__map *map, ph_tensor *out, ph_tensor *const *in, double a,
+                    double b)
+{
+    const ph_dtype dtype = dtype_of(map, out, in), as = scalar_dtype(map, dtype);
+    return ph__map_launch_kernels(op, map->flat[dtype], map->strided[dtype], out, in, map->arity,
+                                  ph__scalar_of(as, a), ph__scalar_of(as, b));
+}
+
+/* ---- operators ---- */
+static const char *accepted(const ph__map *map)
+{
+    return map->flat[PH_DTYPE_BOOL]  ? ""
+           : map->flat[PH_DTYPE_I32] ? "all dtypes but bool are taken"
+                                     : "a floating dtype is wanted";
+}
+
+static bool check_dtypes(ph__op *op, const ph__map *map, ph_tensor *const *in)
+{
+    ph_dtype dtype = dtype_of(map, NULL, in);
+    for (size_t i = 0; i < map->arity; i++) {
+        bool is_bool = map->bools >> i & 1;
+        if (is_bool && in[i]->dtype != PH_DTYPE_BOOL)
+            return ph__op_fail(op, PH_ERROR_ARGUMENT, "the condition must be bool");
+        if (!is_bool && in[i]->dtype != dtype)
+            return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                               "the operands must be of one dtype; ph_cast one of them");
+    }
+    return map->flat[dtype] || ph__op_fail(op, PH_ERROR_ARGUMENT, "%s", accepted(map));
+}
+
+ph_tensor *ph__map_new(ph__op *op, const ph__map *map, ph_tensor *const *in, double a, double b)
+{
+    if (!check_dtypes(op, map, in))
+        return NULL;
+    const ph_shape *shape = &in[0]->shape;
+    ph_shape broadcast;
+    for (size_t i = 1; i < map->arity; i++) {
+        if (ph_shape_equal(shape, &in[i]->shape))
+            continue;
+        if (!ph__shape_broadcast(&broadcast, shape, &in[i]->shape))
+            return ph__op_fail(op, PH_ERROR_ARGUMENT, "the shapes do not broadcast");
+        shape = &broadcast;
+    }
+    ph_tensor *out =
+        ph__op_output(op, map->gives_bool ? PH_DTYPE_BOOL : dtype_of(map, NULL, in), shape);
+    return out && ph__map_launch(op, map, out, in, a, b) ? out : NULL;
+}
+
+ph_tensor *ph__map_call(ph_tape *tape, const ph__map *map, ph_tensor *const *in, double a, double b)
+{
+    ph__op op;
+    if (!ph__op_begin(&op, tape, map->name, in, map->arity, map->arity))
+        return NULL;
+    return ph__op_done(&op, ph__map_new(&op, map, in, a, b));
+}
+
+bool ph__map_copy(ph__op *op, ph_tensor *out, ph_tensor *in)
+{
+    const ph__map_pair *pair = in->dtype == out->dtype ? &ph__map_copies[ph_dtype_size(in->dtype)]
+                                                       : &ph__map_casts[in->dtype][out->dtype];
+    return ph__map_launch_kernels(op, pair->flat, pair->strided, out, &in, 1, (ph__scalar){0},
+                                  (ph__scalar){0});
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/kernels/indexing_sort.c: sums at repeated places in a fixed order: the elements of an index are
+ * sorted by where they point, stably; then equal ones are added in order, in runs of 32, and the
+ * runs in order. Sorting takes, for up to RANK_LIMIT elements, a comparison of each with each;
+ * for more, a pass of three kernels over them for each 8 bits of the largest place. */
+#include "tensor/kernels/indexing.h"
+
+enum {
+    RANK_LIMIT = 2048,
+    RANK_BLOCK = 8,
+    TILE = 2048, /* keys of a block of a pass */
+    DIGITS = 256,
+    RUN = 32,
+    JOBS = 4 /* of a block that adds runs */
+};
+
+/* ---- arguments ---- */
+typedef struct keys_args {
+    const void *index;
+    void *keys, *order;
+    ph__places at;
+    int64_t total, wide, none;
+} keys_args;
+static const ph_param keys_params[] = {
+    PH_PARAM(keys_args, index, PH_PARAM_ADDRESS), PH_PARAM(keys_args, keys, PH_PARAM_ADDRESS),
+    PH_PARAM(keys_args, order, PH_PARAM_ADDRESS), PH_PARAM(keys_args, at, PH_PARAM_VALUE),
+    PH_PARAM(keys_args, total, PH_PARAM_VALUE),   PH_PARAM(keys_args, wide, PH_PARAM_VALUE),
+    PH_PARAM(keys_args, none, PH_PARAM_VALUE)};
+typedef struct rank_args {
+    const void *keys;
+    void *sorted, *order;
+    int64_t total;
+} rank_args;
+static const ph_param rank_params[] = {
+    PH_PARAM(rank_args, keys, PH_PARAM_ADDRESS), PH_PARAM(rank_args, sorted, PH_PARAM_ADDRESS),
+    PH_PARAM(rank_args, order, PH_PARAM_ADDRESS), PH_PARAM(rank_args, total, PH_PARAM_VALUE)};
+/* counts: [digit][tile] */
+typedef struct count_args {
+    const void *keys;
+    void *counts;
+    int64_t total, shift, tiles;
+} count_args;
+static const ph_param count_params[] = {
+    PH_PARAM(count_args, keys, PH_PARAM_ADDRESS), PH_PARAM(count_args, counts, PH_PARAM_ADDRESS),
+    PH_PARAM(count_args, total, PH_PARAM_VALUE), PH_PARAM(count_args, shift, PH_PARAM_VALUE),
+    PH_PARAM(count_args, tiles, PH_PARAM_VALUE)};
+typedef struct offsets_args {
+    void *counts;
+    int64_t total;
+} offsets_args;
+static const ph_param offsets_params[] = {PH_PARAM(offsets_args, counts, PH_PARAM_ADDRESS),
+                                          PH_PARAM(offsets_args, total, PH_PARAM_VALUE)};
+typedef struct move_args {
+    const void *keys, *order, *offsets;
+    void *keys_out, *order_out;
+    int64_t total, shift, tiles;
+} move_args;
+static const ph_param move_params[] = {PH_PARAM(move_args, keys, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, order, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, offsets, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, keys_out, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, order_out, PH_PARAM_ADDRESS),
+                                       PH_PARAM(move_args, total, PH_PARAM_VALUE),
+                                       PH_PARAM(move_args, shift, PH_PARAM_VALUE),
+                                       PH_PARAM(move_args, tiles, PH_PARAM_VALUE)};
+/* parts: [outer][2][ceil(total / RUN)][inner] in the dtype to compute in. tiles: of columns;
+ * jobs: outer * total * tiles, of the elements; outer * ceil(total / RUN) * tiles, a block each,
+ * of the parts. */
+typedef struct add_sorted_args {
+    const void *src, *keys, *order;
+    void *out, *parts;
+    int64_t total, n, inner, tiles, jobs, onto;
+} add_sorted_args;
+static const ph_param add_sorted_params[] = {PH_PARAM(add_sorted_args, src, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, keys, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, order, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, out, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, parts, PH_PARAM_ADDRESS),
+                                             PH_PARAM(add_sorted_args, total, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, n, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, inner, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, tiles, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, jobs, PH_PARAM_VALUE),
+                                             PH_PARAM(add_sorted_args, onto, PH_PARAM_VALUE)};
+typedef struct add_parts_args {
+    const void *keys, *parts;
+    void *out;
+    int64_t total, n, inner, tiles, jobs, onto;
+} add_parts_args;
+static const ph_param add_parts_params[] = {PH_PARAM(add_parts_args, keys, PH_PARAM_ADDRESS),
+                                            PH_PARAM(add_parts_args, parts, PH_PARAM_ADDRESS),
+                                            PH_PARAM(add_parts_args, out, PH_PARAM_ADDRESS),
+                                            PH_PARAM(add_parts_args, total, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, n, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, inner, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, tiles, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, jobs, PH_PARAM_VALUE),
+                                            PH_PARAM(add_parts_args, onto, PH_PARAM_VALUE)};
+
+/* ---- sorting on the host ---- */
+static int64_t items(const ph_block_range *range, int64_t block, int64_t total, int64_t *begin)
+{
+    int64_t end = (int64_t)range->end * block;
+    *begin = (int64_t)range->begin * block;
+    return end < total ? end : total;
+}
+
+static void keys_host(const ph_block_range *range, const void *args)
+{
+    const keys_args *a = args;
+    int64_t i, end = items(range, PH__INDEX_BLOCK, a->total, &i);
+    for (; i < end; i++) {
+        int64_t v = ph__index_at(a->index, a->wide, i);
+        ((uint32_t *)a->keys)[i] =
+            (uint32_t)(v >= 0 && v < a->at.n ? ph__place_of(&a->at, i) + v * a->at.step : a->none);
+        ((uint32_t *)a->order)[i] = (uint32_t)i;
+    }
+}
+
+static void rank_host(const ph_block_range *range, const void *args)
+{
+    const rank_args *a = args;
+    const uint32_t *keys = a->keys;
+    int64_t me, end = items(range, RANK_BLOCK, a->total, &me);
+    for (; me < end; me++) {
+        uint32_t key = keys[me], before = 0;
+        for (int64_t i = 0; i < me; i++)
+            before += keys[i] <= key;
+        for (int64_t i = me; i < a->total; i++)
+            before += keys[i] < key;
+        ((uint32_t *)a->sorted)[before] = key;
+        ((uint32_t *)a->order)[before] = (uint32_t)me;
+    }
+}
+
+static void count_host(const ph_block_range *range, const void *args)
+{
+    const count_args *a = args;
+    for (int64_t tile = (int64_t)range->begin; tile < (int64_t)range->end; tile++) {
+        uint32_t count[DIGITS] = {0};
+        int64_t end = (tile + 1) * TILE < a->total ? (tile + 1) * TILE : a->total;
+        for (int64_t i = tile * TILE; i < end; i++)
+            count[((const uint32_t *)a->keys)[i] >> a->shift & (DIGITS - 1)]++;
+        for (int64_t d = 0; d < DIGITS; d++)
+            ((uint32_t *)a->counts)[d * a->tiles + tile] = count[d];
+    }
+}
+
+static void offsets_host(const ph_block_range *range, const void *args)
+{
+    const offsets_args *a = args;
+    uint32_t *counts = a->counts, sum = 0;
+    (void)range;
+    for (int64_t i = 0; i < a->total; i++) {
+        uint32_t mine = counts[i];
+        counts[i] = sum;
+        sum += mine;
+    }
+}
+
+static void move_host(const ph_block_range *range, const void *args)
+{
+    const move_args *a = args;
+    for (int64_t tile = (int64_t)range->begin; tile < (int64_t)range->end; tile++) {
+        uint32_t next[DIGITS];
+        int64_t end = (tile + 1) * TILE < a->total ? (tile + 1) * TILE : a->total;
+        for (int64_t d = 0; d < DIGITS; d++)
+            next[d] = ((const uint32_t *)a->offsets)[d * a->tiles + tile];
+        for (int64_t i = tile * TILE; i < end; i++) {
+            uint32_t key = ((const uint32_t *)a->keys)[i],
+                     place = next[key >> a->shift & (DIGITS - 1)]++;
+            ((uint32_t *)a->keys_out)[place] = key;
+            ((uint32_t *)a->order_out)[place] = ((const uint32_t *)a->order)[i];
+        }
+    }
+}
+
+#define DEF(kernel, flag, parameters)                                                              \
+    static ph__kernel_def kernel##_kernel = {                                                      \
+        .name = "ph_sort_" #kernel,                                                                \
+        .cuda = (const char *const[]){"#define KERNEL ph_sort_" #kernel "\n#define " flag "\n",    \
+                                      ph__text_indexing, NULL},                                    \
+        .host = kernel##_host,                                                                     \
+        .args_size = sizeof(kernel##_args),                                                        \
+        .params = parameters,                                                                      \
+        .param_count = sizeof parameters / sizeof parameters[0]};
+DEF(keys, "KEYS", keys_params)
+DEF(rank, "RANK", rank_params)
+DEF(count, "COUNT", count_params)
+DEF(offsets, "OFFSETS", offsets_params)
+DEF(move, "MOVE", move_params)
+
+/* ---- adding on the host ---- */
+typedef struct job {
+    int64_t outer, slot, column, many;
+} job;
+static job job_of(int64_t number, int64_t total, int64_t tiles, int64_t inner, int64_t width)
+{
+    int64_t line = number / tiles, column = number % tiles * 32 * width;
+    return (job){.outer = line / total,
+                 .slot = line % total,
+                 .column = column,
+                 .many = inner - column < 32 * width ? inner - column : 32 * width};
+}
+
+/* Whether a run begins at slot; length: beyond RUN, more follow. */
+static bool find_run(const uint32_t *keys, int64_t slot, int64_t total, int64_t *length,
+                     bool *first)
+{
+    uint32_t key = keys[slot];
+    *first = slot == 0 || keys[slot - 1] != key;
+    if (!*first) {
+        if (slot < RUN || keys[slot - RUN] != key)
+            return false;
+        int64_t low = 0, high = slot - RUN;
+        while (low < high) {
+            int64_t middle = low + (high - low) / 2;
+            if (keys[middle] < key)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if ((slot - low) % RUN != 0)
+            return false;
+    }
+    *length = 1;
+    while (*length <= RUN && slot + *length < total && keys[slot + *length] == key)
+        ++*length;
+    return true;
+}
+
+#define OWN_GET(type, data, i)    ((const type *)(data))[i]
+#define OWN_PUT(type, data, i, x) ((type *)(data))[i] = (x)
+#define REAL                      float
+#define OF(name)                  name##_f32
+#define WIDTH                     4
+#define GET(data, i)              OWN_GET(float, data, i)
+#define PUT(data, i, x)           OWN_PUT(float, data, i, x)
+#include "tensor/kernels/add_sorted_real.h"
+#undef OF
+#undef WIDTH
+#undef GET
+#undef PUT
+#define OF(name)        name##_f16
+#define WIDTH           8
+#define GET(data, i)    ph__f16_get(OWN_GET(uint16_t, data, i))
+#define PUT(data, i, x) OWN_PUT(uint16_t, data, i, ph__f16_put(x))
+#include "tensor/kernels/add_sorted_real.h"
+#undef OF
+#undef GET
+#undef PUT
+#define OF(name)        name##_bf16
+#define GET(data, i)    ph__bf16_get(OWN_GET(uint16_t, data, i))
+#define PUT(data, i, x) OWN_PUT(uint16_t, data, i, ph__bf16_put(x))
+#include "tensor/kernels/add_sorted_real.h"
+#undef REAL
+#undef OF
+#undef WIDTH
+#undef GET
+#undef PUT
+#define REAL            double
+#define OF(name)        name##_f64
+#define WIDTH           2
+#define GET(data, i)    OWN_GET(double, data, i)
+#define PUT(data, i, x) OWN_PUT(double, data, i, x)
+#include "tensor/kernels/add_sorted_real.h"
+#undef REAL
+#undef OF
+#undef WIDTH
+#define REAL     uint32_t
+#define OF(name) name##_i32
+#define WIDTH    1
+#undef GET
+#undef PUT
+#define GET(data, i)    OWN_GET(uint32_t, data, i)
+#define PUT(data, i, x) OWN_PUT(uint32_t, data, i, x)
+#include "tensor/kernels/add_sorted_real.h"
+#undef REAL
+#undef OF
+#undef GET
+#undef PUT
+#define REAL            uint64_t
+#define OF(name)        name##_i64
+#define GET(data, i)    OWN_GET(uint64_t, data, i)
+#define PUT(data, i, x) OWN_PUT(uint64_t, data, i, x)
+#include "tensor/kernels/add_sorted_real.h"
+#undef REAL
+#undef OF
+#undef GET
+#undef PUT
+#define REAL            uint8_t
+#define OF(name)        name##_u8
+#define GET(data, i)    OWN_GET(uint8_t, data, i)
+#define PUT(data, i, x) OWN_PUT(uint8_t, data, i, x)
+#include "tensor/kernels/add_sorted_real.h"
+
+#define ADD_DEF(kernel, dtype, flags, parameters, rows)                                            \
+    {                                                                                              \
+        .name = "ph_" #kernel "_" #dtype,                                                          \
+        .cuda = (const char *const[]){flags, rows, ph__text_indexing, NULL},                       \
+        .host = kernel##_##dtype, .args_size = sizeof(kernel##_args), .params = parameters,        \
+        .param_count = sizeof parameters / sizeof parameters[0]                                    \
+    }
+#define ADD_FLAGS(kernel, dtype, word, flag, more)                                                 \
+    "#define T " word "\n#define KERNEL ph_" #kernel "_" #dtype "\n#define " flag "\n" more
+#define ADD_DEFS(kernel, flag, parameters)                                                         \
+    static ph__kernel_def kernel##_kernels[PH_DTYPE_U8] = {                                        \
+        ADD_DEF(kernel, f32, ADD_FLAGS(kernel, f32, "f32", flag, ""), parameters, ph__text_rows),  \
+        ADD_DEF(kernel, f64, ADD_FLAGS(kernel, f64, "f64", flag, ""), parameters, ph__text_rows),  \
+        ADD_DEF(kernel, f16, ADD_FLAGS(kernel, f16, "f16", flag, ""), parameters, ph__text_rows),  \
+        ADD_DEF(kernel, bf16, ADD_FLAGS(kernel, bf16, "bf16", flag, ""), parameters,               \
+                ph__text_rows),                                                                    \
+        ADD_DEF(kernel, i32, ADD_FLAGS(kernel, i32, "u32", flag, "#define WHOLE\n"), parameters,   \
+                ""),                                                                               \
+        ADD_DEF(kernel, i64, ADD_FLAGS(kernel, i64, "u64", flag, "#define WHOLE\n"), parameters,   \
+                ""),                                                                               \
+        ADD_DEF(kernel, u8, ADD_FLAGS(kernel, u8, "u8", flag, "#define WHOLE\n"), parameters,      \
+                "")};
+ADD_DEFS(add_sorted, "ADD_SORTED", add_sorted_params)
+ADD_DEFS(add_parts, "ADD_PARTS", add_parts_params)
+
+#define SEVEN(defs) &defs[0], &defs[1], &defs[2], &defs[3], &defs[4], &defs[5], &defs[6]
+ph__kernel_def *const ph__sort_kernels[] = {&keys_kernel,
+                                            &rank_kernel,
+                                            &count_kernel,
+                                            &offsets_kernel,
+                                            &move_kernel,
+                                            SEVEN(add_sorted_kernels),
+                                            SEVEN(add_parts_kernels),
+                                            NULL};
+
+/* ---- launching ---- */
+static ph_tensor *words(ph__op *op, int64_t count)
+{
+    return ph__op_output(op, PH_DTYPE_I32, &PH_SHAPE(count));
+}
+
+/* from and to change places after each pass; the result is in from. */
+static bool radix(ph__op *op, ph__sorted *from, ph__sorted *to, int64_t none)
+{
+    int64_t tiles = ph__ceil_div(from->total, TILE);
+    ph_tensor *counts = words(op, DIGITS * tiles);
+    for (int64_t shift = 0; counts && shift < 32 && none >> shift > 0; shift += 8) {
+        count_args count = {from->keys->data, counts->data, from->total, shift, tiles};
+        offsets_args offsets = {counts->data, DIGITS * tiles};
+        move_args move = {from->keys->data, from->order->data, counts->data, to->keys->data,
+                          to->order->data,  from->total,       shift,        tiles};
+        if (!ph__op_launch(op, &count_kernel, (uint64_t)tiles, 256, 0, &count) ||
+            !ph__op_launch(op, &offsets_kernel, 1, 1024, 0, &offsets) ||
+            !ph__op_launch(op, &move_kernel, (uint64_t)tiles, 256, 0, &move))
+            return false;
+        ph__sorted done = *to;
+        *to = *from;
+        *from = done;
+    }
+    return counts != NULL;
+}
+
+bool ph__sort_index(ph__op *op, ph__sorted *out, const ph_tensor *index, const ph__places *at,
+                    int64_t none)
+{
+    int64_t total = index->count;
+    if (total >= UINT32_MAX || none >= UINT32_MAX) {
+        ph__op_fail(op, PH_ERROR_SIZE, "sums at repeated places take fewer than 2^32 - 1 of them");
+        return false;
+    }
+    ph__sorted first = {words(op, total), words(op, total), total},
+               second = {words(op, total), words(op, total), total};
+    if (!first.keys || !first.order || !second.keys || !second.order)
+        return false;
+    *out = first;
+    if (total == 0)
+        return true;
+    keys_args keys = {.index = index->data,
+                      .keys = first.keys->data,
+                      .order = first.order->data,
+                      .at = *at,
+                      .total = total,
+                      .wide = index->dtype == PH_DTYPE_I64,
+                      .none = none};
+    if (!ph__op_launch(op, &keys_kernel, (uint64_t)ph__ceil_div(total, PH__INDEX_BLOCK),
+                       PH__INDEX_BLOCK, 0, &keys))
+        return false;
+    if (total > RANK_LIMIT)
+        return radix(op, out, &second, none);
+    rank_args rank = {first.keys->data, second.keys->data, second.order->data, total};
+    *out = second;
+    return ph__op_launch(op, &rank_kernel, (uint64_t)ph__ceil_div(total, RANK_BLOCK),
+                         32 * RANK_BLOCK, 0, &rank);
+}
+
+bool ph__add_sorted(ph__op *op, const ph__sorted *sorted, const ph_tensor *src, ph_tensor *out,
+                    int64_t outer, int64_t n, int64_t inner, bool onto)
+{
+    ph_dtype dtype = out->dtype;
+    int64_t width = dtype >= PH_DTYPE_I32 ? 1 : 16 / (int64_t)ph_dtype_size(dtype),
+            total = sorted->total;
+    int64_t tiles = ph__ceil_div(inner, 32 * width), jobs = outer * total * tiles,
+            runs = ph__ceil_div(total, RUN);
+    bool several = total > RUN;
+    if (jobs == 0 || n == 0)
+        return true;
+    ph_tensor *parts =
+        ph__op_output(op, ph__compute_dtype(dtype), &PH_SHAPE(outer, 2, several ? runs : 0, inner));
+    if (!parts)
+        return false;
+    add_sorted_args add = {.src = src->data,
+                           .keys = sorted->keys->data,
+                           .order = sorted->order->data,
+                           .out = out->data,
+                           .parts = parts->data,
+                           .total = total,
+                           .n = n,
+                           .inner = inner,
+                           .tiles = tiles,
+                           .jobs = jobs,
+                           .onto = onto};
+    add_parts_args rest = {.keys = sorted->keys->data,
+                           .parts = parts->data,
+                           .out = out->data,
+                           .total = total,
+                           .n = n,
+                           .inner = inner,
+                           .tiles = tiles,
+                           .jobs = outer * runs * tiles,
+                           .onto = onto};
+    return ph__op_launch(op, &add_sorted_kernels[dtype - PH_DTYPE_F32],
+                         (uint64_t)ph__ceil_div(jobs, JOBS), 32 * JOBS, 0, &add) &&
+           (!several || ph__op_launch(op, &add_parts_kernels[dtype - PH_DTYPE_F32],
+                                      (uint64_t)rest.jobs, 256, 0, &rest));
+}

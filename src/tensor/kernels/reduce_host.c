@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/kernels/reduce_host.c: the host forms of the reductions: walks the dimensions, brings what is
+ * not contiguous or of 16 bits into arrays, and runs the cores' loops over them. */
+#include "tensor/kernels/reduce.h"
+#include <string.h>
+
+enum {
+    PIECE = 512,                       /* elements that are brought together at a time */
+    ACCUMULATOR = 16,                  /* bytes, at most */
+    COLUMNS = 32 * PH__REDUCE_COLUMNS, /* outputs of a block, at most */
+    TOGETHER = 16 /* blocks side by side that are gone through as one: longer lines are read */
+};
+
+typedef struct job {
+    const ph__reduce_args *args;
+    const ph__reduce_cores *cores;
+    size_t size;   /* of an element of x */
+    ph__core half; /* to f32; NULL: computed in as it is */
+} job;
+
+typedef union buffer {
+    /* of f32 made of 16 bits; and PIECE elements of any size */
+    uint8_t bytes[TOGETHER * COLUMNS * 4];
+    double align;
+} buffer;
+
+static job set_up(const void *args, const ph__reduce_info *info)
+{
+    job j = {.args = args,
+             .cores = ph__reduce_core_table[info->core][info->type],
+             .size = ph_dtype_size((ph_dtype)info->dtype)};
+    if (info->dtype == PH_DTYPE_F16 || info->dtype == PH_DTYPE_BF16)
+        j.half = ph__cores()[PH__CORE_HALF][info->dtype == PH_DTYPE_F16 ? 0 : 2];
+    return j;
+}
+
+static const void *widen(const job *j, buffer *to, const void *from, int64_t n)
+{
+    if (!j->half)
+        return from;
+    j->half(to->bytes, from, NULL, NULL, n, (ph__scalar){0}, (ph__scalar){0});
+    return to->bytes;
+}
+
+static int64_t offset_of(int64_t index, const int64_t *dim, const int64_t *stride, size_t rank)
+{
+    int64_t offset = 0;
+    for (size_t d = rank; d-- > 0;) {
+        offset += (d > 0 ? index % dim[d] : index) * stride[d];
+        index = d > 0 ? index / dim[d] : 0;
+    }
+    return offset;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+#define GATHER(type)                                                                               \
+    do {                                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            ((type *)(void *)to)[i] = ((const type *)(const void *)from)[i * step];                \
+    } while (0)
+
+static void gather(char *to, const char *from, int64_t step, size_t size, int64_t n)
+{
+    if (size == 4)
+        GATHER(uint32_t);
+    else if (size == 2)
+        GATHER(uint16_t);
+    else if (size == 8)
+        GATHER(uint64_t);
+    else
+        GATHER(uint8_t);
+}
+
+/* Reduced elements [begin, end) of the output whose elements start at x, piece by piece of what
+ * lies in one line. */
+static void add_row(const job *j, void *accumulator, const char *x, int64_t begin, int64_t end)
+{
+    const ph__reduce_args *args = j->args;
+    const size_t last = args->gone_rank - 1;
+    const int64_t step = args->gone_stride[last];
+    const bool direct = step == 1 && !j->half;
+    buffer raw, wide;
+    while (begin < end) {
+        int64_t line = args->gone_dim[last] - (last > 0 ? begin % args->gone_dim[last] : begin);
+        int64_t n = least(line, end - begin);
+        n = direct ? n : least(n, PIECE);
+        const char *from =
+            x +
+            offset_of(begin, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
+        if (step != 1) {
+            gather((char *)raw.bytes, from, step, j->size, n);
+            from = (const char *)raw.bytes;
+        }
+        j->cores->row(accumulator, widen(j, &wide, from, n), n, begin, args->a);
+        begin += n;
+    }
+}
+
+static void put_result(const job *j, const ph__reduce_info *info, int64_t output, uint32_t split,
+                       const void *accumulator)
+{
+    const ph__reduce_args *args = j->args;
+    if (args->splits > 1) {
+        const size_t size = j->cores->accumulator;
+        memcpy((char *)args->out + ((size_t)output * args->splits + split) * size, accumulator,
+               size);
+        return;
+    }
+    char *to = (char *)args->out + (size_t)output * ph_dtype_size((ph_dtype)info->result);
+    if (!j->half || info->result == PH_DTYPE_I64) {
+        j->cores->end(to, accumulator, args->a, args->b);
+        return;
+    }
+    float result;
+    j->cores->end(&result, accumulator, args->a, args->b);
+    ph__cores()[PH__CORE_HALF][info->result == PH_DTYPE_F16 ? 1 : 3](
+        to, &result, NULL, NULL, 1, (ph__scalar){0}, (ph__scalar){0});
+}
+
+void ph__reduce_host_rows(const ph_block_range *range, const void *args_,
+                          const ph__reduce_info *info)
+{
+    const ph__reduce_args *args = args_;
+    const job j = set_up(args, info);
+    _Alignas(16) char accumulator[ACCUMULATOR];
+    for (uint64_t block = range->begin; block < range->end; block++) {
+        const uint32_t split = (uint32_t)(block % args->splits);
+        const int64_t first = (int64_t)(block / args->splits) * args->width,
+                      begin = split * args->segment;
+        const int64_t stop = least(first + args->width, args->outputs);
+        for (int64_t o = first; o < stop; o++) {
+            const char *x = args->x; /* NULL where there is nothing to reduce */
+            if (x)
+                x += offset_of(o, args->kept_dim, args->kept_stride, args->kept_rank) *
+                     (int64_t)j.size;
+            j.cores->start(accumulator, NULL, 1, 0, args->a);
+            add_row(&j, accumulator, x, begin, least(begin + args->segment, args->length));
+            put_result(&j, info, o, split, accumulator);
+        }
+    }
+}
+
+/* Reduced elements of a segment, for n outputs side by side. */
+static void add_columns(const job *j, void *accumulators, int64_t output, int64_t n, uint32_t split)
+{
+    const ph__reduce_args *args = j->args;
+    const int64_t begin = split * args->segment, end = least(begin + args->segment, args->length);
+    const char *x = args->x;
+    buffer wide;
+    if (x)
+        x += offset_of(output, args->kept_dim, args->kept_stride, args->kept_rank) *
+             (int64_t)j->size;
+    j->cores->start(accumulators, NULL, n, 0, args->a);
+    int64_t r = begin;
+    if (args->gone_rank == 1 && !j->half && j->cores->columns4)
+        for (; r + 4 <= end; r += 4)
+            j->cores->columns4(accumulators, x + r * args->gone_stride[0] * (int64_t)j->size, n,
+                               args->gone_stride[0], args->a);
+    for (; r < end; r++) {
+        int64_t at =
+            offset_of(r, args->gone_dim, args->gone_stride, args->gone_rank) * (int64_t)j->size;
+        j->cores->columns(accumulators, widen(j, &wide, x + at, n), n, r, args->a);
+    }
+}
+
+void ph__reduce_host_columns(const ph_block_range *range, const void *args_,
+                             const ph__reduce_info *info)
+{
+    const ph__reduce_args *args = args_;
+    const job j = set_up(args, info);
+    const int64_t columns = args->kept_dim[args->kept_rank - 1],
+                  width = (int64_t)args->width * PH__REDUCE_COLUMNS;
+    const int64_t across = columns / width + (columns % width != 0),
+                  places = args->outputs / columns * across;
+    _Alignas(16) char accumulators[TOGETHER * COLUMNS * ACCUMULATOR];
+    for (int64_t block = (int64_t)range->begin; block < (int64_t)range->end;) {
+        const uint32_t split = (uint32_t)(block / places);
+        const int64_t place = block % places, first = place % across;
+        const int64_t together =
+            least(least(TOGETHER, (int64_t)range->end - block), across - first);
+        const int64_t n = least(together * width, columns - first * width),
+                      output = place / across * columns + first * width;
+        add_columns(&j, accumulators, output, n, split);
+        for (int64_t i = 0; i < n; i++)
+            put_result(&j, info, output + i, split,
+                       accumulators + (size_t)i * j.cores->accumulator);
+        block += together;
+    }
+}
+
+/* x: [outputs][length] accumulators. */
+void ph__reduce_host_join(const ph_block_range *range, const void *args_,
+                          const ph__reduce_info *info)
+{
+    const ph__reduce_args *args = args_;
+    const job j = set_up(args, info);
+    _Alignas(16) char accumulator[ACCUMULATOR];
+    const int64_t first = (int64_t)range->begin * args->width;
+    const int64_t stop = least((int64_t)range->end * args->width, args->outputs);
+    for (int64_t o = first; o < stop; o++) {
+        const char *from =
+            (const char *)args->x + (size_t)(o * args->length) * j.cores->accumulator;
+        j.cores->start(accumulator, NULL, 1, 0, args->a);
+        j.cores->join(accumulator, from, args->length, 0, args->a);
+        put_result(&j, info, o, 0, accumulator);
+    }
+}

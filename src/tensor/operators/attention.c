@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/operators/attention.c: the operator: shapes and strides of its operands, which kernels take them,
+ * and its gradient. */
+#include "tensor/operators/attention.h"
+#include "base/option.h"
+#include "base/status.h"
+#include "tensor/autograd/autocast.h"
+#include "tensor/products/products.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- kernels ---- on a GPU, tiles of 64 rows in shared memory, on tensor cores for f16, bf16
+ * and, where it is allowed, TF32; and a simple form for the rest: f64, d beyond 128, GPUs with
+ * little shared memory. The host forms are the same for all, but for the rows of a block. */
+typedef struct form {
+    ph__kernel_def *forward, *queries, *keys;
+    uint32_t rows;       /* of a block */
+    size_t shared_bytes; /* on a GPU: the most that one of them takes */
+} kernel_form;
+
+enum {
+    SIMPLE_ROWS = 8,
+    TILE_ROWS = 64,
+    STATIC_BYTES = 256, /* of shared memory, beside a launch's own */
+    THREADS = 128
+};
+
+#define A(member) PH_PARAM(ph__attention_args, member, PH_PARAM_ADDRESS)
+static const ph_param params[] = {A(q),   A(k),     A(v),  A(g),  A(o),
+                                  A(lse), A(delta), A(dq), A(dk), A(dv)};
+#undef A
+
+#define DEF(pass, PASS, type, variant, element, defines, text)                                     \
+    static ph__kernel_def pass##_##type##_##variant = {                                            \
+        .name = "ph_attention_" #pass "_" #type "_" #variant,                                      \
+        .cuda = (const char *const[]){"#define KERNEL ph_attention_" #pass "_" #type "_" #variant  \
+                                      "\n#define " #PASS "\n#define T " #element "\n" defines,     \
+                                      text, NULL},                                                 \
+        .host = ph__attention_##pass##_##element,                                                  \
+        .args_size = sizeof(ph__attention_args),                                                   \
+        .params = params,                                                                          \
+        .param_count = sizeof params / sizeof *params};
+#define DEFS(type, variant, element, defines, text)                                                \
+    DEF(forward, FORWARD, type, variant, element, defines, text)                                   \
+    DEF(queries, QUERIES, type, variant, element, defines, text)                                   \
+    DEF(keys, KEYS, type, variant, element, defines, text)
+#define SIMPLE(type) DEFS(type, simple, type, "", ph__text_attention_simple)
+#define TILED(type, element)                                                                       \
+    TILED_D(type, element, 32) TILED_D(type, element, 64) TILED_D(type, element, 128)
+#define TILED_D(type, element, width)                                                              \
+    DEFS(type, width, element, "#define D " #width "\n#define MATH_" #type "\n", ph__text_attention)
+SIMPLE(f32)
+SIMPLE(f64)
+SIMPLE(f16)
+SIMPLE(bf16)
+TILED(f32, f32)
+TILED(tf32, f32)
+TILED(f16, f16)
+TILED(bf16, bf16)
+
+#define THREE(type, variant)                                                                       \
+    &forward_##type##_##variant, &queries_##type##_##variant, &keys_##type##_##variant
+#define FOUR(type) THREE(type, 32), THREE(type, 64), THREE(type, 128)
+ph__kernel_def *const ph__attention_kernels[] = {
+    THREE(f32, simple),  THREE(f64, simple), THREE(f16, simple),
+    THREE(bf16, simple), FOUR(f32),          FOUR(tf32),
+    FOUR(f16),           FOUR(bf16),         NULL};
+
+/* Shared memory of the tiles in cuda/attention.cu: two that stay, two pieces of two in flight,
+ * rows of 16 bytes more than they have, and numbers. */
+#define PIECE(size, width) ((size) == 2 && (width) <= 64 ? 64 : 32)
+#define BYTES(size, width)                                                                         \
+    ((2 * TILE_ROWS + 4 * PIECE(size, width)) * ((width) * (size) + 16) +                          \
+     4 * PIECE(size, width) * sizeof(float))
+#define FORM(type, width, size)                                                                    \
+    {                                                                                              \
+        THREE(type, width), TILE_ROWS, BYTES(size, width)                                          \
+    }
+static const kernel_form simple_f32 = {THREE(f32, simple), SIMPLE_ROWS, 0},
+                         simple_f64 = {THREE(f64, simple), SIMPLE_ROWS, 0},
+                         simple_f16 = {THREE(f16, simple), SIMPLE_ROWS, 0},
+                         simple_bf16 = {THREE(bf16, simple), SIMPLE_ROWS, 0};
+static const kernel_form tiled_f32[] = {FORM(f32, 32, 4), FORM(f32, 64, 4), FORM(f32, 128, 4)};
+static const kernel_form tiled_tf32[] = {FORM(tf32, 32, 4), FORM(tf32, 64, 4), FORM(tf32, 128, 4)};
+static const kernel_form tiled_f16[] = {FORM(f16, 32, 2), FORM(f16, 64, 2), FORM(f16, 128, 2)};
+static const kernel_form tiled_bf16[] = {FORM(bf16, 32, 2), FORM(bf16, 64, 2), FORM(bf16, 128, 2)};
+
+static const kernel_form *form_of(const ph__backend *backend, ph_dtype dtype, int64_t d)
+{
+    const kernel_form *simple = dtype == PH_DTYPE_F16    ? &simple_f16
+                                : dtype == PH_DTYPE_BF16 ? &simple_bf16
+                                                         : &simple_f32;
+    const kernel_form *tiled = dtype == PH_DTYPE_F16    ? tiled_f16
+                               : dtype == PH_DTYPE_BF16 ? tiled_bf16
+                               : ph_tf32()              ? tiled_tf32
+                                                        : tiled_f32;
+    if (dtype == PH_DTYPE_F64)
+        return &simple_f64;
+    tiled += d <= 32 ? 0 : d <= 64 ? 1 : 2;
+    bool runs = !backend->cuda ||
+                (backend->info.compute_capability >= 80 &&
+                 tiled->shared_bytes + STATIC_BYTES <= backend->info.shared_bytes_per_block_max);
+    return d <= 128 && runs ? tiled : simple;
+}
+
+/* ---- operands ---- as [batch, heads, rows, d], with dense rows. */
+typedef struct operand {
+    ph_tensor *x;
+    int64_t batch, stride[3]; /* of the batch, heads, rows */
+} operand;
+
+/* All dimensions before the last three as one; false: their strides are not those of one
+ * dimension. */
+static bool join_batch(operand *out, ph_tensor *x)
+{
+    size_t rank = x->shape.rank, lead = rank - 3;
+    int64_t dims[PH_MAX_RANK], strides[1][PH_MAX_RANK];
+    memcpy(dims, x->shape.dim, sizeof dims);
+    memcpy(strides[0], x->stride, sizeof strides[0]);
+    *out = (operand){x, 1, {0, x->stride[rank - 3], x->stride[rank - 2]}};
+    for (size_t i = 0; i < lead; i++)
+        out->batch *= dims[i];
+    if (out->batch == 0 || lead == 0)
+        return true;
+    bool joined = ph__shape_coalesce(dims, strides, 1, lead) == 1;
+    out->stride[0] = strides[0][0];
+    return joined;
+}
+
+static bool as_operand(ph__op *op, operand *out, ph_tensor *x)
+{
+    bool dense = x->shape.dim[x->shape.rank - 1] <= 1 || x->stride[x->shape.rank - 1] == 1;
+    if (dense && join_batch(out, x))
+        return true;
+    bool before = ph_tape_set_grad_enabled(op->tape, false);
+    ph_tensor *copy = ph_clone(op->tape, x);
+    (void)ph_tape_set_grad_enabled(op->tape, before);
+    return copy && join_batch(out, copy);
+}
+
+static bool has_vectors(const operand *x)
+{
+    uint64_t size = ph_dtype_size(x->x->dtype), all = (uint64_t)(uintptr_t)x->x->data;
+    for (int i = 0; i < 3; i++)
+        all |= (uint64_t)x->stride[i] * size;
+    return (all | (uint64_t)x->x->shape.dim[x->x->shape.rank - 1] * size) % 16 == 0;
+}
+
+static ph__attention_args args_of(const operand *q, const operand *k, const operand *v,
+                                  const operand *g, bool causal, double scale)
+{
+    size_t rank = q->x->shape.rank;
+    const int64_t *dims = q->x->shape.dim + rank - 3, *key_dims = k->x->shape.dim + rank - 3;
+    ph__attention_args args = {.q = q->x->data,
+                               .k = k->x->data,
+                               .v = v->x->data,
+                               .g = g ? g->x->data : NULL,
+                               .q_b = q->stride[0],
+                               .q_h = q->stride[1],
+                               .q_t = q->stride[2],
+                               .k_b = k->stride[0],
+                               .k_h = k->stride[1],
+                               .k_t = k->stride[2],
+                               .v_b = v->stride[0],
+                               .v_h = v->stride[1],
+                               .v_t = v->stride[2],
+                               .scale = scale,
+                               .heads = (uint32_t)dims[0],
+                               .kv_heads = (uint32_t)key_dims[0],
+                               .tq = (uint32_t)dims[1],
+                               .tk = (uint32_t)key_dims[1],
+                               .d = (uint32_t)dims[2],
+                               .causal = causal,
+                               .vectors = has_vectors(q) && has_vectors(k) && has_vectors(v) &&
+                                          (!g || has_vectors(g))};
+    if (g) {
+        args.g_b = g->stride[0];
+        args.g_h = g->stride[1];
+        args.g_t = g->stride[2];
+    }
+    return args;
+}
+
+/* One block for each tile of each of `groups` heads, `rows` of them a tile. */
+static bool launch(ph__op *op, const kernel_form *form, ph__kernel_def *def,
+                   ph__attention_args *args, int64_t rows, int64_t groups)
+{
+    bool tiles_in_shared = op->tape->backend->cuda && !ph__kernel_stand_in;
+    size_t scratch = tiles_in_shared ? form->shared_bytes
+                                     : ph__attention_host_scratch(op->in[0]->dtype == PH_DTYPE_F64,
+                                                                  form->rows, args->d);
+    args->rows = form->rows;
+    int64_t tiles = (rows + form->rows - 1) / form->rows;
+    return ph__op_launch(op, def, (uint64_t)tiles * (uint64_t)groups, THREADS, scratch, args);
+}
+
+/* ---- gradient ---- saved: q, k, v as the kernels take them, o, lse. */
+typedef struct attention_state {
+    bool causal;
+    double scale;
+} attention_state;
+
+static bool prepare(ph__op *op, operand out[3], ph_tensor *const in[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (!as_operand(op, &out[i], in[i]))
+            return false;
+    return true;
+}
+
+static void launch_backward(ph__op *op, const attention_state *state, ph_tensor *const grads[3])
+{
+    operand x[3], g;
+    ph_tensor *o = op->in[3], *lse = op->in[4];
+    ph_tensor *delta = ph__op_scratch(op, ph_tensor_bytes(lse));
+    if (!delta || !prepare(op, x, op->in) || !as_operand(op, &g, op->in[5]))
+        return;
+    const kernel_form *form = form_of(op->tape->backend, o->dtype, o->shape.dim[o->shape.rank - 1]);
+    ph__attention_args args = args_of(&x[0], &x[1], &x[2], &g, state->causal, state->scale);
+    args.o = o->data;
+    args.lse = lse->data;
+    args.delta = delta->data;
+    args.dq = grads[0] ? grads[0]->data : NULL;
+    args.dk = grads[1] ? grads[1]->data : NULL;
+    args.dv = grads[2] ? grads[2]->data : NULL;
+    if (o->count > 0 && !launch(op, form, form->queries, &args, args.tq, x[0].batch * args.heads))
+        return;
+    if (grads[1] && grads[1]->count > 0)
+        (void)launch(op, form, form->keys, &args, args.tk, x[1].batch * args.kv_heads);
+}
+
+static void attention_backward(ph__grad_call *call)
+{
+    ph__op op;
+    const attention_state *state = call->state;
+    ph_tensor *const in[6] = {call->saved[0], call->saved[1], call->saved[2],
+                              call->saved[3], call->saved[4], call->out_grads[0]};
+    if (!ph__op_begin(&op, call->tape, "attention's gradient", in, 6, 6))
+        return;
+    bool keys = call->needed[1] || call->needed[2];
+    ph_tensor *grads[3] = {NULL, NULL, NULL};
+    for (int i = 0; i < 3; i++)
+        if (i == 0 ? call->needed[0] : keys)
+            if (!(grads[i] = ph__op_output(&op, in[i]->dtype, &in[i]->shape)))
+                return;
+    launch_backward(&op, state, grads);
+    if (ph__op_done_n(&op, grads, 3))
+        for (int i = 0; i < 3; i++)
+            call->in_grads[i] = call->needed[i] ? grads[i] : NULL;
+}
+
+static const ph__grad_def attention_grad = {
+    .name = "attention", .state_bytes = sizeof(attention_state), .backward = attention_backward};
+
+/* ---- the operator ---- */
+
+/* What is wrong with the operands; NULL: nothing. */
+static const char *fault_of(const ph_tensor *q, const ph_tensor *k, const ph_tensor *v)
+{
+    size_t rank = q->shape.rank;
+    if (!ph_dtype_is_floating(q->dtype) || k->dtype != q->dtype || v->dtype != q->dtype)
+        return "all operands must be of one floating dtype; ph_cast those of another";
+    if (rank < 3 || k->shape.rank != rank)
+        return "all operands must have as many dimensions, [.., heads, t, d]";
+    if (!ph_shape_equal(&k->shape, &v->shape))
+        return "k and v must be of one shape";
+    for (size_t i = 0; i + 3 < rank; i++)
+        if (q->shape.dim[i] != k->shape.dim[i])
+            return "the dimensions before heads must be the same";
+    int64_t heads = q->shape.dim[rank - 3], kv_heads = k->shape.dim[rank - 3],
+            d = q->shape.dim[rank - 1];
+    if (d != k->shape.dim[rank - 1] || d > 256)
+        return "the last dimension must be the same in all, and at most 256";
+    if (kv_heads == 0 ? heads != 0 : heads % kv_heads != 0)
+        return "the heads of k and v must divide those of q";
+    for (size_t i = rank - 3; i < rank; i++)
+        if (q->shape.dim[i] > INT32_MAX || k->shape.dim[i] > INT32_MAX)
+            return "heads and rows are limited to 2^31 - 1";
+    return NULL;
+}
+
+static ph_tensor *attention(ph__op *op, ph_tensor *const in[3], const attention_state *state)
+{
+    operand x[3];
+    ph_tensor *q = in[0], *o = ph__op_output(op, q->dtype, &q->shape);
+    ph_shape rows = q->shape;
+    rows.rank--;
+    ph_tensor *lse =
+        o ? ph__op_output(op, q->dtype == PH_DTYPE_F64 ? PH_DTYPE_F64 : PH_DTYPE_F32, &rows) : NULL;
+    if (!lse || !prepare(op, x, in))
+        return NULL;
+    ph__attention_args args = args_of(&x[0], &x[1], &x[2], NULL, state->causal, state->scale);
+    args.o = o->data;
+    args.lse = lse->data;
+    const kernel_form *form = form_of(op->tape->backend, q->dtype, args.d);
+    if (o->count > 0 && !launch(op, form, form->forward, &args, args.tq, x[0].batch * args.heads))
+        return NULL;
+    attention_state *kept = op->tracked ? ph__op_track(op, &attention_grad, 5) : NULL;
+    if (kept) {
+        *kept = *state;
+        for (size_t i = 0; i < 3; i++)
+            ph__op_save(op, i, x[i].x);
+        ph__op_save(op, 3, o);
+        ph__op_save(op, 4, lse);
+    }
+    return o;
+}
+
+ph_tensor *ph_attention(ph_tape *tape, ph_tensor *q, ph_tensor *k, ph_tensor *v,
+                        const ph_attention_options *options)
+{
+    ph__op op;
+    ph__autocast cast;
+    ph_tensor *in[3] = {q, k, v};
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_LOW, in, 3))
+        return ph__autocast_end(&cast, ph_attention(tape, in[0], in[1], in[2], options));
+    if (!ph__op_begin(&op, tape, "attention", in, 3, 3))
+        return NULL;
+    const char *fault = fault_of(q, k, v);
+    if (fault)
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%s", fault);
+    if (options && !ph__reserved_ok(options->reserved, 4))
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                           "reserved words of ph_attention_options must be 0");
+    int64_t d = q->shape.dim[q->shape.rank - 1];
+    attention_state state = {.causal = options && options->causal,
+                             .scale = options ? options->scale : 0};
+    state.scale = ph__option_real(state.scale, d > 0 ? 1 / sqrt((double)d) : 1);
+    return ph__op_done(&op, attention(&op, in, &state));
+}

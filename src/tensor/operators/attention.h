@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/operators/attention.h: what the kernels of attention are given, and their host forms. */
+#ifndef PH_TENSOR_OPERATORS_ATTENTION_H
+#define PH_TENSOR_OPERATORS_ATTENTION_H
+#include "tensor/backend/kernels.h"
+
+/* As the parameters of cuda/attention.cu and cuda/attention_simple.cu. Forward reads q, k, v and
+ * writes o and lse (log of the row's sum of exponentials, in the type to compute in; -infinity
+ * for rows that see nothing). Backward's pass by queries reads them and g, and writes delta (the
+ * row's sum of o g) and dq (NULL: delta alone); its pass by keys comes after it and writes dk
+ * and dv (both, or neither).
+ *
+ * Strides in elements, of the batch, heads and rows; elements of a row lie densely. o, lse,
+ * delta, dq, dk, dv are contiguous: [batch, heads, t(, d)]. A block has `rows` queries or keys
+ * of one head; the block number is tile * (batch * heads) + batch * heads + head, and for
+ * queries the last tile comes first, which has most to do where it is causal. */
+typedef struct ph__attention_args {
+    const void *q, *k, *v, *g;
+    void *o, *lse, *delta, *dq, *dk, *dv;
+    int64_t q_b, q_h, q_t, k_b, k_h, k_t, v_b, v_h, v_t, g_b, g_h, g_t;
+    double scale;
+    uint32_t heads, kv_heads, tq, tk, d, causal;
+    uint32_t vectors; /* rows of q, k, v and g may be read 16 bytes at a time */
+    uint32_t rows;
+} ph__attention_args;
+
+void ph__attention_forward_f32(const ph_block_range *range, const void *args);
+void ph__attention_forward_f64(const ph_block_range *range, const void *args);
+void ph__attention_forward_f16(const ph_block_range *range, const void *args);
+void ph__attention_forward_bf16(const ph_block_range *range, const void *args);
+void ph__attention_queries_f32(const ph_block_range *range, const void *args);
+void ph__attention_queries_f64(const ph_block_range *range, const void *args);
+void ph__attention_queries_f16(const ph_block_range *range, const void *args);
+void ph__attention_queries_bf16(const ph_block_range *range, const void *args);
+void ph__attention_keys_f32(const ph_block_range *range, const void *args);
+void ph__attention_keys_f64(const ph_block_range *range, const void *args);
+void ph__attention_keys_f16(const ph_block_range *range, const void *args);
+void ph__attention_keys_bf16(const ph_block_range *range, const void *args);
+extern ph__kernel_def *const ph__attention_kernels[]; /* NULL-terminated */
+
+/* Of scratch that a block of the host forms takes; at most 232448. */
+size_t ph__attention_host_scratch(bool f64, uint32_t rows, uint32_t d);
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/operators/attention_blocks.h: attention's blocks in C, once for each type to compute in: C,
+ * NAME(x), EXP(x), LOG(x) and EXP_ROW are defined by attention_host.c, which includes this
+ * twice. Products of pieces are ph__plain_product's. */
+
+/* s[i][j] = scale * sum_c x[i][c] y[j][c]. */
+static void NAME(scores)(C *s, const ph__view *x, const ph__view *y, int64_t m, int64_t n,
+                         int64_t d, C scale, void *packing)
+{
+    const ph__view turned = {y->at, y->dtype, y->column, y->row};
+    for (int64_t i = 0; i < m; i++)
+        memset(s + i * STEP, 0, (size_t)n * sizeof(C));
+    ph__plain_product(x, &turned, m, n, d, s, STEP, packing);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            s[i * STEP + j] *= scale;
+}
+
+/* sum[i][c] += sum_j p[i][j] y[j][c]; turned: p[j][i]. */
+static void NAME(mix)(C *sum, const C *p, bool turned, const ph__view *y, int64_t m, int64_t n,
+                      int64_t d, void *packing)
+{
+    const ph__view weights = {p, COMPUTE, turned ? 1 : STEP, turned ? STEP : 1};
+    for (int64_t c = 0; c < d; c += PH__PLAIN_TILE) {
+        const ph__view columns = part_of(y, 0, c);
+        ph__plain_product(&weights, &columns, m, d - c < PH__PLAIN_TILE ? d - c : PH__PLAIN_TILE, n,
+                          sum + c, d, packing);
+    }
+}
+
+static void NAME(store)(void *to, ph_dtype dtype, const C *from, int64_t rows, int64_t d)
+{
+    if (dtype == COMPUTE)
+        memcpy(to, from, (size_t)(rows * d) * sizeof(C));
+    else
+        ph__narrow(to, dtype, d, (const float *)(const void *)from, d, rows, d);
+}
+
+/* One more piece of keys for a row: its scores become weights, and what was summed before is
+ * scaled to the new maximum. */
+static void NAME(fold)(C *s, int64_t n, C *sum, int64_t d, C *most, C *total)
+{
+    C high = *most, all = 0;
+    for (int64_t j = 0; j < n; j++)
+        high = s[j] > high ? s[j] : high;
+    EXP_ROW(s, high == -INFINITY ? (C)0 : high, n);
+    for (int64_t j = 0; j < n; j++)
+        all += s[j];
+    C factor = *most == -INFINITY ? (C)0 : EXP(*most - high);
+    *total = *total * factor + all;
+    *most = high;
+    for (int64_t c = 0; factor != 1 && c < d; c++)
+        sum[c] *= factor;
+}
+
+static void NAME(forward)(const ph__attention_args *p, const place *at, ph_dtype dtype,
+                          void *scratch)
+{
+    C *sum = scratch, *s = sum + p->rows * p->d, *most = s + p->rows * STEP,
+      *total = most + p->rows;
+    void *packing = total + p->rows;
+    int64_t d = p->d;
+    for (int64_t i = 0; i < at->count; i++) {
+        most[i] = -INFINITY;
+        total[i] = 0;
+    }
+    memset(sum, 0, (size_t)(at->count * d) * sizeof(C));
+    int64_t end = p->causal ? last_key(p, at->first + at->count - 1) + 1 : p->tk;
+    for (int64_t from = 0; from < end; from += STEP) {
+        int64_t n = end - from < STEP ? end - from : STEP;
+        const ph__view keys = part_of(&at->k, from, 0), values = part_of(&at->v, from, 0);
+        NAME(scores)(s, &at->q, &keys, at->count, n, d, (C)p->scale, packing);
+        for (int64_t i = 0; i < at->count; i++) {
+            int64_t seen = seen_keys(p, at->first + i, from, n);
+            for (int64_t j = seen; j < n; j++)
+                s[i * STEP + j] = -INFINITY;
+            NAME(fold)(s + i * STEP, n, sum + i * d, d, &most[i], &total[i]);
+        }
+        NAME(mix)(sum, s, false, &values, at->count, n, d, packing);
+    }
+    C *lse = (C *)p->lse + at->row;
+    for (int64_t i = 0; i < at->count; i++) {
+        C factor = total[i] == 0 ? (C)0 : 1 / total[i];
+        for (int64_t c = 0; c < d; c++)
+            sum[i * d + c] *= factor;
+        lse[i] = total[i] == 0 ? -(C)INFINITY : most[i] + LOG(total[i]);
+    }
+    NAME(store)((char *)p->o + at->row * d * at->size, dtype, sum, at->count, d);
+}
+
+/* Of scores: weights in s, and in ds what their gradient is: weight * (dw - delta) * scale. */
+static void NAME(weigh)(C *s, C *ds, int64_t seen, int64_t n, C lse, C delta, C scale)
+{
+    if (lse == -INFINITY)
+        seen = 0;
+    EXP_ROW(s, lse, seen);
+    for (int64_t j = seen; j < n; j++)
+        s[j] = ds[j] = 0;
+    for (int64_t j = 0; j < seen; j++)
+        ds[j] = s[j] * (ds[j] - delta) * scale;
+}
+
+/* The sum of o g, of each row. */
+static void NAME(deltas)(C *out, const ph__view *o, const ph__view *g, int64_t rows, int64_t d)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        C sum = 0;
+        for (int64_t c = 0; c < d; c++)
+            sum += (C)element(o, i, c) * (C)element(g, i, c);
+        out[i] = sum;
+    }
+}
+
+static void NAME(queries)(const ph__attention_args *p, const place *at, ph_dtype dtype,
+                          void *scratch)
+{
+    C *sum = scratch, *s = sum + p->rows * p->d, *ds = s + p->rows * STEP;
+    void *packing = ds + p->rows * STEP;
+    int64_t d = p->d;
+    const ph__view o = {(const char *)p->o + at->row * d * at->size, dtype, d, 1};
+    C *delta = (C *)p->delta + at->row;
+    const C *lse = (const C *)p->lse + at->row;
+    NAME(deltas)(delta, &o, &at->g, at->count, d);
+    if (!p->dq)
+        return;
+    memset(sum, 0, (size_t)(at->count * d) * sizeof(C));
+    int64_t end = p->causal ? last_key(p, at->first + at->count - 1) + 1 : p->tk;
+    for (int64_t from = 0; from < end; from += STEP) {
+        int64_t n = end - from < STEP ? end - from : STEP;
+        const ph__view keys = part_of(&at->k, from, 0), values = part_of(&at->v, from, 0);
+        NAME(scores)(s, &at->q, &keys, at->count, n, d, (C)p->scale, packing);
+        NAME(scores)(ds, &at->g, &values, at->count, n, d, 1, packing);
+        for (int64_t i = 0; i < at->count; i++)
+            NAME(weigh)
+        (s + i * STEP, ds + i * STEP, seen_keys(p, at->first + i, from, n), n, lse[i], delta[i],
+         (C)p->scale);
+        NAME(mix)(sum, ds, false, &keys, at->count, n, d, packing);
+    }
+    NAME(store)((char *)p->dq + at->row * d * at->size, dtype, sum, at->count, d);
+}
+
+/* Keys [at->first, at->first + at->count) against pieces of the queries of every head that
+ * shares them. */
+static void NAME(keys)(const ph__attention_args *p, place *at, ph_dtype dtype, void *scratch)
+{
+    C *dk = scratch, *dv = dk + p->rows * p->d, *s = dv + p->rows * p->d, *ds = s + QUERIES * STEP;
+    void *packing = ds + QUERIES * STEP;
+    int64_t d = p->d;
+    memset(dk, 0, (size_t)(at->count * d) * sizeof(C));
+    memset(dv, 0, (size_t)(at->count * d) * sizeof(C));
+    for (uint32_t head = 0; head < p->heads / p->kv_heads; head++) {
+        find_queries(at, p, dtype, head);
+        for (int64_t from = first_query(p, at->first) / QUERIES * QUERIES; from < p->tq;
+             from += QUERIES) {
+            int64_t m = p->tq - from < QUERIES ? p->tq - from : QUERIES;
+            const ph__view q = part_of(&at->q, from, 0), g = part_of(&at->g, from, 0);
+            const C *lse = (const C *)p->lse + at->row + from,
+                    *delta = (const C *)p->delta + at->row + from;
+            NAME(scores)(s, &q, &at->k, m, at->count, d, (C)p->scale, packing);
+            NAME(scores)(ds, &g, &at->v, m, at->count, d, 1, packing);
+            for (int64_t i = 0; i < m; i++)
+                NAME(weigh)
+            (s + i * STEP, ds + i * STEP, seen_keys(p, from + i, at->first, at->count), at->count,
+             lse[i], delta[i], (C)p->scale);
+            NAME(mix)(dv, s, true, &g, at->count, m, d, packing);
+            NAME(mix)(dk, ds, true, &q, at->count, m, d, packing);
+        }
+    }
+    NAME(store)((char *)p->dk + at->key_row * d * at->size, dtype, dk, at->count, d);
+    NAME(store)((char *)p->dv + at->key_row * d * at->size, dtype, dv, at->count, d);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/operators/copy.c: copies and casts, and changes in place. */
+#include "tensor/kernels/elementwise.h"
+#include "tensor/core/written.h"
+#include <math.h>
+
+/* ---- copies ---- */
+static void copy_backward(ph__grad_call *call)
+{
+    call->in_grads[0] = call->out_grads[0];
+}
+static const ph__grad_def clone_grad = {"clone", 0, copy_backward, NULL};
+static const ph__grad_def contiguous_grad = {"contiguous", 0, copy_backward, NULL};
+
+static ph_tensor *copied(ph__op *op, ph_tensor *x, const ph__grad_def *grad)
+{
+    ph_tensor *y = ph__op_output(op, x->dtype, &x->shape);
+    if (!y || !ph__map_copy(op, y, x))
+        return NULL;
+    if (op->tracked)
+        (void)ph__op_track(op, grad, 0);
+    return ph__op_done(op, y);
+}
+
+ph_tensor *ph_clone(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor *in[] = {x};
+    ph__op op;
+    return ph__op_begin(&op, tape, "clone", in, 1, 1) ? copied(&op, x, &clone_grad) : NULL;
+}
+
+ph_tensor *ph_contiguous(ph_tape *tape, ph_tensor *x)
+{
+    ph_tensor *in[] = {x};
+    ph__op op;
+    if (!ph__op_begin(&op, tape, "contiguous", in, 1, 1))
+        return NULL;
+    return x->contiguous ? x : copied(&op, x, &contiguous_grad);
+}
+
+typedef struct cast_state {
+    ph_dtype dtype; /* of x */
+} cast_state;
+
+static void cast_backward(ph__grad_call *call)
+{
+    const cast_state *state = call->state;
+    call->in_grads[0] = ph_cast(call->tape, call->out_grads[0], state->dtype);
+}
+static const ph__grad_def cast_grad = {"cast", sizeof(cast_state), cast_backward, NULL};
+
+ph_tensor *ph_cast(ph_tape *tape, ph_tensor *x, ph_dtype dtype)
+{
+    ph_tensor *in[] = {x};
+    ph__op op;
+    if (!ph__op_begin(&op, tape, "cast", in, 1, 1))
+        return NULL;
+    if (ph_dtype_size(dtype) == 0)
+        return ph__op_fail(&op, PH_ERROR_ARGUMENT, "%d is no dtype", (int)dtype);
+    if (x->dtype == dtype)
+        return x;
+    ph_tensor *y = ph__op_output(&op, dtype, &x->shape);
+    if (!y || !ph__map_copy(&op, y, x))
+        return NULL;
+    cast_state *state =
+        op.tracked && ph_dtype_is_floating(dtype) ? ph__op_track(&op, &cast_grad, 0) : NULL;
+    if (state)
+        state->dtype = x->dtype;
+    return ph__op_done(&op, y);
+}
+
+/* ---- in place ---- */
+/* Two of its elements share memory: what is written there would depend on the order. */
+static bool overlaps_itself(const ph_tensor *x)
+{
+    for (size_t i = 0; i < x->shape.rank; i++)
+        if (x->stride[i] == 0 && x->shape.dim[i] > 1)
+            return true;
+    return false;
+}
+
+bool ph__op_change_begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor *const *in,
+                         size_t count)
+{
+    if (!ph__op_begin(op, tape, name, in, count, count))
+        return false;
+    if (overlaps_itself(in[0]))
+        return ph__op_fail(
+            op, PH_ERROR_ARGUMENT,
+            "it is expanded: several of its elements are one; ph_contiguous it first");
+    return true;
+}
+
+static bool check_whole(ph__op *op, ph_dtype dtype, double value)
+{
+    return ph_dtype_is_floating(dtype) || value == trunc(value) ||
+           ph__op_fail(op, PH_ERROR_ARGUMENT, "%g is no integer, as the dtype is", value);
+}
+
+/* src, made ready to be read while dst is written: a copy where one would write what the other
+ * has still to read. */
+static ph_tensor *apart(ph__op *op, const ph_tensor *dst, ph_tensor *src)
+{
+    bool same = src->data == dst->data && src->dtype == dst->dtype &&
+                ph_shape_equal(&src->shape, &dst->shape);
+    for (size_t i = 0; same && i < dst->shape.rank; i++)
+        same = src->stride[i] == dst->stride[i] || src->shape.dim[i] == 1;
+    if (same || !ph__tensors_overlap(dst, src))
+        return src;
+    ph_tensor *copy = ph__op_output(op, src->dtype, &src->shape);
+    return copy && ph__map_copy(op, copy, src) ? copy : NULL;
+}
+
+static bool check_fits(ph__op *op, const ph_tensor *dst, const ph_tensor *src)
+{
+    ph_shape shape;
+    char from[PH__DESCRIBE], to[PH__DESCRIBE];
+    if (ph__shape_broadcast(&shape, &dst->shape, &src->shape) &&
+        ph_shape_equal(&shape, &dst->shape))
+        return true;
+    return ph__op_fail(op, PH_ERROR_ARGUMENT,
+                       "the source does not broadcast to what changes: from %s to %s",
+                       ph__describe(from, src), ph__describe(to, dst));
+}
+
+void ph_tensor_fill(ph_tape *tape, ph_tensor *dst, double value)
+{
+    ph_tensor *in[] = {dst};
+    ph__op op;
+    if (!ph__op_change_begin(&op, tape, "tensor_fill", in, 1) || !ph__op_change(&op, dst))
+        return;
+    if (ph__map_launch(&op, &ph__map_fill, dst, NULL, value, 0))
+        (void)ph__op_done(&op, NULL);
+}
+
+static void copy_between_devices(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
+{
+    ph_tensor *in[] = {dst};
+    ph__op op;
+    if (!ph__op_change_begin(&op, tape, "tensor_copy", in, 1))
+        return;
+    if (ph__tensor_is_overwritten(src)) {
+        ph_tape_check(tape, ph__fail_overwritten(src, op.name, "operand 1"));
+        return;
+    }
+    if (src->dtype != dst->dtype || !ph_shape_equal(&src->shape, &dst->shape) || !src->contiguous ||
+        !dst->contiguous)
+        ph__op_fail(
+            &op, PH_ERROR_ARGUMENT,
+            "the source is of another device: both must be contiguous, of one dtype and shape");
+    else if (ph__op_change(&op, dst) &&
+             ph__op_check(&op, ph__tensor_take(tape, dst, src, "ph_tensor_copy")))
+        (void)ph__op_done(&op, NULL);
+}
+
+void ph_tensor_copy(ph_tape *tape, ph_tensor *dst, ph_tensor *src)
+{
+    ph_tensor *in[] = {dst, src};
+    ph__op op;
+    if (dst && src && src->storage->backend != dst->storage->backend) {
+        copy_between_devices(tape, dst, src);
+        return;
+    }
+    if (!ph__op_change_begin(&op, tape, "tensor_copy", in, 2) || !check_fits(&op, dst, src) ||
+        !ph__op_change(&op, dst))
+        return;
+    ph_tensor *from = apart(&op, dst, src);
+    if (from && ph__map_copy(&op, dst, from))
+        (void)ph__op_done(&op, NULL);
+}
+
+void ph_tensor_add(ph_tape *tape, ph_tensor *dst, ph_tensor *src, double alpha)
+{
+    ph_tensor *in[] = {dst, src};
+    ph__op op;
+    if (!ph__op_change_begin(&op, tape, "tensor_add", in, 2) || !check_fits(&op, dst, src) ||
+        !check_whole(&op, dst->dtype, alpha))
+        return;
+    if (src->dtype != dst->dtype || dst->dtype == PH_DTYPE_BOOL) {
+        ph__op_fail(&op, PH_ERROR_ARGUMENT,
+                    "both must be of one dtype other than bool; ph_cast one of them");
+        return;
+    }
+    ph_tensor *from = ph__op_change(&op, dst) ? apart(&op, dst, src) : NULL;
+    ph_tensor *operands[] = {dst, from};
+    if (from && ph__map_launch(&op, alpha == 1 ? &ph__map_add : &ph__map_add_scaled, dst, operands,
+                               alpha, 0))
+        (void)ph__op_done(&op, NULL);
+}
+
+void ph_tensor_scale(ph_tape *tape, ph_tensor *dst, double factor)
+{
+    ph_tensor *in[] = {dst};
+    ph__op op;
+    if (!ph__op_change_begin(&op, tape, "tensor_scale", in, 1) ||
+        !check_whole(&op, dst->dtype, factor))
+        return;
+    if (dst->dtype == PH_DTYPE_BOOL)
+        ph__op_fail(&op, PH_ERROR_ARGUMENT, "all dtypes but bool are taken");
+    else if (ph__op_change(&op, dst) &&
+             ph__map_launch(&op, &ph__map_mul_scalar, dst, in, factor, 0))
+        (void)ph__op_done(&op, NULL);
+}

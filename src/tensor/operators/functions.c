@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/operators/functions.c: functions of one element: exp, relu, gelu and their like. */
+#include "tensor/autograd/autocast.h"
+#include "tensor/kernels/elementwise.h"
+
+typedef enum save {
+    SAVE_OPERAND,
+    SAVE_RESULT
+} save;
+
+/* What backward needs to know: which map, and the number of the call. */
+typedef struct state {
+    const ph__map *map;
+    double a;
+} state;
+
+static void backward(ph__grad_call *call)
+{
+    const state *s = call->state;
+    ph_tensor *in[] = {call->out_grads[0], call->saved[0]};
+    call->in_grads[0] = ph__map_call(call->tape, s->map, in, s->a, 0);
+}
+
+static ph_tensor *apply(ph_tape *tape, const ph__map *map, const ph__grad_def *def,
+                        const ph__map *grad, save what, ph_tensor *x, double a)
+{
+    ph_tensor *in[] = {x};
+    ph__op op;
+    if (!ph__op_begin(&op, tape, map->name, in, 1, 1))
+        return NULL;
+    ph_tensor *y = ph__map_new(&op, map, in, a, 0);
+    state *s = y && op.tracked ? ph__op_track(&op, def, 1) : NULL;
+    if (s) {
+        *s = (state){grad, a};
+        ph__op_save(&op, 0, what == SAVE_RESULT ? y : x);
+    }
+    return ph__op_done(&op, y);
+}
+
+/* Whose results leave f16's range, or need more of its digits than there are. */
+static ph_tensor *apply_in_f32(ph_tape *tape, const ph__map *map, const ph__grad_def *def,
+                               const ph__map *grad, save what, ph_tensor *x, double a)
+{
+    ph__autocast cast;
+    if (ph__autocast_begin(&cast, tape, PH__AUTOCAST_F32, &x, 1))
+        return ph__autocast_end(&cast, apply(tape, map, def, grad, what, x, a));
+    return apply(tape, map, def, grad, what, x, a);
+}
+
+#define FUNCTION(name, grad, what, by)                                                             \
+    static const ph__grad_def name##_def = {#name, sizeof(state), backward, NULL};                 \
+    ph_tensor *ph_##name(ph_tape *tape, ph_tensor *x)                                              \
+    {                                                                                              \
+        return by(tape, &ph__map_##name, &name##_def, &ph__map_##grad, what, x, 0);                \
+    }
+FUNCTION(exp, mul, SAVE_RESULT, apply_in_f32)
+FUNCTION(log, log_grad, SAVE_OPERAND, apply_in_f32)
+FUNCTION(sqrt, sqrt_grad, SAVE_RESULT, apply)
+FUNCTION(rsqrt, rsqrt_grad, SAVE_RESULT, apply_in_f32)
+FUNCTION(square, square_grad, SAVE_OPERAND, apply_in_f32)
+FUNCTION(tanh, tanh_grad, SAVE_RESULT, apply)
+FUNCTION(sigmoid, sigmoid_grad, SAVE_RESULT, apply)
+FUNCTION(relu, relu_grad, SAVE_RESULT, apply)
+FUNCTION(gelu, gelu_grad, SAVE_OPERAND, apply)
+FUNCTION(gelu_tanh, gelu_tanh_grad, SAVE_OPERAND, apply)
+FUNCTION(silu, silu_grad, SAVE_OPERAND, apply)
+
+static const ph__grad_def leaky_relu_def = {"leaky_relu", sizeof(state), backward, NULL};
+
+ph_tensor *ph_leaky_relu(ph_tape *tape, ph_tensor *x, double slope)
+{
+    return apply(tape, &ph__map_leaky_relu, &leaky_relu_def, &ph__map_leaky_relu_grad, SAVE_OPERAND,
+                 x, slope);
+}

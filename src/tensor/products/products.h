@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* tensor/products/products.h: matrix products: a BLAS on the host, cuBLASLt on a GPU, both loaded at run
+ * time; and a plain product where no BLAS is. */
+#ifndef PH_TENSOR_PRODUCTS_PRODUCTS_H
+#define PH_TENSOR_PRODUCTS_PRODUCTS_H
+#include "tensor/autograd/op.h"
+
+/* c[b] = a[b] * b[b] (+ bias) (+ c[b] where accumulate): row-major matrices of one floating
+ * dtype, on the tape's stream. lda.. in elements: of a row, at least its length; batch strides
+ * in elements (0: the same matrix; not for c where batch > 1). m, n or batch 0: nothing; k is at
+ * least 1. The result depends on the operands' contents, shapes and strides alone (and on
+ * ph_tf32, and on a GPU on whether their addresses are multiples of 16): not on threads, or
+ * whether it is captured. */
+typedef struct ph__product {
+    ph_dtype dtype;
+    bool transpose_a, transpose_b; /* a is stored [k, m], b is stored [n, k] */
+    int64_t m, n, k, batch;
+    const void *a, *b, *bias; /* bias [n], the same for every row, or NULL */
+    void *c;
+    int64_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c;
+    bool accumulate;
+} ph__product;
+bool ph__op_product(ph__op *op, const ph__product *product);
+
+/* ---- what a backend keeps for them ---- made by the first product (of finds or makes it); the
+ * backend destroys it with its last reference. create: NULL: the record is set. Legal in a
+ * capture: what cuBLASLt allocates is nobody's graph's. */
+ph__products *ph__products_of(ph__backend *backend);
+ph__products *ph__products_create(ph__backend *backend);
+void ph__products_destroy(ph__products *products); /* takes NULL */
+
+/* There is a tape, and so there may be products: a GPU's first one makes the workspaces of
+ * captures. A failure is tried again by prepare. */
+void ph__products_expect(ph__backend *backend);
+/* What products of a capture would make inside it for the first time, made before: library,
+ * handle, and workspaces for streams to come where there was a tape. A failure is that of the
+ * product that needs it, when there is one. */
+void ph__products_prepare(ph__backend *backend);
+
+/* ---- inside products*.c ---- */
+typedef struct ph__blas ph__blas;     /* products_host.c: of the process */
+typedef struct ph__cublas ph__cublas; /* products_cuda.c: of a device */
+struct ph__products {
+    ph__backend *backend; /* borrowed */
+    ph__cublas *cublas;   /* of a GPU */
+};
+/* Looks for a BLAS once in the process: libopenblas.so.0, or what PH_BLAS names ("none": the
+ * plain product). False: PH_BLAS cannot be used; the record is set. */
+bool ph__blas_load(void);
+bool ph__product_host(ph__op *op, const ph__product *product);
+ph__cublas *ph__cublas_create(ph_device *device, uint32_t multiprocessors);
+void ph__cublas_destroy(ph__cublas *cublas, ph_device *device);
+bool ph__product_cuda(ph__op *op, ph__cublas *cublas, const ph__product *product);
+
+/* product's c = part[0] + part[1] .. (+ bias) (+ c where accumulate), in order; parts lie one
+ * behind the other as [batch, m, n], in the dtype that is computed in. products_sum.c. */
+bool ph__product_sum(ph__op *op, const ph__product *product, const void *part, uint32_t parts);
+
+extern ph__kernel_def
+    *const ph__product_kernels[]; /* host forms alone; NULL-terminated, as all such tables are */
+extern ph__kernel_def *const ph__product_sum_kernels[]; /* both forms */
+#endif

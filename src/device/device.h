@@ -54,7 +54,7 @@ typedef struct ph__stream_replays {
     /* pools whose last replay was on it: those first that no event is recorded behind */
     ph_pool *first_pool, *last_pool;
     size_t pool_count;
-    /* what waits for work on it, in order; see memory/waits.c */
+    /* what waits for work on it, in order; see memory/streams/waits.c */
     struct ph__use *first_use, *last_use;
     ph_stream *previous_awaited, *next_awaited; /* among the streams where there is any */
     struct ph__mseg *segments;                  /* of all pools, whose stream it is */

@@ -5,7 +5,7 @@
 #include "base/line.h"
 #include "base/text.h"
 #include "graph/graph.h"
-#include "memory/sites.h"
+#include "memory/observe/sites.h"
 #include <string.h>
 
 /* ---- the state of one ---- */

@@ -5,7 +5,7 @@
 #include "base/line.h"
 #include "base/log.h"
 #include "graph/graph.h"
-#include "memory/sites.h"
+#include "memory/observe/sites.h"
 #include <phonograph/annotation.h>
 #include <string.h>
 

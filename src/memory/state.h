@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/range_map.h"
 #include "memory/account.h"
-#include "memory/block.h"
+#include "memory/block/block.h"
 #include "memory/memory.h"
 
 typedef struct ph__memory ph__memory;

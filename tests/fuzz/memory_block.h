@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "memory/block.h"
+#include "memory/block/block.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

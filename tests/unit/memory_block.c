@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/unit/memory_block.c: the rules of memory/block.h for sizes, splitting, coalescing and
+/* tests/unit/memory_block.c: the rules of memory/block/block.h for sizes, splitting, coalescing and
  * best fit. */
 #include "memory_block.h"
 

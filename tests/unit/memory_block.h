@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "memory/block.h"
+#include "memory/block/block.h"
 #include <string.h>
 
 #define KIB  ((size_t)1 << 10)

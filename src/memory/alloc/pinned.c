@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/alloc/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no work
+ * reads them any more. */
+#include "base/checked.h"
+#include "base/log.h"
+#include "memory/state.h"
+#include <string.h>
+
+enum {
+    SMALLEST_SHIFT = 9
+};
+
+static bool class_of(size_t bytes, unsigned *size_class)
+{
+    *size_class = 0;
+    while (*size_class < PH__PINNED_CLASSES &&
+           ((size_t)1 << (SMALLEST_SHIFT + *size_class)) < bytes)
+        ++*size_class;
+    return *size_class < PH__PINNED_CLASSES;
+}
+
+ph__pinned *ph__pinned_find(const ph__memory *memory, uintptr_t address)
+{
+    const ph__range *range = ph__range_map_find(&memory->pinned, address);
+    ph__pinned *block = range ? range->value : NULL;
+    return block && !block->free && !block->freed_by_user ? block : NULL;
+}
+
+void ph__pinned_unfree(ph__pinned *block)
+{
+    if (block->previous)
+        block->previous->next = block->next;
+    else
+        block->pool->pinned_free[block->size_class] = block->next;
+    if (block->next)
+        block->next->previous = block->previous;
+    block->next = block->previous = NULL;
+    block->free = false;
+    block->freed_by_user = true;
+}
+
+/* ---- taking ---- */
+
+static void hand_out(ph__memory *memory, ph__pinned *block, const ph__request *request)
+{
+    block->free = block->freed_by_user = false;
+    block->requested = request->bytes;
+    block->capture_id = request->capture_id;
+    block->calls = atomic_load_explicit(&memory->device->captured_calls, memory_order_relaxed);
+    block->generation = ph__next_generation(memory);
+    if (ph__sees(memory, PH__SEE_BORN))
+        ph__born_handed_out(memory);
+    block->stream = ph__stream_retain(request->stream);
+    if (request->capture_id)
+        ph__layout_note(request->pool, request->capture_id,
+                        &(ph__placing){.stream = request->stream->id,
+                                       .address = block->address,
+                                       .requested = block->requested,
+                                       .size = block->size,
+                                       .generation = block->generation,
+                                       .pinned = true});
+    memory->account.pinned += block->size;
+    if (!ph__pool_is_default(block->pool))
+        block->pool->account.pinned += block->size;
+}
+
+static ph__pinned *take_cached(ph__memory *memory, const ph__request *request, unsigned size_class)
+{
+    ph__spin_lock(&memory->lock);
+    ph__pinned *block = request->pool->pinned_free[size_class];
+    if (block) {
+        ph__pinned_unfree(block);
+        hand_out(memory, block, request);
+    }
+    ph__spin_unlock(&memory->lock);
+    return block;
+}
+
+static int driver_alloc(void **out, ph__memory *memory, size_t bytes)
+{
+    ph_capture_mode mode;
+    ph__relaxed_begin(memory->device, &mode);
+    int result = memory->driver->pinned_alloc(out, memory->device->handle, bytes);
+    ph__relaxed_end(memory->device, mode);
+    return result;
+}
+
+static void driver_free(ph__memory *memory, uintptr_t address)
+{
+    ph_capture_mode mode;
+    ph__relaxed_begin(memory->device, &mode);
+    int result = memory->driver->pinned_free(memory->device->handle, (void *)address);
+    ph__relaxed_end(memory->device, mode);
+    if (result != PH__R_OK)
+        ph__log(PH_LOG_WARNING,
+                "pinned memory at %p: giving it back gave %d (%s); it may stay taken until the "
+                "process ends",
+                (void *)address, result, ph__result_name(result));
+}
+
+/* Notes a new block and hands it out; false without host memory. */
+static bool adopt(ph__memory *memory, ph__pinned *block, const ph__request *request)
+{
+    ph__spin_lock(&memory->lock);
+    bool added = ph__range_map_add(&memory->pinned, block->address, block->size, block);
+    if (added) {
+        ph__hull_widen(&memory->pinned_hull, block->address, block->size);
+        block->pool->keeps++;
+        memory->account.pinned_reserved += block->size;
+        if (!ph__pool_is_default(block->pool))
+            block->pool->account.pinned_reserved += block->size;
+        hand_out(memory, block, request);
+    }
+    ph__spin_unlock(&memory->lock);
+    return added;
+}
+
+static ph__pinned *make(ph__memory *memory, const ph__request *request, unsigned size_class,
+                        int *result)
+{
+    void *address = NULL;
+    size_t size = (size_t)1 << (SMALLEST_SHIFT + size_class);
+    *result = PH__R_OK;
+    ph__pinned *block = ph__calloc(1, sizeof *block);
+    if (!block)
+        return NULL;
+    *result = driver_alloc(&address, memory, size);
+    if (*result != PH__R_OK) {
+        ph__free(block);
+        return NULL;
+    }
+    block->address = (uintptr_t)address;
+    block->size = size;
+    block->size_class = size_class;
+    block->pool = request->pool;
+    if (adopt(memory, block, request))
+        return block;
+    driver_free(memory, block->address);
+    ph__free(block);
+    return NULL;
+}
+
+ph_status ph_malloc_pinned(void *out_pointer, size_t count, size_t size, ph_stream *stream)
+{
+    static const char call[] = "ph_malloc_pinned";
+    void *address = NULL;
+    unsigned size_class;
+    int result = PH__R_OK;
+    if (!out_pointer)
+        return ph__fail_null(call, "out_pointer");
+    memcpy(out_pointer, &address, sizeof address);
+    PH_TRY(ph__stream_check(stream, call));
+    ph__memory *memory = ph__memory_attach(stream->device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    ph__request request = {.stream = stream, .call = call};
+    if (!ph__mul(count, size, &request.bytes) || !class_of(request.bytes, &size_class))
+        return ph__fail_native(PH_ERROR_SIZE, 0, NULL, "%s: %zu elements of %zu bytes are too many",
+                               call, count, size);
+    if (request.bytes == 0)
+        return PH_OK;
+    ph__memory_process(memory);
+    PH_TRY(ph__route(memory, &request));
+    if (ph__sees(memory, PH__SEE_SCRIPT) && ph__script_take(&address, memory, &request, 0, true)) {
+        ph__unroute(memory, &request);
+        memcpy(out_pointer, &address, sizeof address);
+        return PH_OK;
+    }
+    ph__pinned *block = take_cached(memory, &request, size_class);
+    /* Threads that free and ask in turn would else take ever more new memory while one settles
+     * what they have freed. */
+    if (!block && ph__memory_process_all(memory))
+        block = take_cached(memory, &request, size_class);
+    if (!block)
+        block = make(memory, &request, size_class, &result);
+    if (!block && result == PH__R_OUT_OF_MEMORY && !ph__capturing(memory)) {
+        (void)ph__memory_trim_now(memory, PH__TRIM_CACHED, request.pool);
+        block = make(memory, &request, size_class, &result);
+    }
+    ph__unroute(memory, &request);
+    if (!block && (result == PH__R_OK || result == PH__R_OUT_OF_MEMORY))
+        return ph__fail_host_memory(call, "a pinned block");
+    if (!block)
+        return ph__driver_fail(result, PH__NAME_MEM_HOST_ALLOC, "%s: %zu bytes", call,
+                               request.bytes);
+    address = (void *)block->address;
+    if (ph__sees(memory, PH__SEE_SITES))
+        ph__sites_allocated(memory, address);
+    memcpy(out_pointer, &address, sizeof address);
+    return PH_OK;
+}
+
+/* ---- giving back ---- */
+
+void ph__pinned_give(ph__pinned *block)
+{
+    ph_pool *pool = block->pool;
+    block->free = true;
+    block->freed_by_user = false;
+    block->previous = NULL;
+    block->next = pool->pinned_free[block->size_class];
+    if (block->next)
+        block->next->previous = block;
+    pool->pinned_free[block->size_class] = block;
+    if (pool->use_count == 0)
+        ph__pool_due(pool);
+}
+
+ph__pinned *ph__pinned_collect(ph_pool *pool)
+{
+    ph__pinned *list = NULL;
+    for (unsigned i = 0; i < PH__PINNED_CLASSES; i++) {
+        while (pool->pinned_free[i]) {
+            ph__pinned *block = pool->pinned_free[i];
+            pool->pinned_free[i] = block->next;
+            block->previous = NULL;
+            block->next = list;
+            list = block;
+        }
+    }
+    return list;
+}
+
+void ph__pinned_destroy(ph__memory *memory, ph__pinned *block)
+{
+    ph_pool *dead = NULL;
+    ph__spin_lock(&memory->lock);
+    /* Before the driver may give the address out again. */
+    (void)ph__range_map_remove(&memory->pinned, block->address);
+    ph__spin_unlock(&memory->lock);
+    driver_free(memory, block->address);
+    ph__spin_lock(&memory->lock);
+    memory->account.pinned_reserved -= block->size;
+    if (!ph__pool_is_default(block->pool))
+        block->pool->account.pinned_reserved -= block->size;
+    ph__pool_unkeep(block->pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
+    ph__vec_free(&block->holders);
+    ph__free(block);
+}
+
+void ph__pinned_close(ph__memory *memory)
+{
+    while (memory->pinned.count > 0) {
+        ph__pinned *block = ph__range_map_from(&memory->pinned, 0)->value;
+        (void)ph__range_map_remove(&memory->pinned, block->address);
+        ph__uses_destroy(memory, block->uses);
+        if (block->stream)
+            ph__stream_release(block->stream);
+        driver_free(memory, block->address);
+        ph__vec_free(&block->holders);
+        ph__free(block);
+    }
+}
+
+/* In the caller's hands no more: counted, trackers told. Lock held. */
+static void retire(ph__memory *memory, ph__pinned *block)
+{
+    block->freed_by_user = true;
+    if (block->trackers > 0)
+        ph__track_died(memory, block->generation);
+    block->trackers = 0;
+    memory->account.pinned -= block->size;
+    if (!ph__pool_is_default(block->pool))
+        block->pool->account.pinned -= block->size;
+}
+
+static bool remember(ph__memory *memory, ph__pinned *block, ph_stream *stream)
+{
+    if (stream == block->stream)
+        return true;
+    if (ph__pinned_uses(block) && ph__uses_add(block->uses, stream, 0))
+        return true;
+    if (ph__capturing(memory) || ph__stream_capture_id(stream) != 0)
+        return false;
+    ph_capture_mode mode;
+    ph__relaxed_begin(memory->device, &mode);
+    (void)memory->driver->stream_synchronize(stream->handle);
+    ph__relaxed_end(memory->device, mode);
+    return true;
+}
+
+static bool free_in(ph__memory *memory, uintptr_t address, ph_stream *stream)
+{
+    uint64_t capture_id = stream ? ph__stream_capture_id(stream) : 0;
+    if (ph__sees(memory, PH__SEE_SCRIPT) && ph__script_free(memory, (const void *)address))
+        return true;
+    if (ph__sees(memory, PH__SEE_SITES))
+        ph__sites_freeing(memory, (const void *)address);
+    ph__spin_lock(&memory->lock);
+    ph__pinned *block = ph__pinned_find(memory, address);
+    if (!block || block->address != address) {
+        ph__spin_unlock(&memory->lock);
+        return false;
+    }
+    retire(memory, block);
+    ph_stream *own = block->stream;
+    bool in_capture = block->capture_id != 0 && block->capture_id == block->pool->capture_id &&
+                      (!stream || stream == own || capture_id == block->capture_id);
+    /* Handed out in the open capture, in no copy of it, and no kernel or host function came
+     * after that: no work can be reading it. */
+    bool unused =
+        in_capture && block->holders.count == 0 && !block->held_for_good && !block->uses &&
+        block->calls == atomic_load_explicit(&memory->device->captured_calls, memory_order_relaxed);
+    if (unused) {
+        block->stream = NULL;
+        ph__pinned_give(block);
+    }
+    ph__spin_unlock(&memory->lock);
+    if (unused) {
+        ph__stream_release(own);
+        return true;
+    }
+    if (stream && !remember(memory, block, stream))
+        block->held_for_good = true;
+    ph__pinned_hold(memory, block);
+    ph__memory_process(memory);
+    return true;
+}
+
+void ph_free_pinned(void *pointer, ph_stream *stream)
+{
+    if (!pointer)
+        return;
+    ph__memory *memory =
+        stream ? ph__memory_of(stream->device) : ph__memory_of_address((uintptr_t)pointer);
+    bool freed = memory && free_in(memory, (uintptr_t)pointer, stream);
+    if (!freed && !ph__memory_is_forked((uintptr_t)pointer))
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "ph_free_pinned: %p is no live pinned allocation of the stream's device "
+                     "(freed twice, or "
+                     "not from ph_malloc_pinned); nothing was done; said once",
+                     pointer);
+    if (memory && !stream)
+        ph_device_release(memory->device);
+}

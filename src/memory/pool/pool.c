@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/pool/pool.c: pools: making them, who holds them, and their end. */
+#include "base/log.h"
+#include "base/option.h"
+#include "memory/state.h"
+#include <string.h>
+
+/* One count for all pools of the process, whoever made them: no number is ever used twice. */
+static uint64_t next_number(void)
+{
+    static _Atomic uint64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+bool ph__pool_init(ph_pool *pool, ph__memory *memory)
+{
+    pool->memory = memory;
+    pool->use_count = 1;
+    pool->heap_options = (ph__heap_options){.no_split = pool->options.no_split};
+    pool->heap = ph__heap_create(&pool->heap_options);
+    if (!pool->heap)
+        return false;
+    return true;
+}
+
+static ph_status create(ph_pool **out, ph_device *device, const ph_pool_options *options,
+                        bool by_user, const char *call)
+{
+    ph__memory *memory = ph__memory_attach(device, call);
+    if (!memory)
+        return ph_error_last()->status;
+    ph_pool *pool = ph__calloc(1, sizeof *pool);
+    if (!pool)
+        return ph__fail_host_memory(call, "the pool");
+    if (options)
+        pool->options = *options;
+    if (!ph__pool_init(pool, memory)) {
+        ph__free(pool);
+        return ph__fail_host_memory(call, "the pool");
+    }
+    uint64_t number = next_number();
+    pool->id = by_user ? (ph_pool_id){0, number} : (ph_pool_id){number, 0};
+    pool->device = ph_device_retain(device);
+    ph_pool *first = &memory->default_pool;
+    ph__spin_lock(&memory->lock);
+    bool listed = ph__map_put(&memory->pools, (uint64_t)(uintptr_t)pool, pool);
+    if (!listed) {
+        ph__spin_unlock(&memory->lock);
+        ph_device_release(pool->device);
+        ph__heap_destroy(pool->heap);
+        ph__free(pool);
+        return ph__fail_host_memory(call, "the pool");
+    }
+    pool->previous = first;
+    pool->next = first->next;
+    if (first->next)
+        first->next->previous = pool;
+    first->next = pool;
+    ph__spin_unlock(&memory->lock);
+    *out = pool;
+    return PH_OK;
+}
+
+ph_status ph_pool_create(ph_pool **out, ph_device *device, const ph_pool_options *options)
+{
+    static const char call[] = "ph_pool_create";
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!device)
+        return ph__fail_null(call, "device");
+    if (options && !PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_pool_options");
+    if (options && !options->alloc != !options->free)
+        return ph__fail_native(
+            PH_ERROR_ARGUMENT, 0, NULL,
+            "%s: only one of alloc and free is set; a source of segments needs both", call);
+    if (options)
+        PH_TRY(ph__option_no_zero(options->limit, "limit", call));
+    return create(out, device, options, true, call);
+}
+
+ph_status ph__pool_create_private(ph_pool **out, ph_device *device)
+{
+    *out = NULL;
+    return create(out, device, NULL, false, "ph_graph_capture_begin");
+}
+
+ph_device *ph__pool_device(const ph_pool *pool)
+{
+    return pool->memory->device;
+}
+
+/* A pool whose count fell to zero is still named by its live blocks: it may be held again, with
+ * its device. */
+void ph__pool_hold(ph_pool *pool)
+{
+    if (pool->use_count++ == 0)
+        (void)ph_device_retain(pool->device);
+}
+
+/* For calls that cannot fail. */
+static bool is_there_or_said(const ph_pool *pool, const char *call)
+{
+    bool there = ph__pool_is_there(pool);
+    if (!there && !ph__pool_is_forked(pool))
+        PH__LOG_ONCE(PH_LOG_WARNING,
+                     "%s: %p is no pool, or was one that went with its last holder, as a graph's "
+                     "pool does when the graph is reset; "
+                     "nothing was done; said once",
+                     call, (const void *)pool);
+    return there;
+}
+
+ph_pool *ph_pool_retain(ph_pool *pool)
+{
+    if (!pool || !is_there_or_said(pool, "ph_pool_retain"))
+        return NULL;
+    ph__spin_lock(&pool->memory->lock);
+    ph__pool_hold(pool);
+    ph__spin_unlock(&pool->memory->lock);
+    return pool;
+}
+
+void ph__pool_unkeep(ph_pool *pool, ph_pool **dead)
+{
+    if (--pool->keeps > 0 || pool->use_count > 0)
+        return;
+    pool->previous->next = pool->next;
+    if (pool->next)
+        pool->next->previous = pool->previous;
+    (void)ph__map_remove(&pool->memory->pools, (uint64_t)(uintptr_t)pool);
+    ph__pool_not_due(pool);
+    ph__pool_leave_replay(pool);
+    *dead = pool;
+}
+
+/* A pool that has gone leaves its address taken for some time, so that a handle which somebody
+ * still has does not come to name another pool. */
+static void keep_address(ph_pool *dead)
+{
+    enum {
+        KEPT = 256
+    };
+    ph__memory *memory = dead->memory;
+    ph__spin_lock(&memory->lock);
+    dead->next = NULL;
+    *memory->gone_last = dead;
+    memory->gone_last = &dead->next;
+    memory->gone_count++;
+    ph__spin_unlock(&memory->lock);
+    ph__pools_forget(memory, KEPT);
+}
+
+void ph__pool_bury(ph_pool *dead)
+{
+    if (!dead)
+        return;
+    ph__heap_destroy(dead->heap);
+    ph__walks_free(dead->walks);
+    ph__vec_free(&dead->given);
+    ph__vec_free(&dead->workers);
+    ph__mark_recycle(dead->memory, dead->replayed);
+    for (size_t i = 0; i < dead->before.count; i++)
+        ph__mark_recycle(dead->memory, dead->before.at[i].event);
+    ph__vec_free(&dead->before);
+    if (dead->last_replay)
+        ph__stream_release(dead->last_replay);
+    if (dead->told)
+        keep_address(dead);
+    else
+        ph__free(dead);
+}
+
+void ph__pools_forget(ph__memory *memory, size_t kept)
+{
+    for (ph_pool *oldest = NULL;; ph__free(oldest)) {
+        ph__spin_lock(&memory->lock);
+        bool more = memory->gone_count > kept;
+        if (more) {
+            oldest = memory->gone;
+            memory->gone = oldest->next;
+            if (!memory->gone)
+                memory->gone_last = &memory->gone;
+            memory->gone_count--;
+        }
+        ph__spin_unlock(&memory->lock);
+        if (!more)
+            return;
+    }
+}
+
+void ph__pool_tell(ph_pool *pool)
+{
+    if (!pool)
+        return;
+    ph__spin_lock(&pool->memory->lock);
+    pool->told = true;
+    ph__spin_unlock(&pool->memory->lock);
+}
+
+ph_status ph__pool_check(const ph_pool *pool, const char *call)
+{
+    if (!pool)
+        return ph__fail_null(call, "pool");
+    if (ph__pool_is_there(pool))
+        return PH_OK;
+    if (ph__pool_is_forked(pool))
+        return ph__fail_forked(pool->memory->device, call);
+    return ph__fail_native(
+        PH_ERROR_ARGUMENT, 0, NULL,
+        "%s: %p is no pool, or was one that went with its last holder: a graph's pool goes when "
+        "the graph is reset, destroyed or "
+        "aborted; take a reference before that (ph_pool_retain), and release it later",
+        call, (const void *)pool);
+}
+
+/* The last holder has gone. What is free goes back now when nothing uses it any more, else at
+ * the next chance. */
+static void end(ph__memory *memory, ph_pool *pool)
+{
+    ph_device *device = pool->device;
+    ph_pool *dead = NULL;
+    ph_error saved;
+    ph__error_save(&saved);
+    (void)ph__memory_sweep(memory, false);
+    ph__spin_lock(&memory->lock);
+    ph__pool_unkeep(pool, &dead);
+    ph__spin_unlock(&memory->lock);
+    ph__pool_bury(dead);
+    ph__error_restore(&saved);
+    ph_device_release(device);
+}
+
+void ph__pool_drop(ph_pool *pool, bool graph)
+{
+    ph__memory *memory = pool->memory;
+    if (memory->device->forked)
+        return;
+    ph__spin_lock(&memory->lock);
+    /* Pinned blocks may be held for the replays that are over now. */
+    bool idle = graph && --pool->graphs == 0;
+    if (idle)
+        ph__pinned_unpark(pool);
+    bool due = idle && memory->held;
+    bool last = --pool->use_count == 0;
+    if (last)
+        pool->keeps++;
+    if (last || idle)
+        ph__pool_due(pool);
+    ph__spin_unlock(&memory->lock);
+    if (last)
+        end(memory, pool);
+    else if (due)
+        ph__memory_process(memory);
+}
+
+void ph_pool_release(ph_pool *pool)
+{
+    if (pool && is_there_or_said(pool, "ph_pool_release"))
+        ph__pool_drop(pool, false);
+}
+
+void ph__pool_graph_retain(ph_pool *pool)
+{
+    ph__spin_lock(&pool->memory->lock);
+    ph__pool_hold(pool);
+    pool->graphs++;
+    ph__spin_unlock(&pool->memory->lock);
+}
+
+void ph__pool_graph_release(ph_pool *pool)
+{
+    if (pool)
+        ph__pool_drop(pool, true);
+}
+
+ph_pool_id ph__pool_id(const ph_pool *pool)
+{
+    return pool ? pool->id : (ph_pool_id){0, 0};
+}
+
+ph_pool_id ph_pool_get_id(const ph_pool *pool)
+{
+    return pool && ph__pool_is_there(pool) ? pool->id : (ph_pool_id){0, 0};
+}
+
+size_t ph_pool_use_count(const ph_pool *pool)
+{
+    if (!pool || !ph__pool_is_there(pool))
+        return 0;
+    ph__spin_lock(&pool->memory->lock);
+    size_t count = pool->use_count;
+    ph__spin_unlock(&pool->memory->lock);
+    return count;
+}
+
+ph_status ph_pool_trim(ph_pool *pool)
+{
+    static const char call[] = "ph_pool_trim";
+    PH_TRY(ph__pool_check(pool, call));
+    ph__memory *memory = pool->memory;
+    ph__spin_lock(&memory->lock);
+    bool idle = pool->recording == PH__IDLE && pool->graphs == 0;
+    bool later = idle && ph__capturing(memory);
+    if (later) {
+        pool->trim_wanted = true;
+        ph__pool_due(pool);
+    }
+    ph__spin_unlock(&memory->lock);
+    if (later)
+        return ph__trim_status(ph__memory_sweep(memory, false), call);
+    return idle ? ph__trim_status(ph__memory_trim_now(memory, PH__TRIM_ABANDONED, pool), call)
+                : PH_OK;
+}

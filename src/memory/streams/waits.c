@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* memory/streams/waits.c: blocks and memory that wait for work on streams: a line for each stream, in
+ * the order in which its events were recorded. Of a line only the first is asked for, so that
+ * what waits behind a busy stream costs nothing. */
+#include "memory/state.h"
+
+/* Lock held, as for the next one. */
+static void append(ph__memory *memory, ph__use *use)
+{
+    ph__stream_replays *line = &use->stream->replays;
+    use->next = NULL;
+    if (line->last_use) {
+        line->last_use->next = use;
+        line->last_use = use;
+        return;
+    }
+    line->first_use = line->last_use = use;
+    line->next_awaited = NULL;
+    line->previous_awaited = memory->last_awaited;
+    if (memory->last_awaited)
+        memory->last_awaited->replays.next_awaited = use->stream;
+    else
+        memory->first_awaited = use->stream;
+    memory->last_awaited = use->stream;
+    memory->awaited_streams++;
+}
+
+static void remove_first(ph__memory *memory, ph_stream *stream)
+{
+    ph__stream_replays *line = &stream->replays;
+    line->first_use = line->first_use->next;
+    if (line->first_use)
+        return;
+    line->last_use = NULL;
+    if (line->previous_awaited)
+        line->previous_awaited->replays.next_awaited = line->next_awaited;
+    else
+        memory->first_awaited = line->next_awaited;
+    if (line->next_awaited)
+        line->next_awaited->replays.previous_awaited = line->previous_awaited;
+    else
+        memory->last_awaited = line->previous_awaited;
+    memory->awaited_streams--;
+}
+
+void ph__waits_begin(ph__memory *memory, ph__waiter *waiter, ph__use *uses, size_t count,
+                     int *failure)
+{
+    for (size_t i = 0; i < count; i++) {
+        uses[i].of = waiter;
+        /* else when its turn has come */
+        uses[i].event = ph__mark_stream(memory, uses[i].stream, failure);
+    }
+    ph__spin_lock(&memory->lock);
+    waiter->left = count;
+    for (size_t i = 0; i < count; i++)
+        append(memory, &uses[i]);
+    ph__see(memory, PH__SEE_PENDING, true);
+    ph__spin_unlock(&memory->lock);
+}
+
+static bool is_over(ph__memory *memory, ph__use *use, bool wait, int *failure)
+{
+    ph__step(memory);
+    if (!use->event)
+        use->event = ph__mark_stream(memory, use->stream, failure);
+    if (!use->event || !ph__mark_done(memory, use->event, wait, failure))
+        return false;
+    ph__mark_recycle(memory, use->event);
+    use->event = NULL;
+    return true;
+}
+
+static void finish(ph__memory *memory, ph__waiter *waiter, ph__batch **done)
+{
+    if (waiter->leaves)
+        ph__batch_done(memory, waiter, done);
+    else
+        ph__uses_finish(memory, (ph__uses *)waiter);
+}
+
+static void process_line(ph__memory *memory, ph_stream *stream, bool wait, int *failure,
+                         ph__batch **done)
+{
+    for (;;) {
+        ph__spin_lock(&memory->lock);
+        ph__use *use = stream->replays.first_use;
+        ph__spin_unlock(&memory->lock);
+        if (!use || !is_over(memory, use, wait, failure))
+            return;
+        ph__spin_lock(&memory->lock);
+        remove_first(memory, stream);
+        bool last = --use->of->left == 0;
+        ph__spin_unlock(&memory->lock);
+        if (last)
+            finish(memory, use->of, done);
+    }
+}
+
+/* The first of the streams, which goes to the end; retained. */
+static ph_stream *next_stream(ph__memory *memory)
+{
+    ph__spin_lock(&memory->lock);
+    ph_stream *stream = memory->first_awaited;
+    if (stream && stream != memory->last_awaited) {
+        ph__stream_replays *line = &stream->replays;
+        memory->first_awaited = line->next_awaited;
+        line->next_awaited->replays.previous_awaited = NULL;
+        line->next_awaited = NULL;
+        line->previous_awaited = memory->last_awaited;
+        memory->last_awaited->replays.next_awaited = stream;
+        memory->last_awaited = stream;
+    }
+    if (stream)
+        (void)ph__stream_retain(stream);
+    ph__spin_unlock(&memory->lock);
+    return stream;
+}
+
+void ph__waits_process(ph__memory *memory, bool wait, int *failure, ph__batch **done)
+{
+    ph__spin_lock(&memory->lock);
+    size_t count = memory->awaited_streams;
+    ph__spin_unlock(&memory->lock);
+    for (; count > 0; count--) {
+        ph_stream *stream = next_stream(memory);
+        if (!stream)
+            break;
+        process_line(memory, stream, wait, failure, done);
+        ph__stream_release(stream);
+    }
+    ph__spin_lock(&memory->lock);
+    ph__see(memory, PH__SEE_PENDING, memory->awaited_streams > 0);
+    ph__spin_unlock(&memory->lock);
+}

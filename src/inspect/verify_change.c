@@ -2,7 +2,7 @@
 /* inspect/verify_change.c: the parameters that a capture made now would have else than the graph,
  * in words. */
 #include "base/demangle.h"
-#include "graph/slots.h"
+#include "graph/slots/slots.h"
 #include "inspect/verify.h"
 #include <string.h>
 

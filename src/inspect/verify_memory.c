@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
-#include "graph/slots.h"
+#include "graph/slots/slots.h"
 #include "inspect/verify.h"
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "graph/states.h"
+#include "graph/lifecycle/states.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * --print to print it. */
 #include "support/support.h"
 
-#include "graph/states.h"
+#include "graph/lifecycle/states.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

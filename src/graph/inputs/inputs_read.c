@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/inputs/inputs_read.c: the public questions to a graph's inputs: which there are, how they are
+ * now, and what cannot be seen. */
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/text.h"
+#include "graph/graph.h"
+#include "memory/observe/sites.h"
+#include <string.h>
+
+/* ---- the state of one ---- */
+ph_status ph__foreign_ask(ph__foreign *foreign, ph_graph *graph, const char *call)
+{
+    ph__drv_pointer where;
+    int result = graph->device->driver->pointer_info(&where, graph->device->handle, foreign->asked);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               foreign->asked);
+    if (where.kind == PH__MEMORY_PAGEABLE)
+        foreign->state = PH_INPUT_FREED;
+    else
+        foreign->state = where.buffer_id == foreign->buffer_id ? PH_INPUT_LIVE : PH_INPUT_REPLACED;
+    return PH_OK;
+}
+
+ph_input_state ph__input_state(const ph_graph *graph, const ph__input *input)
+{
+    if (input->foreign)
+        return input->foreign->state;
+    if (input->base == NULL)
+        return PH_INPUT_UNKNOWN;
+    return input->generation && ph__memory_is_live(graph->device, input->base, input->generation)
+               ? PH_INPUT_LIVE
+               : PH_INPUT_FREED;
+}
+
+/* A place of an address slot is an address by what the slot was made of: two captures, or the
+ * caller's word. */
+bool ph__input_is_proved(const ph_graph *graph, const ph__input *input)
+{
+    return input->proved || (!input->nested && input->node != SIZE_MAX &&
+                             ph__slots_prove(graph, input->node, input->offset));
+}
+
+/* ---- which there are ---- */
+ph_status ph_graph_input_count(size_t *out, ph_graph *graph)
+{
+    static const char call[] = "ph_graph_input_count";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = 0;
+    PH_TRY(ph__graph_check(graph, PH__CALL_INPUT_COUNT));
+    PH_TRY(ph__graph_collect_inputs(graph, call));
+    *out = graph->inputs.count;
+    return PH_OK;
+}
+
+enum {
+    SITE_TEXT = 4096
+};
+
+static ph_status describe_sites(ph_input_info *out, ph_graph *graph, const ph__input *input,
+                                const char *call)
+{
+    ph__site allocated, freed;
+    out->allocated_at = out->freed_at = "";
+    if (!ph__sites_find(&allocated, &freed, input->generation))
+        return PH_OK;
+    if (graph->site_texts == NULL)
+        graph->site_texts = ph__alloc((size_t)2 * SITE_TEXT);
+    if (graph->site_texts == NULL)
+        return ph__fail_host_memory(call, "the places");
+    if (allocated.before)
+        ph__line_format(graph->site_texts, SITE_TEXT, "before ph_memory_record_sites");
+    else
+        ph__site_describe(graph->site_texts, SITE_TEXT, &allocated);
+    ph__site_describe(graph->site_texts + SITE_TEXT, SITE_TEXT, &freed);
+    out->allocated_at = graph->site_texts;
+    out->freed_at = graph->site_texts + SITE_TEXT;
+    return PH_OK;
+}
+
+/* A slot was set to memory that the library did not give. */
+static ph_status ask_slot(ph_input_info *out, ph_graph *graph, const char *call)
+{
+    ph__drv_pointer where;
+    const void *address = (const void *)(uintptr_t)out->address;
+    int result = graph->device->driver->pointer_info(&where, graph->device->handle, address);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               address);
+    if (where.kind == PH__MEMORY_PAGEABLE)
+        return PH_OK;
+    out->base = (const void *)where.base;
+    out->bytes = where.size;
+    out->pinned = where.kind == PH__MEMORY_PINNED;
+    out->foreign = true;
+    out->state = PH_INPUT_LIVE;
+    return PH_OK;
+}
+
+ph_status ph_graph_input(ph_input_info *out, ph_graph *graph, size_t index)
+{
+    static const char call[] = "ph_graph_input";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    PH_TRY(ph__graph_check(graph, PH__CALL_INPUT));
+    PH_TRY(ph__graph_collect_inputs(graph, call));
+    if (index >= graph->inputs.count)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: input %zu does not exist; the graph has %zu, numbered from 0", call,
+                       index, graph->inputs.count);
+    const ph__input *input = &graph->inputs.at[index];
+    ph__input now = *input;
+    if (!input->nested && input->node != SIZE_MAX)
+        ph__slots_move(graph, &now);
+    ph_input_info info = {.node = input->node == SIZE_MAX ? PH_INPUT_DECLARED : input->node,
+                          .node_name = input->node_name,
+                          .word = input->word_name,
+                          .offset = input->offset,
+                          .address = now.value,
+                          .base = now.base,
+                          .bytes = now.bytes,
+                          .proved = ph__input_is_proved(graph, input),
+                          .foreign = now.foreign != NULL,
+                          .pinned = now.pinned};
+    if (now.foreign)
+        PH_TRY(ph__foreign_ask(now.foreign, graph, call));
+    info.state = ph__input_state(graph, &now);
+    if (input->base && now.base == NULL)
+        PH_TRY(ask_slot(&info, graph, call));
+    PH_TRY(describe_sites(&info, graph, &now, call));
+    *out = info;
+    return PH_OK;
+}
+
+/* ---- what cannot be seen ---- */
+typedef struct unseen {
+    ph__text text;
+    size_t kernels, suspected; /* words that nothing proves */
+    const char *example;       /* a kernel that has one */
+    bool others;               /* so have other ones */
+} unseen;
+
+static void add_name(unseen *to, const char *name)
+{
+    ph__text_add_shown(&to->text, name, strlen(name));
+}
+
+static void say_node(unseen *to, const char *prefix, size_t node, const ph__record_node *at,
+                     const char *what)
+{
+    ph__text_format(&to->text, "node %zu (%s", node, prefix);
+    add_name(to, at->info.name);
+    ph__text_format(&to->text, "): %s\n", what);
+}
+
+static void look_at_input(unseen *to, const ph_graph *graph, const ph__input *input)
+{
+    if (ph__input_is_proved(graph, input))
+        return;
+    if (to->suspected++ == 0)
+        to->example = input->node_name;
+    to->others = to->others || strcmp(to->example, input->node_name) != 0;
+}
+
+static void look_at_record(unseen *to, const ph_record *record, size_t outer, const char *prefix)
+{
+    for (size_t n = 0; n < record->node_count; n++) {
+        const ph__record_node *node = &record->nodes[n];
+        size_t at = outer == SIZE_MAX ? n : outer;
+        switch (node->info.kind) {
+        case PH_NODE_KERNEL:
+            to->kernels++;
+            break;
+        case PH_NODE_HOST:
+            say_node(to, prefix, at, node, "what the host's function reads and writes");
+            break;
+        case PH_NODE_MEMCPY:
+            if (node->info.dst == NULL || node->info.src == NULL)
+                say_node(to, prefix, at, node, "an array, which has no address");
+            break;
+        case PH_NODE_CONDITIONAL:
+            say_node(to, prefix, at, node,
+                     "the bodies of a conditional, which the driver does not tell");
+            break;
+        case PH_NODE_SEMAPHORE_SIGNAL:
+        case PH_NODE_SEMAPHORE_WAIT:
+            say_node(to, prefix, at, node, "external semaphores");
+            break;
+        case PH_NODE_GRAPH:
+            if (node->info.body)
+                look_at_record(to, node->info.body, at, "graph: ");
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void say_inputs(unseen *to, const ph_graph *graph)
+{
+    if (to->kernels)
+        ph__text_format(&to->text,
+                        "%zu kernel%s: addresses that a kernel finds in memory, or in its module's "
+                        "globals, stand in "
+                        "no parameter, and no driver tells of them\n",
+                        to->kernels, to->kernels == 1 ? "" : "s");
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        look_at_input(to, graph, &graph->inputs.at[i]);
+    if (to->suspected) {
+        ph__text_format(&to->text, "%zu word%s of ", to->suspected, to->suspected == 1 ? "" : "s");
+        add_name(to, to->example);
+        ph__text_format(
+            &to->text,
+            "%s: nothing proves that they are addresses, so that a dead one warns and refuses "
+            "nothing; ph_stream_uses, or typed parameters, prove them\n",
+            to->others ? " and other nodes" : "");
+    }
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ph__input *input = &graph->inputs.at[i];
+        if (input->base || input->foreign)
+            continue;
+        if (input->node != SIZE_MAX)
+            ph__text_format(&to->text, "node %zu (", input->node);
+        add_name(to, input->node_name);
+        ph__text_add(&to->text, input->node == SIZE_MAX ? ": " : ") ");
+        add_name(to, input->word_name);
+        ph__text_format(&to->text,
+                        " = 0x%llx: memory that neither this library nor the driver knows\n",
+                        (unsigned long long)input->value);
+    }
+}
+
+ph_status ph_graph_unseen(char **text, ph_graph *graph)
+{
+    static const char call[] = "ph_graph_unseen";
+    unseen to = {0};
+    if (text == NULL)
+        return ph__fail_null(call, "text");
+    *text = NULL;
+    PH_TRY(ph__graph_check(graph, PH__CALL_UNSEEN));
+    PH_TRY(ph__graph_collect_inputs(graph, call));
+    look_at_record(&to, graph->record, SIZE_MAX, "");
+    say_inputs(&to, graph);
+    ph__text_add(&to.text, "");
+    *text = ph__text_take(&to.text);
+    return *text ? PH_OK : ph__fail_host_memory(call, "the text");
+}

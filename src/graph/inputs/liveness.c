@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/inputs/liveness.c: whether the memory from elsewhere that a graph's nodes address is still
+ * allocated. */
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include <string.h>
+
+/* ---- keeping them ---- */
+void ph__graph_set_checks(ph_graph *graph, const ph_capture_options *options)
+{
+    enum {
+        USUAL = 64
+    };
+    uint32_t every = options->check_foreign_every ? options->check_foreign_every : USUAL;
+    graph->liveness = options->check_input_liveness;
+    graph->foreign_every = every == UINT32_MAX ? 0 : every;
+    graph->foreign_turn = 0;
+    graph->strict = options->strict;
+}
+
+ph_status ph__graph_collect_inputs(ph_graph *graph, const char *call)
+{
+    ph__inputs inputs = {0};
+    if (graph->inputs_due) {
+        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
+        graph->inputs = inputs; /* there were none */
+        graph->inputs_due = false;
+        graph->deaths = UINT64_MAX;
+    }
+    return ph__graph_collect_sets(graph, call);
+}
+
+void ph__graph_set_inputs(ph_graph *graph, ph__inputs *inputs)
+{
+    ph__inputs_free(&graph->inputs, graph);
+    graph->inputs = *inputs;
+    graph->inputs_due = false;
+    ph__graph_drop_sets(graph);
+    memset(inputs, 0, sizeof *inputs);
+    graph->deaths = UINT64_MAX;
+}
+
+bool ph__graph_reserve_inputs(ph_graph *graph, size_t extra)
+{
+    return ph__vec_reserve(&graph->inputs, extra);
+}
+
+void ph__graph_replace_inputs(ph_graph *graph, size_t node, ph__inputs *inputs)
+{
+    ph__inputs old = {0};
+    size_t kept = 0, place = 0;
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        if (graph->inputs.at[i].node == node) {
+            old.at = &graph->inputs.at[i];
+            old.count = 1;
+            ph__inputs_let_go(&old, graph);
+        } else {
+            place += graph->inputs.at[i].node < node;
+            graph->inputs.at[kept++] = graph->inputs.at[i];
+        }
+    if (inputs->count) {
+        ph__input *at = graph->inputs.at + place;
+        memmove(at + inputs->count, at, (kept - place) * sizeof *at);
+        memcpy(at, inputs->at, inputs->count * sizeof *at);
+    }
+    graph->inputs.count = kept + inputs->count;
+    ph__vec_free(inputs);
+    graph->deaths = UINT64_MAX;
+}
+
+/* ---- the check ---- */
+/* Each dead allocation counts once, however many words address it, as far as the list reaches. */
+static void add_dead(ph__dead *dead, const ph__input *input)
+{
+    for (size_t i = 0; i < dead->count && i < PH__DEAD_LISTED; i++)
+        if (dead->at[i].generation == input->generation && dead->at[i].base == input->base)
+            return;
+    if (dead->count < PH__DEAD_LISTED)
+        dead->at[dead->count] = *input;
+    dead->count++;
+}
+
+/* What is dead already is told while the code that captured it is at hand. */
+static void warn_of_dead(ph_graph *graph, const char *call)
+{
+    ph__dead dead;
+    dead.count = 0;
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ph__input *input = &graph->inputs.at[i];
+        ph_input_state state = ph__input_state(graph, input);
+        if (input->proved && (state == PH_INPUT_FREED || state == PH_INPUT_REPLACED))
+            add_dead(&dead, input);
+    }
+    if (dead.count)
+        ph__warn_stale(graph, &dead, call);
+}
+
+ph_status ph__graph_take_inputs(ph_graph *graph, const char *call)
+{
+    ph__inputs inputs = {0};
+    if (graph->liveness)
+        PH_TRY(ph__inputs_of_graph(&inputs, graph, graph, call));
+    ph__graph_set_inputs(graph, &inputs);
+    graph->inputs_due = !graph->liveness;
+    if (graph->liveness)
+        warn_of_dead(graph, call);
+    return PH_OK;
+}
+
+static void add_dead_slot(void *user, const ph__input *input)
+{
+    add_dead(user, input);
+}
+
+/* Whether a slot has set the word since: then the memory that was captured is not addressed any
+ * more. */
+static bool is_moved(const ph_graph *graph, const ph__input *input)
+{
+    return !input->nested && input->node != SIZE_MAX &&
+           ph__slots_have(graph, input->node, input->offset);
+}
+
+static ph_status ask_foreign(ph_graph *graph, const char *call)
+{
+    for (ph__foreign *at = graph->foreign; at; at = at->next)
+        PH_TRY(ph__foreign_ask(at, graph, call));
+    return PH_OK;
+}
+
+ph_status ph__graph_check_live(ph_graph *graph, unsigned how, const char *call)
+{
+    bool as_captured = how & PH__LOOK_AS_CAPTURED;
+    ph__dead dead;
+    dead.count = 0;
+    /* Before the look: what dies meanwhile is seen next time. */
+    uint64_t deaths = atomic_load_explicit(&graph->watch.deaths, memory_order_acquire);
+    PH_TRY(ph__graph_collect_inputs(graph, call));
+    if (how & PH__LOOK_FOREIGN)
+        PH_TRY(ask_foreign(graph, call));
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        ph__input *input = &graph->inputs.at[i];
+        ph_input_state state = ph__input_state(graph, input);
+        if (state == PH_INPUT_LIVE || state == PH_INPUT_UNKNOWN ||
+            (!as_captured && is_moved(graph, input)))
+            continue;
+        if (ph__input_is_proved(graph, input))
+            add_dead(&dead, input);
+        else
+            ph__warn_suspected(graph, input, call);
+    }
+    if (!as_captured)
+        ph__slots_look(graph, add_dead_slot, &dead);
+    if (dead.count)
+        return ph__fail_stale(graph, &dead, (how & PH__LOOK_ONLY) == 0, call);
+    if (how & PH__LOOK_FOREIGN)
+        graph->foreign_turn = 0;
+    if (!as_captured && !graph->watch_lost)
+        graph->deaths = deaths;
+    return PH_OK;
+}
+
+ph_status ph_graph_check_inputs(ph_graph *graph)
+{
+    PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_INPUTS));
+    return ph__graph_check_live(graph, PH__LOOK_FOREIGN | PH__LOOK_ONLY, "ph_graph_check_inputs");
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/lifecycle/replay.c: launching the executable, ordered with all that shares its pools. */
+#include "device/nvtx.h"
+#include "device/stream.h"
+#include "graph/graph.h"
+#include <stdio.h>
+
+/* One of the two calls: ph_graph_replay_with has values. */
+typedef struct request {
+    ph__graph_call which;
+    const char *call;
+    const ph_slot_value *values;
+    size_t count;
+} request;
+
+static ph_status check(const ph_graph *graph, const ph_stream *stream, const request *r)
+{
+    const char *call = r->call;
+    PH_TRY(ph__graph_check(graph, r->which));
+    PH_TRY(ph__stream_check(stream, call));
+    if (stream->device != graph->device)
+        return ph__fail_devices(call, "the graph", graph->device, "the stream", stream->device);
+    return PH_OK;
+}
+
+static bool may_capture(const ph_device *device)
+{
+    return atomic_load_explicit(&device->open_captures, memory_order_relaxed) ||
+           atomic_load_explicit(&device->foreign, memory_order_relaxed);
+}
+
+/* While captures may be open on the device: that of the stream, or 0; what would harm another
+ * one is refused before it reaches the driver. */
+static ph_status check_captures(uint64_t *capture_id, ph_stream *stream, const char *call)
+{
+    PH_TRY(ph__stream_find_capture(capture_id, stream, call));
+    if (*capture_id != 0)
+        return PH_OK;
+    PH_TRY(ph__legacy_check(stream, PH__RULE_EXEC_LAUNCH_LEGACY_BLOCKING));
+    return ph__rule_check(stream->device, PH__RULE_EXEC_LAUNCH_OTHER);
+}
+
+/* While stream->asks is shared. */
+static ph_status order(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+{
+    if (may_capture(graph->device))
+        PH_TRY(check_captures(capture_id, stream, call));
+    if (*capture_id)
+        return PH_OK;
+    if (graph->uploaded)
+        PH_TRY(ph__upload_wait(graph, stream, call));
+    return ph__graph_note_stream(graph, stream, call);
+}
+
+/* What may have to come before a launch and seldom has: the first executable, whose hooks may
+ * have begun a capture, its upload, a stream not seen before. */
+static ph_status prepare(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+{
+    PH_TRY(ph__graph_need_exec(graph, call));
+    ph__shared_lock(&stream->asks);
+    ph_status status = order(capture_id, graph, stream, call);
+    ph__shared_unlock(&stream->asks);
+    return status;
+}
+
+static inline ph_status check_live(ph_graph *graph, const char *call)
+{
+    unsigned how;
+    return graph->liveness && ph__graph_must_look(graph, &how)
+               ? ph__graph_check_live(graph, how, call)
+               : PH_OK;
+}
+
+/* The template's nodes become a part of the stream's capture, as they were captured. *over:
+ * nothing was done, as another thread has ended that capture meanwhile. */
+static ph_status into_capture(bool *over, ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                              const request *r)
+{
+    *over = false;
+    if (r->which == PH__CALL_REPLAY_WITH)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: the stream is capturing, and what a graph puts into a capture has the template's "
+            "addresses and values; use ph_graph_replay, or replay outside the capture",
+            r->call);
+    if (graph->liveness && graph->slots)
+        PH_TRY(ph__graph_check_live(graph, PH__LOOK_AS_CAPTURED, r->call));
+    else
+        PH_TRY(check_live(graph, r->call));
+    return ph__graph_into_capture(over, graph, stream, capture_id, r->call);
+}
+
+static void end_pools(ph_graph *graph, size_t count, ph_stream *stream, bool launched)
+{
+    while (count--) {
+        ph__writer *writer = graph->pools.at[count];
+        uint64_t epoch = ph__pool_replay_end(writer->pool, stream, launched);
+        if (!launched)
+            continue;
+        atomic_store_explicit(&writer->last, epoch, memory_order_relaxed);
+        if (writer == graph->own)
+            graph->epoch = epoch;
+    }
+}
+
+/* By the number that messages call it by. */
+__attribute__((noinline)) static void begin_range(const ph_graph *graph)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "graph %llu", (unsigned long long)graph->id);
+    ph__nvtx_push(name);
+}
+
+/* While stream->asks is shared. */
+static ph_status launch_asked(ph_graph *graph, ph_stream *stream, const char *call)
+{
+    for (size_t i = 0; i < graph->pools.count; i++) {
+        ph_status status = ph__pool_replay_begin(graph->pools.at[i]->pool, stream);
+        if (status != PH_OK) {
+            end_pools(graph, i, stream, false);
+            return status;
+        }
+    }
+    if (ph__nvtx_on())
+        begin_range(graph);
+    int result = graph->device->driver->exec_launch(graph->exec, stream->handle);
+    if (ph__nvtx_on())
+        ph__nvtx_pop();
+    end_pools(graph, graph->pools.count, stream, result == PH__R_OK);
+    if (result == PH__R_OK)
+        return PH_OK;
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the launch of the graph");
+    return ph__driver_fail(result, PH__NAME_GRAPH_LAUNCH, "%s: the graph was not launched", call);
+}
+
+/* *capture_id: a capture that another thread has begun since the caller asked; nothing was
+ * launched then. */
+static ph_status launch(uint64_t *capture_id, ph_graph *graph, ph_stream *stream, const char *call)
+{
+    ph_status status = PH_OK;
+    ph__shared_lock(&stream->asks);
+    if (may_capture(graph->device))
+        status = check_captures(capture_id, stream, call);
+    if (status == PH_OK && *capture_id == 0)
+        status = launch_asked(graph, stream, call);
+    ph__shared_unlock(&stream->asks);
+    return status;
+}
+
+static ph_status launch_with_cells(uint64_t *capture_id, ph_graph *graph, ph_stream *stream,
+                                   const char *call)
+{
+    PH_TRY(ph__cells_begin(graph, call));
+    ph_status status = launch(capture_id, graph, stream, call);
+    ph__cells_end(graph, status == PH_OK && *capture_id == 0);
+    return status;
+}
+
+static ph_status submit(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    ph_status status = PH_OK;
+    bool over;
+    if (graph->slots)
+        PH_TRY(ph__slots_apply(graph, r->call));
+    do {
+        uint64_t capture_id = 0;
+        over = false;
+        PH_TRY(graph->cells ? launch_with_cells(&capture_id, graph, stream, r->call)
+                            : launch(&capture_id, graph, stream, r->call));
+        if (capture_id)
+            status = into_capture(&over, graph, stream, capture_id, r);
+    } while (over);
+    return status;
+}
+
+static ph_status submit_or_capture(ph_graph *graph, ph_stream *stream, uint64_t capture_id,
+                                   const request *r)
+{
+    bool over = true;
+    ph_status status = capture_id ? into_capture(&over, graph, stream, capture_id, r) : PH_OK;
+    return over ? submit(graph, stream, r) : status;
+}
+
+/* The end hooks see every replay that the start hooks let pass, also one whose launch failed. A
+ * start hook may have begun a capture. */
+static ph_status launch_with_hooks(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    ph_status status = ph__hooks_run(graph, PH_HOOK_REPLAY_START, stream, graph->exec_id);
+    if (status == PH_OK) {
+        ph_error failure;
+        uint64_t capture_id = 0;
+        if (may_capture(graph->device))
+            status = check_captures(&capture_id, stream, r->call);
+        if (status == PH_OK)
+            status = submit_or_capture(graph, stream, capture_id, r);
+        ph__error_save(&failure);
+        ph_ignore(ph__hooks_run(graph, PH_HOOK_REPLAY_END, stream, graph->exec_id));
+        ph__error_restore(&failure);
+    }
+    ph__slots_drop_staged(graph);
+    ph__graph_leave(graph);
+    return status;
+}
+
+/* Behind the checks of the graph and the stream. What was staged does not outlive it. */
+static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    ph_status status = check_live(graph, r->call);
+    if (status != PH_OK) {
+        ph__slots_drop_staged(graph);
+        return status;
+    }
+    if (ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) ||
+        ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END))
+        return launch_with_hooks(graph, stream, r);
+    return submit(graph, stream, r);
+}
+
+/* Once more, where *over. */
+static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream,
+                                    const request *r)
+{
+    uint64_t capture_id = 0;
+    *over = false;
+    /* The last stream may have been destroyed meanwhile, its address still being ours: that is
+     * looked at each time. */
+    bool usual = graph && graph->state == PH_GRAPH_READY && !graph->busy && stream &&
+                 stream == graph->last_stream &&
+                 !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
+    if (!usual)
+        PH_TRY(check(graph, stream, r));
+    if (may_capture(graph->device))
+        PH_TRY(check_captures(&capture_id, stream, r->call));
+    if (capture_id)
+        return into_capture(over, graph, stream, capture_id, r);
+    if (!usual) {
+        ph_status status = prepare(&capture_id, graph, stream, r->call);
+        if (status != PH_OK) {
+            ph__graph_leave(graph);
+            return status;
+        }
+        if (capture_id)
+            return into_capture(over, graph, stream, capture_id, r);
+    }
+    if (r->which == PH__CALL_REPLAY_WITH)
+        PH_TRY(ph__slots_stage(graph, r->values, r->count, r->call));
+    return launch_checked(graph, stream, r);
+}
+
+static inline ph_status replay(ph_graph *graph, ph_stream *stream, const request *r)
+{
+    bool over;
+    ph_status status;
+    do
+        status = replay_once(&over, graph, stream, r);
+    while (over);
+    return status;
+}
+
+ph_status ph_graph_replay(ph_graph *graph, ph_stream *stream)
+{
+    static const request plain = {PH__CALL_REPLAY, "ph_graph_replay", NULL, 0};
+    return replay(graph, stream, &plain);
+}
+
+ph_status ph_graph_replay_with(ph_graph *graph, ph_stream *stream, const ph_slot_value *values,
+                               size_t count)
+{
+    const request with = {PH__CALL_REPLAY_WITH, "ph_graph_replay_with", values, count};
+    return replay(graph, stream, &with);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/lifecycle/upload.c: uploading an executable that was made without that. CUDA orders an upload
+ * behind the work of its stream and behind launches of the executable, and promises nothing of
+ * launches that follow on other streams: an event orders the first of those. */
+#include "device/stream.h"
+#include "graph/graph.h"
+
+void ph__upload_drop(ph_graph *graph)
+{
+    if (graph->uploaded)
+        graph->device->driver->event_destroy(graph->uploaded);
+    graph->uploaded = NULL;
+}
+
+/* What comes after a replay that was launched since then comes after the upload, too. */
+ph_status ph__upload_wait(ph_graph *graph, const ph_stream *stream, const char *call)
+{
+    if (graph->epoch != graph->uploaded_epoch) {
+        ph__upload_drop(graph);
+        return PH_OK;
+    }
+    if (stream->id == graph->uploaded_stream)
+        return PH_OK;
+    int result = graph->device->driver->stream_wait_event(stream->handle, graph->uploaded,
+                                                          PH__EVENT_RECORD_DEFAULT);
+    return result == PH__R_OK
+               ? PH_OK
+               : ph__driver_fail(result, PH__NAME_STREAM_WAIT_EVENT,
+                                 "%s: ordering it behind the upload of the executable", call);
+}
+
+static ph_status check_captures(ph_stream *stream, const char *call)
+{
+    uint64_t capture_id;
+    PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
+    if (capture_id)
+        return ph__rule_refuse(stream->device, PH__RULE_EXEC_UPLOAD_CAPTURING, capture_id);
+    PH_TRY(ph__rule_check(stream->device, PH__RULE_EXEC_UPLOAD_OTHER));
+    return ph__legacy_check(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
+}
+
+static ph_status check(const ph_graph *graph, ph_stream *stream, const char *call)
+{
+    PH_TRY(ph__graph_check(graph, PH__CALL_UPLOAD));
+    PH_TRY(ph__stream_check(stream, call));
+    if (stream->device != graph->device)
+        return ph__fail_devices(call, "the graph", graph->device, "the stream", stream->device);
+    return check_captures(stream, call);
+}
+
+/* A hook of a new executable may have begun a capture. */
+static ph_status need_exec(ph_graph *graph, ph_stream *stream, const char *call)
+{
+    bool ended = graph->state == PH_GRAPH_ENDED;
+    PH_TRY(ph__graph_need_exec(graph, call));
+    return ended ? check_captures(stream, call) : PH_OK;
+}
+
+static ph_status submit(const ph_graph *graph, const ph_stream *stream, ph__drv_event *behind,
+                        const char *call)
+{
+    const ph__driver *driver = graph->device->driver;
+    int result = driver->exec_upload(graph->exec, stream->handle);
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the upload of the executable");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_GRAPH_UPLOAD, "%s: the executable was not uploaded",
+                               call);
+    result = driver->event_record(behind, stream->handle, PH__EVENT_RECORD_DEFAULT);
+    return result == PH__R_OK ? PH_OK
+                              : ph__driver_fail(result, PH__NAME_EVENT_RECORD,
+                                                "%s: behind the upload of the executable", call);
+}
+
+/* The next replay looks for what it has to come after, though its stream be that of the last
+ * one. */
+static ph_status upload(ph_graph *graph, ph_stream *stream, const char *call)
+{
+    const ph__driver *driver = graph->device->driver;
+    ph__drv_event *behind;
+    int result = driver->event_create(&behind, graph->device->handle, PH__EVENT_DISABLE_TIMING);
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the event behind the upload");
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_EVENT_CREATE,
+                               "%s: to order replays behind the upload", call);
+    ph__shared_lock(&stream->asks);
+    ph_status status = check_captures(stream, call);
+    if (status == PH_OK)
+        status = ph__legacy_enter(stream, PH__RULE_EXEC_UPLOAD_LEGACY_BLOCKING);
+    if (status == PH_OK) {
+        status = submit(graph, stream, behind, call);
+        ph__legacy_leave(stream);
+    }
+    ph__shared_unlock(&stream->asks);
+    if (status != PH_OK) {
+        driver->event_destroy(behind);
+        return status;
+    }
+    ph__upload_drop(graph);
+    graph->uploaded = behind;
+    graph->uploaded_stream = stream->id;
+    graph->uploaded_epoch = graph->epoch;
+    graph->last_stream = NULL;
+    graph->deferred = false;
+    return PH_OK;
+}
+
+ph_status ph_graph_upload(ph_graph *graph, ph_stream *stream)
+{
+    static const char call[] = "ph_graph_upload";
+    PH_TRY(check(graph, stream, call));
+    ph_status status = need_exec(graph, stream, call);
+    if (status == PH_OK && graph->deferred)
+        status = upload(graph, stream, call);
+    ph__graph_leave(graph);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/locate/locate.h: the nodes that watch a graph's replays, as their files share them: crumbs.c
+ * and checks.c capture them by way of watched.c, watched_switch.c switches them, where.c and
+ * checks.c read what they wrote. */
+#ifndef PH_GRAPH_LOCATE_LOCATE_H
+#define PH_GRAPH_LOCATE_LOCATE_H
+#include "device/annotate.h"
+#include "graph/graph.h"
+#include <phonograph/locate.h>
+
+/* A node that does nothing in the template, where its arguments name no table: copies of it in
+ * other graphs stay so. An executable has it switched off, and gets the arguments when it is
+ * first switched on. */
+typedef struct ph__watched_node {
+    ph__drv_node *handle; /* of the template, as index known from the capture's end on */
+    size_t index;         /* in the record; SIZE_MAX: not there */
+    size_t scope;         /* crumbs: among the scopes */
+    bool ends;            /* crumbs: that scope */
+    char *name, *path;    /* checks; path: of the scope */
+    uint32_t blocks;      /* checks: of the grid, each with a part of the table from part on */
+    size_t part;
+    union {
+        ph__drv_crumb crumb;
+        ph__drv_finite finite;
+    } args; /* but for the table */
+} ph__watched_node;
+
+/* All nodes of a kind. Their table is pinned memory that is taken when they are first switched
+ * on, and kept until the graph lets go of its capture. Its first word is the tick of the root, a
+ * crumb that comes before all of them: what is greater was written later in that replay. That of
+ * the crumbs is the capture's first node, so that a replay which hangs anywhere has begun; that
+ * of the checks is made with the first of them. */
+typedef struct ph__watched {
+    ph__watch_kernel kernel;
+    PH__VEC(ph__watched_node) nodes;
+    ph__watched_node root; /* handle NULL: none is known yet */
+    ph__map ordered;       /* checks: ids of the streams whose work comes after the root */
+    bool on, given;        /* given: the executable has the arguments */
+    void *table;
+    size_t bytes;
+} ph__watched;
+
+/* A scope that began on a stream of the capture. */
+typedef struct ph__located_scope {
+    char *path;         /* of the scopes that were open on its thread, "layer 3/attention" */
+    uint64_t serial;    /* of ph__thread_ambient in it */
+    size_t first, last; /* its crumbs; last SIZE_MAX: it has none there */
+} ph__located_scope;
+
+/* While the capture is open, under the device's capture_lock. */
+struct ph__locate {
+    PH__VEC(ph__located_scope) scopes;
+    ph__watched crumbs, checks;
+    PH__VEC(const char *) shown; /* what ph_graph_where gave; room for all scopes */
+};
+
+/* What went wrong under the lock, to be told when it is free. */
+typedef struct ph__watch_failure {
+    ph_status status; /* told already */
+    int result;       /* the driver's */
+    const char *driver_call;
+} ph__watch_failure;
+static inline bool ph__watch_failed(const ph__watch_failure *f)
+{
+    return f->status != PH_OK || f->result != PH__R_OK;
+}
+ph_status ph__watch_tell(const ph__watch_failure *f, const ph_stream *stream, const char *call);
+
+/* ---- watched.c ---- get: makes it; NULL: no host memory. add: captures the node on the stream,
+ * behind the root; takes the name over on success. All under the lock. */
+ph__locate *ph__locate_get(ph_graph *graph);
+void ph__watched_add(ph__watch_failure *f, ph__watched *watched, ph_stream *stream,
+                     const ph__watched_node *node, const char *call);
+/* How a node is launched: its own arguments. */
+void ph__watched_launch(ph__drv_launch *out, const ph__watched *watched,
+                        const ph__watched_node *node);
+
+/* ---- watched_switch.c ---- STATE, and what the capture lacked, for a graph without
+ * breadcrumbs. */
+ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call);
+
+/* ---- crumbs.c ---- the path of the calling thread's scopes; "" for none, NULL: no host memory. */
+char *ph__located_path(void);
+
+static inline uint64_t ph__watched_tick(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+/* The part `i` of a table of checks. */
+static inline const ph__drv_finite_part *ph__watched_part(const ph__watched *checks, size_t i)
+{
+    return (const ph__drv_finite_part *)checks->table + 1 + i;
+}
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/locate/where.c: how far the last replay with breadcrumbs came: read in the host's memory alone. */
+#include "base/line.h"
+#include "graph/locate/locate.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LOOKS = 8 /* when replays begin all the time */
+};
+
+/* One look at the table. */
+typedef struct look {
+    ph__locate *locate;
+    const uint64_t *table;
+    uint64_t begun;      /* the root's tick: what is greater was written since */
+    size_t passed, last; /* last: the crumb; SIZE_MAX: none */
+    size_t open;
+} look;
+
+/* 0: not passed in that replay, or there is no such crumb. */
+static uint64_t tick_of(const look *at, size_t crumb)
+{
+    uint64_t tick = crumb == SIZE_MAX ? 0 : ph__watched_tick(&at->table[1 + crumb]);
+    return tick > at->begun ? tick : 0;
+}
+
+static bool is_open(const look *at, const ph__located_scope *scope)
+{
+    return tick_of(at, scope->first) && !tick_of(at, scope->last);
+}
+
+/* The open scope that began last of those before `limit`. */
+static size_t find_open(const look *at, uint64_t limit)
+{
+    size_t found = SIZE_MAX;
+    uint64_t latest = 0;
+    for (size_t i = 0; i < at->locate->scopes.count; i++) {
+        const ph__located_scope *scope = &at->locate->scopes.at[i];
+        uint64_t tick = is_open(at, scope) ? tick_of(at, scope->first) : 0;
+        if (tick > latest && tick < limit) {
+            latest = tick;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static void read_open(look *at)
+{
+    ph__locate *locate = at->locate;
+    uint64_t limit = UINT64_MAX;
+    at->open = 0;
+    if (at->passed == locate->crumbs.nodes.count)
+        return;
+    for (size_t i; at->open < locate->scopes.count && (i = find_open(at, limit)) != SIZE_MAX;
+         at->open++) {
+        limit = tick_of(at, locate->scopes.at[i].first);
+        if (limit == 0)
+            return; /* another replay has begun */
+        locate->shown.at[at->open] = locate->scopes.at[i].path;
+    }
+}
+
+/* False where another replay began meanwhile. */
+static bool read_table(look *at)
+{
+    const ph__watched *crumbs = &at->locate->crumbs;
+    uint64_t latest = 0;
+    at->begun = ph__watched_tick(at->table);
+    at->passed = 0;
+    at->last = SIZE_MAX;
+    for (size_t i = 0; i < crumbs->nodes.count; i++) {
+        uint64_t tick = tick_of(at, i);
+        at->passed += tick != 0;
+        if (tick > latest) {
+            latest = tick;
+            at->last = i;
+        }
+    }
+    read_open(at);
+    return ph__watched_tick(at->table) == at->begun;
+}
+
+/* ---- in words ---- */
+PH_PRINTF(3, 4)
+static size_t add(char *out, size_t size, const char *format, ...)
+{
+    size_t length = strlen(out);
+    va_list args;
+    va_start(args, format);
+    ph__line_vformat(out + length, size - length, format, args);
+    va_end(args);
+    return strlen(out);
+}
+
+/* A scope that is around another open one is in the path of that. */
+static bool is_around(const look *at, size_t open)
+{
+    size_t length = strlen(at->locate->shown.at[open]);
+    for (size_t i = 0; i < open; i++)
+        if (strncmp(at->locate->shown.at[i], at->locate->shown.at[open], length) == 0 &&
+            at->locate->shown.at[i][length] == '/')
+            return true;
+    return false;
+}
+
+static void tell_open(char *out, size_t size, const look *at)
+{
+    enum {
+        LISTED = 3,
+        TAIL = 160 /* for what comes behind */
+    };
+    size_t listed = 0, left = 0;
+    for (size_t i = 0; i < at->open; i++) {
+        if (is_around(at, i))
+            continue;
+        if (listed == LISTED || strlen(out) + strlen(at->locate->shown.at[i]) + 8 > size - TAIL) {
+            left++;
+            continue;
+        }
+        add(out, size, "%s\"%s\"", listed ? ", " : "", at->locate->shown.at[i]);
+        listed++;
+    }
+    if (left)
+        add(out, size, "%s%zu %s", listed ? " and " : "", left,
+            listed      ? "more"
+            : left == 1 ? "scope"
+                        : "scopes");
+}
+
+/* What comes behind the last crumb is watched by none. */
+static void tell_complete(ph_progress *out, const ph__locate *locate)
+{
+    bool ended = true; /* each scope has a crumb at its end */
+    for (size_t i = 0; i < locate->scopes.count; i++)
+        ended = ended && locate->scopes.at[i].last != SIZE_MAX;
+    add(out->message, sizeof out->message, "the last replay with breadcrumbs has passed ");
+    if (out->count == 1)
+        add(out->message, sizeof out->message, "the only crumb");
+    else
+        add(out->message, sizeof out->message, "all %zu crumbs", out->count);
+    add(out->message, sizeof out->message,
+        "; if it still runs, what runs lies behind the last %s, or in no scope",
+        ended ? "scope's end" : "crumb");
+}
+
+static void tell(ph_progress *out, const look *at)
+{
+    size_t size = sizeof out->message;
+    const ph__watched *crumbs = &at->locate->crumbs;
+    if (out->complete) {
+        tell_complete(out, at->locate);
+        return;
+    }
+    if (at->last == SIZE_MAX) {
+        add(out->message, size,
+            "the last replay with breadcrumbs has begun and passed none of %zu crumb%s: it has not "
+            "come to "
+            "\"%s\"",
+            out->count, out->count == 1 ? "" : "s",
+            at->locate->scopes.at[crumbs->nodes.at[0].scope].path);
+        return;
+    }
+    bool ends = crumbs->nodes.at[at->last].ends;
+    if (at->open) {
+        add(out->message, size, "the last replay has begun, and not ended, ");
+        tell_open(out->message, size, at);
+    } else {
+        add(out->message, size, "the last replay is between two scopes");
+    }
+    add(out->message, size, "; it has passed %zu of %zu crumbs, as the last one the %s of \"%s\"",
+        out->passed, out->count, ends ? "end" : "beginning", out->last);
+}
+
+ph_status ph_graph_where(ph_progress *out, ph_graph *graph)
+{
+    static const char call[] = "ph_graph_where";
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    memset(out, 0, sizeof *out);
+    PH_TRY(ph__graph_check(graph, PH__CALL_WHERE));
+    PH_TRY(ph__locate_need_crumbs(graph, call));
+    ph__locate *locate = graph->locate;
+    look at = {.locate = locate, .table = locate->crumbs.table};
+    if (at.table == NULL || ph__watched_tick(at.table) == 0)
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: no replay has begun with breadcrumbs switched on; "
+                       "ph_graph_breadcrumbs_enable does "
+                       "that, for replays that come later",
+                       call);
+    for (int i = 0; i < LOOKS && !read_table(&at); i++) {
+    }
+    out->count = locate->crumbs.nodes.count;
+    out->passed = at.passed;
+    out->complete = at.passed == out->count;
+    out->open = at.open ? locate->shown.at : NULL;
+    out->open_count = at.open;
+    out->last =
+        at.last == SIZE_MAX ? NULL : locate->scopes.at[locate->crumbs.nodes.at[at.last].scope].path;
+    tell(out, &at);
+    return PH_OK;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/slots/slots_prove.c: slots out of several captures of the same work, with the inputs elsewhere
+ * in each: what differs by an input's distance is that input's, and nothing else may differ. */
+#include "base/line.h"
+#include "graph/slots/slots.h"
+#include <string.h>
+
+/* Addresses that a slot accepts may differ in all bits below it but those of their alignment. */
+enum {
+    PAGE = 4096
+};
+
+typedef struct proof {
+    ph_graph *graph, *const *captures;
+    size_t capture_count;
+    const ph_slot_span *spans;
+    size_t count;
+    ph__slot_draft *drafts;
+    size_t *found;     /* of each span: places that the capture under comparison has shown again */
+    ph_graph *shifted; /* the capture under comparison, and its number */
+    size_t at;
+    const char *call;
+    char reason[sizeof((ph_slot_proof *)0)
+                    ->reason]; /* of the first difference that nothing explains; "": none */
+} proof;
+
+/* ---- the arguments ---- */
+static const void *shifted_of(const proof *p, const ph_slot_span *span)
+{
+    return span->shifted[p->at];
+}
+
+static uint64_t distance_of(const proof *p, const ph_slot_span *span)
+{
+    return (uintptr_t)shifted_of(p, span) - (uintptr_t)span->base;
+}
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
+}
+
+static ph_status check_pair(const proof *p, size_t i, size_t j)
+{
+    const ph_slot_span *a = &p->spans[i], *b = &p->spans[j];
+    const void *at = shifted_of(p, a), *other = shifted_of(p, b);
+    if (at == a->base && a->bytes)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: span %zu is not shifted in capture %zu: it lies at %p as in the graph",
+                       p->call, i, p->at, a->base);
+    if (overlap(at, a->bytes, b->base, b->bytes) || overlap(other, b->bytes, a->base, a->bytes) ||
+        (i != j && overlap(at, a->bytes, other, b->bytes)))
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: the shifted memory of spans %zu and %zu overlaps other memory of the spans",
+            p->call, i, j);
+    if (i != j && distance_of(p, a) == distance_of(p, b))
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: spans %zu and %zu are shifted by the same distance, 0x%llx, so that their uses "
+            "cannot be told apart; allocate something between that capture's buffers",
+            p->call, i, j, (unsigned long long)distance_of(p, a));
+    return PH_OK;
+}
+
+static ph_status check_shifts(proof *p, size_t i)
+{
+    const ph_slot_span *span = &p->spans[i];
+    if (span->shifted == NULL)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: spans[%zu].shifted is NULL; it has an address for each capture",
+                       p->call, i);
+    for (p->at = 0; p->at < p->capture_count; p->at++) {
+        PH_TRY(ph__slot_check_span(shifted_of(p, span), span->bytes, 0, p->call));
+        for (size_t j = 0; j <= i; j++)
+            PH_TRY(check_pair(p, i, j));
+    }
+    return PH_OK;
+}
+
+static ph_status check_spans(proof *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const ph_slot_span *span = &p->spans[i];
+        if (!PH__RESERVED_OK(span))
+            return ph__fail_reserved(p->call, "ph_slot_span");
+        PH_TRY(ph__slot_check_span(span->base, span->bytes, span->alignment, p->call));
+        PH_TRY(check_shifts(p, i));
+    }
+    return PH_OK;
+}
+
+static ph_status check_capture(const proof *p, ph_graph *shifted)
+{
+    if (shifted == NULL)
+        return ph__fail_null(p->call, "one of the captures");
+    PH_TRY(ph__graph_check(shifted, PH__CALL_SLOT_PROVE_SHIFTED));
+    if (p->graph == shifted)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: a capture is the graph itself; it is another capture of its work",
+                       p->call);
+    if (p->graph->device != shifted->device)
+        return ph__fail_devices(p->call, "the graph", p->graph->device, "the shifted one",
+                                shifted->device);
+    return PH_OK;
+}
+
+static ph_status check(proof *p, const ph_slot_proof *out)
+{
+    if (p->count && out == NULL)
+        return ph__fail_null(p->call, "out");
+    if (p->count && p->spans == NULL)
+        return ph__fail_null(p->call, "spans");
+    PH_TRY(ph__graph_check(p->graph, PH__CALL_SLOT_PROVE));
+    if (p->captures == NULL)
+        return ph__fail_null(p->call, "captures");
+    if (p->capture_count == 0)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: 0 captures; one graph alone proves nothing",
+                       p->call);
+    for (size_t i = 0; i < p->capture_count; i++)
+        PH_TRY(check_capture(p, p->captures[i]));
+    return check_spans(p);
+}
+
+/* ---- alignments ---- */
+/* The address bits that no capture has changed. */
+static uint64_t same_bits(const proof *p, const ph_slot_span *span)
+{
+    uint64_t differ = 0;
+    for (size_t i = 0; i < p->capture_count; i++)
+        differ |= (uintptr_t)span->base ^ (uintptr_t)span->shifted[i];
+    return ~differ & (PAGE - 1);
+}
+
+static size_t default_alignment(const ph_slot_span *span)
+{
+    size_t alignment = PH__SLOT_ALIGNMENT;
+    while ((uintptr_t)span->base % alignment)
+        alignment /= 2;
+    return alignment;
+}
+
+/* What the slot may accept: addresses that differ from the captured one in no bit that stayed
+ * the same. 0: there is no such alignment. */
+static size_t proved_alignment(const proof *p, const ph_slot_span *span)
+{
+    uint64_t same = same_bits(p, span);
+    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
+    while (same & ~(uint64_t)(alignment - 1)) {
+        alignment *= 2;
+        if (span->alignment || (uintptr_t)span->base % alignment)
+            return 0;
+    }
+    return alignment;
+}
+
+static const char *same_bits_reason(const proof *p, const ph_slot_span *span, char *text,
+                                    size_t size)
+{
+    size_t alignment = span->alignment ? span->alignment : default_alignment(span);
+    uint64_t same = same_bits(p, span) & ~(uint64_t)(alignment - 1);
+    if (proved_alignment(p, span))
+        return NULL;
+    ph__line_format(
+        text, size,
+        "address bits 0x%llx are the same in all captures, and a slot aligned to %zu accepts "
+        "others: shift by odd multiples of %zu, in several captures, or ask for more alignment",
+        (unsigned long long)same, alignment, alignment);
+    return text;
+}
+
+/* ---- the comparison ---- every one answers false when it has put a difference into the reason. */
+#define UNEXPLAINED(p, ...) (ph__line_format((p)->reason, sizeof(p)->reason, __VA_ARGS__), false)
+
+static bool is_in_span(const proof *p, uint64_t value)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (value - (uintptr_t)p->spans[i].base < p->spans[i].bytes ||
+            value - (uintptr_t)shifted_of(p, &p->spans[i]) < p->spans[i].bytes)
+            return true;
+    return false;
+}
+
+static bool is_own(const proof *p, const ph_graph *graph, const ph_word *word)
+{
+    return ph__slot_is_captures(graph, word) ||
+           (ph__slot_is_pools(graph, word) && !is_in_span(p, word->value));
+}
+
+/* Where a use goes on beyond the span, another address would take it elsewhere. */
+static bool reaches_beyond(const ph_node_info *info, uint64_t inside, size_t bytes)
+{
+    return info->kind != PH_NODE_KERNEL && info->bytes > bytes - inside;
+}
+
+/* The first capture finds the places, which come in order; each one more is to show the same
+ * ones. */
+static ph_status take_use(proof *p, size_t i, size_t node, size_t offset, bool *ok)
+{
+    ph__slot_draft *draft = &p->drafts[i];
+    size_t next = p->found[i]++;
+    *ok = true;
+    if (p->at == 0)
+        return ph__slot_add(draft, p->graph, node, offset, p->call);
+    *ok = next < draft->places.count && draft->places.at[next].node == node &&
+          draft->places.at[next].offset == offset;
+    return PH_OK;
+}
+
+/* *status: the failure of taking a use down. */
+static bool explain_word(proof *p, const ph_node_info *info, const ph_word *mine,
+                         const ph_word *theirs, ph_status *status)
+{
+    uint64_t by = theirs->value - mine->value;
+    bool own = is_own(p, p->graph, mine), own_theirs = is_own(p, p->shifted, theirs);
+    if (own && own_theirs)
+        return ph__slot_is_same_place(mine, theirs) ||
+               UNEXPLAINED(
+                   p,
+                   "node %zu (%s): word %s is 0x%llx and 0x%llx, at other places of memory that "
+                   "the captures were given",
+                   info->index, info->name, mine->name, (unsigned long long)mine->value,
+                   (unsigned long long)theirs->value);
+    if (by == 0 && is_in_span(p, mine->value))
+        return UNEXPLAINED(p,
+                           "node %zu (%s): word %s is 0x%llx in both captures, inside a span: it "
+                           "was not taken from the "
+                           "span's memory of its capture",
+                           info->index, info->name, mine->name, (unsigned long long)mine->value);
+    if (by == 0)
+        return true;
+    for (size_t i = 0; i < p->count && !own && !own_theirs; i++) {
+        const ph_slot_span *span = &p->spans[i];
+        uint64_t inside = mine->value - (uintptr_t)span->base;
+        if (by != distance_of(p, span) || inside >= span->bytes)
+            continue;
+        if (reaches_beyond(info, inside, span->bytes))
+            return UNEXPLAINED(p, "node %zu (%s): its %zu bytes at %s reach beyond span %zu",
+                               info->index, info->name, info->bytes, mine->name, i);
+        bool ok;
+        *status = take_use(p, i, info->index, mine->offset, &ok);
+        if (!ok)
+            return UNEXPLAINED(
+                p,
+                "node %zu (%s): word %s is a use of span %zu in capture %zu, and not in "
+                "those before",
+                info->index, info->name, mine->name, i, p->at);
+        return *status == PH_OK;
+    }
+    bool negative = by > UINT64_MAX / 2;
+    return UNEXPLAINED(
+        p, "node %zu (%s): word %s differs by %s0x%llx, which is no input's distance", info->index,
+        info->name, mine->name, negative ? "-" : "", (unsigned long long)(negative ? 0 - by : by));
+}
+
+/* Two words of vendor kernels' parameters, of which most are the same number in both. */
+static bool is_same_number(const proof *p, const ph__record_node *mine,
+                           const ph__record_node *theirs, size_t w)
+{
+    if (mine->info.kind != PH_NODE_KERNEL || mine->kernel || theirs->kernel)
+        return false;
+    uint64_t value = ph__record_untyped_value(mine, w);
+    return value == ph__record_untyped_value(theirs, w) && !is_in_span(p, value);
+}
+
+static bool compare_words(proof *p, const ph__record_node *mine, const ph__record_node *theirs,
+                          ph_status *status)
+{
+    const ph_node_info *info = &mine->info;
+    if (info->word_count != theirs->info.word_count)
+        return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index, info->name);
+    if (ph__cells_are_written_by(p->graph, info->index) &&
+        ph__cells_are_written_by(p->shifted, info->index))
+        return true;
+    ph__words words = {mine->kernel, info->args_size, 0, 0};
+    for (size_t w = 0; w < info->word_count; w++) {
+        ph_word rooms[2];
+        ph__word_slot slot = {.size = sizeof rooms[0].value};
+        bool known = info->kind != PH_NODE_KERNEL || ph__words_next(&words, &slot);
+        if (known && is_same_number(p, mine, theirs, w))
+            continue;
+        const ph_word *a = ph__record_word(&rooms[0], mine, w),
+                      *b = ph__record_word(&rooms[1], theirs, w);
+        if (!known || a->offset != b->offset)
+            return UNEXPLAINED(p, "node %zu (%s): it has other parameters", info->index,
+                               info->name);
+        if (slot.size < sizeof a->value && a->value != b->value)
+            return UNEXPLAINED(p, "node %zu (%s): the %zu bytes at %s differ", info->index,
+                               info->name, slot.size, a->name);
+        if (!explain_word(p, info, a, b, status))
+            return false;
+    }
+    return true;
+}
+
+static bool compare_node(proof *p, size_t index, ph_status *status)
+{
+    const ph__record_node *mine = &p->graph->record->nodes[index],
+                          *theirs = &p->shifted->record->nodes[index];
+    const char *why;
+    *status = ph__slot_other_in(&why, p->graph, mine, theirs, p->call);
+    if (*status != PH_OK)
+        return false;
+    return why ? UNEXPLAINED(p, "node %zu (%s): %s", index, mine->info.name, why)
+               : compare_words(p, mine, theirs, status);
+}
+
+static bool shows_all_places(proof *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->found[i] != p->drafts[i].places.count)
+            return UNEXPLAINED(p, "capture %zu has fewer uses of span %zu than those before", p->at,
+                               i);
+    return true;
+}
+
+static ph_status compare_with(proof *p)
+{
+    size_t count = p->graph->record->node_count, theirs = p->shifted->record->node_count;
+    ph_status status = PH_OK;
+    bool same = true;
+    if (count != theirs)
+        return (void)UNEXPLAINED(p, "the shifted capture has %zu nodes, the graph %zu", theirs,
+                                 count),
+               PH_OK;
+    memset(p->found, 0, p->count * sizeof *p->found);
+    for (size_t i = 0; i < count && same; i++)
+        same = compare_node(p, i, &status);
+    if (same)
+        (void)shows_all_places(p);
+    return status;
+}
+
+static ph_status compare(proof *p)
+{
+    for (p->at = 0; p->at < p->capture_count && p->reason[0] == '\0'; p->at++) {
+        p->shifted = p->captures[p->at];
+        PH_TRY(compare_with(p));
+    }
+    return PH_OK;
+}
+
+/* ---- slots of it ---- */
+/* A span in memory that a capture gave has no other uses than the capture's own. */
+static const char *foreign_reason(const proof *p, const ph_slot_span *span)
+{
+    bool foreign = ph__graph_writes(p->graph, span->base, span->bytes);
+    for (size_t i = 0; i < p->capture_count && !foreign; i++)
+        foreign = ph__graph_writes(p->captures[i], span->shifted[i], span->bytes);
+    return foreign ? "the span lies in memory of the captures themselves" : NULL;
+}
+
+static ph_status start_drafts(proof *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const ph_slot_span *span = &p->spans[i];
+        PH_TRY(ph__slot_start(&p->drafts[i], p->graph, span->name, span->base, span->bytes,
+                              proved_alignment(p, span), p->call));
+    }
+    return PH_OK;
+}
+
+static ph_status finish(proof *p, ph_slot_proof *out)
+{
+    size_t first = ph_graph_slot_count(p->graph), made = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        char bits[sizeof out->reason];
+        const char *why = p->reason[0] ? p->reason : foreign_reason(p, &p->spans[i]);
+        if (why == NULL)
+            why = same_bits_reason(p, &p->spans[i], bits, sizeof bits);
+        if (why == NULL) {
+            out[i].slot = first + made;
+            out[i].uses = p->drafts[i].places.count;
+            ph__slot_draft own = p->drafts[i];
+            p->drafts[i] = p->drafts[made];
+            p->drafts[made++] = own;
+        } else {
+            ph__line_format(out[i].reason, sizeof out[i].reason, "%s", why);
+        }
+    }
+    return made ? ph__slots_commit(p->graph, p->drafts, made, p->call) : PH_OK;
+}
+
+static void clear(ph_slot_proof *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (ph_slot_proof){.slot = PH_SLOT_NONE};
+}
+
+ph_status ph_graph_slot_prove(ph_slot_proof *out, ph_graph *graph, ph_graph *const *captures,
+                              size_t capture_count, const ph_slot_span *spans, size_t count)
+{
+    proof p = {.graph = graph,
+               .captures = captures,
+               .capture_count = capture_count,
+               .spans = spans,
+               .count = count,
+               .call = "ph_graph_slot_prove"};
+    if (out)
+        clear(out, count);
+    PH_TRY(check(&p, out));
+    p.drafts = ph__calloc(count + 1, sizeof *p.drafts);
+    p.found = ph__calloc(count + 1, sizeof *p.found);
+    ph_status status = p.drafts && p.found ? PH_OK : ph__fail_host_memory(p.call, "the slots");
+    if (status == PH_OK)
+        status = start_drafts(&p);
+    if (status == PH_OK)
+        status = compare(&p);
+    if (status == PH_OK)
+        status = finish(&p, out);
+    if (status != PH_OK)
+        clear(out, count);
+    for (size_t i = 0; p.drafts && i < count; i++)
+        ph__slot_abandon(&p.drafts[i]);
+    ph__free(p.drafts);
+    ph__free(p.found);
+    return status;
+}

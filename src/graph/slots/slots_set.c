@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/* graph/slots/slots_set.c: the values of slots: checking them, and giving the executable those that it
+ * has not. */
+#include "base/line.h"
+#include "graph/slots/slots.h"
+#include <string.h>
+
+/* ---- checks ---- */
+static ph_status fail_memory(const ph__slot *slot, size_t number, const void *value,
+                             const char *what, const char *call)
+{
+    return ph_fail(PH_ERROR_ARGUMENT, "%s: %p for slot %zu (%s): %s", call, value, number,
+                   slot->name, what);
+}
+
+static ph_status fail_short(const ph__slot *slot, size_t number, const void *value, size_t room,
+                            const char *call)
+{
+    return ph_fail(
+        PH_ERROR_ARGUMENT,
+        "%s: %p for slot %zu (%s): the allocation there ends after %zu bytes; the slot has %zu",
+        call, value, number, slot->name, room, slot->bytes);
+}
+
+static ph_status check_kind(const ph__slot *slot, size_t number, const void *value, bool pinned,
+                            const char *call)
+{
+    if (!slot->copied || pinned == slot->from_pinned)
+        return PH_OK;
+    return fail_memory(
+        slot, number, value,
+        pinned
+            ? "it is pinned memory, and the graph's copies were captured with memory of the device"
+            : "it is memory of the device, and the graph's copies were captured with pinned memory",
+        call);
+}
+
+/* Memory that this device's allocator did not give. */
+static ph_status check_other(const ph_graph *graph, const ph__slot *slot, size_t number,
+                             const void *value, const char *call)
+{
+    ph__drv_pointer where;
+    ph_device *device = graph->device;
+    if (ph__memory_is_taken(device, value))
+        return fail_memory(slot, number, value, "nothing is allocated there", call);
+    if (ph__device_others_have(device, value))
+        return ph_fail(PH_ERROR_WRONG_DEVICE,
+                       "%s: %p for slot %zu (%s) is memory of another device than %s; every "
+                       "ph_device_open makes a device of its own",
+                       call, value, number, slot->name, device->name);
+    int result = device->driver->pointer_info(&where, device->handle, value);
+    if (result != PH__R_OK)
+        return ph__driver_fail(result, PH__NAME_POINTER_GET_ATTRIBUTE, "%s: address %p", call,
+                               value);
+    if (where.kind == PH__MEMORY_PAGEABLE)
+        return fail_memory(slot, number, value, "it is neither memory of the device nor pinned",
+                           call);
+    size_t room = where.size - ((uintptr_t)value - where.base);
+    if (room < slot->bytes)
+        return fail_short(slot, number, value, room, call);
+    return check_kind(slot, number, value, where.kind == PH__MEMORY_PINNED, call);
+}
+
+static ph_status check_address(const ph_graph *graph, const ph__slot *slot, size_t number,
+                               const void *value, const ph_allocation *where, const char *call)
+{
+    uintptr_t address = (uintptr_t)value;
+    if (address & (slot->alignment - 1))
+        return ph_fail(
+            PH_ERROR_ARGUMENT,
+            "%s: %p for slot %zu (%s) is no multiple of %zu, the slot's alignment (ph_slot_options "
+            "lowers it, where the kernels allow that)",
+            call, value, number, slot->name, slot->alignment);
+    if (!where->base)
+        return check_other(graph, slot, number, value, call);
+    size_t offset = address - (uintptr_t)where->base;
+    size_t room = offset < where->requested ? where->requested - offset : 0;
+    if (room < slot->bytes)
+        return fail_short(slot, number, value, room, call);
+    return check_kind(slot, number, value, where->pinned, call);
+}
+
+/* ---- taking values down ---- */
+/* Where allocations have died, the same address may be another one's; of those that nobody
+ * tracks only a look tells. */
+static bool is_unchanged(const ph__slot *slot, const void *value, uint64_t deaths)
+{
+    if (!slot->set)
+        return false;
+    if (!slot->address)
+        return memcmp(slot->value, value, slot->bytes) == 0;
+    return slot->current == (uintptr_t)value &&
+           (!slot->where.base || (slot->tracked && slot->deaths == deaths));
+}
+
+static bool is_found_unchanged(const ph__slot_staged *staged)
+{
+    const ph__slot *slot = staged->slot;
+    return slot->set && !slot->tracked && slot->where.base &&
+           slot->current == (uintptr_t)staged->value &&
+           staged->where.generation == slot->where.generation;
+}
+
+static ph_status stage(ph_graph *graph, const ph_slot_value *value, uint64_t deaths,
+                       const char *call)
+{
+    ph__slots *slots = graph->slots;
+    if (slots == NULL || value->slot >= slots->list.count)
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
+                       value->slot, slots ? slots->list.count : 0);
+    ph__slot *slot = slots->list.at[value->slot];
+    if (slot->named == slots->calls)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: slot %zu (%s) is named twice", call, value->slot,
+                       slot->name);
+    slot->named = slots->calls;
+    if (value->value == NULL)
+        return ph_fail(PH_ERROR_ARGUMENT, "%s: the value of slot %zu (%s) is NULL", call,
+                       value->slot, slot->name);
+    if (is_unchanged(slot, value->value, deaths))
+        return PH_OK;
+    slots->staged.at[slots->staged.count++] = (ph__slot_staged){
+        .slot = slot, .number = value->slot, .value = value->value, .deaths = deaths};
+    slot->staged = true;
+    return PH_OK;
+}
+
+/* What lies at the addresses among some that were staged: all are asked for at once. */
+static void look_up(const ph_graph *graph, ph__slot_staged *staged, size_t count)
+{
+    uintptr_t addresses[PH__FIND_MOST] = {0};
+    ph_allocation found[PH__FIND_MOST];
+    size_t asked = 0;
+    for (size_t i = 0; i < count; i++)
+        if (staged[i].slot->address)
+            addresses[asked++] = (uintptr_t)staged[i].value;
+    if (asked == 0)
+        return;
+    ph__memory_find_all(found, graph->device, addresses, asked);
+    while (count-- > 0)
+        if (staged[count].slot->address)
+            staged[count].where = found[--asked];
+}
+
+static ph_status check_staged(ph_graph *graph, const char *call)
+{
+    ph__slots *slots = graph->slots;
+    size_t kept = 0, count = slots->staged.count;
+    ph_status status = PH_OK;
+    for (size_t i = 0; i < count; i += PH__FIND_MOST)
+        look_up(graph, &slots->staged.at[i], count - i < PH__FIND_MOST ? count - i : PH__FIND_MOST);
+    for (size_t i = 0; i < count; i++) {
+        ph__slot_staged *staged = &slots->staged.at[i];
+        if (staged->slot->address && status == PH_OK) {
+            if (is_found_unchanged(staged)) {
+                staged->slot->staged = false;
+                continue;
+            }
+            status = check_address(graph, staged->slot, staged->number, staged->value,
+                                   &staged->where, call);
+        }
+        slots->staged.at[kept++] = *staged;
+    }
+    slots->staged.count = kept;
+    return status;
+}
+
+void ph__slots_drop_staged(ph_graph *graph)
+{
+    ph__slots *slots = graph->slots;
+    for (size_t i = 0; slots && i < slots->staged.count; i++)
+        slots->staged.at[i].slot->staged = false;
+    if (slots)
+        ph__vec_clear(&slots->staged);
+}
+
+ph_status ph__slots_stage(ph_graph *graph, const ph_slot_value *values, size_t count,
+                          const char *call)
+{
+    ph_status status = PH_OK;
+    uint64_t deaths = ph__memory_deaths(graph->device);
+    if (values == NULL && count)
+        return ph__fail_null(call, "values");
+    if (graph->slots)
+        graph->slots->calls++;
+    for (size_t i = 0; i < count && status == PH_OK; i++)
+        status = stage(graph, &values[i], deaths, call);
+    if (status == PH_OK && graph->slots)
+        status = check_staged(graph, call);
+    if (status != PH_OK)
+        ph__slots_drop_staged(graph);
+    return status;
+}
+
+/* A refusal is an answer here, and leaves no record. */
+ph_status ph_graph_slot_takes(bool *out, const ph_graph *graph, size_t slot, const void *value)
+{
+    static const char call[] = "ph_graph_slot_takes";
+    ph_allocation where;
+    ph_error before;
+    if (out == NULL)
+        return ph__fail_null(call, "out");
+    *out = false;
+    PH_TRY(ph__graph_check(graph, PH__CALL_SLOT_TAKES));
+    if (slot >= ph_graph_slot_count(graph))
+        return ph_fail(PH_ERROR_NOT_FOUND,
+                       "%s: slot %zu does not exist; the graph has %zu, numbered from 0", call,
+                       slot, ph_graph_slot_count(graph));
+    const ph__slot *found = graph->slots->list.at[slot];
+    if (value == NULL || !found->address) {
+        *out = value != NULL;
+        return PH_OK;
+    }
+    (void)ph__memory_find(&where, graph->device, value);
+    ph__error_save(&before);
+    ph_status status = check_address(graph, found, slot, value, &where, call);
+    *out = status == PH_OK;
+    if (status != PH_OK && status != PH_ERROR_ARGUMENT && status != PH_ERROR_WRONG_DEVICE)
+        return status;
+    ph__error_restore(&before);
+    return PH_OK;
+}
+
+/* ---- the slots ---- */
+void ph__slot_mark(ph__slots *slots, ph__slot_node *node)
+{
+    if (node->due)
+        return;
+    node->due = true;
+    slots->due.at[slots->due.count++] = node; /* room was made with the node */
+}
+
+void ph__slot_patch(ph__slots *slots, ph__slot *slot)
+{
+    for (size_t i = 0; i < slot->uses.count; i++) {
+        const ph__slot_use *use = &slot->uses.at[i];
+        unsigned char *at = ph__slot_params(use->node) + use->offset;
+        uint64_t address = slot->current + use->distance;
+        const void *value = slot->address ? (const void *)&address : slot->value;
+        size_t bytes = slot->address ? sizeof address : slot->bytes;
+        if (memcmp(at, value, bytes) == 0)
+            continue;
+        memcpy(at, value, bytes);
+        ph__slot_mark(slots, use->node);
+    }
+}
+
+/* Allocations are tracked where every replay checks inputs, so that the device's count of deaths
+ * tells when one has gone. */
+static void take_memory(ph_graph *graph, ph__slot *slot, const ph__slot_staged *staged)
+{
+    ph_device *device = graph->device;
+    bool same = slot->tracked && slot->where.base == staged->where.base &&
+                slot->where.generation == staged->where.generation;
+    slot->deaths = staged->deaths;
+    if (same)
+        return;
+    if (slot->tracked)
+        ph__memory_untrack(device, slot->where.base, slot->where.generation, &graph->watch);
+    slot->where = staged->where;
+    slot->tracked = slot->told = false;
+    if (graph->liveness && slot->where.base) {
+        ph__tracking tracking =
+            ph__memory_track(device, slot->where.base, slot->where.generation, &graph->watch);
+        slot->tracked = tracking == PH__TRACKS;
+        graph->watch_lost = graph->watch_lost || tracking == PH__TRACK_NO_MEMORY;
+        if (tracking != PH__TRACKS)
+            graph->deaths = UINT64_MAX; /* gone meanwhile: the next look finds it */
+    }
+    if (slot->copied && slot->where.pinned)
+        ph__memory_pin_used(graph->own->pool, (const void *)(uintptr_t)slot->current);
+}
+
+static void take(ph_graph *graph, const ph__slot_staged *staged)
+{
+    ph__slot *slot = staged->slot;
+    slot->staged = false;
+    slot->set = true;
+    if (slot->address) {
+        slot->current = (uintptr_t)staged->value;
+        take_memory(graph, slot, staged);
+    } else {
+        memcpy(slot->value, staged->value, slot->bytes);
+    }
+    ph__slot_patch(graph->slots, slot);
+}
+
+/* ---- the executable ---- */
+static int set_node(const ph_graph *graph, ph__slot_node *node)
+{
+    const ph__driver *driver = graph->device->driver;
+    switch (node->kind) {
+    case PH_NODE_KERNEL:
+        if (graph->locate)
+            ph__locate_patch(graph, node->index, node->args);
+        return driver->exec_set_args(graph->exec, node->handle, &node->launch, node->args_size);
+    case PH_NODE_MEMCPY:
+        return driver->exec_set_copy(graph->exec, node->handle, &node->copy);
+    default:
+        return driver->exec_set_fill(graph->exec, node->handle, &node->fill);
+    }
+}
+
+static ph_status fail_set(const ph_graph *graph, const ph__slot_node *node, int result,
+                          const char *call)
+{
+    static const char *const calls[] = {
+        [PH_NODE_KERNEL] = PH__NAME_GRAPH_EXEC_KERNEL_NODE_SET_PARAMS,
+        [PH_NODE_MEMCPY] = PH__NAME_GRAPH_EXEC_MEMCPY_NODE_SET_PARAMS,
+        [PH_NODE_MEMSET] = PH__NAME_GRAPH_EXEC_MEMSET_NODE_SET_PARAMS};
+    if (ph__result_is_host_memory(result))
+        return ph__fail_host_memory(call, "the values of the slots");
+    return ph__driver_fail(result, calls[node->kind], "%s: the slots' values for node %zu (%s)",
+                           call, node->index, graph->record->nodes[node->index].info.name);
+}
+
+/* The last node first; what is left after a failure stays due. */
+ph_status ph__slots_apply(ph_graph *graph, const char *call)
+{
+    ph__slots *slots = graph->slots;
+    for (size_t i = 0; i < slots->staged.count; i++)
+        take(graph, &slots->staged.at[i]);
+    ph__vec_clear(&slots->staged);
+    while (slots->due.count) {
+        ph__slot_node *node = slots->due.at[slots->due.count - 1];
+        int result = set_node(graph, node);
+        if (result != PH__R_OK)
+            return fail_set(graph, node, result, call);
+        node->due = false;
+        slots->due.count--;
+    }
+    return PH_OK;
+}
+
+/* ---- liveness ---- */
+void ph__slots_look(ph_graph *graph, ph__slots_dead *dead, void *user)
+{
+    ph__slots *slots = graph->slots;
+    for (size_t i = 0; slots && i < slots->list.count; i++) {
+        ph__slot *slot = slots->list.at[i];
+        if (!slot->set || slot->staged || !slot->where.base || slot->uses.count == 0 ||
+            ph__memory_is_live(graph->device, slot->where.base, slot->where.generation))
+            continue;
+        const ph__slot_use *use = &slot->uses.at[0];
+        ph__input input = {.node = use->node->index,
+                           .offset = use->offset,
+                           .value = slot->current,
+                           .base = slot->where.base,
+                           .bytes = slot->where.size,
+                           .requested = slot->where.requested,
+                           .generation = slot->where.generation,
+                           .warned = slot->told,
+                           .proved = true};
+        slot->told = true;
+        ph__line_format(input.node_name, sizeof input.node_name, "%s",
+                        graph->record->nodes[use->node->index].info.name);
+        ph__line_format(input.word_name, sizeof input.word_name, "slot %s", slot->name);
+        dead(user, &input);
+    }
+}

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 extern "C" {
-#include "driver/host/plan.h"
+#include "driver/host/exec/plan.h"
 }
 
 namespace

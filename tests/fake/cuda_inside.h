@@ -4,8 +4,8 @@
 #ifndef PH_TESTS_FAKE_CUDA_INSIDE_H
 #define PH_TESTS_FAKE_CUDA_INSIDE_H
 #include "driver/cuda/cuda_abi.h"
-#include "driver/host/host_capture.h"
-#include "driver/host/host_exec.h"
+#include "driver/host/capture/capture.h"
+#include "driver/host/exec/exec.h"
 #include "fake_cuda.h"
 
 enum {

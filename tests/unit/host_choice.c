@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver/host/host_choice.h"
+#include "driver/host/exec/choice.h"
 #include <cmocka.h>
 
 /* A machine: what a serial run and a run in lanes take on it, and whether workers are still

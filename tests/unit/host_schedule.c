@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "driver/host/host_schedule.h"
+#include "driver/host/exec/schedule.h"
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>

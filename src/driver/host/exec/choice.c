@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/host/exec/choice.c: lanes or not, decided from measured times and checked against them
+ * ever after. */
+#include "driver/host/exec/choice.h"
+#include <string.h>
+
+#define START_AWAKE_NS  500.0   /* a job handed to spinning workers and back */
+#define START_ASLEEP_NS 40000.0 /* the same with a wake in between */
+#define WORTH           0.85    /* of the serial time: more is not worth the second processor */
+#define KEEP            0.9
+#define MOST_WAKE_PRICE 1e8
+#define LONG_NS         5e6 /* of a profile */
+
+enum {
+    PROFILES = 3,
+    TIMED_EVERY = 32, /* serial runs, one of which is timed */
+    /* runs in lanes for each lane, after which the serial time is looked at again */
+    SERIAL_EVERY = 128,
+    TRIALS = 4,
+    FIRST_RETRY = 64,
+    LAST_RETRY = 16384,
+    SURPRISES = 3
+};
+
+void ph__choice_init(ph__choice *choice, bool lanes_possible)
+{
+    memset(choice, 0, sizeof *choice);
+    choice->profiles = choice->profiles_left = lanes_possible ? PROFILES : 0;
+    choice->wake_price = START_ASLEEP_NS;
+    choice->retry_after = FIRST_RETRY;
+}
+
+void ph__choice_forget(ph__choice *choice, bool brief)
+{
+    uint32_t profiles = brief && choice->profiles > 1 ? 1 : choice->profiles;
+    if (choice->profiles_left < profiles)
+        choice->profiles_left = profiles;
+    choice->serial_known = choice->have_lanes = false;
+    choice->surprises = choice->trials_left = 0;
+}
+
+/* Serial because the workers sleep: what is lost by that pays for waking them, sooner or later. */
+static bool worth_waking(ph__choice *choice)
+{
+    if (choice->lanes_ns[1] >= choice->serial_ns * KEEP)
+        return false;
+    choice->credit += choice->serial_ns - choice->lanes_ns[1];
+    if (choice->credit < choice->wake_price)
+        return false;
+    choice->credit = 0;
+    choice->woke = true;
+    return true;
+}
+
+static bool lanes_pay(ph__choice *choice, bool awake)
+{
+    if (choice->woke) {
+        choice->woke = false;
+        if (awake)
+            choice->wake_price = START_ASLEEP_NS;
+        else if (choice->wake_price < MOST_WAKE_PRICE)
+            choice->wake_price *= 2;
+    }
+    if (choice->trials_left > 0)
+        return true;
+    if (choice->lanes_ns[awake] < choice->serial_ns * KEEP)
+        return true;
+    if (choice->since_lanes >= choice->retry_after) {
+        if (choice->retry_after < LAST_RETRY)
+            choice->retry_after *= 2;
+        choice->trials_left = TRIALS;
+        return true;
+    }
+    return !awake && worth_waking(choice);
+}
+
+ph__choice_run ph__choice_next(ph__choice *choice, bool awake)
+{
+    if (choice->profiles_left > 0)
+        return PH__RUN_PROFILE;
+    if (!choice->serial_known)
+        return PH__RUN_TIMED;
+    bool look = choice->have_lanes && choice->lane_runs >= (uint64_t)SERIAL_EVERY * choice->lanes;
+    if (choice->have_lanes && !look && lanes_pay(choice, awake)) {
+        choice->lane_runs++;
+        choice->since_lanes = 0;
+        return PH__RUN_LANES;
+    }
+    choice->since_lanes++;
+    return look || ++choice->serial_runs >= TIMED_EVERY ? PH__RUN_TIMED : PH__RUN_SERIAL;
+}
+
+void ph__choice_profile_took(ph__choice *choice, double ns)
+{
+    choice->profiles_left--;
+    if (ns < LONG_NS)
+        return;
+    choice->profiles_left = 0;
+    ph__choice_serial_took(choice, ns);
+}
+
+/* One run that took much longer was interrupted; several in a row mean that the bodies have
+ * changed. */
+void ph__choice_serial_took(ph__choice *choice, double ns)
+{
+    choice->serial_runs = choice->lane_runs = 0;
+    if (!choice->serial_known) {
+        choice->serial_known = true;
+        choice->serial_ns = ns;
+        return;
+    }
+    if (ns > choice->serial_ns * 1.5 + 100 || ns < choice->serial_ns / 1.5 - 100) {
+        if (++choice->surprises >= SURPRISES)
+            ph__choice_forget(choice, false);
+        return;
+    }
+    choice->surprises = 0;
+    choice->serial_ns += (ns - choice->serial_ns) / 8;
+}
+
+void ph__choice_lanes_took(ph__choice *choice, double ns, bool awake)
+{
+    double *known = &choice->lanes_ns[awake];
+    if (choice->trials_left > 0) {
+        *known = choice->trials_left == TRIALS || ns < *known ? ns : *known;
+        choice->trials_left--;
+        return;
+    }
+    if (ns > 4 * *known)
+        ns = 4 * *known;
+    *known += (ns - *known) / 8;
+    if (*known < choice->serial_ns * WORTH)
+        choice->retry_after = FIRST_RETRY;
+}
+
+bool ph__choice_worth(const ph__choice *choice, double predicted_ns)
+{
+    return predicted_ns + START_AWAKE_NS < choice->serial_ns * WORTH;
+}
+
+void ph__choice_scheduled(ph__choice *choice, unsigned lanes, double predicted_ns)
+{
+    choice->have_lanes = lanes > 1;
+    choice->lanes = lanes;
+    choice->lanes_ns[0] = predicted_ns + START_ASLEEP_NS;
+    choice->lanes_ns[1] = predicted_ns + START_AWAKE_NS;
+    choice->lane_runs = choice->since_lanes = 0;
+    choice->credit = 0;
+    choice->retry_after = FIRST_RETRY;
+}

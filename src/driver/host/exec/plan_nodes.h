@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/host/exec/plan_nodes.h: what a plan is made of, for host_plan.c (making and changing) and
+ * host_plan_run.c (running). */
+#ifndef PH_DRIVER_HOST_EXEC_PLAN_NODES_H
+#define PH_DRIVER_HOST_EXEC_PLAN_NODES_H
+#include "base/sync.h"
+#include "driver/host/exec/choice.h"
+#include "driver/host/exec/schedule.h"
+#include "driver/host/exec/plan.h"
+#include <stdalign.h>
+
+enum {
+    PH__CACHE_LINE = 64
+};
+
+/* Exactly what a call needs, one cache line a task, so that a run is a walk over an array. */
+typedef struct ph__plan_task {
+    ph_host_kernel_fn fn;
+    const void *args;
+    ph_block_range range;
+} ph__plan_task;
+
+/* How many tasks a lane has finished, counted on from run to run, so that nothing is reset in
+ * between. */
+typedef struct ph__plan_progress {
+    alignas(PH__CACHE_LINE) atomic_uint_least64_t tasks;
+} ph__plan_progress;
+
+/* Under chaos: the blocks of a node that have not run, and the dependencies that have not
+ * finished. */
+typedef struct ph__plan_chaos_node {
+    uint64_t next, end;
+    uint32_t waiting_for;
+} ph__plan_chaos_node;
+
+struct ph__plan {
+    uint32_t count;
+    uint32_t blocking; /* nodes that may block */
+    uint32_t handed;   /* nodes that are not brief: with one of them the plan is never tiny */
+    unsigned max_lanes, forced;
+    ph__workers *workers;
+    ph__plan_task *serial;       /* whole nodes, in topological order */
+    ph__plan_task *lane_tasks;   /* as schedule.tasks */
+    ph__plan_progress *progress; /* of each lane */
+    uint64_t progress_before;    /* this run's tasks are counted from here */
+
+    uint64_t *blocks;
+    size_t *shared_bytes;
+    bool *may_block, *brief;
+    char *shared; /* scratch, shared_stride bytes for each lane */
+    size_t shared_stride;
+    uint32_t *dependency_begin, *dependencies;
+    uint32_t *successor_begin, *successors;
+    ph__plan_chaos_node *chaos_nodes;
+    uint32_t *chaos_ready;
+
+    float *cost_ns;    /* the least measured; negative: not known */
+    float *planned_ns; /* what the schedule was made from */
+    ph__choice choice;
+    ph__schedule schedule;
+    unsigned scheduled;        /* lanes of the schedule; 0: there is none */
+    bool decided;              /* lanes or not was decided from what is known */
+    double build_ns, spent_ns; /* the last schedule's making; time in runs since */
+    atomic_bool tiny;          /* read by threads that are about to launch */
+    ph__plan_time *times;      /* of the last run, by node; NULL: runs are not measured */
+    uint64_t runs, parallel_runs;
+    ph__plan_time *task_times; /* by task of the schedule */
+    void *memory[16];          /* for destroy: the arrays as they were allocated */
+    unsigned memory_count;
+    size_t memory_bytes; /* their sum, and the plan's own */
+};
+
+/* Makes the schedule for so many lanes from what is known of the nodes, and the tasks from it.
+ * Allocates nothing. */
+void ph__plan_make_lanes(ph__plan *plan, unsigned lanes);
+#endif

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/host/stream/queue.c: a stream's queue of commands, the thread that runs it, and waiting
+ * for it. */
+#include "driver/host/stream/queue.h"
+#include <limits.h>
+
+enum {
+    SPARE_COMMANDS = 1024
+};
+
+/* ---- memory of commands ---- */
+
+void *ph__host_command_take(ph__host_stream *stream)
+{
+    ph__spin_lock(&stream->lock);
+    ph__host_command *command = stream->spare_commands;
+    if (command) {
+        stream->spare_commands = command->next;
+        stream->spare_count--;
+    }
+    ph__spin_unlock(&stream->lock);
+    return command ? command : ph__alloc(PH__HOST_COMMAND_BYTES);
+}
+
+void ph__host_command_drop(ph__host_stream *stream, void *memory)
+{
+    ph__host_command *command = memory;
+    ph__spin_lock(&stream->lock);
+    command->next = stream->spare_commands;
+    stream->spare_commands = command;
+    stream->spare_count++;
+    ph__spin_unlock(&stream->lock);
+}
+
+/* What the runner has finished goes back in one piece, when it takes the lock anyhow; a runner
+ * that is far behind keeps fewer. */
+void ph__host_command_finish(ph__host_stream *stream, void *memory)
+{
+    ph__host_command *command = memory;
+    if (stream->finished_count >= SPARE_COMMANDS) {
+        ph__free(memory);
+        return;
+    }
+    command->next = stream->finished;
+    if (!stream->finished)
+        stream->finished_last = command;
+    stream->finished = command;
+    stream->finished_count++;
+}
+
+/* Under the stream's lock, by the runner. What is too much is left with it. */
+static void give_finished(ph__host_stream *stream)
+{
+    if (!stream->finished || stream->spare_count >= SPARE_COMMANDS)
+        return;
+    stream->finished_last->next = stream->spare_commands;
+    stream->spare_commands = stream->finished;
+    stream->spare_count += stream->finished_count;
+    stream->finished = NULL;
+    stream->finished_count = 0;
+}
+
+/* ---- running ---- */
+
+/* Under the stream's lock: the whole queue. */
+static ph__host_command *take_all(ph__host_stream *stream)
+{
+    ph__host_command *first = atomic_load_explicit(&stream->head, memory_order_relaxed);
+    atomic_store_explicit(&stream->head, NULL, memory_order_relaxed);
+    stream->tail = NULL;
+    return first;
+}
+
+static void run_command(ph__host_stream *stream, ph__host_command *command)
+{
+    if (command->run) {
+        command->run(command);
+        return;
+    }
+    if (command->wait) {
+        ph__host_marker_wait(command->wait);
+        ph__host_marker_release(command->wait);
+    } else {
+        ph__host_marker_signal(command->signal);
+        ph__host_marker_release(command->signal);
+    }
+    ph__host_command_finish(stream, command);
+}
+
+/* The count and the look for waiters are one order for all threads, as are a waiter's entry and
+ * its look at the count: one of the two sees the other. */
+static void publish_done(ph__host_stream *stream)
+{
+    atomic_fetch_add(&stream->completed, 1);
+    if (atomic_load(&stream->waiters) != 0)
+        ph__futex_wake(&stream->completed, INT_MAX);
+}
+
+/* The right to run is given up before the last command is reported done, so that who waited for
+ * it finds the stream idle. */
+static void run_all(ph__host_stream *stream, ph__host_command *command)
+{
+    while (command) {
+        ph__host_command *next = command->next;
+        run_command(stream, command);
+        if (!next) {
+            ph__spin_lock(&stream->lock);
+            give_finished(stream);
+            next = take_all(stream);
+            stream->running = next != NULL;
+            ph__spin_unlock(&stream->lock);
+        }
+        publish_done(stream);
+        command = next;
+    }
+}
+
+/* More spinning threads than processors would only keep each other from working. */
+static void spin_for_work(ph__host_stream *stream)
+{
+    ph__host_device *device = stream->device;
+    if (atomic_fetch_add_explicit(&device->spinning, 1, memory_order_relaxed) <
+        device->processors) {
+        for (unsigned i = 0; i < device->spins; i++) {
+            if (atomic_load_explicit(&stream->head, memory_order_relaxed) ||
+                atomic_load_explicit(&stream->stopping, memory_order_relaxed))
+                break;
+            ph__pause();
+        }
+    }
+    atomic_fetch_sub_explicit(&device->spinning, 1, memory_order_relaxed);
+}
+
+/* The next commands to run, the right to run taken; NULL when the stream is over. */
+static ph__host_command *await_commands(ph__host_stream *stream)
+{
+    for (;;) {
+        spin_for_work(stream);
+        ph__spin_lock(&stream->lock);
+        ph__host_command *first = stream->running ? NULL : take_all(stream);
+        if (first)
+            stream->running = true;
+        else if (!stream->running && atomic_load_explicit(&stream->stopping, memory_order_relaxed))
+            stream->exited = true;
+        else
+            atomic_store_explicit(&stream->sleeping, 1, memory_order_relaxed);
+        bool over = stream->exited;
+        ph__spin_unlock(&stream->lock);
+        if (first || over)
+            return first;
+        while (atomic_load_explicit(&stream->sleeping, memory_order_acquire) == 1)
+            ph__futex_wait(&stream->sleeping, 1, -1);
+    }
+}
+
+static void *stream_main(void *argument)
+{
+    ph__host_stream *stream = argument;
+    for (ph__host_command *first; (first = await_commands(stream));)
+        run_all(stream, first);
+    return NULL;
+}
+
+/* Under streams_lock. */
+int ph__host_queue_start(ph__host_stream *stream)
+{
+    if (stream->device->chaos || atomic_load_explicit(&stream->has_thread, memory_order_relaxed))
+        return 0;
+    if (!ph__thread_start(&stream->thread, "ph-stream", stream_main, stream)) {
+        ph__driver_set_reason("the system refused a thread for the stream");
+        return PH__R_OUT_OF_MEMORY;
+    }
+    atomic_store_explicit(&stream->has_thread, true, memory_order_release);
+    return 0;
+}
+
+static int ensure_thread(ph__host_stream *stream)
+{
+    if (stream->device->chaos || atomic_load_explicit(&stream->has_thread, memory_order_acquire))
+        return 0;
+    pthread_mutex_lock(&stream->device->streams_lock);
+    int result = ph__host_queue_start(stream);
+    pthread_mutex_unlock(&stream->device->streams_lock);
+    return result;
+}
+
+/* ---- submitting ---- */
+
+int ph__host_stream_enter(ph__host_stream *stream)
+{
+    int result = ph__host_stream_order(stream);
+    return result ? result : ensure_thread(stream);
+}
+
+/* Under the stream's lock: true when its thread must be woken. */
+bool ph__host_queue_claim_wake(ph__host_stream *stream)
+{
+    if (atomic_load_explicit(&stream->sleeping, memory_order_relaxed) == 0 || stream->running)
+        return false;
+    atomic_store_explicit(&stream->sleeping, 0, memory_order_release);
+    return true;
+}
+
+void ph__host_queue_appended(ph__host_stream *stream, bool wake)
+{
+    if (wake)
+        ph__futex_wake(&stream->sleeping, 1);
+    if (stream->device->chaos)
+        ph__host_chaos_submitted(stream->device->chaos);
+}
+
+/* Under the stream's lock. */
+unsigned ph__host_queue_append(ph__host_stream *stream, ph__host_command *command)
+{
+    command->next = NULL;
+    if (stream->tail)
+        stream->tail->next = command;
+    else
+        atomic_store_explicit(&stream->head, command, memory_order_relaxed);
+    stream->tail = command;
+    return atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_release) + 1;
+}
+
+unsigned ph__host_stream_submit(ph__host_stream *stream, ph__host_command *command)
+{
+    ph__spin_lock(&stream->lock);
+    unsigned number = ph__host_queue_append(stream, command);
+    bool wake = ph__host_queue_claim_wake(stream);
+    ph__spin_unlock(&stream->lock);
+    ph__host_queue_appended(stream, wake);
+    return number;
+}
+
+ph__host_command *ph__host_queue_marker_command(ph__host_stream *stream, ph__host_marker *wait,
+                                                ph__host_marker *signal)
+{
+    ph__host_command *command = ph__host_command_take(stream);
+    if (command)
+        *command = (ph__host_command){.wait = wait, .signal = signal};
+    return command;
+}
+
+int ph__host_stream_wait_marker(ph__host_stream *stream, ph__host_marker *marker)
+{
+    if (ph__host_marker_done(marker))
+        return 0;
+    int result = ensure_thread(stream);
+    if (result)
+        return result;
+    ph__host_command *command = ph__host_queue_marker_command(stream, marker, NULL);
+    if (!command)
+        return PH__R_OUT_OF_MEMORY;
+    ph__host_marker_retain(marker);
+    ph__host_stream_submit(stream, command);
+    return 0;
+}
+
+int ph__host_stream_signal_marker(ph__host_stream *stream, ph__host_marker *marker)
+{
+    if (ph__host_stream_try_inline(stream)) {
+        ph__host_marker_signal(marker);
+        ph__host_stream_leave_inline(stream);
+        return 0;
+    }
+    int result = ensure_thread(stream);
+    if (result)
+        return result;
+    ph__host_command *command = ph__host_queue_marker_command(stream, NULL, marker);
+    if (!command)
+        return PH__R_OUT_OF_MEMORY;
+    ph__host_marker_retain(marker);
+    ph__host_stream_submit(stream, command);
+    return 0;
+}
+
+bool ph__host_stream_try_inline(ph__host_stream *stream)
+{
+    if (stream->device->chaos)
+        return false;
+    ph__spin_lock(&stream->lock);
+    bool idle = !stream->running && !atomic_load_explicit(&stream->head, memory_order_relaxed);
+    if (idle) {
+        stream->running = true;
+        atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_release);
+    }
+    ph__spin_unlock(&stream->lock);
+    return idle;
+}
+
+void ph__host_stream_leave_inline(ph__host_stream *stream)
+{
+    ph__spin_lock(&stream->lock);
+    stream->running = false;
+    bool wanted = atomic_load_explicit(&stream->head, memory_order_relaxed) ||
+                  atomic_load_explicit(&stream->stopping, memory_order_relaxed);
+    bool wake = wanted && ph__host_queue_claim_wake(stream);
+    ph__spin_unlock(&stream->lock);
+    publish_done(stream);
+    if (wake)
+        ph__futex_wake(&stream->sleeping, 1);
+}
+
+/* ---- waiting ---- */
+
+bool ph__host_stream_done(ph__host_stream *stream, unsigned last)
+{
+    return (int)(atomic_load_explicit(&stream->completed, memory_order_acquire) - last) >= 0;
+}
+
+typedef struct wait_for {
+    ph__host_stream *stream;
+    unsigned last;
+} wait_for;
+
+static bool wait_is_over(void *context)
+{
+    const wait_for *wait = context;
+    return ph__host_stream_done(wait->stream, wait->last);
+}
+
+void ph__host_stream_wait(ph__host_stream *stream, unsigned last)
+{
+    wait_for wait = {stream, last};
+    if (ph__host_stream_done(stream, last))
+        return;
+    if (stream->device->chaos) {
+        ph__host_chaos_wait(stream->device->chaos, wait_is_over, &wait);
+        return;
+    }
+    for (unsigned i = 0; i < stream->device->spins; i++) {
+        if (ph__host_stream_done(stream, last))
+            return;
+        ph__pause();
+    }
+    atomic_fetch_add(&stream->waiters, 1);
+    for (unsigned seen; (int)((seen = atomic_load(&stream->completed)) - last) < 0;)
+        ph__futex_wait(&stream->completed, seen, -1);
+    atomic_fetch_sub(&stream->waiters, 1);
+}
+
+/* Under streams_lock: the first stream created after number `id`. */
+static ph__host_stream *stream_after(ph__host_device *device, uint64_t id)
+{
+    size_t low = 0, high = device->streams.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (device->streams.at[middle]->id > id)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < device->streams.count ? device->streams.at[low] : NULL;
+}
+
+void ph__host_streams_wait(ph__host_device *device)
+{
+    uint64_t id = 0;
+    pthread_mutex_lock(&device->streams_lock);
+    for (ph__host_stream *stream; (stream = stream_after(device, id));) {
+        id = stream->id;
+        stream->users++;
+        pthread_mutex_unlock(&device->streams_lock);
+        ph__host_stream_wait(stream,
+                             atomic_load_explicit(&stream->submitted, memory_order_acquire));
+        pthread_mutex_lock(&device->streams_lock);
+        stream->users--;
+    }
+    pthread_mutex_unlock(&device->streams_lock);
+}
+
+/* ---- chaos ---- */
+
+bool ph__host_stream_runnable(ph__host_stream *stream)
+{
+    ph__spin_lock(&stream->lock);
+    const ph__host_command *first = atomic_load_explicit(&stream->head, memory_order_relaxed);
+    bool runnable = first && !stream->running &&
+                    (first->run || !first->wait || ph__host_marker_done(first->wait));
+    ph__spin_unlock(&stream->lock);
+    return runnable;
+}
+
+void ph__host_stream_run_one(ph__host_stream *stream)
+{
+    ph__spin_lock(&stream->lock);
+    ph__host_command *first = atomic_load_explicit(&stream->head, memory_order_relaxed);
+    atomic_store_explicit(&stream->head, first->next, memory_order_relaxed);
+    if (!first->next)
+        stream->tail = NULL;
+    stream->running = true;
+    ph__spin_unlock(&stream->lock);
+    run_command(stream, first);
+    ph__spin_lock(&stream->lock);
+    give_finished(stream);
+    stream->running = false;
+    ph__spin_unlock(&stream->lock);
+    publish_done(stream);
+}
+
+/* ---- the end of a stream ---- */
+
+void ph__host_stream_stop(ph__host_stream *stream)
+{
+    ph__spin_lock(&stream->lock);
+    atomic_store_explicit(&stream->stopping, true, memory_order_relaxed);
+    if (!atomic_load_explicit(&stream->has_thread, memory_order_acquire) && !stream->device->chaos)
+        stream->exited = true;
+    bool wake = ph__host_queue_claim_wake(stream);
+    ph__spin_unlock(&stream->lock);
+    if (wake)
+        ph__futex_wake(&stream->sleeping, 1);
+}
+
+static void free_list(ph__host_command *command)
+{
+    while (command) {
+        ph__host_command *next = command->next;
+        ph__free(command);
+        command = next;
+    }
+}
+
+void ph__host_stream_free(ph__host_stream *stream)
+{
+    if (atomic_load_explicit(&stream->has_thread, memory_order_acquire))
+        pthread_join(stream->thread, NULL);
+    free_list(stream->spare_commands);
+    free_list(stream->finished);
+    ph__host_scratch_free(stream->scratch);
+    ph__free(stream);
+}

@@ -2,7 +2,7 @@
 /* bench/nn/raw_buckets.c: the graphs of bench/nn_buckets.c made by cuBLASLt and the driver
  * alone. */
 #include "nn/raw_buckets.h"
-#include "driver/cuda/cuda_driver.h"
+#include "driver/cuda/load/cuda_driver.h"
 #include "nn/timing.h"
 #include "tensor/products/cublaslt_abi.h"
 #include <dlfcn.h>

@@ -50,7 +50,7 @@ static void every_required_symbol_is_asked_for(void **state)
 #define REQUIRED(name) "FAKE_CUDA_MISSING=cu" #name,
 #define OPTIONAL(name)
 #define PH__CU(name, version, need, parameters) need(name)
-#include "driver/cuda/cuda_symbols.def"
+#include "driver/cuda/load/symbols.def"
 #undef PH__CU
 #undef REQUIRED
 #undef OPTIONAL

@@ -18,7 +18,7 @@ static const struct {
 } symbols[FAKE_CALLS] = {
 #define PH__CU(name, version, need, parameters) {"cu" #name, version, (any_function)fake_##name},
 #include "cuda_programs.def"
-#include "driver/cuda/cuda_symbols.def"
+#include "driver/cuda/load/symbols.def"
 #undef PH__CU
 };
 

@@ -3,7 +3,7 @@
  * devices; most calls are those of the host driver under CUDA's names. */
 #ifndef PH_TESTS_FAKE_CUDA_INSIDE_H
 #define PH_TESTS_FAKE_CUDA_INSIDE_H
-#include "driver/cuda/cuda_abi.h"
+#include "driver/cuda/load/abi.h"
 #include "driver/host/capture/capture.h"
 #include "driver/host/exec/exec.h"
 #include "fake_cuda.h"
@@ -28,14 +28,14 @@ enum {
 typedef enum fake_call {
 #define PH__CU(name, version, need, parameters) FAKE_CALL_##name,
 #include "cuda_programs.def"
-#include "driver/cuda/cuda_symbols.def"
+#include "driver/cuda/load/symbols.def"
 #undef PH__CU
     FAKE_CALLS
 } fake_call;
 
 #define PH__CU(name, version, need, parameters) int fake_##name parameters;
 #include "cuda_programs.def"
-#include "driver/cuda/cuda_symbols.def"
+#include "driver/cuda/load/symbols.def"
 #undef PH__CU
 
 /* enter: 0, or what the call has to answer. leave: tells the log callbacks of a failure; returns

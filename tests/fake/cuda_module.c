@@ -35,7 +35,7 @@ void fake_register_kernel(const char *name, ph_host_kernel_fn fn)
     pthread_mutex_unlock(&forms.lock);
 }
 
-/* The library's own fill: its arguments are those of src/driver/cuda/core_kernels.cu. */
+/* The library's own fill: its arguments are those of src/driver/cuda/load/core_kernels.cu. */
 static void core_fill(const ph_block_range *range, const void *args)
 {
     struct {

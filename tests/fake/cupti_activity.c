@@ -5,7 +5,7 @@
  *
  *   FAKE_CUPTI_TAKEN=1   another tool has subscribed
  *   FAKE_CUPTI_SILENT=1  there are no records */
-#include "driver/cuda/cuda_abi.h"
+#include "driver/cuda/load/abi.h"
 #include "fake_cuda.h"
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <stddef.h>
 
-#include "driver/cuda/cuda_abi.h"
+#include "driver/cuda/load/abi.h"
 #include "driver/driver.h"
 
 #define SAME_TYPE(ours, theirs)                                                                    \
@@ -387,7 +387,7 @@ SAME_TRANSFER(CUpti_ActivityMemcpy6);
 #define PH__CU(name, version, need, parameters)                                                    \
     SAME_TYPE(int(*) parameters, PFN_cu##name##_v##version);
 #include "../fake/cuda_programs.def"
-#include "driver/cuda/cuda_symbols.def"
+#include "driver/cuda/load/symbols.def"
 #undef PH__CU
 SAME_TYPE(ph__cu_get_proc_fn, PFN_cuGetProcAddress_v12000);
 

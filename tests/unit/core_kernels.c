@@ -9,9 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "driver/cuda/core_kernels.h"
-#include "driver/cuda/cuda_driver.h"
-#include "driver/cuda/cuda_nvrtc.h"
+#include "driver/cuda/load/core_kernels.h"
+#include "driver/cuda/load/cuda_driver.h"
+#include "driver/cuda/load/nvrtc.h"
 #include <cmocka.h>
 #include <phonograph/locate.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ static int print_header(void)
         return 1;
     (void)printf(
         "/* SPDX-License-Identifier: MIT */\n"
-        "/* driver/cuda/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC %d.%d for "
+        "/* driver/cuda/load/core_kernels.h: core_kernels.cu as PTX text, made by NVRTC %d.%d for "
         "compute_75 with "
         "its version and\n"
         " * target lowered to what it needs: PTX 7.0 (CUDA 11.0), compute capability 6.0. Written "
@@ -171,7 +171,7 @@ static void atomic_min(unsigned long long *at, unsigned long long value)
 #define atomicMin              atomic_min
 #define __syncthreads()        (void)pthread_barrier_wait(&together)
 #define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#include "driver/cuda/core_kernels.cu"
+#include "driver/cuda/load/core_kernels.cu"
 
 enum {
     ROOM = 80 << 10,

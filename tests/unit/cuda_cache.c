@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "driver/cuda/cuda_cache.h"
+#include "driver/cuda/load/cache.h"
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>

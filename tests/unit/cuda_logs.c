@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "driver/cuda/cuda_logs.h"
+#include "driver/cuda/capture/logs.h"
 #include <stdlib.h>
 #include <string.h>
 

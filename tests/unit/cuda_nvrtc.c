@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "driver/cuda/cuda_nvrtc.h"
+#include "driver/cuda/load/nvrtc.h"
 #include "driver/driver.h"
 #include <cmocka.h>
 #include <dirent.h>

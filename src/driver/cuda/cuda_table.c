@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-/* driver/cuda/cuda_table.c: the CUDA driver's table. */
-#include "driver/cuda/cuda_driver.h"
-
-#define PUT(entry) .entry = ph__cuda_##entry,
-const ph__driver ph__driver_cuda = {.name = "cuda", PH__CUDA_ENTRIES(PUT)};

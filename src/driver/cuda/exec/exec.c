@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/exec/exec.c: executables: making, launching, what they take. Calls on one
+ * executable are not serialised here, as its graph's are not above; CUDA serialises its launches
+ * on the device. */
+#include "base/alloc.h"
+#include "driver/cuda/load/cuda_driver.h"
+
+/* CUgraphInstantiateResult, where it says more than the call's number. */
+static void set_instantiate_reason(int why)
+{
+    static const char *const words[] = {[2] = "the graph's structure is invalid (a cycle, perhaps)",
+                                        [3] = "an operation of the graph is not supported",
+                                        [4] = "nodes of several contexts are not supported",
+                                        [5] =
+                                            "a conditional handle belongs to no conditional node"};
+    if (why >= 2 && (size_t)why < sizeof words / sizeof words[0])
+        ph__driver_set_reason("%s", words[why]);
+}
+
+/* The node of the template, where the one to blame is not inside a child graph. */
+static ph__drv_node *find_node(ph__drv_graph *graph, ph__cu_node handle)
+{
+    ph__spin_lock(&graph->device->pictures);
+    ph__drv_node *node = handle ? ph__cuda_graph_find_locked(graph, handle) : NULL;
+    ph__spin_unlock(&graph->device->pictures);
+    return node;
+}
+
+/* Uploading maps all that the executable needs on the device. The wait, for the upload alone, is
+ * legal wherever making an executable is: both are potentially unsafe, and the stream never
+ * captures. */
+static int upload(const ph__drv_exec *exec)
+{
+    int result = ph__cu.GraphUpload(exec->handle, exec->device->upload);
+    return result == PH__R_OK ? ph__cu.StreamSynchronize(exec->device->upload) : result;
+}
+
+static int create(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+{
+    ph__cu_instantiate_params params = {.flags = (uint64_t)(flags & ~PH__INSTANTIATE_DEFER_UPLOAD)};
+    int result = ph__cuda_tell_memory(
+        ph__cu.GraphInstantiateWithParams(&exec->handle, exec->graph->handle, &params));
+    if (result != PH__R_OK) {
+        *failed = params.failed;
+        set_instantiate_reason(params.result);
+    }
+    return result;
+}
+
+/* What the device has less than before is added to what the executable takes. */
+static int add_taken(ph__drv_exec *exec, size_t before)
+{
+    size_t after, total;
+    int result = ph__cu.MemGetInfo(&after, &total);
+    if (result == PH__R_OK && before > after)
+        exec->memory.device_bytes += before - after;
+    return result;
+}
+
+/* Where the upload is deferred, so is the account. */
+static int make(ph__drv_exec *exec, int flags, ph__cu_node *failed)
+{
+    size_t before = 0, total;
+    exec->deferred = flags & PH__INSTANTIATE_DEFER_UPLOAD;
+    int result = exec->deferred ? PH__R_OK : ph__cu.MemGetInfo(&before, &total);
+    if (result == PH__R_OK)
+        result = create(exec, flags, failed);
+    if (result != PH__R_OK || exec->deferred)
+        return result;
+    result = ph__cuda_tell_memory(upload(exec));
+    if (result == PH__R_OK)
+        result = add_taken(exec, before);
+    if (result != PH__R_OK)
+        (void)ph__cu.GraphExecDestroy(exec->handle);
+    return result;
+}
+
+int ph__cuda_instantiate(ph__drv_exec **out, ph__drv_graph *graph, int flags, ph__drv_node **failed)
+{
+    if (!out || !graph)
+        return PH__R_INVALID_VALUE;
+    ph__drv_exec *exec = ph__calloc(1, sizeof *exec);
+    if (!exec)
+        return PH__R_OUT_OF_MEMORY;
+    exec->device = graph->device;
+    exec->graph = graph;
+    exec->memory.host_bytes = sizeof *exec;
+    ph__cu_node blamed = NULL;
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, graph->device);
+    if (result == PH__R_OK) {
+        result = make(exec, flags, &blamed);
+        ph__cuda_leave(&scope);
+    }
+    if (result != PH__R_OK) {
+        if (failed)
+            *failed = find_node(graph, blamed);
+        ph__free(exec);
+        return result;
+    }
+    *out = exec;
+    return PH__R_OK;
+}
+
+/* CUDA's own call is potentially unsafe; launches in flight complete all the same. */
+void ph__cuda_exec_destroy(ph__drv_exec *exec)
+{
+    if (!exec)
+        return;
+    int mode = ph__cuda_relax();
+    (void)ph__cu.GraphExecDestroy(exec->handle);
+    ph__cuda_unrelax(mode);
+    ph__free(exec->kernels);
+    ph__cuda_exec_drop_layouts(exec);
+    ph__free(exec);
+}
+
+void *ph__cuda_exec_native(ph__drv_exec *exec)
+{
+    return exec ? exec->handle : NULL;
+}
+
+void ph__cuda_exec_memory(ph__drv_memory *out, ph__drv_exec *exec)
+{
+    *out = exec ? exec->memory : (ph__drv_memory){0};
+}
+
+int ph__cuda_exec_upload(ph__drv_exec *exec, ph__drv_stream *stream)
+{
+    size_t before, total;
+    ph__cuda_scope scope;
+    int result = ph__cuda_enter(&scope, exec->device);
+    if (result != PH__R_OK)
+        return result;
+    result = ph__cu.MemGetInfo(&before, &total);
+    if (result == PH__R_OK) {
+        ph__cuda_note note;
+        ph__cuda_note_begin(&note, stream);
+        result = ph__cuda_tell_memory(ph__cu.GraphUpload(exec->handle, stream->handle));
+        ph__cuda_note_leave(&note, stream);
+    }
+    if (result == PH__R_OK)
+        result = add_taken(exec, before);
+    if (result == PH__R_OK)
+        exec->deferred = false;
+    ph__cuda_leave(&scope);
+    return result;
+}
+
+/* Apart, so that a launch on an explicit stream is short. One that uploads may lack the device's
+ * memory, and says so. */
+__attribute__((noinline)) static int launch_apart(ph__drv_exec *exec, ph__drv_stream *stream)
+{
+    ph__cuda_scope scope;
+    ph__cuda_note note;
+    int result = ph__cuda_enter(&scope, exec->device);
+    if (result == PH__R_OK) {
+        ph__cuda_note_begin(&note, stream);
+        result = ph__cu.GraphLaunch(exec->handle, stream->handle);
+        ph__cuda_note_leave(&note, stream);
+        ph__cuda_leave(&scope);
+    }
+    if (!exec->deferred)
+        return result;
+    exec->deferred = result != PH__R_OK;
+    return ph__cuda_tell_memory(result);
+}
+
+int ph__cuda_exec_launch(ph__drv_exec *exec, ph__drv_stream *stream)
+{
+    if (!stream->handle || exec->deferred)
+        return launch_apart(exec, stream);
+    ph__cuda_note note;
+    ph__cuda_note_begin(&note, stream);
+    int result = ph__cu.GraphLaunch(exec->handle, stream->handle);
+    ph__cuda_note_leave(&note, stream);
+    return result;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* driver/cuda/picture/decode.c: reading nodes back that this library did not submit itself: what
+ * vendor libraries and other code captured, imported graphs, the bodies of child graphs. */
+#include "base/alloc.h"
+#include "driver/cuda/load/cuda_driver.h"
+#include <string.h>
+
+enum {
+    MOST_PARAMETERS = 32764 /* bytes of parameters that a kernel can have at the most */
+};
+
+/* A kernel node may name a function, or a kernel that belongs to no context. */
+static int parameter(const ph__cu_kernel_params *params, size_t index, size_t *offset,
+                     size_t *bytes)
+{
+    return params->function ? ph__cu.FuncGetParamInfo(params->function, index, offset, bytes)
+                            : ph__cu.KernelGetParamInfo(params->kernel, index, offset, bytes);
+}
+
+/* Those of most kernels fit in here, so that the driver is asked once for each. */
+enum {
+    FEW_PARAMETERS = 16
+};
+
+/* The first of them go to `few`. */
+static int count_parameters(const ph__cu_kernel_params *params, size_t *count,
+                            struct ph__cuda_param few[FEW_PARAMETERS])
+{
+    for (size_t i = 0; i < MOST_PARAMETERS; i++) {
+        struct ph__cuda_param at = {0};
+        int result = parameter(params, i, &at.offset, &at.bytes);
+        *count = i;
+        if (result != PH__R_OK)
+            return result == PH__R_INVALID_VALUE ? PH__R_OK : result;
+        if (i < FEW_PARAMETERS)
+            few[i] = at;
+    }
+    return PH__R_INVALID_VALUE;
+}
+
+/* A copy, as the driver's goes with the module. */
+static int copy_name(const char **out, ph__drv_graph *graph, const ph__cu_kernel_params *params)
+{
+    const char *name = NULL;
+    int result = params->function ? ph__cu.FuncGetName(&name, params->function)
+                                  : ph__cu.KernelGetName(&name, params->kernel);
+    if (result != PH__R_OK || !name)
+        return result != PH__R_OK ? result : PH__R_INVALID_VALUE;
+    size_t bytes = strlen(name) + 1;
+    char *copy = ph__cuda_graph_room(graph, bytes);
+    if (!copy)
+        return PH__R_OUT_OF_MEMORY;
+    *out = memcpy(copy, name, bytes);
+    return PH__R_OK;
+}
+
+static int read_layout(ph__cuda_layout **out, ph__drv_graph *graph,
+                       const ph__cu_kernel_params *params)
+{
+    size_t count = 0;
+    struct ph__cuda_param few[FEW_PARAMETERS];
+    int result = count_parameters(params, &count, few);
+    if (result != PH__R_OK)
+        return result;
+    ph__cuda_layout *layout =
+        ph__cuda_graph_room(graph, sizeof *layout + count * sizeof layout->at[0]);
+    if (!layout)
+        return PH__R_OUT_OF_MEMORY;
+    layout->function = params->function;
+    layout->kernel = params->kernel;
+    layout->context = params->context;
+    layout->count = count;
+    layout->bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i < FEW_PARAMETERS)
+            layout->at[i] = few[i];
+        else if ((result = parameter(params, i, &layout->at[i].offset, &layout->at[i].bytes)) !=
+                 PH__R_OK)
+            return result;
+        if (layout->at[i].offset + layout->at[i].bytes > layout->bytes)
+            layout->bytes = layout->at[i].offset + layout->at[i].bytes;
+    }
+    result = copy_name(&layout->name, graph, params);
+    if (result == PH__R_OK)
+        *out = layout;
+    return result;
+}
+
+/* Vendor libraries launch the same kernels again and again: each is asked about once in a graph. */
+static int find_layout(const ph__cuda_layout **out, ph__drv_graph *graph,
+                       const ph__cu_kernel_params *params)
+{
+    uint64_t key = params->function ? (uintptr_t)params->function : (uintptr_t)params->kernel;
+    if (key == 0)
+        return PH__R_INVALID_VALUE;
+    ph__spin_lock(&graph->device->pictures);
+    ph__cuda_layout *layout = ph__map_get(&graph->layouts, key);
+    ph__spin_unlock(&graph->device->pictures);
+    if (!layout) {
+        int result = read_layout(&layout, graph, params);
+        if (result != PH__R_OK)
+            return result;
+        ph__spin_lock(&graph->device->pictures);
+        bool put = ph__map_put(&graph->layouts, key, layout);
+        ph__spin_unlock(&graph->device->pictures);
+        if (!put)
+            return PH__R_OUT_OF_MEMORY;
+    }
+    *out = layout;
+    return PH__R_OK;
+}
+
+/* The markers stand in any order, each before its value. */
+static void parse_extra(const void **buffer, size_t *bytes, void *const *extra)
+{
+    *buffer = NULL;
+    *bytes = 0;
+    for (; *extra != PH__CU_LAUNCH_PARAM_END; extra += 2) {
+        if (extra[0] == PH__CU_LAUNCH_PARAM_BUFFER_POINTER)
+            *buffer = extra[1];
+        else if (extra[0] == PH__CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+            *bytes = *(const size_t *)extra[1];
+        else
+            return;
+    }
+}
+
+/* No padding between the parameters, or behind them: mostly it is one struct. */
+static bool is_whole(const ph__cuda_layout *layout, size_t bytes)
+{
+    size_t covered = 0;
+    for (size_t i = 0; i < layout->count; i++)
+        covered += layout->at[i].bytes;
+    return covered == bytes;
+}
+
+/* All parameters, each at its offset, in a buffer of the kernel's size: the struct's padding at
+ * the end is zeros. */
+static int gather(ph__drv_node_info *info, ph__drv_graph *graph, const ph__cu_kernel_params *params,
+                  const ph__cuda_layout *layout)
+{
+    const void *buffer = NULL;
+    size_t bytes = 0;
+    if (params->extra)
+        parse_extra(&buffer, &bytes, params->extra);
+    info->args_size = layout->bytes;
+    if (info->kernel && info->kernel->args_size > info->args_size)
+        info->args_size = info->kernel->args_size;
+    if (info->args_size == 0)
+        return PH__R_OK;
+    unsigned char *args = ph__cuda_graph_room(graph, info->args_size);
+    if (!args)
+        return PH__R_OUT_OF_MEMORY;
+    if (buffer || !params->params || !is_whole(layout, info->args_size))
+        memset(args, 0, info->args_size);
+    if (buffer)
+        memcpy(args, buffer, bytes < info->args_size ? bytes : info->args_size);
+    for (size_t i = 0; !buffer && params->params && i < layout->count; i++)
+        memcpy(args + layout->at[i].offset, params->params[i], layout->at[i].bytes);
+    info->launch.args = args;
+    return PH__R_OK;
+}
+
+/* What the core's fill kernel was given is what a memset node would say. */
+static void as_fill(ph__drv_node *out)
+{
+    ph__cuda_fill_args args;
+    memcpy(&args, out->info.launch.args, sizeof args);
+    out->is_core_fill = true;
+    out->info = (ph__drv_node_info){.kind = PH_NODE_MEMSET,
+                                    .fill = {.dst = (void *)(uintptr_t)args.dst,
+                                             .value = args.value,
+                                             .value_size = args.value_size,
+                                             .count = args.count}};
+}
+
+static int decode_kernel(ph__drv_node *out, ph__drv_graph *graph)
+{
+    ph__cu_kernel_params params = {0};
+    const ph__cuda_layout *layout = NULL;
+    int result = ph__cu.GraphKernelNodeGetParams(out->handle, &params);
+    if (result == PH__R_OK)
+        result = find_layout(&layout, graph, &params);
+    if (result != PH__R_OK)
+        return result;
+    ph__drv_node_info *info = &out->info;
+    out->layout = layout;
+    info->kernel = params.function ? ph__cuda_kernel_of(graph->device, params.function) : NULL;
+    info->code = params.function ? (const void *)params.function : (const void *)params.kernel;
+    info->kernel_name = info->kernel ? info->kernel->name : layout->name;
+    memcpy(info->launch.grid, params.grid, sizeof info->launch.grid);
+    memcpy(info->launch.block, params.block, sizeof info->launch.block);
+    info->launch.shared_bytes = params.shared_bytes;
+    result = gather(info, graph, &params, layout);
+    if (result == PH__R_OK && params.function && info->args_size >= sizeof(ph__cuda_fill_args) &&
+        params.function == ph__cuda_core_fill_if_loaded(graph->device))
+        as_fill(out);
+    return result;
+}
+
+/* ---- the other kinds ---- */
+
+/* The first byte of one side; NULL for an array, which has no address. */
+static void *origin(int type, const void *host, ph__cu_pointer device, size_t x, size_t y, size_t z,
+                    size_t pitch, size_t height)
+{
+    if (type != PH__CU_MEMORY_HOST && type != PH__CU_MEMORY_DEVICE && type != PH__CU_MEMORY_UNIFIED)
+        return NULL;
+    uintptr_t base = type == PH__CU_MEMORY_HOST ? (uintptr_t)host : (uintptr_t)device;
+    return (void *)(base + x + (y + z * height) * pitch);
+}
+
+static int decode_copy(ph__drv_node *out)
+{
+    ph__cu_copy_params params = {0};
+    int result = ph__cu.GraphMemcpyNodeGetParams(out->handle, &params);
+    if (result != PH__R_OK)
+        return result;
+    size_t rows = params.height ? params.height : 1, planes = params.depth ? params.depth : 1;
+    ph__drv_memcpy *copy = &out->info.copy;
+    copy->dst = origin(params.dst_type, params.dst_host, params.dst_device, params.dst_x_bytes,
+                       params.dst_y, params.dst_z, params.dst_pitch, params.dst_height);
+    copy->src = origin(params.src_type, params.src_host, params.src_device, params.src_x_bytes,
+                       params.src_y, params.src_z, params.src_pitch, params.src_height);
+    copy->bytes = params.width_bytes * rows * planes;
+    out->is_plain_copy = copy->dst && copy->src && rows == 1 && planes == 1;
+    out->info.strided = !out->is_plain_copy;
+    out->dst_type = params.dst_type;
+    out->src_type = params.src_type;
+    return PH__R_OK;
+}
+
+static int decode_fill(ph__drv_node *out)
+{
+    ph__cu_fill_params params = {0};
+    int result = ph__cu.GraphMemsetNodeGetParams(out->handle, &params);
+    out->is_rows_fill = params.height > 1;
+    if (result == PH__R_OK)
+        out->info.fill =
+            (ph__drv_memset){.dst = (void *)(uintptr_t)params.dst,
+                             .value = params.value,
+                             .value_size = params.element_bytes,
+                             .count = params.width * (params.height ? params.height : 1)};
+    out->info.strided = out->is_rows_fill;
+    return result;
+}
+
+static int decode_host(ph__drv_node *out)
+{
+    ph__cu_host_params params = {0};
+    int result = ph__cu.GraphHostNodeGetParams(out->handle, &params);
+    if (result == PH__R_OK)
+        out->info.host = (ph__drv_host){params.fn, params.user};
+    return result;
+}
+
+static int decode_child(ph__drv_node *out, ph__drv_graph *graph)
+{
+    ph__cu_graph handle = NULL;
+    int result = ph__cu.GraphChildGraphNodeGetGraph(out->handle, &handle);
+    if (result != PH__R_OK)
+        return result;
+    ph__drv_graph *body = ph__cuda_graph_create(graph->device, handle, false);
+    if (!body)
+        return PH__R_OUT_OF_MEMORY;
+    ph__spin_lock(&graph->device->pictures);
+    bool kept = ph__vec_push(&graph->bodies, body);
+    ph__spin_unlock(&graph->device->pictures);
+    if (!kept) {
+        ph__cuda_graph_destroy(body);
+        return PH__R_OUT_OF_MEMORY;
+    }
+    out->info.body = body;
+    return PH__R_OK;
+}
+
+static int decode_alloc(ph__drv_node *out)
+{
+    ph__cu_alloc_params params = {0};
+    int result = ph__cu.GraphMemAllocNodeGetParams(out->handle, &params);
+    out->info.memory = (void *)(uintptr_t)params.address;
+    out->info.memory_bytes = params.bytes;
+    return result;
+}
+
+static int decode_free(ph__drv_node *out)
+{
+    ph__cu_pointer address = 0;
+    int result = ph__cu.GraphMemFreeNodeGetParams(out->handle, &address);
+    out->info.memory = (void *)(uintptr_t)address;
+    return result;
+}
+
+/* Waits for, and writes to, single words; barriers and what later drivers may add have no
+ * address that is known here. */
+static int decode_mem_ops(ph__drv_node *out, ph__drv_graph *graph)
+{
+    ph__cu_mem_ops params = {0};
+    if (!ph__cu.GraphBatchMemOpNodeGetParams)
+        return PH__R_OK;
+    int result = ph__cu.GraphBatchMemOpNodeGetParams(out->handle, &params);
+    if (result != PH__R_OK || params.count == 0)
+        return result;
+    void **addresses = ph__cuda_graph_room(graph, params.count * sizeof *addresses);
+    if (!addresses)
+        return PH__R_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < params.count; i++) {
+        const ph__cu_mem_op *op = &params.ops[i];
+        bool has = op->operation == PH__CU_MEM_OP_WAIT_VALUE_32 ||
+                   op->operation == PH__CU_MEM_OP_WRITE_VALUE_32 ||
+                   op->operation == PH__CU_MEM_OP_WAIT_VALUE_64 ||
+                   op->operation == PH__CU_MEM_OP_WRITE_VALUE_64;
+        addresses[i] = has ? (void *)(uintptr_t)op->at.address : NULL;
+    }
+    out->info.op_addresses = addresses;
+    out->info.op_count = params.count;
+    return PH__R_OK;
+}
+
+/* Of the kinds that are not here nothing but the kind can be read. */
+static int decode_kind(ph__drv_node *out, ph__drv_graph *graph)
+{
+    int type = 0;
+    int result = ph__cu.GraphNodeGetType(out->handle, &type);
+    if (result != PH__R_OK)
+        return result;
+    out->info.kind = (ph_node_kind)type;
+    switch (out->info.kind) {
+    case PH_NODE_KERNEL:
+        return decode_kernel(out, graph);
+    case PH_NODE_MEMCPY:
+        return decode_copy(out);
+    case PH_NODE_MEMSET:
+        return decode_fill(out);
+    case PH_NODE_HOST:
+        return decode_host(out);
+    case PH_NODE_GRAPH:
+        return decode_child(out, graph);
+    case PH_NODE_MEM_ALLOC:
+        return decode_alloc(out);
+    case PH_NODE_MEM_FREE:
+        return decode_free(out);
+    case PH_NODE_BATCH_MEM_OP:
+        return decode_mem_ops(out, graph);
+    default:
+        return PH__R_OK;
+    }
+}
+
+/* Another thread may have read or noted the node meanwhile: what came first stays. */
+static int publish(ph__drv_node *node, ph__drv_node *read, const ph__cuda_links *links)
+{
+    int result = PH__R_OK;
+    ph__spin_lock(&node->graph->device->pictures);
+    if (!ph__cuda_graph_link_locked(node->graph, &read->info, links)) {
+        result = PH__R_OUT_OF_MEMORY;
+    } else if (!atomic_load_explicit(&node->decoded, memory_order_relaxed)) {
+        node->info = read->info;
+        node->is_core_fill = read->is_core_fill;
+        node->is_plain_copy = read->is_plain_copy;
+        node->is_rows_fill = read->is_rows_fill;
+        node->src_type = read->src_type;
+        node->dst_type = read->dst_type;
+        node->layout = read->layout;
+        atomic_store_explicit(&node->decoded, true, memory_order_release);
+    }
+    ph__spin_unlock(&node->graph->device->pictures);
+    return result;
+}
+
+static int decode(ph__drv_node *node)
+{
+    ph__drv_node read = {.handle = node->handle};
+    ph__cuda_links links;
+    int result = decode_kind(&read, node->graph);
+    if (result == PH__R_OK)
+        result = ph__cuda_links_read(&links, node->handle);
+    if (result != PH__R_OK)
+        return result;
+    result = publish(node, &read, &links);
+    ph__cuda_links_free(&links);
+    return result;
+}
+
+/* What is asked here needs no context, by NVIDIA's lists of what each call may answer; a driver
+ * that thinks otherwise gets one. */
+int ph__cuda_decode(ph__drv_node *node)
+{
+    ph__cuda_scope scope;
+    int result = decode(node);
+    if (result != PH__R_INVALID_CONTEXT)
+        return result;
+    result = ph__cuda_enter(&scope, node->graph->device);
+    if (result == PH__R_OK) {
+        result = decode(node);
+        ph__cuda_leave(&scope);
+    }
+    return result;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/nn/graphed_shared.c: leaves of a graphed callable whose gradients share memory, wholly
  * or in part: no launch writes it twice, and all that is added arrives. */
-#include "nn/graphed.h"
+#include "nn/graphed/graphed.h"
 #include "support/graphed_nets.h"
 
 enum {

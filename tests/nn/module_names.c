@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "nn/module.h"
+#include "nn/module/module.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

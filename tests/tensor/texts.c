@@ -4,7 +4,7 @@
  * Needs NVRTC, not a GPU. The short tier compiles some of each family, for one of the
  * architectures in turn. */
 #include "base/text.h"
-#include "nn/optimizer.h"
+#include "nn/optimizer/optimizer.h"
 #include "support/ptx.h"
 #include "support/support.h"
 #include "tensor/operators/attention.h"

@@ -11,7 +11,7 @@
 typedef struct ph__region ph__region;       /* checkpoint.c */
 typedef struct ph__casts ph__casts;         /* autocast.c */
 typedef struct ph__sightings ph__sightings; /* sightings.h */
-typedef struct ph__called ph__called;       /* nn/module.c: a call of a module that is under way */
+typedef struct ph__called ph__called;       /* nn/module/module.c: a call of a module that is under way */
 
 /* The module that is being called, with its name: for those that it calls. Made by who knows
  * modules. */

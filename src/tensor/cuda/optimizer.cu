@@ -2,7 +2,7 @@
 /* cuda/optimizer.cu: a step of SGD (SGD) or of Adam and AdamW (ADAM) over many tensors in one
  * launch; T is f32 or f64. AMSGRAD: with the largest second moments, which have a kernel of
  * their own: one for both would take more registers of all steps. ADVANCE: the kernel that
- * counts steps. The formulas are C as well: nn/optimizer_host.c takes them in (HOST). Nothing is
+ * counts steps. The formulas are C as well: nn/optimizer/host.c takes them in (HOST). Nothing is
  * contracted, so that both give the same bits. */
 #ifndef HOST
 #define FN(type) __device__ __forceinline__ type

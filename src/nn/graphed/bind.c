@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/bind.c: what a call brings, as the graphs of a callable can take it: itself, or a
+ * copy; and memory for what it gives back. */
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed/graphed.h"
+#include <phonograph/log.h>
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define COLD        __attribute__((cold, noinline))
+
+enum {
+    TRIES = 8
+};
+
+/* ---- memory that no replay writes ---- */
+/* All graphs of the pool may write what they were given of it, and it is free for a thread that
+ * is routed there. */
+static bool is_in_pool(const ph__callable *callable, const ph_tensor *x)
+{
+    ph_allocation found = {0};
+    return x->data && ph_memory_lookup(&found, callable->set->device, x->data) == PH_OK &&
+           found.pool == callable->set->pool;
+}
+
+static COLD bool begin_aside(ph_tape *tape, ph__callable *callable)
+{
+    ph_status status = PH_OK;
+    if (!callable->aside)
+        status = ph_pool_create(&callable->aside, callable->set->device, NULL);
+    if (status == PH_OK)
+        status = ph_pool_begin(callable->aside);
+    callable->routed_aside = status == PH_OK;
+    ph_tape_check(tape, status);
+    return status == PH_OK;
+}
+
+void ph__callable_end_aside(ph_tape *tape, ph__callable *callable)
+{
+    callable->looked_at_route = false;
+    if (!UNLIKELY(callable->routed_aside))
+        return;
+    callable->routed_aside = false;
+    ph_tape_check(tape, ph_pool_end(callable->aside));
+}
+
+/* Whether replays leave x alone until the call, and its backward, have read it. */
+static bool is_safe(ph_tape *tape, const ph__callable *callable, const ph_tensor *x, size_t bytes)
+{
+    const ph__callable *whole = callable->of ? callable->of : callable;
+    const ph__program *const programs[] = {&whole->forward, &callable->backward};
+    bool written = is_in_pool(callable, x);
+    for (int i = 0; i < 2 && !written; i++)
+        if (programs[i]->graph && !(written = ph__program_touches(programs[i], x->data, bytes)))
+            ph_tape_check(tape, ph_graph_writes(&written, programs[i]->graph, x->data, bytes));
+    return !written;
+}
+
+/* A copy that stands in the way itself stays taken until there is one that does not. */
+static COLD ph_tensor *copy(ph_tape *tape, ph__callable *callable, const ph__port *port,
+                            ph_tensor *x)
+{
+    ph_tensor *made = ph_clone(tape, x);
+    for (int i = 0; made && x->count > 0 && i < TRIES; i++) {
+        if (is_safe(tape, callable, made, port->bytes) || ph__tape_failed(tape))
+            return made;
+        if (!begin_aside(tape, callable))
+            return NULL;
+        made = ph_clone(tape, x);
+        ph__callable_end_aside(tape, callable);
+    }
+    if (made && x->count > 0)
+        ph_tape_fail(tape, PH_ERROR_STATE,
+                     "graphed callable '%s': no memory was found for the copy of an input that its "
+                     "replays do "
+                     "not write; end the scopes of its pool (ph_pool_end) around the call",
+                     callable->original->name);
+    return ph__tape_failed(tape) ? NULL : made;
+}
+
+ph_tensor *ph__callable_gradient(ph_tape *tape, ph__callable *callable, ph_dtype dtype,
+                                 const ph_shape *shape, size_t bytes)
+{
+    ph_tensor *x;
+    ph_status status =
+        ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+    if (status == PH_OK && !callable->looked_at_route && bytes > 0) {
+        callable->looked_at_route = true;
+        if (UNLIKELY(is_in_pool(callable, x))) {
+            ph_tensor_release(x);
+            if (!begin_aside(tape, callable))
+                return NULL;
+            status =
+                ph__tensor_fresh(&x, tape->backend, dtype, shape, bytes, tape->stream, tape->key);
+        }
+    }
+    if (status == PH_OK)
+        return x;
+    ph_tape_check(tape, status);
+    return NULL;
+}
+
+/* ---- what a replay may have written over ---- */
+static COLD void warn(const ph__callable *whole, size_t i, const ph_tensor *x, ph__port_kind kind,
+                      const char *by)
+{
+    const bool incoming = kind == PH__PORT_INCOMING;
+    char path[96], what[PH__DESCRIBE], text[640];
+    (void)ph_structure_path(path, sizeof path, incoming ? whole->out_structure : whole->structure,
+                            i);
+    ph__line_format(
+        text, sizeof text,
+        "graphed callable '%s': %s %s (%s)%s lies in the callables' own pool, where %s may have "
+        "written over it since it was made or last changed in place: results may be wrong; "
+        "allocate "
+        "it elsewhere (outside of ph_pool_begin and ph_pool_end of that pool); said once for this "
+        "callable",
+        whole->original->name, incoming ? "the gradient of output" : "input", path,
+        ph__describe(what, x), kind == PH__PORT_SAVED ? ", which backward reads," : "", by);
+    ph_log_write(PH_LOG_WARNING, text);
+}
+
+/* Outputs and gradients of callables are marked, and refused where they were overwritten. Of what
+ * was found elsewhere once nothing is asked again: its memory came with that stamp, or before. */
+void ph__callable_look(ph__callable *callable, ph__port *port, const ph_tensor *x,
+                       ph__port_kind kind)
+{
+    char by[96];
+    ph__callable *whole = callable->of ? callable->of : callable;
+    if (!x || x->written || x->count == 0 || x->storage->kind != PH__STORAGE_CACHED)
+        return;
+    const uint64_t stamp = atomic_load_explicit(&x->storage->stamp, memory_order_relaxed);
+    if (!ph__shared_pool_replayed(callable->set->shared, stamp) || whole->told_of_pool ||
+        (port->elsewhere == x->data && port->elsewhere_stamp == stamp))
+        return;
+    if (!is_in_pool(callable, x)) {
+        port->elsewhere = x->data;
+        port->elsewhere_stamp = stamp;
+    } else if (ph__shared_pool_wrote(by, sizeof by, callable->set->shared, stamp, x->data,
+                                     port->bytes)) {
+        const ph__port *first = kind == PH__PORT_INCOMING ? callable->incoming : callable->inputs;
+        whole->told_of_pool = true;
+        warn(whole, (size_t)(port - first), x, kind, by);
+    }
+}
+
+/* ---- what comes ---- */
+/* Memory of the allocator's that the device has is taken by every slot. */
+static bool is_refused(ph_tape *tape, const ph__program *program, size_t slot, const ph_tensor *x)
+{
+    bool taken = true;
+    if (slot != PH_SLOT_NONE)
+        ph_tape_check(tape, ph_graph_slot_takes(&taken, program->graph, slot, x->data));
+    return !taken;
+}
+
+ph_tensor *ph__callable_take(ph_tape *tape, ph__callable *callable, const ph__program *program,
+                             const ph__port *port, size_t slot, ph_tensor *x)
+{
+    bool written = false;
+    if (UNLIKELY(!x->contiguous))
+        return copy(tape, callable, port, x);
+    if (x->count == 0)
+        return x;
+    if (UNLIKELY(x->storage->kind != PH__STORAGE_CACHED) && is_refused(tape, program, slot, x))
+        return copy(tape, callable, port, x);
+    if (!port->rebound)
+        return x;
+    if (UNLIKELY((uintptr_t)x->data % PH__PORT_ALIGNMENT != 0 ||
+                 ph__program_touches(program, x->data, port->bytes)))
+        return copy(tape, callable, port, x);
+    ph_tape_check(tape, ph_graph_writes(&written, program->graph, x->data, port->bytes));
+    return UNLIKELY(written) ? copy(tape, callable, port, x) : x;
+}
+
+/* Backward, too, must not write what it reads. */
+bool ph__callable_bind(ph_tape *tape, ph__callable *callable, ph_tensor *const *in)
+{
+    for (size_t i = 0; i < callable->in_count && !ph__tape_failed(tape); i++) {
+        ph__port *port = &callable->inputs[i];
+        ph__callable_look(callable, port, in[i], PH__PORT_INPUT);
+        ph_tensor *x =
+            ph__callable_take(tape, callable, &callable->forward, port, port->slot, in[i]);
+        if (x == in[i] && port->backward_slot != PH_SLOT_NONE)
+            x = ph__callable_take(tape, callable, &callable->backward, port, port->backward_slot,
+                                  x);
+        callable->operands[i] = x;
+    }
+    return !ph__tape_failed(tape);
+}

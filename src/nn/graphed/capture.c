@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/capture.c: capturing the passes of callables, each as a probe and for good, until
+ * all is proved that was not given up. */
+#include "nn/graphed/capture.h"
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/status.h"
+
+static const char no_room[] = "a capture";
+
+/* ---- tensors that stand for what calls bring ---- */
+static ph_status wrap(ph_tensor **out, const ph__trial *trial, const ph__port *port, void *data,
+                      const char *call)
+{
+    ph__storage *storage;
+    *out = NULL;
+    PH_TRY(ph__storage_wrap(&storage, trial->tape->backend, data, port->bytes, NULL, NULL));
+    storage->stands_in = true;
+    *out = ph__tensor_make(storage, port->dtype, &port->shape, NULL, 0);
+    ph__storage_release(storage);
+    return *out ? PH_OK : ph__fail_host_memory(call, no_room);
+}
+
+/* A copied port has memory of its own, the same in a probe. */
+static ph_status stand_in(ph_tensor **out, const ph__trial *trial, ph__port *port,
+                          const ph__stand_in *memory, const char *call)
+{
+    if (port->rebound)
+        PH_TRY(wrap(out, trial, port, trial->probe ? memory->shifted[trial->number] : memory->base,
+                    call));
+    else {
+        if (!port->buffer)
+            port->buffer = ph_tensor_retain(ph_empty(trial->tape, port->dtype, port->shape));
+        PH_TRY(ph_tape_status(trial->tape));
+        *out = ph__tensor_make(port->buffer->storage, port->dtype, &port->shape, NULL, 0);
+        if (!*out)
+            return ph__fail_host_memory(call, no_room);
+    }
+    return PH_OK;
+}
+
+static bool copy_in(const ph__trial *trial, const ph__port *ports, const ph__stage *stage,
+                    ph_tensor *const *to, size_t count)
+{
+    ph__bundle_pair *pairs = ph__calloc(count + 1, sizeof *pairs);
+    size_t used = 0;
+    if (!pairs) {
+        ph__tape_fail_host_memory(trial->tape, no_room, "copies");
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (ports[i].used && !ports[i].rebound && to[i] && to[i]->count > 0)
+            pairs[used++] = (ph__bundle_pair){stage->at[i].base, to[i]->data, to[i]->count,
+                                              to[i]->dtype, PH__BUNDLE_COPY};
+    bool ok = ph__bundle_launch(trial->tape, pairs, used);
+    ph__free(pairs);
+    return ok;
+}
+
+/* ---- forward ---- */
+/* Memory of the graph's own, that nobody else has: an output may be an input, a parameter, or a
+ * buffer. */
+static ph_tensor *own(const ph__trial *trial, ph_tensor *x)
+{
+    bool is_own = !x || (x->storage->kind == PH__STORAGE_CACHED &&
+                         x->storage->key == ph__tape_key(trial->tape));
+    for (size_t i = 0; i < trial->callable->in_count && is_own && x; i++)
+        is_own = x->storage != trial->in[i]->storage;
+    for (size_t i = 0; i < trial->callable->out_count && is_own && x; i++)
+        is_own = !trial->incoming[i] || x->storage != trial->incoming[i]->storage;
+    return is_own ? x : ph_clone(trial->tape, x);
+}
+
+typedef struct passing {
+    ph__trial *trial;
+    ph__making *making;
+    const char *call;
+} passing;
+
+static ph_status forward_body(ph_stream *stream, void *user)
+{
+    const passing *p = user;
+    ph__trial *trial = p->trial;
+    const ph__callable *callable = trial->callable;
+    (void)stream;
+    size_t mark = ph_tape_scope_begin(trial->tape);
+    if (copy_in(trial, callable->inputs, &p->making->inputs, trial->in, callable->in_count))
+        ph_call_n(trial->tape, callable->original, trial->out, callable->out_count, trial->in,
+                  callable->in_count);
+    for (size_t i = 0; i < callable->out_count && !ph__tape_failed(trial->tape); i++)
+        trial->out[i] = ph_tensor_retain(own(trial, trial->out[i]));
+    ph_tape_scope_end(trial->tape, mark, NULL, 0);
+    return ph_tape_status(trial->tape);
+}
+
+static ph_status capture(ph_graph **graph, const ph__trial *trial, ph_capture_fn body, passing *p)
+{
+    const ph__graphed_set *set = trial->callable->set;
+    PH_TRY(ph_graph_create(graph, &(ph_graph_options){.keep_graph = trial->probe}));
+    return ph_graph_capture(
+        *graph, set->stream,
+        &(ph_capture_options){.pool = set->pool,
+                              .mode = set->options.mode,
+                              .enable_annotations = set->options.enable_annotations,
+                              .check_input_liveness = set->options.check_input_liveness,
+                              .check_foreign_every = set->options.check_foreign_every},
+        body, p);
+}
+
+/* Notes what operators use meanwhile. */
+static ph_status capture_seeing(ph_graph **graph, ph__trial *trial, ph_capture_fn body, passing *p)
+{
+    trial->tape->sightings = &trial->seen[graph == &trial->backward];
+    ph_status status = capture(graph, trial, body, p);
+    trial->tape->sightings = NULL;
+    ph__trial_forget_brought(trial, graph == &trial->backward);
+    return status;
+}
+
+static bool is_declared(const ph__callable *callable, ph_tensor *const *in, const ph_tensor *leaf)
+{
+    for (size_t i = 0; i < callable->in_count; i++)
+        if (in[i] == leaf)
+            return true;
+    for (size_t i = 0; i < callable->parameter_count; i++)
+        if (ph__callable_parameters(callable)[i] == leaf)
+            return true;
+    return false;
+}
+
+/* A gradient of something else would be lost: nobody hands it out. */
+static ph_status check_leaves(const ph__trial *trial, const char *call)
+{
+    char text[PH__DESCRIBE];
+    for (size_t i = trial->first_node; i < trial->tape->nodes.count; i++) {
+        const ph__node *node = trial->tape->nodes.at[i];
+        for (size_t k = 0; k < node->in_count; k++) {
+            const ph_tensor *leaf = node->edges[k].leaf;
+            if (leaf && leaf->requires_grad && !is_declared(trial->callable, trial->in, leaf))
+                return ph_fail(
+                    PH_ERROR_ARGUMENT,
+                    "%s: callable '%s': operator %s uses %s, which requires a gradient, and is "
+                    "neither an input nor a parameter "
+                    "of the module: its gradient would be lost; make it one of them, or detach it",
+                    call, trial->callable->original->name, node->name, ph__describe(text, leaf));
+        }
+    }
+    return PH_OK;
+}
+
+/* Parameters that operators have saved: backward of each call is to find them as that call did. */
+static void note_saved(const ph__trial *trial)
+{
+    const ph__callable *callable = trial->callable;
+    for (size_t i = 0; i < callable->parameter_count; i++)
+        callable->parameter_saved[i] = false;
+    for (size_t i = trial->first_node; i < trial->tape->nodes.count; i++) {
+        const ph__node *node = trial->tape->nodes.at[i];
+        for (size_t k = 0; k < node->saved_count; k++)
+            for (size_t p = 0; p < callable->parameter_count && node->saved[k]; p++)
+                if (node->saved[k]->storage == ph__callable_parameters(callable)[p]->storage)
+                    callable->parameter_saved[p] = true;
+    }
+}
+
+/* The module changes an input: the caller's own must stay as it is. */
+static void note_writes(ph__trial *trial, const uint64_t *versions)
+{
+    for (size_t i = 0; i < trial->callable->in_count; i++) {
+        ph__port *port = &trial->callable->inputs[i];
+        if (!port->rebound || ph_tensor_version(trial->in[i]) == versions[i])
+            continue;
+        port->force_copy = true;
+        trial->writes_input = true;
+        ph__line_format(port->reason, sizeof port->reason, "the module writes to it");
+    }
+}
+
+static ph_status make_inputs(ph__trial *trial, const ph__making *making, uint64_t *versions,
+                             const char *call)
+{
+    for (size_t i = 0; i < trial->callable->in_count; i++) {
+        ph__port *port = &trial->callable->inputs[i];
+        PH_TRY(stand_in(&trial->in[i], trial, port, &making->inputs.at[i], call));
+        if (port->requires_grad)
+            PH_TRY(ph_tensor_set_requires_grad(trial->in[i], true));
+        versions[i] = ph_tensor_version(trial->in[i]);
+    }
+    return PH_OK;
+}
+
+ph_status ph__trial_forward(ph__trial *trial, ph__making *making, const char *call)
+{
+    const ph__callable *callable = trial->callable;
+    passing p = {trial, making, call};
+    ph__watch watch = {0};
+    uint64_t *versions = ph__calloc(callable->in_count + 1, sizeof *versions);
+    trial->in = ph__calloc(callable->in_count + 1, sizeof *trial->in);
+    trial->out = ph__calloc(callable->out_count, sizeof *trial->out);
+    trial->incoming = ph__calloc(callable->out_count, sizeof *trial->incoming);
+    trial->first_node = trial->tape->nodes.count;
+    ph_status status = versions && trial->in && trial->out && trial->incoming
+                           ? PH_OK
+                           : ph__fail_host_memory(call, no_room);
+    if (status == PH_OK)
+        status = make_inputs(trial, making, versions, call);
+    if (status == PH_OK && !trial->probe)
+        status = ph__watch_begin(&watch, callable->original, call);
+    if (status == PH_OK)
+        status =
+            ph__callable_failed(callable, capture_seeing(&trial->forward, trial, forward_body, &p),
+                                "capturing forward", call);
+    if (status == PH_OK) {
+        note_writes(trial, versions);
+        note_saved(trial);
+        status = check_leaves(trial, call);
+    }
+    if (status == PH_OK && !trial->probe)
+        status = ph__watch_end(&watch, trial, call);
+    ph__watch_free(&watch);
+    ph__free(versions);
+    return status;
+}
+
+/* ---- backward ---- */
+typedef struct gathering {
+    ph_tensor **wanted, **found, **with, **seeds;
+    size_t *wanted_at, *with_at, wanted_count, with_count;
+} gathering;
+
+static bool gather(gathering *g, const ph__trial *trial)
+{
+    const ph__callable *callable = trial->callable;
+    size_t all = callable->in_count + callable->parameter_count + 1, out = callable->out_count;
+    g->wanted = ph__calloc(all, sizeof *g->wanted);
+    g->found = ph__calloc(all, sizeof *g->found);
+    g->wanted_at = ph__calloc(all, sizeof *g->wanted_at);
+    g->with = ph__calloc(out, sizeof *g->with);
+    g->seeds = ph__calloc(out, sizeof *g->seeds);
+    g->with_at = ph__calloc(out, sizeof *g->with_at);
+    if (!g->wanted || !g->found || !g->wanted_at || !g->with || !g->seeds || !g->with_at)
+        return false;
+    g->wanted_count = ph__callable_wanted(callable, trial->in, g->wanted, g->wanted_at);
+    g->with_count = ph__callable_differentiable(callable, trial->out, g->with, g->with_at);
+    size_t used = 0;
+    for (size_t i = 0; i < g->with_count; i++) {
+        if (!callable->incoming[g->with_at[i]].used)
+            continue;
+        g->with[used] = g->with[i];
+        g->seeds[used++] = trial->incoming[g->with_at[i]];
+    }
+    g->with_count = used;
+    return true;
+}
+
+static void let_go(gathering *g)
+{
+    ph__free(g->wanted);
+    ph__free(g->found);
+    ph__free(g->wanted_at);
+    ph__free(g->with);
+    ph__free(g->seeds);
+    ph__free(g->with_at);
+}
+
+/* Two leaves that borrow one gradient would each change the other's. */
+static ph_tensor *own_alone(const ph__trial *trial, ph_tensor *grad)
+{
+    for (size_t i = 0; grad && i < trial->exit_count; i++)
+        if (trial->exits[i].grad->storage == grad->storage)
+            return ph_clone(trial->tape, grad);
+    return own(trial, grad);
+}
+
+/* What leaves the graph is contiguous, and in memory of its own where it is lent. */
+static void take_exits(ph__trial *trial, const gathering *g, bool borrowed)
+{
+    for (size_t i = 0; i < g->wanted_count && !ph__tape_failed(trial->tape); i++) {
+        if (!g->found[i])
+            continue;
+        ph_tensor *grad = ph_contiguous(trial->tape, g->found[i]);
+        trial->exits[trial->exit_count] =
+            (ph__exit){.operand = g->wanted_at[i],
+                       .grad = ph_tensor_retain(borrowed ? own_alone(trial, grad) : grad),
+                       .bytes = grad ? ph_tensor_bytes(grad) : 0,
+                       .slot = PH_SLOT_NONE};
+        trial->exit_count += trial->exits[trial->exit_count].grad != NULL;
+    }
+}
+
+static void copy_out(const ph__trial *trial, const ph__stage *stage)
+{
+    ph__bundle_pair *pairs = ph__calloc(trial->exit_count + 1, sizeof *pairs);
+    if (!pairs) {
+        ph__tape_fail_host_memory(trial->tape, no_room, "gradients");
+        return;
+    }
+    for (size_t i = 0; i < trial->exit_count; i++) {
+        const ph_tensor *grad = trial->exits[i].grad;
+        pairs[i] = (ph__bundle_pair){grad->data, stage->at[trial->exits[i].operand].base,
+                                     grad->count, grad->dtype, PH__BUNDLE_COPY};
+    }
+    ph__bundle_launch(trial->tape, pairs, trial->exit_count);
+    ph__free(pairs);
+}
+
+static ph_status backward_body(ph_stream *stream, void *user)
+{
+    const passing *p = user;
+    ph__trial *trial = p->trial;
+    const ph__callable *callable = trial->callable;
+    const ph_graphed_options *options = &callable->set->options;
+    gathering g = {0};
+    (void)stream;
+    size_t mark = ph_tape_scope_begin(trial->tape);
+    if (!gather(&g, trial)) {
+        ph__tape_fail_host_memory(trial->tape, p->call, no_room);
+    } else if (copy_in(trial, callable->incoming, &p->making->incoming, trial->incoming,
+                       callable->out_count) &&
+               (!callable->of || copy_in(trial, callable->inputs, &p->making->inputs, trial->in,
+                                         callable->in_count))) {
+        bool borrowed = options->gradients == PH_GRAPHED_BORROW;
+        ph_grad(trial->tape, g.found, g.wanted, g.wanted_count, g.with, g.seeds, g.with_count,
+                &(ph_grad_options){.retain_graph = true, .allow_unused = true});
+        if (!callable->of)
+            ph__callable_check_unused(callable, trial->tape, g.found, g.wanted_at, g.wanted_count);
+        take_exits(trial, &g, borrowed);
+        if (!borrowed && !ph__tape_failed(trial->tape))
+            copy_out(trial, &p->making->outgoing);
+    }
+    let_go(&g);
+    ph_tape_scope_end(trial->tape, mark, NULL, 0);
+    return ph_tape_status(trial->tape);
+}
+
+ph_status ph__trial_backward(ph__trial *trial, ph__making *making, const char *call)
+{
+    const ph__callable *callable = trial->callable;
+    passing p = {trial, making, call};
+    trial->exits =
+        ph__calloc(callable->in_count + callable->parameter_count + 1, sizeof *trial->exits);
+    if (!trial->exits)
+        return ph__fail_host_memory(call, no_room);
+    for (size_t i = 0; i < callable->out_count; i++)
+        if (callable->incoming[i].used)
+            PH_TRY(stand_in(&trial->incoming[i], trial, &trial->callable->incoming[i],
+                            &making->incoming.at[i], call));
+    return ph__callable_failed(callable, capture_seeing(&trial->backward, trial, backward_body, &p),
+                               "capturing backward", call);
+}
+
+void ph__trial_free(ph__trial *trial, bool graphs)
+{
+    for (size_t i = 0; trial->in && i < trial->callable->in_count; i++)
+        ph_tensor_release(trial->in[i]);
+    for (size_t i = 0; trial->out && i < trial->callable->out_count; i++)
+        ph_tensor_release(trial->out[i]);
+    for (size_t i = 0; trial->incoming && i < trial->callable->out_count; i++)
+        ph_tensor_release(trial->incoming[i]);
+    for (size_t i = 0; i < trial->exit_count; i++)
+        ph_tensor_release(trial->exits[i].grad);
+    ph__free(trial->in);
+    ph__free(trial->out);
+    ph__free(trial->incoming);
+    ph__free(trial->exits);
+    trial->in = trial->out = trial->incoming = NULL;
+    trial->exits = NULL;
+    trial->exit_count = 0;
+    if (!graphs)
+        return;
+    ph__sightings_free(&trial->seen[0]);
+    ph__sightings_free(&trial->seen[1]);
+    ph_graph_destroy(trial->forward);
+    ph_graph_destroy(trial->backward);
+    trial->forward = trial->backward = NULL;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/check.c: what a graphed callable is called with, against what its graphs were made
+ * for. */
+#include "nn/graphed/graphed.h"
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define COLD        __attribute__((cold, noinline))
+
+static COLD void fail_device(ph_tape *tape, const ph__callable *callable, const char *path,
+                             const ph_tensor *x)
+{
+    ph_device_info here = {.name = "?"};
+    char got[PH__DESCRIBE];
+    ph_ignore(ph_device_get_info(&here, callable->set->device));
+    ph_tape_fail(tape, PH_ERROR_WRONG_DEVICE,
+                 "graphed callable '%s': input %s: expected a tensor on %s, the device of its "
+                 "sample, got %s on "
+                 "another device, %s; ph_to_device copies it there",
+                 callable->original->name, path, here.name, ph__describe(got, x),
+                 x->storage->backend->info.name);
+}
+
+static COLD bool fail_input(ph_tape *tape, const ph__callable *callable, size_t i,
+                            const ph_tensor *x)
+{
+    const ph__port *port = &callable->inputs[i];
+    char path[96], want[PH__DESCRIBE], got[PH__DESCRIBE];
+    (void)ph_structure_path(path, sizeof path, callable->structure, i);
+    ph_tensor expected = {.dtype = port->dtype, .shape = port->shape};
+    if (!x)
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "graphed callable '%s': input %s is NULL; expected %s",
+                     callable->original->name, path, ph__describe(want, &expected));
+    else if (x->storage->backend->device != callable->set->device)
+        fail_device(tape, callable, path, x);
+    else if (x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape))
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "graphed callable '%s': input %s: expected %s as in its sample, got %s%s",
+            callable->original->name, path, ph__describe(want, &expected), ph__describe(got, x),
+            x->dtype != port->dtype && tape->autocast.dtype != 0
+                ? "; under autocast give it a sample of the dtype that the module before it gives"
+                : "");
+    else
+        ph_tape_fail(
+            tape, PH_ERROR_ARGUMENT,
+            "graphed callable '%s': input %s: expected a tensor that requires no gradient, as in "
+            "its sample, got one that does "
+            "(%s): its gradient would be lost; detach it, or make the callable with a sample that "
+            "requires one",
+            callable->original->name, path, ph__describe(got, x));
+    return false;
+}
+
+static bool check_inputs(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
+{
+    for (size_t i = 0; i < callable->in_count; i++) {
+        const ph__port *port = &callable->inputs[i];
+        const ph_tensor *x = in[i];
+        if (UNLIKELY(!x || x->storage->backend->device != callable->set->device ||
+                     x->dtype != port->dtype || !ph_shape_equal(&x->shape, &port->shape) ||
+                     (callable->differentiable && !port->requires_grad && tape->grad_enabled &&
+                      ph__needs_grad(x))))
+            return fail_input(tape, callable, i, x);
+    }
+    return true;
+}
+
+static COLD bool fail_parameter(ph_tape *tape, const ph__callable *callable, size_t i)
+{
+    const ph_tensor *x = ph__callable_parameters(callable)[i];
+    const char *why = x->data != callable->parameter_data[i]
+                          ? "is not where it was at the capture: its memory must stay"
+                      : x->requires_grad ? "requires a gradient, and did not at the capture"
+                                         : "requires no gradient any more";
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "graphed callable '%s': parameter '%s' %s; make the callable anew",
+                 callable->original->name, callable->parameter_names[i], why);
+    return false;
+}
+
+static bool check_parameters(ph_tape *tape, const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->parameter_count; i++) {
+        const ph_tensor *x = ph__callable_parameters(callable)[i];
+        if (UNLIKELY(x->data != callable->parameter_data[i] ||
+                     x->requires_grad != callable->parameter_grads[i]))
+            return fail_parameter(tape, callable, i);
+    }
+    return true;
+}
+
+static COLD bool fail_home(ph_tape *tape, const ph__callable *callable)
+{
+    char changed[160] = "";
+    ph__homes_tell(changed, sizeof changed, &callable->homes, callable->original);
+    ph_tape_fail(tape, PH_ERROR_STATE,
+                 "graphed callable '%s': %s in the module's struct since the callable was made, "
+                 "and its graphs go "
+                 "on with what there was; put that back (ph_tensor_copy changes its values), or "
+                 "make module and "
+                 "callable anew",
+                 callable->original->name, changed);
+    return false;
+}
+
+/* A call in another precision than the module's own would be is no drop-in. */
+static COLD bool fail_autocast(ph_tape *tape, const ph__callable *callable)
+{
+    ph_dtype made = callable->set->options.autocast.dtype, now = ph_tape_autocast(tape).dtype;
+    ph_tape_fail(
+        tape, PH_ERROR_STATE,
+        "graphed callable '%s': made with autocast %s%s, and called with autocast %s%s; "
+        "set it as at the making around the call (ph_tape_set_autocast; dtype 0: off), or make the "
+        "callable with another ph_graphed_options.autocast",
+        callable->original->name, made ? "to " : "off", made ? ph_dtype_name(made) : "",
+        now ? "to " : "off", now ? ph_dtype_name(now) : "");
+    return false;
+}
+
+bool ph__callable_check(ph_tape *tape, const ph__callable *callable, ph_tensor *const *in)
+{
+    if (UNLIKELY(tape->autocast.dtype != callable->set->options.autocast.dtype))
+        return fail_autocast(tape, callable);
+    if (UNLIKELY(ph__homes_have_changed(&callable->homes)))
+        return fail_home(tape, callable);
+    return check_inputs(tape, callable, in) && check_parameters(tape, callable);
+}

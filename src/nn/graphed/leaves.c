@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/leaves.c: which of the leaves' own gradients the last node of backward may add to:
+ * one launch must not write the same memory twice. */
+#include "nn/graphed/graphed.h"
+
+/* Hooks see a gradient before the leaf has it. */
+ph_tensor *ph__exit_leaf(const ph__grad_call *call, const ph__exit *leaving)
+{
+    ph_tensor *leaf = call->accumulates && call->leaves ? call->leaves[leaving->operand] : NULL;
+    return leaf && leaf->leaf && !leaf->leaf->hooks ? leaf : NULL;
+}
+
+bool ph__exit_may_add(const ph__callable *callable, const ph_tensor *leaf)
+{
+    const ph_tensor *grad = leaf->leaf->grad;
+    return callable->set->options.gradients == PH_GRAPHED_ACCUMULATE && grad && grad->contiguous &&
+           grad->dtype == leaf->dtype && !grad->storage->read_only && !grad->written;
+}
+
+static const ph_tensor *own_gradient(const ph__grad_call *call, const ph__callable *callable,
+                                     const ph__exit *leaving)
+{
+    const ph_tensor *leaf = ph__exit_leaf(call, leaving);
+    if (!leaf || !call->needed[leaving->operand] || !ph__exit_may_add(callable, leaf))
+        return NULL;
+    return leaf->leaf->grad->count > 0 ? leaf->leaf->grad : NULL;
+}
+
+/* Steps of a training are alike: the addresses are those of the step before. */
+static bool have_moved(const ph__grad_call *call, const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->exit_count; i++) {
+        const ph_tensor *grad = own_gradient(call, callable, &callable->exits[i]);
+        if (grad && grad->data != callable->exits[i].added)
+            return true;
+    }
+    return false;
+}
+
+static void move_down(const ph__callable *callable, size_t from, size_t count)
+{
+    size_t *order = callable->exit_order, moved = order[from];
+    for (size_t child; (child = 2 * from + 1) < count; from = child) {
+        if (child + 1 < count &&
+            callable->exits[order[child + 1]].added > callable->exits[order[child]].added)
+            child++;
+        if (callable->exits[order[child]].added <= callable->exits[moved].added)
+            break;
+        order[from] = order[child];
+    }
+    order[from] = moved;
+}
+
+/* A heap: there may be thousands, and qsort may take memory. */
+static void sort_by_address(const ph__callable *callable, size_t count)
+{
+    size_t *order = callable->exit_order;
+    for (size_t i = count / 2; i-- > 0;)
+        move_down(callable, i, count);
+    for (size_t last = count; last-- > 1;) {
+        size_t highest = order[0];
+        order[0] = order[last];
+        order[last] = highest;
+        move_down(callable, 0, last);
+    }
+}
+
+static size_t take_addresses(const ph__grad_call *call, ph__callable *callable)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < callable->exit_count; i++) {
+        ph__exit *leaving = &callable->exits[i];
+        const ph_tensor *grad = own_gradient(call, callable, leaving);
+        leaving->added = grad ? grad->data : NULL;
+        leaving->apart = false;
+        if (grad)
+            callable->exit_order[count++] = i;
+    }
+    return count;
+}
+
+/* Of those that overlap the first alone: the pass adds the others' gradients behind the launch,
+ * one after the other. */
+bool ph__callable_look_at_leaves(const ph__grad_call *call, ph__callable *callable)
+{
+    if (callable->set->options.gradients != PH_GRAPHED_ACCUMULATE || !have_moved(call, callable))
+        return true;
+    size_t count = take_addresses(call, callable);
+    const char *end = NULL;
+    sort_by_address(callable, count);
+    for (size_t i = 0; i < count; i++) {
+        ph__exit *leaving = &callable->exits[callable->exit_order[i]];
+        bool written = false;
+        ph_status status =
+            ph_graph_writes(&written, callable->backward.graph, leaving->added, leaving->bytes);
+        ph_tape_check(call->tape, status);
+        leaving->apart = !written && leaving->added >= end;
+        if (leaving->apart)
+            end = leaving->added + leaving->bytes;
+    }
+    return !ph__tape_failed(call->tape);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/outside.c: memory that the graphs of a callable use and that is neither their own
+ * nor what calls bring: parameters, buffers, and tensors that nobody declared. It is held, what
+ * is written of it is known, and it must be the same in each capture. */
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed/capture.h"
+#include <phonograph/inputs.h>
+#include <string.h>
+
+ph_status ph__graphed_set_mark(uint64_t *out, const ph__graphed_set *set, const char *call)
+{
+    void *made;
+    ph_allocation found = {0};
+    PH_TRY(ph_malloc(&made, 1, 1, set->stream));
+    ph_status status = ph_memory_lookup(&found, set->device, made);
+    ph_free(made, set->stream);
+    if (status != PH_OK)
+        ph__error_prefix("%s", call);
+    *out = found.generation;
+    return status;
+}
+
+/* ---- tensors ---- */
+static bool is_brought(const ph__trial *trial, const ph__storage *storage)
+{
+    for (size_t i = 0; i < trial->callable->in_count; i++)
+        if (trial->in[i] && trial->in[i]->storage == storage)
+            return true;
+    for (size_t i = 0; i < trial->callable->out_count; i++)
+        if (trial->incoming[i] && trial->incoming[i]->storage == storage)
+            return true;
+    return false;
+}
+
+void ph__trial_forget_brought(ph__trial *trial, bool backward)
+{
+    ph__sightings *in = &trial->seen[backward];
+    size_t kept = 0;
+    ph__map_free(&in->known);
+    for (size_t i = 0; i < in->list.count; i++)
+        if (is_brought(trial, in->list.at[i].storage))
+            ph__storage_release(in->list.at[i].storage);
+        else
+            in->list.at[kept++] = in->list.at[i];
+    in->list.count = kept;
+}
+
+/* When its memory was allocated; 0: the library did not allocate it. */
+static uint64_t generation_of(const ph__trial *trial, const ph__storage *storage, bool *in_pool)
+{
+    const ph__graphed_set *set = trial->callable->set;
+    ph_allocation found = {0};
+    *in_pool = storage->kind != PH__STORAGE_FOREIGN && storage->data &&
+               ph_memory_lookup(&found, set->device, storage->data) == PH_OK &&
+               found.pool == set->pool;
+    return found.generation;
+}
+
+/* What was allocated by the captures is not looked at: each has its own. */
+static bool is_outside(const ph__trial *trial, const ph__sighting *seen)
+{
+    bool in_pool;
+    return seen->storage->data &&
+           generation_of(trial, seen->storage, &in_pool) <= trial->callable->set->begun;
+}
+
+static const ph__sighting *next_outside(const ph__trial *trial, const ph__sightings *in, size_t *at)
+{
+    while (*at < in->list.count) {
+        const ph__sighting *seen = &in->list.at[(*at)++];
+        if (is_outside(trial, seen))
+            return seen;
+    }
+    return NULL;
+}
+
+/* Where the module's struct holds another tensor by now, the message about that says more:
+ * graphed.c has it. */
+static bool tells_home(const ph__callable *callable)
+{
+    for (size_t i = 0; i < callable->homes.count; i++) {
+        const ph__home *home = &callable->homes.at[i];
+        if (*home->at != home->was && (home->was || !home->buffer))
+            return true;
+    }
+    return false;
+}
+
+static ph_status fail_replaced(const ph__callable *callable, const char *what, bool backward,
+                               const char *call)
+{
+    if (tells_home(callable))
+        return PH_OK;
+    return ph_fail(PH_ERROR_STATE,
+                   "%s: callable '%s': %s uses %s, which is neither input, parameter nor buffer of "
+                   "the module, and "
+                   "is another one at each call: replays would go on with the one of the capture; "
+                   "make it a buffer, "
+                   "and let forward change it in place (ph_tensor_copy)%s",
+                   call, callable->original->name, backward ? "backward" : "forward", what,
+                   callable->set->options.warmup_iterations == PH_ZERO
+                       ? "; what forward makes when it first needs it, a warm-up makes"
+                       : "");
+}
+
+static ph_status fail_tensor(const ph__trial *trial, const ph__sighting *seen, bool backward,
+                             const char *call)
+{
+    char what[PH__DESCRIBE + 80], text[PH__DESCRIBE];
+    ph__line_format(what, sizeof what, "%s, in operator %s",
+                    ph__describe_shape(text, seen->dtype, &seen->shape), seen->op);
+    return fail_replaced(trial->callable, what, backward, call);
+}
+
+/* Memory that a probe's capture was given: nothing ever computed what is there. */
+static ph_status check_lost(const ph__trial *real, bool backward, const char *call)
+{
+    const ph__graphed_set *set = real->callable->set;
+    const ph__sightings *in = &real->seen[backward];
+    for (size_t i = 0; i < in->list.count; i++) {
+        bool in_pool;
+        const ph__sighting *seen = &in->list.at[i];
+        uint64_t generation = generation_of(real, seen->storage, &in_pool);
+        if (in_pool && generation > set->begun && generation < set->probed)
+            return fail_tensor(real, seen, backward, call);
+    }
+    return PH_OK;
+}
+
+static ph_status compare_tensors(const ph__trial *real, const ph__trial *probe, bool backward,
+                                 const char *call)
+{
+    size_t mine_at = 0, theirs_at = 0;
+    for (;;) {
+        const ph__sighting *mine = next_outside(real, &real->seen[backward], &mine_at),
+                           *theirs = next_outside(probe, &probe->seen[backward], &theirs_at);
+        if (!mine && !theirs)
+            return PH_OK;
+        if (!mine || !theirs || mine->storage != theirs->storage)
+            return fail_tensor(mine ? real : probe, mine ? mine : theirs, backward, call);
+    }
+}
+
+/* ---- words ---- of kernels that no operator of ours launched, too. */
+typedef struct look {
+    const ph__callable *callable;
+    const ph__sightings *seen;
+    ph_graph *graph;
+    PH__VEC(uint64_t) addresses; /* of memory that was allocated before the captures */
+    ph__ranges *touched;         /* NULL: not asked for */
+    ph_node_info info;           /* of the node that is looked at */
+    char first[96];              /* names of node and word */
+    const char *call;
+} look;
+
+static ph_status cover(const look *l, uintptr_t begin, uintptr_t end)
+{
+    const ph__range *hit;
+    while (begin < end && (hit = ph__ranges_from(l->touched, begin)) != NULL && hit->base < end) {
+        const uintptr_t base = hit->base;
+        begin = base < begin ? base : begin;
+        end = base + hit->size > end ? base + hit->size : end;
+        (void)ph__ranges_remove(l->touched, base);
+    }
+    return begin >= end || ph__ranges_add(l->touched, begin, end - begin, l->touched)
+               ? PH_OK
+               : ph__fail_host_memory(l->call, "what its replays write");
+}
+
+static const ph__storage *find_tensor(const look *l, uint64_t address)
+{
+    for (size_t i = 0; i < l->seen->list.count; i++) {
+        const ph__storage *storage = l->seen->list.at[i].storage;
+        if (address - (uintptr_t)storage->data < storage->bytes)
+            return storage;
+    }
+    return NULL;
+}
+
+/* Of a tensor that operators use its own bytes, else the whole allocation. */
+static ph_status touch(const look *l, uint64_t address, const void *base, size_t bytes)
+{
+    const ph__storage *storage = find_tensor(l, address);
+    if (storage)
+        return cover(l, (uintptr_t)storage->data, (uintptr_t)storage->data + storage->bytes);
+    return base ? cover(l, (uintptr_t)base, (uintptr_t)base + bytes)
+                : cover(l, address, address + 1);
+}
+
+/* What is no tensor's. */
+static ph_status hold_raw(const look *l, const ph_word *word)
+{
+    if (!l->touched || word->foreign || find_tensor(l, word->value))
+        return PH_OK;
+    return ph_graph_hold_memory(l->graph, word->base);
+}
+
+/* Whether the node may write where the word points. Operators count what their kernels change;
+ * nobody knows what others do. */
+static bool may_write(const look *l, const ph_node_info *info, size_t offset)
+{
+    if (info->kind == PH_NODE_KERNEL)
+        return !ph__sightings_have_kernel(l->seen, info->name);
+    return info->kind != PH_NODE_MEMCPY || offset == 0;
+}
+
+/* Memory of the program's: of other code's, a proved address, as the driver knows things that no
+ * program has; of ours, what is older than the captures. */
+static bool is_found(const look *l, const ph_word *word)
+{
+    if (!word->base || word->internal)
+        return false;
+    return word->foreign ? word->kind == PH_WORD_PROVED
+                         : word->generation <= l->callable->set->begun;
+}
+
+static ph_status look_at_word(look *l, const ph_word *word)
+{
+    if (!is_found(l, word))
+        return PH_OK;
+    if (!ph__vec_push(&l->addresses, word->value))
+        return ph__fail_host_memory(l->call, "what its graphs use");
+    PH_TRY(hold_raw(l, word));
+    return l->touched && may_write(l, &l->info, word->offset)
+               ? touch(l, word->value, word->base, word->allocation_bytes)
+               : PH_OK;
+}
+
+static ph_status look_at_record(look *l, const ph_record *record)
+{
+    ph_word word;
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&l->info, record, i));
+        const ph_record *body = l->info.body;
+        for (size_t k = 0; k < l->info.word_count; k++) {
+            PH_TRY(ph_record_word(&word, record, i, k));
+            PH_TRY(look_at_word(l, &word));
+        }
+        if (body)
+            PH_TRY(look_at_record(l, body));
+    }
+    return PH_OK;
+}
+
+/* Memory of other code's, which a record shows as numbers. Nodes that are nested in others may
+ * do anything. */
+static ph_status look_at_foreign(const look *l, ph_graph *graph, const ph_record *record)
+{
+    ph_input_info input;
+    ph_node_info info;
+    size_t count;
+    PH_TRY(ph_graph_input_count(&count, graph));
+    for (size_t i = 0; i < count; i++) {
+        PH_TRY(ph_graph_input(&input, graph, i));
+        if (input.node == PH_INPUT_DECLARED || (input.base && !input.foreign))
+            continue;
+        PH_TRY(ph_record_node(&info, record, input.node));
+        if (may_write(l, &info, input.offset))
+            PH_TRY(touch(l, input.address, input.base, input.bytes));
+    }
+    return PH_OK;
+}
+
+static ph_status look_at(look *l, ph_graph *graph)
+{
+    const ph_record *record;
+    l->graph = graph;
+    PH_TRY(ph_graph_record(&record, graph));
+    PH_TRY(look_at_record(l, record));
+    return l->touched ? look_at_foreign(l, graph, record) : PH_OK;
+}
+
+/* The node and word whose address is the index-th of those that a look finds. */
+static ph_status name_word(char *out, size_t size, const look *l, ph_graph *graph, size_t index)
+{
+    const ph_record *record;
+    ph_node_info info;
+    ph_word word;
+    PH_TRY(ph_graph_record(&record, graph));
+    ph__line_format(out, size, "memory that a nested node addresses");
+    for (size_t i = 0; i < ph_record_node_count(record); i++) {
+        PH_TRY(ph_record_node(&info, record, i));
+        for (size_t k = 0; k < info.word_count; k++) {
+            PH_TRY(ph_record_word(&word, record, i, k));
+            if (!is_found(l, &word) || index-- > 0)
+                continue;
+            ph__line_format(out, size, "memory of the program's, at %s of node %zu (%s)", word.name,
+                            i, info.name);
+            return PH_OK;
+        }
+    }
+    return PH_OK;
+}
+
+static ph_status compare_looks(const look *mine, const look *theirs, ph_graph *graph,
+                               ph_graph *probe, bool backward)
+{
+    char what[160];
+    size_t i = 0;
+    while (i < mine->addresses.count && i < theirs->addresses.count &&
+           mine->addresses.at[i] == theirs->addresses.at[i])
+        i++;
+    if (i == mine->addresses.count && i == theirs->addresses.count)
+        return PH_OK;
+    bool is_mine = i < mine->addresses.count;
+    PH_TRY(name_word(what, sizeof what, mine, is_mine ? graph : probe, i));
+    return fail_replaced(mine->callable, what, backward, mine->call);
+}
+
+static ph_status compare_words(const ph__trial *real, const ph__trial *probe, bool backward,
+                               const char *call)
+{
+    ph_graph *graph = backward ? real->backward : real->forward,
+             *other = backward ? probe->backward : probe->forward;
+    look mine = {.callable = real->callable, .seen = &real->seen[backward], .call = call};
+    look theirs = {.callable = real->callable, .seen = &probe->seen[backward], .call = call};
+    ph_status status = look_at(&mine, graph);
+    if (status == PH_OK)
+        status = look_at(&theirs, other);
+    if (status == PH_OK)
+        status = compare_looks(&mine, &theirs, graph, other, backward);
+    ph__vec_free(&mine.addresses);
+    ph__vec_free(&theirs.addresses);
+    return status;
+}
+
+ph_status ph__making_compare(const ph__making *making, bool backward, const char *call)
+{
+    const ph__trial *real = &making->real;
+    PH_TRY(check_lost(real, backward, call));
+    for (size_t i = 0; making->probes && i < making->plan.probes; i++) {
+        const ph__trial *probe = &making->probes[i];
+        if (backward ? !probe->backward : !probe->forward)
+            break;
+        PH_TRY(compare_tensors(real, probe, backward, call));
+        PH_TRY(compare_words(real, probe, backward, call));
+    }
+    return PH_OK;
+}
+
+/* ---- what is kept ---- */
+static ph_status hold(ph__callable *callable, const ph__sightings *in, const char *call)
+{
+    ph__storages *held = callable->of ? &callable->of->held : &callable->held;
+    for (size_t i = 0; i < in->list.count; i++) {
+        ph__storage *storage = in->list.at[i].storage;
+        if (!ph__vec_push(held, storage))
+            return ph__fail_host_memory(call, "what its graphs use");
+        ph__storage_retain(storage);
+    }
+    return PH_OK;
+}
+
+static ph_status keep(ph__callable *callable, const ph__trial *real, ph__program *program,
+                      bool backward, const char *call)
+{
+    const ph__sightings *in = &real->seen[backward];
+    look l = {.callable = callable, .seen = in, .touched = &program->touched, .call = call};
+    PH_TRY(hold(callable, in, call));
+    for (size_t i = 0; i < in->list.count; i++) {
+        const ph__sighting *seen = &in->list.at[i];
+        if (ph__sighting_has_changed(seen))
+            PH_TRY(cover(&l, (uintptr_t)seen->storage->data,
+                         (uintptr_t)seen->storage->data + seen->storage->bytes));
+    }
+    ph_status status = look_at(&l, backward ? real->backward : real->forward);
+    ph__vec_free(&l.addresses);
+    return status;
+}
+
+ph_status ph__making_hold(ph__making *making, bool backward, const char *call)
+{
+    ph__callable *callable = making->callable;
+    if (backward && !making->real.backward)
+        return PH_OK;
+    return keep(callable, &making->real, backward ? &callable->backward : &callable->forward,
+                backward, call);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/prove.c: which inputs of a capture can be rebound, and the slots by which calls
+ * reach into its graphs. */
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed/capture.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- proofs ---- */
+typedef struct proof {
+    ph__making *making;
+    ph_graph **probes;
+    ph_slot_span *spans;
+    ph_slot_proof *results;
+    ph__port **ports;
+    size_t count;
+} proof;
+
+static bool begin(proof *p, ph__making *making)
+{
+    size_t room = making->callable->in_count + making->callable->out_count;
+    *p = (proof){.making = making};
+    p->probes = ph__calloc(making->plan.probes + 1, sizeof *p->probes);
+    p->spans = ph__calloc(room, sizeof *p->spans);
+    p->results = ph__calloc(room, sizeof *p->results);
+    p->ports = ph__calloc(room, sizeof *p->ports);
+    return p->probes && p->spans && p->results && p->ports;
+}
+
+static void end(proof *p)
+{
+    ph__free(p->probes);
+    ph__free(p->spans);
+    ph__free(p->results);
+    ph__free(p->ports);
+}
+
+static void add(proof *p, ph__port *port, const ph__stand_in *memory, const char *name)
+{
+    if (!port->used || !port->rebound || port->bytes == 0)
+        return;
+    p->spans[p->count] = (ph_slot_span){.name = name,
+                                        .base = memory->base,
+                                        .shifted = (const void *const *)memory->shifted,
+                                        .bytes = port->bytes,
+                                        .alignment = PH__PORT_ALIGNMENT};
+    p->ports[p->count++] = port;
+}
+
+/* From now on it copies all that comes: one use that nobody can explain may be any input's. */
+static void give_up(ph__callable *callable, const char *reason)
+{
+    for (size_t i = 0; i < callable->in_count + callable->out_count; i++) {
+        ph__port *port = i < callable->in_count ? &callable->inputs[i]
+                                                : &callable->incoming[i - callable->in_count];
+        if (!port->force_copy)
+            ph__line_format(port->reason, sizeof port->reason, "%s", reason);
+        port->force_copy = true;
+    }
+    callable->copies_all = true;
+}
+
+static ph_status settle(proof *p, bool *again, const char *call)
+{
+    ph__callable *callable = p->making->callable;
+    for (size_t i = 0; i < p->count; i++) {
+        const ph_slot_proof *result = &p->results[i];
+        if (result->slot != PH_SLOT_NONE)
+            continue;
+        if (callable->set->options.inputs == PH_GRAPHED_REBIND)
+            return ph_fail(PH_ERROR_UNSUPPORTED,
+                           "%s: callable '%s': %s cannot be rebound, as was asked for: %s", call,
+                           callable->original->name, p->spans[i].name, result->reason);
+        give_up(callable, result->reason);
+        *again = true;
+        return PH_OK;
+    }
+    return PH_OK;
+}
+
+static ph_status run(proof *p, bool backward, bool *again, const char *call)
+{
+    ph__making *making = p->making;
+    ph_graph *graph = backward ? making->real.backward : making->real.forward;
+    if (p->count == 0)
+        return PH_OK;
+    for (size_t i = 0; i < making->plan.probes; i++)
+        p->probes[i] = backward ? making->probes[i].backward : making->probes[i].forward;
+    PH_TRY(ph__callable_failed(
+        making->callable,
+        ph_graph_slot_prove(p->results, graph, p->probes, making->plan.probes, p->spans, p->count),
+        "proving its inputs", call));
+    return settle(p, again, call);
+}
+
+/* ---- where copies come from ---- */
+static ph_status find_copies(ph__port *ports, const ph__stage *stage, ph_graph *graph, size_t count,
+                             const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        ph__port *port = &ports[i];
+        if (!port->used || port->rebound)
+            continue;
+        port->slot = PH_SLOT_NONE;
+        port->uses = 0;
+        if (port->bytes > 0)
+            PH_TRY(ph_graph_slot_find(&port->slot, graph, name, stage->at[i].base, port->bytes,
+                                      &(ph_slot_options){.alignment = ph_dtype_size(port->dtype)}));
+    }
+    return PH_OK;
+}
+
+ph_status ph__making_prove_forward(ph__making *making, bool *again, const char *call)
+{
+    ph__callable *callable = making->callable;
+    proof p;
+    if (!begin(&p, making)) {
+        end(&p);
+        return ph__fail_host_memory(call, "a proof");
+    }
+    for (size_t i = 0; i < callable->in_count; i++)
+        add(&p, &callable->inputs[i], &making->inputs.at[i], "an input");
+    ph_status status = run(&p, false, again, call);
+    for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
+        p.ports[i]->slot = p.results[i].slot;
+        p.ports[i]->uses = p.results[i].uses;
+    }
+    end(&p);
+    if (status == PH_OK && !*again)
+        status = find_copies(callable->inputs, &making->inputs, making->real.forward,
+                             callable->in_count, "an input's copy");
+    return status;
+}
+
+/* ---- where gradients go ---- */
+/* The bundle whose first destination is at address. */
+static ph_status find_bundle(size_t *node, ph_graph *graph, const void *address, const char *call)
+{
+    const ph_record *record;
+    ph_node_info info;
+    PH_TRY(ph_graph_record(&record, graph));
+    for (size_t i = ph_record_node_count(record); i-- > 0;) {
+        PH_TRY(ph_record_node(&info, record, i));
+        if (info.kind == PH_NODE_KERNEL && info.args_size == sizeof(ph__bundle_args) &&
+            strcmp(info.name, PH__BUNDLE_KERNEL) == 0 &&
+            ((const ph__bundle_args *)info.args)->dst[0] == address) {
+            *node = i;
+            return PH_OK;
+        }
+    }
+    return ph_fail(PH_ERROR_STATE, "%s: the capture has no node that hands out the gradients",
+                   call);
+}
+
+/* Where all of a bundle is empty there is no node. */
+static bool is_empty(const ph__trial *real, size_t first)
+{
+    for (size_t i = first; i < real->exit_count && i < first + PH__BUNDLE_MAX; i++)
+        if (real->exits[i].grad->count > 0)
+            return false;
+    return true;
+}
+
+/* What is done with gradients is a value of a bundle: all of them are copied in the capture. */
+static ph_status declare_ops(ph__making *making, size_t first, const void *address,
+                             const char *call)
+{
+    ph__callable *callable = making->callable;
+    const ph__trial *real = &making->real;
+    uint8_t expected[PH__BUNDLE_MAX] = {0};
+    size_t node = 0;
+    for (size_t i = first; i < real->exit_count && i < first + PH__BUNDLE_MAX; i++)
+        expected[i - first] = PH__BUNDLE_COPY;
+    PH_TRY(find_bundle(&node, real->backward, address, call));
+    return ph_graph_slot_declare_scalar(&callable->op_slots[first / PH__BUNDLE_MAX], real->backward,
+                                        "what is done with gradients", expected, PH__BUNDLE_MAX,
+                                        &(ph_slot_place){node, offsetof(ph__bundle_args, op)}, 1);
+}
+
+static ph_status find_exits(ph__making *making, const char *call)
+{
+    ph__callable *callable = making->callable;
+    ph__trial *real = &making->real;
+    for (size_t i = 0; i < real->exit_count; i++) {
+        ph__exit *leaving = &real->exits[i];
+        const ph__stand_in *to = &making->outgoing.at[leaving->operand];
+        if (i % PH__BUNDLE_MAX == 0) {
+            callable->op_slots[i / PH__BUNDLE_MAX] = PH_SLOT_NONE;
+            callable->op_slot_count = i / PH__BUNDLE_MAX + 1;
+        }
+        if (i % PH__BUNDLE_MAX == 0 && !is_empty(real, i))
+            PH_TRY(declare_ops(making, i, to->base, call));
+        leaving->op_at = i;
+        if (leaving->grad->count > 0)
+            PH_TRY(ph_graph_slot_find(
+                &leaving->slot, real->backward, "a gradient", to->base,
+                ph_tensor_bytes(leaving->grad),
+                &(ph_slot_options){.alignment = ph_dtype_size(leaving->grad->dtype)}));
+    }
+    return PH_OK;
+}
+
+ph_status ph__making_prove_backward(ph__making *making, bool *again, const char *call)
+{
+    ph__callable *callable = making->callable;
+    proof p;
+    if (!begin(&p, making)) {
+        end(&p);
+        return ph__fail_host_memory(call, "a proof");
+    }
+    for (size_t i = 0; i < callable->in_count; i++)
+        add(&p, &callable->inputs[i], &making->inputs.at[i], "an input that backward reads");
+    size_t inputs = p.count;
+    for (size_t i = 0; i < callable->out_count; i++)
+        add(&p, &callable->incoming[i], &making->incoming.at[i], "an incoming gradient");
+    ph_status status = run(&p, true, again, call);
+    for (size_t i = 0; status == PH_OK && !*again && i < p.count; i++) {
+        ph__port *port = p.ports[i];
+        if (i < inputs) {
+            port->backward_uses = p.results[i].uses;
+            port->backward_slot = port->backward_uses ? p.results[i].slot : PH_SLOT_NONE;
+        } else {
+            port->slot = p.results[i].slot;
+            port->uses = p.results[i].uses;
+        }
+    }
+    end(&p);
+    if (status == PH_OK && !*again)
+        status = find_copies(callable->incoming, &making->incoming, making->real.backward,
+                             callable->out_count, "a gradient's copy");
+    if (status == PH_OK && !*again && callable->of)
+        status = find_copies(callable->inputs, &making->inputs, making->real.backward,
+                             callable->in_count, "an input's copy");
+    if (status == PH_OK && !*again && callable->set->options.gradients != PH_GRAPHED_BORROW)
+        status = find_exits(making, call);
+    return status;
+}

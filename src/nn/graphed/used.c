@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/graphed/used.c: backward for the outputs that a loss used. The making captures the one for all
+ * outputs. Another set of them has another backward: a missing gradient is none, and not one of
+ * zeros, so that it is captured from the same history when it is first needed, and kept. */
+#include "base/alloc.h"
+#include "base/line.h"
+#include "base/status.h"
+#include "nn/graphed/capture.h"
+#include <string.h>
+
+enum {
+    DEFAULT_BACKWARDS = 8
+};
+
+static size_t most_backwards(const ph__callable *callable)
+{
+    size_t most = callable->set->options.max_backwards;
+    return most ? most : DEFAULT_BACKWARDS;
+}
+
+/* ---- what the making keeps ---- */
+static void note_leaf(const ph__callable *callable, bool *row, ph_tensor *const *in,
+                      const ph_tensor *leaf)
+{
+    size_t i = 0;
+    while (i < callable->in_count && in[i] != leaf)
+        i++;
+    row[i] = true;
+}
+
+/* Down from the output's node, newest first. reached: a flag for each node of the trial, false on
+ * entry. */
+static void note_row(const ph__trial *trial, const ph_tensor *out, bool *row, bool *reached)
+{
+    size_t first = trial->first_node;
+    reached[out->node->index - first] = true;
+    for (size_t n = out->node->index + 1; n-- > first;) {
+        const ph__node *node = trial->tape->nodes.at[n];
+        for (size_t k = 0; reached[n - first] && k < node->in_count; k++) {
+            const ph__edge *edge = &node->edges[k];
+            if (edge->leaf)
+                note_leaf(trial->callable, row, trial->in, edge->leaf);
+            else if (edge->node)
+                reached[edge->node->index - first] = true;
+        }
+    }
+}
+
+static ph_status note_depends(const ph__trial *trial, const char *call)
+{
+    const ph__callable *callable = trial->callable;
+    size_t nodes = trial->tape->nodes.count - trial->first_node;
+    for (size_t o = 0; o < callable->out_count; o++) {
+        bool *row = callable->depends + o * (callable->in_count + 1);
+        memset(row, 0, (callable->in_count + 1) * sizeof *row);
+        if (!callable->incoming[o].used)
+            continue;
+        bool *reached = ph__calloc(nodes, sizeof *reached);
+        if (!reached)
+            return ph__fail_host_memory(call, "what its outputs depend on");
+        note_row(trial, callable->outputs[o], row, reached);
+        ph__free(reached);
+    }
+    return PH_OK;
+}
+
+bool ph__callable_has_history(const ph__callable *callable, size_t output, ph_tensor *const *in)
+{
+    const bool *row = callable->depends + output * (callable->in_count + 1);
+    if (row[callable->in_count])
+        return true;
+    for (size_t i = 0; i < callable->in_count; i++)
+        if (row[i] && ph__needs_grad(in[i]))
+            return true;
+    return false;
+}
+
+/* With one output there is one set. */
+static bool may_need_others(const ph__callable *callable)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < callable->out_count; i++)
+        used += callable->incoming[i].used;
+    return callable->backward.graph && used > 1 && most_backwards(callable) > 1;
+}
+
+ph_status ph__making_keep(ph__making *making, const char *call)
+{
+    ph__callable *callable = making->callable;
+    PH_TRY(note_depends(&making->real, call));
+    if (!may_need_others(callable))
+        return PH_OK;
+    for (size_t i = 0; i < callable->in_count; i++)
+        callable->inputs[i].stood = making->real.in[i]->data;
+    callable->stand_ins = making->real.in;
+    callable->stand_key = 0;
+    making->real.in = NULL;
+    return PH_OK;
+}
+
+/* ---- names ---- */
+static void add_name(char *text, size_t size, const ph__callable *callable, size_t i)
+{
+    char path[96];
+    size_t length = strlen(text);
+    (void)ph_structure_path(path, sizeof path, callable->out_structure, i);
+    if (length + strlen(path) + sizeof ", ..." <= size)
+        ph__line_format(text + length, size - length, "%s%s", length ? ", " : "", path);
+    else if (length < 3 || strcmp(text + length - 3, "...") != 0)
+        ph__line_format(text + length, size - length, ", ...");
+}
+
+void ph__callable_name_used(char *text, size_t size, const ph__callable *other)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < other->out_count; i++)
+        if (other->incoming[i].used)
+            add_name(text, size, other->of, i);
+}
+
+/* ---- finding it ---- */
+static bool is_for(const ph__callable *other, const ph__callable *callable,
+                   ph_tensor *const *out_grads)
+{
+    for (size_t i = 0; i < callable->out_count; i++)
+        if (callable->incoming[i].used && other->incoming[i].used != (out_grads[i] != NULL))
+            return false;
+    return true;
+}
+
+/* A checkpointed function would run again, as the module is now. */
+static bool has_changed(const ph__callable *callable)
+{
+    bool changed = ph_module_has_hooks(callable->original);
+    for (size_t i = 0; i < callable->mode_count && !changed; i++)
+        changed = callable->modes[i].module->training != callable->modes[i].training;
+    return changed && callable->set->tape->regions.count > 0;
+}
+
+static ph_status fail_capturing(const char *call)
+{
+    return ph_fail(PH_ERROR_CAPTURE,
+                   "%s: the first backward of these outputs alone captures a graph of its own, and "
+                   "cannot while "
+                   "another capture is open: run forward and backward with them once before that "
+                   "capture begins",
+                   call);
+}
+
+static ph_status check(const ph__callable *callable, const char *call)
+{
+    size_t most = most_backwards(callable);
+    if (callable->other_count + 1 >= most)
+        return ph_fail(
+            PH_ERROR_STATE,
+            "%s: these outputs alone need a backward graph of their own, and there are %zu "
+            "already, "
+            "as many as ph_graphed_options.max_backwards allows: make the callable with a larger "
+            "one, or call the original module",
+            call, callable->other_count + 1);
+    if (ph_device_is_capturing(callable->set->device))
+        return fail_capturing(call);
+    if (has_changed(callable))
+        return ph_fail(PH_ERROR_STATE,
+                       "%s: it is to be captured, and a checkpointed function would run again in a "
+                       "module that "
+                       "is in another mode, or has hooks, since the callable was made: run forward "
+                       "and backward "
+                       "with these outputs once before that",
+                       call);
+    return PH_OK;
+}
+
+static ph_status add_for(ph__callable **out, ph__callable *callable, ph_tensor *const *out_grads)
+{
+    ph__shared_pool *shared = callable->set->shared;
+    char call[224], names[128] = "";
+    for (size_t i = 0; i < callable->out_count; i++)
+        if (callable->incoming[i].used && out_grads[i])
+            add_name(names, sizeof names, callable, i);
+    ph__line_format(call, sizeof call, "backward of the graphed callable '%s' for its output %s",
+                    callable->original->name, names);
+    PH_TRY(check(callable, call));
+    if (!ph__shared_pool_enter(shared))
+        return ph_fail(PH_ERROR_POOL_BUSY,
+                       "%s: it is to be captured, and another thread captures into the pool of "
+                       "these callables "
+                       "now: run it once before threads share them, or call it again",
+                       call);
+    ph_status status = ph_stream_is_capturing(callable->set->stream)
+                           ? fail_capturing(call)
+                           : ph__callable_recapture(out, callable, out_grads, call);
+    ph__shared_pool_leave(shared);
+    return status;
+}
+
+ph__callable *ph__callable_used(ph_tape *tape, ph__callable *callable, ph_tensor *const *out_grads)
+{
+    if (is_for(callable, callable, out_grads))
+        return callable;
+    ph__callable *other = callable->others;
+    while (other && !is_for(other, callable, out_grads))
+        other = other->next;
+    if (!other)
+        ph_tape_check(tape, add_for(&other, callable, out_grads));
+    return ph__tape_failed(tape) ? NULL : other;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/module/block.c: a transformer block as GPT-2 has it: attention and an MLP, each behind a norm and
+ * beside a residual path. */
+#include "base/alloc.h"
+#include "base/option.h"
+#include "base/status.h"
+#include "nn/module/module.h"
+
+enum {
+    PARTS = 7
+};
+static const char *const part_names[PARTS] = {"norm1", "qkv",  "projection", "norm2",
+                                              "up",    "down", "dropout"};
+
+typedef struct block {
+    int64_t heads;
+    bool causal;
+    union {
+        struct {
+            ph_module *norm1, *qkv, *projection, *norm2, *up, *down, *dropout;
+        };
+        ph_module *part[PARTS]; /* in the order of part_names; the module retains them */
+    };
+} block;
+
+/* Queries, keys and values of each head, [batch, heads, time, width / heads], where they lie in
+ * [batch, time, 3, heads, width / heads]. As one operator, so that backward writes the three
+ * gradients into one tensor, where three views would be filled up with zeros and added. */
+static void split_forward(ph_custom *custom, ph_tape *tape, ph_tensor **out, ph_tensor *const *in)
+{
+    (void)custom;
+    for (int i = 0; i < 3; i++)
+        out[i] = ph_transpose(tape, ph_select(tape, in[0], 2, i), 1, 2);
+}
+
+static void split_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
+                           ph_tensor *const *grad_out, const bool *needed)
+{
+    ph_tensor *some = grad_out[0] ? grad_out[0] : grad_out[1] ? grad_out[1] : grad_out[2];
+    (void)custom;
+    (void)needed;
+    ph_tensor *whole = ph_empty(tape, ph_tensor_dtype(some),
+                                PH_SHAPE(ph_tensor_dim(some, 0), ph_tensor_dim(some, 2), 3,
+                                         ph_tensor_dim(some, 1), ph_tensor_dim(some, 3)));
+    for (int i = 0; i < 3; i++) {
+        ph_tensor *part = ph_transpose(tape, ph_select(tape, whole, 2, i), 1, 2);
+        if (grad_out[i])
+            ph_tensor_copy(tape, part, grad_out[i]);
+        else
+            ph_tensor_fill(tape, part, 0);
+    }
+    grad_in[0] = whole;
+}
+
+/* qkv: [batch, time, 3 * width]. */
+static ph_tensor *attend(ph_tape *tape, const block *b, ph_tensor *qkv)
+{
+    static const ph_custom_operator split = {
+        .name = "heads", .forward = split_forward, .backward = split_backward};
+    int64_t batch = ph_tensor_dim(qkv, 0), time = ph_tensor_dim(qkv, 1),
+            width = ph_tensor_dim(qkv, 2) / 3;
+    ph_attention_options options = {.causal = b->causal};
+    ph_tensor *heads = ph_reshape(tape, qkv, PH_SHAPE(batch, time, 3, b->heads, width / b->heads)),
+              *part[3];
+    ph_custom_call(tape, &split, part, 3, &heads, 1);
+    ph_tensor *mixed = ph_attention(tape, part[0], part[1], part[2], &options);
+    return ph_reshape(tape, ph_transpose(tape, mixed, 1, 2), PH_SHAPE(batch, time, width));
+}
+
+static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
+{
+    const block *b = self;
+    if (ph_tensor_rank(in[0]) != 3) {
+        ph_tape_fail(tape, PH_ERROR_ARGUMENT,
+                     "transformer_block: the input must be [batch, time, width], and has rank %zu",
+                     ph_tensor_rank(in[0]));
+        return;
+    }
+    ph_tensor *mixed = attend(tape, b, ph_call(tape, b->qkv, ph_call(tape, b->norm1, in[0])));
+    ph_tensor *x =
+        ph_add(tape, in[0], ph_call(tape, b->dropout, ph_call(tape, b->projection, mixed)));
+    ph_tensor *hidden = ph_gelu_tanh(tape, ph_call(tape, b->up, ph_call(tape, b->norm2, x)));
+    out[0] = ph_add(tape, x, ph_call(tape, b->dropout, ph_call(tape, b->down, hidden)));
+}
+
+static ph_status create_parts(block *b, ph_device *device, int64_t width,
+                              const ph_block_options *options)
+{
+    ph_layer_options layer = {.no_bias = options->no_bias, .generator = options->generator};
+    PH_TRY(ph_layer_norm_create(&b->norm1, device, width, &layer));
+    PH_TRY(ph_linear_create_with(&b->qkv, device, width, 3 * width, &layer));
+    PH_TRY(ph_linear_create_with(&b->projection, device, width, width, &layer));
+    PH_TRY(ph_layer_norm_create(&b->norm2, device, width, &layer));
+    PH_TRY(ph_linear_create_with(&b->up, device, width, 4 * width, &layer));
+    PH_TRY(ph_linear_create_with(&b->down, device, 4 * width, width, &layer));
+    return ph_dropout_create(&b->dropout, device, ph__option_real(options->dropout, 0));
+}
+
+static void free_block(void *self)
+{
+    ph__free(self);
+}
+
+static ph_status assemble(ph_module **out, ph_device *device, block *b)
+{
+    ph_child children[PARTS];
+    for (size_t i = 0; i < PARTS; i++)
+        children[i] = (ph_child){part_names[i], b->part[i]};
+    ph_module_desc desc = {.name = "transformer_block",
+                           .forward = forward,
+                           .self = b,
+                           .destroy = free_block,
+                           .children = children,
+                           .child_count = PARTS};
+    return ph_module_create(out, device, &desc);
+}
+
+ph_status ph_transformer_block_create(ph_module **out, ph_device *device, int64_t width,
+                                      int64_t heads, const ph_block_options *options)
+{
+    static const char call[] = "ph_transformer_block_create";
+    static const ph_block_options defaults = {.dropout = 0};
+    if (!out)
+        return ph__fail_null(call, "out");
+    *out = NULL;
+    if (!options)
+        options = &defaults;
+    if (!PH__RESERVED_OK(options))
+        return ph__fail_reserved(call, "ph_block_options");
+    if (width < 1 || heads < 1 || width % heads != 0 || width > INT64_MAX / 4)
+        return ph_fail(PH_ERROR_ARGUMENT,
+                       "%s: heads must divide width, and %lld does not divide %lld", call,
+                       (long long)heads, (long long)width);
+    block *b = ph__calloc(1, sizeof *b);
+    if (!b)
+        return ph__fail_host_memory(call, "a block");
+    b->heads = heads;
+    b->causal = !options->not_causal;
+    ph_status status = create_parts(b, device, width, options);
+    ph_module *parts[PARTS];
+    for (size_t i = 0; i < PARTS; i++)
+        parts[i] = b->part[i];
+    if (status == PH_OK)
+        status = assemble(out, device, b);
+    if (status != PH_OK)
+        ph__free(b);
+    for (size_t i = 0; i < PARTS; i++)
+        ph_module_release(parts[i]);
+    return status;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* nn/optimizer/optimizer.h: optimizers as their files share them: what kinds there are, and the arguments
+ * of their kernels. */
+#ifndef PH_NN_OPTIMIZER_OPTIMIZER_H
+#define PH_NN_OPTIMIZER_OPTIMIZER_H
+#include "base/sync.h"
+#include "nn/module/module.h"
+#include "tensor/autograd/op.h"
+#include <phonograph/optimizer.h>
+
+enum {
+    PH__OPTIMIZER_TENSORS = 64, /* of one launch; optimizer.cu knows it too, and the next one */
+    PH__OPTIMIZER_CHUNK = 4096, /* elements of one block */
+    PH__OPTIMIZER_THREADS = 256,
+    PH__OPTIMIZER_STATES = 3, /* tensors of a parameter's shape that a kind may keep for it */
+    PH__OPTIMIZER_MASK = 32,  /* words of 64 parameters of one launch of the counters' kernel */
+    PH__OPTIMIZER_COUNTER = 3 /* numbers of one counter: steps, and what Adam makes of them */
+};
+
+/* What a parameter's update does, beside what the numbers say. */
+enum {
+    PH__UPDATE_STATE = 1,     /* SGD: there is a momentum */
+    PH__UPDATE_FRESH = 2,     /* the state has no contents yet */
+    PH__UPDATE_NESTEROV = 4,  /* SGD */
+    PH__UPDATE_DECOUPLED = 8, /* Adam: the weights decay by themselves */
+    PH__UPDATE_MAXIMIZE = 16, /* the gradients are turned around */
+    PH__UPDATE_AMSGRAD = 32   /* Adam: the largest second moments are kept, and divide */
+};
+
+/* The same for every kind: one launch for up to so many tensors, whose blocks lie one behind the
+ * other: those of tensor i from first[i] on. */
+typedef struct ph__update_args {
+    void *param[PH__OPTIMIZER_TENSORS];
+    const void *grad[PH__OPTIMIZER_TENSORS];
+    void *state0[PH__OPTIMIZER_TENSORS], *state1[PH__OPTIMIZER_TENSORS];
+    const uint64_t *lr_at;  /* a cell with the bits of a double, or NULL: lr */
+    const double *counters; /* PH__OPTIMIZER_COUNTER for each parameter, or NULL: bias1 and bias2 */
+    int64_t *steps;         /* counted up by the first block; NULL: not by this launch */
+    int64_t count[PH__OPTIMIZER_TENSORS];
+    double lr, weight_decay;
+    double momentum, undampened; /* SGD */
+    double beta1, beta2, eps;    /* Adam */
+    double bias1, bias2;         /* 1 - beta1^t, sqrt(1 - beta2^t) */
+    uint32_t first[PH__OPTIMIZER_TENSORS];
+    uint32_t counter[PH__OPTIMIZER_TENSORS]; /* number of its counter */
+    uint32_t tensors, flags;
+    void *state2[PH__OPTIMIZER_TENSORS]; /* only kernels with PH__UPDATE_AMSGRAD take it */
+} ph__update_args;
+
+/* One thread a counter: those whose bit is set go on by one step. */
+typedef struct ph__advance_args {
+    double *counters;
+    double beta1, beta2;
+    int64_t count;
+    uint64_t mask[PH__OPTIMIZER_MASK];
+} ph__advance_args;
+
+/* What there is; a new optimizer is one more of these, and its kernels. */
+typedef struct ph__optimizer_kind {
+    const char *name;
+    const char *state_names[PH__OPTIMIZER_STATES]; /* in files; NULL: none */
+    bool counts;                                   /* each parameter counts its steps */
+    ph__kernel_def *update[2];                     /* f32, f64 */
+    ph__kernel_def *amsgrad[2];                    /* the same, with PH__UPDATE_AMSGRAD */
+} ph__optimizer_kind;
+extern const ph__optimizer_kind ph__optimizer_sgd, ph__optimizer_adam, ph__optimizer_adamw;
+extern ph__kernel_def ph__optimizer_advance;
+extern ph__kernel_def *const ph__optimizer_kernels[]; /* all of them, NULL-terminated */
+
+/* One parameter. */
+typedef struct ph__trained {
+    char *name;
+    ph_tensor *param;                       /* retained */
+    ph_tensor *state[PH__OPTIMIZER_STATES]; /* retained; NULL until its first step */
+    bool started;                           /* the state has contents */
+    uint64_t steps;                         /* counted on the host, where not_capturable says so */
+    /* in a step: contiguous, the tape's; NULL: takes no part */
+    ph_tensor *grad;
+} ph__trained;
+
+typedef struct ph__lr_cell ph__lr_cell;
+struct ph_optimizer {
+    atomic_int references; /* the user's, and one for each graph that captured a step */
+    const ph__optimizer_kind *kind;
+    ph_device *device;       /* retained */
+    atomic_uint_fast64_t lr; /* bits of a double */
+    double weight_decay, momentum, dampening, beta1, beta2, eps;
+    uint32_t flags;
+    bool on_host; /* not_capturable */
+    size_t state_count;
+    PH__VEC(ph__trained) params;
+    ph_tensor *steps; /* i64, scalar */
+    /* f64 [params, PH__OPTIMIZER_COUNTER]; NULL where nothing counts, or the host does */
+    ph_tensor *counters;
+    ph_tensor **operands; /* room for all tensors of a step */
+    ph__spinlock lock;    /* of cells */
+    ph__lr_cell *cells;   /* of captures that are open */
+};
+
+/* ---- optimizer.c ---- */
+ph_optimizer *ph__optimizer_retain(ph_optimizer *optimizer);
+static inline double ph__double_of(uint64_t bits)
+{
+    union {
+        uint64_t bits;
+        double value;
+    } both = {bits};
+    return both.value;
+}
+static inline uint64_t ph__bits_of(double value)
+{
+    union {
+        double value;
+        uint64_t bits;
+    } both = {value};
+    return both.bits;
+}
+/* The state tensors that p has not yet, contents undefined, of the tape's stream. */
+ph_status ph__optimizer_make_state(const ph_optimizer *optimizer, ph__trained *p, ph_tape *tape);
+
+/* ---- optimizer_cell.c ---- the cell with the learning rate of the capture that stream is in;
+ * made by the first call in it. Keeps the optimizer for as long as the graph has the capture. */
+ph_status ph__optimizer_cell(uint64_t **out, ph_optimizer *optimizer, ph_stream *stream,
+                             uint64_t capture);
+#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/profile_trace.c: the trace for Perfetto, and the record with its times. */
-#include "inspect/profile.h"
+#include "inspect/profile/profile.h"
 #include "profiled.h"
 #include <jansson.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "graph/graph.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <stdlib.h>
 
 enum {

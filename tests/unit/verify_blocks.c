@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <cmocka.h>
 
 enum {

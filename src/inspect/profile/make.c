@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_make.c: a profile out of the record and the times of each replay; it keeps
+/* inspect/profile/make.c: a profile out of the record and the times of each replay; it keeps
  * copies of all that it needs. */
 #include "base/checked.h"
-#include "inspect/profile.h"
+#include "inspect/profile/profile.h"
 #include <string.h>
 
 /* Names and dependencies behind the nodes, in one block. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_scopes.c: nodes with equal annotations taken together. */
-#include "inspect/profile.h"
+/* inspect/profile/scopes.c: nodes with equal annotations taken together. */
+#include "inspect/profile/profile.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_record.c: the record with the times in it; docs/record.md describes each
+/* inspect/profile/record.c: the record with the times in it; docs/record.md describes each
  * field. */
 #include "graph/graph.h"
-#include "inspect/profile.h"
+#include "inspect/profile/profile.h"
 
 static void put_u64(ph__json *json, const char *key, uint64_t value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in
+/* inspect/verify/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in
  * turns. */
 #include "base/alloc.h"
 #include "base/clock.h"

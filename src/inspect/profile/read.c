@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_read.c: the public questions to a profile. */
+/* inspect/profile/read.c: the public questions to a profile. */
 #include "base/status.h"
-#include "inspect/profile.h"
+#include "inspect/profile/profile.h"
 
 const char *ph__profile_source_name(ph_profile_source source)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile.h: what a profile is made of, for the profile files alone. */
-#ifndef PH_INSPECT_PROFILE_H
-#define PH_INSPECT_PROFILE_H
+/* inspect/profile/profile.h: what a profile is made of, for the profile files alone. */
+#ifndef PH_INSPECT_PROFILE_PROFILE_H
+#define PH_INSPECT_PROFILE_PROFILE_H
 #include "base/map.h"
 #include "base/text.h"
 #include "base/vec.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_memory.c: the memory that a verification keeps: which it is, its contents,
+/* inspect/verify/memory.c: the memory that a verification keeps: which it is, its contents,
  * poison over it. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
 #include "graph/slots/slots.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <stdlib.h>
 #include <string.h>
 

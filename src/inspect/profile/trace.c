@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_trace.c: the median replay as a Chrome trace: a thread for each stream that
+/* inspect/profile/trace.c: the median replay as a Chrome trace: a thread for each stream that
  * annotations name, and for each lane of the other nodes; above it one with the annotations of
  * its nodes, which contain each other as the scopes did. */
 #include "base/line.h"
 #include "base/status.h"
-#include "inspect/profile.h"
+#include "inspect/profile/profile.h"
 #include <string.h>
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile_analyse.c: what the times of a graph's nodes say: medians, the critical path,
+/* inspect/profile/analyse.c: what the times of a graph's nodes say: medians, the critical path,
  * slack, lanes, idle times. */
-#include "inspect/profile.h"
+#include "inspect/profile/profile.h"
 #include <stdlib.h>
 
 static int compare_u64(const void *a, const void *b)

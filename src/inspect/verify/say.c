@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_say.c: what a verification found, in words. */
+/* inspect/verify/say.c: what a verification found, in words. */
 #include "base/demangle.h"
 #include "base/line.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <string.h>
 
 #define add ph__verify_add

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c
+/* inspect/verify/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c
  * keeps, poisons and compares, verify_run.c runs body and replays, all or in parts,
  * verify_find.c looks for the node, verify_race.c for nodes that share memory without an order,
  * verify_blocks.c tells which block an address is in, verify_written.c what is written and was
  * not compared, verify_say.c has the words, verify_change.c those of parameters. */
-#ifndef PH_INSPECT_VERIFY_H
-#define PH_INSPECT_VERIFY_H
+#ifndef PH_INSPECT_VERIFY_VERIFY_H
+#define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/graph.h"
 #include <phonograph/diff.h>
 #include <phonograph/locate.h>

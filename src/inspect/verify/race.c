@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_race.c: nodes that address the same memory with no order between them: what may
+/* inspect/verify/race.c: nodes that address the same memory with no order between them: what may
  * race. */
 #include "base/alloc.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <stdlib.h>
 #include <string.h>
 

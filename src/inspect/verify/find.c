@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_find.c: what a verification finds: equal or not, and then why, and the node. */
-#include "inspect/verify.h"
+/* inspect/verify/find.c: what a verification finds: equal or not, and then why, and the node. */
+#include "inspect/verify/verify.h"
 #include <string.h>
 
 /* ---- what the second capture has else ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
-#include "inspect/verify.h"
+/* inspect/verify/verify.c: ph_graph_verify: whether a replay does what an eager run does. */
+#include "inspect/verify/verify.h"
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/option.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/profile.c: replays a graph while the driver takes down when each node runs. */
-#include "inspect/profile.h"
+/* inspect/profile/profile.c: replays a graph while the driver takes down when each node runs. */
+#include "inspect/profile/profile.h"
 #include "base/option.h"
 #include "base/unwind.h"
 #include "device/stream.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_compare.c: two images of one memory held against each other: all bytes, or
+/* inspect/verify/compare.c: two images of one memory held against each other: all bytes, or
  * named numbers within a tolerance. */
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <math.h>
 #include <string.h>
 

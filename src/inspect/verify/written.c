@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_written.c: what a graph's nodes may write, as far as their parameters tell, and
+/* inspect/verify/written.c: what a graph's nodes may write, as far as their parameters tell, and
  * how much of that a verification compares. */
 #include "base/alloc.h"
 #include "base/line.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 
 typedef struct survey {
     ph__written *out;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_run.c: the runs of a verification: body captured again, body eagerly, replays
+/* inspect/verify/run.c: the runs of a verification: body captured again, body eagerly, replays
  * of all nodes or some. */
 #include "base/alloc.h"
 #include "base/unwind.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 
 /* ---- body ---- it must leave the graph alone, as hooks do. */
 /* What failed before is not taken for what one that gives no message has to say. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify_change.c: the parameters that a capture made now would have else than the graph,
+/* inspect/verify/change.c: the parameters that a capture made now would have else than the graph,
  * in words. */
 #include "base/demangle.h"
 #include "graph/slots/slots.h"
-#include "inspect/verify.h"
+#include "inspect/verify/verify.h"
 #include <string.h>
 
 #define add ph__verify_add

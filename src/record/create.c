@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/line.h"
 #include "device/scopes.h"
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include <string.h>
 
 enum {

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

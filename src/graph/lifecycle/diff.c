@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/diff.c: what differs between two captures, and what made an update fail. */
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include "base/line.h"
 #include "graph/graph.h"
 #include <string.h>

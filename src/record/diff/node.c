@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff_node.c: what differs between two nodes that stand for one another, dependencies
+/* record/diff/node.c: what differs between two nodes that stand for one another, dependencies
  * and single words apart. */
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include <inttypes.h>
 #include <string.h>
 

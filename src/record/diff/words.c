@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff_words.c: parameters of two nodes, word by word: values as they are, addresses as
+/* record/diff/words.c: parameters of two nodes, word by word: values as they are, addresses as
  * places in allocations that correspond. */
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include <inttypes.h>
 
 enum {

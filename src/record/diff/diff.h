@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff.h: the comparison of two records as its files share it, and as the graph layer
+/* record/diff/diff.h: the comparison of two records as its files share it, and as the graph layer
  * asks for it. phonograph/diff.h is the public part. */
-#ifndef PH_RECORD_DIFF_H
-#define PH_RECORD_DIFF_H
+#ifndef PH_RECORD_DIFF_DIFF_H
+#define PH_RECORD_DIFF_DIFF_H
 #include "record/record.h"
 #include <phonograph/diff.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* record/align.h: the longest common subsequence of two sequences of hashes, near-linear where
+/* record/diff/align.h: the longest common subsequence of two sequences of hashes, near-linear where
  * they are nearly alike. */
-#ifndef PH_RECORD_ALIGN_H
-#define PH_RECORD_ALIGN_H
+#ifndef PH_RECORD_DIFF_ALIGN_H
+#define PH_RECORD_DIFF_ALIGN_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

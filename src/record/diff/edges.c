@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff_edges.c: dependencies of two nodes. Those that only pass through a node which was
+/* record/diff/edges.c: dependencies of two nodes. Those that only pass through a node which was
  * added or removed are no difference of their own: what is compared is what each depends on
  * among the nodes that both records have. */
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include <stdlib.h>
 
 enum {

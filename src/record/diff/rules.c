@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record/rules.c: what an update may not change in an executable, as CUDA's driver has it, and
+/* record/diff/rules.c: what an update may not change in an executable, as CUDA's driver has it, and
  * as far as records show it. */
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include <string.h>
 
 const char ph__rule_count[] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff.c: the comparison of two records, body by body, and the public questions to its
+/* record/diff/diff.c: the comparison of two records, body by body, and the public questions to its
  * result. */
-#include "record/diff.h"
+#include "record/diff/diff.h"
 #include "base/alloc.h"
 #include "base/demangle.h"
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* record/match.c: which nodes of two records are the same: first by kind, kernel, dimensions and
+/* record/diff/match.c: which nodes of two records are the same: first by kind, kernel, dimensions and
  * sizes, then, between those, by kind and kernel, then by their places. */
 #include "base/alloc.h"
-#include "record/align.h"
-#include "record/diff.h"
+#include "record/diff/align.h"
+#include "record/diff/diff.h"
 #include <string.h>
 
 /* Hashes only choose pairs, which are compared afterwards: two that collide cost a worse choice,

@@ -2,8 +2,8 @@
 /* graph/graph.h: the graph object as the files of this layer share it. */
 #ifndef PH_GRAPH_GRAPH_H
 #define PH_GRAPH_GRAPH_H
-#include "graph/lifecycle/hooks.h"
 #include "graph/inputs/inputs.h"
+#include "graph/lifecycle/hooks.h"
 #include "graph/lifecycle/states.h"
 #include "record/record.h"
 #include <phonograph/cells.h>

@@ -3,8 +3,8 @@
  * products with plain loops, launched as a kernel of that libcuda, so that captures see what
  * they would see of a real one. It knows what src/tensor asks of cuBLASLt, and no more. */
 #include "fake/fake_cuda.h"
-#include "tensor/products/cublaslt_abi.h"
 #include "tensor/core/half.h"
+#include "tensor/products/cublaslt_abi.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -6,5 +6,5 @@ set -eu
 cd "$1"
 found=$(grep -rnE '\b(secure_)?getenv[[:space:]]*\(' src --include='*.[ch]' |
     grep -vE '^src/base/environment\.c:|getenv\("OPENBLAS_(NUM_THREADS|CORETYPE)"\)' |
-    grep -vE '^src/tensor/products_host\.c:[0-9]+:[[:space:]]*const char \*value = getenv\(name\);$' || true)
+    grep -vE '^src/tensor/products/products_host\.c:[0-9]+:[[:space:]]*const char \*value = getenv\(name\);$' || true)
 [ -z "$found" ] || { echo "use ph__environment:"; echo "$found"; exit 1; }

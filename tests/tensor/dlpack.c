@@ -2,8 +2,8 @@
 /* tests/tensor/dlpack.c: tensors lent to others and borrowed from them: what the structs say,
  * who frees what when, the stream rule. */
 #include "support/tensors.h"
-#include "tensor/files/dlpack_abi.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/files/dlpack_abi.h"
 
 static int32_t device_type(void)
 {

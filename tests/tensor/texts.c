@@ -7,11 +7,11 @@
 #include "nn/optimizer/optimizer.h"
 #include "support/ptx.h"
 #include "support/support.h"
-#include "tensor/operators/attention.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/kernels/elementwise.h"
-#include "tensor/products/products.h"
 #include "tensor/kernels/reduce.h"
+#include "tensor/operators/attention.h"
+#include "tensor/products/products.h"
 #include <phonograph/nn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char source_path[] = PH_TEST_SOURCE_DIR "/src/driver/cuda/core_kernels.cu";
+static const char source_path[] = PH_TEST_SOURCE_DIR "/src/driver/cuda/load/core_kernels.cu";
 
 static char *read_source(void)
 {

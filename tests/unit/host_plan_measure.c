@@ -3,8 +3,8 @@
  * in random orders. */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "driver/host/exec/plan_nodes.h"
 #include "driver/host/exec/plan.h"
+#include "driver/host/exec/plan_nodes.h"
 #include "support/support.h"
 #include <string.h>
 

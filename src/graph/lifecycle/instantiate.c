@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/instantiate.c: making the executable of a template. */
-#include "graph/lifecycle/edited.h"
 #include "graph/graph.h"
+#include "graph/lifecycle/edited.h"
 
 static uint64_t next_exec_id(void)
 {

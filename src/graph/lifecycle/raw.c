@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/raw.c: the driver's own handles. */
-#include "graph/lifecycle/edited.h"
 #include "graph/graph.h"
+#include "graph/lifecycle/edited.h"
 #include <phonograph/cuda.h>
 
 static ph_status raw(void **out, ph_graph *graph, bool exec, ph__graph_call which)

@@ -9,9 +9,9 @@
 #include "base/map.h"
 #include "base/sync.h"
 #include "nn/module/module.h"
-#include "tensor/kernels/bundle.h"
 #include "tensor/autograd/tape.h"
 #include "tensor/core/written.h"
+#include "tensor/kernels/bundle.h"
 #include <phonograph/graphed.h>
 #include <phonograph/slots.h>
 

@@ -9,9 +9,9 @@
 #include "base/status.h"
 #include "base/unwind.h"
 #include "tensor/autograd/autocast.h"
-#include "tensor/random/generator.h"
 #include "tensor/autograd/tape.h"
 #include "tensor/core/written.h"
+#include "tensor/random/generator.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #include "base/option.h"
 #include "base/status.h"
 #include "tensor/autograd/autocast.h"
-#include "tensor/random/generator.h"
 #include "tensor/products/products.h"
+#include "tensor/random/generator.h"
 #include <string.h>
 
 /* 0 is the device's default stream. */

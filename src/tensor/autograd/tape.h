@@ -5,13 +5,13 @@
 #define PH_TENSOR_AUTOGRAD_TAPE_H
 #include "base/vec.h"
 #include "tensor/autograd/op.h"
-#include "tensor/core/quarantine.h"
 #include "tensor/autograd/unasked.h"
+#include "tensor/core/quarantine.h"
 
 typedef struct ph__region ph__region;       /* checkpoint.c */
 typedef struct ph__casts ph__casts;         /* autocast.c */
 typedef struct ph__sightings ph__sightings; /* sightings.h */
-typedef struct ph__called ph__called;       /* nn/module/module.c: a call of a module that is under way */
+typedef struct ph__called ph__called; /* nn/module/module.c: a call of a module that is under way */
 
 /* The module that is being called, with its name: for those that it calls. Made by who knows
  * modules. */

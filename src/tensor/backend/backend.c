@@ -4,10 +4,10 @@
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/status.h"
-#include "tensor/random/generator.h"
-#include "tensor/products/products.h"
-#include "tensor/core/quarantine.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/core/quarantine.h"
+#include "tensor/products/products.h"
+#include "tensor/random/generator.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ph__backend *registry;

@@ -3,8 +3,8 @@
  * gradients. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/core/quarantine.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/core/quarantine.h"
 #include "tensor/core/written.h"
 #include <string.h>
 

@@ -2,9 +2,9 @@
 /* tensor/files/dlpack.c: tensors to and from other libraries, without copies. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/files/dlpack_abi.h"
 #include "tensor/autograd/tape.h"
 #include "tensor/core/written.h"
+#include "tensor/files/dlpack_abi.h"
 
 static const struct {
     ph_dtype dtype;

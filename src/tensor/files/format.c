@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "tensor/core/half.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/core/half.h"
 #include "tensor/core/written.h"
 #include <inttypes.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "tensor/files/file.h"
 #include "tensor/core/written.h"
+#include "tensor/files/file.h"
 #include <inttypes.h>
 #include <phonograph/tensor_file.h>
 #include <string.h>

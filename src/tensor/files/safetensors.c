@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "tensor/files/json_read.h"
 #include "tensor/core/written.h"
+#include "tensor/files/json_read.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * floating dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_KERNELS_ROWS_H
 #define PH_TENSOR_KERNELS_ROWS_H
-#include "tensor/core/half.h"
 #include "tensor/autograd/op.h"
+#include "tensor/core/half.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>

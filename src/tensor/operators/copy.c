@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/copy.c: copies and casts, and changes in place. */
-#include "tensor/kernels/elementwise.h"
 #include "tensor/core/written.h"
+#include "tensor/kernels/elementwise.h"
 #include <math.h>
 
 /* ---- copies ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tensor/operators/factory.c: tensors from nothing: empty, zeros, full, arange, and from host memory. */
 #include "base/status.h"
-#include "tensor/core/half.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/core/half.h"
 #include <math.h>
 
 /* The tensor, before done. NULL: the tape has failed. */

@@ -2,8 +2,8 @@
 /* tensor/operators/transfer.c: contents between tensors and host memory, and between devices. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "tensor/core/half.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/core/half.h"
 #include "tensor/core/written.h"
 #include <string.h>
 

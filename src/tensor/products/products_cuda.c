@@ -6,10 +6,10 @@
 #include "base/fork.h"
 #include "base/status.h"
 #include "base/sync.h"
+#include "tensor/autograd/tape.h"
 #include "tensor/products/cublaslt_abi.h"
 #include "tensor/products/products.h"
 #include "tensor/products/products_workspace.h"
-#include "tensor/autograd/tape.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * forms of each kernel's loop. */
 #ifndef PH_TENSOR_RANDOM_PHILOX_H
 #define PH_TENSOR_RANDOM_PHILOX_H
-#include "tensor/random/generator.h"
 #include "tensor/core/half.h"
+#include "tensor/random/generator.h"
 #include <math.h>
 
 #ifdef __clang__

@@ -2,8 +2,8 @@
 /* driver/cuda/capture/cupti.c: hearing about failed driver calls through CUPTI, for drivers that
  * have no log callback. */
 #include "base/line.h"
-#include "driver/cuda/load/cuda_driver.h"
 #include "driver/cuda/capture/logs.h"
+#include "driver/cuda/load/cuda_driver.h"
 #include "driver/suspects.h"
 #include <dlfcn.h>
 #include <string.h>

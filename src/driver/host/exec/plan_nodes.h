@@ -5,8 +5,8 @@
 #define PH_DRIVER_HOST_EXEC_PLAN_NODES_H
 #include "base/sync.h"
 #include "driver/host/exec/choice.h"
-#include "driver/host/exec/schedule.h"
 #include "driver/host/exec/plan.h"
+#include "driver/host/exec/schedule.h"
 #include <stdalign.h>
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* driver/host/exec/workers.c: starting workers lazily, handing them a job, waiting for them. */
+#include "driver/host/exec/workers.h"
 #include "base/alloc.h"
 #include "base/sync.h"
-#include "driver/host/exec/workers.h"
 #include <limits.h>
 #include <stdalign.h>
 #include <stdio.h>

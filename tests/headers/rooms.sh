@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# rooms.sh SOURCE_DIR OBJECTS: the folders of src/. OBJECTS: a file with one object file a line. The README of each folder that holds C files
+# has one line "may use:" with the folders whose headers it may include and whose functions it may call. Fails where a file does another
+# thing, on a circle of folders, on a circle of more than four files in a folder, and where anything above driver.h asks which driver it has.
+set -eu
+source=$1
+objects=$2
+here=$source/tests/headers
+cd "$source/src"
+lines=$(mktemp)
+trap 'rm -f -- "$lines"' EXIT
+failed=0
+
+for folder in $(find . -name '*.[ch]' -exec dirname {} \; | sort -u | sed 's|^\./||'); do
+    if [ "$(grep -c '^may use:' "$folder/README.md" 2>/dev/null)" != 1 ]; then
+        echo "src/$folder: no README.md with one line \"may use:\""
+        failed=1
+        continue
+    fi
+    echo "M $folder $(sed -n 's/^may use://p' "$folder/README.md")" >>"$lines"
+done
+grep -roE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' --include='*.[ch]' . |
+    sed 's|^\./\([^:]*\):.*"\(.*\)"|I \1 \2|' >>"$lines"
+[ -s "$objects" ] || { echo "no object files in $objects"; exit 1; }
+# Only what one file defines for others, and what others define.
+xargs nm -A -g <"$objects" |
+    sed -nE 's|^.*\.dir/src/([^:]*)\.o:.* ([A-Za-z]) ([A-Za-z_][A-Za-z0-9_]*)$|\2 \1 \3|p' |
+    awk '{ print ($1 == "U" || $1 == "w" ? "U" : "D"), $2, $3 }' >>"$lines"
+grep -q '^D' "$lines" || { echo "no symbols in the object files"; exit 1; }
+awk -f "$here/rooms.awk" "$lines" || failed=1
+
+# As far as text can tell. The names of devices are read in one place of each library.
+asked=$(grep -rnE '(cmp|strstr)\([^;]*(driver->name|"(cuda|host)")|driver *[!=]= *&?ph__driver_|#[[:space:]]*if.*CUDA' \
+    device memory record graph inspect tensor nn --include='*.[ch]' | grep -v -e '^device/name\.c:' -e '^tensor/backend/backend\.c:' || true)
+[ -z "$asked" ] || { printf 'asks which driver it has; driver.h has entries for what differs:\n%s\n' "$asked"; failed=1; }
+exit "$failed"

@@ -27,14 +27,14 @@ static inline ph_status annotate_tower(ph_stream *stream, annotate_launch_fn *la
 {
     int next = from;
     for (int level = 0; level < ANNOTATE_DEPTH; level++) {
-        PH_TRY(ph_mark_begin(stream, "level", NULL));
+        PH_TRY(ph_annotation_push(stream, "level", NULL));
         PH_TRY(launch(user, next++));
     }
     while (next < from + nodes - ANNOTATE_DEPTH)
         PH_TRY(launch(user, next++));
     for (int level = 0; level < ANNOTATE_DEPTH; level++) {
         PH_TRY(launch(user, next++));
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_annotation_pop(stream));
     }
     return PH_OK;
 }
@@ -44,11 +44,11 @@ static inline ph_status annotate_row(ph_stream *stream, annotate_launch_fn *laun
 {
     const ph_annotation_pair layer = {
         .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = from / nodes};
-    const ph_mark_options options = {.pairs = &layer, .count = 1};
-    PH_TRY(ph_mark_begin(stream, "layer", &options));
+    const ph_annotation_options options = {.pairs = &layer, .count = 1};
+    PH_TRY(ph_annotation_push(stream, "layer", &options));
     for (int i = from; i < from + nodes; i++)
         PH_TRY(launch(user, i));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static inline ph_status annotate_work(ph_stream *stream, annotate_shape shape,

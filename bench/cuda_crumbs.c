@@ -40,10 +40,10 @@ static ph_status chain(const bench *b, bool scopes)
     for (int i = 0; i < NODES; i++) {
         bench_args args = bench_link(b, i);
         if (scopes && i % (NODES / SCOPES) == 0)
-            PH_TRY(ph_mark_begin(b->stream, "layer", NULL));
+            PH_TRY(ph_annotation_push(b->stream, "layer", NULL));
         PH_TRY(ph_launch(b->stream, b->kernel, &b->config, &args, sizeof args));
         if (scopes && (i + 1) % (NODES / SCOPES) == 0)
-            PH_TRY(ph_mark_end(b->stream));
+            PH_TRY(ph_annotation_pop(b->stream));
     }
     return PH_OK;
 }
@@ -99,10 +99,10 @@ static void measure_check(bench *b)
     OK(ph_graph_create(&s.graph, NULL));
     OK(ph_graph_create(&copy.graph, NULL));
     OK(ph_graph_capture_begin(s.graph, b->stream, NULL));
-    OK(ph_graph_capture_end(s.graph, ph_check_finite(b->stream, x, PH_NUMBER_F32, NUMBERS, "x")));
+    OK(ph_graph_capture_end(s.graph, ph_finite_check(b->stream, x, PH_NUMBER_F32, NUMBERS, "x")));
     OK(ph_graph_capture_begin(copy.graph, b->stream, NULL));
     OK(ph_graph_capture_end(copy.graph, ph_memcpy(y, x, NUMBERS * sizeof *x, b->stream)));
-    OK(ph_graph_checks_enable(s.graph, true));
+    OK(ph_finite_enable(s.graph, true));
     bench_side sides[] = {
         {.name = "check of 256 MiB", .run = replay, .user = &s},
         {.name = "copy of them", .run = replay, .user = &copy},

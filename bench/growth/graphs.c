@@ -104,7 +104,7 @@ static void work_hooks(growth_world *w)
         w->things[i] = hook;
     }
     for (size_t i = 0; i < w->n; i++)
-        ph_hook_remove(w->things[growth_shuffled(i, w->n)]);
+        ph_graph_hook_remove(w->things[growth_shuffled(i, w->n)]);
 }
 
 /* ---- distinct kernels of one graph ---- */

@@ -56,9 +56,9 @@ static void take_from_row(struct training *t)
 /* In a scope, so that the record tells which nodes it became. */
 static ph_status sum_over_ranks(struct training *t, ph_stream *stream)
 {
-    PH_TRY(ph_mark_begin(stream, "all_reduce", NULL));
+    PH_TRY(ph_annotation_push(stream, "all_reduce", NULL));
     ph_status st = reduce_all(&t->reduce, stream);
-    ph_status ended = ph_mark_end(stream);
+    ph_status ended = ph_annotation_pop(stream);
     return st != PH_OK ? st : ended;
 }
 
@@ -147,7 +147,7 @@ static ph_status read_weights(struct training *t, struct result *result)
 {
     for (size_t i = 0; i < t->parameter_count; i++) {
         const ph_tensor *p = t->parameters[i];
-        PH_TRY(ph_tensor_read(result->weights + result->values, ph_tensor_bytes(p), t->c->tape, p));
+        PH_TRY(ph_tensor_read(t->c->tape, p, result->weights + result->values, ph_tensor_bytes(p)));
         result->values += (size_t)ph_tensor_count(p);
     }
     return PH_OK;

@@ -113,11 +113,11 @@ static ph_status read_layer(struct net *n, const char *weight, const char *bias,
     float *layer = malloc(inputs * outputs * sizeof *layer);
     if (!layer)
         return ph_fail(PH_ERROR_HOST_MEMORY, "no memory for a layer's weights");
-    ph_status st = ph_tensor_read(layer, inputs * outputs * sizeof *layer, n->tape,
-                                  ph_module_parameter(n->module, weight));
+    ph_status st = ph_tensor_read(n->tape, ph_module_parameter(n->module, weight), layer,
+                                  inputs * outputs * sizeof *layer);
     if (st == PH_OK)
-        st = ph_tensor_read(rows + inputs * outputs, outputs * sizeof *rows, n->tape,
-                            ph_module_parameter(n->module, bias));
+        st = ph_tensor_read(n->tape, ph_module_parameter(n->module, bias), rows + inputs * outputs,
+                            outputs * sizeof *rows);
     turn(layer, rows, inputs, outputs, true);
     free(layer);
     return st;
@@ -184,7 +184,7 @@ ph_status net_evaluate(run *r, trainer *t)
     ph_tensor *best = ph_argmax(n->tape, ph_call(n->tape, n->module, n->held_out), -1, false);
     ph_status st = ph_tape_status(n->tape);
     if (st == PH_OK)
-        st = ph_tensor_read(classes, t->test_count * sizeof *classes, n->tape, best);
+        st = ph_tensor_read(n->tape, best, classes, t->test_count * sizeof *classes);
     (void)ph_tape_set_grad_enabled(n->tape, enabled);
     for (size_t i = 0; i < t->test_count; i++)
         r->predicted[i] = (uint32_t)classes[i];

@@ -55,21 +55,21 @@ ph_status train_step(ph_stream *stream, void *user)
 {
     trainer *t = user;
     ph_tape *tape = t->tape;
-    PH_TRY(ph_mark_begin(stream, "batch", NULL));
+    PH_TRY(ph_annotation_push(stream, "batch", NULL));
     ph_optimizer_zero_grad(tape, t->optimizer);
     int64_t starts = ph_tensor_count(t->tokens) - t->shape.time;
     ph_tensor *start = ph_randint(tape, PH_DTYPE_I64, PH_SHAPE(t->batch, 1), 0, starts);
     ph_tensor *places = ph_add(tape, start, t->steps_in);
     ph_tensor *in = characters(t, places, 0), *targets = characters(t, places, 1);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     ph_tensor *logits = ph_call(tape, t->model, in);
-    PH_TRY(ph_mark_begin(stream, "loss", NULL));
+    PH_TRY(ph_annotation_push(stream, "loss", NULL));
     ph_tensor *loss = model_loss(tape, &t->shape, logits, targets);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     ph_backward(tape, loss);
-    PH_TRY(ph_mark_begin(stream, "optimizer", NULL));
+    PH_TRY(ph_annotation_push(stream, "optimizer", NULL));
     ph_optimizer_step(tape, t->optimizer);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     ph_tensor_release(t->loss);
     t->loss = ph_tensor_retain(loss);
     return ph_tape_clear(tape);
@@ -107,7 +107,7 @@ static ph_status predict(trainer *t, float *logit, const int32_t *token, int64_t
     last = ph_cast(t->tape, last, PH_DTYPE_F32);
     ph_status status = ph_tape_status(t->tape);
     if (status == PH_OK)
-        status = ph_tensor_read(logit, (size_t)t->shape.vocabulary * sizeof *logit, t->tape, last);
+        status = ph_tensor_read(t->tape, last, logit, (size_t)t->shape.vocabulary * sizeof *logit);
     ph_status cleared = ph_tape_clear(t->tape);
     return status != PH_OK ? status : cleared;
 }

@@ -47,7 +47,7 @@ static ph_status run(struct app *app, const char *device)
     for (int i = 0; i < 2; i++) {
         PH_TRY(ph_tensor_write(app->tape, app->x, inputs[i], sizeof inputs[i]));
         PH_TRY(ph_graph_replay(app->graph, app->stream));
-        PH_TRY(ph_tensor_read(y, sizeof y, app->tape, app->y)); /* waits for the replay */
+        PH_TRY(ph_tensor_read(app->tape, app->y, y, sizeof y)); /* waits for the replay */
         printf("x = %g %g %g: y = %g %g\n", (double)inputs[i][0], (double)inputs[i][1],
                (double)inputs[i][2], (double)y[0], (double)y[1]);
     }

@@ -134,24 +134,24 @@ static ph_status submit(ph_stream *stream, const struct app *app)
     char name[16];
     for (int r = 0; r < ROWS; r++) {
         (void)snprintf(name, sizeof name, "row %d", r);
-        PH_TRY(ph_stream_uses(stream, app->rows[r], name));
+        PH_TRY(ph_stream_declare_use(stream, app->rows[r], name));
     }
     PH_TRY(ph_launch(stream, app->gather, &config, &gather, sizeof gather));
     for (int i = 0; i < LAYERS; i++) {
         const struct add_bias_args add = {COUNT, app->bias[i], app->y};
         (void)snprintf(name, sizeof name, "layer %d", i);
-        PH_TRY(ph_mark_begin(stream, name, NULL));
+        PH_TRY(ph_annotation_push(stream, name, NULL));
         PH_TRY(ph_launch(stream, app->add_bias, &config, &add, sizeof add));
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_annotation_pop(stream));
     }
     return PH_OK;
 }
 
 static ph_status step(ph_stream *stream, void *user)
 {
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     ph_status status = submit(stream, user);
-    ph_mark_unwind(depth); /* what a failure left open */
+    ph_annotation_unwind(depth); /* what a failure left open */
     return status;
 }
 
@@ -288,7 +288,7 @@ static ph_status run(struct app *app, const char *device)
     PH_TRY(capture(app));
     PH_TRY(expect_replay(app, 213));
 
-    /* No parameter holds this row's address: ph_stream_uses said that the graph reads it. */
+    /* No parameter holds this row's address: ph_stream_declare_use said that the graph reads it. */
     printf("\n");
     PH_TRY(swap_weights(&app->rows[0], app->stream, 1000));
     PH_TRY(expect_refusal(app, "row 0", ""));

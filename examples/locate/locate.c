@@ -174,16 +174,16 @@ static void wait_for_batch(void *user)
 static ph_status waiting_step(ph_stream *stream, void *user)
 {
     struct app *app = user;
-    PH_TRY(ph_mark_begin(stream, "prepare", NULL));
+    PH_TRY(ph_annotation_push(stream, "prepare", NULL));
     PH_TRY(ph_memset(app->y, 0, BYTES, stream));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "layer 1", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "layer 1", NULL));
     PH_TRY(mix(app, stream, app->w[0]));
-    PH_TRY(ph_mark_begin(stream, "exchange", NULL));
+    PH_TRY(ph_annotation_push(stream, "exchange", NULL));
     PH_TRY(ph_launch_host(stream, wait_for_batch, app));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(root(app, stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 /* Sleeps for a period; true when there is nothing more to watch. */
@@ -274,28 +274,28 @@ static ph_status checked_step(ph_stream *stream, void *user)
     PH_TRY(ph_memset(app->y, 0, BYTES, stream));
     for (int i = 0; i < LAYERS; i++) {
         (void)snprintf(name, sizeof name, "layer %d", i);
-        PH_TRY(ph_mark_begin(stream, name, NULL));
+        PH_TRY(ph_annotation_push(stream, name, NULL));
         PH_TRY(mix(app, stream, app->w[i]));
-        PH_TRY(ph_check_finite(stream, app->y, PH_NUMBER_F32, COUNT, "mix"));
-        PH_TRY(ph_mark_begin(stream, "norm", NULL));
+        PH_TRY(ph_finite_check(stream, app->y, PH_NUMBER_F32, COUNT, "mix"));
+        PH_TRY(ph_annotation_push(stream, "norm", NULL));
         PH_TRY(root(app, stream));
-        PH_TRY(ph_check_finite(stream, app->y, PH_NUMBER_F32, COUNT, "root"));
-        PH_TRY(ph_mark_end(stream));
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_finite_check(stream, app->y, PH_NUMBER_F32, COUNT, "root"));
+        PH_TRY(ph_annotation_pop(stream));
+        PH_TRY(ph_annotation_pop(stream));
     }
     return PH_OK;
 }
 
 /* Of the last replay: the first check that saw a number which is not finite. NaN goes on from
  * there, so that later ones do too. *bad_checks: how many did. */
-static ph_status first_bad(const struct app *app, ph_check_result *out, size_t *bad_checks)
+static ph_status first_bad(const struct app *app, ph_finite_result *out, size_t *bad_checks)
 {
     size_t count;
     *bad_checks = 0;
-    PH_TRY(ph_graph_check_count(&count, app->graph));
+    PH_TRY(ph_finite_count(&count, app->graph));
     for (size_t i = 0; i < count; i++) {
-        ph_check_result check;
-        PH_TRY(ph_graph_check_at(&check, app->graph, i));
+        ph_finite_result check;
+        PH_TRY(ph_finite_at(&check, app->graph, i));
         if (!check.ran)
             return ph_fail(PH_ERROR_CALLER, "NaN: check %zu has not run", i);
         if (check.bad && (*bad_checks)++ == 0)
@@ -315,7 +315,7 @@ static ph_status write_weights(const struct app *app, int layer, float planted)
 
 static ph_status find_nan(struct app *app)
 {
-    ph_check_result check;
+    ph_finite_result check;
     size_t bad;
     PH_TRY(capture(app, checked_step, false));
     PH_TRY(write_weights(app, 1, -1000)); /* its root is no number */
@@ -324,7 +324,7 @@ static ph_status find_nan(struct app *app)
     PH_TRY(ph_stream_synchronize(app->stream));
     printf("NaN: y[%d] is %g, and no call has failed\n", BAD, (double)app->host[BAD]);
 
-    PH_TRY(ph_graph_checks_enable(app->graph, true)); /* in the live graph: no new capture */
+    PH_TRY(ph_finite_enable(app->graph, true)); /* in the live graph: no new capture */
     PH_TRY(replay_and_wait(app));
     PH_TRY(first_bad(app, &check, &bad));
     if (bad == 0)
@@ -342,7 +342,7 @@ static ph_status find_nan(struct app *app)
     if (bad != 0)
         return ph_fail(PH_ERROR_CALLER, "NaN: still there with weights that are whole");
     printf("NaN: with whole weights all is finite\n");
-    return ph_graph_checks_enable(app->graph, false);
+    return ph_finite_enable(app->graph, false);
 }
 
 /* ---- a baked scalar ---- */
@@ -355,12 +355,12 @@ static ph_status training_step(ph_stream *stream, void *user)
 {
     const struct app *app = user;
     const struct descend_args args = descent(app);
-    PH_TRY(ph_mark_begin(stream, "gradient", NULL));
+    PH_TRY(ph_annotation_push(stream, "gradient", NULL));
     PH_TRY(mix(app, stream, app->w[1]));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "update", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "update", NULL));
     PH_TRY(ph_launch(stream, app->kernels[DESCEND], &config, &args, sizeof args));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static ph_status verify(struct app *app, ph_verify_result *out, ph_verify_verdict expected)
@@ -418,7 +418,7 @@ int main(int argc, char **argv)
     static struct app app = {.lock = PTHREAD_MUTEX_INITIALIZER,
                              .changed = PTHREAD_COND_INITIALIZER};
     ph_status status = run(&app, argc > 1 ? argv[1] : "auto");
-    ph_mark_unwind(0); /* what a step that failed has left open */
+    ph_annotation_unwind(0); /* what a step that failed has left open */
     ph_graph_destroy(app.graph);
     for (int i = 0; i < LAYERS; i++)
         ph_free(app.w[i], app.stream);

@@ -62,9 +62,9 @@ static ph_status mix(const struct app *app, ph_stream *stream, float *x, uint64_
 static ph_status part(const struct app *app, ph_stream *stream, const char *name, float *x,
                       uint64_t rounds)
 {
-    PH_TRY(ph_mark_begin(stream, name, NULL));
+    PH_TRY(ph_annotation_push(stream, name, NULL));
     ph_status status = mix(app, stream, x, rounds);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return status;
 }
 
@@ -85,10 +85,10 @@ static ph_status step(ph_stream *stream, void *user)
     for (int i = 0; i < LAYERS; i++) {
         const ph_annotation_pair number = {
             .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = i};
-        const ph_mark_options options = {.pairs = &number, .count = 1};
-        PH_TRY(ph_mark_begin(stream, NULL, &options));
+        const ph_annotation_options options = {.pairs = &number, .count = 1};
+        PH_TRY(ph_annotation_push(stream, NULL, &options));
         ph_status status = layer(stream, user);
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_annotation_pop(stream));
         PH_TRY(status);
     }
     return PH_OK;

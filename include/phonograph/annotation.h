@@ -28,7 +28,7 @@ typedef struct ph_annotation_pair {
  * is given twice, or no pairs, no name and no lane: ARGUMENT. forward_only is for
  * libphonograph_nn; an inner scope without it gives gradients all that is open, as it does
  * nodes. */
-typedef struct ph_mark_options {
+typedef struct ph_annotation_options {
     const ph_annotation_pair *pairs;
     size_t count;
     bool lane; /* adds "stream": the stream's lane (ph_stream_lane), unless pairs has it */
@@ -36,7 +36,7 @@ typedef struct ph_mark_options {
      * scopes around it */
     bool forward_only;
     uint64_t reserved[4];
-} ph_mark_options;
+} ph_annotation_options;
 
 /* Opens a scope of the calling thread. Until its end each node that the thread adds to a capture
  * which has enable_annotations gets the scope's pairs: kernels, copies, fills, events, host
@@ -58,15 +58,16 @@ typedef struct ph_mark_options {
  * thread has none open. It is closed also where end fails for want of memory, or because the
  * driver does. A capture that fails leaves the scopes open: they are ended as always. So does
  * one that succeeds; where the function of ph_graph_capture has left some, a warning names them. */
-PH_CALL ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_options *options);
-PH_CALL ph_mark_end(ph_stream *stream);
+PH_CALL ph_annotation_push(ph_stream *stream, const char *name,
+                           const ph_annotation_options *options);
+PH_CALL ph_annotation_pop(ph_stream *stream);
 /* How many scopes of the calling thread are open. unwind ends them until `depth` are: for code
  * that leaves several at once after an error. It names no stream, and leaves no breadcrumb: the
  * streams on which the scopes began may be gone by then, or joined, and work that comes behind a
- * join would make the capture fail. Where a replay is to tell that a scope ended, ph_mark_end
+ * join would make the capture fail. Where a replay is to tell that a scope ended, ph_annotation_pop
  * ends it. */
-PH_API size_t ph_mark_depth(void);
-PH_API void ph_mark_unwind(size_t depth);
+PH_API size_t ph_annotation_depth(void);
+PH_API void ph_annotation_unwind(size_t depth);
 
 /* What is open on the calling thread, for code that runs work later on its behalf
  * (libphonograph_nn: gradients): the pairs that the innermost scope gives its nodes, but for
@@ -76,12 +77,12 @@ PH_API void ph_mark_unwind(size_t depth);
  * there are any. Of a mark that ph_clear_kernel_annotations came after: one that adds nothing,
  * not `pairs` either. resume: ARGUMENT, HOST_MEMORY, as begin; a key that is given twice.
  * Thread-safe. */
-typedef struct ph_mark ph_mark;
-PH_API ph_mark *ph_mark_current(void);
-PH_API ph_mark *ph_mark_retain(ph_mark *mark);
-PH_API void ph_mark_release(ph_mark *mark); /* takes NULL */
-PH_CALL ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_pair *pairs,
-                       size_t count);
+typedef struct ph_annotation_scope ph_annotation_scope;
+PH_API ph_annotation_scope *ph_annotation_current(void);
+PH_API ph_annotation_scope *ph_annotation_retain(ph_annotation_scope *mark);
+PH_API void ph_annotation_release(ph_annotation_scope *mark); /* takes NULL */
+PH_CALL ph_annotation_resume(ph_stream *stream, ph_annotation_scope *mark,
+                             const ph_annotation_pair *pairs, size_t count);
 
 /* The lane of a stream in a timeline: numbered from 60 in the order in which streams are first
  * asked for. Thread-safe. */
@@ -114,14 +115,14 @@ typedef struct ph_kernel_annotation {
     uint64_t reserved[4];
 } ph_kernel_annotation;
 PH_CALL ph_get_kernel_annotations(ph_kernel_annotation *out, size_t capacity, size_t *count);
-/* Empties that list, and makes void what ph_mark_current took, or would take, of scopes that
+/* Empties that list, and makes void what ph_annotation_current took, or would take, of scopes that
  * were opened before (for gradients of what was computed in them). Open scopes go on marking
  * what is captured in them, and records keep what they have. Thread-safe as the list is. */
 PH_API void ph_clear_kernel_annotations(void);
 
 /* For NVTX, which calls this of the shared library that NVTX_INJECTION64_PATH names, and for nobody
  * else: from then on ranges that the program pushes and pops are scopes of the thread, as
- * ph_mark_begin makes them. find_table: NVTX's own. Not 0: taken; 0 for NULL. The tool that
+ * ph_annotation_push makes them. find_table: NVTX's own. Not 0: taken; 0 for NULL. The tool that
  * PH_NVTX_NEXT names gets everything too (docs/annotations.md). Thread-safe. */
 PH_API int InitializeInjectionNvtx2(const void *(*find_table)(uint32_t number));
 

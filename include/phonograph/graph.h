@@ -44,7 +44,7 @@ typedef struct ph_capture_options {
     ph_capture_mode mode;
     /* every replay first checks that the memory which the nodes address is still allocated:
      * refused where a word is proved an address (typed parameters, copies, fills, slots,
-     * ph_stream_uses); else a warning. docs/liveness.md */
+     * ph_stream_declare_use); else a warning. docs/liveness.md */
     bool check_input_liveness;
     /* the nodes get the pairs of the scopes that they were captured in (annotation.h) */
     bool enable_annotations;
@@ -266,7 +266,7 @@ typedef ph_status (*ph_graph_hook_fn)(const ph_graph_hook_info *info, void *user
 typedef struct ph_hook ph_hook;
 PH_CALL ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point point,
                           ph_graph_hook_fn fn, void *user);
-PH_API void ph_hook_remove(ph_hook *hook); /* takes NULL; also after its graph is gone */
+PH_API void ph_graph_hook_remove(ph_hook *hook); /* takes NULL; also after its graph is gone */
 
 PH_END_DECLS
 #endif

@@ -17,7 +17,7 @@ PH_BEGIN_DECLS
  * capture of this library's, in one without check_input_liveness, of memory that the capture was
  * given from its own pool, and for a NULL address: nothing. NOT_FOUND: memory of this library's
  * that is not allocated. Legal in a capture; thread-safe as work on the stream is. */
-PH_CALL ph_stream_uses(ph_stream *stream, const void *address, const char *name);
+PH_CALL ph_stream_declare_use(ph_stream *stream, const void *address, const char *name);
 
 typedef enum ph_input_state {
     PH_INPUT_LIVE = 0,
@@ -26,7 +26,7 @@ typedef enum ph_input_state {
     PH_INPUT_UNKNOWN = 3   /* memory that neither this library nor the driver knows of */
 } ph_input_state;
 #define PH_INPUT_DECLARED                                                                          \
-    SIZE_MAX /* as a node: memory of ph_stream_uses that no word addresses; `word` is its name */
+    SIZE_MAX /* as a node: memory of ph_stream_declare_use that no word addresses; `word` is its name */
 /* One address in one node. Strings are borrowed from the graph until its next capture, reset or
  * change of nodes, those of places until the next question. A word that a slot has set is as the
  * slot has it. */

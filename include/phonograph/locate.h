@@ -9,7 +9,7 @@ PH_BEGIN_DECLS
 
 /* ---- breadcrumbs ---- ph_capture_options.breadcrumbs (with enable_annotations): at the
  * beginning and at the end of each scope that is begun on a stream of the capture
- * (ph_mark_begin) a small kernel node, "phonograph_crumb", is captured on that stream, and one
+ * (ph_annotation_push) a small kernel node, "phonograph_crumb", is captured on that stream, and one
  * before all of them. They are off: a disabled node does nothing, and its edges still order the
  * others (a kernel that is launched programmatically behind one waits for what came before it).
  * Switched on, each tells a word of pinned host memory when the replay comes by. Switching is no
@@ -31,7 +31,7 @@ typedef struct ph_progress {
      * 3/attention" for one that was opened in another; a scope without a name of its own is
      * called by the pairs that it adds, "layer=3". Borrowed until the graph's next call. NULL,
      * count 0: before the first scope, between two, or complete. A scope that was not ended on a
-     * stream of the capture, or was unwound (ph_mark_unwind names no stream), counts as begun
+     * stream of the capture, or was unwound (ph_annotation_unwind names no stream), counts as begun
      * until all crumbs are passed. */
     const char *const *open;
     size_t open_count;
@@ -60,12 +60,12 @@ typedef enum ph_number_type {
     PH_NUMBER_F16 = 2,
     PH_NUMBER_BF16 = 3
 } ph_number_type;
-PH_CALL ph_check_finite(ph_stream *stream, const void *address, ph_number_type type, size_t count,
+PH_CALL ph_finite_check(ph_stream *stream, const void *address, ph_number_type type, size_t count,
                         const char *name);
-/* All checks of the graph, as with breadcrumbs; a single one, whose node ph_graph_check_at
+/* All checks of the graph, as with breadcrumbs; a single one, whose node ph_finite_at
  * tells, with ph_graph_node_set_enabled while they are on. STATE: none were captured. */
-PH_CALL ph_graph_checks_enable(ph_graph *graph, bool enabled);
-typedef struct ph_check_result {
+PH_CALL ph_finite_enable(ph_graph *graph, bool enabled);
+typedef struct ph_finite_result {
     const char *name; /* borrowed until the graph is reset or captured again, as scope is */
     /* the annotated scope that it was captured in, as in ph_progress; "" for none */
     const char *scope;
@@ -76,11 +76,11 @@ typedef struct ph_check_result {
     uint64_t first; /* index of the first of them; UINT64_MAX: there are none */
     double value;   /* it: NaN or an infinity; 0: there are none */
     uint64_t reserved[4];
-} ph_check_result;
+} ph_finite_result;
 /* Of the last replay with checks switched on, in order of capture: wait for it before. No call
  * of the driver. NOT_FOUND beyond the last. */
-PH_CALL ph_graph_check_count(size_t *out, ph_graph *graph);
-PH_CALL ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index);
+PH_CALL ph_finite_count(size_t *out, ph_graph *graph);
+PH_CALL ph_finite_at(ph_finite_result *out, ph_graph *graph, size_t index);
 
 /* ---- verify ---- does a replay do what an eager run of the same function does? Keeps the
  * contents of all memory that the nodes address or that the capture was given, and captures body

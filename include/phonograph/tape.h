@@ -180,7 +180,7 @@ PH_API ph_tensor *ph_detach(ph_tape *tape, ph_tensor *x);
  * gradient"; only those with needed[i] are read). release: when the history goes; may be NULL.
  * user must live until then: release is called exactly once for each ph_custom_call, also for
  * one that failed, or that nothing remembers. In a capture with check_input_liveness every
- * tensor that they get is needed by the graph (ph_stream_uses), whatever their kernels'
+ * tensor that they get is needed by the graph (ph_stream_declare_use), whatever their kernels'
  * parameters show. */
 typedef struct ph_custom ph_custom;
 typedef struct ph_custom_operator {

@@ -100,7 +100,7 @@ PH_API uint64_t ph_tensor_version(const ph_tensor *x);
  * pinned tensor. item: the single element of x as a double (i64 beyond 2^53 are rounded);
  * refused like read. All three, and format, fail the tape as well (ph_tape_status). */
 PH_CALL ph_tensor_write(ph_tape *tape, ph_tensor *x, const void *data, size_t bytes);
-PH_CALL ph_tensor_read(void *data, size_t bytes, ph_tape *tape, const ph_tensor *x);
+PH_CALL ph_tensor_read(ph_tape *tape, const ph_tensor *x, void *data, size_t bytes);
 PH_CALL ph_tensor_item(double *out, ph_tape *tape, const ph_tensor *x);
 
 /* As text, in PyTorch's manner (edges of large ones alone), freed with ph_string_free. Waits,

@@ -8,7 +8,7 @@
 
 /* The pairs of all scopes that were open at once, merged, the innermost's where several have a
  * key. Immutable, counted; one allocation. */
-struct ph_mark {
+struct ph_annotation_scope {
     atomic_uint references;
     uint64_t era; /* ph_clear_kernel_annotations begins a new one */
     size_t count; /* never 0: no pairs is NULL */

@@ -12,7 +12,7 @@
 
 typedef struct ph__capture ph__capture;
 typedef struct ph__deferred ph__deferred;
-typedef struct ph_mark ph__annotation; /* annotate.h */
+typedef struct ph_annotation_scope ph__annotation; /* annotate.h */
 typedef struct ph__marks ph__marks;
 
 /* Work that waits until no capture is open: see ph__device_defer below. */

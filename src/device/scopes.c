@@ -209,12 +209,12 @@ static ph_status check_pairs(const ph_annotation_pair *pairs, size_t count, cons
     return PH_OK;
 }
 
-static ph_status check(const ph_stream *stream, const char *name, const ph_mark_options *options,
-                       const char *call)
+static ph_status check(const ph_stream *stream, const char *name,
+                       const ph_annotation_options *options, const char *call)
 {
     PH_TRY(ph__stream_check(stream, call));
     if (!PH__RESERVED_OK(options))
-        return ph__fail_reserved(call, "ph_mark_options");
+        return ph__fail_reserved(call, "ph_annotation_options");
     PH_TRY(check_pairs(options->pairs, options->count, name, call));
     if (name == NULL && options->count == 0 && !options->lane)
         return ph_fail(PH_ERROR_ARGUMENT,
@@ -222,10 +222,11 @@ static ph_status check(const ph_stream *stream, const char *name, const ph_mark_
     return PH_OK;
 }
 
-ph_status ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_options *options)
+ph_status ph_annotation_push(ph_stream *stream, const char *name,
+                             const ph_annotation_options *options)
 {
-    static const char call[] = "ph_mark_begin";
-    static const ph_mark_options defaults;
+    static const char call[] = "ph_annotation_push";
+    static const ph_annotation_options defaults;
     options = options ? options : &defaults;
     PH_TRY(check(stream, name, options, call));
     ph_annotation_pair own[2] = {{.key = "name", .text = name},
@@ -244,9 +245,9 @@ ph_status ph_mark_begin(ph_stream *stream, const char *name, const ph_mark_optio
     return open_scope(stream, annotation, sources + 1, 3, options->forward_only, call);
 }
 
-ph_status ph_mark_end(ph_stream *stream)
+ph_status ph_annotation_pop(ph_stream *stream)
 {
-    static const char call[] = "ph_mark_end";
+    static const char call[] = "ph_annotation_pop";
     if (stream == NULL)
         return ph__fail_null(call, "stream");
     if (ph__thread_ambient.top == NULL)
@@ -322,13 +323,13 @@ void ph__scope_pop_range(const void *domain)
     ph__error_restore(&saved);
 }
 
-size_t ph_mark_depth(void)
+size_t ph_annotation_depth(void)
 {
     return ph__thread_ambient.depth;
 }
 
 /* Where a mark cannot be set now, it is at the next submission. */
-void ph_mark_unwind(size_t depth)
+void ph_annotation_unwind(size_t depth)
 {
     if (ph__thread_ambient.depth <= depth)
         return;
@@ -342,12 +343,12 @@ void ph_mark_unwind(size_t depth)
     }
     while (ph__thread_ambient.top && ph__thread_ambient.top->over)
         pop();
-    ph_ignore(ph__marks_change(NULL, "ph_mark_unwind"));
+    ph_ignore(ph__marks_change(NULL, "ph_annotation_unwind"));
     ph__error_restore(&saved);
 }
 
 /* ---- taking along ---- */
-ph_mark *ph_mark_current(void)
+ph_annotation_scope *ph_annotation_current(void)
 {
     const ph__scope *scope = ph__thread_ambient.top;
     while (scope && scope->forward_only)
@@ -356,20 +357,20 @@ ph_mark *ph_mark_current(void)
     return gives ? ph__annotation_retain(scope->annotation) : NULL;
 }
 
-ph_mark *ph_mark_retain(ph_mark *mark)
+ph_annotation_scope *ph_annotation_retain(ph_annotation_scope *mark)
 {
     return ph__annotation_retain(mark);
 }
 
-void ph_mark_release(ph_mark *mark)
+void ph_annotation_release(ph_annotation_scope *mark)
 {
     ph__annotation_release(mark);
 }
 
-ph_status ph_mark_resume(ph_stream *stream, ph_mark *mark, const ph_annotation_pair *pairs,
-                         size_t count)
+ph_status ph_annotation_resume(ph_stream *stream, ph_annotation_scope *mark,
+                               const ph_annotation_pair *pairs, size_t count)
 {
-    static const char call[] = "ph_mark_resume";
+    static const char call[] = "ph_annotation_resume";
     PH_TRY(ph__stream_check(stream, call));
     PH_TRY(check_pairs(pairs, count, NULL, call));
     ph__annotation *outer = ph__scope_annotation(), *annotation = NULL;

@@ -409,11 +409,11 @@ static ph_status body(ph_stream *stream, void *user)
 {
     struct world *w = user;
     int32_t *own;
-    PH_TRY(ph_mark_begin(stream, "prepare", NULL));
+    PH_TRY(ph_annotation_push(stream, "prepare", NULL));
     PH_TRY(PH_NEW(&own, 1024, stream));
     PH_TRY(ph_memset(own, 0, 1024 * sizeof *own, stream));
     PH_TRY(t_add(&w->base, stream, own, own, 1024, 5));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(ph_memcpy(w->x, own, 1024 * sizeof *own, stream));
     ph_free(own, stream);
     return PH_OK;

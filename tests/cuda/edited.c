@@ -248,12 +248,12 @@ static void test_annotations(void **state)
     (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream,
                                      &(ph_capture_options){.enable_annotations = true}));
-    assert_ok(ph_mark_begin(world.stream, "first", NULL));
+    assert_ok(ph_annotation_push(world.stream, "first", NULL));
     assert_ok(t_add(&world, world.stream, x, x, N, 1));
-    assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_begin(world.stream, "second", NULL));
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ok(ph_annotation_push(world.stream, "second", NULL));
     assert_ok(t_add(&world, world.stream, y, y, N, 1));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     cu(GraphDestroyNode(node_at(0)));
     (void)add_fill(x, 3, 1);
@@ -332,9 +332,9 @@ static void test_nodes_of_the_librarys(void **state)
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_progress at;
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
-    assert_ok(ph_mark_begin(world.stream, "scope", NULL));
+    assert_ok(ph_annotation_push(world.stream, "scope", NULL));
     assert_ok(t_add(&world, world.stream, x, x, N, 1));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     (void)add_fill(y, 2, 1);
     assert_ok(ph_graph_instantiate(graph));

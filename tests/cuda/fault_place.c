@@ -17,17 +17,17 @@ static ph_status body(ph_stream *stream, void *user)
 {
     const struct t_add_one nowhere = {(int32_t *)(uintptr_t)64};
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(t_fill(&world, stream, x, N, 1));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "layer 3", NULL));
-    PH_TRY(ph_mark_begin(stream, "b", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "layer 3", NULL));
+    PH_TRY(ph_annotation_push(stream, "b", NULL));
     PH_TRY(ph_launch(stream, bad, NULL, &nowhere, sizeof nowhere));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "c", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "c", NULL));
     PH_TRY(t_fill(&world, stream, x, N, 2));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void a_fault_has_a_place(void **state)

@@ -155,7 +155,7 @@ static void own_kernel_of(bool foreign, bool buffer)
     y = take(foreign, BYTES);
     begin();
     launch(y, buffer);
-    assert_ok(ph_stream_uses(world.stream, y, "y"));
+    assert_ok(ph_stream_declare_use(world.stream, y, "y"));
     end();
     assert_true(find(y).proved);
     assert_ok(ph_graph_replay(graph, world.stream));
@@ -452,7 +452,7 @@ static void product(const blas_functions *blas, void *handle, int type, bool for
     begin();
     gemm(blas, handle, type, m);
     for (int i = 0; i < 3; i++)
-        assert_ok(ph_stream_uses(world.stream, m[i], "operand"));
+        assert_ok(ph_stream_declare_use(world.stream, m[i], "operand"));
     end();
     for (int i = 0; i < 3; i++) {
         assert_true(find(m[i]).proved);

@@ -190,27 +190,27 @@ static t_gate gate;
 
 static ph_status marked_body(ph_stream *stream, void *user)
 {
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(body(stream, user));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "b", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "b", NULL));
     PH_TRY(t_gate_wait(&gate, stream));
-    PH_TRY(ph_check_finite(stream, scene.x, PH_NUMBER_F32, N, "x"));
-    return ph_mark_end(stream);
+    PH_TRY(ph_finite_check(stream, scene.x, PH_NUMBER_F32, N, "x"));
+    return ph_annotation_pop(stream);
 }
 
 static void where_it_was_can_still_be_read(void **state)
 {
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_progress at = {0};
-    ph_check_result found;
+    ph_finite_result found;
     (void)state;
     NEED_FAKE();
     open_scene();
     gate = (t_gate){.open = 0};
     assert_ok(ph_graph_capture(scene.graph, scene.a, &options, marked_body, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(scene.graph, true));
-    assert_ok(ph_graph_checks_enable(scene.graph, true));
+    assert_ok(ph_finite_enable(scene.graph, true));
     assert_ok(ph_graph_replay(scene.graph, scene.a));
     while (ph_graph_where(&at, scene.graph) != PH_OK || at.passed < 3)
         continue;
@@ -221,11 +221,11 @@ static void where_it_was_can_still_be_read(void **state)
     assert_int_equal(at.open_count, 1);
     assert_string_equal(at.open[0], "b");
     assert_int_equal(at.passed, 3);
-    assert_ok(ph_graph_check_at(&found, scene.graph, 0));
+    assert_ok(ph_finite_at(&found, scene.graph, 0));
     assert_false(found.ran);
     assert_int_equal(fake_cuda()->calls(), calls + 1); /* the synchronize */
     assert_lost(ph_graph_breadcrumbs_enable(scene.graph, false));
-    assert_lost(ph_graph_checks_enable(scene.graph, false));
+    assert_lost(ph_finite_enable(scene.graph, false));
     t_gate_open(&gate);
     t_log_start();
     close_scene();

@@ -126,7 +126,7 @@ static void records_of_other_graphs(void **state)
     ph_profile *profile = by_cupti();
     assert_true(profiled_node(profile, 0).median_ns < LONG_NS / 2);
     ph_profile_destroy(profile);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_stream_synchronize(p.b));
     ph_graph_destroy(beside);
 }

@@ -221,7 +221,7 @@ static void hooks_see_the_template_as_it_was_captured(void **state)
     capture_chain(graph, 7);
     assert_int_equal(seen, PH_NODE_MEMSET);
     assert_int_equal(driver_type(graph, 1), PH_NODE_KERNEL);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
 }
 
 static void updates_from_both_kinds_of_templates(void **state)

@@ -35,10 +35,10 @@ static ph_status body(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(t_fill(&world, stream, x, N, 1));
-    PH_TRY(ph_mark_begin(stream, "scope", NULL));
+    PH_TRY(ph_annotation_push(stream, "scope", NULL));
     PH_TRY(t_fill(&world, stream, x, N, 2));
     PH_TRY(ph_memset(x, 0, sizeof *x, stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void read_list(ph_kernel_annotation all[MOST], size_t want)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/cuda/uses.c: ph_stream_uses asks the driver nothing while no open capture checks its
+/* tests/cuda/uses.c: ph_stream_declare_use asks the driver nothing while no open capture checks its
  * inputs, however those that did check have ended. */
 #include "fake.h"
 
@@ -41,7 +41,7 @@ static int close_world(void **state)
 static int64_t calls_of_a_use(ph_stream *stream)
 {
     int64_t before = fake_cuda()->calls();
-    assert_ok(ph_stream_uses(stream, x, "x"));
+    assert_ok(ph_stream_declare_use(stream, x, "x"));
     return fake_cuda()->calls() - before;
 }
 
@@ -72,7 +72,7 @@ static void test_somebody_checks(void **state)
     assert_ok(ph_graph_capture_begin(checking, beside, &checked));
     assert_ok(ph_graph_capture_begin(plain, world.stream, NULL));
     assert_true(calls_of_a_use(world.stream) > 0);
-    assert_ok(ph_stream_uses(beside, x, "x"));
+    assert_ok(ph_stream_declare_use(beside, x, "x"));
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     assert_ok(t_fill(&world, beside, y, N, 1));
     assert_ok(ph_graph_capture_end(plain, PH_OK));

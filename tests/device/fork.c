@@ -74,11 +74,11 @@ static ph_status body(ph_stream *stream, void *user)
 {
     const t_world *own = user;
     int32_t *x;
-    PH_TRY(ph_mark_begin(stream, "layer", NULL));
+    PH_TRY(ph_annotation_push(stream, "layer", NULL));
     PH_TRY(PH_NEW(&x, N, stream));
     PH_TRY(t_fill(own, stream, x, N, 3));
     ph_free(x, stream);
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void use_own_host_device(void)
@@ -160,7 +160,7 @@ static void *register_things(void *user)
         ph_hook *hook = NULL;
         ph_graph *graph;
         ph_ignore(ph_graph_hook_add(&hook, NULL, PH_HOOK_CAPTURE_START, ignore_hook, NULL));
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         ph_log_set(NULL, NULL);
         ph_ignore(ph_memory_record_sites(4));
         ph_ignore(ph_memory_record_sites(0));
@@ -271,7 +271,7 @@ static void use_streams(things *t)
         WANT_STATE(ph_launch_host(s, t_gate_body, NULL));
         WANT_STATE(t_fill(&world, s, t->x, N, 1));
         WANT_STATE(ph_graph_replay(t->graph, s));
-        WANT_STATE(ph_mark_begin(s, "scope", NULL));
+        WANT_STATE(ph_annotation_push(s, "scope", NULL));
         WANT(!ph_stream_is_capturing(s));
     }
     WANT_STATE(ph_event_query(&flag, t->event));

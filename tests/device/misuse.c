@@ -476,7 +476,7 @@ static void clean_up_leaves_the_record(void **state)
     ph_kernel_release(kernel);
     ph_event_destroy(event);
     ph_stream_destroy(stream);
-    ph_hook_remove(NULL);
+    ph_graph_hook_remove(NULL);
     ph_pool_checkpoint_destroy(NULL);
     ph_string_free(NULL);
     t_close(&world);

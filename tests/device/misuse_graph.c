@@ -380,7 +380,7 @@ static void hooks(void **state)
                 PH_ERROR_ARGUMENT, "ph_graph_hook_add");
     REFUSED_OUT(hook, ph_graph_hook_add(&hook, NULL, (ph_graph_hook_point)8, no_hook, NULL),
                 PH_ERROR_ARGUMENT, "ph_graph_hook_add");
-    ph_hook_remove(NULL);
+    ph_graph_hook_remove(NULL);
     close_scene(&s);
 }
 

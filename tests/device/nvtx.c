@@ -45,9 +45,9 @@ static int close_world(void **state)
 static ph_status body(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "layer", NULL));
+    PH_TRY(ph_annotation_push(stream, "layer", NULL));
     PH_TRY(t_fill(&world, stream, x, N, 1));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_ranges_of_replays(void **state)
@@ -76,14 +76,14 @@ static void test_ranges_of_scopes(void **state)
 {
     (void)state;
     const ph_annotation_pair pair = {.key = "k", .type = PH_ANNOTATION_INTEGER};
-    const ph_mark_options options = {.pairs = &pair, .count = 1};
+    const ph_annotation_options options = {.pairs = &pair, .count = 1};
     forget();
-    assert_ok(ph_mark_begin(world.stream, "outer", NULL));
+    assert_ok(ph_annotation_push(world.stream, "outer", NULL));
     assert_ok(body(world.stream, NULL));
-    assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_begin(world.stream, NULL, &options)); /* without a name */
-    assert_ok(ph_mark_begin(world.stream, "deep", NULL));
-    ph_mark_unwind(0);
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ok(ph_annotation_push(world.stream, NULL, &options)); /* without a name */
+    assert_ok(ph_annotation_push(world.stream, "deep", NULL));
+    ph_annotation_unwind(0);
     assert_string_equal(heard(), "+outer+layer--+k=0+deep--");
     assert_ok(ph_stream_synchronize(world.stream));
 }
@@ -101,31 +101,34 @@ static void test_ranges_of_nameless_scopes(void **state)
     char want[64];
     uint32_t lane;
     forget();
-    assert_ok(ph_mark_begin(world.stream, "outer", NULL));
-    assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = pairs, .count = 4}));
-    ph_mark *mark = ph_mark_current();
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_push(world.stream, "outer", NULL));
+    assert_ok(ph_annotation_push(world.stream, NULL,
+                                 &(ph_annotation_options){.pairs = pairs, .count = 4}));
+    ph_annotation_scope *mark = ph_annotation_current();
+    assert_ok(ph_annotation_pop(world.stream));
     assert_string_equal(heard(), "+outer+layer=3 part=head rate=0.5 last=true-");
     forget();
-    assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = &named, .count = 1}));
-    assert_ok(ph_mark_begin(world.stream, "outer", &(ph_mark_options){.pairs = pairs, .count = 1}));
-    ph_mark_unwind(1);
+    assert_ok(ph_annotation_push(world.stream, NULL,
+                                 &(ph_annotation_options){.pairs = &named, .count = 1}));
+    assert_ok(ph_annotation_push(world.stream, "outer",
+                                 &(ph_annotation_options){.pairs = pairs, .count = 1}));
+    ph_annotation_unwind(1);
     assert_string_equal(heard(), "+by a pair+outer--");
     assert_ok(ph_stream_lane(&lane, world.stream));
     (void)snprintf(want, sizeof want, "+stream=%u-", (unsigned)lane);
     forget();
-    assert_ok(ph_mark_begin(world.stream, NULL, &(ph_mark_options){.lane = true}));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_push(world.stream, NULL, &(ph_annotation_options){.lane = true}));
+    assert_ok(ph_annotation_pop(world.stream));
     assert_string_equal(heard(), want);
     /* What is taken along has the names of all scopes that were open; where nothing is, and
      * nothing added, there is no range to end. */
     forget();
-    assert_ok(ph_mark_resume(world.stream, mark, NULL, 0));
-    assert_ok(ph_mark_resume(world.stream, NULL, &pairs[0], 1));
-    assert_ok(ph_mark_resume(world.stream, NULL, NULL, 0));
-    ph_mark_unwind(0);
+    assert_ok(ph_annotation_resume(world.stream, mark, NULL, 0));
+    assert_ok(ph_annotation_resume(world.stream, NULL, &pairs[0], 1));
+    assert_ok(ph_annotation_resume(world.stream, NULL, NULL, 0));
+    ph_annotation_unwind(0);
     assert_string_equal(heard(), "+outer+layer=3---");
-    ph_mark_release(mark);
+    ph_annotation_release(mark);
 }
 
 /* Without host memory for the words the range is there all the same. */
@@ -137,14 +140,14 @@ static void test_ranges_without_host_memory(void **state)
     for (int64_t n = 0; n < 8 && !told; n++) {
         forget();
         ph__alloc_fail_after(n);
-        ph_status status =
-            ph_mark_begin(world.stream, NULL, &(ph_mark_options){.pairs = &pair, .count = 1});
+        ph_status status = ph_annotation_push(world.stream, NULL,
+                                              &(ph_annotation_options){.pairs = &pair, .count = 1});
         ph__alloc_fail_after(PH__ALLOC_NEVER);
         if (status != PH_OK) {
             assert_string_equal(heard(), "");
             continue;
         }
-        assert_ok(ph_mark_end(world.stream));
+        assert_ok(ph_annotation_pop(world.stream));
         lost += strcmp(heard(), "+(no memory for the name)-") == 0;
         told += strcmp(heard(), "+k=0-") == 0;
         assert_int_equal(lost + told > 0, 1);

@@ -143,7 +143,7 @@ static void expect_names(ph_capture_fn body, void *user, const char *const *want
             assert_string_equal(got, want[i]);
     }
     ph_graph_destroy(graph);
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
 }
 #define EXPECT_NAMES(body, ...)                                                                    \
     do {                                                                                           \
@@ -195,17 +195,17 @@ static ph_status body_crossed(ph_stream *stream, void *user)
     PH_TRY(node());
     (void)pop_in(b);
     PH_TRY(node());
-    PH_TRY(ph_mark_begin(stream, "mark", NULL));
+    PH_TRY(ph_annotation_push(stream, "mark", NULL));
     (void)push("range");
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(node());
     (void)pop();
     PH_TRY(node());
     (void)push("range");
-    PH_TRY(ph_mark_begin(stream, "mark", NULL));
+    PH_TRY(ph_annotation_push(stream, "mark", NULL));
     (void)pop();
     PH_TRY(node());
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return node();
 }
 
@@ -214,17 +214,17 @@ static ph_status body_unwound(ph_stream *stream, void *user)
 {
     (void)user;
     (void)push("outer");
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     (void)push("inner");
-    ph_mark_unwind(depth);
+    ph_annotation_unwind(depth);
     PH_TRY(node());
     (void)push("late"); /* not seen: "inner" is still to end */
     PH_TRY(node());
     (void)pop();
     (void)pop();
     PH_TRY(node());
-    if (ph_mark_end(stream) != PH_ERROR_STATE)
-        return ph_fail(PH_ERROR_ARGUMENT, "ph_mark_end ended an NVTX range");
+    if (ph_annotation_pop(stream) != PH_ERROR_STATE)
+        return ph_fail(PH_ERROR_ARGUMENT, "ph_annotation_pop ended an NVTX range");
     (void)push("seen");
     PH_TRY(node());
     (void)pop();
@@ -317,10 +317,10 @@ static void child_behind(void **state)
     open_world();
     assert_int_equal(push_in(domain, PH__NVTX_MESSAGE_ASCII, "layer"), 0);
     assert_int_equal(push("not taken"), PH__NVTX_NO_LEVEL);
-    assert_int_equal(ph_mark_depth(), 2);
+    assert_int_equal(ph_annotation_depth(), 2);
     assert_int_equal(pop(), PH__NVTX_NO_LEVEL);
     assert_int_equal(pop_in(domain), 0);
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
     assert_string_equal(heard(), "!domain+layer-");
     close_world();
 }
@@ -333,21 +333,19 @@ typedef struct shared {
     __typeof__(&ph_device_open) open;
     __typeof__(&ph_device_release) release;
     __typeof__(&ph_device_default_stream) stream;
-    __typeof__(&ph_mark_begin) begin;
-    __typeof__(&ph_mark_end) end;
+    __typeof__(&ph_annotation_push) begin;
+    __typeof__(&ph_annotation_pop) end;
 } shared;
 
 static void load_shared(shared *s)
 {
     s->library = dlopen(PH_TEST_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(s->library);
-    void *const found[] = {dlsym(s->library, "InitializeInjectionNvtx2"),
-                           dlsym(s->library, "ph_mark_depth"),
-                           dlsym(s->library, "ph_device_open"),
-                           dlsym(s->library, "ph_device_release"),
-                           dlsym(s->library, "ph_device_default_stream"),
-                           dlsym(s->library, "ph_mark_begin"),
-                           dlsym(s->library, "ph_mark_end")};
+    void *const found[] = {
+        dlsym(s->library, "InitializeInjectionNvtx2"), dlsym(s->library, "ph_annotation_depth"),
+        dlsym(s->library, "ph_device_open"),           dlsym(s->library, "ph_device_release"),
+        dlsym(s->library, "ph_device_default_stream"), dlsym(s->library, "ph_annotation_push"),
+        dlsym(s->library, "ph_annotation_pop")};
     for (int i = 0; i < 7; i++)
         assert_non_null(found[i]);
     memcpy(&s->start, &found[0], sizeof(void *));

@@ -202,7 +202,7 @@ static void use(round *r, ph_tensor *x)
 {
     unsigned char bytes[ROOM];
     assert_true(ph_tensor_bytes(x) <= ROOM);
-    assert_ok(ph_tensor_read(bytes, ph_tensor_bytes(x), r->s->tape, x));
+    assert_ok(ph_tensor_read(r->s->tape, x, bytes, ph_tensor_bytes(x)));
 }
 
 static void try_npy(round *r)

@@ -34,7 +34,7 @@ static int open_world(void **state)
 static int close_world(void **state)
 {
     (void)state;
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
     assert_int_equal(t_annotated(), 0);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -66,16 +66,16 @@ static ph_status nested_body(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, "outer", NULL));
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, "inner", NULL));
+    PH_TRY(ph_annotation_push(stream, "inner", NULL));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, "empty", NULL));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_push(stream, "empty", NULL));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return kernel(stream);
 }
 
@@ -94,14 +94,14 @@ static ph_status pairs_body(ph_stream *stream, void *user)
         t_integer("layer", INT64_MAX),
         {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true},
     };
-    const ph_mark_options first = {.pairs = outer, .count = 2},
-                          second = {.pairs = inner, .count = 3};
-    PH_TRY(ph_mark_begin(stream, "block", &first));
+    const ph_annotation_options first = {.pairs = outer, .count = 2},
+                                second = {.pairs = inner, .count = 3};
+    PH_TRY(ph_annotation_push(stream, "block", &first));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, NULL, &second));
+    PH_TRY(ph_annotation_push(stream, NULL, &second));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static void test_pairs_merge_and_the_inner_one_wins(void **state)
@@ -121,7 +121,7 @@ static ph_event *external;
 static ph_status kinds_body(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "all", NULL));
+    PH_TRY(ph_annotation_push(stream, "all", NULL));
     PH_TRY(kernel(stream));
     PH_TRY(ph_memcpy(pinned, x, N * sizeof *x, stream));
     PH_TRY(ph_memset(x, 1, N * sizeof *x, stream));
@@ -129,7 +129,7 @@ static ph_status kinds_body(ph_stream *stream, void *user)
     PH_TRY(ph_launch_host(stream, nothing, NULL));
     PH_TRY(ph_event_record(external, stream));
     PH_TRY(ph_stream_wait_event(stream, external));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_all_kinds_of_nodes(void **state)
@@ -145,13 +145,13 @@ static void test_all_kinds_of_nodes(void **state)
 static ph_status forked_body(ph_stream *stream, void *user)
 {
     (void)user;
-    const ph_mark_options lane = {.lane = true};
+    const ph_annotation_options lane = {.lane = true};
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(side, "aux", &lane));
+    PH_TRY(ph_annotation_push(side, "aux", &lane));
     PH_TRY(ph_stream_wait_stream(side, stream)); /* it joins in the scope */
     PH_TRY(t_fill(&world, side, y, N, 1));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(side));
+    PH_TRY(ph_annotation_pop(side));
     PH_TRY(t_fill(&world, side, y, N, 1));
     return ph_stream_wait_stream(stream, side);
 }
@@ -176,10 +176,10 @@ static ph_status own_lane_body(ph_stream *stream, void *user)
 {
     (void)user;
     const ph_annotation_pair pair = t_text("stream", "mine");
-    const ph_mark_options options = {.pairs = &pair, .count = 1, .lane = true};
-    PH_TRY(ph_mark_begin(stream, NULL, &options));
+    const ph_annotation_options options = {.pairs = &pair, .count = 1, .lane = true};
+    PH_TRY(ph_annotation_push(stream, NULL, &options));
     PH_TRY(kernel(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_a_lane_of_the_callers(void **state)
@@ -199,7 +199,7 @@ static ph_status ends_early(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return kernel(stream);
 }
 
@@ -207,28 +207,28 @@ static ph_status stays_open(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, "open", NULL));
+    PH_TRY(ph_annotation_push(stream, "open", NULL));
     return kernel(stream);
 }
 
 static void test_scopes_that_are_open_around_a_capture(void **state)
 {
     (void)state;
-    assert_ok(ph_mark_begin(world.stream, "around", NULL));
+    assert_ok(ph_annotation_push(world.stream, "around", NULL));
     check(one_kernel, "{name=around}");
     check(ends_early, "{name=around}{}");
     check(stays_open, "{}{name=open}");
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     check(one_kernel, "{name=open}");
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     check(one_kernel, "{}");
 }
 
 static ph_status fails(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "lost", NULL));
-    PH_TRY(ph_mark_begin(stream, "deeper", NULL));
+    PH_TRY(ph_annotation_push(stream, "lost", NULL));
+    PH_TRY(ph_annotation_push(stream, "deeper", NULL));
     PH_TRY(kernel(stream));
     return ph_fail(PH_ERROR_ARGUMENT, "boom");
 }
@@ -239,13 +239,13 @@ static void test_a_capture_that_fails_leaves_its_scopes(void **state)
     ph_graph *graph;
     ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_create(&graph, NULL));
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     assert_error(ph_graph_capture(graph, world.stream, &options, fails, NULL), PH_ERROR_ARGUMENT,
                  "boom");
-    assert_int_equal(ph_mark_depth(), depth + 2);
-    ph_mark_unwind(depth);
-    assert_int_equal(ph_mark_depth(), depth);
-    ph_mark_unwind(5); /* nothing is above */
+    assert_int_equal(ph_annotation_depth(), depth + 2);
+    ph_annotation_unwind(depth);
+    assert_int_equal(ph_annotation_depth(), depth);
+    ph_annotation_unwind(5); /* nothing is above */
     ph_graph_destroy(graph);
     check(one_kernel, "{}");
 }
@@ -253,13 +253,13 @@ static void test_a_capture_that_fails_leaves_its_scopes(void **state)
 static ph_status unwinds(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
-    PH_TRY(ph_mark_begin(stream, "b", NULL));
-    PH_TRY(ph_mark_begin(stream, "c", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "b", NULL));
+    PH_TRY(ph_annotation_push(stream, "c", NULL));
     PH_TRY(kernel(stream));
-    ph_mark_unwind(ph_mark_depth() - 2);
+    ph_annotation_unwind(ph_annotation_depth() - 2);
     PH_TRY(kernel(stream));
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     return kernel(stream);
 }
 
@@ -268,7 +268,7 @@ static ph_status forgets(ph_stream *stream, void *user)
 {
     const size_t *count = user;
     for (size_t i = 0; i < *count; i++)
-        PH_TRY(ph_mark_begin(stream, i ? "inner" : "forgotten", NULL));
+        PH_TRY(ph_annotation_push(stream, i ? "inner" : "forgotten", NULL));
     return kernel(stream);
 }
 
@@ -281,20 +281,21 @@ static void test_scopes_that_a_function_leaves_open(void **state)
         "ph_graph_capture: the function left 1 scope open (\"forgotten\"): it marks what this "
         "thread "
         "captures from now "
-        "on; ph_mark_end, or ph_mark_unwind",
+        "on; ph_annotation_pop, or ph_annotation_unwind",
         "left 2 scopes open (\"inner\", \"forgotten\"): they mark",
         "left 5 scopes open (\"inner\", \"inner\", \"inner\" and 2 more): they mark",
     };
     assert_ok(ph_graph_create(&graph, NULL));
-    assert_ok(ph_mark_begin(world.stream, "of the caller", NULL)); /* which is nobody's fault */
+    assert_ok(
+        ph_annotation_push(world.stream, "of the caller", NULL)); /* which is nobody's fault */
     for (size_t i = 0; i < 3; i++) {
         t_log_start();
         assert_ok(ph_graph_capture(graph, world.stream, NULL, forgets, &counts[i]));
         assert_int_equal(t_log_count(words[i]), 1);
         assert_int_equal(t_log_count("left"), 1);
         t_log_stop();
-        assert_int_equal(ph_mark_depth(), 1 + counts[i]);
-        ph_mark_unwind(1);
+        assert_int_equal(ph_annotation_depth(), 1 + counts[i]);
+        ph_annotation_unwind(1);
         assert_ok(ph_graph_reset(graph));
     }
     t_log_start();
@@ -302,7 +303,7 @@ static void test_scopes_that_a_function_leaves_open(void **state)
     assert_ok(ph_graph_capture(graph, world.stream, NULL, forgets, &counts[0]));
     assert_int_equal(t_log_count("left"), 0);
     t_log_stop();
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     ph_graph_destroy(graph);
 }
 
@@ -324,10 +325,10 @@ static ph_status foreign_body(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(foreign_fill(stream));
-    PH_TRY(ph_mark_begin(stream, "foreign", NULL));
+    PH_TRY(ph_annotation_push(stream, "foreign", NULL));
     PH_TRY(foreign_fill(stream));
     PH_TRY(foreign_fill(stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return foreign_fill(stream);
 }
 
@@ -349,10 +350,10 @@ static ph_status cells_body(ph_stream *stream, void *user)
     (void)user;
     uint64_t *cell;
     const ph_cells_source source = {.count = 1, .values = put_cell};
-    PH_TRY(ph_mark_begin(stream, "draws", NULL));
+    PH_TRY(ph_annotation_push(stream, "draws", NULL));
     PH_TRY(ph_cells_create(&cell, stream, &source));
     PH_TRY(ph_memcpy(x, cell, sizeof *cell, stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_the_writer_of_cells_is_in_no_scope(void **state)
@@ -378,14 +379,14 @@ static void *other_thread(void *user)
     turns *t = user;
     wait_for(t, 1);
     assert_ok(kernel(t->stream)); /* it has no scope open */
-    assert_ok(ph_mark_begin(t->stream, "theirs", NULL));
+    assert_ok(ph_annotation_push(t->stream, "theirs", NULL));
     assert_ok(kernel(t->stream));
     atomic_store(&t->turn, 2);
     wait_for(t, 3);
     assert_ok(kernel(t->stream));
     atomic_store(&t->turn, 4);
     wait_for(t, 5);
-    assert_ok(ph_mark_end(t->stream)); /* ours stays in force */
+    assert_ok(ph_annotation_pop(t->stream)); /* ours stays in force */
     atomic_store(&t->turn, 6);
     return NULL;
 }
@@ -396,7 +397,7 @@ static ph_status threads_body(ph_stream *stream, void *user)
     turns t = {0, stream};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, other_thread, &t), 0);
-    PH_TRY(ph_mark_begin(stream, "ours", NULL));
+    PH_TRY(ph_annotation_push(stream, "ours", NULL));
     PH_TRY(kernel(stream));
     atomic_store(&t.turn, 1);
     wait_for(&t, 2);
@@ -408,7 +409,7 @@ static ph_status threads_body(ph_stream *stream, void *user)
     wait_for(&t, 6);
     PH_TRY(foreign_fill(stream));
     assert_int_equal(pthread_join(thread, NULL), 0);
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_each_thread_has_its_scopes(void **state)
@@ -431,11 +432,11 @@ enum {
 static void *submit_many(void *user)
 {
     lane_work *w = user;
-    w->status = ph_mark_begin(w->stream, w->name, NULL);
+    w->status = ph_annotation_push(w->stream, w->name, NULL);
     for (int i = 0; i < ROUNDS && w->status == PH_OK; i++)
         w->status = t_fill(&world, w->stream, w->at, N, 1);
     if (w->status == PH_OK)
-        w->status = ph_mark_end(w->stream);
+        w->status = ph_annotation_pop(w->stream);
     return NULL;
 }
 
@@ -485,8 +486,8 @@ static void test_threads_that_submit_at_once(void **state)
 static void *leaves_scopes_open(void *user)
 {
     (void)user;
-    assert_ok(ph_mark_begin(world.stream, "a", NULL));
-    assert_ok(ph_mark_begin(world.stream, "b", NULL));
+    assert_ok(ph_annotation_push(world.stream, "a", NULL));
+    assert_ok(ph_annotation_push(world.stream, "b", NULL));
     return NULL;
 }
 
@@ -525,10 +526,10 @@ static void test_two_captures_of_one_thread(void **state)
     assert_ok(ph_graph_create(&there, NULL));
     assert_ok(ph_graph_capture_begin(here, world.stream, &options));
     assert_ok(ph_graph_capture_begin(there, second.stream, &options));
-    assert_ok(ph_mark_begin(world.stream, "both", NULL));
+    assert_ok(ph_annotation_push(world.stream, "both", NULL));
     assert_ok(kernel(world.stream));
     assert_ok(t_fill(&second, second.stream, z, N, 1));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     assert_ok(t_fill(&second, second.stream, z, N, 1));
     assert_ok(ph_graph_capture_end(there, PH_OK));
     assert_ok(kernel(world.stream));
@@ -551,13 +552,13 @@ static void test_scopes_in_a_dead_capture(void **state)
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_event_create(&event, world.device, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
-    assert_ok(ph_mark_begin(world.stream, "before", NULL));
+    assert_ok(ph_annotation_push(world.stream, "before", NULL));
     /* kills it */
     assert_int_not_equal(world.device->driver->stream_synchronize(world.stream->handle), 0);
-    assert_ok(ph_mark_begin(world.stream, "in", NULL));
+    assert_ok(ph_annotation_push(world.stream, "in", NULL));
     assert_int_not_equal(kernel(world.stream), PH_OK);
-    assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     t_log_start();
     assert_status(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE);
     t_log_stop();
@@ -573,22 +574,22 @@ static ph_status inner_body(ph_stream *stream, void *user)
 {
     (void)user;
     const ph_annotation_pair pair = t_integer("layer", 1);
-    const ph_mark_options options = {.pairs = &pair, .count = 1};
+    const ph_annotation_options options = {.pairs = &pair, .count = 1};
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, "part", &options));
+    PH_TRY(ph_annotation_push(stream, "part", &options));
     PH_TRY(kernel(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static ph_status outer_body(ph_stream *stream, void *user)
 {
     (void)user;
     const ph_annotation_pair pair = t_integer("step", 9);
-    const ph_mark_options options = {.pairs = &pair, .count = 1};
+    const ph_annotation_options options = {.pairs = &pair, .count = 1};
     PH_TRY(ph_graph_replay(nested, stream));
-    PH_TRY(ph_mark_begin(stream, "whole", &options));
+    PH_TRY(ph_annotation_push(stream, "whole", &options));
     PH_TRY(ph_graph_replay(nested, stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return kernel(stream);
 }
 
@@ -636,43 +637,43 @@ static void test_a_mark_is_taken_along_and_resumed(void **state)
     (void)state;
     const ph_annotation_pair phase = t_text("autograd_phase", "backward"),
                              step = t_integer("step", 7);
-    const ph_mark_options with_step = {.pairs = &step, .count = 1};
+    const ph_annotation_options with_step = {.pairs = &step, .count = 1};
     ph_graph *graph;
     ph_capture_options options = {.enable_annotations = true};
-    assert_null(ph_mark_current());
-    assert_ok(ph_mark_begin(world.stream, "forward", NULL));
-    ph_mark *mark = ph_mark_current();
+    assert_null(ph_annotation_current());
+    assert_ok(ph_annotation_push(world.stream, "forward", NULL));
+    ph_annotation_scope *mark = ph_annotation_current();
     assert_non_null(mark);
-    assert_ok(ph_mark_end(world.stream));
-    assert_ptr_equal(ph_mark_retain(mark), mark);
-    ph_mark_release(mark);
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ptr_equal(ph_annotation_retain(mark), mark);
+    ph_annotation_release(mark);
 
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
-    assert_ok(ph_mark_resume(world.stream, mark, &phase, 1));
+    assert_ok(ph_annotation_resume(world.stream, mark, &phase, 1));
     assert_ok(kernel(world.stream));
-    assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_begin(world.stream, "pass", &with_step));
-    assert_ok(ph_mark_resume(world.stream, mark, &phase, 1));
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ok(ph_annotation_push(world.stream, "pass", &with_step));
+    assert_ok(ph_annotation_resume(world.stream, mark, &phase, 1));
     assert_ok(kernel(world.stream));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     /* nothing was open: the pairs alone */
-    assert_ok(ph_mark_resume(world.stream, NULL, &phase, 1));
+    assert_ok(ph_annotation_resume(world.stream, NULL, &phase, 1));
     assert_ok(kernel(world.stream));
-    assert_ok(ph_mark_resume(world.stream, NULL, NULL, 0));
+    assert_ok(ph_annotation_resume(world.stream, NULL, NULL, 0));
     assert_ok(kernel(world.stream));
-    assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
     ph_clear_kernel_annotations();
-    assert_null(ph_mark_current()); /* what is open from before is void too */
-    assert_ok(ph_mark_resume(world.stream, mark, &phase, 1));
+    assert_null(ph_annotation_current()); /* what is open from before is void too */
+    assert_ok(ph_annotation_resume(world.stream, mark, &phase, 1));
     assert_ok(kernel(world.stream));
-    assert_ok(ph_mark_begin(world.stream, "after", NULL));
-    ph_mark *after = ph_mark_current();
+    assert_ok(ph_annotation_push(world.stream, "after", NULL));
+    ph_annotation_scope *after = ph_annotation_current();
     assert_non_null(after);
-    ph_mark_release(after);
-    assert_int_equal(ph_mark_depth(), 3);
-    ph_mark_unwind(0);
+    ph_annotation_release(after);
+    assert_int_equal(ph_annotation_depth(), 3);
+    ph_annotation_unwind(0);
     assert_ok(ph_graph_capture_end(graph, PH_OK));
     t_expect_annotations(
         graph,
@@ -681,17 +682,17 @@ static void test_a_mark_is_taken_along_and_resumed(void **state)
         "{name=pass, step=7, autograd_phase=backward}{name=pass, step=7, autograd_phase=backward}"
         "{name=pass, step=7}");
     ph_graph_destroy(graph);
-    ph_mark_release(mark);
-    ph_mark_release(NULL);
-    assert_null(ph_mark_retain(NULL));
+    ph_annotation_release(mark);
+    ph_annotation_release(NULL);
+    assert_null(ph_annotation_retain(NULL));
 }
 
 static void expect_taken(const char *want)
 {
     char text[T_PAIRS_TEXT];
-    ph_mark *mark = ph_mark_current();
+    ph_annotation_scope *mark = ph_annotation_current();
     t_pairs(text, mark ? mark->pairs : NULL, mark ? mark->count : 0);
-    ph_mark_release(mark);
+    ph_annotation_release(mark);
     assert_string_equal(text, want);
 }
 
@@ -701,23 +702,23 @@ static void test_what_forward_only_keeps_back(void **state)
 {
     (void)state;
     const ph_annotation_pair extra = t_integer("layer", 2);
-    const ph_mark_options forward = {.pairs = &extra, .count = 1, .forward_only = true};
-    assert_ok(ph_mark_begin(world.stream, "alone", &forward));
+    const ph_annotation_options forward = {.pairs = &extra, .count = 1, .forward_only = true};
+    assert_ok(ph_annotation_push(world.stream, "alone", &forward));
     expect_taken("{}");
-    assert_ok(ph_mark_end(world.stream));
-    assert_ok(ph_mark_begin(world.stream, "outer", NULL));
-    assert_ok(ph_mark_begin(world.stream, "opted out", &forward));
+    assert_ok(ph_annotation_pop(world.stream));
+    assert_ok(ph_annotation_push(world.stream, "outer", NULL));
+    assert_ok(ph_annotation_push(world.stream, "opted out", &forward));
     expect_taken("{name=outer}");
-    assert_ok(ph_mark_resume(world.stream, NULL, NULL, 0)); /* adds nothing, here either */
+    assert_ok(ph_annotation_resume(world.stream, NULL, NULL, 0)); /* adds nothing, here either */
     expect_taken("{name=outer}");
-    assert_ok(ph_mark_begin(world.stream, "inner", NULL));
+    assert_ok(ph_annotation_push(world.stream, "inner", NULL));
     expect_taken("{name=inner, layer=2}");
     ph_clear_kernel_annotations();
-    ph_mark_unwind(1);
+    ph_annotation_unwind(1);
     expect_taken("{}");
-    assert_ok(ph_mark_begin(world.stream, "again", &forward));
+    assert_ok(ph_annotation_push(world.stream, "again", &forward));
     expect_taken("{}");
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
 }
 
 /* ---- thousands ---- */
@@ -728,11 +729,11 @@ static ph_status many_body(ph_stream *stream, void *user)
     for (int i = 0; i < 2000; i++) {
         if (i % 10 == 0) {
             (void)snprintf(name, sizeof name, "scope %d", i / 10);
-            PH_TRY(ph_mark_begin(stream, name, NULL));
+            PH_TRY(ph_annotation_push(stream, name, NULL));
         }
         PH_TRY(kernel(stream));
         if (i % 10 == 9)
-            PH_TRY(ph_mark_end(stream));
+            PH_TRY(ph_annotation_pop(stream));
     }
     return PH_OK;
 }

@@ -41,10 +41,10 @@ static ph_status kernel(ph_stream *stream)
 static ph_status three(ph_stream *stream, void *user)
 {
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_begin(stream, user, NULL));
+    PH_TRY(ph_annotation_push(stream, user, NULL));
     PH_TRY(kernel(stream));
     PH_TRY(kernel(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static ph_graph *captured(const char *name, bool keep)
@@ -68,10 +68,10 @@ static ph_status odd_body(ph_stream *stream, void *user)
         {.key = "bool", .type = PH_ANNOTATION_BOOL},
         t_text("empty", ""),
     };
-    const ph_mark_options options = {.pairs = pairs, .count = 6};
-    PH_TRY(ph_mark_begin(stream, "odd \"one\"", &options));
+    const ph_annotation_options options = {.pairs = pairs, .count = 6};
+    PH_TRY(ph_annotation_push(stream, "odd \"one\"", &options));
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return kernel(stream);
 }
 
@@ -250,7 +250,7 @@ static void test_a_graph_that_fails_leaves_the_list(void **state)
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_CAPTURE_END, refuses, NULL));
     assert_status(ph_graph_capture(graph, world.stream, &options, three, "x"), PH_ERROR_ARGUMENT);
     assert_int_equal(t_annotated(), 0);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     ph_graph_destroy(graph);
 }
 
@@ -258,9 +258,9 @@ static void test_a_graph_that_fails_leaves_the_list(void **state)
 static void refuse_pairs(const ph_annotation_pair *pairs, size_t count, const char *name,
                          const char *part)
 {
-    const ph_mark_options options = {.pairs = pairs, .count = count};
-    assert_error(ph_mark_begin(world.stream, name, &options), PH_ERROR_ARGUMENT, part);
-    assert_int_equal(ph_mark_depth(), 0);
+    const ph_annotation_options options = {.pairs = pairs, .count = count};
+    assert_error(ph_annotation_push(world.stream, name, &options), PH_ERROR_ARGUMENT, part);
+    assert_int_equal(ph_annotation_depth(), 0);
 }
 
 static void test_refusals_of_scopes(void **state)
@@ -270,7 +270,7 @@ static void test_refusals_of_scopes(void **state)
                              no_text = {.key = "k"}, name = t_text("name", "x"),
                              odd = {.key = "k", .type = (ph_annotation_type)4};
     const ph_annotation_pair twice[] = {t_integer("k", 1), t_integer("other", 2), t_text("k", "1")};
-    const ph_mark_options reserved = {.reserved = {0, 1}};
+    const ph_annotation_options reserved = {.reserved = {0, 1}};
     refuse_pairs(NULL, 0, NULL, "neither a name nor pairs");
     refuse_pairs(NULL, 1, "x", "pairs");
     refuse_pairs(&no_key, 1, "x", "pair 0 has no key");
@@ -279,14 +279,14 @@ static void test_refusals_of_scopes(void **state)
     refuse_pairs(&odd, 1, "x", "type 4");
     refuse_pairs(&name, 1, "x", "\"name\" is given twice");
     refuse_pairs(twice, 3, NULL, "\"k\" is given twice");
-    assert_error(ph_mark_begin(NULL, "x", NULL), PH_ERROR_ARGUMENT, "stream");
-    assert_error(ph_mark_begin(world.stream, "x", &reserved), PH_ERROR_ARGUMENT, "reserved");
-    assert_error(ph_mark_end(world.stream), PH_ERROR_STATE, "has no scope open");
-    assert_error(ph_mark_end(NULL), PH_ERROR_ARGUMENT, "stream");
-    assert_error(ph_mark_resume(NULL, NULL, NULL, 0), PH_ERROR_ARGUMENT, "stream");
-    assert_error(ph_mark_resume(world.stream, NULL, NULL, 1), PH_ERROR_ARGUMENT, "pairs");
-    assert_error(ph_mark_resume(world.stream, NULL, &no_key, 1), PH_ERROR_ARGUMENT, "no key");
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_error(ph_annotation_push(NULL, "x", NULL), PH_ERROR_ARGUMENT, "stream");
+    assert_error(ph_annotation_push(world.stream, "x", &reserved), PH_ERROR_ARGUMENT, "reserved");
+    assert_error(ph_annotation_pop(world.stream), PH_ERROR_STATE, "has no scope open");
+    assert_error(ph_annotation_pop(NULL), PH_ERROR_ARGUMENT, "stream");
+    assert_error(ph_annotation_resume(NULL, NULL, NULL, 0), PH_ERROR_ARGUMENT, "stream");
+    assert_error(ph_annotation_resume(world.stream, NULL, NULL, 1), PH_ERROR_ARGUMENT, "pairs");
+    assert_error(ph_annotation_resume(world.stream, NULL, &no_key, 1), PH_ERROR_ARGUMENT, "no key");
+    assert_int_equal(ph_annotation_depth(), 0);
     uint32_t lane = 1;
     assert_error(ph_stream_lane(NULL, world.stream), PH_ERROR_ARGUMENT, "out");
     assert_error(ph_stream_lane(&lane, NULL), PH_ERROR_ARGUMENT, "stream");
@@ -301,13 +301,14 @@ static void test_refusal_of_a_stream_that_is_gone(void **state)
     ph_graph *graph = captured("a", false);
     assert_ok(ph_stream_create(&gone, world.device, NULL));
     assert_ok(ph_graph_replay(graph, gone));
-    assert_ok(ph_mark_begin(gone, "open", NULL));
+    assert_ok(ph_annotation_push(gone, "open", NULL));
     ph_stream_destroy(gone);
-    assert_error(ph_mark_begin(gone, "x", NULL), PH_ERROR_ARGUMENT, "the stream was destroyed");
-    assert_error(ph_mark_resume(gone, NULL, NULL, 0), PH_ERROR_ARGUMENT,
+    assert_error(ph_annotation_push(gone, "x", NULL), PH_ERROR_ARGUMENT,
                  "the stream was destroyed");
-    assert_int_equal(ph_mark_depth(), 1);
-    assert_ok(ph_mark_end(gone)); /* what is open can be ended all the same */
+    assert_error(ph_annotation_resume(gone, NULL, NULL, 0), PH_ERROR_ARGUMENT,
+                 "the stream was destroyed");
+    assert_int_equal(ph_annotation_depth(), 1);
+    assert_ok(ph_annotation_pop(gone)); /* what is open can be ended all the same */
     ph_graph_destroy(graph);
 }
 
@@ -349,17 +350,17 @@ static ph_status scopes(ph_stream *stream, void *user)
 {
     (void)user;
     const ph_annotation_pair pair = t_integer("layer", 1);
-    const ph_mark_options options = {.pairs = &pair, .count = 1, .lane = true};
+    const ph_annotation_options options = {.pairs = &pair, .count = 1, .lane = true};
     PH_TRY(three(stream, "first"));
-    PH_TRY(ph_mark_begin(stream, "second", &options));
+    PH_TRY(ph_annotation_push(stream, "second", &options));
     PH_TRY(ph_graph_replay(nested, stream));
-    ph_mark *mark = ph_mark_current();
-    ph_status status = ph_mark_resume(stream, mark, &pair, 1);
-    ph_mark_release(mark);
+    ph_annotation_scope *mark = ph_annotation_current();
+    ph_status status = ph_annotation_resume(stream, mark, &pair, 1);
+    ph_annotation_release(mark);
     PH_TRY(status);
     PH_TRY(kernel(stream));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static ph_status everything(void *user)
@@ -403,7 +404,7 @@ static void reset(ph_status status, void *user)
     (void)user;
     if (status == PH_OK)
         check_annotations();
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     ph_graph_destroy(graph);
     ph_graph_destroy(nested);
     graph = nested = NULL;

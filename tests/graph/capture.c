@@ -260,10 +260,10 @@ static void test_unjoined_forks_are_told_apart(void **state)
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
     assert_ok(ph_stream_wait_stream(joined, world.stream));
     assert_ok(add_one(joined, NULL));
-    assert_ok(ph_mark_begin(open, "gate", NULL));
+    assert_ok(ph_annotation_push(open, "gate", NULL));
     assert_ok(ph_stream_wait_stream(open, world.stream));
     assert_ok(add_one(open, NULL));
-    assert_ok(ph_mark_end(open));
+    assert_ok(ph_annotation_pop(open));
     assert_ok(ph_stream_wait_stream(world.stream, joined));
     snprintf(part, sizeof part, "nobody has waited for stream %p, which joined in scope \"gate\";",
              (void *)open);

@@ -211,8 +211,8 @@ static void test_no_hook_and_no_epoch(void **state)
     assert_ok(ph_graph_replay(outer, world.stream));
     assert_int_equal(calls, 0);
     assert_int_equal(ph_graph_epoch(inner), 0);
-    ph_hook_remove(start);
-    ph_hook_remove(end);
+    ph_graph_hook_remove(start);
+    ph_graph_hook_remove(end);
 }
 
 /* The copy is of the template: what was changed in the executable is not in it. */

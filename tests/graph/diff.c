@@ -109,7 +109,7 @@ static ph_status work(const variant *v, ph_stream *stream, int32_t *memory)
         PH_TRY(t_fill_f(&world, stream, (float *)x, N, 2));
     PH_TRY(t_add(&world, side, x, v->offset ? memory + 4 : memory, 16, 5));
     if (v->checked)
-        PH_TRY(ph_check_finite(stream, z, PH_NUMBER_F32, N, "z"));
+        PH_TRY(ph_finite_check(stream, z, PH_NUMBER_F32, N, "z"));
     if (!v->removed)
         PH_TRY(t_add(&world, stream, z, x, N, 6));
     if (v->nested)
@@ -126,10 +126,10 @@ static ph_status body(ph_stream *stream, void *user)
     int32_t *memory;
     PH_TRY(PH_NEW(&memory, N, stream));
     if (v->annotated)
-        PH_TRY(ph_mark_begin(stream, "layer", NULL));
+        PH_TRY(ph_annotation_push(stream, "layer", NULL));
     ph_status status = work(v, stream, memory);
     if (v->annotated)
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_annotation_pop(stream));
     ph_free(memory, stream);
     return status;
 }
@@ -224,7 +224,7 @@ static void watching_nodes(void **state)
     expect_part((variant){0}, (variant){.checked = true}, "(phonograph_check_finite) was added");
     expect_part((variant){0}, (variant){.checked = true},
                 " (a check for NaN and infinity: the other graph's capture did not call "
-                "ph_check_finite here)");
+                "ph_finite_check here)");
     text = text_of(crumbs, crumbs);
     assert_string_equal(strstr(text, "nodes are alike"),
                         "nodes are alike; an update is possible\n");

@@ -87,7 +87,7 @@ static void TestGraphGlobalLifecycleHooks_test_register_run_unregister(void **st
         seen[0] = 0;
         use_graph_once();
         assert_memory_equal(seen, point_names[point], strlen(point_names[point]));
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         seen[0] = 0;
         use_graph_once();
         assert_string_equal(seen, "");
@@ -99,7 +99,7 @@ static void check_registry(ph_graph_hook_point point)
     ph_hook *hook = add(NULL, point, note, "here");
     use_graph_once();
     assert_string_equal(seen, "here ");
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     use_graph_once();
     assert_string_equal(seen, "here ");
 }
@@ -121,8 +121,8 @@ static void check_several(ph_graph_hook_point point)
     ph_hook *a = add(NULL, point, note, "a"), *b = add(NULL, point, note, "b");
     use_graph_once();
     assert_string_equal(seen, "a b ");
-    ph_hook_remove(a);
-    ph_hook_remove(b);
+    ph_graph_hook_remove(a);
+    ph_graph_hook_remove(b);
 }
 
 static void TestGraphInstantiateHooks_test_multiple_hooks_all_run(void **state)
@@ -146,8 +146,8 @@ static void check_swallowing(ph_graph_hook_point point)
     assert_string_equal(seen, "refuse good ");
     assert_int_equal(t_log_count("(ignored)"), 1);
     t_log_stop();
-    ph_hook_remove(bad);
-    ph_hook_remove(good);
+    ph_graph_hook_remove(bad);
+    ph_graph_hook_remove(good);
 }
 
 static void TestGraphInstantiateHooks_test_run_swallows_hook_errors(void **state)
@@ -173,8 +173,8 @@ static void TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors(void **s
         use_graph_once();
         assert_non_null(strstr(seen, "refuse "));
         assert_non_null(strstr(seen, point_names[point]));
-        ph_hook_remove(bad);
-        ph_hook_remove(good);
+        ph_graph_hook_remove(bad);
+        ph_graph_hook_remove(good);
     }
     assert_int_equal(t_log_count("(ignored): no instantiate"), 1);
     t_log_stop();
@@ -188,7 +188,7 @@ static void TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate(
     for (int i = 0; i < 3; i++)
         assert_ok(ph_graph_replay(graph, world.stream));
     assert_string_equal(seen, "instantiate ");
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
 }
 
 static uint64_t instantiated, destroyed;
@@ -218,8 +218,8 @@ static void TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown(
     assert_int_equal(destroyed, instantiated);
     assert_ok(ph_graph_reset(graph)); /* there is no executable now */
     assert_int_equal(destroys, 1);
-    ph_hook_remove(made);
-    ph_hook_remove(gone);
+    ph_graph_hook_remove(made);
+    ph_graph_hook_remove(gone);
 }
 
 /* ---- order ---- */
@@ -239,7 +239,7 @@ static void TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph(voi
     assert_ok(ph_graph_reset(graph));
     assert_string_equal(seen, "destroy ");
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
-        ph_hook_remove(hooks[point]);
+        ph_graph_hook_remove(hooks[point]);
 }
 
 static void TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks(void **state)
@@ -251,8 +251,8 @@ static void TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph
         seen[0] = 0;
         use_graph_once();
         assert_string_equal(seen, "global per-graph ");
-        ph_hook_remove(own);
-        ph_hook_remove(global);
+        ph_graph_hook_remove(own);
+        ph_graph_hook_remove(global);
     }
 }
 
@@ -270,7 +270,7 @@ static void TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capt
     ph_hook *hook = add(NULL, PH_HOOK_CAPTURE_START, check_live, &live);
     use_graph_once();
     assert_true(live);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
 }
 
 static void
@@ -290,8 +290,8 @@ TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises(void
     assert_native(719);
     assert_string_equal(seen, "replay_start replay_end ");
     assert_int_equal(ph_graph_epoch(graph), epoch);
-    ph_hook_remove(start);
-    ph_hook_remove(end);
+    ph_graph_hook_remove(start);
+    ph_graph_hook_remove(end);
     assert_ok(ph_graph_replay(graph, world.stream));
 }
 
@@ -304,7 +304,7 @@ static void test_failing_capture_start(void **state)
                  "no capture_start");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     assert_false(ph_stream_is_capturing(world.stream));
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     use_graph_once();
 }
 
@@ -330,9 +330,9 @@ static void test_capture_prepare_comes_first(void **state)
     assert_error(ph_graph_capture_begin(graph, ph_device_default_stream(world.device), NULL),
                  PH_ERROR_DEFAULT_STREAM, "default stream");
     assert_string_equal(seen, ""); /* refused before */
-    ph_hook_remove(look);
-    ph_hook_remove(start);
-    ph_hook_remove(prepare);
+    ph_graph_hook_remove(look);
+    ph_graph_hook_remove(start);
+    ph_graph_hook_remove(prepare);
 }
 
 static void test_failing_capture_prepare(void **state)
@@ -343,7 +343,7 @@ static void test_failing_capture_prepare(void **state)
                  "no capture_prepare");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     assert_false(ph_stream_is_capturing(world.stream));
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     use_graph_once();
 }
 
@@ -363,7 +363,7 @@ static void test_failing_capture_end_and_instantiate(void **state)
                      point_names[point]);
         assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
         assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER, point_names[point]);
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         use_graph_once();
     }
 }
@@ -377,8 +377,8 @@ static void test_failing_replay_hooks(void **state)
             *end = add(graph, PH_HOOK_REPLAY_END, note, NULL);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER, "no replay_start");
     assert_string_equal(seen, "refuse ");
-    ph_hook_remove(start);
-    ph_hook_remove(end);
+    ph_graph_hook_remove(start);
+    ph_graph_hook_remove(end);
     end = add(graph, PH_HOOK_REPLAY_END, refuse, NULL);
     t_log_start();
     assert_ok(ph_graph_replay(graph, world.stream));
@@ -386,7 +386,7 @@ static void test_failing_replay_hooks(void **state)
     t_log_stop();
     t_read(&value, x, sizeof value, world.stream);
     assert_int_equal(value, 1);
-    ph_hook_remove(end);
+    ph_graph_hook_remove(end);
 }
 
 /* ---- from inside ---- */
@@ -395,7 +395,7 @@ static ph_hook *self;
 static ph_status remove_self(const ph_graph_hook_info *info, void *user)
 {
     (void)info;
-    ph_hook_remove(self);
+    ph_graph_hook_remove(self);
     say(user);
     self = add(NULL, PH_HOOK_REPLAY_START, note, "added");
     return PH_OK;
@@ -412,8 +412,8 @@ static void test_changes_during_a_run(void **state)
     seen[0] = 0;
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_string_equal(seen, "last added ");
-    ph_hook_remove(last);
-    ph_hook_remove(self);
+    ph_graph_hook_remove(last);
+    ph_graph_hook_remove(self);
 }
 
 static ph_status try_everything(const ph_graph_hook_info *info, void *user)
@@ -441,7 +441,7 @@ static void test_calls_from_inside(void **state)
         hooks[point] = add(graph, (ph_graph_hook_point)point, try_everything, NULL);
     use_graph_once();
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
-        ph_hook_remove(hooks[point]);
+        ph_graph_hook_remove(hooks[point]);
 }
 
 static ph_status destroy_it(const ph_graph_hook_info *info, void *user)
@@ -460,13 +460,13 @@ static void test_capture_prepare_may_destroy(void **state)
     ph_hook *hook = add(graph, PH_HOOK_CAPTURE_PREPARE, destroy_stream, NULL);
     assert_error(ph_graph_capture_begin(graph, stream, NULL), PH_ERROR_ARGUMENT, "destroyed");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_graph_create(&other, NULL));
     hook = add(other, PH_HOOK_CAPTURE_PREPARE, destroy_it, NULL);
     assert_error(ph_graph_capture_begin(other, world.stream, NULL), PH_ERROR_STATE,
                  "destroyed by one of its own hooks");
     assert_false(ph_stream_is_capturing(world.stream));
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     use_graph_once();
 }
 
@@ -480,7 +480,7 @@ static void test_destroy_from_inside(void **state)
         assert_error(ph_graph_capture(doomed, world.stream, NULL, add_one, NULL), PH_ERROR_STATE,
                      "destroyed by one of its own hooks");
         assert_false(ph_stream_is_capturing(world.stream));
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
     }
     for (int point = PH_HOOK_REPLAY_START; point <= PH_HOOK_REPLAY_END; point++) {
         ph_graph *doomed;
@@ -489,7 +489,7 @@ static void test_destroy_from_inside(void **state)
         ph_hook *hook = add(doomed, (ph_graph_hook_point)point, destroy_it, NULL);
         assert_status(ph_graph_replay(doomed, world.stream),
                       point == PH_HOOK_REPLAY_START ? PH_ERROR_STATE : PH_OK);
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
     }
 }
 
@@ -501,8 +501,8 @@ static void test_handle_outlives_the_graph(void **state)
     assert_ok(ph_graph_create(&other, NULL));
     ph_hook *hook = add(other, PH_HOOK_REPLAY_START, note, NULL);
     ph_graph_destroy(other);
-    ph_hook_remove(hook);
-    ph_hook_remove(NULL);
+    ph_graph_hook_remove(hook);
+    ph_graph_hook_remove(NULL);
 }
 
 static void test_arguments(void **state)
@@ -534,7 +534,7 @@ static void test_hook_that_captures(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(add_one(world.stream, NULL));
     assert_ok(ph_graph_capture_end(other, PH_OK));
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_graph_replay(other, world.stream));
     t_all(x, 4, 2, world.stream);
     ph_graph_destroy(other);

@@ -236,8 +236,8 @@ static void test_failing_hooks(void **state)
         assert_int_equal(trace, traces[bad_point]);
         assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
         for (int i = 0; i < 3; i++)
-            ph_hook_remove(seen[i]);
-        ph_hook_remove(bad);
+            ph_graph_hook_remove(seen[i]);
+        ph_graph_hook_remove(bad);
     }
     assert_ok(ph_graph_import_cuda(graph, world.device, native, NULL));
     assert_ok(ph_graph_replay(graph, world.stream));
@@ -260,7 +260,7 @@ static void test_destroyed_by_a_hook(void **state)
     ph_status status = ph_graph_import_cuda(graph, world.device, native, NULL);
     graph = NULL;
     assert_int_equal(status, PH_ERROR_STATE);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     destroy_native(native); /* it stayed the caller's */
 }
 

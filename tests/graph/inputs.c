@@ -61,7 +61,7 @@ static void test_order_after_a_node_was_set(void **state)
     begin(&checked);
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     assert_ok(ph_memset_u32(y, 1, N, world.stream));
-    assert_ok(ph_stream_uses(world.stream, world.device, "plain memory"));
+    assert_ok(ph_stream_declare_use(world.stream, world.device, "plain memory"));
     end();
     assert_ok(ph_graph_node_set_launch(graph, 0, &config, &args, sizeof args));
     assert_ok(ph_graph_node_set_memset(graph, 1, x, 0, N));
@@ -80,7 +80,7 @@ static void test_nested(void **state)
     ph_graph *inner;
     assert_ok(ph_graph_create(&inner, NULL));
     assert_ok(ph_graph_capture_begin(inner, world.stream, &checked));
-    assert_ok(ph_stream_uses(world.stream, x, "the child's"));
+    assert_ok(ph_stream_declare_use(world.stream, x, "the child's"));
     assert_ok(t_fill(&world, world.stream, y, N, 7));
     assert_ok(ph_graph_capture_end(inner, PH_OK));
     begin(&checked);
@@ -94,7 +94,7 @@ static void test_nested(void **state)
     ph_free(x, world.stream);
     x = NULL;
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-                 "ph_stream_uses: the child's");
+                 "ph_stream_declare_use: the child's");
 }
 
 /* ---- when it is found dead ---- */
@@ -338,7 +338,8 @@ static void test_misuse(void **state)
     size_t inputs = 5;
     char *text;
     ph_input_info info;
-    assert_error(ph_stream_uses(NULL, x, NULL), PH_ERROR_ARGUMENT, "ph_stream_uses: stream");
+    assert_error(ph_stream_declare_use(NULL, x, NULL), PH_ERROR_ARGUMENT,
+                 "ph_stream_declare_use: stream");
     assert_error(ph_graph_input_count(NULL, graph), PH_ERROR_ARGUMENT, "ph_graph_input_count: out");
     assert_error(ph_graph_input_count(&inputs, NULL), PH_ERROR_ARGUMENT,
                  "ph_graph_input_count: graph");
@@ -359,7 +360,8 @@ static void test_misuse(void **state)
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     ph_free(x, NULL);
     x = NULL;
-    assert_error(ph_stream_uses(world.stream, gone, NULL), PH_ERROR_NOT_FOUND, "ph_stream_uses: ");
+    assert_error(ph_stream_declare_use(world.stream, gone, NULL), PH_ERROR_NOT_FOUND,
+                 "ph_stream_declare_use: ");
     end();
     assert_int_equal(count(), 1);
 }

@@ -11,9 +11,9 @@ static void test_declared_alone(void **state)
     (void)state;
     begin(&checked);
     assert_ok(t_fill(&world, world.stream, y, N, 1));
-    assert_ok(ph_stream_uses(world.stream, x + 1, "bias"));
-    assert_ok(ph_stream_uses(world.stream, x + 9, "again"));
-    assert_ok(ph_stream_uses(world.stream, NULL, "none"));
+    assert_ok(ph_stream_declare_use(world.stream, x + 1, "bias"));
+    assert_ok(ph_stream_declare_use(world.stream, x + 9, "again"));
+    assert_ok(ph_stream_declare_use(world.stream, NULL, "none"));
     end();
     assert_int_equal(count(), 2);
     ph_input_info use = input(1);
@@ -25,7 +25,7 @@ static void test_declared_alone(void **state)
     ph_free(x, world.stream);
     x = NULL;
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input: ");
-    assert_non_null(strstr(ph_error_last()->message, "ph_stream_uses: bias = 0x"));
+    assert_non_null(strstr(ph_error_last()->message, "ph_stream_declare_use: bias = 0x"));
 }
 
 static void test_declared_proves_words(void **state)
@@ -35,7 +35,7 @@ static void test_declared_proves_words(void **state)
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     struct t_copy_first pair = {x, y};
     begin(&checked);
-    assert_ok(ph_stream_uses(world.stream, x, NULL));
+    assert_ok(ph_stream_declare_use(world.stream, x, NULL));
     assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
     end();
     assert_int_equal(count(), 2);
@@ -91,16 +91,16 @@ static void test_declared_elsewhere(void **state)
 {
     (void)state;
     int32_t *own;
-    assert_ok(ph_stream_uses(world.stream, x, NULL)); /* no capture */
+    assert_ok(ph_stream_declare_use(world.stream, x, NULL)); /* no capture */
     begin(NULL);
-    assert_ok(ph_stream_uses(world.stream, x, NULL)); /* one that does not check */
+    assert_ok(ph_stream_declare_use(world.stream, x, NULL)); /* one that does not check */
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     end();
     assert_int_equal(count(), 1);
     assert_ok(ph_graph_reset(graph));
     begin(&checked);
     assert_ok(PH_NEW(&own, N, world.stream));
-    assert_ok(ph_stream_uses(world.stream, own, NULL)); /* of the capture itself */
+    assert_ok(ph_stream_declare_use(world.stream, own, NULL)); /* of the capture itself */
     assert_ok(t_fill(&world, world.stream, own, N, 1));
     end();
     assert_int_equal(count(), 0);
@@ -112,12 +112,13 @@ static void test_declared_and_freed_in_the_capture(void **state)
 {
     (void)state;
     begin(&checked);
-    assert_ok(ph_stream_uses(world.stream, x, "x"));
+    assert_ok(ph_stream_declare_use(world.stream, x, "x"));
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     ph_free(x, NULL);
     x = NULL;
     end();
-    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "ph_stream_uses: x");
+    assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
+                 "ph_stream_declare_use: x");
 }
 
 static void test_declared_again_by_update(void **state)
@@ -129,7 +130,7 @@ static void test_declared_again_by_update(void **state)
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     end();
     assert_ok(ph_graph_capture_begin(from, world.stream, &checked));
-    assert_ok(ph_stream_uses(world.stream, x, "x"));
+    assert_ok(ph_stream_declare_use(world.stream, x, "x"));
     assert_ok(t_fill(&world, world.stream, y, N, 2));
     assert_ok(ph_graph_capture_end(from, PH_OK));
     assert_ok(ph_graph_update(graph, from, NULL));
@@ -205,7 +206,7 @@ static void test_unseen_words_that_were_proved(void **state)
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     struct t_copy_first pair = {x, y};
     begin(&checked);
-    assert_ok(ph_stream_uses(world.stream, x, "x"));
+    assert_ok(ph_stream_declare_use(world.stream, x, "x"));
     assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
     end();
     assert_ok(ph_graph_unseen(&text, graph));
@@ -244,13 +245,13 @@ static void test_unknown_memory_declared(void **state)
     char *text = NULL;
     t_host_only("the driver of another device may know plain memory of the host");
     begin(&checked);
-    assert_ok(ph_stream_uses(world.stream, plain, "table"));
+    assert_ok(ph_stream_declare_use(world.stream, plain, "table"));
     assert_ok(ph_memset_u32(y, 1, N, world.stream));
     end();
     assert_int_equal(input(1).state, PH_INPUT_UNKNOWN);
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_graph_unseen(&text, graph));
-    assert_ptr_equal(strstr(text, "ph_stream_uses: table = 0x"), text);
+    assert_ptr_equal(strstr(text, "ph_stream_declare_use: table = 0x"), text);
     ph_string_free(text);
 }
 

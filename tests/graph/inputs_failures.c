@@ -52,8 +52,8 @@ static ph_status body(ph_stream *stream, void *user)
 {
     struct t_copy_first pair = {other, y};
     (void)user;
-    PH_TRY(ph_stream_uses(stream, x, "x"));
-    PH_TRY(ph_stream_uses(stream, other, "other"));
+    PH_TRY(ph_stream_declare_use(stream, x, "x"));
+    PH_TRY(ph_stream_declare_use(stream, other, "other"));
     PH_TRY(ph_launch(stream, untyped, NULL, &pair, sizeof pair));
     return t_add(&world, stream, x, y, N, 1);
 }
@@ -206,7 +206,7 @@ static void *declare_all(void *user)
     declaring *d = user;
     for (int round = 0; round < 20; round++)
         for (size_t i = 0; i < d->count && d->status == PH_OK; i++)
-            d->status = ph_stream_uses(d->stream, d->pointers[i], "use");
+            d->status = ph_stream_declare_use(d->stream, d->pointers[i], "use");
     return NULL;
 }
 

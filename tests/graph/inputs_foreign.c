@@ -118,7 +118,7 @@ static void test_foreign_declared(void **state)
     (void)state;
     int32_t *other = other_new();
     begin(&checked);
-    assert_ok(ph_stream_uses(world.stream, other + 1, "workspace"));
+    assert_ok(ph_stream_declare_use(world.stream, other + 1, "workspace"));
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     end();
     assert_int_equal(count(), 2);
@@ -127,7 +127,7 @@ static void test_foreign_declared(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
     other_free(other);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-                 "ph_stream_uses: workspace");
+                 "ph_stream_declare_use: workspace");
 }
 
 /* It is not asked for at each replay, and known to be dead all the same. */
@@ -137,12 +137,12 @@ static void test_foreign_declared_and_gone_before_the_end(void **state)
     const ph_capture_options seldom = {.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED};
     int32_t *other = other_new();
     begin(&seldom);
-    assert_ok(ph_stream_uses(world.stream, other, "workspace"));
+    assert_ok(ph_stream_declare_use(world.stream, other, "workspace"));
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     other_free(other);
     end();
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT,
-                 "ph_stream_uses: workspace");
+                 "ph_stream_declare_use: workspace");
 }
 
 static void test_set_to_foreign(void **state)

@@ -84,7 +84,7 @@ static void test_named(void **state)
     (void)state;
     int32_t *eager = pool_new();
     begin_in(graph);
-    assert_ok(ph_stream_uses(world.stream, eager, "a table"));
+    assert_ok(ph_stream_declare_use(world.stream, eager, "a table"));
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     end();
     replay(graph);
@@ -308,7 +308,7 @@ static void test_own(void **state)
     begin_in(graph);
     assert_ok(PH_NEW(&temporary, N, world.stream));
     assert_ok(PH_NEW(&output, N, world.stream));
-    assert_ok(ph_stream_uses(world.stream, temporary, "temporary"));
+    assert_ok(ph_stream_declare_use(world.stream, temporary, "temporary"));
     assert_ok(t_add(&world, world.stream, x, temporary, N, 1));
     assert_ok(t_add(&world, world.stream, temporary, output, N, 1));
     /* The ends of both are legal parameters. */

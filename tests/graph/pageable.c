@@ -107,9 +107,9 @@ static void test_fill_is_told(void **state)
 
 static ph_status read_in_scope(ph_stream *stream, void *user)
 {
-    PH_TRY(ph_mark_begin(stream, "loader", NULL));
+    PH_TRY(ph_annotation_push(stream, "loader", NULL));
     ph_status status = read_pageable(stream, user);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return status;
 }
 
@@ -183,21 +183,21 @@ static ph_status nothing(ph_stream *stream, void *user)
 static ph_status leave_scope_open(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "left", NULL));
+    PH_TRY(ph_annotation_push(stream, "left", NULL));
     return t_add(&world, stream, x, x, N, 1);
 }
 
 static void test_strict_about_the_rest(void **state)
 {
     (void)state;
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     assert_error(ph_graph_capture(graph, world.stream, &strict, nothing, NULL), PH_ERROR_STATE,
                  "the capture is strict, and the graph is empty");
     assert_ok(ph_graph_reset(graph));
     assert_error(
         ph_graph_capture(graph, world.stream, &strict, leave_scope_open, NULL), PH_ERROR_STATE,
-        "the capture is strict, and the function left 1 scope open (\"left\"); ph_mark_end");
-    ph_mark_unwind(depth);
+        "the capture is strict, and the function left 1 scope open (\"left\"); ph_annotation_pop");
+    ph_annotation_unwind(depth);
     assert_int_equal(t_log_count(""), 0);
     assert_false(ph_stream_is_capturing(world.stream));
 }

@@ -158,7 +158,7 @@ static void test_instantiate_again(void **state)
     assert_true(ids[1] > ids[0] && ids[0] > 0);
     assert_ok(ph_graph_replay(graph, world.stream));
     t_all(y, N, 1, world.stream);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     ph_graph_destroy(graph);
 }
 
@@ -240,7 +240,7 @@ static void TestGetGraphData_test_export_graph_data_hook(void **state)
         ph_string_free(later);
         free(text);
         unlink(path);
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         ph_graph_destroy(graph);
     }
 }

@@ -330,7 +330,7 @@ static void test_hooks(void **state)
     assert_true(seen);
     assert_ok(ph_graph_slot_get(&info, graph, 0));
     assert_ptr_equal(info.current, x);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_graph_replay(graph, world.stream));
     t_all(z + 1, N / 2 - 1, 1, world.stream);
     assert_ok(with(0, u));

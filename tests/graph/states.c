@@ -101,7 +101,7 @@ static ph_status add_hook(ph_graph *graph)
 {
     ph_hook *added;
     ph_status status = ph_graph_hook_add(&added, graph, PH_HOOK_REPLAY_START, hook, NULL);
-    ph_hook_remove(added);
+    ph_graph_hook_remove(added);
     return status;
 }
 
@@ -239,7 +239,7 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     ph_slot_place place;
     ph_slot_info slot;
     ph_progress progress;
-    ph_check_result found;
+    ph_finite_result found;
     ph_input_info input;
     ph_verify_result verified;
     switch (which) {
@@ -342,11 +342,11 @@ static ph_status call(ph__graph_call which, ph_graph *graph)
     case PH__CALL_WHERE:
         return ph_graph_where(&progress, graph);
     case PH__CALL_CHECKS_ENABLE:
-        return ph_graph_checks_enable(graph, true);
+        return ph_finite_enable(graph, true);
     case PH__CALL_CHECK_COUNT:
-        return ph_graph_check_count(&count, graph);
+        return ph_finite_count(&count, graph);
     case PH__CALL_CHECK_AT:
-        return ph_graph_check_at(&found, graph, 0);
+        return ph_finite_at(&found, graph, 0);
     case PH__CALL_UPDATE:
         return update(graph);
     case PH__CALL_UPDATE_FROM:

@@ -57,7 +57,7 @@ static ph_status everything(void *user)
     PH_TRY(ph_graph_create(&graph, &keep));
     PH_TRY(ph_graph_create(&other, &defer));
     PH_TRY(ph_graph_hook_add(&hook, graph, PH_HOOK_REPLAY_END, note, &seen));
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     PH_TRY(ph_graph_retain(graph, nothing, &seen, true));
     PH_TRY(ph_graph_capture(graph, world.stream, &options, body, NULL));
     PH_TRY(ph_graph_capture(other, world.stream, NULL, body, NULL));

@@ -30,7 +30,7 @@ static int open_world(void **state)
 static int close_world(void **state)
 {
     (void)state;
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     assert_int_equal(t_annotated(), 0);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -48,17 +48,17 @@ static ph_status op(ph_stream *stream)
 
 static ph_status scope(ph_stream *stream, const char *name, int ops)
 {
-    PH_TRY(ph_mark_begin(stream, name, NULL));
+    PH_TRY(ph_annotation_push(stream, name, NULL));
     for (int i = 0; i < ops; i++)
         PH_TRY(op(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static ph_status scope_of(ph_stream *stream, const char *name, const ph_annotation_pair *pairs,
                           size_t count)
 {
-    const ph_mark_options options = {.pairs = pairs, .count = count};
-    return ph_mark_begin(stream, name, &options);
+    const ph_annotation_options options = {.pairs = pairs, .count = count};
+    return ph_annotation_push(stream, name, &options);
 }
 
 static ph_graph *capture(ph_capture_fn body, void *user)
@@ -102,10 +102,10 @@ static ph_event *external;
 
 BODY(event_body)
 {
-    PH_TRY(ph_mark_begin(stream, "events", NULL));
+    PH_TRY(ph_annotation_push(stream, "events", NULL));
     PH_TRY(ph_event_record(external, stream));
     PH_TRY(ph_stream_wait_event(stream, external));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_event_nodes_are_annotatable(void **state)
@@ -124,9 +124,9 @@ static void nothing(void *user)
 
 BODY(host_body)
 {
-    PH_TRY(ph_mark_begin(stream, "host", NULL));
+    PH_TRY(ph_annotation_push(stream, "host", NULL));
     PH_TRY(ph_launch_host(stream, nothing, NULL));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_host_nodes_are_annotatable(void **state)
@@ -138,10 +138,10 @@ static void test_host_nodes_are_annotatable(void **state)
 BODY(memset_body)
 {
     PH_TRY(ph_memset(y, 0, sizeof *y, stream));
-    PH_TRY(ph_mark_begin(stream, "reduction", NULL));
+    PH_TRY(ph_annotation_push(stream, "reduction", NULL));
     PH_TRY(ph_memset(y, 0, N * sizeof *y, stream));
     PH_TRY(op(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_memset_nodes_are_annotated(void **state)
@@ -178,7 +178,7 @@ BODY(dict_body)
     const ph_annotation_pair pairs[] = {t_integer("Group size", 2), t_text("dtype", "bfloat16")};
     PH_TRY(scope_of(stream, "all_gather", pairs, 2));
     PH_TRY(op(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_dict_annotation(void **state)
@@ -240,11 +240,11 @@ static void test_only_annotates_scope_kernels(void **state)
 
 BODY(nested_body)
 {
-    PH_TRY(ph_mark_begin(stream, "outer", NULL));
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
     PH_TRY(op(stream));
     PH_TRY(scope(stream, "inner", 1));
     PH_TRY(op(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_nested_scopes_innermost_wins(void **state)
@@ -259,8 +259,8 @@ BODY(same_range_body)
     PH_TRY(scope_of(stream, "outer", &outer, 1));
     PH_TRY(scope_of(stream, "inner", &inner, 1));
     PH_TRY(op(stream));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static void test_same_range_scopes_inner_wins_common_keys(void **state)
@@ -274,7 +274,7 @@ BODY(contending_body)
     const ph_annotation_pair dtype = t_text("dtype", "bfloat16");
     PH_TRY(scope_of(stream, "outer", &dtype, 1));
     PH_TRY(scope(stream, "inner", 1));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_string_scope_in_dict_scope_contends_for_name(void **state)
@@ -372,7 +372,7 @@ static void open_hooked(hooked *out, bool keep, ph_capture_fn body)
 static void close_hooked(hooked *one)
 {
     ph_graph_destroy(one->graph);
-    ph_hook_remove(one->hook);
+    ph_graph_hook_remove(one->hook);
 }
 
 static void test_enable_annotations_remaps_to_exec_graph(void **state)
@@ -461,12 +461,12 @@ static unsigned lane_of(ph_stream *stream)
 
 BODY(joins_inside)
 {
-    const ph_mark_options lane = {.lane = true};
+    const ph_annotation_options lane = {.lane = true};
     PH_TRY(op(stream));
-    PH_TRY(ph_mark_begin(aux, "aux", &lane));
+    PH_TRY(ph_annotation_push(aux, "aux", &lane));
     PH_TRY(ph_stream_wait_stream(aux, stream));
     PH_TRY(op(aux));
-    PH_TRY(ph_mark_end(aux));
+    PH_TRY(ph_annotation_pop(aux));
     return ph_stream_wait_stream(stream, aux);
 }
 
@@ -480,14 +480,14 @@ static void test_mark_stream_snapshots_capture_before_switch(void **state)
 
 BODY(already_capturing)
 {
-    const ph_mark_options lane = {.lane = true};
+    const ph_annotation_options lane = {.lane = true};
     PH_TRY(op(stream));
     PH_TRY(ph_stream_wait_stream(aux, stream));
     PH_TRY(op(aux));
     PH_TRY(ph_stream_wait_stream(aux, stream));
-    PH_TRY(ph_mark_begin(aux, "aux_branch", &lane));
+    PH_TRY(ph_annotation_push(aux, "aux_branch", &lane));
     PH_TRY(op(aux));
-    PH_TRY(ph_mark_end(aux));
+    PH_TRY(ph_annotation_pop(aux));
     return ph_stream_wait_stream(stream, aux);
 }
 
@@ -503,14 +503,14 @@ static const ph_annotation_pair shared_pairs[] = {{.key = "phase", .text = "p"}}
 
 BODY(one_dict_two_lanes)
 {
-    const ph_mark_options options = {.pairs = shared_pairs, .count = 1, .lane = true};
-    PH_TRY(ph_mark_begin(stream, NULL, &options));
+    const ph_annotation_options options = {.pairs = shared_pairs, .count = 1, .lane = true};
+    PH_TRY(ph_annotation_push(stream, NULL, &options));
     PH_TRY(op(stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(ph_stream_wait_stream(aux, stream));
-    PH_TRY(ph_mark_begin(aux, NULL, &options));
+    PH_TRY(ph_annotation_push(aux, NULL, &options));
     PH_TRY(op(aux));
-    PH_TRY(ph_mark_end(aux));
+    PH_TRY(ph_annotation_pop(aux));
     return ph_stream_wait_stream(stream, aux);
 }
 
@@ -528,11 +528,11 @@ static void test_mark_stream_does_not_mutate_caller_annotation(void **state)
 /* ---- nested graphs ---- */
 static ph_status child_in_scope(ph_stream *stream, void *user)
 {
-    PH_TRY(ph_mark_begin(stream, "region", NULL));
+    PH_TRY(ph_annotation_push(stream, "region", NULL));
     PH_TRY(op(stream));
     PH_TRY(ph_graph_replay(user, stream));
     PH_TRY(op(stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 /* Here the nested node is annotated too, and so are the nodes in it; nothing is left out that a
@@ -604,8 +604,8 @@ BODY(merging_body)
     PH_TRY(scope_of(stream, NULL, outer, 2));
     PH_TRY(scope_of(stream, NULL, inner, 1));
     PH_TRY(op(stream));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static void TestAnnotationStore_test_writes_to_one_node_merge_first_wins(void **state)
@@ -618,11 +618,11 @@ static void TestAnnotationStore_test_writes_to_one_node_merge_first_wins(void **
 BODY(before_join_body)
 {
     PH_TRY(op(stream));
-    PH_TRY(ph_mark_begin(aux, "side", NULL));
+    PH_TRY(ph_annotation_push(aux, "side", NULL));
     PH_TRY(ph_stream_wait_stream(aux, stream));
     for (int i = 0; i < 3; i++)
         PH_TRY(op(aux));
-    PH_TRY(ph_mark_end(aux));
+    PH_TRY(ph_annotation_pop(aux));
     return ph_stream_wait_stream(stream, aux);
 }
 
@@ -639,8 +639,8 @@ BODY(merge_body)
     PH_TRY(op(stream));
     PH_TRY(scope_of(stream, "inner", &lane, 1));
     PH_TRY(op(stream));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static void test_nested_scopes_merge_inner_wins(void **state)
@@ -666,7 +666,7 @@ static void test_no_warning_without_body_work(void **state)
 
 BODY(boom_body)
 {
-    PH_TRY(ph_mark_begin(stream, "leak", NULL));
+    PH_TRY(ph_annotation_push(stream, "leak", NULL));
     PH_TRY(op(stream));
     return ph_fail(PH_ERROR_ARGUMENT, "boom");
 }
@@ -676,11 +676,11 @@ static void test_scopes_do_not_leak_across_captures(void **state)
     (void)state;
     ph_graph *graph;
     ph_capture_options options = {.enable_annotations = true};
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     assert_ok(ph_graph_create(&graph, NULL));
     assert_error(ph_graph_capture(graph, world.stream, &options, boom_body, NULL),
                  PH_ERROR_ARGUMENT, "boom");
-    ph_mark_unwind(depth);
+    ph_annotation_unwind(depth);
     ph_graph_destroy(graph);
     expect(plain_body, "{}{}");
 }
@@ -690,9 +690,9 @@ static void test_callback_disarmed_after_capture(void **state)
     (void)state;
     ph_graph *graph = capture(two_scopes, NULL);
     for (int i = 0; i < 5; i++) {
-        assert_ok(ph_mark_begin(world.stream, "replaying", NULL));
+        assert_ok(ph_annotation_push(world.stream, "replaying", NULL));
         assert_ok(ph_graph_replay(graph, world.stream));
-        assert_ok(ph_mark_end(world.stream));
+        assert_ok(ph_annotation_pop(world.stream));
     }
     assert_ok(ph_stream_synchronize(world.stream));
     assert_int_equal(t_annotated(), 2);

@@ -140,7 +140,7 @@ static void test_empty_tensor_not_tracked(void **state)
     begin();
     assert_ok(t_add(&world, world.stream, empty, y, 0, 1));
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
-    assert_ok(ph_stream_uses(world.stream, empty, "empty"));
+    assert_ok(ph_stream_declare_use(world.stream, empty, "empty"));
     end();
     assert_ok(ph_graph_input_count(&count, graph));
     assert_int_equal(count, 3); /* x, and y twice */
@@ -158,7 +158,7 @@ static void test_non_capturing_stream_inputs_not_tracked(void **state)
     assert_ok(ph_graph_capture_begin(graph, world.stream, &relaxed));
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     assert_ok(t_add(&world, side, elsewhere, elsewhere, N, 1));
-    assert_ok(ph_stream_uses(side, elsewhere, "elsewhere"));
+    assert_ok(ph_stream_declare_use(side, elsewhere, "elsewhere"));
     end();
     assert_ok(ph_stream_synchronize(side));
     drop(&elsewhere);
@@ -202,7 +202,7 @@ static void test_torch_library_custom_op(void **state)
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     struct t_copy_first pair = {scale, y};
     begin();
-    assert_ok(ph_stream_uses(world.stream, scale, "scale"));
+    assert_ok(ph_stream_declare_use(world.stream, scale, "scale"));
     assert_ok(ph_launch(world.stream, kernel, NULL, &pair, sizeof pair));
     end();
     assert_ok(ph_graph_replay(graph, world.stream));

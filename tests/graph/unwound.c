@@ -66,7 +66,7 @@ static ph_status add_one(ph_stream *stream, void *user)
 static ph_status add_and_leave(ph_stream *stream, void *user)
 {
     int32_t *scratch;
-    PH_TRY(ph_mark_begin(stream, "left open", NULL));
+    PH_TRY(ph_annotation_push(stream, "left open", NULL));
     PH_TRY(PH_NEW(&scratch, N, stream));
     PH_TRY(t_add(&world, stream, x, scratch, N, 1));
     ph_free(scratch, stream);
@@ -148,7 +148,7 @@ static void leave_capture_hook(ph_graph_hook_point point, ph_graph_state expecte
     if (expected == PH_GRAPH_FAILED)
         assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER,
                      "a hook of the graph did not return");
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     check_all_is_well(graph, 1);
 }
 
@@ -188,11 +188,11 @@ static void test_replay_hooks(void **state)
     hook_at(PH_HOOK_REPLAY_START);
     leave_inside(replay_one);
     t_all(x, N, 1, world.stream);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     hook_at(PH_HOOK_REPLAY_END);
     leave_inside(replay_one);
     t_all(x, N, 2, world.stream);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_graph_replay(graph, world.stream));
     t_all(x, N, 3, world.stream);
 }
@@ -216,7 +216,7 @@ static void test_destroy_hook(void **state)
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     capture_one();
     leave_inside(destroy);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_graph_create(&graph, NULL));
 }
 
@@ -277,7 +277,7 @@ static void test_profile(void **state)
     capture_one();
     hook_at(PH_HOOK_REPLAY_START);
     leave_inside(profile);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     ph_graph_destroy(graph);
     assert_ok(ph_graph_create(&graph, NULL));
 }

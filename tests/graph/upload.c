@@ -246,7 +246,7 @@ static void test_a_replay_that_was_refused(void **state)
     assert_ok(ph_graph_upload(graph, other));
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_REPLAY_START, refuse, NULL));
     assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_CALLER);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     assert_ok(ph_graph_replay(graph, third));
     assert_waits(third, &gate);
     t_gate_open(&gate);
@@ -346,12 +346,12 @@ static void test_inside_its_own_hooks(void **state)
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_REPLAY_START, upload_inside, &seen));
     assert_replays(graph, world.stream, 1);
     assert_int_equal(seen, PH_ERROR_STATE);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     ph_graph_destroy(graph);
     graph = captured(&keep_defer);
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_INSTANTIATE, destroy_inside, NULL));
     assert_status(ph_graph_upload(graph, world.stream), PH_ERROR_STATE);
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
 }
 
 /* A capture that the hook of the new executable begins is as one that was there before. */
@@ -376,7 +376,7 @@ static void test_a_hook_that_captures(void **state)
             assert_native(900);
             assert_ok(t_fill(&world, other, x, N, 1));
         }
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_READY);
         assert_ok(ph_graph_capture_end(outer, PH_OK));
         assert_replays(outer, other, 1);
@@ -396,7 +396,7 @@ static void test_a_hook_that_fails(void **state)
     assert_error(ph_graph_upload(graph, world.stream), PH_ERROR_CALLER, "not now");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
     assert_error(ph_graph_upload(graph, world.stream), PH_ERROR_CALLER, "not now");
-    ph_hook_remove(hook);
+    ph_graph_hook_remove(hook);
     ph_graph_destroy(graph);
 }
 

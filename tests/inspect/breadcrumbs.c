@@ -38,12 +38,12 @@ static ph_status first_is_late(ph_stream *stream, void *user)
     (void)user;
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
     PH_TRY(t_gate_wait(&bc.gate, stream));
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(t_add(&bc.world, stream, bc.x, bc.y, BC_N, 1));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(t_gate_wait(&bc.other_gate, stream));
-    PH_TRY(ph_mark_begin(stream, "b", NULL));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_push(stream, "b", NULL));
+    return ph_annotation_pop(stream);
 }
 
 static void test_outside_all_scopes(void **state)
@@ -78,10 +78,10 @@ static pthread_barrier_t steps;
 
 static void *hold_b(void *status)
 {
-    *(ph_status *)status = ph_mark_begin(bc.side, "b", NULL);
+    *(ph_status *)status = ph_annotation_push(bc.side, "b", NULL);
     (void)pthread_barrier_wait(&steps);
     (void)pthread_barrier_wait(&steps);
-    ph_status ended = ph_mark_end(bc.side);
+    ph_status ended = ph_annotation_pop(bc.side);
     if (*(ph_status *)status == PH_OK)
         *(ph_status *)status = ended;
     return NULL;
@@ -101,9 +101,9 @@ static void test_scopes_on_several_streams(void **state)
     assert_int_equal(pthread_create(&thread, NULL, hold_b, &status), 0);
     (void)pthread_barrier_wait(&steps);
     assert_ok(ph_stream_wait_stream(bc.world.stream, bc.side));
-    assert_ok(ph_mark_begin(bc.world.stream, "a", NULL));
+    assert_ok(ph_annotation_push(bc.world.stream, "a", NULL));
     assert_ok(t_gate_wait(&bc.gate, bc.world.stream));
-    assert_ok(ph_mark_end(bc.world.stream));
+    assert_ok(ph_annotation_pop(bc.world.stream));
     assert_ok(t_gate_wait(&bc.other_gate, bc.world.stream));
     assert_ok(ph_stream_wait_stream(bc.side, bc.world.stream));
     (void)pthread_barrier_wait(&steps);
@@ -145,15 +145,15 @@ static ph_status unnamed(ph_stream *stream, void *user)
         {.key = "share", .type = PH_ANNOTATION_REAL, .real = 0.5},
         {.key = "on", .type = PH_ANNOTATION_BOOL, .boolean = true},
     };
-    const ph_mark_options options = {.pairs = pairs, .count = 4};
+    const ph_annotation_options options = {.pairs = pairs, .count = 4};
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
-    PH_TRY(ph_mark_begin(stream, "block", NULL));
-    PH_TRY(ph_mark_begin(stream, NULL, &options));
-    PH_TRY(ph_mark_begin(stream, "block", NULL));
+    PH_TRY(ph_annotation_push(stream, "block", NULL));
+    PH_TRY(ph_annotation_push(stream, NULL, &options));
+    PH_TRY(ph_annotation_push(stream, "block", NULL));
     PH_TRY(t_gate_wait(&bc.gate, stream));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static void test_paths(void **state)
@@ -178,15 +178,15 @@ static void test_paths(void **state)
 static ph_status unwound(ph_stream *stream, void *user)
 {
     (void)user;
-    size_t depth = ph_mark_depth();
-    PH_TRY(ph_mark_begin(bc.side, "not in the capture", NULL));
+    size_t depth = ph_annotation_depth();
+    PH_TRY(ph_annotation_push(bc.side, "not in the capture", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
-    PH_TRY(ph_mark_begin(stream, "unwound", NULL));
+    PH_TRY(ph_annotation_push(stream, "unwound", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 2));
-    ph_mark_unwind(depth);
-    PH_TRY(ph_mark_begin(stream, "behind", NULL));
+    ph_annotation_unwind(depth);
+    PH_TRY(ph_annotation_push(stream, "behind", NULL));
     PH_TRY(t_gate_wait(&bc.gate, stream));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_scopes_without_an_end(void **state)
@@ -211,17 +211,17 @@ static void test_scopes_without_an_end(void **state)
 static ph_status unwound_behind_a_join(ph_stream *stream, void *user)
 {
     (void)user;
-    size_t depth = ph_mark_depth();
-    PH_TRY(ph_mark_begin(stream, "outer", NULL));
+    size_t depth = ph_annotation_depth();
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
     PH_TRY(ph_stream_wait_stream(bc.side, stream));
-    PH_TRY(ph_mark_begin(bc.side, "inner", NULL));
+    PH_TRY(ph_annotation_push(bc.side, "inner", NULL));
     PH_TRY(t_fill(&bc.world, bc.side, bc.x, BC_N, 1));
     PH_TRY(ph_stream_wait_stream(stream, bc.side));
-    ph_mark_unwind(depth);
+    ph_annotation_unwind(depth);
     PH_TRY(t_gate_wait(&bc.gate, stream));
-    PH_TRY(ph_mark_begin(stream, "after", NULL));
+    PH_TRY(ph_annotation_push(stream, "after", NULL));
     PH_TRY(t_add(&bc.world, stream, bc.x, bc.y, BC_N, 1));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_scopes_that_are_unwound_behind_a_join(void **state)
@@ -249,9 +249,9 @@ static void test_scopes_that_are_unwound_behind_a_join(void **state)
 static ph_status last_is_late(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return t_gate_wait(&bc.gate, stream);
 }
 
@@ -277,12 +277,12 @@ static void test_a_hang_behind_the_last_crumb(void **state)
 static ph_status one_crumb(ph_stream *stream, void *user)
 {
     (void)user;
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
     PH_TRY(t_gate_wait(&bc.gate, stream));
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 2));
-    ph_mark_unwind(depth);
+    ph_annotation_unwind(depth);
     return PH_OK;
 }
 

@@ -37,9 +37,9 @@ static ph_status elsewhere(ph_stream *stream, void *user)
 {
     (void)user;
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 static void test_updates(void **state)
@@ -140,11 +140,11 @@ static void *work(void *argument)
 {
     worker *w = argument;
     for (int i = 0; i < SCOPES && w->status == PH_OK; i++) {
-        w->status = ph_mark_begin(w->stream, w->name, NULL);
+        w->status = ph_annotation_push(w->stream, w->name, NULL);
         if (w->status == PH_OK)
             w->status = t_fill(&bc.world, w->stream, w->at, BC_N, i);
         if (w->status == PH_OK)
-            w->status = ph_mark_end(w->stream);
+            w->status = ph_annotation_pop(w->stream);
     }
     return NULL;
 }

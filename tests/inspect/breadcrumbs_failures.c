@@ -91,7 +91,7 @@ static void reset(ph_status status, void *user)
     (void)user;
     if (status == PH_OK)
         bc_assert_complete(8);
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     assert_ok(ph_graph_reset(bc.graph));
     assert_ok(ph_device_synchronize(bc.world.device));
     assert_false(ph_stream_is_capturing(bc.world.stream));

@@ -60,16 +60,16 @@ static void replay_and_wait(void)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-static ph_check_result result(size_t index)
+static ph_finite_result result(size_t index)
 {
-    ph_check_result found;
-    assert_ok(ph_graph_check_at(&found, graph, index));
+    ph_finite_result found;
+    assert_ok(ph_finite_at(&found, graph, index));
     return found;
 }
 
 static void assert_clean(size_t index)
 {
-    ph_check_result found = result(index);
+    ph_finite_result found = result(index);
     assert_true(found.ran);
     assert_int_equal(found.bad, 0);
     assert_true(found.first == UINT64_MAX);
@@ -80,14 +80,14 @@ static void assert_clean(size_t index)
 static ph_status body(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "layer 3", NULL));
-    PH_TRY(ph_mark_begin(stream, "mlp", NULL));
+    PH_TRY(ph_annotation_push(stream, "layer 3", NULL));
+    PH_TRY(ph_annotation_push(stream, "mlp", NULL));
     PH_TRY(t_axpy(&world, stream, 1, x, y, N));
-    PH_TRY(ph_check_finite(stream, y, PH_NUMBER_F32, N, "hidden"));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_check_finite(stream, x, PH_NUMBER_F32, N, NULL));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_check_finite(stream, y + 1, PH_NUMBER_F32, 1, "y[1]"));
+    PH_TRY(ph_finite_check(stream, y, PH_NUMBER_F32, N, "hidden"));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_finite_check(stream, x, PH_NUMBER_F32, N, NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_finite_check(stream, y + 1, PH_NUMBER_F32, 1, "y[1]"));
     return PH_OK;
 }
 
@@ -105,16 +105,16 @@ static void test_a_planted_nan(void **state)
     ph_node_info info;
     size_t count;
     capture();
-    assert_ok(ph_graph_check_count(&count, graph));
+    assert_ok(ph_finite_count(&count, graph));
     assert_int_equal(count, 3);
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     replay_and_wait();
     for (size_t i = 0; i < 3; i++)
         assert_clean(i);
     put_float(x + 700, NAN);
     put_float(x + 900, -INFINITY);
     replay_and_wait();
-    ph_check_result found = result(0);
+    ph_finite_result found = result(0);
     assert_string_equal(found.name, "hidden");
     assert_string_equal(found.scope, "layer 3/mlp");
     assert_true(found.ran);
@@ -162,7 +162,7 @@ typedef struct span {
 static ph_status check_span(ph_stream *stream, void *user)
 {
     const span *s = user;
-    return ph_check_finite(stream, s->at, s->of->type, s->count, "span");
+    return ph_finite_check(stream, s->at, s->of->type, s->count, "span");
 }
 
 static double value_when(const numbers *of, uint64_t bits)
@@ -183,7 +183,7 @@ static void check_places(const span *s, void *host, const size_t *places, size_t
     for (size_t i = 0; i < count; i++) {
         put((char *)s->at + places[i] * size, &bad[i % 3], size);
         replay_and_wait();
-        ph_check_result found = result(0);
+        ph_finite_result found = result(0);
         assert_true(found.ran);
         assert_int_equal(found.bad, 1);
         assert_int_equal(found.first, places[i]);
@@ -212,7 +212,7 @@ static void check_numbers(const numbers *of, size_t misalignment, size_t numbers
     s.at = block + misalignment * of->size;
     assert_ok(ph_graph_reset(graph));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, check_span, &s));
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     const size_t places[] = {numbers_count - 1, numbers_count / 2, 0, numbers_count / 3 + 2};
     check_places(&s, host, places, numbers_count > 8 ? 4 : 1);
     ph_free(block, world.stream);
@@ -233,7 +233,7 @@ static void test_types_counts_and_alignments(void **state)
 static ph_status check_nothing(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_check_finite(stream, NULL, PH_NUMBER_F64, 0, "none"));
+    PH_TRY(ph_finite_check(stream, NULL, PH_NUMBER_F64, 0, "none"));
     return t_fill_f(&world, stream, y, N, 2);
 }
 
@@ -242,7 +242,7 @@ static void test_no_numbers(void **state)
     (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, check_nothing, NULL));
     assert_false(result(0).ran);
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     replay_and_wait();
     assert_clean(0);
 }
@@ -256,7 +256,7 @@ static void test_everything_is_bad(void **state)
     assert_ok(ph_memset(block, 0xff, MANY * sizeof *block, world.stream));
     span s = {.of = &all_numbers[PH_NUMBER_BF16], .at = block, .count = MANY};
     assert_ok(ph_graph_capture(graph, world.stream, NULL, check_span, &s));
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     for (int i = 0; i < 3; i++) {
         replay_and_wait();
         assert_int_equal(result(0).bad, MANY);
@@ -279,17 +279,17 @@ static void test_off_does_nothing(void **state)
     }
     assert_ok(ph_graph_get_memory(&memory, graph));
     assert_int_equal(memory.pinned, 0);
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     assert_false(result(0).ran);
     replay_and_wait();
     assert_int_equal(result(1).first, 5);
     assert_ok(ph_graph_get_memory(&memory, graph));
     assert_true(memory.pinned > 0);
-    assert_ok(ph_graph_checks_enable(graph, false));
+    assert_ok(ph_finite_enable(graph, false));
     put_float(x + 4, NAN);
     replay_and_wait();
     assert_int_equal(result(1).first, 5); /* of the last replay with checks on */
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     replay_and_wait();
     assert_int_equal(result(1).first, 4);
     assert_ok(ph_graph_node_set_enabled(graph, result(1).node, false)); /* this one alone */
@@ -304,7 +304,7 @@ static void test_outside_a_capture(void **state)
     (void)state;
     assert_ok(body(world.stream, NULL));
     assert_ok(ph_stream_synchronize(world.stream));
-    assert_ok(ph_check_finite(ph_device_default_stream(world.device), x, PH_NUMBER_F32, N, "x"));
+    assert_ok(ph_finite_check(ph_device_default_stream(world.device), x, PH_NUMBER_F32, N, "x"));
 }
 
 static void test_a_fork(void **state)
@@ -313,12 +313,12 @@ static void test_a_fork(void **state)
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
     assert_ok(ph_stream_wait_stream(side, world.stream));
-    assert_ok(ph_check_finite(side, x, PH_NUMBER_F32, N, "on the fork"));
-    assert_ok(ph_check_finite(side, x, PH_NUMBER_F32, N, "again"));
-    assert_ok(ph_check_finite(world.stream, x, PH_NUMBER_F32, N, "on the first"));
+    assert_ok(ph_finite_check(side, x, PH_NUMBER_F32, N, "on the fork"));
+    assert_ok(ph_finite_check(side, x, PH_NUMBER_F32, N, "again"));
+    assert_ok(ph_finite_check(world.stream, x, PH_NUMBER_F32, N, "on the first"));
     assert_ok(ph_stream_wait_stream(world.stream, side));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     replay_and_wait();
     for (size_t i = 0; i < 3; i++)
         assert_clean(i);
@@ -330,7 +330,7 @@ static ph_status other_body(ph_stream *stream, void *user)
 {
     float *at = user;
     PH_TRY(t_axpy(&world, stream, 1, at, y, N));
-    return ph_check_finite(stream, at, PH_NUMBER_F32, N, "in");
+    return ph_finite_check(stream, at, PH_NUMBER_F32, N, "in");
 }
 
 static void test_updates(void **state)
@@ -345,7 +345,7 @@ static void test_updates(void **state)
     assert_ok(ph_graph_capture(graph, world.stream, NULL, other_body, x));
     assert_ok(ph_graph_capture(from, world.stream, NULL, other_body, z));
     assert_ok(ph_graph_update(graph, from, NULL));
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     replay_and_wait();
     assert_int_equal(result(0).first, 9);
     assert_ok(ph_graph_update(graph, graph, NULL)); /* back, and still on */
@@ -357,7 +357,7 @@ static void test_updates(void **state)
     assert_ok(ph_graph_reset(from));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, check_span, &longer));
     assert_ok(ph_graph_capture(from, world.stream, NULL, check_span, &type));
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     assert_ok(ph_graph_update(graph, from, NULL));
     put(x, &(uint32_t){0x7f810000}, 4);
     replay_and_wait();
@@ -367,7 +367,7 @@ static void test_updates(void **state)
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
     assert_ok(ph_graph_capture_end(from, PH_OK));
     assert_error(ph_graph_update(graph, from, NULL), PH_ERROR_MISMATCH,
-                 "from was captured without checks for NaN and infinity (ph_check_finite), the "
+                 "from was captured without checks for NaN and infinity (ph_finite_check), the "
                  "graph with them");
     ph_graph_destroy(from);
     ph_free(z, world.stream);
@@ -385,7 +385,7 @@ static void test_slots(void **state)
         assert_ok(ph_graph_reset(graph));
         assert_ok(ph_graph_capture(graph, world.stream, NULL, other_body, x));
         if (on_first)
-            assert_ok(ph_graph_checks_enable(graph, true));
+            assert_ok(ph_finite_enable(graph, true));
         assert_ok(ph_graph_slot_find(&slot, graph, "x", x, N * sizeof *x, NULL));
         ph_slot_info info;
         assert_ok(ph_graph_slot_get(&info, graph, slot));
@@ -395,7 +395,7 @@ static void test_slots(void **state)
         assert_ok(ph_stream_synchronize(world.stream));
         assert_true(result(0).ran == (on_first == 1));
         if (!on_first)
-            assert_ok(ph_graph_checks_enable(graph, true));
+            assert_ok(ph_finite_enable(graph, true));
         replay_and_wait();
         assert_int_equal(result(0).first, 11);
         const ph_slot_value back = {slot, x};
@@ -437,7 +437,7 @@ static void test_a_copy_in_another_graph_writes_nothing(void **state)
     (void)state;
     ph_graph *outer;
     capture();
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     replay_and_wait();
     put_float(x + 1, NAN);
     assert_ok(ph_graph_create(&outer, NULL));
@@ -458,7 +458,7 @@ static void test_verify(void **state)
     ph_progress at;
     assert_ok(ph_graph_capture(graph, world.stream, &options, body, NULL));
     for (int on = 0; on < 2; on++) {
-        assert_ok(ph_graph_checks_enable(graph, on == 1));
+        assert_ok(ph_finite_enable(graph, on == 1));
         assert_ok(ph_graph_breadcrumbs_enable(graph, on == 1));
         assert_ok(ph_graph_verify(&verified, graph, world.stream, body, NULL, NULL));
         assert_int_equal(verified.verdict, PH_VERIFY_EQUAL);
@@ -473,56 +473,56 @@ static void test_verify(void **state)
 static void test_misuse(void **state)
 {
     (void)state;
-    ph_check_result found;
+    ph_finite_result found;
     size_t count;
     float *gone;
     assert_ok(PH_NEW(&gone, N, world.stream));
     ph_free(gone, world.stream);
-    assert_error(ph_check_finite(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
+    assert_error(ph_finite_check(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
                  "is no live allocation");
-    assert_error(ph_check_finite(NULL, x, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT,
+    assert_error(ph_finite_check(NULL, x, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT,
                  "stream is NULL");
-    assert_error(ph_graph_check_count(NULL, graph), PH_ERROR_ARGUMENT, "out");
-    assert_error(ph_graph_check_count(&count, NULL), PH_ERROR_ARGUMENT, "graph");
-    assert_error(ph_graph_check_at(NULL, graph, 0), PH_ERROR_ARGUMENT, "out");
-    assert_error(ph_graph_check_at(&found, graph, 0), PH_ERROR_STATE, "NEW");
-    assert_error(ph_graph_checks_enable(graph, true), PH_ERROR_STATE, "NEW");
+    assert_error(ph_finite_count(NULL, graph), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_finite_count(&count, NULL), PH_ERROR_ARGUMENT, "graph");
+    assert_error(ph_finite_at(NULL, graph, 0), PH_ERROR_ARGUMENT, "out");
+    assert_error(ph_finite_at(&found, graph, 0), PH_ERROR_STATE, "NEW");
+    assert_error(ph_finite_enable(graph, true), PH_ERROR_STATE, "NEW");
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
-    assert_error(ph_check_finite(world.stream, NULL, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT,
+    assert_error(ph_finite_check(world.stream, NULL, PH_NUMBER_F32, N, "x"), PH_ERROR_ARGUMENT,
                  "address is NULL");
-    assert_error(ph_check_finite(world.stream, x, (ph_number_type)4, N, "x"), PH_ERROR_ARGUMENT,
+    assert_error(ph_finite_check(world.stream, x, (ph_number_type)4, N, "x"), PH_ERROR_ARGUMENT,
                  "4 is none of");
-    assert_error(ph_check_finite(world.stream, x, (ph_number_type)-1, N, "x"), PH_ERROR_ARGUMENT,
+    assert_error(ph_finite_check(world.stream, x, (ph_number_type)-1, N, "x"), PH_ERROR_ARGUMENT,
                  "none of");
-    assert_error(ph_check_finite(world.stream, (char *)x + 2, PH_NUMBER_F32, 1, "x"),
+    assert_error(ph_finite_check(world.stream, (char *)x + 2, PH_NUMBER_F32, 1, "x"),
                  PH_ERROR_ARGUMENT, "no multiple of 4");
-    assert_error(ph_check_finite(world.stream, x, PH_NUMBER_F64, N, "x"), PH_ERROR_SIZE,
+    assert_error(ph_finite_check(world.stream, x, PH_NUMBER_F64, N, "x"), PH_ERROR_SIZE,
                  "leave the allocation");
-    assert_error(ph_check_finite(world.stream, x, PH_NUMBER_F64, SIZE_MAX / 4, "x"), PH_ERROR_SIZE,
+    assert_error(ph_finite_check(world.stream, x, PH_NUMBER_F64, SIZE_MAX / 4, "x"), PH_ERROR_SIZE,
                  "too many");
     float here = 0;
-    assert_error(ph_check_finite(world.stream, &here, PH_NUMBER_F32, 1, "here"), PH_ERROR_ARGUMENT,
+    assert_error(ph_finite_check(world.stream, &here, PH_NUMBER_F32, 1, "here"), PH_ERROR_ARGUMENT,
                  "is neither memory of the device nor pinned");
     assert_string_equal(ph_error_last()->native_call, "");
     assert_int_equal(ph_error_last()->native_code, 0);
-    assert_error(ph_check_finite(world.stream, x, PH_NUMBER_F64, N, "x"), PH_ERROR_SIZE,
+    assert_error(ph_finite_check(world.stream, x, PH_NUMBER_F64, N, "x"), PH_ERROR_SIZE,
                  "bytes at address 0x");
     assert_string_equal(ph_error_last()->native_call, "");
-    assert_error(ph_check_finite(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
-                 "ph_check_finite: 0x");
+    assert_error(ph_finite_check(world.stream, gone, PH_NUMBER_F32, 1, "gone"), PH_ERROR_NOT_FOUND,
+                 "ph_finite_check: 0x");
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
-    assert_error(ph_graph_check_at(&found, graph, 0), PH_ERROR_STATE, "CAPTURING");
+    assert_error(ph_finite_at(&found, graph, 0), PH_ERROR_STATE, "CAPTURING");
     assert_ok(ph_graph_capture_end(graph, PH_OK));
-    assert_ok(ph_graph_check_count(&count, graph));
+    assert_ok(ph_finite_count(&count, graph));
     assert_int_equal(count, 0);
-    assert_error(ph_graph_check_at(&found, graph, 0), PH_ERROR_NOT_FOUND, "the graph has 0");
-    assert_error(ph_graph_checks_enable(graph, true), PH_ERROR_STATE, "no check was captured");
+    assert_error(ph_finite_at(&found, graph, 0), PH_ERROR_NOT_FOUND, "the graph has 0");
+    assert_error(ph_finite_enable(graph, true), PH_ERROR_STATE, "no check was captured");
     assert_ok(ph_graph_reset(graph));
     capture();
-    assert_error(ph_graph_check_at(&found, graph, 3), PH_ERROR_NOT_FOUND, "check 3 does not exist");
+    assert_error(ph_finite_at(&found, graph, 3), PH_ERROR_NOT_FOUND, "check 3 does not exist");
     const char args[32] = {0};
     assert_error(ph_graph_node_set_launch(graph, result(0).node, NULL, args, sizeof args),
-                 PH_ERROR_UNSUPPORTED, "ph_graph_checks_enable");
+                 PH_ERROR_UNSUPPORTED, "ph_finite_enable");
 }
 
 /* ---- threads ---- several that check in one capture, each on its stream. */
@@ -540,7 +540,7 @@ static void *work(void *argument)
     worker *w = argument;
     for (int i = 0; i < CHECKS && w->status == PH_OK; i++)
         w->status =
-            ph_check_finite(w->stream, x, PH_NUMBER_F32, N, w->stream == side ? "theirs" : "mine");
+            ph_finite_check(w->stream, x, PH_NUMBER_F32, N, w->stream == side ? "theirs" : "mine");
     return NULL;
 }
 
@@ -561,10 +561,10 @@ static void test_threads(void **state)
     }
     assert_ok(ph_stream_wait_stream(world.stream, side));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
-    assert_ok(ph_graph_checks_enable(graph, true));
+    assert_ok(ph_finite_enable(graph, true));
     put_float(x + 3, NAN);
     replay_and_wait();
-    assert_ok(ph_graph_check_count(&count, graph));
+    assert_ok(ph_finite_count(&count, graph));
     assert_int_equal(count, 2 * CHECKS);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(result(i).first, 3);
@@ -579,10 +579,10 @@ static ph_status everything(void *user)
     const ph_capture_options options = {.enable_annotations = true};
     (void)user;
     PH_TRY(ph_graph_capture(graph, world.stream, &options, body, NULL));
-    PH_TRY(ph_graph_checks_enable(graph, true));
+    PH_TRY(ph_finite_enable(graph, true));
     PH_TRY(ph_graph_replay(graph, world.stream));
-    PH_TRY(ph_graph_checks_enable(graph, false));
-    PH_TRY(ph_graph_checks_enable(graph, true));
+    PH_TRY(ph_finite_enable(graph, false));
+    PH_TRY(ph_finite_enable(graph, true));
     return ph_stream_synchronize(world.stream);
 }
 
@@ -591,7 +591,7 @@ static void reset(ph_status status, void *user)
     (void)user;
     if (status == PH_OK)
         assert_clean(0);
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     assert_ok(ph_graph_reset(graph));
     assert_ok(ph_device_synchronize(world.device));
     assert_false(ph_stream_is_capturing(world.stream));

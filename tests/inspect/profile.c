@@ -316,10 +316,10 @@ static ph_status layers(ph_stream *stream, void *user)
     for (int i = 0; i < 3; i++) {
         const ph_annotation_pair pair = {
             .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = i % 2};
-        const ph_mark_options options = {.pairs = &pair, .count = 1};
-        PH_TRY(ph_mark_begin(stream, "step", &options));
+        const ph_annotation_options options = {.pairs = &pair, .count = 1};
+        PH_TRY(ph_annotation_push(stream, "step", &options));
         ph_status status = profiled_spin(user, stream, i == 1 ? LONG_NS : SHORT_NS, (size_t)i);
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_annotation_pop(stream));
         PH_TRY(status);
     }
     return profiled_spin(user, stream, SHORT_NS, 3);

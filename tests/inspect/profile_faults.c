@@ -12,10 +12,10 @@ static char record_path[64];
 static ph_status body(ph_stream *stream, void *user)
 {
     const ph_annotation_pair pair = {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = 4};
-    const ph_mark_options options = {.pairs = &pair, .count = 1};
-    PH_TRY(ph_mark_begin(stream, "outer", &options));
+    const ph_annotation_options options = {.pairs = &pair, .count = 1};
+    PH_TRY(ph_annotation_push(stream, "outer", &options));
     ph_status status = profiled_diamond(stream, user);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(status);
     return t_fill(&((const profiled *)user)->world, stream, p.y + 8, 4, 5);
 }

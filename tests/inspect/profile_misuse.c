@@ -133,13 +133,13 @@ static void sources_of_other_devices(void **state)
 
 static ph_status leaving(ph_stream *stream, void *user)
 {
-    PH_TRY(ph_mark_begin(stream, "left", NULL));
+    PH_TRY(ph_annotation_push(stream, "left", NULL));
     return body(stream, user);
 }
 
 static ph_status leaving_and_failing(ph_stream *stream, void *user)
 {
-    PH_TRY(ph_mark_begin(stream, "left", NULL));
+    PH_TRY(ph_annotation_push(stream, "left", NULL));
     return failing(stream, user);
 }
 
@@ -149,13 +149,13 @@ static void scopes_that_are_left_open(void **state)
     (void)state;
     ph_verdict verdict;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
-    assert_ok(ph_mark_begin(p.a, "outside", NULL));
+    assert_ok(ph_annotation_push(p.a, "outside", NULL));
     assert_ok(ph_graph_verdict(&verdict, p.graph, p.a, leaving, &p, NULL));
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     assert_error(ph_graph_verdict(&verdict, p.graph, p.a, leaving_and_failing, &p, NULL),
                  PH_ERROR_CALLER, "its own words");
-    assert_int_equal(ph_mark_depth(), 1);
-    assert_ok(ph_mark_end(p.a));
+    assert_int_equal(ph_annotation_depth(), 1);
+    assert_ok(ph_annotation_pop(p.a));
 }
 
 /* ---- states ---- */
@@ -262,7 +262,7 @@ static void destroyed_by_a_hook(void **state)
         } else {
             assert_ok(ph_graph_verdict(&verdict, p.graph, p.a, body, &p, NULL));
         }
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         assert_ok(ph_graph_create(&p.graph, NULL));
     }
 }
@@ -286,7 +286,7 @@ static void stopped_by_a_hook(void **state)
         left = replays;
         status = ph_graph_verdict(&verdict, p.graph, p.a, body, &p, NULL);
         assert_int_equal(status == PH_OK, left >= 0);
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         ph_profile_destroy(profile);
         assert_ok(ph_graph_replay(p.graph, p.a));
         assert_ok(ph_stream_synchronize(p.a));

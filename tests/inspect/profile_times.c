@@ -192,10 +192,10 @@ static ph_status many_scopes(ph_stream *stream, void *user)
             {.key = "even", .type = PH_ANNOTATION_BOOL, .boolean = i % 2 == 0},
             {.key = "word", .type = PH_ANNOTATION_TEXT, .text = i % 2 ? "odd" : "even"},
         };
-        const ph_mark_options options = {.pairs = pairs, .count = 4};
-        PH_TRY(ph_mark_begin(stream, NULL, &options));
+        const ph_annotation_options options = {.pairs = pairs, .count = 4};
+        PH_TRY(ph_annotation_push(stream, NULL, &options));
         ph_status status = profiled_spin(user, stream, 0, 0);
-        PH_TRY(ph_mark_end(stream));
+        PH_TRY(ph_annotation_pop(stream));
         PH_TRY(status);
     }
     return PH_OK;

@@ -37,12 +37,12 @@ static ph_status marked(ph_stream *stream, const char *name, int64_t layer, size
 {
     const ph_annotation_pair pair = {
         .key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = layer};
-    const ph_mark_options options = {.pairs = &pair, .count = 1};
-    PH_TRY(ph_mark_begin(stream, name, &options));
+    const ph_annotation_options options = {.pairs = &pair, .count = 1};
+    PH_TRY(ph_annotation_push(stream, name, &options));
     ph_status status = PH_OK;
     for (size_t i = 0; i < spins && status == PH_OK; i++)
         status = profiled_spin(q, stream, SHORT_NS, i);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return status;
 }
 
@@ -224,16 +224,16 @@ static void lanes_have_rows(void **state)
 
 static ph_status on_lanes(ph_stream *stream, void *user)
 {
-    const ph_mark_options lane = {.lane = true};
-    PH_TRY(ph_mark_begin(stream, "main", &lane));
+    const ph_annotation_options lane = {.lane = true};
+    PH_TRY(ph_annotation_push(stream, "main", &lane));
     ph_status status = profiled_spin(user, stream, SHORT_NS, 0);
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(status);
     PH_TRY(ph_event_record(p.fork, stream));
     PH_TRY(ph_stream_wait_event(p.b, p.fork));
-    PH_TRY(ph_mark_begin(p.b, "side", &lane));
+    PH_TRY(ph_annotation_push(p.b, "side", &lane));
     status = profiled_spin(user, p.b, SHORT_NS, 1);
-    PH_TRY(ph_mark_end(p.b));
+    PH_TRY(ph_annotation_pop(p.b));
     PH_TRY(status);
     PH_TRY(ph_event_record(p.join, p.b));
     PH_TRY(ph_stream_wait_event(stream, p.join));

@@ -428,8 +428,8 @@ static bool leave_fails;
 static ph_status leaving_scopes(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "left", NULL));
-    PH_TRY(ph_mark_begin(stream, "inside", NULL));
+    PH_TRY(ph_annotation_push(stream, "left", NULL));
+    PH_TRY(ph_annotation_push(stream, "inside", NULL));
     PH_TRY(t_axpy(&world, stream, 1, x, y, N));
     return leave_fails ? ph_fail(PH_ERROR_CALLER, "the function says no") : PH_OK;
 }
@@ -437,7 +437,7 @@ static ph_status leaving_scopes(ph_stream *stream, void *user)
 static ph_status leaving_one(ph_stream *stream, void *user)
 {
     (void)user;
-    return ph_mark_begin(stream, "prepared", NULL);
+    return ph_annotation_push(stream, "prepared", NULL);
 }
 
 static void test_scopes_that_are_left_open(void **state)
@@ -445,17 +445,17 @@ static void test_scopes_that_are_left_open(void **state)
     (void)state;
     leave_fails = false;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, leaving_scopes, NULL));
-    ph_mark_unwind(0);
-    assert_ok(ph_mark_begin(world.stream, "outside", NULL));
+    ph_annotation_unwind(0);
+    assert_ok(ph_annotation_push(world.stream, "outside", NULL));
     for (int fails = 0; fails < 2; fails++) {
         leave_fails = fails != 0;
         assert_status(ph_graph_verify(&result, graph, world.stream, leaving_scopes, NULL,
                                       &(ph_verify_options){.prepare = leaving_one}),
                       fails ? PH_ERROR_CALLER : PH_OK);
-        assert_int_equal(ph_mark_depth(), 1);
+        assert_int_equal(ph_annotation_depth(), 1);
         assert_int_equal(result.verdict, fails ? PH_VERIFY_NONE : PH_VERIFY_EQUAL);
     }
-    assert_ok(ph_mark_end(world.stream));
+    assert_ok(ph_annotation_pop(world.stream));
 }
 
 /* ---- what stays as it was ---- */

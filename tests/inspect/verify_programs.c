@@ -520,10 +520,10 @@ static void test_a_slot(void **state)
 static ph_status watched(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "sum", &(ph_mark_options){0}));
+    PH_TRY(ph_annotation_push(stream, "sum", &(ph_annotation_options){0}));
     PH_TRY(adding(stream, NULL));
-    PH_TRY(ph_mark_end(stream));
-    return ph_stream_is_capturing(stream) ? ph_check_finite(stream, y, PH_NUMBER_F32, N, "y")
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_stream_is_capturing(stream) ? ph_finite_check(stream, y, PH_NUMBER_F32, N, "y")
                                           : PH_OK;
 }
 
@@ -536,7 +536,7 @@ static void test_nodes_that_watch(void **state)
     assert_ok(ph_graph_capture(graph, world.stream, &options, watched, NULL));
     for (int on = 0; on < 2; on++) {
         assert_ok(ph_graph_breadcrumbs_enable(graph, on));
-        assert_ok(ph_graph_checks_enable(graph, on));
+        assert_ok(ph_finite_enable(graph, on));
         more = 1;
         verify(watched, NULL, NULL);
         expect(PH_VERIFY_EQUAL, "");

@@ -169,11 +169,11 @@ static void test_failure_in_backward(void **state)
     t_begin(a.tape, "around"); /* stays */
     assert_error(t_capture_into(a.graph, &a, with_careless, true, NULL), PH_ERROR_CALLER,
                  "careless");
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     /* Outside a capture too. */
     with_careless(&a);
     t_expect_failure(&a.s, PH_ERROR_CALLER, "careless");
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     t_end(a.tape);
     c = (careless){.begins = 1, .ends = 1};
     ph_graph_destroy(a.graph);
@@ -185,13 +185,13 @@ static void test_failure_in_backward(void **state)
 /* ---- functions that leave early ---- */
 static ph_tensor *leave_early(ph_tape *tape, ph_tensor *x)
 {
-    ph_tape_check(tape, ph_mark_begin(ph_tape_stream(tape), "early", NULL));
-    ph_tape_check(tape, ph_mark_begin(ph_tape_stream(tape), "earlier", NULL));
+    ph_tape_check(tape, ph_annotation_push(ph_tape_stream(tape), "early", NULL));
+    ph_tape_check(tape, ph_annotation_push(ph_tape_stream(tape), "earlier", NULL));
     ph_tensor *y = ph_add(tape, x, ph_zeros(tape, PH_DTYPE_F32, PH_SHAPE(3)));
     if (!y)
         return NULL;
-    ph_tape_check(tape, ph_mark_end(ph_tape_stream(tape)));
-    ph_tape_check(tape, ph_mark_end(ph_tape_stream(tape)));
+    ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
+    ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
     return y;
 }
 
@@ -221,13 +221,13 @@ static void test_functions_that_leave_early(void **state)
     t_begin(a.tape, "around");
     ph_custom_call(a.tape, &op, &y, 1, &a.x, 1);
     t_expect_failure(&a.s, PH_ERROR_ARGUMENT, "add");
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     ph_checkpoint(a.tape, early_checkpoint, NULL, &y, 1, &a.x, 1);
     t_expect_failure(&a.s, PH_ERROR_ARGUMENT, "add");
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     assert_null(ph_call(a.tape, module, a.x));
     t_expect_failure(&a.s, PH_ERROR_ARGUMENT, "add");
-    assert_int_equal(ph_mark_depth(), 1);
+    assert_int_equal(ph_annotation_depth(), 1);
     t_end(a.tape);
     ph_module_release(module);
     t_annotated_close(&a);
@@ -330,7 +330,7 @@ typedef struct on_thread {
 static void *capture_there(void *user)
 {
     on_thread *t = user;
-    t->depth = ph_mark_depth();
+    t->depth = ph_annotation_depth();
     assert_ok(t_capture_into(t->graph, t->a, backward_alone, true, t->pool));
     return NULL;
 }
@@ -383,7 +383,7 @@ static void test_values(void **state)
         a.user = marked ? &a : NULL;
         t_annotate(&a, interleaved);
         assert_ok(ph_graph_replay(a.graph, a.s.stream));
-        assert_ok(ph_tensor_read(marked ? got : want, sizeof got, a.tape, ph_tensor_grad(a.x)));
+        assert_ok(ph_tensor_read(a.tape, ph_tensor_grad(a.x), marked ? got : want, sizeof got));
         assert_ok(ph_tape_clear(a.tape));
     }
     assert_memory_equal(got, want, sizeof got);
@@ -399,11 +399,11 @@ static void all_of_it(t_annotated *a)
     ph_tape *tape = a->tape;
     ph_stream *stream = ph_tape_stream(tape);
     ph_tensor *y, *grad;
-    ph_tape_check(tape, ph_mark_begin(stream, "block", NULL));
+    ph_tape_check(tape, ph_annotation_push(stream, "block", NULL));
     ph_checkpoint(tape, plain_function, NULL, &y, 1, &a->x, 1);
     ph_tensor *z = ph_exp(tape, y);
-    if (ph_mark_depth() > 0)
-        ph_tape_check(tape, ph_mark_end(stream));
+    if (ph_annotation_depth() > 0)
+        ph_tape_check(tape, ph_annotation_pop(stream));
     ph_tensor *loss = ph_sum(tape, ph_add(tape, z, ph_tanh(tape, a->x)));
     ph_grad(tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }

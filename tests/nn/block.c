@@ -167,7 +167,7 @@ static void expect_block(scene *c, bool causal)
     ref_block(want, c->x, &c->w, causal);
     ph_tensor *y = ph_call(c->s.tape, c->block, input_of(c));
     assert_ok(ph_tape_status(c->s.tape));
-    assert_ok(ph_tensor_read(got, sizeof got, c->s.tape, y));
+    assert_ok(ph_tensor_read(c->s.tape, y, got, sizeof got));
     for (int i = 0; i < SIZE; i++)
         if (!(fabs((double)got[i] - want[i]) <= 2e-6 * (1 + fabs(want[i]))))
             fail_msg("element %d is %.9g, expected %.9g", i, (double)got[i], want[i]);
@@ -211,7 +211,7 @@ static void test_gradients(void **state)
     for (int k = 0; k < PARTS; k++) {
         ph_tensor *g = ph_tensor_grad(ph_module_parameter(c.block, parts[k].name));
         assert_non_null(g);
-        assert_ok(ph_tensor_read(grad, ph_tensor_bytes(g), tape, g));
+        assert_ok(ph_tensor_read(tape, g, grad, ph_tensor_bytes(g)));
         for (int i = 0; i < count_of(k); i++) {
             double kept = c.w.at[k][i], h = 1e-5;
             c.w.at[k][i] = kept + h;
@@ -264,8 +264,8 @@ static void test_dropout(void **state)
     open_scene(&c, &(ph_block_options){.dropout = 0.5});
     ph_tensor *y = ph_call(c.s.tape, c.block, input_of(&c)),
               *z = ph_call(c.s.tape, c.block, input_of(&c));
-    assert_ok(ph_tensor_read(a, sizeof a, c.s.tape, y));
-    assert_ok(ph_tensor_read(b, sizeof b, c.s.tape, z));
+    assert_ok(ph_tensor_read(c.s.tape, y, a, sizeof a));
+    assert_ok(ph_tensor_read(c.s.tape, z, b, sizeof b));
     assert_memory_not_equal(a, b, sizeof a);
     ph_module_train(c.block, false);
     expect_block(&c, true);
@@ -293,13 +293,13 @@ static void test_captured(void **state)
     open_scene(&c, NULL);
     ph_tensor *weight = ph_module_parameter(c.block, "qkv.weight");
     assert_ok(step(c.s.stream, &c));
-    assert_ok(ph_tensor_read(eager, sizeof eager, c.s.tape, ph_tensor_grad(weight)));
+    assert_ok(ph_tensor_read(c.s.tape, ph_tensor_grad(weight), eager, sizeof eager));
     ph_module_zero_grad(c.block);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, c.s.stream, NULL, step, &c));
     for (int i = 0; i < 3; i++) {
         assert_ok(ph_graph_replay(graph, c.s.stream));
-        assert_ok(ph_tensor_read(replayed, sizeof replayed, c.s.tape, ph_tensor_grad(weight)));
+        assert_ok(ph_tensor_read(c.s.tape, ph_tensor_grad(weight), replayed, sizeof replayed));
         assert_memory_equal(eager, replayed, sizeof eager);
     }
     ph_module_zero_grad(c.block);

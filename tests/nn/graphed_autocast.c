@@ -48,7 +48,7 @@ static bool is_same(const t_scene *s, const ph_module *a, const ph_module *b)
         ph_tensor *x = first_parameter(modules[i]);
         bytes = ph_tensor_bytes(x);
         assert_in_range(bytes, 1, sizeof values[0]);
-        assert_ok(ph_tensor_read(values[i], bytes, s->tape, x));
+        assert_ok(ph_tensor_read(s->tape, x, values[i], bytes));
     }
     return memcmp(values[0], values[1], bytes) == 0;
 }
@@ -210,7 +210,7 @@ static void evaluate(float out[32], ph_tape *tape, const training *t)
     size_t mark = ph_tape_scope_begin(tape);
     (void)ph_tape_set_grad_enabled(tape, false);
     ph_tensor *y = ph_cast(tape, ph_call(tape, t->net, t->x), PH_DTYPE_F32);
-    assert_ok(ph_tensor_read(out, 32 * sizeof *out, tape, y));
+    assert_ok(ph_tensor_read(tape, y, out, 32 * sizeof *out));
     (void)ph_tape_set_grad_enabled(tape, true);
     ph_tape_scope_end(tape, mark, NULL, 0);
 }

@@ -132,7 +132,7 @@ static ph_tensor *double_it(ph_tape *tape, ph_tensor *grad, void *user)
 {
     watch *w = user;
     w->runs++;
-    assert_ok(ph_tensor_read(w->seen, sizeof w->seen, tape, grad));
+    assert_ok(ph_tensor_read(tape, grad, w->seen, sizeof w->seen));
     return ph_mul_scalar(tape, grad, 2);
 }
 
@@ -359,7 +359,7 @@ static void test_outputs(void **state)
         for (int used = 1; used <= 4; used++) { /* bits: which outputs; 4: the empty one */
             bool flags[2];
             ph_call_n(s.tape, graphed, out, 4, &x, 1);
-            assert_ok(ph_tensor_read(flags, sizeof flags, s.tape, out[2]));
+            assert_ok(ph_tensor_read(s.tape, out[2], flags, sizeof flags));
             assert_true(flags[0] && !flags[1]);
             assert_false(ph_tensor_requires_grad(out[2]));
             assert_int_equal(ph_tensor_count(out[3]), 0);

@@ -195,7 +195,7 @@ static void expect_piece(field *f, const program *p, const ph_tensor *y, size_t 
                          size_t b)
 {
     static float got[2000];
-    assert_ok(ph_tensor_read(got, n * sizeof *got, f->s.tape, y));
+    assert_ok(ph_tensor_read(f->s.tape, y, got, n * sizeof *got));
     for (size_t i = 0; i < n; i++)
         if (got[i] != 2 * f->host[x + i] + f->host[b + i])
             fail_msg("look %d %d %llu: element %zu is %g, expected %g", (int)p->of, (int)p->how,

@@ -189,7 +189,7 @@ static void expect_gradient(const t_scene *s, ph_module *graphed, unsigned used,
         }
     ph_backward(s->tape, loss);
     assert_ok(ph_tape_status(s->tape));
-    assert_ok(ph_tensor_read(dx, sizeof dx, s->tape, ph_tensor_grad(x)));
+    assert_ok(ph_tensor_read(s->tape, ph_tensor_grad(x), dx, sizeof dx));
     assert_true(dx[0] == want && dx[N - 1] == want);
     assert_ok(ph_tape_clear(s->tape));
     assert_ok(ph_malloc(&other, 64 * BYTES, 1, s->stream)); /* where stand-ins may have been */

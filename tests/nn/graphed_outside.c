@@ -67,7 +67,7 @@ static void expect_all(const t_scene *s, ph_tensor *x, float want, const char *w
 {
     static float got[N];
     assert_ok(ph_tape_status(s->tape));
-    assert_ok(ph_tensor_read(got, sizeof got, s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, got, sizeof got));
     for (int i = 0; i < N; i++)
         if (got[i] != want)
             fail_msg("%s: element %d is %g, expected %g", what, i, (double)got[i], (double)want);
@@ -109,7 +109,7 @@ static void roll_once(const t_scene *s, cell *c, bool graphed, ph_tensor *all, i
     ph_tensor *x = ph_slice(s->tape, all, 0, from, from + N);
     ph_tensor *y = ph_call(s->tape, graphed ? c->graphed : c->plain, x);
     assert_ok(ph_tape_status(s->tape));
-    assert_ok(ph_tensor_read(got, (N + 1) * sizeof *got, s->tape, y));
+    assert_ok(ph_tensor_read(s->tape, y, got, (N + 1) * sizeof *got));
     assert_ok(ph_tape_clear(s->tape));
 }
 

@@ -64,8 +64,8 @@ static bool right_or_overwritten(const t_scene *s, ph_tensor *y, const ph_tensor
 {
     float got[8], wanted[8];
     assert_true(ph_tensor_bytes(want) <= sizeof wanted);
-    assert_ok(ph_tensor_read(wanted, ph_tensor_bytes(want), s->tape, want));
-    if (ph_tensor_read(got, ph_tensor_bytes(want), s->tape, y) != PH_OK) {
+    assert_ok(ph_tensor_read(s->tape, want, wanted, ph_tensor_bytes(want)));
+    if (ph_tensor_read(s->tape, y, got, ph_tensor_bytes(want)) != PH_OK) {
         t_expect_failure(s, PH_ERROR_OVERWRITTEN, "");
         return false;
     }
@@ -89,7 +89,7 @@ static void test_output(void **state)
     assert_ok(ph_tape_clear(b.s.tape));
     gn_expect_same(&b.s, first, want, "an output past the tape's clear");
     ph_tensor *second = call(&b, 3, 4);
-    assert_error(ph_tensor_read(values, sizeof values, b.s.tape, first), PH_ERROR_OVERWRITTEN,
+    assert_error(ph_tensor_read(b.s.tape, first, values, sizeof values), PH_ERROR_OVERWRITTEN,
                  "squash");
     expect_overwritten(&b, 1, 2);
 
@@ -290,7 +290,7 @@ static void test_borrowed(void **state)
     gn_expect_same(&b.s, grad, copy, "a borrowed gradient behind another forward");
     ph_backward(b.s.tape, loss);
     assert_ok(ph_tape_status(b.s.tape));
-    assert_error(ph_tensor_read(values, sizeof values, b.s.tape, grad), PH_ERROR_OVERWRITTEN,
+    assert_error(ph_tensor_read(b.s.tape, grad, values, sizeof values), PH_ERROR_OVERWRITTEN,
                  "squash");
     expect_overwritten(&b, 1, 2);
     gn_expect_same(&b.s, copy, copy, "a clone of it");

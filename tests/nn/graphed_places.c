@@ -33,7 +33,7 @@ static void expect_all(const t_scene *s, ph_tensor *x, float want, const char *w
 {
     float got[N];
     assert_ok(ph_tape_status(s->tape));
-    assert_ok(ph_tensor_read(got, sizeof got, s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, got, sizeof got));
     for (int i = 0; i < N; i++)
         if (got[i] != want)
             fail_msg("%s: element %d is %g, expected %g", what, i, (double)got[i], (double)want);

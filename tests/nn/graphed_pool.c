@@ -66,7 +66,7 @@ static bool is_all(const bench *b, ph_tensor *x, float want)
 {
     static float got[N];
     assert_ok(ph_tape_status(b->s.tape));
-    assert_ok(ph_tensor_read(got, sizeof got, b->s.tape, x));
+    assert_ok(ph_tensor_read(b->s.tape, x, got, sizeof got));
     for (int i = 0; i < N; i++)
         if (got[i] != want)
             return false;

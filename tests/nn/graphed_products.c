@@ -197,9 +197,9 @@ static void spoil(bench *b, placed *p, int call)
 static void expect_finite(const bench *b, ph_tensor *x)
 {
     float sum;
-    assert_ok(
-        ph_tensor_read(&sum, sizeof sum, b->s.tape,
-                       ph_sum(b->s.tape, ph_abs(b->s.tape, ph_cast(b->s.tape, x, PH_DTYPE_F32)))));
+    assert_ok(ph_tensor_read(
+        b->s.tape, ph_sum(b->s.tape, ph_abs(b->s.tape, ph_cast(b->s.tape, x, PH_DTYPE_F32))), &sum,
+        sizeof sum));
     assert_true(isfinite(sum) && sum > 0);
 }
 

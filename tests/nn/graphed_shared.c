@@ -88,7 +88,7 @@ static void expect_sums(sum *me, const int64_t *first, int rounds)
     for (int i = 0; i < LEAVES; i++)
         for (int k = 0; k < N && first[i] >= 0; k++)
             want[first[i] + k] += (float)rounds;
-    assert_ok(ph_tensor_read(got, sizeof got, me->s.tape, me->flat));
+    assert_ok(ph_tensor_read(me->s.tape, me->flat, got, sizeof got));
     for (int k = 0; k < LEAVES * N; k++)
         if (got[k] != want[k])
             fail_msg("element %d is %g, expected %g", k, (double)got[k], (double)want[k]);

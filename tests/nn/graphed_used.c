@@ -102,14 +102,14 @@ static void test_parameter_of_the_other(void **state)
         bench_open(&b, &(ph_graphed_options){.gradients = (ph_graphed_gradients)gradients});
         assert_ok(
             ph_adamw_create(&adamw, b.graphed, &(ph_adam_options){.lr = 0.1, .weight_decay = 0.1}));
-        assert_ok(ph_tensor_read(before, sizeof before, b.s.tape, b.side.self.b));
+        assert_ok(ph_tensor_read(b.s.tape, b.side.self.b, before, sizeof before));
         backward_of(&b.s, &b.side, b.graphed, 1u << 3); /* x h: b and c take no part */
         assert_non_null(ph_tensor_grad(b.side.self.a));
         assert_null(ph_tensor_grad(b.side.self.b));
         assert_null(ph_tensor_grad(b.side.self.c));
         assert_null(ph_tensor_grad(b.side.in[1]));
         ph_optimizer_step(b.s.tape, adamw);
-        assert_ok(ph_tensor_read(after, sizeof after, b.s.tape, b.side.self.b));
+        assert_ok(ph_tensor_read(b.s.tape, b.side.self.b, after, sizeof after));
         assert_memory_equal(before, after, sizeof before);
         ph_optimizer_destroy(adamw);
         bench_close(&b);

@@ -16,7 +16,7 @@ static void read(const t_scene *s, float *out, ph_module *module, const char *na
 {
     ph_tensor *x = ph_module_parameter(module, name);
     assert_non_null(x);
-    assert_ok(ph_tensor_read(out, ph_tensor_bytes(x), s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, out, ph_tensor_bytes(x)));
 }
 
 static void expect_shape(ph_module *module, const char *name, ph_shape want)
@@ -139,7 +139,7 @@ static void expect_near(const t_scene *s, ph_tensor *x, const float *want, size_
 {
     float got[16];
     assert_ok(ph_tape_status(s->tape));
-    assert_ok(ph_tensor_read(got, count * sizeof *got, s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, got, count * sizeof *got));
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(got[i] - want[i]) <= bound))
             fail_msg("element %zu is %g, expected %g", i, (double)got[i], (double)want[i]);
@@ -186,7 +186,7 @@ static void test_dropout(void **state)
     assert_ok(ph_dropout_create(&module, s.device, 0.5));
     ph_tensor *x = ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(1000), 1);
     ph_tensor *y = ph_call(s.tape, module, x);
-    assert_ok(ph_tensor_read(got, sizeof got, s.tape, y));
+    assert_ok(ph_tensor_read(s.tape, y, got, sizeof got));
     size_t kept = 0;
     for (size_t i = 0; i < 1000; i++) {
         assert_true(memcmp(&got[i], &(float){0}, 4) == 0 || memcmp(&got[i], &(float){2}, 4) == 0);

@@ -205,7 +205,7 @@ static void test_threads(void **state)
         double got[3];
         const oc_param *x = &p.param[0];
         assert_ok(i % 2 ? oc_step(&p, optimizer) : ph_graph_replay(graph, p.scene.stream));
-        assert_ok(ph_tensor_read(got, sizeof got, p.scene.tape, x->tensor));
+        assert_ok(ph_tensor_read(p.scene.tape, x->tensor, got, sizeof got));
         double a = x->at[0] - 0x1.000001p-4 * x->g[0], b = x->at[0] - 0x1.fffffep-9 * x->g[0];
         assert_true(fabs(got[0] - a) < 1e-12 || fabs(got[0] - b) < 1e-12);
         memcpy(p.param[0].at, got, sizeof got);

@@ -128,7 +128,7 @@ static void keep_grads(ph_tape *tape, ph_module *module, ph_tensor **grads, size
     n->runs++;
     for (size_t i = 0; i < count && 2 * i < 4; i++) {
         if (grads[i])
-            assert_ok(ph_tensor_read(&n->grads[2 * i], 2 * sizeof(float), tape, grads[i]));
+            assert_ok(ph_tensor_read(tape, grads[i], &n->grads[2 * i], 2 * sizeof(float)));
         grads[i] = NULL; /* it may look, not change */
     }
 }

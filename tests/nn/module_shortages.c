@@ -61,7 +61,7 @@ static bool visit(const char *name, ph_tensor *tensor, void *user)
     if (w->how == WRITE)
         assert_ok(ph_tensor_write(w->tape, x, values, ph_tensor_bytes(x)));
     else
-        assert_ok(ph_tensor_read(values, ph_tensor_bytes(x), w->tape, x));
+        assert_ok(ph_tensor_read(w->tape, x, values, ph_tensor_bytes(x)));
     return true;
 }
 

@@ -56,9 +56,9 @@ static void test_round_trip(void **state)
     uint64_t version = ph_tensor_version(to.scale[0].weight);
     assert_ok(ph_module_load(to.module, path, true));
     expect_pair(&s, &to, 1, 2);
-    assert_ok(ph_tensor_read(&count, sizeof count, s.tape, to.scale[1].count));
+    assert_ok(ph_tensor_read(s.tape, to.scale[1].count, &count, sizeof count));
     assert_int_equal(count, 11);
-    assert_ok(ph_tensor_read(&count, sizeof count, s.tape, to.scale[0].count));
+    assert_ok(ph_tensor_read(s.tape, to.scale[0].count, &count, sizeof count));
     assert_int_equal(count, 7);
     /* In place, so that graphs and optimizers find it; and known as a change. */
     assert_ptr_equal(ph_tensor_data(to.scale[0].weight), data);

@@ -348,7 +348,7 @@ static void test_backward_nested_backward_inside_custom_backward(void **state)
 /* ---- lanes ---- */
 static void in_lane(t_annotated *a)
 {
-    assert_ok(ph_mark_begin(a->s.stream, "lane", &(ph_mark_options){.lane = true}));
+    assert_ok(ph_annotation_push(a->s.stream, "lane", &(ph_annotation_options){.lane = true}));
     ph_tensor *y = two(a->tape, a->x);
     t_end(a->tape);
     t_grad_of(a, y);
@@ -491,7 +491,7 @@ static void test_backward_outside_capture_is_noop(void **state)
     backward_alone(&a);
     assert_ok(ph_tape_status(a.tape));
     assert_int_equal(t_all_annotations(), before);
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
     t_annotated_close(&a);
 }
 
@@ -515,9 +515,9 @@ typedef struct scoped {
 static void scoped_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
 {
     const scoped *s = self;
-    ph_tape_check(tape, ph_mark_begin(ph_tape_stream(tape), "graphed_fwd", NULL));
+    ph_tape_check(tape, ph_annotation_push(ph_tape_stream(tape), "graphed_fwd", NULL));
     out[0] = ph_relu(tape, ph_call(tape, s->linear, in[0]));
-    ph_tape_check(tape, ph_mark_end(ph_tape_stream(tape)));
+    ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
 }
 
 static void test_make_graphed_callables_annotations(void **state)

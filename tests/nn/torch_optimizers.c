@@ -58,8 +58,8 @@ static void expect_close(oc_problem *got, oc_problem *control, const char *what)
     for (size_t k = 0; k < got->count; k++) {
         float *x = calloc((size_t)got->param[k].count, sizeof *x);
         assert_non_null(x);
-        assert_ok(ph_tensor_read(x, ph_tensor_bytes(control->param[k].tensor), control->scene.tape,
-                                 control->param[k].tensor));
+        assert_ok(ph_tensor_read(control->scene.tape, control->param[k].tensor, x,
+                                 ph_tensor_bytes(control->param[k].tensor)));
         for (int64_t i = 0; i < got->param[k].count; i++)
             got->param[k].at[i] = (double)x[i];
         free(x);

@@ -124,7 +124,7 @@ static void TestBlockStateAbsorption_test_resnet(void **state)
     size_t bytes = ph_tensor_bytes(c.y);
     float *want = malloc(bytes);
     assert_non_null(want);
-    assert_ok(ph_tensor_read(want, bytes, c.s.tape, c.y));
+    assert_ok(ph_tensor_read(c.s.tape, c.y, want, bytes));
     ph_tensor_release(c.y);
 
     ph_graph *graph = capture(&c, 1);

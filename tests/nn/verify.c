@@ -75,7 +75,7 @@ static double state_of(void)
         x = ph_module_parameter(net, "qkv.weight");
     assert_non_null(x);
     assert_true(ph_tensor_bytes(x) <= sizeof host);
-    assert_ok(ph_tensor_read(host, ph_tensor_bytes(x), s.tape, x));
+    assert_ok(ph_tensor_read(s.tape, x, host, ph_tensor_bytes(x)));
     for (size_t i = 0; i < ph_tensor_bytes(x) / sizeof *host; i++)
         sum += (double)host[i] * (double)(i + 1);
     return sum;

@@ -438,7 +438,7 @@ static const struct row {
     {"ph_launch_config.block", REFUSED, launch_dimensions},
     {"ph_launch_config.shared_bytes", AS_IT_IS, NULL},
     {"ph_cross_entropy_options.ignore_index", AS_IT_IS, NULL}, /* has_ignore_index */
-    {"ph_mark_options.count", AS_IT_IS, NULL},
+    {"ph_annotation_options.count", AS_IT_IS, NULL},
     {"ph_verify_options.output_count", AS_IT_IS, NULL},
 };
 enum {

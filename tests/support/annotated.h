@@ -11,12 +11,12 @@
 /* ---- scopes ---- of the calling thread, on the tape's stream. */
 static inline void t_begin(ph_tape *tape, const char *name)
 {
-    assert_ok(ph_mark_begin(ph_tape_stream(tape), name, NULL));
+    assert_ok(ph_annotation_push(ph_tape_stream(tape), name, NULL));
 }
 
 static inline void t_end(ph_tape *tape)
 {
-    assert_ok(ph_mark_end(ph_tape_stream(tape)));
+    assert_ok(ph_annotation_pop(ph_tape_stream(tape)));
 }
 
 #define T_TEXT(k, v)                                                                               \
@@ -38,8 +38,8 @@ static inline void t_end(ph_tape *tape)
 static inline void t_begin_pairs(ph_tape *tape, const char *name, const ph_annotation_pair *pairs,
                                  size_t count, bool forward_only)
 {
-    ph_mark_options options = {.pairs = pairs, .count = count, .forward_only = forward_only};
-    assert_ok(ph_mark_begin(ph_tape_stream(tape), name, &options));
+    ph_annotation_options options = {.pairs = pairs, .count = count, .forward_only = forward_only};
+    assert_ok(ph_annotation_push(ph_tape_stream(tape), name, &options));
 }
 
 /* ---- what nodes got ---- as text: "layer=3 name=forward", in order of the keys; "" of a node
@@ -163,7 +163,7 @@ static inline void t_annotated_open(t_annotated *a)
 
 static inline void t_annotated_close(t_annotated *a)
 {
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
     assert_ok(ph_tape_clear(a->tape));
     ph_graph_destroy(a->graph);
     ph_tensor_release(a->x);
@@ -200,7 +200,7 @@ static inline void t_annotate(t_annotated *a, t_annotated_fn body)
     ph_graph_destroy(a->graph);
     assert_ok(ph_graph_create(&a->graph, NULL));
     assert_ok(t_capture_into(a->graph, a, body, true, NULL));
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
 }
 
 /* ---- sweeps ---- of captures of one body into a->graph, when what is made once is there. A
@@ -214,7 +214,7 @@ static inline ph_status t_annotated_run(void *user)
 static inline void t_annotated_reset(ph_status status, void *user)
 {
     t_annotated *a = user;
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
     if (status == PH_OK)
         a->check(a);
     ph_ignore(ph_tape_clear(a->tape));

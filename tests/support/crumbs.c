@@ -29,7 +29,7 @@ int bc_close(void **state)
     (void)state;
     t_gate_open(&bc.gate); /* where a test failed */
     t_gate_open(&bc.other_gate);
-    assert_int_equal(ph_mark_depth(), 0);
+    assert_int_equal(ph_annotation_depth(), 0);
     ph_graph_destroy(bc.graph);
     ph_free(bc.x, bc.world.stream);
     ph_free(bc.y, bc.world.stream);
@@ -42,27 +42,27 @@ int bc_close(void **state)
 ph_status bc_body(ph_stream *stream, void *user)
 {
     int32_t value = user ? *(const int32_t *)user : 1;
-    PH_TRY(ph_mark_begin(stream, "first", NULL));
+    PH_TRY(ph_annotation_push(stream, "first", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, value));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "layer 3", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "layer 3", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.y, BC_N, 0));
-    PH_TRY(ph_mark_begin(stream, "attention", NULL));
+    PH_TRY(ph_annotation_push(stream, "attention", NULL));
     PH_TRY(t_gate_wait(&bc.gate, stream));
     PH_TRY(t_add(&bc.world, stream, bc.x, bc.y, BC_N, 1));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_end(stream));
-    PH_TRY(ph_mark_begin(stream, "last", NULL));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_pop(stream));
+    PH_TRY(ph_annotation_push(stream, "last", NULL));
     PH_TRY(t_add(&bc.world, stream, bc.y, bc.y, BC_N, 0));
-    return ph_mark_end(stream);
+    return ph_annotation_pop(stream);
 }
 
 ph_status bc_short_body(ph_stream *stream, void *user)
 {
     (void)user;
-    PH_TRY(ph_mark_begin(stream, "a", NULL));
+    PH_TRY(ph_annotation_push(stream, "a", NULL));
     PH_TRY(t_fill(&bc.world, stream, bc.x, BC_N, 1));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return t_fill(&bc.world, stream, bc.x, BC_N, 1);
 }
 

@@ -43,7 +43,7 @@ static inline void *t_bytes(t_scene *scene, const ph_tensor *x)
     void *bytes = calloc(1, ph_tensor_bytes(x) + 1);
     assert_non_null(bytes);
     assert_non_null(x);
-    assert_ok(ph_tensor_read(bytes, ph_tensor_bytes(x), scene->tape, x));
+    assert_ok(ph_tensor_read(scene->tape, x, bytes, ph_tensor_bytes(x)));
     return bytes;
 }
 

@@ -134,7 +134,7 @@ static unsigned char *bytes_of(const t_scene *s, const ph_tensor *x, const char 
         fail_msg("%s: there is no tensor", what);
     unsigned char *bytes = calloc(1, ph_tensor_bytes(x) + 1);
     assert_non_null(bytes);
-    assert_ok(ph_tensor_read(bytes, ph_tensor_bytes(x), s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, bytes, ph_tensor_bytes(x)));
     return bytes;
 }
 

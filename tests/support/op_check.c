@@ -258,7 +258,7 @@ static void *read_bytes(check *c, const ph_tensor *x)
     size_t bytes = ph_tensor_bytes(x);
     void *data = malloc(bytes + 8);
     assert_non_null(data);
-    assert_ok(ph_tensor_read(data, bytes, c->tape, x));
+    assert_ok(ph_tensor_read(c->tape, x, data, bytes));
     return data;
 }
 

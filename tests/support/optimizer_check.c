@@ -255,7 +255,7 @@ void oc_strided_gradients(oc_problem *p)
 static void *read_param(oc_problem *p, const oc_param *x)
 {
     void *memory = checked((size_t)x->count, sizeof(double));
-    assert_ok(ph_tensor_read(memory, ph_tensor_bytes(x->tensor), p->scene.tape, x->tensor));
+    assert_ok(ph_tensor_read(p->scene.tape, x->tensor, memory, ph_tensor_bytes(x->tensor)));
     return memory;
 }
 
@@ -283,7 +283,7 @@ unsigned char *oc_bits(oc_problem *p, size_t *bytes)
     unsigned char *all = checked(*bytes, 1), *at = all;
     for (size_t k = 0; k < p->count; k++) {
         size_t size = ph_tensor_bytes(p->param[k].tensor);
-        assert_ok(ph_tensor_read(at, size, p->scene.tape, p->param[k].tensor));
+        assert_ok(ph_tensor_read(p->scene.tape, p->param[k].tensor, at, size));
         at += size;
     }
     return all;

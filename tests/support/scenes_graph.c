@@ -260,12 +260,12 @@ out:
 static ph_status marked_body(ph_stream *stream, void *user)
 {
     t_scene *s = user;
-    PH_TRY(ph_mark_begin(stream, "outer", NULL));
-    PH_TRY(ph_mark_begin(stream, "inner", NULL));
+    PH_TRY(ph_annotation_push(stream, "outer", NULL));
+    PH_TRY(ph_annotation_push(stream, "inner", NULL));
     PH_TRY(output_y(stream, s));
-    PH_TRY(ph_check_finite(stream, s->y, PH_NUMBER_BF16, 2 * T_SCENE_N, "y"));
-    PH_TRY(ph_mark_end(stream));
-    return ph_mark_end(stream);
+    PH_TRY(ph_finite_check(stream, s->y, PH_NUMBER_BF16, 2 * T_SCENE_N, "y"));
+    PH_TRY(ph_annotation_pop(stream));
+    return ph_annotation_pop(stream);
 }
 
 static ph_status places(t_scene *s)
@@ -273,29 +273,29 @@ static ph_status places(t_scene *s)
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_status status;
     ph_progress at;
-    ph_check_result found;
+    ph_finite_result found;
     T_GO(ph_graph_reset(s->graph));
     T_GO(ph_graph_reset(s->kept));
     T_GO(ph_graph_capture(s->graph, s->a, &options, marked_body, s));
     T_GO(ph_graph_capture(s->kept, s->a, &options, marked_body, s));
     T_GO(ph_graph_breadcrumbs_enable(s->graph, true));
-    T_GO(ph_graph_checks_enable(s->graph, true));
+    T_GO(ph_finite_enable(s->graph, true));
     T_GO(ph_graph_update(s->graph, s->kept, NULL));
     /* Where the update could not set them again they are off. */
     T_GO(ph_graph_breadcrumbs_enable(s->graph, true));
-    T_GO(ph_graph_checks_enable(s->graph, true));
+    T_GO(ph_finite_enable(s->graph, true));
     T_GO(ph_graph_replay(s->graph, s->a));
     T_GO(ph_stream_synchronize(s->a));
     T_GO(ph_graph_where(&at, s->graph));
     assert_true(at.complete && at.count == 4);
-    T_GO(ph_graph_check_at(&found, s->graph, 0));
+    T_GO(ph_finite_at(&found, s->graph, 0));
     assert_true(found.ran);
     T_GO(ph_graph_breadcrumbs_enable(s->graph, false));
-    T_GO(ph_graph_checks_enable(s->graph, false));
+    T_GO(ph_finite_enable(s->graph, false));
     T_GO(ph_graph_reset(s->kept));
     T_GO(ph_graph_reset(s->graph));
 out:
-    ph_mark_unwind(0);
+    ph_annotation_unwind(0);
     return status;
 }
 
@@ -325,8 +325,8 @@ static ph_status hooks(t_scene *s)
     assert_int_equal(atomic_load(&s->calls), calls + 8);
 out:
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
-        ph_hook_remove(hook[point]);
-    ph_hook_remove(everywhere);
+        ph_graph_hook_remove(hook[point]);
+    ph_graph_hook_remove(everywhere);
     return status;
 }
 

@@ -54,7 +54,7 @@ static inline void t_expect(ph_tape *tape, ph_tensor *x, ph_shape shape, const f
     if (!ph_shape_equal(&have, &shape))
         fail_msg("rank %zu and dimension 0 %lld, expected %zu and %lld", have.rank,
                  (long long)have.dim[0], shape.rank, (long long)shape.dim[0]);
-    assert_ok(ph_tensor_read(got, count * sizeof *got, tape, x));
+    assert_ok(ph_tensor_read(tape, x, got, count * sizeof *got));
     for (size_t i = 0; i < count; i++)
         if (memcmp(&got[i], &want[i], sizeof *got) != 0)
             fail_msg("element %zu is %g, expected %g", i, (double)got[i], (double)want[i]);

@@ -176,7 +176,7 @@ static void gradients_of_many_blocks(void **state)
                            : by_parts(tape, q, k, v, mask, 1 / sqrt((double)D));
         ph_backward(tape, ph_sum(tape, ph_mul(tape, ph_square(tape, o), weights)));
         assert_ok(ph_tape_status(tape));
-        assert_ok(ph_tensor_read(grads[way], COUNT * sizeof *x, tape, ph_tensor_grad(qkv)));
+        assert_ok(ph_tensor_read(tape, ph_tensor_grad(qkv), grads[way], COUNT * sizeof *x));
     }
     for (size_t i = 0; i < COUNT; i++)
         if (!(fabs(grads[0][i] - grads[1][i]) <= 1e-9 * (1 + fabs(grads[1][i]))))

@@ -66,7 +66,7 @@ static void compare(t_scene *s, ph_tensor *x, int which, const t_attention *a, p
     assert_non_null(bytes);
     assert_int_equal(ph_tensor_dtype(x), dtype);
     assert_int_equal(ph_tensor_count(x), count);
-    assert_ok(ph_tensor_read(bytes, ph_tensor_bytes(x), s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, bytes, ph_tensor_bytes(x)));
     op_decode(got, dtype, bytes, count);
     for (int64_t n = 0; n < count; n++)
         if (!(fabs(got[n] - a->want[which][n]) <= a->bound[which][n]))

@@ -208,7 +208,7 @@ static void read_bytes(const t_scene *s, const ph_tensor *x, unsigned char out[5
     size_t bytes = ph_tensor_bytes(x);
     assert_in_range(bytes, 1, 512);
     ph_tensor *dense = ph_contiguous(s->tape, ph_detach(s->tape, (ph_tensor *)(uintptr_t)x));
-    assert_ok(ph_tensor_read(out, bytes, s->tape, dense));
+    assert_ok(ph_tensor_read(s->tape, dense, out, bytes));
 }
 
 static void expect_same(const t_scene *s, const char *what, const ph_tensor *got,

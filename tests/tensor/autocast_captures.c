@@ -84,7 +84,7 @@ static void run_steps(float out[4], ph_autocast mode, bool captured)
     }
     for (int i = 0; i < 5; i++)
         assert_ok(captured ? ph_graph_replay(graph, st.w.s.stream) : whole_step(NULL, &st));
-    assert_ok(ph_tensor_read(out, 4 * sizeof *out, st.w.s.tape, st.w.w));
+    assert_ok(ph_tensor_read(st.w.s.tape, st.w.w, out, 4 * sizeof *out));
     ph_graph_destroy(graph);
     close_world(&st.w);
 }

@@ -130,7 +130,7 @@ static void expect_done(const arena *a, const t_scene *s, const char *before)
 {
     char *got = malloc(a->bytes), *want = malloc(a->bytes);
     assert_true(got && want);
-    assert_ok(ph_tensor_read(got, a->bytes, s->tape, a->dst));
+    assert_ok(ph_tensor_read(s->tape, a->dst, got, a->bytes));
     memcpy(want, before, a->bytes);
     for (size_t i = 0; i < a->count; i++) {
         const ph__bundle_pair *p = &a->pairs[i];
@@ -272,7 +272,7 @@ static void test_nothing_is_launched(void **state)
 
 static void read_dst(char *out, const t_scene *s, const arena *a)
 {
-    assert_ok(ph_tensor_read(out, a->bytes, s->tape, a->dst));
+    assert_ok(ph_tensor_read(s->tape, a->dst, out, a->bytes));
 }
 
 static void test_eager_captured_and_replayed(void **state)

@@ -157,7 +157,7 @@ static void noisy(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *us
 static void read4(const t_scene *s, float *to, const ph_tensor *x)
 {
     assert_non_null(x);
-    assert_ok(ph_tensor_read(to, 4 * sizeof *to, s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, to, 4 * sizeof *to));
 }
 
 static void test_random(void **state)

@@ -52,7 +52,7 @@ static bool is_of(const ph_pool *pool, ph_graph *graph)
 static float first(const ph_tensor *x)
 {
     float values[N];
-    assert_ok(ph_tensor_read(values, sizeof values, s.tape, x));
+    assert_ok(ph_tensor_read(s.tape, x, values, sizeof values));
     for (size_t i = 1; i < N; i++)
         assert_true(values[i] == values[0]);
     return values[0];

@@ -159,7 +159,7 @@ static void mse_is_right(void **state)
 static void read_all(const t_scene *s, float *to, size_t count, const ph_tensor *x)
 {
     assert_non_null(x);
-    assert_ok(ph_tensor_read(to, count * sizeof *to, s->tape, x));
+    assert_ok(ph_tensor_read(s->tape, x, to, count * sizeof *to));
 }
 
 static void targets_that_are_no_class_give_nan(void **state)

@@ -210,7 +210,7 @@ static void expect_i32(ph_tape *tape, ph_tensor *x, const int32_t *want, size_t 
 {
     int32_t got[16];
     assert_non_null(x);
-    assert_ok(ph_tensor_read(got, count * sizeof *got, tape, x));
+    assert_ok(ph_tensor_read(tape, x, got, count * sizeof *got));
     assert_memory_equal(got, want, count * sizeof *got);
 }
 
@@ -235,8 +235,8 @@ static void integers_wrap_and_division_never_traps(void **state)
     const int64_t big[] = {INT64_MIN, INT64_MAX};
     int64_t got[2];
     ph_tensor *z = ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(2), big);
-    assert_ok(ph_tensor_read(got, sizeof got, s.tape,
-                             ph_div(s.tape, z, ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, -1))));
+    assert_ok(ph_tensor_read(
+        s.tape, ph_div(s.tape, z, ph_full(s.tape, PH_DTYPE_I64, PH_SCALAR, -1)), got, sizeof got));
     assert_true(got[0] == INT64_MIN && got[1] == -INT64_MAX);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
@@ -253,10 +253,10 @@ static void nan_goes_through_maximum_and_clamp(void **state)
               *y = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(3), b);
     ph_tensor *all[] = {ph_maximum(s.tape, x, y), ph_minimum(s.tape, x, y)};
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(ph_tensor_read(got, sizeof got, s.tape, all[i]));
+        assert_ok(ph_tensor_read(s.tape, all[i], got, sizeof got));
         assert_true(isnan(got[0]) && isnan(got[1]) && isnan(got[2]));
     }
-    assert_ok(ph_tensor_read(got, sizeof got, s.tape, ph_clamp(s.tape, x, -1, 0.5)));
+    assert_ok(ph_tensor_read(s.tape, ph_clamp(s.tape, x, -1, 0.5), got, sizeof got));
     assert_true(isnan(got[0]) && got[1] == 0.5f && isnan(got[2]));
     /* Bounds the wrong way round: the upper one. */
     t_expect_values(s.tape, ph_clamp(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SHAPE(1), 7), 3, 2),

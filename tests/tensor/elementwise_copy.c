@@ -286,8 +286,8 @@ static void every_dtype_is_filled_and_scaled(void **state)
               *small = ph_full(s.tape, PH_DTYPE_U8, PH_SCALAR, -4);
     int64_t most;
     uint8_t least;
-    assert_ok(ph_tensor_read(&most, sizeof most, s.tape, big));
-    assert_ok(ph_tensor_read(&least, sizeof least, s.tape, small));
+    assert_ok(ph_tensor_read(s.tape, big, &most, sizeof most));
+    assert_ok(ph_tensor_read(s.tape, small, &least, sizeof least));
     assert_true(most == INT64_MAX && least == 0);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);
@@ -308,13 +308,13 @@ static void overlapping_memory(void **state)
         ph_tensor *x = t_counting(s.tape, PH_SHAPE(N));
         ph_tensor *low = ph_slice(s.tape, x, 0, 0, N - 1), *high = ph_slice(s.tape, x, 0, 1, N);
         ph_tensor_copy(s.tape, down ? low : high, down ? high : low);
-        assert_ok(ph_tensor_read(got, N * sizeof *got, s.tape, x));
+        assert_ok(ph_tensor_read(s.tape, x, got, N * sizeof *got));
         for (int i = 1; i < N - 1; i++)
             assert_true(got[i] == (float)(down ? i + 1 : i - 1));
         ph_tensor *y = t_counting(s.tape, PH_SHAPE(N));
         low = ph_slice(s.tape, y, 0, 0, N - 1), high = ph_slice(s.tape, y, 0, 1, N);
         ph_tensor_add(s.tape, down ? low : high, down ? high : low, 1);
-        assert_ok(ph_tensor_read(got, N * sizeof *got, s.tape, y));
+        assert_ok(ph_tensor_read(s.tape, y, got, N * sizeof *got));
         for (int i = 1; i < N - 1; i++)
             assert_true(got[i] == (float)(down ? 2 * i + 1 : 2 * i - 1));
     }

@@ -103,7 +103,7 @@ static void expect_edges(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *), c
     op_encode(bytes, dtype, x, count);
     ph_tensor *y = fn(s->tape, ph_from_memory(s->tape, dtype, PH_SHAPE(count), bytes));
     assert_non_null(y);
-    assert_ok(ph_tensor_read(bytes, (size_t)count * ph_dtype_size(dtype), s->tape, y));
+    assert_ok(ph_tensor_read(s->tape, y, bytes, (size_t)count * ph_dtype_size(dtype)));
     op_decode(got, dtype, bytes, count);
     for (int64_t i = 0; i < count; i++)
         if (isnan(want[i]) ? !isnan(got[i])

@@ -33,7 +33,7 @@ static double *read(ph_tape *tape, ph_tensor *x)
     char *bytes = malloc((size_t)count * 8 + 8);
     double *got = malloc((size_t)count * sizeof *got + 8);
     assert_true(bytes && got);
-    assert_ok(ph_tensor_read(bytes, ph_tensor_bytes(x), tape, x));
+    assert_ok(ph_tensor_read(tape, x, bytes, ph_tensor_bytes(x)));
     op_decode(got, ph_tensor_dtype(x), bytes, count);
     free(bytes);
     return got;

@@ -120,7 +120,7 @@ static void use_parents(t_scene *scene, ph_tensor *kept, ph_generator *generator
     alarm(HANGS_AFTER);
     WANT(ph_add(scene->tape, kept, kept) == NULL);
     WANT_STATE(ph_tape_status(scene->tape));
-    WANT_STATE(ph_tensor_read(values, sizeof values, scene->tape, kept));
+    WANT_STATE(ph_tensor_read(scene->tape, kept, values, sizeof values));
     WANT_STATE(ph_tape_create(&tape, scene->stream, NULL));
     WANT_STATE(ph_tensor_create(&x, scene->device, PH_DTYPE_F32, PH_SHAPE(2)));
     WANT_STATE(ph_generator_create(&generator, scene->device, 1));

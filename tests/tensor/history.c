@@ -100,9 +100,9 @@ static void zero_grads(net *n)
 
 static void read_all(net *n, float to[9])
 {
-    assert_ok(ph_tensor_read(to, 16, n->s.tape, ph_tensor_grad(n->x)));
-    assert_ok(ph_tensor_read(to + 4, 16, n->s.tape, ph_tensor_grad(n->w)));
-    assert_ok(ph_tensor_read(to + 8, 4, n->s.tape, ph_tensor_grad(n->b)));
+    assert_ok(ph_tensor_read(n->s.tape, ph_tensor_grad(n->x), to, 16));
+    assert_ok(ph_tensor_read(n->s.tape, ph_tensor_grad(n->w), to + 4, 16));
+    assert_ok(ph_tensor_read(n->s.tape, ph_tensor_grad(n->b), to + 8, 4));
 }
 
 static void expect_clear(const net *n, int64_t live, size_t allocated)
@@ -300,7 +300,7 @@ static void work(worker *k, ph_tape *tape, ph_stream *stream)
                   *loss = ph_sum(tape, ph_mul(tape, y, y)), *out;
         ph_grad(tape, &out, &k->w, 1, &loss, NULL, 1, NULL);
         float got[2] = {0}, c = k->scale * k->scale * 2;
-        if (ph_tensor_read(got, sizeof got, tape, out) != PH_OK || got[0] != c * 2 * 25 ||
+        if (ph_tensor_read(tape, out, got, sizeof got) != PH_OK || got[0] != c * 2 * 25 ||
             got[1] != c * 3 * 49)
             k->failures++;
         if (!k->handed_over)

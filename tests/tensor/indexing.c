@@ -305,7 +305,7 @@ static void reading_out_of_range(void **state)
     ph_tensor *index = ph_from_memory(s.tape, PH_DTYPE_I64, PH_SHAPE(4), numbers);
     ph_tensor *rows = ph_embedding(s.tape, x, index);
     assert_non_null(rows);
-    assert_ok(ph_tensor_read(got, sizeof got, s.tape, rows));
+    assert_ok(ph_tensor_read(s.tape, rows, got, sizeof got));
     assert_true(got[0] == 3 && got[1] == 4);
     for (int i = 2; i < 8; i++)
         assert_true(isnan(got[i]));
@@ -315,13 +315,13 @@ static void reading_out_of_range(void **state)
     ph_tensor *vector = ph_arange(s.tape, PH_DTYPE_I32, 7, 1, 2);
     ph_tensor *taken = ph_gather(s.tape, vector, 0, index);
     assert_non_null(taken);
-    assert_ok(ph_tensor_read(whole, sizeof whole, s.tape, taken));
+    assert_ok(ph_tensor_read(s.tape, taken, whole, sizeof whole));
     assert_true(whole[0] == 8 && whole[1] == 0 && whole[2] == 0 && whole[3] == 0);
     ph_tensor *halves = ph_cast(
         s.tape, ph_index_select(s.tape, ph_zeros(s.tape, PH_DTYPE_BF16, PH_SHAPE(3)), 0, index),
         PH_DTYPE_F32);
     assert_non_null(halves);
-    assert_ok(ph_tensor_read(got, 4 * sizeof *got, s.tape, halves));
+    assert_ok(ph_tensor_read(s.tape, halves, got, 4 * sizeof *got));
     assert_true(got[0] == 0 && isnan(got[1]) && got[2] == 0 && isnan(got[3]));
     assert_ok(ph_tape_clear(s.tape));
     ph_tensor_release(x);
@@ -349,7 +349,7 @@ static void the_last_writer_wins(void **state)
     t_expect_values(s.tape, out, PH_SHAPE(2), 4999, 4997);
     ph_backward(s.tape, ph_sum(s.tape, out));
     assert_non_null(ph_tensor_grad(src));
-    assert_ok(ph_tensor_read(grad, sizeof grad, s.tape, ph_tensor_grad(src)));
+    assert_ok(ph_tensor_read(s.tape, ph_tensor_grad(src), grad, sizeof grad));
     for (int i = 0; i < COUNT; i++)
         assert_true(grad[i] == (i == 4999 || i == 4997 ? 1.0f : 0.0f));
     assert_ok(ph_tape_clear(s.tape));
@@ -391,7 +391,7 @@ static void every_row_gets_its_sum(void **state)
     ph_tensor *grad = ph_from_memory(s.tape, PH_DTYPE_F32, PH_SHAPE(TOKENS, WIDTH), grads);
     ph_backward_from(s.tape, &rows, &grad, 1, NULL);
     assert_ok(ph_tape_status(s.tape));
-    assert_ok(ph_tensor_read(got, ROWS * WIDTH * sizeof *got, s.tape, ph_tensor_grad(weight)));
+    assert_ok(ph_tensor_read(s.tape, ph_tensor_grad(weight), got, ROWS * WIDTH * sizeof *got));
     for (int64_t i = 0; i < ROWS * WIDTH; i++)
         if (got[i] != want[i])
             fail_msg("element %lld is %g, expected %g", (long long)i, (double)got[i],

@@ -164,7 +164,7 @@ static void check_gradients(world *w)
         if (!grad)
             continue;
         assert_true(ph_tensor_bytes(grad) <= sizeof got);
-        assert_ok(ph_tensor_read(got, ph_tensor_bytes(grad), w->s.tape, grad));
+        assert_ok(ph_tensor_read(w->s.tape, grad, got, ph_tensor_bytes(grad)));
         compare(w->want[k], got, ph_tensor_count(grad), w->known, k);
         seen++;
     }

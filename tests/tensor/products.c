@@ -121,7 +121,7 @@ static ph_status record(ph_stream *stream, void *user)
 
 static void read_side(void *bytes, ph_tape *tape, const problem *p, const side *c)
 {
-    assert_ok(ph_tensor_read(bytes, (size_t)c->count * ph_dtype_size(p->dtype), tape, c->tensor));
+    assert_ok(ph_tensor_read(tape, c->tensor, bytes, (size_t)c->count * ph_dtype_size(p->dtype)));
 }
 
 static void replay_gives(const void *bytes, ph_tape *tape, const problem *p, ph_tensor *const in[4],

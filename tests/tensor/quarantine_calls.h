@@ -137,7 +137,7 @@
 
 #define STATUS_CALLS(X)                                                                            \
     X(ph_tensor_write, ph_tensor_write(t, x, "12345678", 8))                                       \
-    X(ph_tensor_read, ph_tensor_read(bytes, 8, t, x))                                              \
+    X(ph_tensor_read, ph_tensor_read(t, x, bytes, 8))                                              \
     X(ph_tensor_item, ph_tensor_item(&number, t, x))                                               \
     X(ph_tensor_format, ph_tensor_format(&text, t, x))                                             \
     X(ph_tensor_set_requires_grad, ph_tensor_set_requires_grad(x, true))                           \

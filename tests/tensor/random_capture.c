@@ -252,7 +252,7 @@ static void *work(void *user)
     w->graph = t_capture(&w->scene, uniforms, NULL, &w->out);
     for (int i = 0; i < ROUNDS; i++) {
         assert_ok(ph_graph_replay(w->graph, w->scene.stream));
-        assert_ok(ph_tensor_read(w->at[i], sizeof w->at[i], w->scene.tape, w->out));
+        assert_ok(ph_tensor_read(w->scene.tape, w->out, w->at[i], sizeof w->at[i]));
     }
     return NULL;
 }
@@ -291,7 +291,7 @@ static void test_captures_and_replays_at_once(void **state)
     for (int i = 0; i < THREADS * ROUNDS; i++) {
         memcpy(got[i], w[i / ROUNDS].at[i % ROUNDS], sizeof got[i]);
         ph_tensor *x = uniforms(s.tape, NULL);
-        assert_ok(ph_tensor_read(want[i], sizeof want[i], s.tape, x));
+        assert_ok(ph_tensor_read(s.tape, x, want[i], sizeof want[i]));
         assert_ok(ph_tape_clear(s.tape));
     }
     qsort(got, THREADS * ROUNDS, sizeof *got, compare);

@@ -125,7 +125,7 @@ static double *read(ph_tape *tape, ph_tensor *x, int64_t count)
     char *bytes = malloc((size_t)count * 8);
     double *got = malloc((size_t)count * sizeof *got);
     assert_true(bytes && got);
-    assert_ok(ph_tensor_read(bytes, ph_tensor_bytes(x), tape, x));
+    assert_ok(ph_tensor_read(tape, x, bytes, ph_tensor_bytes(x)));
     op_decode(got, ph_tensor_dtype(x), bytes, count);
     free(bytes);
     return got;
@@ -219,12 +219,12 @@ static void run_on(const char *name, float *out)
     double *values = malloc(700 * 900 * sizeof *values);
     assert_non_null(values);
     ph_tensor *x = make(s.tape, PH_DTYPE_F32, &l, values);
-    assert_ok(ph_tensor_read(&out[0], sizeof(float), s.tape, ph_sum(s.tape, x)));
-    assert_ok(ph_tensor_read(&out[1], sizeof(float), s.tape, ph_norm(s.tape, x, 3)));
-    assert_ok(ph_tensor_read(&out[2], 900 * sizeof(float), s.tape,
-                             ph_sum_over(s.tape, x, PH_AXES(0), false)));
-    assert_ok(ph_tensor_read(&out[902], 700 * sizeof(float), s.tape,
-                             ph_sum_over(s.tape, x, PH_AXES(2), false)));
+    assert_ok(ph_tensor_read(s.tape, ph_sum(s.tape, x), &out[0], sizeof(float)));
+    assert_ok(ph_tensor_read(s.tape, ph_norm(s.tape, x, 3), &out[1], sizeof(float)));
+    assert_ok(ph_tensor_read(s.tape, ph_sum_over(s.tape, x, PH_AXES(0), false), &out[2],
+                             900 * sizeof(float)));
+    assert_ok(ph_tensor_read(s.tape, ph_sum_over(s.tape, x, PH_AXES(2), false), &out[902],
+                             700 * sizeof(float)));
     free(values);
     assert_ok(ph_tape_clear(s.tape));
     t_scene_close(&s);

@@ -82,7 +82,7 @@ static void test_read(void **state)
     assert_string_equal(ph_safetensors_metadata(file, "a"), "");
     assert_null(ph_safetensors_metadata(file, "none"));
     assert_ok(ph_safetensors_read(&x, c.s.tape, file, "w\xc3\xa9"));
-    assert_ok(ph_tensor_read(got, 6, c.s.tape, x));
+    assert_ok(ph_tensor_read(c.s.tape, x, got, 6));
     assert_memory_equal(got, "\4\5\6\7\10\11", 6);
     ph_tensor_release(x);
     assert_ok(ph_safetensors_read(&x, c.s.tape, file, "b"));
@@ -182,8 +182,8 @@ static void test_round_trip(void **state)
         assert_int_equal(ph_tensor_dtype(x), i + 1);
         ph_shape shape = ph_tensor_shape(x);
         assert_true(ph_shape_equal(&shape, &PH_SHAPE(3, 5)));
-        assert_ok(ph_tensor_read(got, ph_tensor_bytes(x), c.s.tape, x));
-        assert_ok(ph_tensor_read(want, ph_tensor_bytes(x), c.s.tape, all[i].tensor));
+        assert_ok(ph_tensor_read(c.s.tape, x, got, ph_tensor_bytes(x)));
+        assert_ok(ph_tensor_read(c.s.tape, all[i].tensor, want, ph_tensor_bytes(x)));
         assert_memory_equal(got, want, ph_tensor_bytes(x));
         ph_tensor_release(x);
     }

@@ -28,7 +28,7 @@ static void expect(const t_scene *s, ph_tensor *y, const float *want, int n, dou
     float got[MOST];
     assert_non_null(y);
     assert_ok(
-        ph_tensor_read(got, (size_t)n * sizeof *got, s->tape, ph_cast(s->tape, y, PH_DTYPE_F32)));
+        ph_tensor_read(s->tape, ph_cast(s->tape, y, PH_DTYPE_F32), got, (size_t)n * sizeof *got));
     for (int i = 0; i < n; i++)
         if (!same((double)got[i], (double)want[i], bound))
             fail_msg("%s: element %d is %g, expected %g", what, i, (double)got[i], (double)want[i]);

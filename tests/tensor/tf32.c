@@ -68,7 +68,7 @@ static float *read_result(work *w, int i)
     size_t bytes = ph_tensor_bytes(w->result[i]);
     float *data = malloc(bytes + 8);
     assert_non_null(data);
-    assert_ok(ph_tensor_read(data, bytes, w->s.tape, w->result[i]));
+    assert_ok(ph_tensor_read(w->s.tape, w->result[i], data, bytes));
     return data;
 }
 

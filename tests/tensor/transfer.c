@@ -16,7 +16,7 @@ static void test_write_and_read(void **state)
     assert_ok(ph_tensor_create(&x, s.device, PH_DTYPE_F32, PH_SHAPE(2, 3)));
     assert_ok(ph_tensor_write(s.tape, x, values, sizeof values));
     assert_int_equal(ph_tensor_version(x), 1);
-    assert_ok(ph_tensor_read(got, sizeof got, s.tape, x));
+    assert_ok(ph_tensor_read(s.tape, x, got, sizeof got));
     assert_memory_equal(got, values, sizeof got);
     /* Any strides. */
     ph_tensor *turned = ph_transpose(s.tape, x, 0, 1);
@@ -27,7 +27,7 @@ static void test_write_and_read(void **state)
     /* Nothing to do. */
     ph_tensor *none = ph_empty(s.tape, PH_DTYPE_F32, PH_SHAPE(0, 3));
     assert_ok(ph_tensor_write(s.tape, none, NULL, 0));
-    assert_ok(ph_tensor_read(NULL, 0, s.tape, none));
+    assert_ok(ph_tensor_read(s.tape, none, NULL, 0));
     /* A leaf that requires a gradient takes its first values so. */
     assert_ok(ph_tensor_set_requires_grad(x, true));
     assert_ok(ph_tensor_write(s.tape, x, values, sizeof values));
@@ -122,15 +122,15 @@ static void test_misuse(void **state)
     expect_failed(&s, ph_tensor_write(s.tape, x, NULL, 24), PH_ERROR_ARGUMENT, "data is NULL");
     expect_failed(&s, ph_tensor_write(s.tape, NULL, memory, 24), PH_ERROR_ARGUMENT,
                   "ph_tensor_write: operand 0 is NULL");
-    expect_failed(&s, ph_tensor_read(memory, 25, s.tape, x), PH_ERROR_SIZE, "25 bytes");
-    expect_failed(&s, ph_tensor_read(NULL, 24, s.tape, x), PH_ERROR_ARGUMENT, "data is NULL");
-    expect_failed(&s, ph_tensor_read(memory, 24, s.tape, NULL), PH_ERROR_ARGUMENT,
+    expect_failed(&s, ph_tensor_read(s.tape, x, memory, 25), PH_ERROR_SIZE, "25 bytes");
+    expect_failed(&s, ph_tensor_read(s.tape, x, NULL, 24), PH_ERROR_ARGUMENT, "data is NULL");
+    expect_failed(&s, ph_tensor_read(s.tape, NULL, memory, 24), PH_ERROR_ARGUMENT,
                   "operand 0 is NULL");
     expect_failed(&s, ph_tensor_item(NULL, s.tape, x), PH_ERROR_ARGUMENT, "out is NULL");
     expect_failed(&s, ph_tensor_item(&out, s.tape, NULL), PH_ERROR_ARGUMENT, "operand 0 is NULL");
     expect_failed(&s, ph_tensor_format(&text, s.tape, NULL), PH_ERROR_ARGUMENT, "x is NULL");
     assert_error(ph_tensor_write(NULL, x, memory, 24), PH_ERROR_ARGUMENT, "tape is NULL");
-    assert_error(ph_tensor_read(memory, 24, NULL, x), PH_ERROR_ARGUMENT, "tape is NULL");
+    assert_error(ph_tensor_read(NULL, x, memory, 24), PH_ERROR_ARGUMENT, "tape is NULL");
     assert_error(ph_tensor_item(&out, NULL, x), PH_ERROR_ARGUMENT, "tape is NULL");
     assert_error(ph_tensor_format(&text, NULL, x), PH_ERROR_ARGUMENT, "tape is NULL");
     assert_null(text);
@@ -146,7 +146,7 @@ static void test_misuse(void **state)
     /* A tape that has failed does nothing more. */
     ph_tape_fail(s.tape, PH_ERROR_CALLER, "the first one");
     assert_error(ph_tensor_write(s.tape, x, memory, 24), PH_ERROR_CALLER, "the first one");
-    assert_error(ph_tensor_read(memory, 24, s.tape, x), PH_ERROR_CALLER, "the first one");
+    assert_error(ph_tensor_read(s.tape, x, memory, 24), PH_ERROR_CALLER, "the first one");
     assert_error(ph_tensor_item(&out, s.tape, x), PH_ERROR_CALLER,
                  "ph_tensor_item: the tape failed before this call: the first one; ph_tape_clear "
                  "starts anew");
@@ -181,13 +181,13 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
     expect_failed(b->s,
                   ph_tensor_write(tape, ph_transpose(tape, b->spread, 0, 1), memory, sizeof memory),
                   PH_ERROR_UNPINNED, "(ph_tensor_create_pinned)");
-    expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE,
+    expect_failed(b->s, ph_tensor_read(tape, b->x, memory, sizeof memory), PH_ERROR_CAPTURE,
                   "pinned tensor");
-    expect_failed(b->s, ph_tensor_read(memory, sizeof memory, tape, b->x), PH_ERROR_CAPTURE,
+    expect_failed(b->s, ph_tensor_read(tape, b->x, memory, sizeof memory), PH_ERROR_CAPTURE,
                   "or end the capture and replay first");
     assert_native(900);
     expect_failed(b->s,
-                  ph_tensor_read(memory, sizeof memory, tape, ph_transpose(tape, b->spread, 0, 1)),
+                  ph_tensor_read(tape, ph_transpose(tape, b->spread, 0, 1), memory, sizeof memory),
                   PH_ERROR_CAPTURE, "waits for the device");
     expect_failed(b->s, ph_tensor_item(&out, tape, ph_select(tape, b->x, 0, 0)), PH_ERROR_CAPTURE,
                   "ph_tensor_item: waits");
@@ -456,7 +456,7 @@ static ph_status move_all(t_scene *s, ph_tensor *x)
     ph_tensor *turned = ph_transpose(s->tape, x, 0, 1);
     PH_TRY(ph_tensor_write(s->tape, x, memory, sizeof memory));
     PH_TRY(ph_tensor_write(s->tape, turned, memory, sizeof memory));
-    PH_TRY(ph_tensor_read(memory, sizeof memory, s->tape, turned));
+    PH_TRY(ph_tensor_read(s->tape, turned, memory, sizeof memory));
     PH_TRY(ph_tensor_item(&item, s->tape, ph_select(s->tape, ph_select(s->tape, x, 0, 1), 0, 1)));
     ph_status status = ph_tensor_format(&text, s->tape, turned);
     ph_string_free(text);

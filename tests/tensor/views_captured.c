@@ -65,7 +65,7 @@ static void find_elements(run_state *r, ph_shape shape, ph_dtype dtype, ph__rng 
     for (int i = 0; i < OUTS && views[i]; i++) {
         int64_t count = r->counts[i] = ph_tensor_count(views[i]);
         assert_true(count > 0 && count <= MOST);
-        assert_ok(ph_tensor_read(numbers, (size_t)count * sizeof *numbers, r->s.tape, views[i]));
+        assert_ok(ph_tensor_read(r->s.tape, views[i], numbers, (size_t)count * sizeof *numbers));
         for (int64_t n = 0; n < count; n++)
             r->from[i][n] = (int64_t)numbers[n];
         draw(r->factors[i], count, 2, rng);
@@ -82,7 +82,7 @@ static void assert_holds(run_state *r, const ph_tensor *x, ph_dtype dtype, const
     uint64_t got[MOST] = {0};
     double numbers[MOST];
     assert_int_equal(ph_tensor_count(x), count);
-    assert_ok(ph_tensor_read(got, ph_tensor_bytes(x), r->s.tape, x));
+    assert_ok(ph_tensor_read(r->s.tape, x, got, ph_tensor_bytes(x)));
     op_decode(numbers, dtype, got, count);
     for (int64_t n = 0; n < count; n++)
         if (numbers[n] != values[n])
@@ -117,7 +117,7 @@ static size_t read_all(run_state *r, uint64_t *out)
         ph_tensor *x = i < OUTS ? r->square[i] : i == OUTS ? r->sum : r->grad;
         if (x == NULL)
             continue;
-        assert_ok(ph_tensor_read((char *)out + used, ph_tensor_bytes(x), r->s.tape, x));
+        assert_ok(ph_tensor_read(r->s.tape, x, (char *)out + used, ph_tensor_bytes(x)));
         used += ph_tensor_bytes(x);
     }
     return used;

@@ -92,7 +92,7 @@ static ph_status checkpoint(reading *r)
 static ph_status read_all(reading *r)
 {
     float values[4];
-    return ph_tensor_read(values, sizeof values, r->s.tape, r->x);
+    return ph_tensor_read(r->s.tape, r->x, values, sizeof values);
 }
 
 static ph_status write_all(reading *r)
@@ -348,7 +348,7 @@ static void test_what_shares_the_memory(void **state)
         ph_tensor_retain(aliases[i]);
         assert_ptr_equal(aliases[i]->written, &o.written);
         assert_int_equal(aliases[i]->call, 7);
-        assert_ok(ph_tensor_read(values, ph_tensor_bytes(aliases[i]), s.tape, aliases[i]));
+        assert_ok(ph_tensor_read(s.tape, aliases[i], values, ph_tensor_bytes(aliases[i])));
     }
     t_overwrite(&o);
     t_expect_values(s.tape, copy, PH_SHAPE(2, 2), 1, 2, 3, 4);

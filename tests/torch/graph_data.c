@@ -162,7 +162,7 @@ static void TestGetGraphData_test_export_graph_data_hook(void **state)
         assert_non_null(strstr(text, "add_i32"));
         ph_string_free(later);
         free(text);
-        ph_hook_remove(hook);
+        ph_graph_hook_remove(hook);
         ph_graph_destroy(g);
         assert_int_equal(unlink(path), 0);
     }
@@ -186,8 +186,8 @@ static void TestGetGraphData_test_cached_across_instantiate_hooks(void **state)
     assert_ptr_equal(first, second);
     assert_ok(ph_graph_record(&later, graph));
     assert_ptr_equal(first, later);
-    ph_hook_remove(hooks[0]);
-    ph_hook_remove(hooks[1]);
+    ph_graph_hook_remove(hooks[0]);
+    ph_graph_hook_remove(hooks[1]);
 }
 
 static ph_status fill_64(ph_stream *stream, void *user)

@@ -41,18 +41,18 @@ static void nothing(void *user)
 static ph_status outer_body(ph_stream *stream, void *user)
 {
     scene *s = user;
-    PH_TRY(ph_mark_begin(stream, "layer \"0\"", NULL));
+    PH_TRY(ph_annotation_push(stream, "layer \"0\"", NULL));
     ph_annotation_pair pairs[] = {{.key = "depth", .type = PH_ANNOTATION_INTEGER, .integer = -3},
                                   {.key = "rate", .type = PH_ANNOTATION_REAL, .real = 0.1},
                                   {.key = "last", .type = PH_ANNOTATION_BOOL, .boolean = true}};
     PH_TRY(t_fill(&s->world, stream, s->x, N, 3));
-    PH_TRY(ph_mark_begin(stream, NULL, &(ph_mark_options){.pairs = pairs, .count = 3}));
+    PH_TRY(ph_annotation_push(stream, NULL, &(ph_annotation_options){.pairs = pairs, .count = 3}));
     PH_TRY(t_axpy(&s->world, stream, 2.5f, s->y, s->y + 1, 8));
     PH_TRY(ph_memset(s->x, 7, 16, stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     PH_TRY(ph_graph_replay(s->inner, stream));
     PH_TRY(ph_memcpy(s->x, s->y, 32, stream));
-    PH_TRY(ph_mark_end(stream));
+    PH_TRY(ph_annotation_pop(stream));
     return ph_launch_host(stream, nothing, NULL);
 }
 

@@ -149,9 +149,9 @@ ph_status common_same(bool *out, ph_tape *tape, const ph_tensor *a, const ph_ten
     char *copies = malloc(2 * bytes + 1);
     if (!copies)
         return ph_fail(PH_ERROR_HOST_MEMORY, "no memory to compare %zu bytes", bytes);
-    ph_status st = ph_tensor_read(copies, bytes, tape, a);
+    ph_status st = ph_tensor_read(tape, a, copies, bytes);
     if (st == PH_OK)
-        st = ph_tensor_read(copies + bytes, bytes, tape, b);
+        st = ph_tensor_read(tape, b, copies + bytes, bytes);
     *out = st == PH_OK && memcmp(copies, copies + bytes, bytes) == 0;
     free(copies);
     return st;

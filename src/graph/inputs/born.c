@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs/born.c: memory that was allocated while the capture was open, other than what the capture
- * was given, and that a node addresses, of whatever device: the graph holds it, so that it is the
- * graph's own as its pool is, whoever frees it. */
+/* graph/inputs/born.c: memory that was allocated while the capture was open, other than what the
+ * capture was given, and that a node addresses, of whatever device: the graph holds it, so that
+ * it is the graph's own as its pool is, whoever frees it. */
 #include "graph/graph.h"
 
 /* The part for the device, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs/copies.c: the memory of captured copies and fills, whoever submitted them: pinned blocks
- * are kept from reuse, pageable memory is told of. */
+/* graph/inputs/copies.c: the memory of captured copies and fills, whoever submitted them: pinned
+ * blocks are kept from reuse, pageable memory is told of. */
 #include "base/log.h"
 #include "base/mapping.h"
 #include "graph/graph.h"

@@ -279,7 +279,7 @@ static ph_status add_declared(gather *g)
         if ((g->used.count && ph__map_get(&g->used, i + 1)) ||
             is_own(g, declared->address, declared->pool, declared->generation))
             continue;
-        g->node_name = "ph_stream_uses";
+        g->node_name = "ph_stream_declare_use";
         g->word_name = declared->name;
         input.base = declared->base;
         input.bytes = declared->bytes;

@@ -38,7 +38,7 @@ typedef struct ph__input {
 } ph__input;
 typedef PH__VEC(ph__input) ph__inputs;
 
-/* Memory that ph_stream_uses named, as it was then. */
+/* Memory that ph_stream_declare_use named, as it was then. */
 typedef struct ph__declared {
     uint64_t address, generation; /* 0: not the library's */
     const void *base;             /* NULL: nobody knew it */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs/inputs_declared.c: memory that the caller says a capture uses: ph_stream_uses. */
+/* graph/inputs/inputs_declared.c: memory that the caller says a capture uses:
+ * ph_stream_declare_use. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "graph/graph.h"
@@ -121,9 +122,9 @@ static ph_status declare(ph_stream *stream, const void *address, const char *nam
 
 /* While no capture of the device checks, the driver is not asked: operators call this for each
  * operand. */
-ph_status ph_stream_uses(ph_stream *stream, const void *address, const char *name)
+ph_status ph_stream_declare_use(ph_stream *stream, const void *address, const char *name)
 {
-    static const char call[] = "ph_stream_uses";
+    static const char call[] = "ph_stream_declare_use";
     PH_TRY(ph__stream_check(stream, call));
     if (address == NULL ||
         atomic_load_explicit(&stream->device->open_checks, memory_order_relaxed) == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/inputs/inputs_read.c: the public questions to a graph's inputs: which there are, how they are
- * now, and what cannot be seen. */
+/* graph/inputs/inputs_read.c: the public questions to a graph's inputs: which there are, how
+ * they are now, and what cannot be seen. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/text.h"
@@ -215,7 +215,7 @@ static void say_inputs(unseen *to, const ph_graph *graph)
         ph__text_format(
             &to->text,
             "%s: nothing proves that they are addresses, so that a dead one warns and refuses "
-            "nothing; ph_stream_uses, or typed parameters, prove them\n",
+            "nothing; ph_stream_declare_use, or typed parameters, prove them\n",
             to->others ? " and other nodes" : "");
     }
     for (size_t i = 0; i < graph->inputs.count; i++) {

@@ -175,6 +175,6 @@ void ph__warn_suspected(ph_graph *graph, ph__input *input, const char *call)
             "is one: the replay is not refused; of the graph's %zu addresses %zu are not proved: "
             "give kernels "
             "typed parameters, prove the words by further captures (ph_graph_slot_prove), or call "
-            "ph_stream_uses in the capture",
+            "ph_stream_declare_use in the capture",
             call, text, graph->inputs.count, unproved);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/capture.c: capturing into a graph, as a transaction: begin, end, abort, and the form
- * that calls a function. */
+/* graph/lifecycle/capture.c: capturing into a graph, as a transaction: begin, end, abort, and
+ * the form that calls a function. */
 #include "base/log.h"
 #include "base/option.h"
 #include "base/unwind.h"
@@ -399,7 +399,7 @@ static void abandon(void *what)
     ph_error saved;
     ph__error_save(&saved);
     end_running(r->graph);
-    ph_mark_unwind(r->depth);
+    ph_annotation_unwind(r->depth);
     ph_graph_capture_abort(r->graph);
     ph__graph_leave(r->graph);
     ph__error_restore(&saved);
@@ -429,14 +429,14 @@ ph_status ph_graph_capture(ph_graph *graph, ph_stream *stream, const ph_capture_
     if (body == NULL)
         return ph__fail_null(call, "body");
     PH_TRY(begin(graph, stream, options, PH__CALL_CAPTURE));
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     ph_status status = run_body(graph, depth, stream, body, user);
-    size_t after = ph_mark_depth();
+    size_t after = ph_annotation_depth();
     if (!graph->doomed) {
         if (status == PH_OK && graph->strict && after > depth)
             status = ph__fail_scopes_left(after - depth, call);
         status = end(graph, status, call);
-        if (status == PH_OK && after > depth && ph_mark_depth() == after)
+        if (status == PH_OK && after > depth && ph_annotation_depth() == after)
             ph__scopes_left(after - depth, call);
         return status;
     }

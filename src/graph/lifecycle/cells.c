@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/cells.c: making cells in a capture, ordering its streams behind them, and what becomes
- * of them at its end. */
+/* graph/lifecycle/cells.c: making cells in a capture, ordering its streams behind them, and what
+ * becomes of them at its end. */
 #include "graph/lifecycle/cells.h"
 #include "base/alloc.h"
 #include "device/stream.h"

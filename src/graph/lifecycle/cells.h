@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/cells.h: the cells of a graph as its files share them: cells.c makes them in a capture,
- * cells_replay.c gives them their values. */
+/* graph/lifecycle/cells.h: the cells of a graph as its files share them: cells.c makes them in a
+ * capture, cells_replay.c gives them their values. */
 #ifndef PH_GRAPH_LIFECYCLE_CELLS_H
 #define PH_GRAPH_LIFECYCLE_CELLS_H
 #include "graph/graph.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/cells_replay.c: the values that a graph's cells have in a replay, and the order of their
- * memory. */
+/* graph/lifecycle/cells_replay.c: the values that a graph's cells have in a replay, and the
+ * order of their memory. */
 #include "device/stream.h"
 #include "graph/lifecycle/cells.h"
 

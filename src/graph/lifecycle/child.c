@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/child.c: a replay on a capturing stream: a copy of the template becomes one node of that
- * capture, and the capturing graph keeps what the copy's replays need. */
+/* graph/lifecycle/child.c: a replay on a capturing stream: a copy of the template becomes one
+ * node of that capture, and the capturing graph keeps what the copy's replays need. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 

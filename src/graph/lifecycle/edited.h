@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/edited.h: a template whose handle the user has, and may have edited by the driver's own
- * calls. */
+/* graph/lifecycle/edited.h: a template whose handle the user has, and may have edited by the
+ * driver's own calls. */
 #ifndef PH_GRAPH_LIFECYCLE_EDITED_H
 #define PH_GRAPH_LIFECYCLE_EDITED_H
 #include "graph/inputs/inputs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/epochs.c: the pools that graphs hold and what of them their replays may write: which
- * replay wrote an output last. */
+/* graph/lifecycle/epochs.c: the pools that graphs hold and what of them their replays may write:
+ * which replay wrote an output last. */
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/map.h"

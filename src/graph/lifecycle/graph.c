@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/graph.c: the graph object's life: create, destroy, reset, its pools and its record. */
+/* graph/lifecycle/graph.c: the graph object's life: create, destroy, reset, its pools and its
+ * record. */
 #include "graph/graph.h"
 #include "base/alloc.h"
 #include "base/log.h"

@@ -138,7 +138,7 @@ ph_status ph_graph_hook_add(ph_hook **out, ph_graph *graph, ph_graph_hook_point 
     return PH_OK;
 }
 
-void ph_hook_remove(ph_hook *hook)
+void ph_graph_hook_remove(ph_hook *hook)
 {
     if (hook == NULL)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and what
- * ph_graph_retain names. */
+/* graph/lifecycle/owned.c: what a graph keeps alive: kernels, the streams that replayed it, and
+ * what ph_graph_retain names. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/rebind.c: what kernel nodes were last set to, kept so that setting one again costs
- * little: the graph's inputs are made of it when somebody asks for them. */
+/* graph/lifecycle/rebind.c: what kernel nodes were last set to, kept so that setting one again
+ * costs little: the graph's inputs are made of it when somebody asks for them. */
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include <string.h>

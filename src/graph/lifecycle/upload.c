@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/lifecycle/upload.c: uploading an executable that was made without that. CUDA orders an upload
- * behind the work of its stream and behind launches of the executable, and promises nothing of
- * launches that follow on other streams: an event orders the first of those. */
+/* graph/lifecycle/upload.c: uploading an executable that was made without that. CUDA orders an
+ * upload behind the work of its stream and behind launches of the executable, and promises
+ * nothing of launches that follow on other streams: an event orders the first of those. */
 #include "device/stream.h"
 #include "graph/graph.h"
 

@@ -110,10 +110,10 @@ static ph_status capture_check(ph_stream *stream, uint64_t capture_id, const ph_
     return ph__watch_tell(&f, stream, call);
 }
 
-ph_status ph_check_finite(ph_stream *stream, const void *address, ph_number_type type, size_t count,
+ph_status ph_finite_check(ph_stream *stream, const void *address, ph_number_type type, size_t count,
                           const char *name)
 {
-    static const char call[] = "ph_check_finite";
+    static const char call[] = "ph_finite_check";
     uint64_t capture_id;
     PH_TRY(check_numbers(stream, address, type, count, call));
     PH_TRY(ph__stream_find_capture(&capture_id, stream, call));
@@ -153,7 +153,8 @@ static double value_of(uint64_t bits, uint32_t type)
     return (double)f32;
 }
 
-static void sum_parts(ph_check_result *out, const ph__watched *checks, const ph__watched_node *node)
+static void sum_parts(ph_finite_result *out, const ph__watched *checks,
+                      const ph__watched_node *node)
 {
     uint64_t begun = checks->table ? ph__watched_tick(checks->table) : 0;
     uint64_t bits = 0, bad = 0, first = UINT64_MAX;
@@ -173,19 +174,19 @@ static void sum_parts(ph_check_result *out, const ph__watched *checks, const ph_
     out->value = bad ? value_of(bits, node->args.finite.type) : 0;
 }
 
-ph_status ph_graph_check_count(size_t *out, ph_graph *graph)
+ph_status ph_finite_count(size_t *out, ph_graph *graph)
 {
     if (out == NULL)
-        return ph__fail_null("ph_graph_check_count", "out");
+        return ph__fail_null("ph_finite_count", "out");
     *out = 0;
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECK_COUNT));
     *out = graph->locate ? graph->locate->checks.nodes.count : 0;
     return PH_OK;
 }
 
-ph_status ph_graph_check_at(ph_check_result *out, ph_graph *graph, size_t index)
+ph_status ph_finite_at(ph_finite_result *out, ph_graph *graph, size_t index)
 {
-    static const char call[] = "ph_graph_check_at";
+    static const char call[] = "ph_finite_at";
     if (out == NULL)
         return ph__fail_null(call, "out");
     memset(out, 0, sizeof *out);

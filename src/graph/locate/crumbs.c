@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the beginning and
- * the end of each. */
+/* graph/locate/crumbs.c: the scopes of a capture, by their paths, and the crumbs at the
+ * beginning and the end of each. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -83,7 +83,7 @@ ph_status ph__fail_scopes_left(size_t count, const char *call)
     ph_status status = ph_fail(
         PH_ERROR_STATE,
         "%s: the capture is strict, and the function left %zu scope%s open (%s); "
-        "ph_mark_end, or ph_mark_unwind, ends %s, also now",
+        "ph_annotation_pop, or ph_annotation_unwind, ends %s, also now",
         call, count, count == 1 ? "" : "s", names ? names : no_names, count == 1 ? "it" : "them");
     ph__free(names);
     return status;
@@ -94,8 +94,8 @@ void ph__scopes_left(size_t count, const char *call)
     char *names = list_scopes(count);
     ph__log(PH_LOG_WARNING,
             "%s: the function left %zu scope%s open (%s): %s what this thread captures from now "
-            "on; ph_mark_end, "
-            "or ph_mark_unwind",
+            "on; ph_annotation_pop, "
+            "or ph_annotation_unwind",
             call, count, count == 1 ? "" : "s", names ? names : no_names,
             count == 1 ? "it marks" : "they mark");
     ph__free(names);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/locate.h: the nodes that watch a graph's replays, as their files share them: crumbs.c
- * and checks.c capture them by way of watched.c, watched_switch.c switches them, where.c and
- * checks.c read what they wrote. */
+/* graph/locate/locate.h: the nodes that watch a graph's replays, as their files share them:
+ * crumbs.c and checks.c capture them by way of watched.c, watched_switch.c switches them,
+ * where.c and checks.c read what they wrote. */
 #ifndef PH_GRAPH_LOCATE_LOCATE_H
 #define PH_GRAPH_LOCATE_LOCATE_H
 #include "device/annotate.h"

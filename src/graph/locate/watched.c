@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/watched.c: capturing the nodes that watch replays, behind their root, and finding them
- * in the record. */
+/* graph/locate/watched.c: capturing the nodes that watch replays, behind their root, and finding
+ * them in the record. */
 #include "base/alloc.h"
 #include "device/stream.h"
 #include "graph/locate/locate.h"
@@ -176,8 +176,7 @@ const char *ph__locate_call_of(const ph_graph *graph, size_t node)
 {
     if (graph->locate && watched_has(&graph->locate->crumbs, node))
         return "ph_graph_breadcrumbs_enable";
-    return graph->locate && watched_has(&graph->locate->checks, node) ? "ph_graph_checks_enable"
-                                                                      : NULL;
+    return graph->locate && watched_has(&graph->locate->checks, node) ? "ph_finite_enable" : NULL;
 }
 
 /* ---- letting go ---- */

@@ -155,7 +155,7 @@ ph_status ph__locate_need_crumbs(const ph_graph *graph, const char *call)
     return ph_fail(
         PH_ERROR_STATE,
         "%s: the capture left no breadcrumbs: no scope was begun on a stream that was in it; call "
-        "ph_mark_begin in the capture, for another stream after that has joined it",
+        "ph_annotation_push in the capture, for another stream after that has joined it",
         call);
 }
 
@@ -167,13 +167,13 @@ ph_status ph_graph_breadcrumbs_enable(ph_graph *graph, bool enabled)
     return switch_nodes(graph, &graph->locate->crumbs, enabled, call);
 }
 
-ph_status ph_graph_checks_enable(ph_graph *graph, bool enabled)
+ph_status ph_finite_enable(ph_graph *graph, bool enabled)
 {
-    static const char call[] = "ph_graph_checks_enable";
+    static const char call[] = "ph_finite_enable";
     PH_TRY(ph__graph_check(graph, PH__CALL_CHECKS_ENABLE));
     if (graph->locate == NULL || graph->locate->checks.nodes.count == 0)
         return ph_fail(PH_ERROR_STATE,
-                       "%s: no check was captured; call ph_check_finite in the capture", call);
+                       "%s: no check was captured; call ph_finite_check in the capture", call);
     return switch_nodes(graph, &graph->locate->checks, enabled, call);
 }
 
@@ -233,7 +233,7 @@ static bool tell_missing(const ph_graph *graph, const ph_graph *from, char *why,
     else if ((checks == 0) != (others == 0))
         ph__line_format(
             why, size,
-            "%s was captured without checks for NaN and infinity (ph_check_finite), %s with them",
+            "%s was captured without checks for NaN and infinity (ph_finite_check), %s with them",
             checks ? "from" : "the graph", checks ? "the graph" : "from");
     else
         return false;
@@ -257,7 +257,7 @@ bool ph__locate_fits(const ph_graph *graph, const ph_graph *from, char *why, siz
     else if (!same_nodes(mine ? &mine->checks : NULL, theirs ? &theirs->checks : NULL))
         ph__line_format(why, size,
                         "the two captures have not the same checks for NaN and infinity "
-                        "(ph_check_finite) at the "
+                        "(ph_finite_check) at the "
                         "same nodes");
     else
         return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/locate/where.c: how far the last replay with breadcrumbs came: read in the host's memory alone. */
+/* graph/locate/where.c: how far the last replay with breadcrumbs came: read in the host's memory
+ * alone. */
 #include "base/line.h"
 #include "graph/locate/locate.h"
 #include <stdio.h>

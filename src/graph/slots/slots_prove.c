@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots/slots_prove.c: slots out of several captures of the same work, with the inputs elsewhere
- * in each: what differs by an input's distance is that input's, and nothing else may differ. */
+/* graph/slots/slots_prove.c: slots out of several captures of the same work, with the inputs
+ * elsewhere in each: what differs by an input's distance is that input's, and nothing else may
+ * differ. */
 #include "base/line.h"
 #include "graph/slots/slots.h"
 #include <string.h>

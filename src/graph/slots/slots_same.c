@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots/slots_same.c: what nodes of two captures of the same work have in common, but for the words
- * of their parameters. */
+/* graph/slots/slots_same.c: what nodes of two captures of the same work have in common, but for
+ * the words of their parameters. */
 #include "graph/slots/slots.h"
 #include <string.h>
 

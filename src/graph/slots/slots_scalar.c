@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots/slots_scalar.c: scalar slots out of two captures of the same work, with an old and a new
- * value. */
+/* graph/slots/slots_scalar.c: scalar slots out of two captures of the same work, with an old and
+ * a new value. */
 #include "base/line.h"
 #include "graph/slots/slots.h"
 #include <string.h>

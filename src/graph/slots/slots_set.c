@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph/slots/slots_set.c: the values of slots: checking them, and giving the executable those that it
- * has not. */
+/* graph/slots/slots_set.c: the values of slots: checking them, and giving the executable those
+ * that it has not. */
 #include "base/line.h"
 #include "graph/slots/slots.h"
 #include <string.h>

@@ -31,14 +31,14 @@ static ph_status say_whose(const ph__verify *verify, ph_status status, const ph_
 static void enter(const ph__verify *verify, ph_error *before, size_t *depth)
 {
     forget(before);
-    *depth = ph_mark_depth();
+    *depth = ph_annotation_depth();
     verify->graph->busy++;
 }
 
 static void leave(const ph__verify *verify, size_t depth)
 {
     verify->graph->busy--;
-    ph_mark_unwind(depth);
+    ph_annotation_unwind(depth);
 }
 
 typedef struct inside {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify/verdict.c: whether a graph is worth having: the same work eagerly and by replay, in
- * turns. */
+/* inspect/verify/verdict.c: whether a graph is worth having: the same work eagerly and by
+ * replay, in turns. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/line.h"
@@ -34,7 +34,7 @@ typedef struct sample {
 
 static void end_scopes(void *depth)
 {
-    ph_mark_unwind(*(const size_t *)depth);
+    ph_annotation_unwind(*(const size_t *)depth);
 }
 
 static ph_status submit(const work *w)
@@ -42,11 +42,11 @@ static ph_status submit(const work *w)
     if (w->body == NULL)
         return ph_graph_replay(w->graph, w->stream);
     /* Scopes that it leaves open, a failed one too, would pile up round by round. */
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     PH__UNWIND unwind = {end_scopes, &depth};
     ph_status status = w->body(w->stream, w->user);
     unwind.undo = NULL;
-    ph_mark_unwind(depth);
+    ph_annotation_unwind(depth);
     return status;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect/verify/verify.h: ph_graph_verify as its files share it: verify.c is the call, verify_memory.c
- * keeps, poisons and compares, verify_run.c runs body and replays, all or in parts,
- * verify_find.c looks for the node, verify_race.c for nodes that share memory without an order,
- * verify_blocks.c tells which block an address is in, verify_written.c what is written and was
- * not compared, verify_say.c has the words, verify_change.c those of parameters. */
+/* inspect/verify/verify.h: ph_graph_verify as its files share it: verify.c is the call,
+ * verify_memory.c keeps, poisons and compares, verify_run.c runs body and replays, all or in
+ * parts, verify_find.c looks for the node, verify_race.c for nodes that share memory without an
+ * order, verify_blocks.c tells which block an address is in, verify_written.c what is written
+ * and was not compared, verify_say.c has the words, verify_change.c those of parameters. */
 #ifndef PH_INSPECT_VERIFY_VERIFY_H
 #define PH_INSPECT_VERIFY_VERIFY_H
 #include "graph/graph.h"
@@ -123,7 +123,7 @@ const ph__kept *ph__verify_find_kept(const ph__verify *verify, uintptr_t address
 typedef struct ph__written {
     size_t compared, bytes; /* bytes of such memory that are compared; all of them */
     ph__ranges left;        /* the others */
-    /* that addresses the first of them; SIZE_MAX: ph_stream_uses named it */
+    /* that addresses the first of them; SIZE_MAX: ph_stream_declare_use named it */
     size_t node;
     uint64_t address;
     char node_name[64], word[48];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/alloc/allocator.c: the short path of ph_malloc, and what every way of taking and giving back
- * a block goes through. */
+/* memory/alloc/allocator.c: the short path of ph_malloc, and what every way of taking and giving
+ * back a block goes through. */
 #include "base/checked.h"
 #include "base/log.h"
 #include "memory/state.h"

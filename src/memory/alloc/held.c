@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/alloc/held.c: pinned blocks that work may still read: who holds them, and when they are let
- * go. */
+/* memory/alloc/held.c: pinned blocks that work may still read: who holds them, and when they are
+ * let go. */
 #include "memory/state.h"
 
 void ph__pinned_hold(ph__memory *memory, ph__pinned *block)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/alloc/leaving.c: which segments and pinned blocks may leave, and those that have left their
- * heaps and wait for the work that may still use them. What is to be looked at is noted where it
- * becomes so: nobody looks through all that there is. */
+/* memory/alloc/leaving.c: which segments and pinned blocks may leave, and those that have left
+ * their heaps and wait for the work that may still use them. What is to be looked at is noted
+ * where it becomes so: nobody looks through all that there is. */
 #include "base/log.h"
 #include "memory/state.h"
 

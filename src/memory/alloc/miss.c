@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/alloc/miss.c: the long way of ph_malloc: routing, reuse in captures, new segments, the last
- * resorts, and the words of a refusal. */
+/* memory/alloc/miss.c: the long way of ph_malloc: routing, reuse in captures, new segments, the
+ * last resorts, and the words of a refusal. */
 #include "base/checked.h"
 #include "base/unwind.h"
 #include "memory/state.h"

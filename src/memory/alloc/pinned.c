@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/alloc/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no work
- * reads them any more. */
+/* memory/alloc/pinned.c: pinned host memory: powers of two, cached per pool, reused only when no
+ * work reads them any more. */
 #include "base/checked.h"
 #include "base/log.h"
 #include "memory/state.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block/block_heap.h: the inside of a heap, for the files of the core; nobody else includes it. */
+/* memory/block/block_heap.h: the inside of a heap, for the files of the core; nobody else
+ * includes it. */
 #ifndef PH_MEMORY_BLOCK_BLOCK_HEAP_H
 #define PH_MEMORY_BLOCK_BLOCK_HEAP_H
 #include "base/range_map.h"

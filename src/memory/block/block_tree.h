@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/block/block_tree.h: the free blocks of one stream and one half, ordered by size, age of the
- * segment, and address. */
+/* memory/block/block_tree.h: the free blocks of one stream and one half, ordered by size, age of
+ * the segment, and address. */
 #ifndef PH_MEMORY_BLOCK_BLOCK_TREE_H
 #define PH_MEMORY_BLOCK_BLOCK_TREE_H
 #include "memory/block/block.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/born.c: blocks that were allocated while a capture was open. A node of the captured graph
- * may address them, whatever pool they are of: until the graph has been read they are not used
- * again, and those that it addresses stay out of use as long as it lives. */
+/* memory/observe/born.c: blocks that were allocated while a capture was open. A node of the
+ * captured graph may address them, whatever pool they are of: until the graph has been read they
+ * are not used again, and those that it addresses stay out of use as long as it lives. */
 #include "base/log.h"
 #include "memory/state.h"
 

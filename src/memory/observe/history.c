@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/history.c: the newest events of the allocator, in a ring that is allocated when it is
- * switched on. */
+/* memory/observe/history.c: the newest events of the allocator, in a ring that is allocated when
+ * it is switched on. */
 #include "memory/observe/history.h"
 #include "base/clock.h"
 

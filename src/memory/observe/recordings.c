@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/recordings.c: the captures of the process that are open, or whose graph is being read, and
- * which devices allocate meanwhile: a node may address memory of any device. Generations that are
- * given after a capture's begin, by whatever memory, are later than its born_from, and all others
- * are earlier. */
+/* memory/observe/recordings.c: the captures of the process that are open, or whose graph is
+ * being read, and which devices allocate meanwhile: a node may address memory of any device.
+ * Generations that are given after a capture's begin, by whatever memory, are later than its
+ * born_from, and all others are earlier. */
 #include "memory/state.h"
 
 ph_pool *ph__recordings;

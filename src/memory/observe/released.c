@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/released.c: which threads work on a capture; and what other threads allocated and freed
- * while it was open, which they may use again: it is noted, so that a node which addresses it is
- * found out. Lock held for all of it. */
+/* memory/observe/released.c: which threads work on a capture; and what other threads allocated
+ * and freed while it was open, which they may use again: it is noted, so that a node which
+ * addresses it is found out. Lock held for all of it. */
 #include "base/fork.h"
 #include "memory/state.h"
 

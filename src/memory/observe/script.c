@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/script.c: the order in which a capture was given its blocks, and giving the same ones
- * again to another run of the same work. */
+/* memory/observe/script.c: the order in which a capture was given its blocks, and giving the
+ * same ones again to another run of the same work. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "memory/state.h"

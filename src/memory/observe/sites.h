@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/sites.h: backtraces of allocations and frees. The public part is ph_memory_record_sites
- * in phonograph/inputs.h. */
+/* memory/observe/sites.h: backtraces of allocations and frees. The public part is
+ * ph_memory_record_sites in phonograph/inputs.h. */
 #ifndef PH_MEMORY_OBSERVE_SITES_H
 #define PH_MEMORY_OBSERVE_SITES_H
 #include <phonograph/inputs.h>

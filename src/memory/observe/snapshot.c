@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/observe/snapshot.c: the whole state as JSON: copied under the lock, written out without it. */
+/* memory/observe/snapshot.c: the whole state as JSON: copied under the lock, written out without
+ * it. */
 #include "base/text.h"
 #include "memory/observe/history.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/pool/attach.c: the memory state of a device: made at first use, found by address, ended with
- * the device. */
+/* memory/pool/attach.c: the memory state of a device: made at first use, found by address, ended
+ * with the device. */
 #include "base/fork.h"
 #include "memory/state.h"
 

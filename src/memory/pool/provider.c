@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/pool/provider.c: where segments come from and go to: the driver, or a pool's own functions;
- * and the limits. */
+/* memory/pool/provider.c: where segments come from and go to: the driver, or a pool's own
+ * functions; and the limits. */
 #include "base/checked.h"
 #include "base/unwind.h"
 #include "memory/state.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/pool/replay.c: the order of replays that share a pool, across streams and behind eager work
- * on its memory, and their epochs. */
+/* memory/pool/replay.c: the order of replays that share a pool, across streams and behind eager
+ * work on its memory, and their epochs. */
 #include "memory/state.h"
 
 /* The default stream is marked at once, behind the replay. What it was given since may read what

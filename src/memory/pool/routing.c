@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/pool/routing.c: which pool a request goes to: captures by stream, then the thread's scopes,
- * then the default pool. */
+/* memory/pool/routing.c: which pool a request goes to: captures by stream, then the thread's
+ * scopes, then the default pool. */
 #include "memory/state.h"
 #include <pthread.h>
 #include <stdlib.h>

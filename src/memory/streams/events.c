@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/streams/events.c: events behind the work of streams, recycled, never recorded inside a capture. */
+/* memory/streams/events.c: events behind the work of streams, recycled, never recorded inside a
+ * capture. */
 #include "memory/state.h"
 
 ph__drv_event *ph__mark_take(ph__memory *memory, int *failure)

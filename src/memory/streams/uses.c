@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/streams/uses.c: blocks that other streams use: what is remembered, and how long a freed one
- * waits. */
+/* memory/streams/uses.c: blocks that other streams use: what is remembered, and how long a freed
+ * one waits. */
 #include "memory/state.h"
 
 ph__uses *ph__uses_create(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory/streams/waits.c: blocks and memory that wait for work on streams: a line for each stream, in
- * the order in which its events were recorded. Of a line only the first is asked for, so that
- * what waits behind a busy stream costs nothing. */
+/* memory/streams/waits.c: blocks and memory that wait for work on streams: a line for each
+ * stream, in the order in which its events were recorded. Of a line only the first is asked for,
+ * so that what waits behind a busy stream costs nothing. */
 #include "memory/state.h"
 
 /* Lock held, as for the next one. */

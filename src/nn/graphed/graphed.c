@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/graphed/graphed.c: making graphed callables: what is refused, what they consist of, and how they
- * go. */
+/* nn/graphed/graphed.c: making graphed callables: what is refused, what they consist of, and how
+ * they go. */
 #include "nn/graphed/graphed.h"
 #include "base/alloc.h"
 #include "base/checked.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module/block.c: a transformer block as GPT-2 has it: attention and an MLP, each behind a norm and
- * beside a residual path. */
+/* nn/module/block.c: a transformer block as GPT-2 has it: attention and an MLP, each behind a
+ * norm and beside a residual path. */
 #include "base/alloc.h"
 #include "base/option.h"
 #include "base/status.h"

@@ -49,7 +49,7 @@ static place *make_place(const place *outer, ph_module *module)
 bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *module)
 {
     const place *outer = (const place *)tape->place;
-    *mark = (ph__module_mark){.outer = tape->place, .depth = ph_mark_depth()};
+    *mark = (ph__module_mark){.outer = tape->place, .depth = ph_annotation_depth()};
     if (outer && outer->module->original == module) /* a graphed one hands on to it */
         return true;
     place *at = make_place(outer, module);
@@ -58,7 +58,8 @@ bool ph__module_mark_begin(ph__module_mark *mark, ph_tape *tape, ph_module *modu
         return false;
     }
     mark->place = tape->place = &at->base;
-    ph_tape_check(tape, ph_mark_begin(tape->stream, at->name[0] ? at->name : module->name, NULL));
+    ph_tape_check(tape,
+                  ph_annotation_push(tape->stream, at->name[0] ? at->name : module->name, NULL));
     return !ph__tape_failed(tape);
 }
 

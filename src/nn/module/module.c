@@ -391,7 +391,7 @@ void ph_call_n(ph_tape *tape, ph_module *module, ph_tensor **out, size_t out_cou
         out[i] = NULL;
     if (!check_call(tape, module, out, out_count, in, in_count))
         return;
-    size_t mark = ph_tape_scope_begin(tape), depth = ph_mark_depth();
+    size_t mark = ph_tape_scope_begin(tape), depth = ph_annotation_depth();
     ph_autocast autocast = tape->autocast;
     const ph__called called = {tape->called, module};
     calling c = {.outer = called.outer};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module/structure.c: how flat arrays of tensors nest: counting, naming and comparing structures. */
+/* nn/module/structure.c: how flat arrays of tensors nest: counting, naming and comparing
+ * structures. */
 #include "base/checked.h"
 #include <phonograph/graphed.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/module/traverse.c: walking what a module holds, by dotted names, each tensor and module once. */
+/* nn/module/traverse.c: walking what a module holds, by dotted names, each tensor and module
+ * once. */
 #include "nn/module/module.h"
 #include <string.h>
 

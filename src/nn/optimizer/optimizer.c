@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer/optimizer.c: optimizers: what they are made from, their learning rate, and what they have
- * done. */
+/* nn/optimizer/optimizer.c: optimizers: what they are made from, their learning rate, and what
+ * they have done. */
 #include "nn/optimizer/optimizer.h"
 #include "base/alloc.h"
 #include "base/option.h"
@@ -275,7 +275,7 @@ ph_status ph_optimizer_steps(uint64_t *out, ph_tape *tape, ph_optimizer *optimiz
         return ph__fail_null(call, "tape");
     if (!optimizer)
         return ph__fail_null(call, "optimizer");
-    PH_TRY(ph_tensor_read(&steps, sizeof steps, tape, optimizer->steps));
+    PH_TRY(ph_tensor_read(tape, optimizer->steps, &steps, sizeof steps));
     *out = (uint64_t)steps;
     return PH_OK;
 }

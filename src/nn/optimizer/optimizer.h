@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nn/optimizer/optimizer.h: optimizers as their files share them: what kinds there are, and the arguments
- * of their kernels. */
+/* nn/optimizer/optimizer.h: optimizers as their files share them: what kinds there are, and the
+ * arguments of their kernels. */
 #ifndef PH_NN_OPTIMIZER_OPTIMIZER_H
 #define PH_NN_OPTIMIZER_OPTIMIZER_H
 #include "base/sync.h"

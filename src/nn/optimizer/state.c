@@ -58,7 +58,7 @@ static ph_status read_steps(uint64_t *steps, ph_tape *tape, const ph_optimizer *
     double *counters = ph__alloc(bytes ? bytes : 1);
     if (!counters)
         return ph__fail_host_memory("ph_optimizer_save", "the step counters");
-    ph_status status = ph_tensor_read(counters, bytes, tape, o->counters);
+    ph_status status = ph_tensor_read(tape, o->counters, counters, bytes);
     for (size_t i = 0; status == PH_OK && i < count; i++)
         steps[i] = (uint64_t)counters[i * PH__OPTIMIZER_COUNTER];
     ph__free(counters);
@@ -185,7 +185,7 @@ static ph_status read_count(uint64_t *out, const load *l, const char *name)
     ph_tensor *x;
     int64_t value = 0;
     PH_TRY(ph_safetensors_read(&x, l->tape, l->file, name));
-    ph_status status = ph_tensor_read(&value, sizeof value, l->tape, x);
+    ph_status status = ph_tensor_read(l->tape, x, &value, sizeof value);
     ph_tensor_release(x);
     if (status == PH_OK && (value < 0 || value > (int64_t)1 << 53))
         status = ph_fail(PH_ERROR_ARGUMENT, "%s: %s: %s is %lld, which is no number of steps",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff/align.c: the longest common subsequence by the greedy search over edit scripts of E. W.
- * Myers, "An O(ND) Difference Algorithm and Its Variations" (Algorithmica 1, 1986): work grows
- * with length times differences. Beyond a number of differences the best beginning found so far
- * is kept, and the search starts again behind it: the result may then be shorter than the
+/* record/diff/align.c: the longest common subsequence by the greedy search over edit scripts of
+ * E. W. Myers, "An O(ND) Difference Algorithm and Its Variations" (Algorithmica 1, 1986): work
+ * grows with length times differences. Beyond a number of differences the best beginning found
+ * so far is kept, and the search starts again behind it: the result may then be shorter than the
  * longest, the work stays bounded. */
 #include "record/diff/align.h"
 #include "base/map.h"

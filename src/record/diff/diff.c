@@ -95,7 +95,7 @@ void ph__put_watch(ph__text *text, const ph__record_node *mine, const ph__record
                                         "ph_capture_options.breadcrumbs, or with other scopes)"},
                    {"phonograph_check_finite",
                     " (a check for NaN and infinity: the other graph's capture did "
-                    "not call ph_check_finite here)"}};
+                    "not call ph_finite_check here)"}};
     for (size_t i = 0; i < sizeof watches / sizeof watches[0]; i++) {
         bool is_mine = mine && mine->info.kind == PH_NODE_KERNEL &&
                        strcmp(mine->info.name, watches[i].name) == 0;

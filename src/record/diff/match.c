@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record/diff/match.c: which nodes of two records are the same: first by kind, kernel, dimensions and
- * sizes, then, between those, by kind and kernel, then by their places. */
+/* record/diff/match.c: which nodes of two records are the same: first by kind, kernel,
+ * dimensions and sizes, then, between those, by kind and kernel, then by their places. */
 #include "base/alloc.h"
 #include "record/diff/align.h"
 #include "record/diff/diff.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/autocast.c: mixed precision as a mode of the tape: which operands are cast, and the
- * casts of weights, which are kept. */
+/* tensor/autograd/autocast.c: mixed precision as a mode of the tape: which operands are cast,
+ * and the casts of weights, which are kept. */
 #include "tensor/autograd/autocast.h"
 #include "base/alloc.h"
 #include "base/line.h"

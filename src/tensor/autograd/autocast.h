@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/autocast.h: mixed precision as a mode of the tape (tape.h of the public headers lists
- * the rules). An operator that has a rule begins with
+/* tensor/autograd/autocast.h: mixed precision as a mode of the tape (tape.h of the public
+ * headers lists the rules). An operator that has a rule begins with
  *
  *     ph_tensor *in[] = {x, weight, bias};
  *     ph__autocast cast;

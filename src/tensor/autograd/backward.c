@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/backward.c: the backward pass: from outputs to leaves, newest node first, freeing what
- * it has used as it goes. */
+/* tensor/autograd/backward.c: the backward pass: from outputs to leaves, newest node first,
+ * freeing what it has used as it goes. */
 #include "base/status.h"
 #include "base/unwind.h"
 #include "tensor/autograd/autocast.h"
@@ -292,7 +292,7 @@ static void run(ph__pass *pass)
     bool grad_enabled = ph_tape_set_grad_enabled(tape, false);
     ph_autocast autocast = tape->autocast;
     size_t floor = tape->floor, depth = tape->depth, mark = tape->owned_count;
-    pass->depth = ph_mark_depth();
+    pass->depth = ph_annotation_depth();
     pass->floor = floor;
     pass->top = tape->nodes.count;
     tape->floor = pass->top;

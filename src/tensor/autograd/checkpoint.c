@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/checkpoint.c: functions whose operators are remembered without the values that backward
- * needs: those are made again, by running the function once more, when backward comes to them.
+/* tensor/autograd/checkpoint.c: functions whose operators are remembered without the values that
+ * backward needs: those are made again, by running the function once more, when backward comes
+ * to them.
  *
  * The first run leaves nodes as always, so that gradients find their way through them like
  * through any other, but no saved values. The second run makes the same nodes again, with saved
@@ -32,7 +33,7 @@ struct ph__region {
     ph_autocast autocast; /* that it was called under */
     size_t in_count, out_count;
     /* that it was called in, which its second run is in; retained; NULL: none */
-    ph_mark *scope;
+    ph_annotation_scope *scope;
     ph__place *place;   /* likewise; names of modules begin there */
     ph_tensor **in;     /* aliases without history, retained; NULL where the function got NULL */
     uint64_t *versions; /* that they had */
@@ -106,7 +107,7 @@ void ph__tape_drop_regions(ph_tape *tape, size_t first)
         ph__region *region = tape->regions.at[--tape->regions.count];
         drop_inputs(tape, region);
         ph_generator_release(region->generator);
-        ph_mark_release(region->scope);
+        ph_annotation_release(region->scope);
         ph__place_release(region->place);
         ph__free(region);
     }
@@ -135,7 +136,7 @@ static ph__region *make_region(ph_tape *tape, size_t in_count, size_t out_count)
     region->in = (ph_tensor **)(region->versions + in_count);
     region->in_count = in_count;
     region->out_count = out_count;
-    region->scope = ph_mark_current();
+    region->scope = ph_annotation_current();
     region->place = ph__place_retain(tape->place);
     region->autocast = tape->autocast;
     region->parent = tape->region;
@@ -157,7 +158,7 @@ typedef struct run {
 /* What it made is owned by the tape still. */
 static bool call_fn(ph_tape *tape, const run *r)
 {
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     tape->callbacks++;
     r->fn(tape, r->out, r->in, r->user);
     tape->callbacks--;
@@ -382,7 +383,7 @@ static bool is_marked(const ph_tape *tape, const ph__region *region)
 
 static bool call_marked(ph_tape *tape, ph__region *region, const run *r)
 {
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     bool marked = is_marked(tape, region);
     if (marked && !ph__tape_resume(tape, region->scope))
         return false;

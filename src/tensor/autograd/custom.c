@@ -70,7 +70,8 @@ static bool use(const ph_custom *custom, ph_tensor *const *tensors, size_t count
     ph_tape *tape = custom->tape;
     for (size_t i = 0; i < count; i++)
         if (tensors[i] && tensors[i]->count > 0 && !tensors[i]->storage->stands_in)
-            ph_tape_check(tape, ph_stream_uses(tape->stream, tensors[i]->data, custom->op.name));
+            ph_tape_check(tape,
+                          ph_stream_declare_use(tape->stream, tensors[i]->data, custom->op.name));
     return !ph__tape_failed(tape);
 }
 
@@ -138,7 +139,7 @@ static bool run_forward(ph__op *op, ph_custom *custom, ph_tensor **out, size_t o
         return false;
     bool enabled = ph_tape_set_grad_enabled(tape, false);
     ph_autocast autocast = tape->autocast;
-    size_t depth = ph_mark_depth();
+    size_t depth = ph_annotation_depth();
     custom->in_forward = true;
     tape->callbacks++;
     custom->op.forward(custom, tape, out, op->in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/gradients.c: gradients where they meet: sums on the way, and what becomes of them in
- * leaves. */
+/* tensor/autograd/gradients.c: gradients where they meet: sums on the way, and what becomes of
+ * them in leaves. */
 #include "base/status.h"
 #include "tensor/autograd/pass.h"
 #include "tensor/core/written.h"

@@ -15,7 +15,7 @@ void ph__tape_state_begin(ph__tape_state *state, ph_tape *tape, const char *what
                               .passes = tape->passes,
                               .floor = tape->floor,
                               .depth = tape->depth,
-                              .marks = ph_mark_depth()};
+                              .marks = ph_annotation_depth()};
 }
 
 void ph__tape_state_left(const ph__tape_state *state)
@@ -30,7 +30,7 @@ void ph__tape_state_left(const ph__tape_state *state)
     tape->passes = state->passes;
     tape->floor = state->floor;
     tape->depth = state->depth;
-    ph_mark_unwind(state->marks);
+    ph_annotation_unwind(state->marks);
     if (!ph__tape_failed(tape))
         ph_tape_fail(tape, PH_ERROR_CALLER,
                      "%s did not return: an exception left it, or its thread ended", state->what);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/marks.c: the scopes of annotation.h in backward: what a node does there lies in the
- * scope that the node was made in. */
+/* tensor/autograd/marks.c: the scopes of annotation.h in backward: what a node does there lies
+ * in the scope that the node was made in. */
 #include "tensor/autograd/pass.h"
 
-bool ph__tape_resume(ph_tape *tape, ph_mark *mark)
+bool ph__tape_resume(ph_tape *tape, ph_annotation_scope *mark)
 {
     static const ph_annotation_pair phase = {
         .key = "autograd_phase", .type = PH_ANNOTATION_TEXT, .text = "backward"};
-    ph_tape_check(tape, ph_mark_resume(tape->stream, mark, &phase, 1));
+    ph_tape_check(tape, ph_annotation_resume(tape->stream, mark, &phase, 1));
     return !ph__tape_failed(tape);
 }
 
 void ph__tape_end_mark(ph_tape *tape, size_t depth)
 {
-    ph_mark_unwind(depth + 1);
-    if (ph_mark_depth() > depth)
-        ph_tape_check(tape, ph_mark_end(tape->stream));
+    ph_annotation_unwind(depth + 1);
+    if (ph_annotation_depth() > depth)
+        ph_tape_check(tape, ph_annotation_pop(tape->stream));
 }
 
 static bool is_capturing(ph__pass *pass)
@@ -28,7 +28,7 @@ static bool is_capturing(ph__pass *pass)
     return pass->capturing;
 }
 
-bool ph__pass_change_mark(ph__pass *pass, ph_mark *mark)
+bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark)
 {
     if (!is_capturing(pass))
         return !ph__tape_failed(pass->tape);

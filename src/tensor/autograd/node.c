@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/node.c: remembered operators: one allocation each, what they keep, and how they end. */
+/* tensor/autograd/node.c: remembered operators: one allocation each, what they keep, and how
+ * they end. */
 #include "base/checked.h"
 #include "base/status.h"
 #include "tensor/autograd/tape.h"
@@ -41,7 +42,7 @@ ph__node *ph__node_make(ph_tape *tape, const char *name, const ph__grad_def *def
     node->versions = (uint64_t *)(at + versions);
     node->state = at + state;
     node->pending = &node->pending_one;
-    node->mark = ph_mark_current();
+    node->mark = ph_annotation_current();
     tape->nodes.at[tape->nodes.count++] = node;
     return node;
 }
@@ -106,7 +107,7 @@ static void kill_node(ph__node *node)
     ph__hooks_release(node->hooks);
     node->hooks = NULL;
     if (node->mark)
-        ph_mark_release(node->mark);
+        ph_annotation_release(node->mark);
     node->mark = NULL;
     node->region = NULL;
     node->tape = NULL;

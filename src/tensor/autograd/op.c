@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/op.c: what every operator does: checking its operands, making its results, launching,
- * being remembered. */
+/* tensor/autograd/op.c: what every operator does: checking its operands, making its results,
+ * launching, being remembered. */
 #include "tensor/autograd/op.h"
 #include "base/checked.h"
 #include "base/line.h"
@@ -231,7 +231,7 @@ bool ph__op_launch(ph__op *op, ph__kernel_def *def, uint64_t blocks, uint32_t th
 
 bool ph__op_uses(ph__op *op, const void *address)
 {
-    return ph__op_check(op, ph_stream_uses(op->tape->stream, address, op->name));
+    return ph__op_check(op, ph_stream_declare_use(op->tape->stream, address, op->name));
 }
 
 /* ---- history ---- */

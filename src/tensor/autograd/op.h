@@ -60,7 +60,7 @@ bool ph__op_launch_grid(ph__op *op, ph__kernel_def *def, const uint32_t grid[3],
 /* Fails the tape with the record that a failed call of libphonograph has just set; PH_OK: true. */
 bool ph__op_check(ph__op *op, ph_status status);
 /* For work whose parameters do not say what they address, in a capture: that memory is an input
- * of the graph (ph_stream_uses). NULL: nothing. */
+ * of the graph (ph_stream_declare_use). NULL: nothing. */
 bool ph__op_uses(ph__op *op, const void *address);
 
 /* ---- history ---- backward runs in no-grad mode inside a scope of its own, and is written with

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/pass.h: one pass of backward over a tape: which nodes and leaves it reaches, and what
- * it has found for them. */
+/* tensor/autograd/pass.h: one pass of backward over a tape: which nodes and leaves it reaches,
+ * and what it has found for them. */
 #ifndef PH_TENSOR_AUTOGRAD_PASS_H
 #define PH_TENSOR_AUTOGRAD_PASS_H
 #include "base/map.h"
@@ -35,8 +35,8 @@ typedef struct ph__pass {
     ph_tensor **in_grads; /* scratch of widest elements; leaves, needed and sole lie behind it */
     ph_tensor **leaves;
     bool *needed, *sole;
-    ph_mark *mark; /* whose scope is open, borrowed from a node; NULL: none */
-    size_t depth;  /* of the thread's scopes when the pass began */
+    ph_annotation_scope *mark; /* whose scope is open, borrowed from a node; NULL: none */
+    size_t depth;              /* of the thread's scopes when the pass began */
     /* at the first node that has a mark: outside captures no scope is opened */
     bool asked, capturing;
 } ph__pass;
@@ -56,8 +56,8 @@ void ph__pass_end(ph__pass *pass, size_t below);
 
 /* ---- marks.c ---- in a capture, what follows is in the scope of mark, NULL: in none. Nodes of
  * one scope that follow each other share it. False: the tape has failed. */
-bool ph__pass_change_mark(ph__pass *pass, ph_mark *mark);
-static inline bool ph__pass_mark(ph__pass *pass, ph_mark *mark)
+bool ph__pass_change_mark(ph__pass *pass, ph_annotation_scope *mark);
+static inline bool ph__pass_mark(ph__pass *pass, ph_annotation_scope *mark)
 {
     return pass->mark == mark || ph__pass_change_mark(pass, mark);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/sightings.h: what the operators of a tape used that the tape did not make, and the
- * kernels that they launched: for who captures them. */
+/* tensor/autograd/sightings.h: what the operators of a tape used that the tape did not make, and
+ * the kernels that they launched: for who captures them. */
 #ifndef PH_TENSOR_AUTOGRAD_SIGHTINGS_H
 #define PH_TENSOR_AUTOGRAD_SIGHTINGS_H
 #include "base/map.h"

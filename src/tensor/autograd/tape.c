@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/tape.c: the tape: making and clearing it, its first error, its modes, its scopes. */
+/* tensor/autograd/tape.c: the tape: making and clearing it, its first error, its modes, its
+ * scopes. */
 #include "tensor/autograd/tape.h"
 #include "base/line.h"
 #include "base/option.h"

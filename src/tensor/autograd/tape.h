@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/tape.h: the tape, its nodes and leaves, as tape.c, node.c, backward.c and op.c share
- * them. Operators see op.h. */
+/* tensor/autograd/tape.h: the tape, its nodes and leaves, as tape.c, node.c, backward.c and op.c
+ * share them. Operators see op.h. */
 #ifndef PH_TENSOR_AUTOGRAD_TAPE_H
 #define PH_TENSOR_AUTOGRAD_TAPE_H
 #include "base/vec.h"
@@ -72,7 +72,7 @@ struct ph__node {
     ph_tensor *pending_one; /* where there is one output */
     ph_tensor_hook *hooks;  /* of its outputs, in order of adding */
     /* the scope that it was made in, which its backward is in; retained; NULL: none */
-    ph_mark *mark;
+    ph_annotation_scope *mark;
 };
 
 /* Of a tensor that has, or had, a gradient or hooks of its own. Made while nobody else uses the
@@ -174,7 +174,7 @@ void ph__tape_state_left(const ph__tape_state *state);
 /* ---- marks.c ---- the scopes of annotation.h in backward, and what callbacks leave of theirs */
 /* Opens the scope of mark (NULL: none, there is the phase alone) for backward's work. False: the
  * tape has failed, and nothing is open. */
-bool ph__tape_resume(ph_tape *tape, ph_mark *mark);
+bool ph__tape_resume(ph_tape *tape, ph_annotation_scope *mark);
 /* Ends it, which is the one above `depth`, and first those that callbacks left open in it. */
 void ph__tape_end_mark(ph_tape *tape, size_t depth);
 /* After a function of the user's, which may have left early because the tape has failed: ends
@@ -182,7 +182,7 @@ void ph__tape_end_mark(ph_tape *tape, size_t depth);
 static inline void ph__tape_unwind_marks(const ph_tape *tape, size_t depth)
 {
     if (ph__tape_failed(tape))
-        ph_mark_unwind(depth);
+        ph_annotation_unwind(depth);
 }
 
 /* ---- node.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/unasked.c: captures in which a tape failed and nobody asked it: a hook at their end
- * fails them. */
+/* tensor/autograd/unasked.c: captures in which a tape failed and nobody asked it: a hook at
+ * their end fails them. */
 #include "tensor/autograd/unasked.h"
 #include "base/alloc.h"
 #include "base/fork.h"
@@ -99,8 +99,8 @@ static ph_status at_begin(const ph_graph_hook_info *info, void *user)
 static void release(void *object)
 {
     watch *w = object;
-    ph_hook_remove(w->begin);
-    ph_hook_remove(w->end);
+    ph_graph_hook_remove(w->begin);
+    ph_graph_hook_remove(w->end);
     ph__unasked_release(w->unasked);
     ph__free(w);
 }

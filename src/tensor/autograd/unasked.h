@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/autograd/unasked.h: a tape's failure in a capture, of which nobody may have been told: then the
- * capture ends with it. */
+/* tensor/autograd/unasked.h: a tape's failure in a capture, of which nobody may have been told:
+ * then the capture ends with it. */
 #ifndef PH_TENSOR_AUTOGRAD_UNASKED_H
 #define PH_TENSOR_AUTOGRAD_UNASKED_H
 #include <phonograph/stream.h>

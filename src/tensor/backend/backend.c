@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/backend/backend.c: one backend a device: found or made, and gone with the last that needs it. */
+/* tensor/backend/backend.c: one backend a device: found or made, and gone with the last that
+ * needs it. */
 #include "tensor/backend/backend.h"
 #include "base/alloc.h"
 #include "base/fork.h"
@@ -173,7 +174,7 @@ static void leave_registry(const ph__backend *backend)
         at = &(*at)->next;
     *at = backend->next;
     if (!registry) {
-        ph_hook_remove(prepare_hook);
+        ph_graph_hook_remove(prepare_hook);
         prepare_hook = NULL;
     }
     pthread_mutex_unlock(&registry_lock);

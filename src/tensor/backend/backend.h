@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/backend/backend.h: what this library keeps for each device, for as long as any tensor, tape,
- * generator or module of it lives. */
+/* tensor/backend/backend.h: what this library keeps for each device, for as long as any tensor,
+ * tape, generator or module of it lives. */
 #ifndef PH_TENSOR_BACKEND_BACKEND_H
 #define PH_TENSOR_BACKEND_BACKEND_H
 #include "base/vec.h"

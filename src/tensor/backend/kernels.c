@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/backend/kernels.c: kernels of this library, created at a device's first use of them and kept
- * for its backend's life. */
+/* tensor/backend/kernels.c: kernels of this library, created at a device's first use of them and
+ * kept for its backend's life. */
 #include "tensor/backend/kernels.h"
 #include "base/alloc.h"
 #include "base/fork.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/quarantine.h: a debug setting: handles whose last reference went are kept for a while, so
- * that their use is an error that names what made them, and not one of memory that is gone. */
+/* tensor/core/quarantine.h: a debug setting: handles whose last reference went are kept for a
+ * while, so that their use is an error that names what made them, and not one of memory that is
+ * gone. */
 #ifndef PH_TENSOR_CORE_QUARANTINE_H
 #define PH_TENSOR_CORE_QUARANTINE_H
 #include "tensor/core/tensor.h"

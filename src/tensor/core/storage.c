@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/storage.c: the memory behind tensors: where it comes from, who uses it, how it goes. */
+/* tensor/core/storage.c: the memory behind tensors: where it comes from, who uses it, how it
+ * goes. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/core/guard.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/core/written.c: marks on handles whose memory later replays write, and what is said when one
- * is read too late. */
+/* tensor/core/written.c: marks on handles whose memory later replays write, and what is said
+ * when one is read too late. */
 #include "tensor/core/written.h"
 #include "base/status.h"
 #include "tensor/core/quarantine.h"

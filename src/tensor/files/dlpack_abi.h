@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/files/dlpack_abi.h: DLPack's structs (dmlc.github.io/dlpack, version 1), under names of our
- * own but for the two that its header and ours name both. */
+/* tensor/files/dlpack_abi.h: DLPack's structs (dmlc.github.io/dlpack, version 1), under names of
+ * our own but for the two that its header and ours name both. */
 #ifndef PH_TENSOR_FILES_DLPACK_ABI_H
 #define PH_TENSOR_FILES_DLPACK_ABI_H
 #include <phonograph/dlpack.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/files/file.h: what the formats of tensor files share: reading at places, and contents between
- * files and tensors. */
+/* tensor/files/file.h: what the formats of tensor files share: reading at places, and contents
+ * between files and tensors. */
 #ifndef PH_TENSOR_FILES_FILE_H
 #define PH_TENSOR_FILES_FILE_H
 #include "base/file.h"

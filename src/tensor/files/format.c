@@ -233,7 +233,7 @@ static ph_status read_data(char **out, printer *p, ph_tape *tape, ph_tensor *x, 
         p->shape = shown->shape;
         p->dtype = shown->dtype;
         p->data = *out = ph__alloc(ph_tensor_bytes(shown));
-        status = *out ? ph_tensor_read(*out, ph_tensor_bytes(shown), tape, shown)
+        status = *out ? ph_tensor_read(tape, shown, *out, ph_tensor_bytes(shown))
                       : ph__fail_host_memory(call, "the elements of a tensor");
     }
     ph_tape_scope_end(tape, mark, NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/files/json_read.h: reading JSON from sources that are not trusted, member by member, without
- * building a tree. */
+/* tensor/files/json_read.h: reading JSON from sources that are not trusted, member by member,
+ * without building a tree. */
 #ifndef PH_TENSOR_FILES_JSON_READ_H
 #define PH_TENSOR_FILES_JSON_READ_H
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/add_sorted_real.h: included by indexing_sort.c for each dtype: sums at sorted places on
- * the host. NAME: the dtype; REAL: what is added; GET(data, i), PUT(data, i, x). */
+/* tensor/kernels/add_sorted_real.h: included by indexing_sort.c for each dtype: sums at sorted
+ * places on the host. NAME: the dtype; REAL: what is added; GET(data, i), PUT(data, i, x). */
 
 static void OF(add_run)(const add_sorted_args *a, int64_t outer, const uint32_t *order,
                         int64_t length, int64_t column, int64_t m, REAL *sum)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/bundle.c: many contiguous pairs of memory copied, or added, in one launch: the host
- * form, and what a launch takes. */
+/* tensor/kernels/bundle.c: many contiguous pairs of memory copied, or added, in one launch: the
+ * host form, and what a launch takes. */
 #include "tensor/kernels/bundle.h"
 #include "tensor/autograd/op.h"
 #include "tensor/core/half.h"

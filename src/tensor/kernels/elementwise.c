@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/elementwise.c: how a function is applied element by element: over which dimensions,
- * with which of its kernels. */
+/* tensor/kernels/elementwise.c: how a function is applied element by element: over which
+ * dimensions, with which of its kernels. */
 #include "tensor/kernels/elementwise.h"
 #include <math.h>
 #include <string.h>

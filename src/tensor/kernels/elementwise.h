@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/elementwise.h: functions applied element by element (elementwise.def): launching one
- * over tensors of any strides. */
+/* tensor/kernels/elementwise.h: functions applied element by element (elementwise.def):
+ * launching one over tensors of any strides. */
 #ifndef PH_TENSOR_KERNELS_ELEMENTWISE_H
 #define PH_TENSOR_KERNELS_ELEMENTWISE_H
 #include "tensor/autograd/op.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/indexing_sort.c: sums at repeated places in a fixed order: the elements of an index are
- * sorted by where they point, stably; then equal ones are added in order, in runs of 32, and the
- * runs in order. Sorting takes, for up to RANK_LIMIT elements, a comparison of each with each;
- * for more, a pass of three kernels over them for each 8 bits of the largest place. */
+/* tensor/kernels/indexing_sort.c: sums at repeated places in a fixed order: the elements of an
+ * index are sorted by where they point, stably; then equal ones are added in order, in runs of
+ * 32, and the runs in order. Sorting takes, for up to RANK_LIMIT elements, a comparison of each
+ * with each; for more, a pass of three kernels over them for each 8 bits of the largest place. */
 #include "tensor/kernels/indexing.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/math.h: functions of one f32 for host kernels: branch-free, so that loops over them
- * become vector code.
+/* tensor/kernels/math.h: functions of one f32 for host kernels: branch-free, so that loops over
+ * them become vector code.
  *
  * Errors against the exact value, over all floats (tests/tensor/elementwise_math.c looks):
  * ph__expf and ph__logf at most 1 ulp, ph__tanhf 1.5, ph__sigmoidf 2.5, ph__erff 3. Infinities,

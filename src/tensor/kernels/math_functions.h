@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/math_functions.h: the functions that math.h tells of. Included once for each way to
- * multiply and add: PH__MATH_FMA(a, b, c) is a * b + c, rounded once or twice;
+/* tensor/kernels/math_functions.h: the functions that math.h tells of. Included once for each
+ * way to multiply and add: PH__MATH_FMA(a, b, c) is a * b + c, rounded once or twice;
  * PH__MATH_NAME(name) the function's name. */
 
 /* 2^n in two factors, so that results may be subnormal or overflow. */

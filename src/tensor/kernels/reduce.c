@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/reduce.c: how a reduction is laid out: which kernel, which part of the work each block
- * does, in one launch or two. */
+/* tensor/kernels/reduce.c: how a reduction is laid out: which kernel, which part of the work
+ * each block does, in one launch or two. */
 #include "tensor/kernels/reduce.h"
 
 enum {

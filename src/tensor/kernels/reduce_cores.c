@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each type that
- * is computed in. */
+/* tensor/kernels/reduce_cores.c: the loops of reduce.def and of argmax over arrays, for each
+ * type that is computed in. */
 #include "tensor/kernels/math.h"
 #include "tensor/kernels/reduce.h"
 #include <math.h>

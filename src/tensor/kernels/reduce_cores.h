@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/reduce_cores.h: included once for each type that is computed in, by reduce_cores.c: the
- * loops of one row of reduce.def. T, TYPE_NAME; what the expressions are made of. */
+/* tensor/kernels/reduce_cores.h: included once for each type that is computed in, by
+ * reduce_cores.c: the loops of one row of reduce.def. T, TYPE_NAME; what the expressions are
+ * made of. */
 #define JOIN_NAMES_(a, b) a##_##b
 #define JOIN_NAMES(a, b)  JOIN_NAMES_(a, b)
 #define NAME(name, part)  JOIN_NAMES(name##_##part, TYPE_NAME)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/reduce_host.c: the host forms of the reductions: walks the dimensions, brings what is
- * not contiguous or of 16 bits into arrays, and runs the cores' loops over them. */
+/* tensor/kernels/reduce_host.c: the host forms of the reductions: walks the dimensions, brings
+ * what is not contiguous or of 16 bits into arrays, and runs the cores' loops over them. */
 #include "tensor/kernels/reduce.h"
 #include <string.h>
 

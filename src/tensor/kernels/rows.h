@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/rows.h: what the operators that go along rows share: dense operands, a kernel for each
- * floating dtype, and rows in the type to compute in. */
+/* tensor/kernels/rows.h: what the operators that go along rows share: dense operands, a kernel
+ * for each floating dtype, and rows in the type to compute in. */
 #ifndef PH_TENSOR_KERNELS_ROWS_H
 #define PH_TENSOR_KERNELS_ROWS_H
 #include "tensor/autograd/op.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/kernels/rows_real.h: included by rows.h once for float and once for double: rows on the host,
- * in pieces. REAL: the type; OF: its names; LOWEST: its lowest finite number. */
+/* tensor/kernels/rows_real.h: included by rows.h once for float and once for double: rows on the
+ * host, in pieces. REAL: the type; OF: its names; LOWEST: its lowest finite number. */
 
 static inline REAL OF(ph__one)(ph_dtype dtype, const void *data, int64_t at)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/attention.c: the operator: shapes and strides of its operands, which kernels take them,
- * and its gradient. */
+/* tensor/operators/attention.c: the operator: shapes and strides of its operands, which kernels
+ * take them, and its gradient. */
 #include "tensor/operators/attention.h"
 #include "base/option.h"
 #include "base/status.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/attention_blocks.h: attention's blocks in C, once for each type to compute in: C,
- * NAME(x), EXP(x), LOG(x) and EXP_ROW are defined by attention_host.c, which includes this
- * twice. Products of pieces are ph__plain_product's. */
+/* tensor/operators/attention_blocks.h: attention's blocks in C, once for each type to compute
+ * in: C, NAME(x), EXP(x), LOG(x) and EXP_ROW are defined by attention_host.c, which includes
+ * this twice. Products of pieces are ph__plain_product's. */
 
 /* s[i][j] = scale * sum_c x[i][c] y[j][c]. */
 static void NAME(scores)(C *s, const ph__view *x, const ph__view *y, int64_t m, int64_t n,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/cross_entropy_real.h: included by cross_entropy.c once for float and once for double:
- * its kernels on the host. */
+/* tensor/operators/cross_entropy_real.h: included by cross_entropy.c once for float and once for
+ * double: its kernels on the host. */
 
 static void OF(rows_host)(const ph_block_range *range, const void *args, ph_dtype dtype)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/factory.c: tensors from nothing: empty, zeros, full, arange, and from host memory. */
+/* tensor/operators/factory.c: tensors from nothing: empty, zeros, full, arange, and from host
+ * memory. */
 #include "base/status.h"
 #include "tensor/autograd/tape.h"
 #include "tensor/core/half.h"

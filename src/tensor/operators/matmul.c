@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/matmul.c: matrix products of tensors, and how leading dimensions, vectors and strides
- * become batches of matrices. */
+/* tensor/operators/matmul.c: matrix products of tensors, and how leading dimensions, vectors and
+ * strides become batches of matrices. */
 #include "tensor/autograd/autocast.h"
 #include "tensor/products/products.h"
 #include <string.h>

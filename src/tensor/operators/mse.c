@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/mse.c: the mean squared error, in one pass over its operands forward and one backward. */
+/* tensor/operators/mse.c: the mean squared error, in one pass over its operands forward and one
+ * backward. */
 #include "tensor/autograd/autocast.h"
 #include "tensor/kernels/rows.h"
 

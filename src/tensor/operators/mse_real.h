@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/mse_real.h: included by mse.c once for float and once for double: its kernels on the
- * host. */
+/* tensor/operators/mse_real.h: included by mse.c once for float and once for double: its kernels
+ * on the host. */
 
 static REAL OF(square_sum)(const squares_args *s, ph_dtype dtype, int64_t begin, int64_t end)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/norm.c: layer_norm and rms_norm over the last axis. What backward needs beside the
- * operand is each row's mean and scale (one over its deviation). Gradients of weight and bias
- * are added in two steps, by blocks of rows and then over those, so that their order is fixed. */
+/* tensor/operators/norm.c: layer_norm and rms_norm over the last axis. What backward needs
+ * beside the operand is each row's mean and scale (one over its deviation). Gradients of weight
+ * and bias are added in two steps, by blocks of rows and then over those, so that their order is
+ * fixed. */
 #include "base/option.h"
 #include "tensor/autograd/autocast.h"
 #include "tensor/kernels/rows.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/reductions.c: sum, mean, max, argmax and norm over any axes, and their gradients. */
+/* tensor/operators/reductions.c: sum, mean, max, argmax and norm over any axes, and their
+ * gradients. */
 #include "tensor/autograd/autocast.h"
 #include "tensor/kernels/reduce.h"
 #include <math.h>

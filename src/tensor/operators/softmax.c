@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/softmax.c: softmax and log_softmax along any axis. What backward needs is the result. */
+/* tensor/operators/softmax.c: softmax and log_softmax along any axis. What backward needs is the
+ * result. */
 #include "tensor/autograd/autocast.h"
 #include "tensor/kernels/rows.h"
 

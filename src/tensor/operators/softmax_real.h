@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/operators/softmax_real.h: included by softmax.c once for float and once for double: softmax on
- * the host, forward and backward. */
+/* tensor/operators/softmax_real.h: included by softmax.c once for float and once for double:
+ * softmax on the host, forward and backward. */
 
 static void OF(softmax_row)(const softmax_args *a, ph_dtype dtype, int64_t at)
 {

@@ -138,7 +138,7 @@ static ph_status read_elements(void *data, size_t bytes, ph_tape *tape, ph_tenso
     return ph_tape_status(tape);
 }
 
-ph_status ph_tensor_read(void *data, size_t bytes, ph_tape *tape, const ph_tensor *x)
+ph_status ph_tensor_read(ph_tape *tape, const ph_tensor *x, void *data, size_t bytes)
 {
     static const char call[] = "ph_tensor_read";
     ph_tensor *in[] = {(ph_tensor *)x};

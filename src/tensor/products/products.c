@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products.c: what a device keeps for its products, and which of the two libraries does
- * one. */
+/* tensor/products/products.c: what a device keeps for its products, and which of the two
+ * libraries does one. */
 #include "tensor/products/products.h"
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products.h: matrix products: a BLAS on the host, cuBLASLt on a GPU, both loaded at run
- * time; and a plain product where no BLAS is. */
+/* tensor/products/products.h: matrix products: a BLAS on the host, cuBLASLt on a GPU, both
+ * loaded at run time; and a plain product where no BLAS is. */
 #ifndef PH_TENSOR_PRODUCTS_PRODUCTS_H
 #define PH_TENSOR_PRODUCTS_PRODUCTS_H
 #include "tensor/autograd/op.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products_cuda.c: products on a GPU by cuBLASLt: an algorithm for each kind of product,
- * chosen once, and none that needs a workspace worth the name. */
+/* tensor/products/products_cuda.c: products on a GPU by cuBLASLt: an algorithm for each kind of
+ * product, chosen once, and none that needs a workspace worth the name. */
 #include "base/alloc.h"
 #include "base/environment.h"
 #include "base/fork.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products_host.c: products on the host device: tiles of the result, each one block of a
- * kernel, through a BLAS or the plain product. */
+/* tensor/products/products_host.c: products on the host device: tiles of the result, each one
+ * block of a kernel, through a BLAS or the plain product. */
 #include "base/environment.h"
 #include "base/fork.h"
 #include "base/status.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products_plain.c: a product where no BLAS is: panels are packed, and small tiles of the
- * result stay in registers. */
+/* tensor/products/products_plain.c: a product where no BLAS is: panels are packed, and small
+ * tiles of the result stay in registers. */
 #include "tensor/products/products_plain.h"
 #include "tensor/core/half.h"
 

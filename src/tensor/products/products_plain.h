@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products_plain.h: the plain product of one tile, and the packing that it shares with
- * products of f16 and bf16. */
+/* tensor/products/products_plain.h: the plain product of one tile, and the packing that it
+ * shares with products of f16 and bf16. */
 #ifndef PH_TENSOR_PRODUCTS_PRODUCTS_PLAIN_H
 #define PH_TENSOR_PRODUCTS_PRODUCTS_PLAIN_H
 #include <phonograph/tensor.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/products/products_workspace.c: workspaces of captured products: outside the graph's pool, kept
- * by the graph. */
+/* tensor/products/products_workspace.c: workspaces of captured products: outside the graph's
+ * pool, kept by the graph. */
 #include "tensor/products/products_workspace.h"
 #include "base/status.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/draw.c: what is drawn from generators: now, in captures and by their replays; and marks
- * to go back to. */
+/* tensor/random/draw.c: what is drawn from generators: now, in captures and by their replays;
+ * and marks to go back to. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "tensor/random/generator.h"

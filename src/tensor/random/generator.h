@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/generator.h: generators from inside the library: drawing, the device's default one, and
- * marks that a checkpoint goes back to. */
+/* tensor/random/generator.h: generators from inside the library: drawing, the device's default
+ * one, and marks that a checkpoint goes back to. */
 #ifndef PH_TENSOR_RANDOM_GENERATOR_H
 #define PH_TENSOR_RANDOM_GENERATOR_H
 #include "base/sync.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/philox.h: random words on the host, and what they become: cuda/draws.cu as C; and two
- * forms of each kernel's loop. */
+/* tensor/random/philox.h: random words on the host, and what they become: cuda/draws.cu as C;
+ * and two forms of each kernel's loop. */
 #ifndef PH_TENSOR_RANDOM_PHILOX_H
 #define PH_TENSOR_RANDOM_PHILOX_H
 #include "tensor/core/half.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/random_change.c: random numbers in place: drawn for dst's elements in the order of its
- * indices, whatever its strides are. */
+/* tensor/random/random_change.c: random numbers in place: drawn for dst's elements in the order
+ * of its indices, whatever its strides are. */
 #include "tensor/random/random_rules.h"
 
 static bool begin(ph__op *op, ph_tape *tape, const char *name, ph_tensor **dst)

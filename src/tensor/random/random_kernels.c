@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/random_kernels.c: the kernels that fill tensors with random numbers: their forms for
- * the host, and their definitions. */
+/* tensor/random/random_kernels.c: the kernels that fill tensors with random numbers: their forms
+ * for the host, and their definitions. */
 #include "tensor/random/random_kernels.h"
 
 #define SAME(x)      (x)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tensor/random/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all that is
- * kept. */
+/* tensor/random/rrelu.c: the randomized leaky ReLU. Backward needs the slopes, which are all
+ * that is kept. */
 #include "tensor/random/random_rules.h"
 
 typedef struct rrelu_args {

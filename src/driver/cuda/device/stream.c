@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/device/stream.c: streams: the library's own, the user's, and the legacy default one. */
+/* driver/cuda/device/stream.c: streams: the library's own, the user's, and the legacy default
+ * one. */
 #include "driver/cuda/load/cuda_driver.h"
 
 ph__drv_stream *ph__cuda_stream_default(ph__drv_device *device)

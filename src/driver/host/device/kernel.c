@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/device/kernel.c: kernels, the limits of a launch, and running the blocks of a grid. */
+/* driver/host/device/kernel.c: kernels, the limits of a launch, and running the blocks of a
+ * grid. */
 #include "base/clock.h"
 #include "driver/host/device/host.h"
 

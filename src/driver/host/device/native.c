@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/host/device/native.c: handles from and for outside: the host device has none but its own. */
+/* driver/host/device/native.c: handles from and for outside: the host device has none but its
+ * own. */
 #include "driver/host/device/host.h"
 
 static int none(const char *what)

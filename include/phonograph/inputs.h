@@ -25,8 +25,8 @@ typedef enum ph_input_state {
     PH_INPUT_REPLACED = 2, /* memory of other code's: another allocation is at the address now */
     PH_INPUT_UNKNOWN = 3   /* memory that neither this library nor the driver knows of */
 } ph_input_state;
-#define PH_INPUT_DECLARED                                                                          \
-    SIZE_MAX /* as a node: memory of ph_stream_declare_use that no word addresses; `word` is its name */
+/* As a node: memory of ph_stream_declare_use that no word addresses; `word` is its name. */
+#define PH_INPUT_DECLARED SIZE_MAX
 /* One address in one node. Strings are borrowed from the graph until its next capture, reset or
  * change of nodes, those of places until the next question. A word that a slot has set is as the
  * slot has it. */

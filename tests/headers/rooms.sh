@@ -4,7 +4,7 @@
 # has one line "may use:" with the folders whose headers it may include and whose functions it may call. Fails where a file does another
 # thing, on a circle of folders, on a circle of more than four files in a folder, and where anything above driver.h asks which driver it has.
 set -eu
-source=$1
+source=$(cd "$1" && pwd)
 objects=$2
 here=$source/tests/headers
 cd "$source/src"

@@ -217,6 +217,15 @@ static ph_status launch_checked(ph_graph *graph, ph_stream *stream, const reques
     return submit(graph, stream, r);
 }
 
+/* Nothing stands between the question whether the stream is capturing and the launch, which asks it
+ * again, under the lock: once is enough. */
+static inline bool launches_at_once(const ph_graph *graph)
+{
+    return !graph->liveness && !graph->slots && !graph->cells &&
+           !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_START) &&
+           !ph__hooks_any(&graph->hooks, PH_HOOK_REPLAY_END);
+}
+
 /* Once more, where *over. */
 static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stream,
                                     const request *r)
@@ -230,6 +239,8 @@ static inline ph_status replay_once(bool *over, ph_graph *graph, ph_stream *stre
                  !atomic_load_explicit(&stream->destroyed, memory_order_relaxed);
     if (!usual)
         PH_TRY(check(graph, stream, r));
+    if (usual && r->which == PH__CALL_REPLAY && launches_at_once(graph))
+        return submit(graph, stream, r);
     if (may_capture(graph->device))
         PH_TRY(check_captures(&capture_id, stream, r->call));
     if (capture_id)

@@ -3,6 +3,7 @@
  * captured and replayed, in order and under chaos; a missing wait and a read of freed memory do
  * not stay hidden. */
 #include "support/programs.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,15 +73,13 @@ static void seeds(uint64_t first, uint64_t last, size_t operations)
         print_message("skipped: the runs in random orders, which are of the host device\n");
 }
 
-static void short_programs_agree(void **state)
+TEST(short_programs_agree)
 {
-    (void)state;
     seeds(1, t_nightly() ? 2000 : 150, 25);
 }
 
-static void long_programs_agree(void **state)
+TEST(long_programs_agree)
 {
-    (void)state;
     seeds(100001, t_nightly() ? 101000 : 100060, 70);
 }
 
@@ -118,18 +117,16 @@ static int caught(uint64_t count, bool replayed)
     return found;
 }
 
-static void a_missing_wait_is_seen_eagerly(void **state)
+TEST(a_missing_wait_is_seen_eagerly)
 {
-    (void)state;
     t_host_only("random orders are of the host device");
     int found = caught(200, false);
     print_message("a missing wait was visible under %d of 200 seeds\n", found);
     assert_true(found >= 5);
 }
 
-static void a_missing_wait_is_seen_in_replays(void **state)
+TEST(a_missing_wait_is_seen_in_replays)
 {
-    (void)state;
     t_host_only("random orders are of the host device");
     int found = caught(200, true);
     print_message("a missing edge was visible under %d of 200 seeds\n", found);
@@ -138,9 +135,8 @@ static void a_missing_wait_is_seen_in_replays(void **state)
 
 /* The smallest such program, on one device after another: a consumer that does not wait for its
  * producer. */
-static void a_consumer_that_does_not_wait(void **state)
+TEST(a_consumer_that_does_not_wait)
 {
-    (void)state;
     enum {
         N = 256
     };
@@ -176,9 +172,8 @@ static void a_consumer_that_does_not_wait(void **state)
 /* ---- poison ---- */
 static const ph_device_options poison = {.debug_poison = true};
 
-static void freed_memory_reads_as_poison(void **state)
+TEST(freed_memory_reads_as_poison)
 {
-    (void)state;
     enum {
         N = 1000
     };
@@ -209,9 +204,8 @@ static ph_status read_input(ph_stream *stream, void *user)
     return t_add(&s->world, stream, s->input, s->output, 1000, 1);
 }
 
-static void a_freed_input_shows_in_the_replay(void **state)
+TEST(a_freed_input_shows_in_the_replay)
 {
-    (void)state;
     stale_input s;
     ph_graph *graph;
     t_open_with(&s.world, &poison);

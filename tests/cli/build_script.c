@@ -3,6 +3,7 @@
  * asked for, and what is wrong with its arguments. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -17,9 +18,8 @@ static void expect_help(const t_command *program)
     t_result_free(&r);
 }
 
-static void test_help(void **state)
+TEST(test_help)
 {
-    (void)state;
     static const char *const commands[] = {"test",  "test-gpu", "bench", "bench-gpu", "install",
                                            "setup", "carry",    "clean", "help"};
     expect_help(&(t_command){.argv = {BUILD}});
@@ -33,9 +33,8 @@ static void test_help(void **state)
     expect_help(&(t_command){.argv = {BUILD, "install", "--prefix", "/nowhere", "-h"}});
 }
 
-static void test_bad_usage(void **state)
+TEST(test_bad_usage)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {BUILD, "play"}}, 1, NULL, "unknown command 'play'");
     t_expect(&(t_command){.argv = {BUILD, "test", "--fast"}}, 1, NULL,
              "test: unknown argument '--fast'");
@@ -52,9 +51,8 @@ static void test_bad_usage(void **state)
 }
 
 /* It empties its folder: never one that holds something else. */
-static void test_carry_leaves_other_folders_alone(void **state)
+TEST(test_carry_leaves_other_folders_alone)
 {
-    (void)state;
     t_folder_create();
     t_write(t_path("letter"), "dear", 4);
     char folder[256];

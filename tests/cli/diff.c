@@ -3,6 +3,7 @@
  * that are none. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,17 +33,15 @@ static const char good[] =
     "\"bytes\":16,"
     "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_folder_create();
     t_write(t_path("a.json"), good, sizeof good - 1);
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_folder_remove();
     return 0;
 }
@@ -68,9 +67,8 @@ static void expect_change(const char *from, const char *to, int status, const ch
     free(text);
 }
 
-static void equal_files(void **state)
+TEST(equal_files)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", t_path("a.json"), t_path("a.json")}}, 0,
              "2 of 2 nodes are alike; an update is possible\n", NULL);
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", "-", t_path("a.json")},
@@ -81,9 +79,8 @@ static void equal_files(void **state)
                   "an update is possible\n", NULL); /* the same work in other memory */
 }
 
-static void different_files(void **state)
+TEST(different_files)
 {
-    (void)state;
     static const struct {
         const char *from, *to, *out;
     } cases[] = {
@@ -125,9 +122,8 @@ static void different_files(void **state)
                       cases[i].out, NULL);
 }
 
-static void as_json(void **state)
+TEST(as_json)
 {
-    (void)state;
     char *text = changed("\"value_size\":4", "\"value_size\":1");
     t_write(t_path("b.json"), text, strlen(text));
     free(text);
@@ -153,9 +149,8 @@ static void as_json(void **state)
 }
 
 /* A node of a alone: no number of b's. */
-static void removed_nodes(void **state)
+TEST(removed_nodes)
 {
-    (void)state;
     static const char none[] = "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":0,"
                                "\"edge_count\":0,\"nodes\":[]}";
     t_write(t_path("b.json"), none, sizeof none - 1);
@@ -170,16 +165,14 @@ static void removed_nodes(void **state)
 }
 
 /* Names are somebody else's: each change stays one line, and nothing steers the terminal. */
-static void hostile_names(void **state)
+TEST(hostile_names)
 {
-    (void)state;
     expect_change("\"first\"", "\"\\u001b[2J\\nnode 9 was removed\"", 1,
                   "is: kernel first -> kernel  [2J node 9 was removed\n", NULL);
 }
 
-static void wrong_files(void **state)
+TEST(wrong_files)
 {
-    (void)state;
     static const struct {
         const char *from, *to, *err;
     } cases[] = {
@@ -209,9 +202,8 @@ static void wrong_files(void **state)
              2, NULL, "No such file");
 }
 
-static void bad_usage(void **state)
+TEST(bad_usage)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff"}}, 2, NULL, "which two files?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", "a"}}, 2, NULL, "which two files?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", "a", "b", "c"}}, 2, NULL,
@@ -223,9 +215,8 @@ static void bad_usage(void **state)
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", "--help"}}, 0, "diff A B [--json]", NULL);
 }
 
-static void output_that_cannot_be_written(void **state)
+TEST(output_that_cannot_be_written)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "diff", t_path("a.json"), t_path("a.json")},
                           .output = "/dev/full"},
              2, NULL, "the output cannot be written");

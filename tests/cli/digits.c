@@ -3,6 +3,7 @@
  * its options. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +16,14 @@
 
 static const char old_report[] = "the report of yesterday\n";
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_folder_create();
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_folder_remove();
     return 0;
 }
@@ -77,9 +76,8 @@ static void assert_report(const char *path)
     assert_report_of(path, 11);
 }
 
-static void test_promises(void **state)
+TEST(test_promises)
 {
-    (void)state;
     const char *report = t_path("report.html");
     t_result r = t_run(&(t_command){.argv = {DIGITS, "--data", DATA, "--report", report, "--epochs",
                                              "12", "--device", t_device_name()}});
@@ -96,9 +94,8 @@ static void test_promises(void **state)
 }
 
 /* One epoch is too little to learn the digits: it says so, and the report shows it. */
-static void test_too_little_training(void **state)
+TEST(test_too_little_training)
 {
-    (void)state;
     const char *report = t_path("report.html");
     t_write(report, old_report, strlen(old_report));
     assert_int_equal(chmod(report, 0640), 0);
@@ -116,9 +113,8 @@ static void test_too_little_training(void **state)
 
 /* Every legal order of the streams, any number of threads, and freed blocks that are
  * overwritten: the same bits. */
-static void test_devices(void **state)
+TEST(test_devices)
 {
-    (void)state;
     static const char *const devices[] = {"host:chaos=7", "host:threads=1,poison=1",
                                           "host:threads=3,chaos=8,poison=1"};
     const char *report = t_path("report.html");
@@ -136,9 +132,8 @@ static void test_devices(void **state)
 }
 
 /* The same promises, and the same report. */
-static void test_modules(void **state)
+TEST(test_modules)
 {
-    (void)state;
     const char *report = t_path("report.html");
     t_expect(&(t_command){.argv = {DIGITS, "--form", "modules", "--data", DATA, "--report", report,
                                    "--device", t_device_name()}},
@@ -169,9 +164,8 @@ static float *losses_on(const char *device, size_t count)
 /* Sums run in the same order on every device; what is left are the last bits of exp and log,
  * which training carries on: with both wrong by up to two units in the last place at random, 4
  * epochs of losses between 2.5 and 0.01 differed by up to 3e-6. */
-static void test_losses_are_the_hosts(void **state)
+TEST(test_losses_are_the_hosts)
 {
-    (void)state;
     enum {
         STEPS = 4 * 42
     };
@@ -185,9 +179,8 @@ static void test_losses_are_the_hosts(void **state)
     free(there);
 }
 
-static void test_progress(void **state)
+TEST(test_progress)
 {
-    (void)state;
     if (!t_has_terminals()) {
         print_message(
             "skipped: the progress bar is not seen, as this machine has no pseudo terminals\n");
@@ -206,9 +199,8 @@ static void test_progress(void **state)
     t_result_free(&r);
 }
 
-static void test_bad_usage(void **state)
+TEST(test_bad_usage)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {DIGITS, "--help"}}, 0, "usage: digits", NULL);
     t_expect(&(t_command){.argv = {DIGITS, "--epochs", "0"}}, 2, NULL,
              "--epochs wants a whole number from 1 to 1000, not '0'");
@@ -233,9 +225,8 @@ static void expect_no_report(const char *report, size_t file_limit, const char *
              1, NULL, message);
 }
 
-static void test_full_disk_keeps_the_old_report(void **state)
+TEST(test_full_disk_keeps_the_old_report)
 {
-    (void)state;
     const char *report = t_path("report.html");
     t_write(report, old_report, strlen(old_report));
     expect_no_report(report, 5000, "report.html: cannot be written: File too large");
@@ -243,9 +234,8 @@ static void test_full_disk_keeps_the_old_report(void **state)
     assert_int_equal(t_count_files(), 1);
 }
 
-static void test_report_in_odd_places(void **state)
+TEST(test_report_in_odd_places)
 {
-    (void)state;
     expect_no_report(t_path(""), 0, "is a folder");
     expect_no_report(t_path("missing/report.html"), 0,
                      "no temporary file can be made beside it: No such file");
@@ -254,9 +244,8 @@ static void test_report_in_odd_places(void **state)
     assert_int_equal(t_count_files(), 1);
 }
 
-static void test_a_link_stays(void **state)
+TEST(test_a_link_stays)
 {
-    (void)state;
     const char *target = t_path("target.html"), *link_path = t_path("link.html");
     struct stat status;
     t_write(target, old_report, strlen(old_report));
@@ -272,9 +261,8 @@ static void test_a_link_stays(void **state)
 
 /* A device is written to, never replaced: as nobody, so that a fault here could not replace it
  * either. */
-static void test_a_device_is_not_replaced(void **state)
+TEST(test_a_device_is_not_replaced)
 {
-    (void)state;
     t_command command = {.argv = {DIGITS, "--data", DATA, "--report", "/dev/full", "--epochs", "1",
                                   "--quiet", "--device", t_device_name()},
                          .unprivileged = true};

@@ -3,6 +3,7 @@
  * its line, and the old report stays. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +13,15 @@
 
 static const char old_report[] = "the report of yesterday\n";
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_folder_create();
     t_write(t_path("report.html"), old_report, strlen(old_report));
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_folder_remove();
     return 0;
 }
@@ -72,9 +71,8 @@ static void expect_line(const char *line, size_t length, const char *message)
     free(text);
 }
 
-static void test_bad_lines(void **state)
+TEST(test_bad_lines)
 {
-    (void)state;
     char *text = good_text(), line[3000];
     const char *good = text;
 
@@ -114,9 +112,8 @@ static void test_bad_lines(void **state)
     free(text);
 }
 
-static void test_too_little(void **state)
+TEST(test_too_little)
 {
-    (void)state;
     char *text = good_text();
     expect_bytes("", 0, "data.csv: the file is empty");
     expect_bytes(text, LINE, "1 images are too few");
@@ -127,9 +124,8 @@ static void test_too_little(void **state)
 
 /* Line ends of other systems, and a last line without one, are good data: what fails then is
  * only the learning of nothing. */
-static void test_line_ends(void **state)
+TEST(test_line_ends)
 {
-    (void)state;
     char *text = good_text(), *other = malloc(LINES * (LINE + 1));
     assert_non_null(other);
     for (size_t line = 0; line < LINES; line++) {
@@ -145,9 +141,8 @@ static void test_line_ends(void **state)
     free(text);
 }
 
-static void test_truncated_stream(void **state)
+TEST(test_truncated_stream)
 {
-    (void)state;
     size_t size;
     char *bytes = t_read_file(DATA, &size);
     const char *path = t_path("digits.csv.gz");
@@ -159,9 +154,8 @@ static void test_truncated_stream(void **state)
     free(bytes);
 }
 
-static void test_damaged_stream(void **state)
+TEST(test_damaged_stream)
 {
-    (void)state;
     size_t size;
     char *bytes = t_read_file(DATA, &size);
     const char *path = t_path("digits.csv.gz");
@@ -174,9 +168,8 @@ static void test_damaged_stream(void **state)
     free(bytes);
 }
 
-static void test_unreadable(void **state)
+TEST(test_unreadable)
 {
-    (void)state;
     expect_path(t_path("missing.csv.gz"),
                 "missing.csv.gz: cannot be opened: No such file or directory");
     expect_path(t_path(""), "cannot be read: Is a directory");

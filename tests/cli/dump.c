@@ -2,6 +2,7 @@
 /* tests/cli/dump.c: `phonograph dump` on records that the library wrote. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,9 +181,8 @@ static void test_truncated_and_damaged(void **state)
     "{\"index\":1,\"kind\":\"mem_free\",\"name\":\"mem_free\",\"dst\":\"0x1000\","                 \
     "\"dependencies\":[0],\"dependency_kinds\":" kinds ",\"dependents\":[],\"words\":[]}]}"
 
-static void test_memory_nodes_and_edge_kinds(void **state)
+TEST(test_memory_nodes_and_edge_kinds)
 {
-    (void)state;
     static const char good[] = MEMORY_NODES("[\"programmatic\"]"),
                       wrong[] = MEMORY_NODES("[\"half\"]"), few[] = MEMORY_NODES("[]");
     const char *path = t_path("record.json");
@@ -201,9 +201,8 @@ static void test_memory_nodes_and_edge_kinds(void **state)
 }
 
 /* Pairs stand behind the node's parameters. */
-static void test_annotations(void **state)
+TEST(test_annotations)
 {
-    (void)state;
     static const char text[] =
         "{\"format\":\"phonograph.record\",\"version\":1,\"node_count\":1,\"edge_count\":0,"
         "\"nodes\":["
@@ -217,9 +216,8 @@ static void test_annotations(void **state)
              NULL);
 }
 
-static void test_bad_usage(void **state)
+TEST(test_bad_usage)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump"}}, 2, NULL, "which file?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "b"}}, 2, NULL, "there is 'b' too");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", "a", "--svg"}}, 2, NULL,

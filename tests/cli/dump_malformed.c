@@ -3,6 +3,7 @@
  * and the place in it named. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +30,14 @@ static const char good[] = "{\"format\":\"phonograph.record\",\"version\":1,\"no
 
 #define SNOW "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_folder_create();
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_folder_remove();
     return 0;
 }
@@ -64,9 +63,8 @@ static char *changed(const char *from, int nth, const char *to)
     return text;
 }
 
-static void test_the_good_one(void **state)
+TEST(test_the_good_one)
 {
-    (void)state;
     expect_text(good, 0, "0: kernel first  grid 4x1x1, block 64x1x1  before 1\n", NULL);
     expect_text(
         good, 0,
@@ -75,9 +73,8 @@ static void test_the_good_one(void **state)
     expect_text(good, 0, "1: memset  16 bytes of 0x5  after 0\n", NULL);
 }
 
-static void test_changed_fields(void **state)
+TEST(test_changed_fields)
 {
-    (void)state;
     static const struct {
         const char *from;
         int nth;
@@ -149,18 +146,16 @@ static void test_changed_fields(void **state)
     }
 }
 
-static void test_memory_of_other_code(void **state)
+TEST(test_memory_of_other_code)
 {
-    (void)state;
     char *text = changed("\"pool\":[3,0],\"pinned\":false", 1,
                          "\"pool\":[0,0],\"pinned\":true,\"foreign\":true");
     expect_text(text, 0, "+256 in 512 pinned bytes at 0x7e00 (other code's, buffer 7)", NULL);
     free(text);
 }
 
-static void test_readable_names(void **state)
+TEST(test_readable_names)
 {
-    (void)state;
     char *text =
         changed("\"name\":\"first\"", 1, "\"name\":\"_Z1fi\",\"demangled\":\"f(int)\\u001b\"");
     expect_text(text, 0, "0: kernel f(int)\\x1b  grid", NULL);
@@ -169,9 +164,8 @@ static void test_readable_names(void **state)
 }
 
 /* Names are somebody else's: they must not steer the terminal or end a label. */
-static void test_hostile_names(void **state)
+TEST(test_hostile_names)
 {
-    (void)state;
     const char *path = t_path("record.json");
     char *text = changed("\"first\"", 1, "\"\\u001b[2J\\n\\\"]; evil\\\\\"");
     expect_text(text, 0, "kernel \\x1b[2J\\x0a\"]; evil\\", NULL);
@@ -182,9 +176,8 @@ static void test_hostile_names(void **state)
 
 /* Not those that only some terminals obey, nor what turns the direction of the line; and DEL, of
  * which DOT's readers know as little. */
-static void test_names_that_would_not_be_seen(void **state)
+TEST(test_names_that_would_not_be_seen)
 {
-    (void)state;
     const char *path = t_path("record.json");
     char *text = changed("\"first\"", 1, "\"a\\u009b2J\\u007f\\u202eb\\u2028\\u00e9\"");
     expect_text(text, 0, "kernel a\\u009b2J\\x7f\\u202eb\\u2028\xc3\xa9  grid", NULL);
@@ -220,9 +213,8 @@ static char *nested(size_t depth)
     return text;
 }
 
-static void test_nested_bodies(void **state)
+TEST(test_nested_bodies)
 {
-    (void)state;
     const char *path = t_path("record.json");
     char *text = nested(31);
     expect_text(text, 0, "0 nodes, 0 edges", NULL);
@@ -239,9 +231,8 @@ static void test_nested_bodies(void **state)
 }
 
 /* What one command refuses, all refuse, and with the same words. */
-static void test_all_commands_read_alike(void **state)
+TEST(test_all_commands_read_alike)
 {
-    (void)state;
     static const struct {
         const char *from, *to, *message;
     } cases[] = {
@@ -280,9 +271,8 @@ static void test_all_commands_read_alike(void **state)
     }
 }
 
-static void test_no_json(void **state)
+TEST(test_no_json)
 {
-    (void)state;
     expect_text("", 1, NULL, "record.json: empty\n");
     expect_text("[]", 1, NULL, "record.json is no phonograph record: it is no object\n");
     expect_text("nonsense", 1, NULL, "line 1, column");
@@ -305,9 +295,8 @@ static void test_no_json(void **state)
     free(deep);
 }
 
-static void test_standard_input(void **state)
+TEST(test_standard_input)
 {
-    (void)state;
     const char *path = t_path("record.json");
     t_command dump = {.argv = {PHONOGRAPH, "dump", "-"}, .input = path};
     static const struct {
@@ -328,9 +317,8 @@ static void test_standard_input(void **state)
     }
 }
 
-static void test_no_file(void **state)
+TEST(test_no_file)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("missing.json")}}, 1, NULL,
              "No such file or directory");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "dump", t_path("")}}, 1, NULL, "Is a directory");

@@ -3,35 +3,32 @@
  * promises. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 #include <unistd.h>
 
-static void test_saxpy(void **state)
+TEST(test_saxpy)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {T_PROGRAM("saxpy"), t_device_name()}}, 0,
              "y = 1000 in all 65536 places\n", NULL);
 }
 
-static void test_block(void **state)
+TEST(test_block)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0,
              "left early: 11 launches", NULL);
     t_expect(&(t_command){.argv = {T_PROGRAM("block"), t_device_name()}}, 0, "y = 15\n", NULL);
 }
 
-static void test_linear(void **state)
+TEST(test_linear)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {T_PROGRAM("linear"), t_device_name()}}, 0,
              "x = 1 2 3: y = 7 7\nx = 10 20 30: y = 61 61\n", NULL);
 }
 
 /* 35 graphs hold what one holds. */
-static void test_pools(void **state)
+TEST(test_pools)
 {
-    (void)state;
     t_result r = t_run(&(t_command){.argv = {T_PROGRAM("pools"), t_device_name()}});
     assert_int_equal(r.status, 0);
     char *one = strstr(r.out, " 1 graph: "), *all = strstr(r.out, "35 graphs: ");
@@ -42,9 +39,8 @@ static void test_pools(void **state)
     t_result_free(&r);
 }
 
-static void test_fork_join(void **state)
+TEST(test_fork_join)
 {
-    (void)state;
     t_result r = t_run(&(t_command){.argv = {T_PROGRAM("fork_join"), t_device_name()}});
     assert_int_equal(r.status, 0);
     assert_non_null(strstr(r.out, "y = 3,"));
@@ -54,17 +50,15 @@ static void test_fork_join(void **state)
     t_result_free(&r);
 }
 
-static void test_slots(void **state)
+TEST(test_slots)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {T_PROGRAM("slots"), t_device_name()}}, 0,
              "found: one graph, 3 pairs of buffers\nproved: 1 and 1 uses, the same 3 pairs\n",
              NULL);
 }
 
-static void test_profile(void **state)
+TEST(test_profile)
 {
-    (void)state;
     t_result r = t_run(&(t_command){.argv = {T_PROGRAM("profile"), t_device_name()}});
     assert_string_equal(r.err, "");
     assert_int_equal(r.status, 0);
@@ -76,9 +70,8 @@ static void test_profile(void **state)
 }
 
 /* Parts of messages alone: what died, where it was freed, and that the program went on. */
-static void test_liveness(void **state)
+TEST(test_liveness)
 {
-    (void)state;
     static const char *const parts[] = {"8 inputs:\n",
                                         "what the check cannot see:\n3 kernels: ",
                                         "replayed: y = 33\n",
@@ -98,9 +91,8 @@ static void test_liveness(void **state)
 
 /* Where the launch of the graph waits for its work, as under some tools, nobody can ask how far
  * it is, and the program says so. */
-static void test_locate(void **state)
+TEST(test_locate)
 {
-    (void)state;
     static const char *const parts[] = {
         "NaN: first in \"root\" of layer 1/norm (node ",
         "1 bad, the first at 417: ", "NaN: with whole weights all is finite\n", "parameter rate "};
@@ -117,9 +109,8 @@ static void test_locate(void **state)
     t_result_free(&r);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     static const char *const names[] = {"PH_ERROR_NOT_FOUND", "PH_ERROR_SIZE",
                                         "PH_ERROR_STATE",     "PH_ERROR_CAPTURE (900",
                                         "PH_ERROR_UNPINNED",  "captured and replayed: y = 7\n"};
@@ -131,9 +122,8 @@ static void test_misuse(void **state)
 }
 
 /* The other rank waits for the one that gave up, and does not do so for ever. */
-static void test_data_parallel_failure(void **state)
+TEST(test_data_parallel_failure)
 {
-    (void)state;
     t_result r =
         t_run(&(t_command){.argv = {T_PROGRAM("data_parallel"), "host:threads=1", "", "7"}});
     assert_int_equal(r.status, 1);
@@ -160,9 +150,8 @@ static bool has_gpu(void)
 
 /* Built where the CUDA toolkit is. Without a GPU it says so: itself, or, without a driver, the
  * loader for it. */
-static void test_existing_cuda(void **state)
+TEST(test_existing_cuda)
 {
-    (void)state;
     const t_command command = {.argv = {T_PROGRAM("existing_cuda")}};
     if (access(command.argv[0], X_OK) != 0) {
         print_message("skipped: existing_cuda is not built, as there is no CUDA toolkit here\n");

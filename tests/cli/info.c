@@ -3,14 +3,14 @@
  * to bad usage. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
 #define PHONOGRAPH T_PROGRAM("phonograph")
 
-static void test_version_and_help(void **state)
+TEST(test_version_and_help)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "--version"}}, 0, ph_version(), NULL);
     static const char *const asked[][3] = {{"--help"},
                                            {"-h"},
@@ -30,9 +30,8 @@ static void test_version_and_help(void **state)
     }
 }
 
-static void test_bad_usage(void **state)
+TEST(test_bad_usage)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH}}, 2, NULL, "usage: phonograph");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "play"}}, 2, NULL, "there is no command 'play'");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--all"}}, 2, NULL,
@@ -41,9 +40,8 @@ static void test_bad_usage(void **state)
              "--device wants a name");
 }
 
-static void test_info(void **state)
+TEST(test_info)
 {
-    (void)state;
     t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "info"}});
     assert_int_equal(r.status, 0);
     assert_string_equal(r.err, "");
@@ -60,9 +58,8 @@ static void test_info(void **state)
     t_result_free(&r);
 }
 
-static void test_info_shows_settings(void **state)
+TEST(test_info_shows_settings)
 {
-    (void)state;
     t_result r =
         t_run(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "host:threads=2,memory=64m",
                                     "--device", "host:poison=1"}});
@@ -73,9 +70,8 @@ static void test_info_shows_settings(void **state)
     t_result_free(&r);
 }
 
-static void test_info_of_what_is_not_there(void **state)
+TEST(test_info_of_what_is_not_there)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info", "--device", "abacus"}}, 1,
              "\ndevices\n  abacus: ph_device_open: no device is called \"abacus\"",
              "not every device can be opened");
@@ -89,9 +85,8 @@ static void test_info_of_what_is_not_there(void **state)
              "\ndevices\n  cuda:77: ", NULL);
 }
 
-static void test_full_disk(void **state)
+TEST(test_full_disk)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "info"}, .output = "/dev/full"}, 1, NULL,
              "No space left on device");
 }

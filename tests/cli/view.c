@@ -3,6 +3,7 @@
  * nothing is. The page itself is looked at in a browser (tests/cli/view/). */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/annotation.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,16 +39,14 @@ static const char good[] =
     "\"bytes\":16,"
     "\"dependencies\":[0],\"dependents\":[],\"words\":[]}]}\n";
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_folder_create();
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_folder_remove();
     return 0;
 }
@@ -97,9 +96,8 @@ static char *data_of(const char *page)
     return strndup(from + sizeof begin - 1, (size_t)(to - from) - sizeof begin + 1);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view"}}, 2, NULL, "view: which file?");
     t_expect(&(t_command){.argv = {PHONOGRAPH, "view", "a.json", "b.json"}}, 2, NULL,
              "there is 'b.json' too");
@@ -113,9 +111,8 @@ static void test_arguments(void **state)
              NULL);
 }
 
-static void test_the_page(void **state)
+TEST(test_the_page)
 {
-    (void)state;
     if (!can_view())
         return;
     const char *record = write_good();
@@ -150,9 +147,8 @@ static void test_the_page(void **state)
 }
 
 /* Names are told as the other commands tell them: what would not be seen is written out. */
-static void test_names_that_would_not_be_seen(void **state)
+TEST(test_names_that_would_not_be_seen)
 {
-    (void)state;
     if (!can_view())
         return;
     const char *record = write_changed("outer", 1, "\\u001b\\u009b\\u202egnp.exe\\u2029\\u00e9");
@@ -168,9 +164,8 @@ static void test_names_that_would_not_be_seen(void **state)
     t_result_free(&r);
 }
 
-static void test_where_it_goes(void **state)
+TEST(test_where_it_goes)
 {
-    (void)state;
     if (!can_view())
         return;
     const char *record = write_good(), *page = t_path("page.html");
@@ -201,9 +196,8 @@ static void test_where_it_goes(void **state)
 
 /* A disk that is full in the middle: the file that was there stays, with its rights, and nothing
  * is left beside it. */
-static void test_all_or_nothing(void **state)
+TEST(test_all_or_nothing)
 {
-    (void)state;
     if (!can_view())
         return;
     const char *record = write_good(), *page = t_path("page.html");
@@ -254,9 +248,8 @@ static char *path_copy(const char *name)
 }
 
 /* By its own name, by another one, and as standard input: the record stays what it is. */
-static void test_the_record_is_not_overwritten(void **state)
+TEST(test_the_record_is_not_overwritten)
 {
-    (void)state;
     if (!can_view())
         return;
     char *record = path_copy("record.json"), *soft = path_copy("soft.html"),
@@ -291,9 +284,8 @@ static void test_the_record_is_not_overwritten(void **state)
 }
 
 /* A page of ours is replaced; what else has the name that nobody gave is not. */
-static void test_files_of_others_stay(void **state)
+TEST(test_files_of_others_stay)
 {
-    (void)state;
     if (!can_view())
         return;
     char *record = path_copy("record.json"), *page = path_copy("record.html");
@@ -315,9 +307,8 @@ static void test_files_of_others_stay(void **state)
     free(record);
 }
 
-static void test_what_is_no_record(void **state)
+TEST(test_what_is_no_record)
 {
-    (void)state;
     if (!can_view())
         return;
     static const struct {
@@ -372,9 +363,8 @@ static void test_what_is_no_record(void **state)
 
 /* The groups of a grouping, taken as nodes, form no cycle: a, b, a are three groups, and so are
  * a, b, a beside each other as far as one needs the other. */
-static void test_groups_form_no_cycle(void **state)
+TEST(test_groups_form_no_cycle)
 {
-    (void)state;
     if (!can_view())
         return;
     static const char *const names[] = {"a", "b", "a", "b", "a"};
@@ -419,9 +409,8 @@ static ph_status body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_a_captured_graph(void **state)
+TEST(test_a_captured_graph)
 {
-    (void)state;
     if (!can_view())
         return;
     struct world w = {.graph = NULL};

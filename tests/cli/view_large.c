@@ -3,6 +3,7 @@
  * nodes, and says what it left out, on the page and on standard error. */
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +14,14 @@ enum {
     MOST = 50000
 };
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_folder_create();
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_folder_remove();
     return 0;
 }
@@ -68,9 +67,8 @@ static bool can_view(void)
     return can;
 }
 
-static void test_exactly_a_page(void **state)
+TEST(test_exactly_a_page)
 {
-    (void)state;
     if (!can_view())
         return;
     t_result r = t_run(&(t_command){.argv = {PHONOGRAPH, "view", write_chain(MOST, "]}\n")}});
@@ -82,9 +80,8 @@ static void test_exactly_a_page(void **state)
     free(page);
 }
 
-static void test_what_is_left_out(void **state)
+TEST(test_what_is_left_out)
 {
-    (void)state;
     if (!can_view())
         return;
     const char *path = write_chain(MOST + 7000, "]}\n");
@@ -101,9 +98,8 @@ static void test_what_is_left_out(void **state)
 }
 
 /* What is cut is checked: its counts, its end, and what is kept. */
-static void test_what_is_no_record(void **state)
+TEST(test_what_is_no_record)
 {
-    (void)state;
     if (!can_view())
         return;
     const char *path = write_chain(MOST + 10, ",{}]}\n");

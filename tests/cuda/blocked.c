@@ -3,6 +3,7 @@
  * holds up nobody but who made it. */
 #include "base/sync.h"
 #include "fake.h"
+#include "support/test.h"
 
 enum {
     N = 64
@@ -38,9 +39,8 @@ static void wait_for_launch(const launcher *l, int64_t before)
 }
 
 /* On the default stream, whose work is kept away from captures with blocking streams in them. */
-static void captures_go_on_beside_it(void **state)
+TEST(captures_go_on_beside_it)
 {
-    (void)state;
     NEED_FAKE();
     t_world world;
     t_gate gate = {0};
@@ -79,9 +79,8 @@ static void *open_gate(void *gate)
 
 /* A capture on a stream that is ordered against the default stream begins when the launch is
  * through. */
-static void a_blocking_capture_waits_for_it(void **state)
+TEST(a_blocking_capture_waits_for_it)
 {
-    (void)state;
     NEED_FAKE();
     t_world world;
     t_gate gate = {0};

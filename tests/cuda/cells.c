@@ -2,6 +2,7 @@
 /* tests/cuda/cells.c: cells beside CUDA's own calls: nodes that other code captured, captures
  * that it began, programmatic edges. */
 #include "fake.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 static t_world world;
@@ -9,9 +10,8 @@ static struct CUstream_st *raw; /* the world's stream */
 static ph_graph *graph;
 static uint64_t *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     if (!fake_cuda())
         return 0; /* each test says why it skips */
     t_open(&world, NULL);
@@ -21,9 +21,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     if (!fake_cuda())
         return 0;
     ph_graph_destroy(graph);
@@ -50,9 +49,8 @@ static void replay(uint64_t expected)
 }
 
 /* The library has not seen every node made, and reads all of them back: its own, too. */
-static void beside_nodes_of_other_code(void **state)
+TEST(beside_nodes_of_other_code)
 {
-    (void)state;
     NEED_FAKE();
     uint64_t count = 0, *cell;
     const ph_cells_source source = {.count = 1, .values = next, .user = &count};
@@ -80,9 +78,8 @@ static void beside_nodes_of_other_code(void **state)
         replay(i);
 }
 
-static void in_a_capture_of_other_code(void **state)
+TEST(in_a_capture_of_other_code)
 {
-    (void)state;
     NEED_FAKE();
     uint64_t count = 0, *cell;
     const ph_cells_source source = {.count = 1, .values = next, .user = &count};
@@ -103,9 +100,8 @@ static ph_edge_kind edge(const ph_record *record, size_t node, size_t dependency
     return kind;
 }
 
-static void programmatic_edges(void **state)
+TEST(programmatic_edges)
 {
-    (void)state;
     NEED_FAKE();
     uint64_t count = 40, *cell;
     const ph_cells_source source = {.count = 1, .values = next, .user = &count};

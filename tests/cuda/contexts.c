@@ -3,6 +3,7 @@
  * it current. */
 #include "fake.h"
 #include "support/scenes.h"
+#include "support/test.h"
 #include <pthread.h>
 
 typedef struct stack {
@@ -54,17 +55,15 @@ static void run_with_these(void)
     assert_string_equal(left_behind(), "");
 }
 
-static void nothing_is_current(void **state)
+TEST(nothing_is_current)
 {
-    (void)state;
     NEED_FAKE();
     assert_int_equal(read_stack().count, 0);
     run_with_these();
 }
 
-static void the_devices_own_is_current(void **state)
+TEST(the_devices_own_is_current)
 {
-    (void)state;
     NEED_FAKE();
     ph__cu_context own = primary(0);
     cu(CtxPushCurrent(own));
@@ -73,9 +72,8 @@ static void the_devices_own_is_current(void **state)
     cu(DevicePrimaryCtxRelease(0));
 }
 
-static void another_gpus_is_current(void **state)
+TEST(another_gpus_is_current)
 {
-    (void)state;
     NEED_FAKE();
     ph__cu_context other = primary(1);
     cu(CtxPushCurrent(other));
@@ -84,9 +82,8 @@ static void another_gpus_is_current(void **state)
     cu(DevicePrimaryCtxRelease(1));
 }
 
-static void one_that_is_not_primary_is_current(void **state)
+TEST(one_that_is_not_primary_is_current)
 {
-    (void)state;
     NEED_FAKE();
     void *other;
     assert_int_equal(ph__cuda_load(), 0);
@@ -100,9 +97,8 @@ static void one_that_is_not_primary_is_current(void **state)
 }
 
 /* ---- the second GPU, and both ---- */
-static void both_gpus(void **state)
+TEST(both_gpus)
 {
-    (void)state;
     NEED_FAKE();
     ph_device *devices[2];
     t_world worlds[2];
@@ -169,9 +165,8 @@ static void *work_on(void *argument)
     return NULL;
 }
 
-static void threads_with_contexts_of_their_own(void **state)
+TEST(threads_with_contexts_of_their_own)
 {
-    (void)state;
     NEED_FAKE();
     t_world world;
     t_open(&world, NULL);
@@ -193,9 +188,8 @@ static void threads_with_contexts_of_their_own(void **state)
 
 /* ---- a context that cannot be made current ---- once, at first use in a scenario: an error
  * with words or none at all, the stack as it was, nothing left. */
-static void it_cannot_be_made_current(void **state)
+TEST(it_cannot_be_made_current)
 {
-    (void)state;
     NEED_FAKE();
     static t_scene scene;
     stack before = read_stack();

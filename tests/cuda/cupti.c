@@ -3,6 +3,7 @@
  * a capture, as on drivers that have no log callback. */
 #include "base/sync.h"
 #include "program.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdlib.h>
 
@@ -14,9 +15,8 @@ enum {
     N = 64
 };
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(ph_graph_create(&graph, NULL));
@@ -24,9 +24,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_log_stop();
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
@@ -73,9 +72,8 @@ static void assert_usable(void)
     t_all(x, N, 3, world.stream);
 }
 
-static void this_thread(void **state)
+TEST(this_thread)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(fill(world.stream, NULL));
     wait_for_stream(raw());
@@ -84,9 +82,8 @@ static void this_thread(void **state)
 }
 
 /* A function whose exported name has a version. */
-static void a_versioned_call(void **state)
+TEST(a_versioned_call)
 {
-    (void)state;
     ph__cu_pointer address;
     ph__cu_context context = primary(0);
     cu(CtxPushCurrent(context));
@@ -98,9 +95,8 @@ static void a_versioned_call(void **state)
     assert_usable();
 }
 
-static void another_thread(void **state)
+TEST(another_thread)
 {
-    (void)state;
     pthread_t thread;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_true(ph__thread_start(&thread, "loader", wait_for_stream, raw()));

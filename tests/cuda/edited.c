@@ -3,6 +3,7 @@
  * instantiate and after it: the next one brings record, DOT, liveness, annotations and slots along.
  */
 #include "program.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/slots.h>
 
@@ -15,9 +16,8 @@ static ph__cu_context own;
 static ph_graph *graph;
 static int32_t *x, *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     program_load();
     own = primary(0);
@@ -30,9 +30,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     ph_free(y, NULL);
@@ -111,9 +110,8 @@ static void capture(const ph_capture_options *options)
 }
 
 /* ---- what follows ---- */
-static void test_before_the_first_instantiate(void **state)
+TEST(test_before_the_first_instantiate)
 {
-    (void)state;
     char *dot;
     ph_node_info info;
     capture(NULL);
@@ -135,9 +133,8 @@ static void test_before_the_first_instantiate(void **state)
     ph_string_free(dot);
 }
 
-static void test_after_instantiate(void **state)
+TEST(test_after_instantiate)
 {
-    (void)state;
     capture(NULL);
     assert_ok(ph_graph_instantiate(graph));
     (void)add_fill(y, 9, 10);
@@ -158,9 +155,8 @@ static void test_after_instantiate(void **state)
 }
 
 /* The first replay makes the executable. */
-static void test_without_an_instantiate(void **state)
+TEST(test_without_an_instantiate)
 {
-    (void)state;
     capture(NULL);
     (void)add_fill(y, 7, N);
     replay();
@@ -168,9 +164,8 @@ static void test_without_an_instantiate(void **state)
     assert_int_equal(ph_record_node_count(record()), 2);
 }
 
-static void test_a_node_that_goes(void **state)
+TEST(test_a_node_that_goes)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(t_add(&world, world.stream, x, x, N, 1));
     assert_ok(t_add(&world, world.stream, y, y, N, 5));
@@ -195,9 +190,8 @@ static void test_a_node_that_goes(void **state)
 }
 
 /* The kernel of a node that the program made, as a copy of a captured one. */
-static void test_a_kernel_node(void **state)
+TEST(test_a_kernel_node)
 {
-    (void)state;
     capture(NULL);
     ph__cu_kernel_params params = {0};
     ph__cu_node node, behind = node_at(0);
@@ -216,9 +210,8 @@ static void test_a_kernel_node(void **state)
     assert_int_equal(info.dependency_count, 1);
 }
 
-static void test_liveness(void **state)
+TEST(test_liveness)
 {
-    (void)state;
     int32_t *gone;
     assert_ok(PH_NEW(&gone, N, world.stream));
     capture(&(ph_capture_options){.check_input_liveness = true});
@@ -243,9 +236,8 @@ static const char *scope_of(size_t node)
     return count ? pairs[0].text : "";
 }
 
-static void test_annotations(void **state)
+TEST(test_annotations)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream,
                                      &(ph_capture_options){.enable_annotations = true}));
     assert_ok(ph_annotation_push(world.stream, "first", NULL));
@@ -266,9 +258,8 @@ static void test_annotations(void **state)
     }
 }
 
-static void test_in_another_capture(void **state)
+TEST(test_in_another_capture)
 {
-    (void)state;
     ph_graph *outer;
     const ph_record *whole;
     ph_node_info info;
@@ -288,9 +279,8 @@ static void test_in_another_capture(void **state)
 }
 
 /* ---- what stays ---- the record is borrowed: a program that only looks keeps it. */
-static void test_nothing_was_edited(void **state)
+TEST(test_nothing_was_edited)
 {
-    (void)state;
     capture(NULL);
     const ph_record *before = record();
     (void)raw();
@@ -306,9 +296,8 @@ static void test_nothing_was_edited(void **state)
     assert_ptr_equal(record(), after);
 }
 
-static void test_slots(void **state)
+TEST(test_slots)
 {
-    (void)state;
     size_t slot;
     capture(NULL);
     const ph_slot_place places[] = {{.node = 0, .offset = offsetof(struct t_add_i32, y)}};
@@ -326,9 +315,8 @@ static void test_slots(void **state)
 }
 
 /* The crumb before all others. */
-static void test_nodes_of_the_librarys(void **state)
+TEST(test_nodes_of_the_librarys)
 {
-    (void)state;
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_progress at;
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
@@ -360,9 +348,8 @@ static void check_as_before(void)
     assert_int_equal(element(y), 0);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     capture(&(ph_capture_options){.check_input_liveness = true});
     assert_ok(ph_graph_instantiate(graph));
     (void)add_fill(y, 9, 1);
@@ -395,22 +382,21 @@ static void test_failures(void **state)
     assert_int_equal(ph_record_node_count(record()), 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_before_the_first_instantiate),
-        TEST(test_after_instantiate),
-        TEST(test_without_an_instantiate),
-        TEST(test_a_node_that_goes),
-        TEST(test_a_kernel_node),
-        TEST(test_liveness),
-        TEST(test_annotations),
-        TEST(test_in_another_capture),
-        TEST(test_nothing_was_edited),
-        TEST(test_slots),
-        TEST(test_nodes_of_the_librarys),
-        TEST(test_failures),
+        IN_WORLD(test_before_the_first_instantiate),
+        IN_WORLD(test_after_instantiate),
+        IN_WORLD(test_without_an_instantiate),
+        IN_WORLD(test_a_node_that_goes),
+        IN_WORLD(test_a_kernel_node),
+        IN_WORLD(test_liveness),
+        IN_WORLD(test_annotations),
+        IN_WORLD(test_in_another_capture),
+        IN_WORLD(test_nothing_was_edited),
+        IN_WORLD(test_slots),
+        IN_WORLD(test_nodes_of_the_librarys),
+        IN_WORLD(test_failures),
     };
     return cmocka_run_group_tests_name("cuda.edited", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -30,12 +31,11 @@ static ph_status body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void a_fault_has_a_place(void **state)
+TEST(a_fault_has_a_place)
 {
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_graph *graph;
     ph_progress at;
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_kernel_create(&bad, world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
     assert_ok(PH_NEW(&x, N, world.stream));

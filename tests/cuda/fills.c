@@ -3,6 +3,7 @@
  * kernel does them: every byte of theirs, and no other. */
 #include "driver/cuda/load/cuda_driver.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/graph.h>
 
 enum {
@@ -34,11 +35,10 @@ static void check_fill(uint8_t *memory, size_t offset, size_t bytes, uint32_t va
     ph_graph_destroy(graph);
 }
 
-static void test_captured_fills(void **state)
+TEST(test_captured_fills)
 {
     static const size_t sizes[] = {4, 8, 12, 16, 20, 60, 64, 68, 1000, 4080, 4092, 4096, 4100};
     uint8_t *memory;
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&memory, ROOM, world.stream));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -2,6 +2,7 @@
 /* tests/cuda/graph_data.c: what PyTorch asks of get_graph_data of a node that only CUDA's own
  * calls make. */
 #include "program.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 /* A 32-bit write by the stream into memory, captured: one node of its kind, whose address the
@@ -27,9 +28,8 @@ static ph_status capture(ph_graph **out, int32_t *at)
                             write_value, at);
 }
 
-static void TestGetGraphData_test_batch_mem_op_node(void **state)
+TEST(TestGetGraphData_test_batch_mem_op_node)
 {
-    (void)state;
     int32_t *x;
     ph_graph *graph, *same = NULL, *other = NULL;
     const ph_record *record;
@@ -65,18 +65,16 @@ static void TestGetGraphData_test_batch_mem_op_node(void **state)
     ph_free(x, world.stream);
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     program_load();
     assert_ok(ph_stream_cuda(&raw, world.stream));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
     return 0;

@@ -3,6 +3,7 @@
  * cuBLAS's, and those of batch memory operations and rows; memory of this library's, and from
  * cuMemAlloc. */
 #include "program.h"
+#include "support/test.h"
 #include <dlfcn.h>
 #include <phonograph/cuda.h>
 #include <phonograph/locate.h>
@@ -39,9 +40,8 @@ static ph__cu_function deep;
 static ph_graph *graph;
 static const ph_capture_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     if (fake_cuda())
         fake_cuda()->register_kernel("t_deep", deep_on_host);
     t_open(&world, NULL);
@@ -54,9 +54,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     cu(ModuleUnload(module));
     pop(own);
@@ -165,9 +164,8 @@ static void own_kernel_of(bool foreign, bool buffer)
     assert_ok(ph_graph_reset(graph));
 }
 
-static void own_kernel(void **state)
+TEST(own_kernel)
 {
-    (void)state;
     for (int i = 0; i < 4; i++)
         own_kernel_of(i & 1, i & 2);
 }
@@ -213,9 +211,8 @@ static void proved_by_a_capture_of(bool foreign)
     assert_ok(ph_graph_reset(graph));
 }
 
-static void proved_by_a_capture(void **state)
+TEST(proved_by_a_capture)
 {
-    (void)state;
     for (int foreign = 0; foreign < 2; foreign++)
         proved_by_a_capture_of(foreign);
 }
@@ -230,9 +227,8 @@ static ph_status launch_deep(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void a_program_of_its_own(void **state)
+TEST(a_program_of_its_own)
 {
-    (void)state;
     int32_t *y = take(true, BYTES);
     const ph_record *record;
     ph_verify_result result;
@@ -276,9 +272,8 @@ static void map_piece(ph__cu_pointer at, size_t bytes, ph__cu_memory *memory)
     cu(CtxSynchronize());
 }
 
-static void reserved_memory(void **state)
+TEST(reserved_memory)
 {
-    (void)state;
     static const size_t pieces[] = {2, 3, 5};
     const ph__cu_allocation what = {.type = PH__CU_ALLOCATION_TYPE_PINNED,
                                     .location = {.type = PH__CU_LOCATION_TYPE_DEVICE, .id = 0}};
@@ -308,9 +303,8 @@ static void reserved_memory(void **state)
     cu(MemAddressFree(base, PIECES * unit));
 }
 
-static void batch_memory_operations(void **state)
+TEST(batch_memory_operations)
 {
-    (void)state;
     struct CUstream_st *raw;
     const ph_record *record;
     ph_node_info node;
@@ -351,9 +345,8 @@ static void batch_memory_operations(void **state)
     }
 }
 
-static void rows(void **state)
+TEST(rows)
 {
-    (void)state;
     for (int foreign = 0; foreign < 2; foreign++) {
         ph__cu_graph raw;
         ph__cu_node node;
@@ -467,9 +460,8 @@ static void product(const blas_functions *blas, void *handle, int type, bool for
     give(foreign, m[2]);
 }
 
-static void cublas(void **state)
+TEST(cublas)
 {
-    (void)state;
     blas_functions blas;
     void *handle = NULL;
     struct CUstream_st *raw;
@@ -488,15 +480,14 @@ static void cublas(void **state)
     give(true, workspace);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(own_kernel),
-                                       TEST(a_program_of_its_own),
-                                       TEST(reserved_memory),
-                                       TEST(batch_memory_operations),
-                                       TEST(rows),
-                                       TEST(proved_by_a_capture),
-                                       TEST(cublas)};
+    const struct CMUnitTest tests[] = {IN_WORLD(own_kernel),
+                                       IN_WORLD(a_program_of_its_own),
+                                       IN_WORLD(reserved_memory),
+                                       IN_WORLD(batch_memory_operations),
+                                       IN_WORLD(rows),
+                                       IN_WORLD(proved_by_a_capture),
+                                       IN_WORLD(cublas)};
     return cmocka_run_group_tests_name("cuda.inputs", tests, NULL, NULL);
 }

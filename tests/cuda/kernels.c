@@ -5,6 +5,7 @@
 #include "driver/cuda/load/cuda_driver.h"
 #include "fake/fake_cuda.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,19 +53,17 @@ static ph_kernel_source three = {.name = "t_three",
 
 static t_world world;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
     const char *names[] = {"t_three", "t_struct", "t_none"};
-    (void)state;
     for (size_t i = 0; i < 3 && fake_cuda(); i++)
         fake_cuda()->register_kernel(names[i], i == 0 ? three_on_host : nothing_on_host);
     t_open(&world, NULL);
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     t_close(&world);
     return 0;
@@ -110,10 +109,9 @@ static ph_status create_of_bytes(const void *image, size_t bytes)
     return status;
 }
 
-static void test_ptx(void **state)
+TEST(test_ptx)
 {
     char padded[sizeof ptx + 8] = "";
-    (void)state;
     memcpy(padded, ptx, sizeof ptx);
     assert_ok(create_of_bytes(ptx, sizeof ptx - 1));
     assert_ok(create_of_bytes(ptx, sizeof ptx));
@@ -122,14 +120,13 @@ static void test_ptx(void **state)
     assert_error(create_of_bytes(padded, sizeof padded), PH_ERROR_ARGUMENT, "neither PTX");
 }
 
-static void test_no_form(void **state)
+TEST(test_no_form)
 {
     static const char junk[] = "int main(void) { return 0; }", comment[] = "// .version",
                       open_comment[] = "/* .version 7.0";
     int64_t before = modules();
     unsigned char elf[128] = {0x7f, 'E', 'L', 'F', 2, 1, 1},
                   fatbin[32] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 17};
-    (void)state;
     ph_kernel_source source = three;
     source.cuda_image = NULL;
     source.cuda_image_bytes = 0;
@@ -152,12 +149,11 @@ static void test_no_form(void **state)
     assert_int_equal(modules(), before);
 }
 
-static void test_text_that_the_driver_refuses(void **state)
+TEST(test_text_that_the_driver_refuses)
 {
     static const char wrong[] = ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry "
                                 "t_three(.param .u99 x)\n{ nonsense; }\n";
     int64_t before = modules();
-    (void)state;
     assert_error(create_of_bytes(wrong, sizeof wrong), PH_ERROR_ARGUMENT, "t_three");
     ph_kernel_source source = three;
     source.name = "t_four";
@@ -167,10 +163,9 @@ static void test_text_that_the_driver_refuses(void **state)
 
 /* ---- parameters ---- */
 
-static void test_args_size(void **state)
+TEST(test_args_size)
 {
     static const size_t threes[] = {20, 24}, structs[] = {20, 24, 32};
-    (void)state;
     for (size_t bytes = 0; bytes < 80; bytes++) {
         ph_kernel_source source = three;
         source.args_size = bytes;
@@ -187,7 +182,7 @@ static void test_args_size(void **state)
     }
 }
 
-static void test_typed(void **state)
+TEST(test_typed)
 {
     static const ph_param good[] = {PH_PARAM(struct three, y, PH_PARAM_ADDRESS),
                                     PH_PARAM(struct three, unused, PH_PARAM_ADDRESS),
@@ -198,7 +193,6 @@ static void test_typed(void **state)
                                       {"mixed", PH_PARAM_VALUE, 12, 8, {0}}};
     static const ph_param padding[] = {{"pad", PH_PARAM_VALUE, 20, 4, {0}}};
     ph_kernel_source source = three;
-    (void)state;
     source.params = good;
     source.param_count = 3;
     assert_ok(create(source));
@@ -217,12 +211,11 @@ static void test_typed(void **state)
 
 /* ---- launching ---- */
 
-static void test_shared_memory(void **state)
+TEST(test_shared_memory)
 {
     ph_kernel *kernel;
     ph_launch_config config = {.shared_bytes = 48 << 10};
     int32_t *y;
-    (void)state;
     assert_ok(ph_kernel_create(&kernel, world.device, &three));
     assert_ok(PH_NEW(&y, 1, world.stream));
     struct three args = {y, NULL, 1};
@@ -256,14 +249,13 @@ static ph__drv_device *open_device(void)
     return device;
 }
 
-static void test_wrapped(void **state)
+TEST(test_wrapped)
 {
     const ph__driver *driver = &ph__driver_cuda;
     ph__drv_device *device = open_device();
     ph__drv_kernel *own, *wrapped[3];
     size_t bytes = 0;
     const char *name = NULL;
-    (void)state;
     assert_int_equal(driver->kernel_create(&own, device, &three), 0);
     ph__cu_function function = own->function;
     assert_ptr_equal(ph__cuda_kernel_of(device, function), own);
@@ -286,13 +278,12 @@ static void test_wrapped(void **state)
     driver->device_close(device);
 }
 
-static void test_unloaded_when_idle(void **state)
+TEST(test_unloaded_when_idle)
 {
     const ph__driver *driver = &ph__driver_cuda;
     ph__drv_device *device = open_device();
     ph__drv_kernel *kernels[3];
     int64_t before = modules();
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(driver->kernel_create(&kernels[i], device, &three), 0);
     driver->kernel_keep(kernels[1]);
@@ -309,12 +300,11 @@ static void test_unloaded_when_idle(void **state)
 }
 
 /* A launch that has not begun finds its code, though its kernel was let go of. */
-static void test_released_before_it_runs(void **state)
+TEST(test_released_before_it_runs)
 {
     ph_kernel *kernel;
     t_gate gate = {0};
     int32_t *y;
-    (void)state;
     assert_ok(PH_NEW(&y, 1, world.stream));
     assert_ok(ph_kernel_create(&kernel, world.device, &three));
     struct three args = {y, NULL, 77};
@@ -329,14 +319,13 @@ static void test_released_before_it_runs(void **state)
 
 /* ---- failures ---- */
 
-static void test_every_failure(void **state)
+TEST(test_every_failure)
 {
     const ph__driver *driver = &ph__driver_cuda;
     ph__drv_device *device = open_device();
     ph__drv_kernel *kernel = NULL;
     int64_t before = modules();
     int result = 2;
-    (void)state;
     for (int64_t n = 0; result != 0 && n < 100; n++) {
         int64_t live = ph__alloc_live();
         ph__alloc_fail_after(n);
@@ -368,12 +357,11 @@ static void test_every_failure(void **state)
 /* Code that was loaded in a capture for a kernel that then could not be made stays until no
  * capture is open: unloading it would invalidate the capture where a tool such as memcheck
  * watches. */
-static void test_failures_in_a_capture(void **state)
+TEST(test_failures_in_a_capture)
 {
     ph_graph *graph;
     int64_t *y, before;
     size_t failed = 0, loaded = 0;
-    (void)state;
     assert_ok(PH_NEW(&y, 1, world.stream));
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -395,22 +383,20 @@ static void test_failures_in_a_capture(void **state)
     ph_free(y, world.stream);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ptx),
-        TEST(test_no_form),
-        TEST(test_text_that_the_driver_refuses),
-        TEST(test_args_size),
-        TEST(test_typed),
-        TEST(test_shared_memory),
-        TEST(test_wrapped),
-        TEST(test_unloaded_when_idle),
-        TEST(test_released_before_it_runs),
-        TEST(test_every_failure),
-        TEST(test_failures_in_a_capture),
+        IN_WORLD(test_ptx),
+        IN_WORLD(test_no_form),
+        IN_WORLD(test_text_that_the_driver_refuses),
+        IN_WORLD(test_args_size),
+        IN_WORLD(test_typed),
+        IN_WORLD(test_shared_memory),
+        IN_WORLD(test_wrapped),
+        IN_WORLD(test_unloaded_when_idle),
+        IN_WORLD(test_released_before_it_runs),
+        IN_WORLD(test_every_failure),
+        IN_WORLD(test_failures_in_a_capture),
     };
     return cmocka_run_group_tests_name("cuda_kernels", tests, NULL, NULL);
 }

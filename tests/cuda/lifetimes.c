@@ -3,6 +3,7 @@
  * behind nodes of other programs' graphs. */
 #include "device/device.h"
 #include "fake.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ static ph_status release_in_capture(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void a_wrapper_released_in_a_capture(void **state)
+TEST(a_wrapper_released_in_a_capture)
 {
     static const char ptx[] =
         ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry t_none()\n{\n    ret;\n}\n";
@@ -51,7 +52,6 @@ static void a_wrapper_released_in_a_capture(void **state)
     ph_graph *graph;
     const ph_record *record;
     bool named = false;
-    (void)state;
     NEED_FAKE();
     fake_cuda()->register_kernel("t_none", nothing);
     t_open(&world, NULL);
@@ -81,14 +81,13 @@ static void a_wrapper_released_in_a_capture(void **state)
 }
 
 /* The device that the wrapper opened goes with it; the other program's graph stays. */
-static void a_fill_in_another_programs_graph(void **state)
+TEST(a_fill_in_another_programs_graph)
 {
     ph_stream *stream;
     ph__cu_graph graph;
     ph__cu_exec exec;
     ph__cu_pointer address;
     ph__cu_instantiate_params params = {0};
-    (void)state;
     NEED_FAKE();
     ph__cu_context own = primary(0);
     ph__cu_stream theirs = stream_in(own);

@@ -3,6 +3,7 @@
  * it just can: a child process finds the library that the environment describes. */
 #include "fake.h"
 #include "support/command.h"
+#include "support/test.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,9 +15,8 @@ static void expect(const char *setting, int status, const char *words)
 }
 
 /* ---- no library ---- */
-static void there_is_no_library(void **state)
+TEST(there_is_no_library)
 {
-    (void)state;
     NEED_FAKE();
     if (access("/dev/nvidiactl", F_OK) == 0) {
         print_message("skipped: this machine has a real driver, which would be found\n");
@@ -31,9 +31,8 @@ static void there_is_no_library(void **state)
 }
 
 /* ---- symbols ---- */
-static void a_required_symbol_is_missing(void **state)
+TEST(a_required_symbol_is_missing)
 {
-    (void)state;
     NEED_FAKE();
     expect("FAKE_CUDA_MISSING=cuGraphUpload", 0,
            "the NVIDIA driver (CUDA 13.0) has no cuGraphUpload: version 12.4 "
@@ -42,9 +41,8 @@ static void a_required_symbol_is_missing(void **state)
 }
 
 /* Each by itself: none may be called unasked. */
-static void every_required_symbol_is_asked_for(void **state)
+TEST(every_required_symbol_is_asked_for)
 {
-    (void)state;
     NEED_FAKE();
     static const char *const names[] = {
 #define REQUIRED(name) "FAKE_CUDA_MISSING=cu" #name,
@@ -62,18 +60,16 @@ static void every_required_symbol_is_asked_for(void **state)
     }
 }
 
-static void an_optional_symbol_is_missing(void **state)
+TEST(an_optional_symbol_is_missing)
 {
-    (void)state;
     NEED_FAKE();
     expect("FAKE_CUDA_MISSING=cuLogsRegisterCallback,cuLogsUnregisterCallback", 0,
            "cuda   2 devices, CUDA 13.0");
 }
 
 /* ---- versions ---- */
-static void old_drivers(void **state)
+TEST(old_drivers)
 {
-    (void)state;
     NEED_FAKE();
     expect("FAKE_CUDA_VERSION=12030", 0, "the NVIDIA driver (CUDA 12.3) has no cuFunc");
     expect("FAKE_CUDA_VERSION=12030", 0, ": version 12.4 or newer is needed\n");
@@ -82,9 +78,8 @@ static void old_drivers(void **state)
 }
 
 /* ---- initialising ---- */
-static void initialising_fails(void **state)
+TEST(initialising_fails)
 {
-    (void)state;
     NEED_FAKE();
     expect("FAKE_CUDA_INIT=999", 0,
            "cuInit of the NVIDIA driver (CUDA 13.0) gave 999 (CUDA_ERROR_UNKNOWN");
@@ -101,9 +96,8 @@ static void initialising_fails(void **state)
 }
 
 /* ---- in this process ---- */
-static void an_open_that_fails_leaves_nothing(void **state)
+TEST(an_open_that_fails_leaves_nothing)
 {
-    (void)state;
     NEED_FAKE();
     static const char *const calls[] = {"cuDeviceGet",
                                         "cuDeviceGetName",
@@ -128,9 +122,8 @@ static void an_open_that_fails_leaves_nothing(void **state)
     }
 }
 
-static void properties(void **state)
+TEST(properties)
 {
-    (void)state;
     NEED_FAKE();
     ph_device *devices[2];
     ph_device_info info;
@@ -157,9 +150,8 @@ static void properties(void **state)
 }
 
 /* A child of fork() finds the library initialised, and may not use it. */
-static void a_forked_child(void **state)
+TEST(a_forked_child)
 {
-    (void)state;
     NEED_FAKE();
     ph_device *device;
     int status;

@@ -3,6 +3,7 @@
  * destroyed. */
 #include "fake.h"
 #include "support/scenes.h"
+#include "support/test.h"
 
 enum {
     N = T_SCENE_N
@@ -118,24 +119,21 @@ static void every_call_says_so(int number)
     close_scene();
 }
 
-static void an_illegal_address(void **state)
+TEST(an_illegal_address)
 {
-    (void)state;
     NEED_FAKE();
     every_call_says_so(PH__R_ILLEGAL_ADDRESS);
 }
 
-static void a_failed_launch(void **state)
+TEST(a_failed_launch)
 {
-    (void)state;
     NEED_FAKE();
     every_call_says_so(PH__R_LAUNCH_FAILED);
 }
 
 /* The error record is the caller's: destroying leaves it alone. */
-static void destroying_says_nothing(void **state)
+TEST(destroying_says_nothing)
 {
-    (void)state;
     NEED_FAKE();
     open_scene();
     assert_ok(ph_graph_capture(scene.graph, scene.a, NULL, body, NULL));
@@ -155,9 +153,8 @@ static ph_status body_that_loses(ph_stream *stream, void *user)
     return body(stream, user);
 }
 
-static void in_a_capture(void **state)
+TEST(in_a_capture)
 {
-    (void)state;
     NEED_FAKE();
     open_scene();
     t_log_start();
@@ -168,9 +165,8 @@ static void in_a_capture(void **state)
     close_scene();
 }
 
-static void with_a_capture_left_open(void **state)
+TEST(with_a_capture_left_open)
 {
-    (void)state;
     NEED_FAKE();
     open_scene();
     t_log_start();
@@ -199,12 +195,11 @@ static ph_status marked_body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void where_it_was_can_still_be_read(void **state)
+TEST(where_it_was_can_still_be_read)
 {
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_progress at = {0};
     ph_finite_result found;
-    (void)state;
     NEED_FAKE();
     open_scene();
     gate = (t_gate){.open = 0};
@@ -252,9 +247,8 @@ static int64_t lose_during(const t_scenario *scenario)
     }
 }
 
-static void at_any_moment(void **state)
+TEST(at_any_moment)
 {
-    (void)state;
     NEED_FAKE();
     static const t_scenario *const lists[] = {t_scenarios_device, t_scenarios_memory,
                                               t_scenarios_graph};

@@ -3,6 +3,7 @@
  * inside a capture, or in a graph that it built: nodes of the graph, shown in the record and
  * replayed like the others. */
 #include "program.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 enum {
@@ -17,9 +18,8 @@ static ph_stream *stream; /* its wrapper */
 static ph_graph *graph;
 static int32_t *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     program_load();
     own = primary(0);
@@ -32,9 +32,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     pop(own);
     ph_graph_destroy(graph);
     ph_free(y, NULL);
@@ -99,9 +98,8 @@ static void check_replays(ph_stream *on, int times)
 static const ph_node_kind whole[] = {PH_NODE_MEM_ALLOC, PH_NODE_KERNEL, PH_NODE_KERNEL,
                                      PH_NODE_MEM_FREE};
 
-static void in_a_capture(void **state)
+TEST(in_a_capture)
 {
-    (void)state;
     scratch s = {false, 0};
     char *json;
     const ph_record *record;
@@ -122,9 +120,8 @@ static void in_a_capture(void **state)
 }
 
 /* What no node of it gives back, the next launch does. */
-static void memory_that_stays(void **state)
+TEST(memory_that_stays)
 {
-    (void)state;
     scratch s = {true, 0};
     int32_t host[N];
     assert_ok(ph_graph_capture(graph, stream, NULL, through_memory, &s));
@@ -138,9 +135,8 @@ static void memory_that_stays(void **state)
 }
 
 /* CUDA copies no such graph: the capture is told so, and goes on. */
-static void not_as_a_child(void **state)
+TEST(not_as_a_child)
 {
-    (void)state;
     scratch s = {false, 0};
     ph_graph *outer;
     assert_ok(ph_graph_create(&outer, NULL));
@@ -160,9 +156,8 @@ static void not_as_a_child(void **state)
 }
 
 /* A capture of the program's own, taken over. */
-static void in_an_imported_graph(void **state)
+TEST(in_an_imported_graph)
 {
-    (void)state;
     static const ph_node_kind kinds[] = {PH_NODE_MEM_ALLOC, PH_NODE_MEMSET, PH_NODE_MEMCPY,
                                          PH_NODE_MEM_FREE};
     scratch s = {false, 0};
@@ -179,14 +174,13 @@ static void in_an_imported_graph(void **state)
     check_replays(stream, 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(in_a_capture),
-        TEST(memory_that_stays),
-        TEST(not_as_a_child),
-        TEST(in_an_imported_graph),
+        IN_WORLD(in_a_capture),
+        IN_WORLD(memory_that_stays),
+        IN_WORLD(not_as_a_child),
+        IN_WORLD(in_an_imported_graph),
     };
     return cmocka_run_group_tests_name("cuda.memory_nodes", tests, NULL, NULL);
 }

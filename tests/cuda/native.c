@@ -2,6 +2,7 @@
 /* tests/cuda/native.c: handles of the user's own, made by CUDA's own calls: streams, functions,
  * captures, graphs. */
 #include "fake.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 enum {
@@ -14,9 +15,8 @@ static ph__cu_stream theirs;
 static ph_stream *stream; /* its wrapper */
 static int32_t *x, *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     if (!fake_cuda())
         return 0; /* each test says why it skips */
     t_open(&world, NULL);
@@ -31,9 +31,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     if (!fake_cuda())
         return 0;
     ph_free(x, NULL);
@@ -49,9 +48,8 @@ static int close_world(void **state)
 }
 
 /* ---- streams ---- */
-static void a_wrapped_stream(void **state)
+TEST(a_wrapped_stream)
 {
-    (void)state;
     NEED_FAKE();
     struct CUstream_st *back;
     int status;
@@ -68,9 +66,8 @@ static void a_wrapped_stream(void **state)
     cu(StreamIsCapturing(theirs, &status)); /* it is still there */
 }
 
-static void the_second_gpus_stream(void **state)
+TEST(the_second_gpus_stream)
 {
-    (void)state;
     NEED_FAKE();
     ph__cu_context other = primary(1);
     ph__cu_stream raw = stream_in(other);
@@ -90,9 +87,8 @@ static void the_second_gpus_stream(void **state)
     cu(DevicePrimaryCtxRelease(1));
 }
 
-static void streams_that_are_refused(void **state)
+TEST(streams_that_are_refused)
 {
-    (void)state;
     NEED_FAKE();
     void *other;
     ph_stream *wrapped;
@@ -137,9 +133,8 @@ static void run_raw(ph__cu_graph graph)
     pop(own);
 }
 
-static void work_in_a_foreign_capture(void **state)
+TEST(work_in_a_foreign_capture)
 {
-    (void)state;
     NEED_FAKE();
     int32_t *memory = NULL;
     ph_graph *graph;
@@ -162,9 +157,8 @@ static void work_in_a_foreign_capture(void **state)
     ph_graph_destroy(graph);
 }
 
-static void a_replay_in_a_foreign_capture(void **state)
+TEST(a_replay_in_a_foreign_capture)
 {
-    (void)state;
     NEED_FAKE();
     ph_graph *graph;
     int type;
@@ -221,9 +215,8 @@ static ph_status launch_wrapped(ph_stream *on, ph_kernel *kernel, const int32_t 
     return ph_launch(on, kernel, &config, &args, sizeof args);
 }
 
-static void a_wrapped_function(void **state)
+TEST(a_wrapped_function)
 {
-    (void)state;
     NEED_FAKE();
     ph__cu_function function;
     ph__cu_module module = load_module(&function);
@@ -323,9 +316,8 @@ static void check_changes(ph_graph *graph, int32_t *pinned)
     assert_int_equal(pinned[N - 1], 31);
 }
 
-static void an_imported_graph(void **state)
+TEST(an_imported_graph)
 {
-    (void)state;
     NEED_FAKE();
     ph__cu_function add;
     ph__cu_module module = load_module(&add);
@@ -361,9 +353,8 @@ static void an_imported_graph(void **state)
 }
 
 /* A refused import leaves it the caller's. */
-static void an_import_that_fails(void **state)
+TEST(an_import_that_fails)
 {
-    (void)state;
     NEED_FAKE();
     static const char *const calls[] = {"cuGraphGetNodes",
                                         "cuGraphNodeGetType",
@@ -399,9 +390,8 @@ static void an_import_that_fails(void **state)
 }
 
 /* ---- what kills a capture ---- a call of CUDA's own, which the driver's log tells of. */
-static void the_log_names_the_culprit(void **state)
+TEST(the_log_names_the_culprit)
 {
-    (void)state;
     NEED_FAKE();
     ph_graph *graph;
     ph__cu_pointer address;

@@ -4,20 +4,19 @@
  * own. */
 #include "../inspect/profiled.h"
 #include "fake.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 static profiled p;
 
-static int open_it(void **state)
+FIXTURE(open_it)
 {
-    (void)state;
     profiled_open(&p);
     return 0;
 }
 
-static int close_it(void **state)
+FIXTURE(close_it)
 {
-    (void)state;
     (void)unsetenv("FAKE_CUPTI_TAKEN");
     (void)unsetenv("FAKE_CUPTI_SILENT");
     profiled_close(&p);
@@ -55,9 +54,8 @@ static ph_status one_of_each(ph_stream *stream, void *user)
 }
 
 /* Every kernel, copy and fill has its times, under the node that it is of. */
-static void every_node_has_its_record(void **state)
+TEST(every_node_has_its_record)
 {
-    (void)state;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, one_of_each, &p));
     ph_profile *profile = by_cupti();
     profiled_check_sums(profile);
@@ -76,9 +74,8 @@ static void every_node_has_its_record(void **state)
     ph_profile_destroy(again);
 }
 
-static void large_fills(void **state)
+TEST(large_fills)
 {
-    (void)state;
     enum {
         WORDS = 1 << 20
     };
@@ -115,9 +112,8 @@ static ph_status longer(ph_stream *stream, void *user)
     return profiled_spin(user, stream, LONG_NS, 1);
 }
 
-static void records_of_other_graphs(void **state)
+TEST(records_of_other_graphs)
 {
-    (void)state;
     ph_hook *hook;
     assert_ok(ph_graph_create(&beside, NULL));
     assert_ok(ph_graph_capture(beside, p.b, NULL, longer, &p));
@@ -133,9 +129,8 @@ static void records_of_other_graphs(void **state)
 
 /* A graph that was instantiated again, or updated, has other executables' records: still its
  * own. */
-static void an_updated_graph(void **state)
+TEST(an_updated_graph)
 {
-    (void)state;
     ph_graph *from;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, alone, &p));
     assert_ok(ph_graph_create(&from, NULL));
@@ -149,9 +144,8 @@ static void an_updated_graph(void **state)
 
 /* ---- where there are none ---- */
 
-static void where_another_tool_has_it(void **state)
+TEST(where_another_tool_has_it)
 {
-    (void)state;
     ph_profile *profile;
     NEED_FAKE();
     assert_int_equal(setenv("FAKE_CUPTI_TAKEN", "1", 1), 0);
@@ -171,9 +165,8 @@ static void where_another_tool_has_it(void **state)
 }
 
 /* It can be had, and says nothing. */
-static void where_it_is_silent(void **state)
+TEST(where_it_is_silent)
 {
-    (void)state;
     ph_profile *profile;
     NEED_FAKE();
     assert_int_equal(setenv("FAKE_CUPTI_SILENT", "1", 1), 0);
@@ -191,9 +184,8 @@ static void where_it_is_silent(void **state)
 /* ---- events ---- */
 
 /* What CUDA does not copy is refused in words, and nothing is left of the try. */
-static void a_graph_that_cuda_does_not_copy(void **state)
+TEST(a_graph_that_cuda_does_not_copy)
 {
-    (void)state;
     ph_profile *profile;
     NEED_FAKE();
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, one_of_each, &p));
@@ -228,9 +220,8 @@ static void sweep(ph_profile_source source)
     }
 }
 
-static void failing_calls(void **state)
+TEST(failing_calls)
 {
-    (void)state;
     NEED_FAKE();
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, one_of_each, &p));
     sweep(PH_PROFILE_EVENTS);

@@ -2,6 +2,7 @@
 /* tests/cuda/rows.c: a fill of several rows with gaps between them, which only a graph of CUDA's
  * own making has: it is replayed as it is, and cannot be changed for a contiguous one. */
 #include "program.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 enum {
@@ -64,9 +65,8 @@ static void close_world(void)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void replayed_and_not_changed(void **state)
+TEST(replayed_and_not_changed)
 {
-    (void)state;
     ph_graph *graph;
     const ph_record *record;
     ph_node_info info;
@@ -91,9 +91,8 @@ static void replayed_and_not_changed(void **state)
 }
 
 /* One row has no gaps. */
-static void one_row_is_changed(void **state)
+TEST(one_row_is_changed)
 {
-    (void)state;
     ph_graph *graph;
     open_world();
     assert_ok(ph_graph_create(&graph, NULL));

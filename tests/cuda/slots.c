@@ -3,6 +3,7 @@
  * launched by CUDA's own calls: proved, declared, set, and behind an update that brought another
  * function. */
 #include "module.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 enum {
@@ -47,10 +48,9 @@ static int32_t *x, *y, *z;
 static void *block;
 static const void *far_away; /* what another capture has */
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
     int32_t **all[] = {&x, &y, &z};
-    (void)state;
     if (fake_cuda()) {
         fake_cuda()->register_kernel("t_plain", plain_on_host);
         fake_cuda()->register_kernel("t_next", next_on_host);
@@ -69,9 +69,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     ph_free(y, NULL);
@@ -132,9 +131,8 @@ static ph_status with(size_t slot, const void *value)
     return ph_graph_replay_with(graph, world.stream, &(ph_slot_value){slot, value}, 1);
 }
 
-static void proved(void **state)
+TEST(proved)
 {
-    (void)state;
     ph_slot_proof proof;
     size_t slot;
     const ph_slot_span span = {.base = x, .shifted = &far_away, .bytes = BYTES};
@@ -154,9 +152,8 @@ static void proved(void **state)
 }
 
 /* The same text loaded once more is other code, for all that its names say. */
-static void another_of_that_name(void **state)
+TEST(another_of_that_name)
 {
-    (void)state;
     ph__cu_module again;
     ph__cu_function same_name;
     ph_slot_proof proof;
@@ -176,9 +173,8 @@ static void another_of_that_name(void **state)
     pop(own);
 }
 
-static void declared(void **state)
+TEST(declared)
 {
-    (void)state;
     size_t out, first, second;
     const ph_slot_place places[] = {{0, 0}, {1, 0}}, values[] = {{0, 16}, {1, 16}};
     capture();
@@ -199,9 +195,8 @@ static void declared(void **state)
 }
 
 /* The nodes keep the function that an update brought, when their parameters are set again. */
-static void updated(void **state)
+TEST(updated)
 {
-    (void)state;
     size_t out;
     const ph_slot_place places[] = {{0, 0}, {1, 0}};
     capture();
@@ -229,9 +224,8 @@ static void updated(void **state)
 }
 
 /* What CUDA's own calls put into a graph by rows has no places. */
-static void rows(void **state)
+TEST(rows)
 {
-    (void)state;
     ph__cu_graph raw;
     ph__cu_node node;
     size_t slot;
@@ -251,10 +245,9 @@ static void rows(void **state)
                  "node 0 (memset) has no places: it copies or fills rows");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(proved), TEST(another_of_that_name), TEST(declared),
-                                       TEST(updated), TEST(rows)};
+    const struct CMUnitTest tests[] = {IN_WORLD(proved), IN_WORLD(another_of_that_name),
+                                       IN_WORLD(declared), IN_WORLD(updated), IN_WORLD(rows)};
     return cmocka_run_group_tests_name("cuda.slots", tests, NULL, NULL);
 }

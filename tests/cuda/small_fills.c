@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "graph/graph.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/slots.h>
 
@@ -19,9 +20,8 @@ static ph_stream *side;
 static ph_graph *graph, *other;
 static int32_t *x, *y, *large;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_graph_create(&graph, NULL));
@@ -32,9 +32,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_graph_destroy(other);
     ph_free(x, NULL);
@@ -118,9 +117,8 @@ static void expect_chain(ph_graph *of, int value)
     t_all(x, N, value, world.stream);
 }
 
-static void a_small_memset_becomes_a_kernel(void **state)
+TEST(a_small_memset_becomes_a_kernel)
 {
-    (void)state;
     capture_chain(graph, 7);
     expect_memset(graph, 1, x, 7, PH_NODE_KERNEL);
     assert_int_equal(driver_nodes(graph), 3);
@@ -138,9 +136,8 @@ static ph_status bytes_and_others(ph_stream *stream, void *pinned)
     return PH_OK;
 }
 
-static void which_memsets_stay(void **state)
+TEST(which_memsets_stay)
 {
-    (void)state;
     int32_t *pinned;
     unsigned char got[SMALL];
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
@@ -176,9 +173,8 @@ static ph_status diamond(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, side);
 }
 
-static void edges_on_both_sides_stay(void **state)
+TEST(edges_on_both_sides_stay)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, diamond, NULL));
     expect_memset(graph, 3, x, 3, PH_NODE_KERNEL);
     assert_int_equal(node(graph, 3).dependency_count, 2);
@@ -196,9 +192,8 @@ static void create_kept(ph_graph **out)
 }
 
 /* The user may have the handles of its nodes. */
-static void a_kept_template_stays_as_it_is(void **state)
+TEST(a_kept_template_stays_as_it_is)
 {
-    (void)state;
     create_kept(&other);
     capture_chain(other, 7);
     expect_memset(other, 1, x, 7, PH_NODE_MEMSET);
@@ -212,9 +207,8 @@ static ph_status see_type(const ph_graph_hook_info *info, void *seen)
     return PH_OK;
 }
 
-static void hooks_see_the_template_as_it_was_captured(void **state)
+TEST(hooks_see_the_template_as_it_was_captured)
 {
-    (void)state;
     ph_hook *hook;
     int seen = -1;
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_CAPTURE_END, see_type, &seen));
@@ -224,9 +218,8 @@ static void hooks_see_the_template_as_it_was_captured(void **state)
     ph_graph_hook_remove(hook);
 }
 
-static void updates_from_both_kinds_of_templates(void **state)
+TEST(updates_from_both_kinds_of_templates)
 {
-    (void)state;
     capture_chain(graph, 7);
     create_kept(&other);
     capture_chain(other, 8);
@@ -243,9 +236,8 @@ static void updates_from_both_kinds_of_templates(void **state)
 }
 
 /* The other way round the node would have to become a memset again. */
-static void an_executable_of_a_kept_template_says_why_not(void **state)
+TEST(an_executable_of_a_kept_template_says_why_not)
 {
-    (void)state;
     create_kept(&other);
     capture_chain(other, 7);
     assert_ok(ph_graph_instantiate(other));
@@ -255,9 +247,8 @@ static void an_executable_of_a_kept_template_says_why_not(void **state)
     expect_chain(other, 7);
 }
 
-static void nodes_are_set_and_switched(void **state)
+TEST(nodes_are_set_and_switched)
 {
-    (void)state;
     size_t slot;
     capture_chain(graph, 7);
     assert_ok(ph_graph_node_set_memset(graph, 1, x, 4, N / 2));
@@ -281,9 +272,8 @@ static ph_status replay_inner(ph_stream *stream, void *inner)
     return ph_graph_replay(inner, stream);
 }
 
-static void a_child_graph_shows_a_memset(void **state)
+TEST(a_child_graph_shows_a_memset)
 {
-    (void)state;
     capture_chain(graph, 7);
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture(other, world.stream, NULL, replay_inner, graph));
@@ -321,31 +311,28 @@ static const t_swept swept = {.name = "small fills",
                               .reset = check_and_reset,
                               .may_do_less = true};
 
-static void test_host_memory_gives_out(void **state)
+TEST(test_host_memory_gives_out)
 {
-    (void)state;
     t_sweep_host_memory(&swept, 3);
 }
 
-static void test_the_driver_fails(void **state)
+TEST(test_the_driver_fails)
 {
-    (void)state;
     assert_true(t_sweep(&swept, t_driver_fault(PH__R_LAUNCH_FAILED)).failures > 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_small_memset_becomes_a_kernel),
-        TEST(which_memsets_stay),
-        TEST(edges_on_both_sides_stay),
-        TEST(a_kept_template_stays_as_it_is),
-        TEST(hooks_see_the_template_as_it_was_captured),
-        TEST(updates_from_both_kinds_of_templates),
-        TEST(an_executable_of_a_kept_template_says_why_not),
-        TEST(nodes_are_set_and_switched),
-        TEST(a_child_graph_shows_a_memset),
+        IN_WORLD(a_small_memset_becomes_a_kernel),
+        IN_WORLD(which_memsets_stay),
+        IN_WORLD(edges_on_both_sides_stay),
+        IN_WORLD(a_kept_template_stays_as_it_is),
+        IN_WORLD(hooks_see_the_template_as_it_was_captured),
+        IN_WORLD(updates_from_both_kinds_of_templates),
+        IN_WORLD(an_executable_of_a_kept_template_says_why_not),
+        IN_WORLD(nodes_are_set_and_switched),
+        IN_WORLD(a_child_graph_shows_a_memset),
         cmocka_unit_test(test_host_memory_gives_out),
         cmocka_unit_test(test_the_driver_fails),
     };

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "fake/fake_cuda.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 enum {
@@ -14,17 +15,15 @@ enum {
 static t_world world;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
@@ -49,9 +48,8 @@ static void read_list(ph_kernel_annotation all[MOST], size_t want)
 }
 
 /* All of one executable have its number above their own; 0 is all that some drivers tell. */
-static void test_ids_of_executables(void **state)
+TEST(test_ids_of_executables)
 {
-    (void)state;
     ph_graph *first, *second;
     ph_kernel_annotation all[MOST];
     ph_graph_options keep = {.keep_graph = true};

@@ -3,6 +3,7 @@
  * refused on the other, and the caller's own context left alone all the while. */
 #include "base/sync.h"
 #include "program.h"
+#include "support/test.h"
 
 enum {
     N = 500
@@ -113,16 +114,14 @@ static void all_of_it(ph__cu_context expected)
     assert_ptr_equal(current(), expected);
 }
 
-static void no_context_is_current(void **state)
+TEST(no_context_is_current)
 {
-    (void)state;
     assert_int_equal(ph__cuda_load(), 0);
     all_of_it(NULL);
 }
 
-static void either_ones_context_is_current(void **state)
+TEST(either_ones_context_is_current)
 {
-    (void)state;
     for (int gpu = 0; gpu < 2; gpu++) {
         ph__cu_context context = primary(gpu);
         cu(CtxPushCurrent(context));
@@ -160,9 +159,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void a_thread_for_each(void **state)
+TEST(a_thread_for_each)
 {
-    (void)state;
     worker workers[2];
     memset(workers, 0, sizeof workers);
     open_sides();
@@ -179,9 +177,8 @@ static void a_thread_for_each(void **state)
     close_sides();
 }
 
-static int check_all(void **state)
+FIXTURE(check_all)
 {
-    (void)state;
     if (fake_cuda() && (fake_cuda()->misuses() || left_behind()[0])) {
         print_error("%s%s\n", fake_cuda()->misuse_text(), left_behind());
         return -1;

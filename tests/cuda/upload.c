@@ -2,6 +2,7 @@
 /* tests/cuda/upload.c: an executable that is not uploaded yet, and a GPU that has no memory for
  * it: whoever uploads it says so, and it can be tried again. */
 #include "fake.h"
+#include "support/test.h"
 #include "support/uploads.h"
 
 static int close_and_count(void **state)
@@ -14,9 +15,8 @@ static int close_and_count(void **state)
     return result;
 }
 
-static void no_memory_for_the_upload(void **state)
+TEST(no_memory_for_the_upload)
 {
-    (void)state;
     NEED_FAKE();
     ph_graph *graph = captured(&defer);
     fake_cuda()->fail_call("cuGraphUpload", PH__R_OUT_OF_MEMORY, 1);
@@ -28,9 +28,8 @@ static void no_memory_for_the_upload(void **state)
     ph_graph_destroy(graph);
 }
 
-static void no_memory_for_the_first_replay(void **state)
+TEST(no_memory_for_the_first_replay)
 {
-    (void)state;
     NEED_FAKE();
     for (int again = 0; again < 2; again++) {
         ph_graph *graph = captured(&defer);
@@ -45,9 +44,8 @@ static void no_memory_for_the_first_replay(void **state)
 }
 
 /* Each call that an upload makes; the executable stays usable. */
-static void calls_that_fail(void **state)
+TEST(calls_that_fail)
 {
-    (void)state;
     NEED_FAKE();
     static const char *const calls[] = {"cuEventCreate", "cuMemGetInfo", "cuGraphUpload",
                                         "cuEventRecordWithFlags"};
@@ -63,13 +61,13 @@ static void calls_that_fail(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_and_count)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_world, close_and_count)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(no_memory_for_the_upload),
-        TEST(no_memory_for_the_first_replay),
-        TEST(calls_that_fail),
+        CASE(no_memory_for_the_upload),
+        CASE(no_memory_for_the_first_replay),
+        CASE(calls_that_fail),
     };
     return cmocka_run_group_tests_name("cuda.upload", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* tests/cuda/uses.c: ph_stream_declare_use asks the driver nothing while no open capture checks its
  * inputs, however those that did check have ended. */
 #include "fake.h"
+#include "support/test.h"
 
 enum {
     N = 256
@@ -13,9 +14,8 @@ static int32_t *x, *y;
 static ph_graph *plain, *checking;
 static ph_stream *beside;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&beside, world.device, NULL));
     assert_ok(ph_graph_create(&plain, NULL));
@@ -25,9 +25,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(plain);
     ph_graph_destroy(checking);
     ph_free(x, world.stream);
@@ -56,18 +55,16 @@ static int64_t calls_in_a_plain_capture(void)
     return calls;
 }
 
-static void test_nobody_checks(void **state)
+TEST(test_nobody_checks)
 {
-    (void)state;
     NEED_FAKE();
     assert_int_equal(calls_of_a_use(world.stream), 0);
     assert_int_equal(calls_in_a_plain_capture(), 0);
 }
 
-static void test_somebody_checks(void **state)
+TEST(test_somebody_checks)
 {
     size_t count;
-    (void)state;
     NEED_FAKE();
     assert_ok(ph_graph_capture_begin(checking, beside, &checked));
     assert_ok(ph_graph_capture_begin(plain, world.stream, NULL));
@@ -86,9 +83,8 @@ static void test_somebody_checks(void **state)
 }
 
 /* ---- those that do not come to a good end ---- */
-static void test_it_never_began(void **state)
+TEST(test_it_never_began)
 {
-    (void)state;
     NEED_FAKE();
     fake_cuda()->fail_call("cuStreamBeginCapture", PH__R_OUT_OF_MEMORY, 1);
     assert_int_not_equal(ph_graph_capture_begin(checking, beside, &checked), PH_OK);
@@ -96,27 +92,24 @@ static void test_it_never_began(void **state)
     assert_int_equal(calls_in_a_plain_capture(), 0);
 }
 
-static void test_it_was_aborted(void **state)
+TEST(test_it_was_aborted)
 {
-    (void)state;
     NEED_FAKE();
     assert_ok(ph_graph_capture_begin(checking, beside, &checked));
     ph_graph_capture_abort(checking);
     assert_int_equal(calls_in_a_plain_capture(), 0);
 }
 
-static void test_its_function_failed(void **state)
+TEST(test_its_function_failed)
 {
-    (void)state;
     NEED_FAKE();
     assert_ok(ph_graph_capture_begin(checking, beside, &checked));
     ph_ignore(ph_graph_capture_end(checking, PH_ERROR_CALLER));
     assert_int_equal(calls_in_a_plain_capture(), 0);
 }
 
-static void test_its_stream_was_destroyed(void **state)
+TEST(test_its_stream_was_destroyed)
 {
-    (void)state;
     NEED_FAKE();
     assert_ok(ph_graph_capture_begin(checking, beside, &checked));
     ph_stream_destroy(beside);
@@ -125,9 +118,8 @@ static void test_its_stream_was_destroyed(void **state)
 }
 
 /* The same graph again, which checks no more. */
-static void test_it_checks_no_more(void **state)
+TEST(test_it_checks_no_more)
 {
-    (void)state;
     NEED_FAKE();
     assert_ok(ph_graph_capture_begin(checking, beside, &checked));
     assert_ok(t_fill(&world, beside, y, N, 1));
@@ -141,11 +133,11 @@ static void test_it_checks_no_more(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, open_world, close_world)
+#define CASE(name) cmocka_unit_test_setup_teardown(test_##name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(nobody_checks),     TEST(somebody_checks),     TEST(it_never_began),
-        TEST(it_was_aborted),    TEST(its_function_failed), TEST(its_stream_was_destroyed),
-        TEST(it_checks_no_more),
+        CASE(nobody_checks),     CASE(somebody_checks),     CASE(it_never_began),
+        CASE(it_was_aborted),    CASE(its_function_failed), CASE(its_stream_was_destroyed),
+        CASE(it_checks_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * them. */
 #include "module.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/diff.h>
 
@@ -32,9 +33,8 @@ static void wide_on_host(const ph_block_range *range, const void *args)
 static ph__cu_function wide;
 static char *x, *y, *pinned;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     if (fake_cuda())
         fake_cuda()->register_kernel("t_wide", wide_on_host);
     module_open(ptx);
@@ -45,9 +45,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, NULL);
     ph_free(y, NULL);
     ph_free_pinned(pinned, NULL);
@@ -115,9 +114,8 @@ static void check_word(const ph_record *record, size_t node, size_t w)
     assert_false(word.internal);
 }
 
-static void every_word_is_there(void **state)
+TEST(every_word_is_there)
 {
-    (void)state;
     const ph_record *record;
     ph_graph *graph = captured(0);
     assert_ok(ph_graph_record(&record, graph));
@@ -136,9 +134,8 @@ static void every_word_is_there(void **state)
     ph_graph_destroy(graph);
 }
 
-static void values_take_no_room(void **state)
+TEST(values_take_no_room)
 {
-    (void)state;
     ph_graph_memory memory;
     ph_graph *graph = captured(0);
     assert_ok(ph_graph_get_memory(&memory, graph));
@@ -146,9 +143,8 @@ static void values_take_no_room(void **state)
     ph_graph_destroy(graph);
 }
 
-static void all_words_are_written(void **state)
+TEST(all_words_are_written)
 {
-    (void)state;
     const ph_record *record;
     char *json, part[64];
     ph_graph *graph = captured(0);
@@ -162,9 +158,8 @@ static void all_words_are_written(void **state)
     ph_graph_destroy(graph);
 }
 
-static void a_changed_value_is_found(void **state)
+TEST(a_changed_value_is_found)
 {
-    (void)state;
     const ph_record *records[2];
     ph_diff *diff;
     ph_change change;
@@ -197,9 +192,8 @@ static ph_status replay_inside(ph_stream *stream, void *inner)
 }
 
 /* A body's words are its own: the graph that it was made of may go. */
-static void words_of_bodies(void **state)
+TEST(words_of_bodies)
 {
-    (void)state;
     const ph_record *record;
     ph_node_info node;
     ph_graph *outer, *inner = captured(0);
@@ -215,9 +209,8 @@ static void words_of_bodies(void **state)
 }
 
 /* The record is the capture's, whatever the executable was made again or given. */
-static void words_stay_as_captured(void **state)
+TEST(words_stay_as_captured)
 {
-    (void)state;
     const ph_record *record;
     const ph_graph_options keep = {.keep_graph = true};
     ph_graph *graph, *other = captured(5);
@@ -257,22 +250,20 @@ static void check_swept(ph_status status, void *user)
     assert_ok(ph_graph_reset(swept));
 }
 
-static void without_host_memory(void **state)
+TEST(without_host_memory)
 {
-    (void)state;
     assert_ok(ph_graph_create(&swept, NULL));
     t_sweep_host_memory(&(t_swept){.name = "capture", .run = capture_swept, .reset = check_swept},
                         10);
     ph_graph_destroy(swept);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(every_word_is_there),   TEST(values_take_no_room),
-                                       TEST(all_words_are_written), TEST(a_changed_value_is_found),
-                                       TEST(words_of_bodies),       TEST(words_stay_as_captured),
-                                       TEST(without_host_memory)};
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(every_word_is_there),   IN_WORLD(values_take_no_room),
+        IN_WORLD(all_words_are_written), IN_WORLD(a_changed_value_is_found),
+        IN_WORLD(words_of_bodies),       IN_WORLD(words_stay_as_captured),
+        IN_WORLD(without_host_memory)};
     return cmocka_run_group_tests_name("cuda.wide", tests, NULL, NULL);
 }

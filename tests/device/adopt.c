@@ -4,21 +4,20 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
 static t_world world;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
     return 0;
@@ -31,9 +30,8 @@ static void run(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-static void test_images(void **state)
+TEST(test_images)
 {
-    (void)state;
     static const char image[] = "no image at all";
     ph_kernel *kernel;
     ph_kernel_source source = {.name = "k", .host = run};
@@ -59,9 +57,8 @@ static void test_images(void **state)
     }
 }
 
-static void test_no_form(void **state)
+TEST(test_no_form)
 {
-    (void)state;
     ph_kernel *kernel;
     ph_kernel_source source = {.name = "k"};
     assert_error(ph_kernel_create(&kernel, world.device, &source), PH_ERROR_UNSUPPORTED,
@@ -71,16 +68,14 @@ static void test_no_form(void **state)
     assert_non_null(strstr(ph_error_last()->message, remedy));
 }
 
-static void test_args_size(void **state)
+TEST(test_args_size)
 {
-    (void)state;
     assert_int_equal(ph_kernel_args_size(world.add_i32), sizeof(struct t_add_i32));
     assert_int_equal(ph_kernel_args_size(NULL), 0);
 }
 
-static void test_wrapping_a_function(void **state)
+TEST(test_wrapping_a_function)
 {
-    (void)state;
     int something;
     struct CUfunc_st *function = (struct CUfunc_st *)(void *)&something;
     ph_kernel *kernel;
@@ -97,9 +92,8 @@ static void test_wrapping_a_function(void **state)
 }
 
 /* ---- streams ---- */
-static void test_wrapping_a_stream(void **state)
+TEST(test_wrapping_a_stream)
 {
-    (void)state;
     int something;
     struct CUstream_st *native = (struct CUstream_st *)(void *)&something;
     ph_stream *stream = world.stream;
@@ -120,9 +114,8 @@ static void test_wrapping_a_stream(void **state)
     assert_null(stream);
 }
 
-static void test_handle_of_a_stream(void **state)
+TEST(test_handle_of_a_stream)
 {
-    (void)state;
     struct CUstream_st *native = NULL, *legacy = (struct CUstream_st *)(void *)&native;
     assert_error(ph_stream_cuda(NULL, world.stream), PH_ERROR_ARGUMENT, "out is NULL");
     assert_error(ph_stream_cuda(&native, NULL), PH_ERROR_ARGUMENT, "stream is NULL");
@@ -140,9 +133,8 @@ static void test_handle_of_a_stream(void **state)
 }
 
 /* ---- numbers ---- */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     char call[200];
     memset(call, 'c', sizeof call - 1);
     call[sizeof call - 1] = 0;
@@ -171,9 +163,8 @@ static ph_status body(ph_stream *stream, void *user)
     return ph_fail_cuda(700, "cublasSgemm");
 }
 
-static void test_numbers_in_a_body(void **state)
+TEST(test_numbers_in_a_body)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_error(ph_graph_capture(graph, world.stream, NULL, body, NULL), PH_ERROR_DEVICE,
@@ -182,18 +173,17 @@ static void test_numbers_in_a_body(void **state)
     ph_graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_images),
-        TEST(test_no_form),
-        TEST(test_args_size),
-        TEST(test_wrapping_a_function),
-        TEST(test_wrapping_a_stream),
-        TEST(test_handle_of_a_stream),
-        TEST(test_numbers),
-        TEST(test_numbers_in_a_body),
+        IN_WORLD(test_images),
+        IN_WORLD(test_no_form),
+        IN_WORLD(test_args_size),
+        IN_WORLD(test_wrapping_a_function),
+        IN_WORLD(test_wrapping_a_stream),
+        IN_WORLD(test_handle_of_a_stream),
+        IN_WORLD(test_numbers),
+        IN_WORLD(test_numbers_in_a_body),
     };
     return cmocka_run_group_tests_name("device.adopt", tests, NULL, NULL);
 }

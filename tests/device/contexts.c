@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "fake/fake_cuda.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 
 /* The calling thread's stack of contexts, where the tests' own libcuda tells. */
@@ -15,11 +16,10 @@ static size_t depth(void **current)
     return count;
 }
 
-static void test_nesting(void **state)
+TEST(test_nesting)
 {
     t_world world;
     void *outer, *mine, *inner;
-    (void)state;
     t_open(&world, NULL);
     if (t_on_host()) {
         assert_error(ph_context_push_cuda(world.device), PH_ERROR_UNSUPPORTED,
@@ -59,11 +59,10 @@ static ph_status body(ph_stream *stream, void *user)
     return status;
 }
 
-static void test_in_a_capture(void **state)
+TEST(test_in_a_capture)
 {
     t_world world;
     ph_graph *graph;
-    (void)state;
     if (t_on_host())
         return;
     t_open(&world, NULL);
@@ -76,9 +75,8 @@ static void test_in_a_capture(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     assert_error(ph_context_push_cuda(NULL), PH_ERROR_ARGUMENT, "device is NULL");
     ph_context_pop_cuda(NULL);
 }

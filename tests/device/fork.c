@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/sync.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -30,18 +31,16 @@ enum {
 static t_world world;
 static atomic_bool over;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_hold_context();
     t_open(&world, NULL);
     atomic_store(&over, false);
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_close(&world);
     return 0;
 }
@@ -174,9 +173,8 @@ static void *register_things(void *user)
     return NULL;
 }
 
-static void test_among_busy_threads(void **state)
+TEST(test_among_busy_threads)
 {
-    (void)state;
     pthread_t threads[4];
     ph_stream *stream;
     if (HAS_TSAN) {
@@ -376,9 +374,8 @@ static void use_things(things *t)
 }
 
 /* While its stream waits, so that waiting for it would be for ever. */
-static void test_parents_objects(void **state)
+TEST(test_parents_objects)
 {
-    (void)state;
     things t;
     t_gate gate = {0};
     make_things(&t);
@@ -396,9 +393,8 @@ static void test_parents_objects(void **state)
 }
 
 /* A child's child: its parent's devices are lost as well. */
-static void test_grandchild(void **state)
+TEST(test_grandchild)
 {
-    (void)state;
     if (!t_on_host() || HAS_TSAN)
         return;
     pid_t child = fork();

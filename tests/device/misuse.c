@@ -3,6 +3,7 @@
  * input: a status of its own, a message that names the call, cleared outputs, and nothing
  * changed. */
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,9 +37,8 @@ static bool has_gpu(void)
     return false;
 }
 
-static void opening(void **state)
+TEST(opening)
 {
-    (void)state;
     static const struct {
         const char *name;
         ph_status status;
@@ -97,9 +97,8 @@ static void opening(void **state)
     assert_native_of(101, "cuDeviceGet");
 }
 
-static void devices(void **state)
+TEST(devices)
 {
-    (void)state;
     t_world world;
     ph_device_info info;
     ph_capture_mode mode = (ph_capture_mode)3;
@@ -123,9 +122,8 @@ static void devices(void **state)
     t_close(&world);
 }
 
-static void streams(void **state)
+TEST(streams)
 {
-    (void)state;
     t_world world, other;
     ph_stream *stream;
     bool done;
@@ -185,9 +183,8 @@ static void streams(void **state)
     t_close(&world);
 }
 
-static void events(void **state)
+TEST(events)
 {
-    (void)state;
     t_world world, other;
     ph_event *event, *plain, *timed, *foreign;
     ph_event_options reserved = {.reserved = {0, 1}}, timing = {.timing = true};
@@ -253,9 +250,8 @@ static void nothing(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-static void kernel_sources(void **state)
+TEST(kernel_sources)
 {
-    (void)state;
     t_world world;
     ph_kernel *kernel;
     const bool on_host = t_on_host();
@@ -329,9 +325,8 @@ static void kernel_sources(void **state)
     t_close(&world);
 }
 
-static void launches(void **state)
+TEST(launches)
 {
-    (void)state;
     t_world world, other;
     int32_t *memory;
     t_open(&world, NULL);
@@ -378,9 +373,8 @@ static void launches(void **state)
 }
 
 /* ---- copies and fills ---- */
-static void copies(void **state)
+TEST(copies)
 {
-    (void)state;
     t_world world, other;
     int32_t *a, *b, host[N] = {0};
     ph_allocation where;
@@ -443,9 +437,8 @@ static void copies(void **state)
 }
 
 /* ---- the record ---- */
-static void clean_up_leaves_the_record(void **state)
+TEST(clean_up_leaves_the_record)
 {
-    (void)state;
     t_world world;
     ph_stream *stream;
     ph_event *event;

@@ -3,6 +3,7 @@
  * input: a status of its own, a message that names the call, cleared outputs, and nothing
  * changed. Which call is legal in which state is tests/graph/states.c's. */
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/host.h>
 #include <stdint.h>
@@ -72,9 +73,8 @@ static void close_scene(scene *s)
     t_close(&s->world);
 }
 
-static void captures(void **state)
+TEST(captures)
 {
-    (void)state;
     scene s;
     ph_graph *graph;
     open_scene(&s);
@@ -123,9 +123,8 @@ static void captures(void **state)
 }
 
 /* A pool that is being recorded to, by a scope or by another capture. */
-static void busy_pools(void **state)
+TEST(busy_pools)
 {
-    (void)state;
     scene s;
     ph_pool *pool;
     ph_stream *stream;
@@ -158,9 +157,8 @@ static void busy_pools(void **state)
 
 /* One device per capture: work, waits and pools of another one are refused, and the capture goes
  * on. */
-static void another_device_in_a_capture(void **state)
+TEST(another_device_in_a_capture)
 {
-    (void)state;
     scene s;
     ph_graph *graph;
     ph_event *event;
@@ -195,9 +193,8 @@ static void another_device_in_a_capture(void **state)
     close_scene(&s);
 }
 
-static void graphs(void **state)
+TEST(graphs)
 {
-    (void)state;
     scene s;
     void *raw;
     ph_pool *pool;
@@ -258,9 +255,8 @@ static void graphs(void **state)
     close_scene(&s);
 }
 
-static void nodes(void **state)
+TEST(nodes)
 {
-    (void)state;
     scene s;
     bool enabled = true;
     open_scene(&s);
@@ -332,9 +328,8 @@ static ph_status foreign_node(ph_stream *stream, void *user)
     return ph_launch_host(stream, no_call, NULL);
 }
 
-static void updates(void **state)
+TEST(updates)
 {
-    (void)state;
     scene s;
     ph_graph *small, *foreign;
     ph_update_result result;
@@ -366,9 +361,8 @@ static ph_status no_hook(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void hooks(void **state)
+TEST(hooks)
 {
-    (void)state;
     scene s;
     ph_hook *hook;
     open_scene(&s);
@@ -384,9 +378,8 @@ static void hooks(void **state)
     close_scene(&s);
 }
 
-static void records(void **state)
+TEST(records)
 {
-    (void)state;
     scene s;
     const ph_record *record;
     ph_node_info node;

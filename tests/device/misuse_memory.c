@@ -2,6 +2,7 @@
 /* tests/device/misuse_memory.c: what the allocator and pools answer to bad input: a status of
  * its own, a message that names the call, cleared outputs, and nothing changed. */
 #include "support/support.h"
+#include "support/test.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,8 @@
         assert_null(pointer);                                                                      \
     } while (0)
 
-static void device_memory(void **state)
+TEST(device_memory)
 {
-    (void)state;
     t_world world;
     void *block;
     ph_memory_stats before, after;
@@ -52,9 +52,8 @@ static void device_memory(void **state)
     t_close(&world);
 }
 
-static void pinned_memory(void **state)
+TEST(pinned_memory)
 {
-    (void)state;
     t_world world;
     void *block;
     t_open(&world, NULL);
@@ -73,9 +72,8 @@ static void pinned_memory(void **state)
 
 /* What is no live allocation, or lies inside of one, goes to the log, each once in the process,
  * and nothing else happens. */
-static void wrong_frees(void **state)
+TEST(wrong_frees)
 {
-    (void)state;
     t_world world;
     char *block, *neighbour, here, inside[128];
     ph_memory_stats stats;
@@ -111,9 +109,8 @@ static void wrong_frees(void **state)
     t_close(&world);
 }
 
-static void questions(void **state)
+TEST(questions)
 {
-    (void)state;
     t_world world, other;
     char *block;
     ph_allocation where;
@@ -187,9 +184,8 @@ static void no_free(void *pointer, size_t bytes, void *user)
     (void)pointer;
 }
 
-static void pools(void **state)
+TEST(pools)
 {
-    (void)state;
     t_world world, other;
     ph_pool *pool, *second;
     ph_memory_stats stats;
@@ -239,9 +235,8 @@ static void pools(void **state)
 
 /* A source that fails, or gives what cannot be used: the request fails, with the source's own
  * words where it had some. */
-static void bad_sources(void **state)
+TEST(bad_sources)
 {
-    (void)state;
     static char storage[1024];
     t_world world;
     ph_pool *pool;
@@ -266,9 +261,8 @@ static void bad_sources(void **state)
     t_close(&world);
 }
 
-static void checkpoints(void **state)
+TEST(checkpoints)
 {
-    (void)state;
     t_world world;
     ph_pool *pool, *other;
     ph_pool_checkpoint *checkpoint;

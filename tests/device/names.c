@@ -2,6 +2,7 @@
 /* tests/device/names.c: device names go round, settings take effect, and what devices and
  * drivers say of themselves. */
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 static void info_of(ph_device_info *info, const char *name, const ph_device_options *options)
@@ -13,9 +14,8 @@ static void info_of(ph_device_info *info, const char *name, const ph_device_opti
 }
 
 /* A name, as given and as the device calls itself; opening that again gives the same. */
-static void round_trips(void **state)
+TEST(round_trips)
 {
-    (void)state;
     static const struct {
         const char *given, *called;
     } cases[] = {
@@ -45,9 +45,8 @@ static void round_trips(void **state)
 }
 
 /* The longest name there is keeps all of its settings. */
-static void the_longest_name(void **state)
+TEST(the_longest_name)
 {
-    (void)state;
     ph_device_options options = {
         .host_threads = 2, .debug_poison = true, .no_reuse_in_capture = true};
     options.host_chaos_seed = UINT64_MAX;
@@ -62,9 +61,8 @@ static void the_longest_name(void **state)
     assert_int_equal(second.memory_total, first.memory_total);
 }
 
-static void the_name_wins_over_the_option(void **state)
+TEST(the_name_wins_over_the_option)
 {
-    (void)state;
     ph_device_options options = {
         .host_threads = 3, .debug_poison = true, .host_memory_bytes = 128u << 20};
     ph_device_info info;
@@ -74,9 +72,8 @@ static void the_name_wins_over_the_option(void **state)
     assert_int_equal(info.memory_total, 128u << 20);
 }
 
-static void what_a_device_says(void **state)
+TEST(what_a_device_says)
 {
-    (void)state;
     ph_device *device;
     ph_device_info info;
     ph_stream *stream;
@@ -112,9 +109,8 @@ static void what_a_device_says(void **state)
     ph_device_release(device);
 }
 
-static void without_settings(void **state)
+TEST(without_settings)
 {
-    (void)state;
     ph_device_info info;
     info_of(&info, "host", NULL);
     assert_true(info.threads >= 1);
@@ -124,9 +120,8 @@ static void without_settings(void **state)
 }
 
 /* What there is instead is said. */
-static void numbers_that_there_are_not(void **state)
+TEST(numbers_that_there_are_not)
 {
-    (void)state;
     ph_device *device;
     assert_error(ph_device_open(&device, "host:1", NULL), PH_ERROR_NOT_FOUND,
                  "there is no device host:1: the only one is \"host\"");
@@ -141,9 +136,8 @@ static void numbers_that_there_are_not(void **state)
 }
 
 /* Each open makes a device of its own: neither memory nor streams nor kernels are shared. */
-static void each_open_is_a_device(void **state)
+TEST(each_open_is_a_device)
 {
-    (void)state;
     t_world one, two;
     ph_allocation where;
     int32_t *block;
@@ -162,9 +156,8 @@ static void each_open_is_a_device(void **state)
     t_close(&two);
 }
 
-static void drivers(void **state)
+TEST(drivers)
 {
-    (void)state;
     ph_driver_info info;
     size_t count = 0;
     bool host = false;
@@ -191,9 +184,8 @@ static void drivers(void **state)
 }
 
 /* The device lives as long as anything on it. */
-static void things_keep_their_device(void **state)
+TEST(things_keep_their_device)
 {
-    (void)state;
     t_world world;
     int32_t *block;
     t_open(&world, NULL);

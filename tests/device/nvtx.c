@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "fake/nvtx_tool.h"
+#include "support/test.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,8 @@ static int32_t *x;
 static nvtx_tool_heard_fn *heard;
 static nvtx_tool_forget_fn *forget;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     void *library = dlopen(PH_TEST_NVTX_TOOL, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
     void *functions[] = {dlsym(library, "nvtx_tool_heard"), dlsym(library, "nvtx_tool_forget")};
@@ -33,9 +33,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
@@ -50,9 +49,8 @@ static ph_status body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_ranges_of_replays(void **state)
+TEST(test_ranges_of_replays)
 {
-    (void)state;
     ph_graph *first, *second;
     char want[128];
     unsigned long long id;
@@ -72,9 +70,8 @@ static void test_ranges_of_replays(void **state)
     ph_graph_destroy(second);
 }
 
-static void test_ranges_of_scopes(void **state)
+TEST(test_ranges_of_scopes)
 {
-    (void)state;
     const ph_annotation_pair pair = {.key = "k", .type = PH_ANNOTATION_INTEGER};
     const ph_annotation_options options = {.pairs = &pair, .count = 1};
     forget();
@@ -89,9 +86,8 @@ static void test_ranges_of_scopes(void **state)
 }
 
 /* A scope without a name is called by its own pairs, and not by the name of the scope around it. */
-static void test_ranges_of_nameless_scopes(void **state)
+TEST(test_ranges_of_nameless_scopes)
 {
-    (void)state;
     const ph_annotation_pair pairs[] = {
         {.key = "layer", .type = PH_ANNOTATION_INTEGER, .integer = 3},
         {.key = "part", .text = "head"},
@@ -132,9 +128,8 @@ static void test_ranges_of_nameless_scopes(void **state)
 }
 
 /* Without host memory for the words the range is there all the same. */
-static void test_ranges_without_host_memory(void **state)
+TEST(test_ranges_without_host_memory)
 {
-    (void)state;
     const ph_annotation_pair pair = {.key = "k", .type = PH_ANNOTATION_INTEGER};
     size_t lost = 0, told = 0;
     for (int64_t n = 0; n < 8 && !told; n++) {
@@ -162,9 +157,8 @@ static ph_status replays(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_no_range_of_a_nested_graph(void **state)
+TEST(test_no_range_of_a_nested_graph)
 {
-    (void)state;
     ph_graph *inner, *outer;
     assert_ok(ph_graph_create(&inner, NULL));
     assert_ok(ph_graph_create(&outer, NULL));
@@ -177,9 +171,8 @@ static void test_no_range_of_a_nested_graph(void **state)
 }
 
 /* In a process of its own, as the tool is looked for once. */
-static void test_a_tool_that_cannot_be_loaded(void **state)
+TEST(test_a_tool_that_cannot_be_loaded)
 {
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         assert_int_equal(setenv("PH_TEST_NVTX_MISSING", "1", 1), 0);
@@ -192,9 +185,8 @@ static void test_a_tool_that_cannot_be_loaded(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_without_a_tool(void **state)
+TEST(test_without_a_tool)
 {
-    (void)state;
     ph_graph *graph;
     t_world alone;
     t_log_start();

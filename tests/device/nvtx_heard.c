@@ -5,6 +5,7 @@
 
 #include "device/nvtx_abi.h"
 #include "fake/nvtx_tool.h"
+#include "support/test.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,9 +245,8 @@ static ph_status body_own(ph_stream *stream, void *user)
     return node();
 }
 
-static void test_scopes(void **state)
+TEST(test_scopes)
 {
-    (void)state;
     assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
     assert_int_equal(start_nvtx(InitializeInjectionNvtx2), 1);
     assert_int_equal(tool_version, PH__NVTX_VERSION);
@@ -284,9 +284,8 @@ static int run_child(const char *mode, const char *tool, const char *next, const
     return WEXITSTATUS(status);
 }
 
-static void test_children(void **state)
+TEST(test_children)
 {
-    (void)state;
     assert_int_equal(run_child("behind", NULL, NULL, NULL), 0);
     assert_int_equal(run_child("no-loop", PH_TEST_LIBRARY, PH_TEST_NVTX_TOOL, NULL), 0);
     assert_int_equal(run_child("no-loop", PH_TEST_LIBRARY, PH_TEST_LIBRARY, NULL), 0);
@@ -307,9 +306,8 @@ static const char *heard(void)
 /* The tool takes three functions, and sees of them what it would see without this library:
  * "!domain" is its word for a domain that is not called phonograph. What it does not take becomes
  * scopes all the same. */
-static void child_behind(void **state)
+TEST(child_behind)
 {
-    (void)state;
     assert_int_equal(setenv("NVTX_INJECTION64_PATH", PH_TEST_NVTX_TOOL, 1), 0);
     assert_int_equal(start_nvtx(InitializeInjectionNvtx2), 1);
     unsetenv("NVTX_INJECTION64_PATH"); /* the library's own ranges have no tool */
@@ -369,10 +367,9 @@ static void tell_own_scope(const shared *s)
 
 /* NVTX_INJECTION64_PATH names this library: its own scopes go to the tool behind it, and not to
  * itself. */
-static void child_no_loop(void **state)
+TEST(child_no_loop)
 {
     shared s;
-    (void)state;
     load_shared(&s);
     assert_int_equal(start_nvtx(s.start), 1);
     tell_own_scope(&s);
@@ -381,10 +378,9 @@ static void child_no_loop(void **state)
 }
 
 /* PH_NVTX_SCOPES, set before the library is loaded: it stands in front of the tool. */
-static void child_in_front(void **state)
+TEST(child_in_front)
 {
     shared s;
-    (void)state;
     assert_int_equal(setenv("PH_NVTX_SCOPES", "1", 1), 0);
     load_shared(&s);
     assert_string_equal(getenv("PH_NVTX_NEXT"), PH_TEST_NVTX_TOOL);
@@ -397,9 +393,8 @@ static void child_in_front(void **state)
 }
 
 /* A program that the library is a part of: NVTX cannot load it, and the tool stays as it is. */
-static void child_static(void **state)
+TEST(child_static)
 {
-    (void)state;
     assert_string_equal(getenv("NVTX_INJECTION64_PATH"), PH_TEST_NVTX_TOOL);
     assert_null(getenv("PH_NVTX_NEXT"));
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -35,9 +36,8 @@ static void destroy_others(ph__drv_stream *handle)
         real->stream_destroy(handle);
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 0));
@@ -67,9 +67,8 @@ static void drop(void)
     theirs = NULL;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     drop();
     ph_free(x, world.stream);
     t_close(&world);
@@ -90,9 +89,8 @@ static size_t waiting(void)
     return stats.deferred;
 }
 
-static void test_is_a_stream_like_any(void **state)
+TEST(test_is_a_stream_like_any)
 {
-    (void)state;
     int32_t *p;
     struct CUstream_st *native;
     assert_ptr_equal(ph_stream_device(stream), world.device); /* the oldest that is open */
@@ -108,9 +106,8 @@ static void test_is_a_stream_like_any(void **state)
     }
 }
 
-static void test_captures_on_it(void **state)
+TEST(test_captures_on_it)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, stream, NULL, add_one, NULL));
@@ -121,9 +118,8 @@ static void test_captures_on_it(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_destroyed_under_a_capture(void **state)
+TEST(test_destroyed_under_a_capture)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture_begin(graph, stream, NULL));
@@ -134,9 +130,8 @@ static void test_destroyed_under_a_capture(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_blocks_outlive_it(void **state)
+TEST(test_blocks_outlive_it)
 {
-    (void)state;
     int32_t *p, *q;
     assert_ok(PH_NEW(&p, N, stream));
     assert_ok(t_add(&world, stream, x, p, N, 7));
@@ -150,9 +145,8 @@ static void test_blocks_outlive_it(void **state)
 }
 
 /* What was submitted to the stream is still waited for, after it is gone. */
-static void test_uses_outlive_it(void **state)
+TEST(test_uses_outlive_it)
 {
-    (void)state;
     int32_t *p;
     t_gate gate = {0};
     assert_ok(PH_NEW(&p, N, world.stream));
@@ -175,9 +169,8 @@ static void note(void *object)
     ++*(int *)object;
 }
 
-static void test_retained_objects_wait_for_it(void **state)
+TEST(test_retained_objects_wait_for_it)
 {
-    (void)state;
     int released = 0;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -190,9 +183,8 @@ static void test_retained_objects_wait_for_it(void **state)
     t_all(x, N, 1, world.stream);
 }
 
-static void test_two_wrappers(void **state)
+TEST(test_two_wrappers)
 {
-    (void)state;
     ph_stream *second;
     int32_t *p;
     if (t_on_host())
@@ -210,9 +202,8 @@ static void test_two_wrappers(void **state)
 }
 
 /* A driver that fails while another stream is put in its place: then its work is waited for. */
-static void test_failing_replacement(void **state)
+TEST(test_failing_replacement)
 {
-    (void)state;
     for (int64_t n = 0; n < 5; n++) {
         int32_t *p;
         assert_ok(PH_NEW(&p, N, stream));
@@ -234,9 +225,8 @@ static void test_failing_replacement(void **state)
 }
 
 /* Captured by the user's own calls while it is wrapped, and still when the wrapper goes. */
-static void test_wrapped_while_it_captures(void **state)
+TEST(test_wrapped_while_it_captures)
 {
-    (void)state;
     ph_stream *second;
     ph__drv_graph *template = NULL;
     void *p;
@@ -264,19 +254,18 @@ static void test_wrapped_while_it_captures(void **state)
     real->graph_destroy(template);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_is_a_stream_like_any),
-        TEST(test_captures_on_it),
-        TEST(test_destroyed_under_a_capture),
-        TEST(test_blocks_outlive_it),
-        TEST(test_uses_outlive_it),
-        TEST(test_retained_objects_wait_for_it),
-        TEST(test_two_wrappers),
-        TEST(test_failing_replacement),
-        TEST(test_wrapped_while_it_captures),
+        IN_WORLD(test_is_a_stream_like_any),
+        IN_WORLD(test_captures_on_it),
+        IN_WORLD(test_destroyed_under_a_capture),
+        IN_WORLD(test_blocks_outlive_it),
+        IN_WORLD(test_uses_outlive_it),
+        IN_WORLD(test_retained_objects_wait_for_it),
+        IN_WORLD(test_two_wrappers),
+        IN_WORLD(test_failing_replacement),
+        IN_WORLD(test_wrapped_while_it_captures),
     };
     return cmocka_run_group_tests_name("device.wrapped", tests, NULL, NULL);
 }

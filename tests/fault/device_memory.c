@@ -3,6 +3,7 @@
  * refused in every scenario; small devices; limits. */
 #include "device/device.h"
 #include "support/scenes.h"
+#include "support/test.h"
 #include <string.h>
 
 /* The scene's driver with the entries that take memory counted and refused. */
@@ -64,22 +65,19 @@ static bool expects(ph_status status)
 
 static const t_fault fault = {"device allocation", prepare, arm, disarm, expects};
 
-static void memory_scenarios(void **state)
+TEST(memory_scenarios)
 {
-    (void)state;
     t_sweep_all(t_scenarios_memory, &fault, NULL);
 }
 
-static void graph_scenarios(void **state)
+TEST(graph_scenarios)
 {
-    (void)state;
     t_sweep_all(t_scenarios_graph, &fault, NULL);
 }
 
 /* The status of a refused segment is the device's, never the host's. */
-static void the_status_names_the_device(void **state)
+TEST(the_status_names_the_device)
 {
-    (void)state;
     t_scene scene;
     void *block;
     ph_memory_stats stats;
@@ -103,9 +101,8 @@ static void open_small(t_world *world)
     t_open_world(world, device);
 }
 
-static void filled_to_the_brim(void **state)
+TEST(filled_to_the_brim)
 {
-    (void)state;
     enum {
         MOST = 64
     };
@@ -153,9 +150,8 @@ static ph_status request_body(ph_stream *stream, void *user)
     return ph_memset(r->block, 0, r->bytes, stream);
 }
 
-static void brim_in_a_capture(void **state)
+TEST(brim_in_a_capture)
 {
-    (void)state;
     t_world world;
     ph_graph *graph;
     request r = {NULL, 100u << 20};
@@ -179,9 +175,8 @@ static void brim_in_a_capture(void **state)
 }
 
 /* ---- limits ---- */
-static void the_limit_of_the_device(void **state)
+TEST(the_limit_of_the_device)
 {
-    (void)state;
     t_world world;
     void *block, *more;
     ph_memory_stats stats;
@@ -201,9 +196,8 @@ static void the_limit_of_the_device(void **state)
     t_close(&world);
 }
 
-static void the_limit_of_a_pool(void **state)
+TEST(the_limit_of_a_pool)
 {
-    (void)state;
     t_world world;
     ph_pool *pool;
     ph_pool_options options = {.limit = 24u << 20};

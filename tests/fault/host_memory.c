@@ -2,30 +2,27 @@
 /* tests/fault/host_memory.c: the n-th host allocation and all after it fail, n = 0, 1, 2, ...,
  * in every scenario. */
 #include "support/scenes.h"
+#include "support/test.h"
 
-static void device_scenarios(void **state)
+TEST(device_scenarios)
 {
-    (void)state;
     t_sweep_all(t_scenarios_device, &t_host_memory_fault, NULL);
 }
 
-static void memory_scenarios(void **state)
+TEST(memory_scenarios)
 {
-    (void)state;
     t_sweep_all(t_scenarios_memory, &t_host_memory_fault, NULL);
 }
 
-static void graph_scenarios(void **state)
+TEST(graph_scenarios)
 {
-    (void)state;
     t_sweep_all(t_scenarios_graph, &t_host_memory_fault, NULL);
 }
 
 /* Work runs in another order here, and with delays: another set of allocations is in flight when
  * one fails. */
-static void under_chaos(void **state)
+TEST(under_chaos)
 {
-    (void)state;
     t_host_only("random orders are of the host device");
     t_sweep_all(t_scenarios_graph, &t_host_memory_fault, "host:threads=2,chaos=11");
 }

@@ -6,6 +6,7 @@
 #include "base/elf.h"
 #include "base/rng.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -99,9 +100,8 @@ static void run_round(uint64_t seed)
     free(bytes);
 }
 
-static void test_damaged_files(void **state)
+TEST(test_damaged_files)
 {
-    (void)state;
     const char *seed = getenv("PH_TEST_SEED");
     read_program();
     if (seed)

@@ -2,6 +2,7 @@
 /* tests/fuzz/memory_block.c: random operations on a heap beside a slow model of it, compared
  * after each step. PH_TEST_SEED=n runs the one round whose seed a failure printed. */
 #include "memory_block.h"
+#include "support/test.h"
 
 static void failing_start(round *r)
 {
@@ -262,9 +263,8 @@ static void run_round(uint64_t seed)
     CHECK(&r, ph__alloc_live() == live);
 }
 
-static void test_random_operations(void **state)
+TEST(test_random_operations)
 {
-    (void)state;
     const char *tier = getenv("PH_TEST_TIER"), *one = getenv("PH_TEST_SEED");
     if (one != NULL) {
         run_round(strtoull(one, NULL, 10));

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "support/command.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,9 +236,8 @@ static int run_round(uint64_t seed)
     return status;
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     size_t seen[3] = {0};
     const char *one = getenv("PH_TEST_SEED");
     static round r = {.rng = {1}};

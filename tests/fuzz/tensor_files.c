@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "support/files.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/files/json_read.h"
 #include <inttypes.h>
 
@@ -291,17 +292,15 @@ static void run_round(t_scene *s, t_folder *folder, uint64_t seed)
     current = 0;
 }
 
-static int tell_seed(void **state)
+FIXTURE(tell_seed)
 {
-    (void)state;
     if (current)
         print_error("it was PH_TEST_SEED=%" PRIu64 "\n", current);
     return 0;
 }
 
-static void test_damaged_files(void **state)
+TEST(test_damaged_files)
 {
-    (void)state;
     t_scene s;
     t_folder folder;
     const char *one = getenv("PH_TEST_SEED");

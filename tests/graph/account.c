@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -12,18 +13,16 @@ static t_world world;
 static int32_t *x, *inside;
 static char *pinned;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(ph_malloc_pinned(&pinned, 1, 5000, world.stream));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     ph_free_pinned(pinned, world.stream);
     t_close(&world);
@@ -47,9 +46,8 @@ static ph_graph_memory memory_of(ph_graph *graph)
     return memory;
 }
 
-static void test_of_one_graph(void **state)
+TEST(test_of_one_graph)
 {
-    (void)state;
     ph_graph *graph;
     ph_graph_options keep = {.keep_graph = true};
     assert_ok(ph_graph_create(&graph, &keep));
@@ -73,9 +71,8 @@ static void test_of_one_graph(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_of_a_shared_pool(void **state)
+TEST(test_of_a_shared_pool)
 {
-    (void)state;
     ph_graph *a, *b;
     ph_pool *pool;
     assert_ok(ph_pool_create(&pool, world.device, NULL));
@@ -95,9 +92,8 @@ static void test_of_a_shared_pool(void **state)
 }
 
 /* Another graph in it is a part of it. */
-static void test_of_nested_graphs(void **state)
+TEST(test_of_nested_graphs)
 {
-    (void)state;
     ph_graph *a, *b;
     assert_ok(ph_graph_create(&a, NULL));
     assert_ok(ph_graph_create(&b, NULL));
@@ -133,9 +129,8 @@ static size_t template_of(ph_graph *graph, size_t count)
     return memory_of(graph).template_host;
 }
 
-static void test_the_list_of_blocks(void **state)
+TEST(test_the_list_of_blocks)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     size_t few = template_of(graph, 1), many = template_of(graph, 5000);
@@ -144,9 +139,8 @@ static void test_the_list_of_blocks(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_graph *graph;
     ph_graph_memory memory;
     memset(&memory, 1, sizeof memory);
@@ -158,12 +152,12 @@ static void test_arguments(void **state)
     ph_graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_of_one_graph),       TEST(test_of_a_shared_pool), TEST(test_of_nested_graphs),
-        TEST(test_the_list_of_blocks), TEST(test_arguments),
+        IN_WORLD(test_of_one_graph),     IN_WORLD(test_of_a_shared_pool),
+        IN_WORLD(test_of_nested_graphs), IN_WORLD(test_the_list_of_blocks),
+        IN_WORLD(test_arguments),
     };
     return cmocka_run_group_tests_name("graph.account", tests, NULL, NULL);
 }

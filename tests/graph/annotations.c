@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "device/annotate.h"
+#include "support/test.h"
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,8 @@ static t_world world;
 static ph_stream *side;
 static int32_t *x, *y, *pinned;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     void *host = NULL;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
@@ -31,9 +31,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     assert_int_equal(ph_annotation_depth(), 0);
     assert_int_equal(t_annotated(), 0);
     ph_free(x, world.stream);
@@ -79,9 +78,8 @@ static ph_status nested_body(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
-static void test_scopes_nest(void **state)
+TEST(test_scopes_nest)
 {
-    (void)state;
     check(nested_body, "{}{name=outer}{name=inner}{name=inner}{name=outer}{}");
 }
 
@@ -104,9 +102,8 @@ static ph_status pairs_body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_pairs_merge_and_the_inner_one_wins(void **state)
+TEST(test_pairs_merge_and_the_inner_one_wins)
 {
-    (void)state;
     check(pairs_body, "{name=block, layer=-3, kind=mlp}"
                       "{name=block, layer=9223372036854775807, kind=mlp, share=0.5, last=true}");
 }
@@ -132,9 +129,8 @@ static ph_status kinds_body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_all_kinds_of_nodes(void **state)
+TEST(test_all_kinds_of_nodes)
 {
-    (void)state;
     ph_event_options options = {.external = true};
     assert_ok(ph_event_create(&external, world.device, &options));
     check(kinds_body, "{name=all}{name=all}{name=all}{name=all}{name=all}{name=all}{name=all}");
@@ -156,9 +152,8 @@ static ph_status forked_body(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, side);
 }
 
-static void test_streams_that_join(void **state)
+TEST(test_streams_that_join)
 {
-    (void)state;
     char want[256];
     uint32_t lane, again;
     assert_ok(ph_stream_lane(&lane, side));
@@ -182,9 +177,8 @@ static ph_status own_lane_body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_a_lane_of_the_callers(void **state)
+TEST(test_a_lane_of_the_callers)
 {
-    (void)state;
     check(own_lane_body, "{stream=mine}");
 }
 
@@ -211,9 +205,8 @@ static ph_status stays_open(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
-static void test_scopes_that_are_open_around_a_capture(void **state)
+TEST(test_scopes_that_are_open_around_a_capture)
 {
-    (void)state;
     assert_ok(ph_annotation_push(world.stream, "around", NULL));
     check(one_kernel, "{name=around}");
     check(ends_early, "{name=around}{}");
@@ -233,9 +226,8 @@ static ph_status fails(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_ARGUMENT, "boom");
 }
 
-static void test_a_capture_that_fails_leaves_its_scopes(void **state)
+TEST(test_a_capture_that_fails_leaves_its_scopes)
 {
-    (void)state;
     ph_graph *graph;
     ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_create(&graph, NULL));
@@ -272,9 +264,8 @@ static ph_status forgets(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
-static void test_scopes_that_a_function_leaves_open(void **state)
+TEST(test_scopes_that_a_function_leaves_open)
 {
-    (void)state;
     ph_graph *graph;
     size_t counts[] = {1, 2, 5};
     static const char *const words[] = {
@@ -307,9 +298,8 @@ static void test_scopes_that_a_function_leaves_open(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_unwinding_in_a_capture(void **state)
+TEST(test_unwinding_in_a_capture)
 {
-    (void)state;
     check(unwinds, "{name=c}{name=a}{}");
 }
 
@@ -332,9 +322,8 @@ static ph_status foreign_body(ph_stream *stream, void *user)
     return foreign_fill(stream);
 }
 
-static void test_nodes_of_other_code(void **state)
+TEST(test_nodes_of_other_code)
 {
-    (void)state;
     check(foreign_body, "{}{name=foreign}{name=foreign}{}");
 }
 
@@ -356,9 +345,8 @@ static ph_status cells_body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_the_writer_of_cells_is_in_no_scope(void **state)
+TEST(test_the_writer_of_cells_is_in_no_scope)
 {
-    (void)state;
     check(cells_body, "{}{name=draws}");
 }
 
@@ -412,9 +400,8 @@ static ph_status threads_body(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_each_thread_has_its_scopes(void **state)
+TEST(test_each_thread_has_its_scopes)
 {
-    (void)state;
     check(threads_body, "{name=ours}{}{name=theirs}{name=ours}{name=theirs}{name=ours}{name=ours}");
 }
 
@@ -457,9 +444,8 @@ static ph_status at_once_body(ph_stream *stream, void *user)
 
 /* From the second thread's first call on every node gets its own thread's scope: each stream's
  * addresses tell whose node it is. */
-static void test_threads_that_submit_at_once(void **state)
+TEST(test_threads_that_submit_at_once)
 {
-    (void)state;
     ph_graph *graph;
     const ph_record *record;
     lane_work work[2] = {{world.stream, "main", x, PH_OK}, {side, "side", y, PH_OK}};
@@ -491,9 +477,8 @@ static void *leaves_scopes_open(void *user)
     return NULL;
 }
 
-static void test_a_thread_that_ends_takes_its_scopes_along(void **state)
+TEST(test_a_thread_that_ends_takes_its_scopes_along)
 {
-    (void)state;
     pthread_t thread;
     int64_t live = ph__alloc_live();
     assert_int_equal(pthread_create(&thread, NULL, leaves_scopes_open, NULL), 0);
@@ -502,9 +487,8 @@ static void test_a_thread_that_ends_takes_its_scopes_along(void **state)
 }
 
 /* ---- captures that are not annotated, and two at once ---- */
-static void test_without_enable_annotations_nothing_is_marked(void **state)
+TEST(test_without_enable_annotations_nothing_is_marked)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, nested_body, NULL));
@@ -513,9 +497,8 @@ static void test_without_enable_annotations_nothing_is_marked(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_two_captures_of_one_thread(void **state)
+TEST(test_two_captures_of_one_thread)
 {
-    (void)state;
     t_world second;
     ph_graph *here, *there;
     ph_capture_options options = {.enable_annotations = true, .mode = PH_CAPTURE_RELAXED};
@@ -543,9 +526,8 @@ static void test_two_captures_of_one_thread(void **state)
 }
 
 /* ---- dead captures ---- */
-static void test_scopes_in_a_dead_capture(void **state)
+TEST(test_scopes_in_a_dead_capture)
 {
-    (void)state;
     ph_graph *graph;
     ph_event *event;
     ph_capture_options options = {.enable_annotations = true};
@@ -618,23 +600,20 @@ static void check_nested(bool annotated, const char *want)
     ph_graph_destroy(third);
 }
 
-static void test_nested_graphs_keep_their_annotations(void **state)
+TEST(test_nested_graphs_keep_their_annotations)
 {
-    (void)state;
     check_nested(true, "{}({}{name=part, layer=1})"
                        "{name=whole, step=9}({name=whole, step=9}{name=part, step=9, layer=1}){}");
 }
 
-static void test_nested_graphs_without_annotations(void **state)
+TEST(test_nested_graphs_without_annotations)
 {
-    (void)state;
     check_nested(false, "{}({}{}){name=whole, step=9}({name=whole, step=9}{name=whole, step=9}){}");
 }
 
 /* ---- what is open, for work that comes later ---- */
-static void test_a_mark_is_taken_along_and_resumed(void **state)
+TEST(test_a_mark_is_taken_along_and_resumed)
 {
-    (void)state;
     const ph_annotation_pair phase = t_text("autograd_phase", "backward"),
                              step = t_integer("step", 7);
     const ph_annotation_options with_step = {.pairs = &step, .count = 1};
@@ -698,9 +677,8 @@ static void expect_taken(const char *want)
 
 /* A scope that is forward_only keeps back what it brought itself; inner ones bring all that is
  * open. */
-static void test_what_forward_only_keeps_back(void **state)
+TEST(test_what_forward_only_keeps_back)
 {
-    (void)state;
     const ph_annotation_pair extra = t_integer("layer", 2);
     const ph_annotation_options forward = {.pairs = &extra, .count = 1, .forward_only = true};
     assert_ok(ph_annotation_push(world.stream, "alone", &forward));
@@ -738,9 +716,8 @@ static ph_status many_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_many_nodes_and_scopes(void **state)
+TEST(test_many_nodes_and_scopes)
 {
-    (void)state;
     ph_graph *graph;
     const ph_record *record;
     char want[32];

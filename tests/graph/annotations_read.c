@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,17 +16,15 @@ enum {
 static t_world world;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
@@ -75,9 +74,8 @@ static ph_status odd_body(ph_stream *stream, void *user)
     return kernel(stream);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
-    (void)state;
     ph_graph *graph;
     const ph_record *record;
     char *text;
@@ -110,9 +108,8 @@ static ph_status boxes_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_dot_has_a_box_for_each_run(void **state)
+TEST(test_dot_has_a_box_for_each_run)
 {
-    (void)state;
     ph_graph *graph;
     const ph_record *record;
     char *text;
@@ -135,9 +132,8 @@ static void test_dot_has_a_box_for_each_run(void **state)
 }
 
 /* ---- the list ---- */
-static void test_the_list_follows_the_graphs(void **state)
+TEST(test_the_list_follows_the_graphs)
 {
-    (void)state;
     ph_kernel_annotation all[8];
     size_t count;
     assert_int_equal(t_annotated(), 0);
@@ -190,9 +186,8 @@ static void tell_tools_id(uint64_t *out, ph__drv_exec *exec, ph__drv_node *node)
     *out = tools.answer;
 }
 
-static void test_ids_are_asked_for_in_vain_once_for_a_graph(void **state)
+TEST(test_ids_are_asked_for_in_vain_once_for_a_graph)
 {
-    (void)state;
     const ph__driver *driver = world.device->driver;
     ph__driver counting = *driver;
     ph_kernel_annotation all[8];
@@ -214,9 +209,8 @@ static void test_ids_are_asked_for_in_vain_once_for_a_graph(void **state)
     ph_graph_destroy(b);
 }
 
-static void test_clearing(void **state)
+TEST(test_clearing)
 {
-    (void)state;
     ph_graph *a = captured("a", true), *b = captured("b", false);
     assert_int_equal(t_annotated(), 4);
     ph_clear_kernel_annotations();
@@ -240,9 +234,8 @@ static ph_status refuses(const ph_graph_hook_info *info, void *user)
     return ph_fail(PH_ERROR_ARGUMENT, "refused");
 }
 
-static void test_a_graph_that_fails_leaves_the_list(void **state)
+TEST(test_a_graph_that_fails_leaves_the_list)
 {
-    (void)state;
     ph_graph *graph;
     ph_hook *hook;
     ph_capture_options options = {.enable_annotations = true};
@@ -263,9 +256,8 @@ static void refuse_pairs(const ph_annotation_pair *pairs, size_t count, const ch
     assert_int_equal(ph_annotation_depth(), 0);
 }
 
-static void test_refusals_of_scopes(void **state)
+TEST(test_refusals_of_scopes)
 {
-    (void)state;
     const ph_annotation_pair no_key = {.text = "x"}, empty_key = t_text("", "x"),
                              no_text = {.key = "k"}, name = t_text("name", "x"),
                              odd = {.key = "k", .type = (ph_annotation_type)4};
@@ -294,9 +286,8 @@ static void test_refusals_of_scopes(void **state)
 }
 
 /* A graph that was replayed on it keeps the object. */
-static void test_refusal_of_a_stream_that_is_gone(void **state)
+TEST(test_refusal_of_a_stream_that_is_gone)
 {
-    (void)state;
     ph_stream *gone;
     ph_graph *graph = captured("a", false);
     assert_ok(ph_stream_create(&gone, world.device, NULL));
@@ -312,9 +303,8 @@ static void test_refusal_of_a_stream_that_is_gone(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_refusals_of_readers(void **state)
+TEST(test_refusals_of_readers)
 {
-    (void)state;
     const ph_annotation_pair *pairs;
     const ph_record *record;
     size_t count = 1;
@@ -331,9 +321,8 @@ static void test_refusals_of_readers(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_breadcrumbs_need_annotations(void **state)
+TEST(test_breadcrumbs_need_annotations)
 {
-    (void)state;
     ph_graph *graph;
     ph_capture_options options = {.breadcrumbs = true};
     assert_ok(ph_graph_create(&graph, NULL));
@@ -417,15 +406,13 @@ static void reset(ph_status status, void *user)
 static const t_swept swept = {
     .name = "annotations", .run = everything, .reset = reset, .may_do_less = true};
 
-static void test_host_memory_fails_anywhere(void **state)
+TEST(test_host_memory_fails_anywhere)
 {
-    (void)state;
     t_sweep_host_memory(&swept, 20);
 }
 
-static void test_driver_calls_fail_anywhere(void **state)
+TEST(test_driver_calls_fail_anywhere)
 {
-    (void)state;
     t_faults faults = t_sweep(&swept, t_driver_fault(PH__R_LAUNCH_FAILED));
     assert_true(faults.reached > 20);
     assert_true(faults.failures > faults.reached / 2);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
+#include "support/test.h"
 #include <phonograph/block.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +17,8 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 1));
@@ -27,9 +27,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     t_close(&world);
@@ -55,9 +54,8 @@ static void assert_usable(void)
 }
 
 /* ---- whose capture it is ---- */
-static void test_the_graph_of_a_stream(void **state)
+TEST(test_the_graph_of_a_stream)
 {
-    (void)state;
     ph_stream *fork;
     ph_graph *seen = graph;
     assert_ok(ph_stream_create(&fork, world.device, NULL));
@@ -85,9 +83,8 @@ static void test_the_graph_of_a_stream(void **state)
 }
 
 /* ---- the three forms ---- */
-static void test_by_function(void **state)
+TEST(test_by_function)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     t_all(x, N, 1, world.stream); /* nothing ran */
     for (int i = 0; i < 10; i++)
@@ -95,9 +92,8 @@ static void test_by_function(void **state)
     t_all(x, N, 11, world.stream);
 }
 
-static void test_by_begin_and_end(void **state)
+TEST(test_by_begin_and_end)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_CAPTURING);
     assert_true(ph_stream_is_capturing(world.stream));
@@ -108,9 +104,8 @@ static void test_by_begin_and_end(void **state)
     t_all(x, N, 2, ph_device_default_stream(world.device));
 }
 
-static void test_by_block(void **state)
+TEST(test_by_block)
 {
-    (void)state;
     ph_status status;
     PH_GRAPH(status, graph, world.stream, NULL)
     {
@@ -136,9 +131,8 @@ static ph_status leave_early(bool with_error)
     return status;
 }
 
-static void test_block_left_early(void **state)
+TEST(test_block_left_early)
 {
-    (void)state;
     assert_error(leave_early(true), PH_ERROR_SIZE, "too much");
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_FAILED);
     assert_ok(ph_graph_reset(graph));
@@ -146,9 +140,8 @@ static void test_block_left_early(void **state)
     assert_usable();
 }
 
-static void test_block_whose_begin_fails(void **state)
+TEST(test_block_whose_begin_fails)
 {
-    (void)state;
     ph_status status;
     int ran = 0;
     PH_GRAPH(status, graph, ph_device_default_stream(world.device), NULL)
@@ -167,9 +160,8 @@ static ph_status fail_half_way(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_CALLER, "half way there");
 }
 
-static void test_failing_body(void **state)
+TEST(test_failing_body)
 {
-    (void)state;
     assert_error(ph_graph_capture(graph, world.stream, NULL, fail_half_way, NULL), PH_ERROR_CALLER,
                  "half way there");
     assert_string_equal(ph_error_last()->message, "half way there");
@@ -179,9 +171,8 @@ static void test_failing_body(void **state)
     assert_usable();
 }
 
-static void test_abort(void **state)
+TEST(test_abort)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(add_one(world.stream, NULL));
     ph_graph_capture_abort(graph);
@@ -192,9 +183,8 @@ static void test_abort(void **state)
     assert_usable();
 }
 
-static void test_destroy_while_capturing(void **state)
+TEST(test_destroy_while_capturing)
 {
-    (void)state;
     ph_graph *other;
     t_log_start();
     assert_ok(ph_graph_create(&other, NULL));
@@ -213,9 +203,8 @@ static void test_destroy_while_capturing(void **state)
     assert_usable();
 }
 
-static void test_begin_on_a_capturing_stream(void **state)
+TEST(test_begin_on_a_capturing_stream)
 {
-    (void)state;
     ph_graph *other;
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -231,9 +220,8 @@ static void test_begin_on_a_capturing_stream(void **state)
     assert_usable();
 }
 
-static void test_unjoined_fork(void **state)
+TEST(test_unjoined_fork)
 {
-    (void)state;
     ph_stream *side;
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -249,9 +237,8 @@ static void test_unjoined_fork(void **state)
 }
 
 /* The message tells which stream it was, as far as the library's own calls let it know. */
-static void test_unjoined_forks_are_told_apart(void **state)
+TEST(test_unjoined_forks_are_told_apart)
 {
-    (void)state;
     ph_stream *joined, *open;
     ph_capture_options options = {.enable_annotations = true};
     char part[96];
@@ -291,9 +278,8 @@ static ph_status wait_inside(ph_stream *stream, void *user)
     return ph_stream_synchronize(stream);
 }
 
-static void test_a_refusal_that_ends_the_capture(void **state)
+TEST(test_a_refusal_that_ends_the_capture)
 {
-    (void)state;
     assert_error(ph_graph_capture(graph, world.stream, NULL, wait_inside, NULL), PH_ERROR_CAPTURE,
                  "refused before it could harm the capture");
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE, "on a FAILED graph: ");
@@ -326,9 +312,8 @@ static struct other_thread end_on_another_thread(void)
     return out;
 }
 
-static void test_end_on_the_wrong_thread(void **state)
+TEST(test_end_on_the_wrong_thread)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     struct other_thread other = end_on_another_thread();
     assert_int_equal(other.status, PH_ERROR_CAPTURE);
@@ -344,9 +329,8 @@ static void test_end_on_the_wrong_thread(void **state)
     assert_usable();
 }
 
-static void test_wrong_thread_then_reset(void **state)
+TEST(test_wrong_thread_then_reset)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_int_equal(end_on_another_thread().native, 908);
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_CAPTURE,
@@ -361,9 +345,8 @@ static void test_wrong_thread_then_reset(void **state)
     assert_usable();
 }
 
-static void test_relaxed_ends_on_any_thread(void **state)
+TEST(test_relaxed_ends_on_any_thread)
 {
-    (void)state;
     ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     assert_ok(ph_graph_capture_begin(graph, world.stream, &options));
     assert_ok(add_one(world.stream, NULL));
@@ -372,9 +355,8 @@ static void test_relaxed_ends_on_any_thread(void **state)
     t_all(x, N, 2, world.stream);
 }
 
-static void test_stream_destroyed_under_the_capture(void **state)
+TEST(test_stream_destroyed_under_the_capture)
 {
-    (void)state;
     ph_stream *stream;
     assert_ok(ph_stream_create(&stream, world.device, NULL));
     assert_ok(ph_graph_capture_begin(graph, stream, NULL));
@@ -386,9 +368,8 @@ static void test_stream_destroyed_under_the_capture(void **state)
 }
 
 /* ---- arguments ---- */
-static void test_options_are_checked(void **state)
+TEST(test_options_are_checked)
 {
-    (void)state;
     ph_capture_options bad = {.mode = (ph_capture_mode)7};
     assert_error(ph_graph_capture_begin(graph, world.stream, &bad), PH_ERROR_ARGUMENT,
                  "7 is no capture mode");
@@ -408,9 +389,8 @@ static void test_options_are_checked(void **state)
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
 }
 
-static void test_prepare(void **state)
+TEST(test_prepare)
 {
-    (void)state;
     ph_capture_options options = {.prepare = true};
     assert_ok(t_fill(&world, world.stream, x, N, 5));
     assert_ok(ph_graph_capture(graph, world.stream, &options, add_one, NULL));
@@ -418,9 +398,8 @@ static void test_prepare(void **state)
     t_all(x, N, 6, world.stream);
 }
 
-static void test_pool_of_another_capture(void **state)
+TEST(test_pool_of_another_capture)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *other;
     ph_stream *stream;
@@ -445,9 +424,8 @@ static void test_pool_of_another_capture(void **state)
 }
 
 /* A failed capture lets go of its pool at once, not only at reset. */
-static void test_failed_capture_releases_the_pool(void **state)
+TEST(test_failed_capture_releases_the_pool)
 {
-    (void)state;
     ph_pool *pool;
     assert_ok(ph_pool_create(&pool, world.device, NULL));
     ph_capture_options options = {.pool = pool};
@@ -457,9 +435,8 @@ static void test_failed_capture_releases_the_pool(void **state)
     ph_pool_release(pool);
 }
 
-static void test_two_devices(void **state)
+TEST(test_two_devices)
 {
-    (void)state;
     t_world other;
     ph_pool *pool;
     t_open(&other, NULL);
@@ -477,9 +454,8 @@ static void test_two_devices(void **state)
     assert_usable();
 }
 
-static void test_retained_pools(void **state)
+TEST(test_retained_pools)
 {
-    (void)state;
     ph_pool *pool, *own, *listed[3];
     size_t count;
     assert_ok(ph_pool_create(&pool, world.device, NULL));
@@ -509,9 +485,8 @@ static ph_status destroy_own(ph_stream *stream, void *user)
 }
 
 /* The graph goes once its body has returned. */
-static void test_destroyed_by_its_body(void **state)
+TEST(test_destroyed_by_its_body)
 {
-    (void)state;
     ph_status result = PH_OK;
     assert_error(ph_graph_capture(graph, world.stream, NULL, destroy_own, &result), PH_ERROR_STATE,
                  "destroyed by its own capture function");
@@ -524,34 +499,33 @@ static void test_destroyed_by_its_body(void **state)
     assert_usable();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_by_function),
-        TEST(test_by_begin_and_end),
-        TEST(test_by_block),
-        TEST(test_block_left_early),
-        TEST(test_block_whose_begin_fails),
-        TEST(test_failing_body),
-        TEST(test_abort),
-        TEST(test_destroy_while_capturing),
-        TEST(test_begin_on_a_capturing_stream),
-        TEST(test_a_refusal_that_ends_the_capture),
-        TEST(test_unjoined_fork),
-        TEST(test_unjoined_forks_are_told_apart),
-        TEST(test_end_on_the_wrong_thread),
-        TEST(test_wrong_thread_then_reset),
-        TEST(test_relaxed_ends_on_any_thread),
-        TEST(test_stream_destroyed_under_the_capture),
-        TEST(test_options_are_checked),
-        TEST(test_prepare),
-        TEST(test_pool_of_another_capture),
-        TEST(test_failed_capture_releases_the_pool),
-        TEST(test_two_devices),
-        TEST(test_retained_pools),
-        TEST(test_the_graph_of_a_stream),
-        TEST(test_destroyed_by_its_body),
+        IN_WORLD(test_by_function),
+        IN_WORLD(test_by_begin_and_end),
+        IN_WORLD(test_by_block),
+        IN_WORLD(test_block_left_early),
+        IN_WORLD(test_block_whose_begin_fails),
+        IN_WORLD(test_failing_body),
+        IN_WORLD(test_abort),
+        IN_WORLD(test_destroy_while_capturing),
+        IN_WORLD(test_begin_on_a_capturing_stream),
+        IN_WORLD(test_a_refusal_that_ends_the_capture),
+        IN_WORLD(test_unjoined_fork),
+        IN_WORLD(test_unjoined_forks_are_told_apart),
+        IN_WORLD(test_end_on_the_wrong_thread),
+        IN_WORLD(test_wrong_thread_then_reset),
+        IN_WORLD(test_relaxed_ends_on_any_thread),
+        IN_WORLD(test_stream_destroyed_under_the_capture),
+        IN_WORLD(test_options_are_checked),
+        IN_WORLD(test_prepare),
+        IN_WORLD(test_pool_of_another_capture),
+        IN_WORLD(test_failed_capture_releases_the_pool),
+        IN_WORLD(test_two_devices),
+        IN_WORLD(test_retained_pools),
+        IN_WORLD(test_the_graph_of_a_stream),
+        IN_WORLD(test_destroyed_by_its_body),
     };
     return cmocka_run_group_tests_name("graph.capture", tests, NULL, NULL);
 }

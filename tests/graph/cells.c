@@ -2,6 +2,7 @@
 /* tests/graph/cells.c: values that a graph takes anew at each replay: forks, many of them,
  * launches in flight, and the nodes that write them. */
 #include "support/cells.h"
+#include "support/test.h"
 #include <string.h>
 
 static void run(const cs_plan *p)
@@ -21,35 +22,30 @@ static void run(const cs_plan *p)
 }
 
 /* ---- values ---- */
-static void test_each_replay_has_its_own(void **state)
+TEST(test_each_replay_has_its_own)
 {
-    (void)state;
     run(&(cs_plan){.sources = 1, .count = 2});
 }
 
-static void test_a_fork_after_the_first_cell(void **state)
+TEST(test_a_fork_after_the_first_cell)
 {
-    (void)state;
     run(&(cs_plan){.sources = 2, .count = 1, .fork = cs.side});
 }
 
-static void test_a_fork_before_the_first_cell(void **state)
+TEST(test_a_fork_before_the_first_cell)
 {
-    (void)state;
     run(&(cs_plan){.sources = 1, .count = 2, .fork = cs.side, .fork_first = true});
 }
 
-static void test_cells_made_on_a_fork(void **state)
+TEST(test_cells_made_on_a_fork)
 {
-    (void)state;
     run(&(cs_plan){
         .sources = 1, .count = 2, .fork = cs.side, .fork_first = true, .create_on_fork = true});
 }
 
 /* 400 cells: more than one node carries. */
-static void test_many_sources(void **state)
+TEST(test_many_sources)
 {
-    (void)state;
     const ph_record *record;
     run(&(cs_plan){.sources = CS_MOST, .count = 4, .fork = cs.side, .fork_first = true});
     assert_ok(ph_graph_record(&record, cs.graph));
@@ -62,9 +58,8 @@ static void test_many_sources(void **state)
     assert_int_equal(roots, 1 + (400 - 8 + 59) / 60);
 }
 
-static void test_sixteen_cells_of_one_source(void **state)
+TEST(test_sixteen_cells_of_one_source)
 {
-    (void)state;
     uint64_t seen[PH_CELLS_MAX];
     assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
     cs.sources[0].count = PH_CELLS_MAX;
@@ -79,9 +74,8 @@ static void test_sixteen_cells_of_one_source(void **state)
 }
 
 /* Replays that wait behind a gate have kept what their sources said when they were submitted. */
-static void test_replays_in_flight_keep_theirs(void **state)
+TEST(test_replays_in_flight_keep_theirs)
 {
-    (void)state;
     enum {
         REPLAYS = 5
     };
@@ -104,9 +98,8 @@ static void test_replays_in_flight_keep_theirs(void **state)
 }
 
 /* Two graphs in flight at once, on two streams, with one source between them. */
-static void test_two_graphs_of_one_source(void **state)
+TEST(test_two_graphs_of_one_source)
 {
-    (void)state;
     uint64_t *cell[2], seen[2];
     t_gate gate = {0};
     ph_stream *streams[2] = {cs.world.stream, cs.side};
@@ -138,9 +131,8 @@ static void test_two_graphs_of_one_source(void **state)
 
 /* keep_graph: what replays first after another instantiate has its values, though they did not
  * change. */
-static void test_instantiated_again(void **state)
+TEST(test_instantiated_again)
 {
-    (void)state;
     const cs_plan p = {.sources = 2, .count = 2};
     const ph_graph_options keep = {.keep_graph = true};
     ph_graph_destroy(cs.graph);
@@ -178,9 +170,8 @@ static bool depends_on(const ph_record *record, size_t node, size_t root)
     return false;
 }
 
-static void test_the_record(void **state)
+TEST(test_the_record)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 2};
     const ph_record *record;
     ph_node_info info;
@@ -214,9 +205,8 @@ static void test_the_record(void **state)
 }
 
 /* What stands before the first cell is not put behind it. */
-static void test_what_comes_before_stays_before(void **state)
+TEST(test_what_comes_before_stays_before)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 1, .fork = cs.side, .fork_first = true};
     const ph_record *record;
     ph_node_info info;
@@ -237,9 +227,8 @@ static void test_what_comes_before_stays_before(void **state)
 
 /* A launch that may begin before the one before it has ended begins after the cells are written
  * all the same. */
-static void test_a_programmatic_launch(void **state)
+TEST(test_a_programmatic_launch)
 {
-    (void)state;
     const ph_record *record;
     ph_node_info info;
     ph_edge_kind kind;
@@ -273,9 +262,8 @@ static void test_a_programmatic_launch(void **state)
     }
 }
 
-static void test_what_writes_cells_is_left_alone(void **state)
+TEST(test_what_writes_cells_is_left_alone)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 2};
     const ph_record *record;
     ph_node_info info;

@@ -4,12 +4,12 @@
 #include "device/device.h"
 #include "support/cells.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <string.h>
 
 /* ---- sources ---- */
-static void test_a_source_that_fails(void **state)
+TEST(test_a_source_that_fails)
 {
-    (void)state;
     const cs_plan p = {.sources = 3, .count = 1};
     assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
     assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
@@ -27,9 +27,8 @@ static void test_a_source_that_fails(void **state)
     cs_check(&p, cs.world.stream, 0);
 }
 
-static void test_a_launch_that_fails(void **state)
+TEST(test_a_launch_that_fails)
 {
-    (void)state;
     const cs_plan p = {.sources = 2, .count = 1};
     assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
     assert_ok(ph_graph_replay(cs.graph, cs.world.stream));
@@ -45,9 +44,8 @@ static void test_a_launch_that_fails(void **state)
     cs_check(&p, cs.world.stream, 0);
 }
 
-static void test_released_once(void **state)
+TEST(test_released_once)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 2};
     cs_source *s = &cs.sources[0];
     s->count = 2;
@@ -72,9 +70,8 @@ static void test_released_once(void **state)
 }
 
 /* A fork that is put behind the cells and then does nothing is no work that was not joined. */
-static void test_a_fork_that_reads_nothing(void **state)
+TEST(test_a_fork_that_reads_nothing)
 {
-    (void)state;
     cs.sources[0].count = 1;
     assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
     assert_ok(ph_memset(cs.y, 0, sizeof *cs.y, cs.world.stream));
@@ -86,9 +83,8 @@ static void test_a_fork_that_reads_nothing(void **state)
 }
 
 /* ---- what is refused ---- */
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_cells_source how = {.count = 1, .values = cs_values, .user = &cs.sources[0]};
     uint64_t *cell[2] = {(uint64_t *)8, (uint64_t *)8};
     assert_error(ph_cells_create(cell, cs.world.stream, &how), PH_ERROR_STATE, "not capturing");
@@ -124,9 +120,8 @@ static void test_arguments(void **state)
 }
 
 /* A dead capture answers as its other calls do. */
-static void test_an_invalidated_capture(void **state)
+TEST(test_an_invalidated_capture)
 {
-    (void)state;
     cs.sources[0].count = 1;
     t_log_start();
     assert_ok(ph_graph_capture_begin(cs.graph, cs.world.stream, NULL));
@@ -140,9 +135,8 @@ static void test_an_invalidated_capture(void **state)
     assert_int_equal(cs.sources[0].released, 0);
 }
 
-static void test_as_a_part_of_another_graph(void **state)
+TEST(test_as_a_part_of_another_graph)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 1};
     ph_graph *outer;
     assert_ok(ph_graph_capture(cs.graph, cs.world.stream, NULL, cs_body, (void *)(uintptr_t)&p));
@@ -156,9 +150,8 @@ static void test_as_a_part_of_another_graph(void **state)
     ph_graph_destroy(outer);
 }
 
-static void test_updates(void **state)
+TEST(test_updates)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 1}, none = {0};
     ph_graph *other, *plain;
     ph_update_result why;

@@ -2,6 +2,7 @@
 /* tests/graph/cells_memory.c: whose memory cells are, and how its uses are ordered: resets with
  * replays in flight, other users, captures beside it. */
 #include "support/cells.h"
+#include "support/test.h"
 
 static size_t allocated(void)
 {
@@ -10,9 +11,8 @@ static size_t allocated(void)
     return stats.allocated;
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     const cs_plan p = {.sources = 2, .count = 2};
     ph_graph_memory memory;
     ph_allocation where;
@@ -43,9 +43,8 @@ static void test_memory(void **state)
 }
 
 /* Liveness sees memory from elsewhere, and cells are the graph's own. */
-static void test_liveness(void **state)
+TEST(test_liveness)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 2};
     const ph_capture_options options = {.check_input_liveness = true};
     assert_ok(
@@ -57,9 +56,8 @@ static void test_liveness(void **state)
 
 /* The replay is held up; its graph goes, and what is allocated next must not get the cells
  * before it is over. */
-static void test_a_reset_while_replays_are_in_flight(void **state)
+TEST(test_a_reset_while_replays_are_in_flight)
 {
-    (void)state;
     enum {
         BLOCKS = 64
     };
@@ -87,9 +85,8 @@ static void test_a_reset_while_replays_are_in_flight(void **state)
 
 /* What used the memory before on the default stream, where it was freed, is over before a replay
  * writes it. */
-static void test_memory_that_others_have_used(void **state)
+TEST(test_memory_that_others_have_used)
 {
-    (void)state;
     enum {
         BLOCKS = 64
     };
@@ -116,9 +113,8 @@ static void test_memory_that_others_have_used(void **state)
 
 /* Beside a capture with blocking streams nothing can be recorded on the default stream, neither
  * at the capture's end nor later. */
-static void test_beside_a_blocking_capture(void **state)
+TEST(test_beside_a_blocking_capture)
 {
-    (void)state;
     const cs_plan p = {.sources = 1, .count = 2};
     const ph_stream_options options = {.blocking = true};
     ph_stream *blocking;

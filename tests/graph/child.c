@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -15,9 +16,8 @@ static t_world world;
 static ph_graph *inner, *outer;
 static int32_t *x, *y, *scratch;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -29,9 +29,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(outer);
     ph_graph_destroy(inner);
     ph_free(x, world.stream);
@@ -87,9 +86,8 @@ static ph_node_info node_of(const ph_record *record, size_t node)
 }
 
 /* ---- what it does ---- */
-static void test_values_and_order(void **state)
+TEST(test_values_and_order)
 {
-    (void)state;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, NULL, around, inner));
     t_all(x, N, 0, world.stream); /* nothing ran */
@@ -102,9 +100,8 @@ static void test_values_and_order(void **state)
     t_all(x, N, 11, world.stream);
 }
 
-static void test_record_has_the_body(void **state)
+TEST(test_record_has_the_body)
 {
-    (void)state;
     char *text;
     ph_word word;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
@@ -135,9 +132,8 @@ static void test_record_has_the_body(void **state)
     ph_string_free(text);
 }
 
-static void test_again_and_again(void **state)
+TEST(test_again_and_again)
 {
-    (void)state;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture_begin(outer, world.stream, NULL));
     for (int i = 0; i < 20; i++)
@@ -149,9 +145,8 @@ static void test_again_and_again(void **state)
     t_all(x, N, 40, world.stream);
 }
 
-static void test_nested_twice(void **state)
+TEST(test_nested_twice)
 {
-    (void)state;
     ph_graph *top;
     assert_ok(ph_graph_create(&top, NULL));
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
@@ -174,9 +169,8 @@ static void test_nested_twice(void **state)
     ph_graph_destroy(top);
 }
 
-static void test_on_a_forked_stream(void **state)
+TEST(test_on_a_forked_stream)
 {
-    (void)state;
     ph_stream *side;
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
@@ -199,9 +193,8 @@ static ph_status nothing_of_it(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_no_hook_and_no_epoch(void **state)
+TEST(test_no_hook_and_no_epoch)
 {
-    (void)state;
     ph_hook *start, *end;
     int calls = 0;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
@@ -216,9 +209,8 @@ static void test_no_hook_and_no_epoch(void **state)
 }
 
 /* The copy is of the template: what was changed in the executable is not in it. */
-static void test_copy_of_the_template(void **state)
+TEST(test_copy_of_the_template)
 {
-    (void)state;
     struct t_add_i32 args = {N, x, NULL, 100};
     ph_launch_config config = t_config(N);
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
@@ -232,9 +224,8 @@ static void test_copy_of_the_template(void **state)
 }
 
 /* ---- what it keeps ---- */
-static void test_outlives_the_inner_graph(void **state)
+TEST(test_outlives_the_inner_graph)
 {
-    (void)state;
     int32_t *others[64];
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture_begin(outer, world.stream, NULL));
@@ -256,9 +247,8 @@ static void test_outlives_the_inner_graph(void **state)
     }
 }
 
-static void test_pools_are_given_back(void **state)
+TEST(test_pools_are_given_back)
 {
-    (void)state;
     ph_pool *pool;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_pool(&pool, inner));
@@ -281,9 +271,8 @@ static void test_pools_are_given_back(void **state)
 }
 
 /* One pool for both: it is held once. */
-static void test_in_one_pool(void **state)
+TEST(test_in_one_pool)
 {
-    (void)state;
     ph_pool *pool;
     assert_ok(ph_pool_create(&pool, world.device, NULL));
     ph_capture_options options = {.pool = pool};
@@ -295,9 +284,8 @@ static void test_in_one_pool(void **state)
     ph_pool_release(pool);
 }
 
-static void test_replays_are_ordered(void **state)
+TEST(test_replays_are_ordered)
 {
-    (void)state;
     ph_stream *other;
     t_gate gate = {0};
     assert_ok(ph_stream_create(&other, world.device, NULL));
@@ -312,9 +300,8 @@ static void test_replays_are_ordered(void **state)
     ph_stream_destroy(other);
 }
 
-static void test_epochs(void **state)
+TEST(test_epochs)
 {
-    (void)state;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, NULL, around, inner));
     assert_ok(ph_graph_replay(inner, world.stream));
@@ -337,9 +324,8 @@ static ph_status read_input(ph_stream *stream, void *user)
     return t_add(&world, stream, input, x, N, 1);
 }
 
-static void test_inputs_of_the_body(void **state)
+TEST(test_inputs_of_the_body)
 {
-    (void)state;
     ph_capture_options checking = {.check_input_liveness = true};
     assert_ok(PH_NEW(&input, N, world.stream));
     assert_ok(t_fill(&world, world.stream, input, N, 4));
@@ -353,9 +339,8 @@ static void test_inputs_of_the_body(void **state)
     assert_status(ph_graph_check_inputs(outer), PH_ERROR_STALE_INPUT);
 }
 
-static void test_dead_input_of_the_inner_graph(void **state)
+TEST(test_dead_input_of_the_inner_graph)
 {
-    (void)state;
     ph_capture_options checking = {.check_input_liveness = true};
     assert_ok(PH_NEW(&input, N, world.stream));
     assert_ok(ph_graph_capture(inner, world.stream, &checking, read_input, NULL));
@@ -368,9 +353,8 @@ static void test_dead_input_of_the_inner_graph(void **state)
 }
 
 /* Memory of the graph's own is no input, at whatever depth, also when it is freed. */
-static void test_own_memory_is_no_input(void **state)
+TEST(test_own_memory_is_no_input)
 {
-    (void)state;
     ph_capture_options checking = {.check_input_liveness = true};
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_capture(outer, world.stream, &checking, around, inner));
@@ -387,9 +371,8 @@ static ph_status failing(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_CALLER, "words of the inner graph");
 }
 
-static void test_states(void **state)
+TEST(test_states)
 {
-    (void)state;
     ph_graph *kept;
     ph_graph_options keep = {.keep_graph = true};
     assert_ok(ph_graph_create(&kept, &keep));
@@ -411,9 +394,8 @@ static void test_states(void **state)
     ph_graph_destroy(kept);
 }
 
-static void test_another_device(void **state)
+TEST(test_another_device)
 {
-    (void)state;
     t_world other;
     t_open(&other, NULL);
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
@@ -424,9 +406,8 @@ static void test_another_device(void **state)
 }
 
 /* Every driver call on the way fails once: the capture keeps nothing of it, and goes on. */
-static void test_failing_driver(void **state)
+TEST(test_failing_driver)
 {
-    (void)state;
     ph_pool *pool;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_pool(&pool, inner));
@@ -448,9 +429,8 @@ static void test_failing_driver(void **state)
     }
 }
 
-static void test_failing_host_memory(void **state)
+TEST(test_failing_host_memory)
 {
-    (void)state;
     ph_pool *pool;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, twice, NULL));
     assert_ok(ph_graph_pool(&pool, inner));
@@ -491,9 +471,8 @@ static ph_status add_to_y(ph_stream *stream, void *user)
     return t_add(&world, stream, y, y, N, 1);
 }
 
-static void test_two_threads_into_one_capture(void **state)
+TEST(test_two_threads_into_one_capture)
 {
-    (void)state;
     ph_graph *second;
     ph_stream *side;
     pthread_t thread;
@@ -521,20 +500,19 @@ static void test_two_threads_into_one_capture(void **state)
     ph_stream_destroy(side);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_values_and_order),       TEST(test_record_has_the_body),
-        TEST(test_again_and_again),        TEST(test_nested_twice),
-        TEST(test_on_a_forked_stream),     TEST(test_no_hook_and_no_epoch),
-        TEST(test_copy_of_the_template),   TEST(test_outlives_the_inner_graph),
-        TEST(test_pools_are_given_back),   TEST(test_in_one_pool),
-        TEST(test_replays_are_ordered),    TEST(test_epochs),
-        TEST(test_inputs_of_the_body),     TEST(test_dead_input_of_the_inner_graph),
-        TEST(test_own_memory_is_no_input), TEST(test_states),
-        TEST(test_another_device),         TEST(test_failing_driver),
-        TEST(test_failing_host_memory),    TEST(test_two_threads_into_one_capture),
+        IN_WORLD(test_values_and_order),       IN_WORLD(test_record_has_the_body),
+        IN_WORLD(test_again_and_again),        IN_WORLD(test_nested_twice),
+        IN_WORLD(test_on_a_forked_stream),     IN_WORLD(test_no_hook_and_no_epoch),
+        IN_WORLD(test_copy_of_the_template),   IN_WORLD(test_outlives_the_inner_graph),
+        IN_WORLD(test_pools_are_given_back),   IN_WORLD(test_in_one_pool),
+        IN_WORLD(test_replays_are_ordered),    IN_WORLD(test_epochs),
+        IN_WORLD(test_inputs_of_the_body),     IN_WORLD(test_dead_input_of_the_inner_graph),
+        IN_WORLD(test_own_memory_is_no_input), IN_WORLD(test_states),
+        IN_WORLD(test_another_device),         IN_WORLD(test_failing_driver),
+        IN_WORLD(test_failing_host_memory),    IN_WORLD(test_two_threads_into_one_capture),
     };
     return cmocka_run_group_tests_name("graph.child", tests, NULL, NULL);
 }

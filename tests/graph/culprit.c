@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -15,9 +16,8 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(ph_graph_create(&graph, NULL));
@@ -25,9 +25,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_log_stop();
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
@@ -81,9 +80,8 @@ static void assert_usable(void)
     t_all(x, N, 3, world.stream);
 }
 
-static void test_this_thread(void **state)
+TEST(test_this_thread)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(fill(world.stream, NULL));
     kill_it(world.stream);
@@ -97,9 +95,8 @@ static void test_this_thread(void **state)
     assert_usable();
 }
 
-static void test_another_thread(void **state)
+TEST(test_another_thread)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_from_loader(world.stream);
     assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE, "on thread \"loader\"");
@@ -110,9 +107,8 @@ static void test_another_thread(void **state)
 /* The tests are linked statically and export nothing, as a user's program may. The first
  * function that is named is the one that made the call; no frame of the library's or of CUDA's
  * is in front of it. */
-static void test_frames_of_a_static_program(void **state)
+TEST(test_frames_of_a_static_program)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_it(world.stream);
     assert_error(ph_graph_capture_end(graph, PH_OK), PH_ERROR_CAPTURE,
@@ -123,9 +119,8 @@ static void test_frames_of_a_static_program(void **state)
 }
 
 /* Work that meets the dead capture keeps its own number, and names the culprit. */
-static void test_work_on_the_dead(void **state)
+TEST(test_work_on_the_dead)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_from_loader(world.stream);
     assert_error(fill(world.stream, NULL), PH_ERROR_CAPTURE, "killed by cuStreamSynchronize (900");
@@ -157,9 +152,8 @@ static bool names_elsewhere(int code)
 }
 
 /* What other code failed with keeps its number, and has the culprit behind it. */
-static void test_other_codes_failure(void **state)
+TEST(test_other_codes_failure)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_error(ph_fail_cuda(2, "cudaMalloc"), PH_ERROR_DEVICE_MEMORY, "cudaMalloc gave 2");
     assert_null(strstr(ph_error_last()->message, "killed"));
@@ -181,9 +175,8 @@ static void test_other_codes_failure(void **state)
 }
 
 /* A body that gives up on the dead capture keeps its own words; the log has the culprit. */
-static void test_dropped(void **state)
+TEST(test_dropped)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     kill_it(world.stream);
     assert_error(ph_graph_capture_end(graph, ph_fail(PH_ERROR_CALLER, "own words")),
@@ -200,9 +193,8 @@ static void test_dropped(void **state)
 
 /* A capture that is well has no culprit, though calls failed meanwhile, nor is an earlier
  * capture's a later one's. */
-static void test_nobody_to_blame(void **state)
+TEST(test_nobody_to_blame)
 {
-    (void)state;
     ph_graph *other;
     ph_stream *stream;
     assert_ok(ph_graph_create(&other, NULL));
@@ -224,17 +216,16 @@ static void test_nobody_to_blame(void **state)
     ph_stream_destroy(stream);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_this_thread),
-        TEST(test_another_thread),
-        TEST(test_frames_of_a_static_program),
-        TEST(test_work_on_the_dead),
-        TEST(test_other_codes_failure),
-        TEST(test_dropped),
-        TEST(test_nobody_to_blame),
+        IN_WORLD(test_this_thread),
+        IN_WORLD(test_another_thread),
+        IN_WORLD(test_frames_of_a_static_program),
+        IN_WORLD(test_work_on_the_dead),
+        IN_WORLD(test_other_codes_failure),
+        IN_WORLD(test_dropped),
+        IN_WORLD(test_nobody_to_blame),
     };
     return cmocka_run_group_tests_name("graph.culprit", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,9 +32,8 @@ static ph_graph *inner;
 static int32_t *x, *z, *pinned;
 static char *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_event_create(&fork_event, world.device, NULL));
@@ -46,9 +46,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(inner);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -173,15 +172,13 @@ static void expect_part(variant a, variant b, const char *want)
 
 /* ---- what differs ---- */
 
-static void the_same_work_in_other_memory_is_alike(void **state)
+TEST(the_same_work_in_other_memory_is_alike)
 {
-    (void)state;
     expect((variant){0}, "6 of 6 nodes are alike; an update is possible\n");
 }
 
-static void parameters(void **state)
+TEST(parameters)
 {
-    (void)state;
     expect((variant){.value = 7},
            "node 0 (fill_i32) value: 0 -> 7\n5 of 6 nodes are alike; an update is possible\n");
     expect((variant){.element = 9},
@@ -195,9 +192,8 @@ static void parameters(void **state)
                 "\n5 of 6 nodes are alike; an update is possible\n");
 }
 
-static void kernels_and_kinds(void **state)
+TEST(kernels_and_kinds)
 {
-    (void)state;
     expect((variant){.float_fill = true},
            "node 0 (fill_i32) is: kernel fill_i32 -> kernel fill_f32\n5 of 6 "
            "nodes are alike; an update is possible\n");
@@ -208,9 +204,8 @@ static void kernels_and_kinds(void **state)
 }
 
 /* Nodes that nobody wrote: what they are there for is said with them. */
-static void watching_nodes(void **state)
+TEST(watching_nodes)
 {
-    (void)state;
     const variant plain = {.annotated = true}, crumbs = {.annotated = true, .crumbs = true};
     static const char why[] =
         " (a breadcrumb: the other graph was captured without "
@@ -232,9 +227,8 @@ static void watching_nodes(void **state)
     ph_string_free(text);
 }
 
-static void nodes_and_edges(void **state)
+TEST(nodes_and_edges)
 {
-    (void)state;
     expect_part((variant){0}, (variant){.added = true},
                 "node 3 (fill_f32) was added: grid 2x1x1, block 256x1x1 (blocks an update)\n");
     expect_part((variant){.added = true}, (variant){0},
@@ -255,9 +249,8 @@ static ph_status inner_body(ph_stream *stream, void *user)
     return t_fill(&world, stream, z, N, *(int *)user);
 }
 
-static void nested_graphs(void **state)
+TEST(nested_graphs)
 {
-    (void)state;
     int value = 1;
     assert_ok(ph_graph_capture(inner, world.stream, NULL, inner_body, &value));
     ph_graph *a = graph_of((variant){.nested = true});
@@ -279,9 +272,8 @@ static void nested_graphs(void **state)
     ph_graph_destroy(b);
 }
 
-static void annotations(void **state)
+TEST(annotations)
 {
-    (void)state;
     expect_part((variant){0}, (variant){.annotated = true},
                 "node 0 (fill_i32) annotation: none -> {name: \"layer\"}\n");
     expect_part((variant){.annotated = true}, (variant){0},
@@ -294,9 +286,8 @@ static void annotations(void **state)
 
 /* The memset of the one graph fills elements of 4 bytes, that of the other bytes: the example of
  * docs/diff.md. */
-static void wrong_size_update(void **state)
+TEST(wrong_size_update)
 {
-    (void)state;
     ph_graph *graph = graph_of((variant){0}),
              *from = graph_of((variant){.byte_elements = true, .value = 3});
     ph_update_result result;
@@ -329,9 +320,8 @@ static void wrong_size_update(void **state)
 
 /* The message of the driver compares nodes of one number; what came in between is told behind
  * it. */
-static void an_added_node_is_named(void **state)
+TEST(an_added_node_is_named)
 {
-    (void)state;
     ph_graph *graph = graph_of((variant){0}), *from = graph_of((variant){.added = true});
     ph_update_result result;
     assert_error(ph_graph_update(graph, from, &result), PH_ERROR_MISMATCH,
@@ -342,9 +332,8 @@ static void an_added_node_is_named(void **state)
     ph_graph_destroy(from);
 }
 
-static void the_difference_lives_until_the_next_update(void **state)
+TEST(the_difference_lives_until_the_next_update)
 {
-    (void)state;
     ph_graph *graph = graph_of((variant){0}), *from = graph_of((variant){.removed = true}),
              *good = graph_of((variant){.value = 5});
     const ph_diff *why;
@@ -397,9 +386,8 @@ static const variant variants[] = {{0},
                                    {.annotated = true, .offset = true}};
 
 /* What the difference foretells is what the driver does. */
-static void differences_foretell_updates(void **state)
+TEST(differences_foretell_updates)
 {
-    (void)state;
     enum {
         COUNT = sizeof variants / sizeof variants[0]
     };
@@ -435,9 +423,8 @@ static void differences_foretell_updates(void **state)
 
 /* ---- bad input ---- */
 
-static void misuse(void **state)
+TEST(misuse)
 {
-    (void)state;
     ph_graph *graph = graph_of((variant){0}), *fresh;
     const ph_record *record;
     const ph_diff *why = (const ph_diff *)graph;
@@ -479,9 +466,8 @@ static void misuse(void **state)
 }
 
 /* ---- host memory ---- a refusal stays one, also where there is no memory to explain it. */
-static void each_allocation_fails(void **state)
+TEST(each_allocation_fails)
 {
-    (void)state;
     ph_graph *graph = graph_of((variant){0}), *from = graph_of((variant){.added = true});
     const ph_diff *why = NULL;
     int64_t n = 0;
@@ -504,23 +490,22 @@ static void each_allocation_fails(void **state)
     ph_graph_destroy(from);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_same_work_in_other_memory_is_alike),
-        TEST(parameters),
-        TEST(kernels_and_kinds),
-        TEST(watching_nodes),
-        TEST(nodes_and_edges),
-        TEST(nested_graphs),
-        TEST(annotations),
-        TEST(wrong_size_update),
-        TEST(an_added_node_is_named),
-        TEST(the_difference_lives_until_the_next_update),
-        TEST(differences_foretell_updates),
-        TEST(misuse),
-        TEST(each_allocation_fails),
+        IN_WORLD(the_same_work_in_other_memory_is_alike),
+        IN_WORLD(parameters),
+        IN_WORLD(kernels_and_kinds),
+        IN_WORLD(watching_nodes),
+        IN_WORLD(nodes_and_edges),
+        IN_WORLD(nested_graphs),
+        IN_WORLD(annotations),
+        IN_WORLD(wrong_size_update),
+        IN_WORLD(an_added_node_is_named),
+        IN_WORLD(the_difference_lives_until_the_next_update),
+        IN_WORLD(differences_foretell_updates),
+        IN_WORLD(misuse),
+        IN_WORLD(each_allocation_fails),
     };
     return cmocka_run_group_tests_name("graph.diff", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -15,9 +16,8 @@ static int32_t *x;
 static ph__driver table;
 static const ph__driver *real;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 0));
@@ -27,9 +27,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     world.device->driver = real;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
@@ -67,9 +66,8 @@ static const ph_record *record_of(ph_graph *of)
 }
 
 /* A hint: where the device takes it, the edge says so; the values are the same. */
-static void test_programmatic_launch(void **state)
+TEST(test_programmatic_launch)
 {
-    (void)state;
     ph_edge_kind kind;
     char *text;
     assert_ok(launch(world.stream, true)); /* outside captures, too */
@@ -93,9 +91,8 @@ static void test_programmatic_launch(void **state)
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_edge_kind kind = PH_EDGE_PROGRAMMATIC;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
     const ph_record *record = record_of(graph);
@@ -153,9 +150,8 @@ static ph_edge_kind edge(const ph_record *record, size_t node, size_t dependency
     return kind;
 }
 
-static void test_kinds_go_with_their_edges(void **state)
+TEST(test_kinds_go_with_their_edges)
 {
-    (void)state;
     ph_stream *side;
     ph_graph *kept;
     ph_node_info node;
@@ -203,9 +199,8 @@ static ph_status kernel_and_host(ph_stream *stream, void *user)
 }
 
 /* They are one, as files and ph_record_create have it, and full where one of them is. */
-static void test_two_edges_between_the_same_nodes(void **state)
+TEST(test_two_edges_between_the_same_nodes)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         ph_graph *kept;
         ph_node_info node;
@@ -233,9 +228,8 @@ static void test_two_edges_between_the_same_nodes(void **state)
     }
 }
 
-static void test_memory_nodes(void **state)
+TEST(test_memory_nodes)
 {
-    (void)state;
     ph_stream *side;
     ph_graph *kept;
     ph_node_info node;
@@ -275,9 +269,8 @@ static void test_memory_nodes(void **state)
     ph_stream_destroy(side);
 }
 
-static void test_names_of_kinds(void **state)
+TEST(test_names_of_kinds)
 {
-    (void)state;
     static const char *const names[] = {"kernel",         "memcpy",       "memset",
                                         "host",           "graph",        "empty",
                                         "event_wait",     "event_record", "semaphore_signal",
@@ -308,9 +301,8 @@ static ph_status mixed(ph_stream *stream, void *side)
     return add_one(stream, true);
 }
 
-static void test_mixed_edges(void **state)
+TEST(test_mixed_edges)
 {
-    (void)state;
     ph_stream *side;
     ph_graph *fork;
     const ph_record *record;
@@ -344,9 +336,8 @@ static ph_status chain(ph_stream *stream, void *count)
 }
 
 /* What a template takes grows with its nodes, not with their square. */
-static void test_programmatic_chain_is_linear(void **state)
+TEST(test_programmatic_chain_is_linear)
 {
-    (void)state;
     size_t bytes[2];
     for (int i = 0; i < 2; i++) {
         int count = i ? 2000 : 1000;
@@ -361,18 +352,17 @@ static void test_programmatic_chain_is_linear(void **state)
     assert_true(bytes[1] < 3 * bytes[0]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_programmatic_launch),
-        TEST(test_arguments),
-        TEST(test_kinds_go_with_their_edges),
-        TEST(test_two_edges_between_the_same_nodes),
-        TEST(test_memory_nodes),
-        TEST(test_names_of_kinds),
-        TEST(test_mixed_edges),
-        TEST(test_programmatic_chain_is_linear),
+        IN_WORLD(test_programmatic_launch),
+        IN_WORLD(test_arguments),
+        IN_WORLD(test_kinds_go_with_their_edges),
+        IN_WORLD(test_two_edges_between_the_same_nodes),
+        IN_WORLD(test_memory_nodes),
+        IN_WORLD(test_names_of_kinds),
+        IN_WORLD(test_mixed_edges),
+        IN_WORLD(test_programmatic_chain_is_linear),
     };
     return cmocka_run_group_tests_name("graph.edges", tests, NULL, NULL);
 }

@@ -2,14 +2,14 @@
 /* tests/graph/events.c: events and the edges of captures: external waits before any record, and
  * events whose capture is over. */
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/graph.h>
 #include <phonograph/record.h>
 #include <string.h>
 
 /* What a replay waits for is recorded after the capture, so that the wait must be a node now. */
-static void an_external_wait_needs_no_record_before(void **state)
+TEST(an_external_wait_needs_no_record_before)
 {
-    (void)state;
     t_world world;
     t_gate gate = {0};
     ph_stream *other;
@@ -51,9 +51,8 @@ static void an_external_wait_needs_no_record_before(void **state)
 
 /* Such an event stays one that never completes; the words must not speak of a capture that is
  * open. */
-static void an_event_of_a_capture_that_is_over(void **state)
+TEST(an_event_of_a_capture_that_is_over)
 {
-    (void)state;
     t_world world;
     ph_event *event;
     ph_graph *graph;

@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "support/command.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,34 +92,29 @@ static void check(const char *which, int status, size_t in_out, size_t in_err)
     t_result_free(&result);
 }
 
-static void test_the_culprit_is_said_once(void **state)
+TEST(test_the_culprit_is_said_once)
 {
-    (void)state;
     check("dead", 3, 0, 1);
 }
 
-static void test_the_callback_is_told(void **state)
+TEST(test_the_callback_is_told)
 {
-    (void)state;
     check("callback", 3, 1, 0);
 }
 
-static void test_a_capture_that_is_well_has_none(void **state)
+TEST(test_a_capture_that_is_well_has_none)
 {
-    (void)state;
     check("alive", 3, 0, 0);
 }
 
 /* Its end has said it. */
-static void test_nothing_after_the_end(void **state)
+TEST(test_nothing_after_the_end)
 {
-    (void)state;
     check("ended", 4, 0, 0);
 }
 
-static void test_a_child_of_fork_is_silent(void **state)
+TEST(test_a_child_of_fork_is_silent)
 {
-    (void)state;
     check("forked", 3, 0, 1);
 }
 

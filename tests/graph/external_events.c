@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdio.h>
 
 static t_world world;
@@ -49,9 +50,8 @@ static ph_status work_then_record(ph_stream *stream, void *user)
     return ph_event_record(event, stream);
 }
 
-static void a_launch_records_its_events_at_once(void **state)
+TEST(a_launch_records_its_events_at_once)
 {
-    (void)state;
     bool done;
     open_on(NULL);
     assert_ok(ph_event_record(event, b));
@@ -85,9 +85,8 @@ static ph_status wait_then_work(ph_stream *stream, void *user)
     return t_add(&world, stream, x, y, 4, 0);
 }
 
-static void a_wait_is_bound_at_the_launch(void **state)
+TEST(a_wait_is_bound_at_the_launch)
 {
-    (void)state;
     open_on(NULL);
     assert_ok(ph_event_record(event, b));
     assert_ok(ph_graph_capture(graph, a, NULL, wait_then_work, NULL));
@@ -125,9 +124,8 @@ static ph_status wait_then_record(ph_stream *stream, void *user)
     return ph_event_record(event, stream);
 }
 
-static void a_wait_before_its_own_record_waits_for_the_launch_before(void **state)
+TEST(a_wait_before_its_own_record_waits_for_the_launch_before)
 {
-    (void)state;
     static const char *const devices[] = {NULL, "host:chaos=1", "host:chaos=2", "host:chaos=3"};
     for (size_t i = 0; i < (t_on_host() ? sizeof devices / sizeof devices[0] : 1); i++) {
         open_on(devices[i]);
@@ -151,9 +149,8 @@ static ph_status forward(ph_stream *stream, void *user)
 
 /* Two graphs that hand work to each other through external events; on the host under random
  * orders. */
-static void graphs_are_ordered_by_external_events(void **state)
+TEST(graphs_are_ordered_by_external_events)
 {
-    (void)state;
     for (int seed = 1; seed <= 20; seed++) {
         char name[32];
         ph_graph *back;
@@ -211,9 +208,8 @@ static ph_status replay_inner(ph_stream *stream, void *inner)
     return ph_graph_replay(inner, stream);
 }
 
-static void an_event_may_go_before_its_graph(void **state)
+TEST(an_event_may_go_before_its_graph)
 {
-    (void)state;
     int32_t value = 0;
     ph_graph *outer, *from;
     const ph_graph_options kept = {.keep_graph = true};

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -15,9 +16,8 @@ static ph_stream *side;
 static ph_graph *graph;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_graph_create(&graph, NULL));
@@ -27,9 +27,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     ph_stream_destroy(side);
@@ -104,9 +103,8 @@ static size_t waiting(void)
 }
 
 /* ---- work ---- */
-static void test_work_is_recorded(void **state)
+TEST(test_work_is_recorded)
 {
-    (void)state;
     int32_t *pinned, pageable = 0;
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, side));
     begin(world.stream);
@@ -125,9 +123,8 @@ static void test_work_is_recorded(void **state)
 }
 
 /* No graph of ours retains the kernel. */
-static void test_kernels_stay_loaded(void **state)
+TEST(test_kernels_stay_loaded)
 {
-    (void)state;
     begin(world.stream);
     assert_ok(add_one(world.stream, NULL));
     ph__drv_graph *template = end(world.stream);
@@ -138,9 +135,8 @@ static void test_kernels_stay_loaded(void **state)
     driver()->graph_destroy(template);
 }
 
-static void test_replay_becomes_a_node(void **state)
+TEST(test_replay_becomes_a_node)
 {
-    (void)state;
     ph_graph *other;
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
@@ -161,9 +157,8 @@ static void test_replay_becomes_a_node(void **state)
     ph_graph_destroy(other);
 }
 
-static void test_forks_and_joins(void **state)
+TEST(test_forks_and_joins)
 {
-    (void)state;
     void *p;
     begin(world.stream);
     assert_ok(add_one(world.stream, NULL));
@@ -186,9 +181,8 @@ static void test_forks_and_joins(void **state)
     ph_free(p, side);
 }
 
-static void test_events(void **state)
+TEST(test_events)
 {
-    (void)state;
     bool done;
     ph_event *inside, *before;
     assert_ok(ph_event_create(&inside, world.device, NULL));
@@ -208,9 +202,8 @@ static void test_events(void **state)
 }
 
 /* ---- refusals ---- */
-static void test_allocations_are_refused(void **state)
+TEST(test_allocations_are_refused)
 {
-    (void)state;
     void *p = x, *cached;
     assert_ok(ph_malloc(&cached, 1, 4096, world.stream));
     ph_free(cached, world.stream); /* one that would fit is cached */
@@ -230,9 +223,8 @@ static void test_allocations_are_refused(void **state)
     ph_free(p, world.stream);
 }
 
-static void test_waiting_is_refused(void **state)
+TEST(test_waiting_is_refused)
 {
-    (void)state;
     bool done;
     begin(world.stream);
     assert_error(ph_stream_synchronize(world.stream), PH_ERROR_CAPTURE,
@@ -247,9 +239,8 @@ static void test_waiting_is_refused(void **state)
     finish(world.stream, 0);
 }
 
-static void test_no_capture_of_ours(void **state)
+TEST(test_no_capture_of_ours)
 {
-    (void)state;
     ph_capture_options prepare = {.prepare = true};
     begin(world.stream);
     assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CAPTURE,
@@ -266,9 +257,8 @@ static void test_no_capture_of_ours(void **state)
 }
 
 /* ---- frees ---- */
-static void test_free_of_an_own_block(void **state)
+TEST(test_free_of_an_own_block)
 {
-    (void)state;
     int32_t *p;
     assert_ok(PH_NEW(&p, N, world.stream));
     begin(world.stream);
@@ -280,9 +270,8 @@ static void test_free_of_an_own_block(void **state)
 
 /* Freed on the capturing stream, as one that it uses: no event can say when that is over, so it
  * waits for the end. */
-static void test_free_of_another_streams_block(void **state)
+TEST(test_free_of_another_streams_block)
 {
-    (void)state;
     int32_t *p, *q;
     assert_ok(PH_NEW(&p, N, side));
     begin(world.stream);
@@ -302,9 +291,8 @@ static void test_free_of_another_streams_block(void **state)
 }
 
 /* Ordinary work from before the capture cannot be marked while the stream captures. */
-static void test_recorded_use_from_before(void **state)
+TEST(test_recorded_use_from_before)
 {
-    (void)state;
     int32_t *p;
     t_gate gate = {0};
     assert_ok(PH_NEW(&p, N, side));
@@ -323,9 +311,8 @@ static void test_recorded_use_from_before(void **state)
     assert_int_equal(waiting(), 0);
 }
 
-static void test_free_of_pinned_memory(void **state)
+TEST(test_free_of_pinned_memory)
 {
-    (void)state;
     int32_t *p, *q;
     assert_ok(ph_malloc_pinned(&p, N, sizeof *p, world.stream));
     assert_ok(ph_malloc_pinned(&q, N, sizeof *q, side));
@@ -336,9 +323,8 @@ static void test_free_of_pinned_memory(void **state)
     finish(world.stream, 0);
 }
 
-static void test_poison_stays_out(void **state)
+TEST(test_poison_stays_out)
 {
-    (void)state;
     t_world poisoned;
     ph_device_options options = {.debug_poison = true};
     int32_t *p;
@@ -369,9 +355,8 @@ static ph_status with_memory(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_order_behind_a_captured_stream(void **state)
+TEST(test_order_behind_a_captured_stream)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, with_memory, NULL));
     assert_ok(ph_graph_replay(graph, world.stream));
     begin(world.stream);
@@ -388,9 +373,8 @@ static void release(void *object)
     ++*(int *)object;
 }
 
-static void test_reset_beside_it(void **state)
+TEST(test_reset_beside_it)
 {
-    (void)state;
     int released = 0;
     assert_ok(ph_graph_retain(graph, release, &released, true));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, with_memory, NULL));
@@ -402,25 +386,24 @@ static void test_reset_beside_it(void **state)
     finish(world.stream, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_work_is_recorded),
-        TEST(test_kernels_stay_loaded),
-        TEST(test_replay_becomes_a_node),
-        TEST(test_forks_and_joins),
-        TEST(test_events),
-        TEST(test_allocations_are_refused),
-        TEST(test_waiting_is_refused),
-        TEST(test_no_capture_of_ours),
-        TEST(test_free_of_an_own_block),
-        TEST(test_free_of_another_streams_block),
-        TEST(test_recorded_use_from_before),
-        TEST(test_free_of_pinned_memory),
-        TEST(test_poison_stays_out),
-        TEST(test_order_behind_a_captured_stream),
-        TEST(test_reset_beside_it),
+        IN_WORLD(test_work_is_recorded),
+        IN_WORLD(test_kernels_stay_loaded),
+        IN_WORLD(test_replay_becomes_a_node),
+        IN_WORLD(test_forks_and_joins),
+        IN_WORLD(test_events),
+        IN_WORLD(test_allocations_are_refused),
+        IN_WORLD(test_waiting_is_refused),
+        IN_WORLD(test_no_capture_of_ours),
+        IN_WORLD(test_free_of_an_own_block),
+        IN_WORLD(test_free_of_another_streams_block),
+        IN_WORLD(test_recorded_use_from_before),
+        IN_WORLD(test_free_of_pinned_memory),
+        IN_WORLD(test_poison_stays_out),
+        IN_WORLD(test_order_behind_a_captured_stream),
+        IN_WORLD(test_reset_beside_it),
     };
     return cmocka_run_group_tests_name("graph.foreign", tests, NULL, NULL);
 }

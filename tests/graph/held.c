@@ -6,6 +6,7 @@
 #include "support/sweep.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -17,9 +18,8 @@ static ph_stream *side;
 static ph_pool *pool;
 static int32_t *out;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_pool_create(&pool, world.device, NULL));
@@ -29,9 +29,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_memory_stats stats;
     ph_free(out, world.stream);
     ph_pool_release(pool);
@@ -215,9 +214,8 @@ static void check_held(made *m)
     give_others(&o);
 }
 
-static void test_wherever_it_comes_from(void **state)
+TEST(test_wherever_it_comes_from)
 {
-    (void)state;
     made all[] = {
         {.name = "the default stream", .take = from_default, .give = give},
         {.name = "another stream", .take = from_side, .give = give},
@@ -236,9 +234,8 @@ static void test_wherever_it_comes_from(void **state)
 
 /* Of the pool of the capture itself the host's half: the pool lives on, and what it gives next
  * would be written by the host at once. */
-static void test_pinned_memory_of_the_own_pool(void **state)
+TEST(test_pinned_memory_of_the_own_pool)
 {
-    (void)state;
     made m = {.take = pinned_from_capture, .give = give_pinned};
     ph_capture_options options = {.pool = pool};
     for (when freed = IN_BODY; freed <= AFTER_REPLAY; freed++) {
@@ -281,9 +278,8 @@ static ph_status body_that_uses_none(ph_stream *stream, void *user)
 }
 
 /* Nothing addresses it: it waits for the end of the capture and is anybody's then. */
-static void test_what_no_node_addresses(void **state)
+TEST(test_what_no_node_addresses)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_graph *graph;
     ph_memory_stats stats;
@@ -304,9 +300,8 @@ static ph_status body_that_fails(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_CALLER, "in the middle");
 }
 
-static void test_captures_that_come_to_nothing(void **state)
+TEST(test_captures_that_come_to_nothing)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_graph *graph;
     others o;
@@ -333,9 +328,8 @@ static void test_captures_that_come_to_nothing(void **state)
     }
 }
 
-static void test_reset_and_captured_again(void **state)
+TEST(test_reset_and_captured_again)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_graph *graph = capture_of(&m, NULL);
     ph_memory_stats before, after;
@@ -359,9 +353,8 @@ static ph_status replay_it(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_child_graphs(void **state)
+TEST(test_child_graphs)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_graph *inner = capture_of(&m, NULL), *outer;
     others o;
@@ -378,9 +371,8 @@ static void test_child_graphs(void **state)
     give_others(&o);
 }
 
-static void test_updates(void **state)
+TEST(test_updates)
 {
-    (void)state;
     made own = {.take = from_default, .give = give}, m = own;
     ph_graph *graph = capture_of(&own, NULL);
     others o;
@@ -407,9 +399,8 @@ static void test_updates(void **state)
 }
 
 /* The graph goes while its replay runs: the memory waits for that. */
-static void test_replays_in_flight(void **state)
+TEST(test_replays_in_flight)
 {
-    (void)state;
     made m = {.take = from_side, .give = give};
     t_gate gate = {.behind = true};
     ph_graph *graph = capture_of(&m, NULL);
@@ -436,9 +427,8 @@ static void test_replays_in_flight(void **state)
 
 /* ---- several captures ---- */
 /* Both are open when it is allocated; it is freed while one of them still is. */
-static void test_two_captures_at_once(void **state)
+TEST(test_two_captures_at_once)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     ph_graph *first, *second;
@@ -467,9 +457,8 @@ static void test_two_captures_at_once(void **state)
 }
 
 /* What a capture was given it uses again, whatever other one is open. */
-static void test_captures_use_their_own_again(void **state)
+TEST(test_captures_use_their_own_again)
 {
-    (void)state;
     ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     ph_graph *first, *second;
     int32_t *p, *again;
@@ -530,9 +519,8 @@ static ph_graph *begin_with(eager *e)
 }
 
 /* It uses its memory again all the while. */
-static void test_threads_that_capture_nothing(void **state)
+TEST(test_threads_that_capture_nothing)
 {
-    (void)state;
     eager e = {.rounds = 5000};
     ph_memory_stats before, after;
     assert_ok(ph_memory_get_stats(&before, world.device));
@@ -546,9 +534,8 @@ static void test_threads_that_capture_nothing(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_threads_that_capture_for_others(void **state)
+TEST(test_threads_that_capture_for_others)
 {
-    (void)state;
     eager e = {.rounds = 3, .use = true};
     made m = {.take = from_side, .give = give};
     others o;
@@ -578,9 +565,8 @@ static void *work_for_it(void *user)
     return NULL;
 }
 
-static void test_threads_that_work_on_the_capture(void **state)
+TEST(test_threads_that_work_on_the_capture)
 {
-    (void)state;
     eager e = {.rounds = 1, .use = true, .take_again = true};
     ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     made m = {.take = from_side, .give = give};
@@ -602,9 +588,8 @@ static void test_threads_that_work_on_the_capture(void **state)
 }
 
 /* Nothing can be held: somebody has it. */
-static void test_memory_given_again_is_refused(void **state)
+TEST(test_memory_given_again_is_refused)
 {
-    (void)state;
     eager e = {.rounds = 1, .use = true, .take_again = true};
     ph_memory_stats stats;
     ph_graph *graph = begin_with(&e);
@@ -617,9 +602,8 @@ static void test_memory_given_again_is_refused(void **state)
 }
 
 /* ---- what the library says of it ---- */
-static void test_checked_inputs(void **state)
+TEST(test_checked_inputs)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_capture_options options = {.check_input_liveness = true};
     for (when freed = IN_BODY; freed <= AFTER_REPLAY; freed++) {
@@ -636,9 +620,8 @@ static void test_checked_inputs(void **state)
     }
 }
 
-static void test_checkpoints(void **state)
+TEST(test_checkpoints)
 {
-    (void)state;
     made m = {.take = from_scope, .give = give};
     ph_pool_checkpoint *checkpoint;
     assert_ok(ph_pool_checkpoint_create(&checkpoint, pool));
@@ -656,9 +639,8 @@ static void test_checkpoints(void **state)
     ph_pool_checkpoint_destroy(checkpoint);
 }
 
-static void test_freed_twice(void **state)
+TEST(test_freed_twice)
 {
-    (void)state;
     made m = {.take = from_default, .give = give};
     ph_allocation found;
     ph_graph *graph = capture_of(&m, NULL);
@@ -705,28 +687,26 @@ static t_swept failing = {.name = "captures with memory from elsewhere",
                           .run = capture_and_pass,
                           .reset = drop_swept};
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_wherever_it_comes_from),
-        TEST(test_pinned_memory_of_the_own_pool),
-        TEST(test_what_no_node_addresses),
-        TEST(test_captures_that_come_to_nothing),
-        TEST(test_reset_and_captured_again),
-        TEST(test_child_graphs),
-        TEST(test_updates),
-        TEST(test_replays_in_flight),
-        TEST(test_two_captures_at_once),
-        TEST(test_captures_use_their_own_again),
-        TEST(test_threads_that_capture_nothing),
-        TEST(test_threads_that_capture_for_others),
-        TEST(test_threads_that_work_on_the_capture),
-        TEST(test_memory_given_again_is_refused),
-        TEST(test_checked_inputs),
-        TEST(test_checkpoints),
-        TEST(test_freed_twice),
+        IN_WORLD(test_wherever_it_comes_from),
+        IN_WORLD(test_pinned_memory_of_the_own_pool),
+        IN_WORLD(test_what_no_node_addresses),
+        IN_WORLD(test_captures_that_come_to_nothing),
+        IN_WORLD(test_reset_and_captured_again),
+        IN_WORLD(test_child_graphs),
+        IN_WORLD(test_updates),
+        IN_WORLD(test_replays_in_flight),
+        IN_WORLD(test_two_captures_at_once),
+        IN_WORLD(test_captures_use_their_own_again),
+        IN_WORLD(test_threads_that_capture_nothing),
+        IN_WORLD(test_threads_that_capture_for_others),
+        IN_WORLD(test_threads_that_work_on_the_capture),
+        IN_WORLD(test_memory_given_again_is_refused),
+        IN_WORLD(test_checked_inputs),
+        IN_WORLD(test_checkpoints),
+        IN_WORLD(test_freed_twice),
         T_SWEEP(test_without_host_memory, &failing),
         T_SWEEP(test_when_the_driver_fails, &failing),
     };

@@ -5,6 +5,7 @@
 #include "support/sweep.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 
 enum {
     N = 1000,
@@ -16,9 +17,8 @@ static ph_stream *there; /* of the second */
 static ph_pool *pool;    /* likewise */
 static int32_t *out;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_device_open(&second, t_device_name(), NULL));
     assert_ok(ph_stream_create(&there, second, NULL));
@@ -41,9 +41,8 @@ static void nothing_is_left(ph_device *device)
     assert_int_equal(stats.pinned_reserved, 0);
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(out, world.stream);
     ph_pool_release(pool);
     nothing_is_left(world.device);
@@ -206,9 +205,8 @@ static void check_held(ph_graph *graph, const made *m)
     give_others(&o);
 }
 
-static void test_wherever_it_comes_from(void **state)
+TEST(test_wherever_it_comes_from)
 {
-    (void)state;
     made all[] = {
         {.take = from_default, .give = give},      {.take = from_stream, .give = give},
         {.take = from_stream, .give = give_there}, {.take = from_scope, .give = give},
@@ -230,9 +228,8 @@ static void test_wherever_it_comes_from(void **state)
 }
 
 /* ---- what goes back ---- */
-static void test_what_no_node_addresses(void **state)
+TEST(test_what_no_node_addresses)
 {
-    (void)state;
     ph_graph *graph;
     ph_memory_stats stats;
     made m = {.take = from_stream, .give = give};
@@ -255,9 +252,8 @@ static void test_what_no_node_addresses(void **state)
 
 /* It is an input, which the graph does not hold: numbers of allocations tell by themselves nothing
  * across devices. */
-static void test_what_was_there_before(void **state)
+TEST(test_what_was_there_before)
 {
-    (void)state;
     ph_graph *graph;
     ph_memory_stats stats;
     int32_t *more[50], *p;
@@ -276,9 +272,8 @@ static void test_what_was_there_before(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_aborted(void **state)
+TEST(test_aborted)
 {
-    (void)state;
     ph_graph *graph;
     ph_memory_stats stats;
     made m = {.take = from_stream, .give = give};
@@ -297,9 +292,8 @@ static ph_status replay_it(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_child_graphs(void **state)
+TEST(test_child_graphs)
 {
-    (void)state;
     made m = {.take = from_stream, .give = give};
     ph_graph *inner = capture_of(&m), *outer;
     assert_ok(ph_graph_create(&outer, NULL));
@@ -308,9 +302,8 @@ static void test_child_graphs(void **state)
     check_held(outer, &m);
 }
 
-static void test_updates(void **state)
+TEST(test_updates)
 {
-    (void)state;
     made first = {.take = from_stream, .give = give}, m = first;
     ph_graph *graph = capture_of(&first), *from = capture_of(&m);
     assert_ok(ph_graph_update(graph, from, NULL));
@@ -319,9 +312,8 @@ static void test_updates(void **state)
 }
 
 /* The memory waits for the replay that is in flight, on the first device. */
-static void test_replays_in_flight(void **state)
+TEST(test_replays_in_flight)
 {
-    (void)state;
     made m = {.take = from_stream, .give = give};
     t_gate gate = {.behind = true};
     int32_t *other[OTHERS];
@@ -379,15 +371,13 @@ static void drop_swept(ph_status status, void *user)
 static t_swept failing = {
     .open = open_world, .close = close_world, .run = capture_and_pass, .reset = drop_swept};
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_wherever_it_comes_from), TEST(test_what_no_node_addresses),
-        TEST(test_what_was_there_before),  TEST(test_aborted),
-        TEST(test_child_graphs),           TEST(test_updates),
-        TEST(test_replays_in_flight),      T_SWEEP(test_without_host_memory, &failing),
+        IN_WORLD(test_wherever_it_comes_from), IN_WORLD(test_what_no_node_addresses),
+        IN_WORLD(test_what_was_there_before),  IN_WORLD(test_aborted),
+        IN_WORLD(test_child_graphs),           IN_WORLD(test_updates),
+        IN_WORLD(test_replays_in_flight),      T_SWEEP(test_without_host_memory, &failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,9 +18,8 @@ static ph_stream *there; /* of the second */
 static ph_pool *pool;    /* likewise */
 static int32_t *out;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_device_open(&second, t_device_name(), NULL));
     assert_ok(ph_stream_create(&there, second, NULL));
@@ -42,9 +42,8 @@ static void nothing_is_left(ph_device *device)
     assert_int_equal(stats.pinned_reserved, 0);
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(out, world.stream);
     ph_pool_release(pool);
     nothing_is_left(world.device);
@@ -78,9 +77,8 @@ static void replay_gives_6(ph_graph *graph)
 }
 
 /* ---- captures and threads beside ---- */
-static void test_captures_on_both(void **state)
+TEST(test_captures_on_both)
 {
-    (void)state;
     int32_t *p, *next[OTHERS];
     ph_graph *first, *beside;
     assert_ok(ph_graph_create(&first, NULL));
@@ -105,9 +103,8 @@ static void test_captures_on_both(void **state)
 }
 
 /* What the other one was given from its own pool, and freed, it may use again. */
-static void test_memory_of_another_capture(void **state)
+TEST(test_memory_of_another_capture)
 {
-    (void)state;
     ph_graph *first, *beside;
     int32_t *p;
     assert_ok(ph_graph_create(&first, NULL));
@@ -142,9 +139,8 @@ static void *work_beside(void *user)
 }
 
 /* Another thread has been given it already, before the capture's end. */
-static void test_memory_given_again_is_refused(void **state)
+TEST(test_memory_given_again_is_refused)
 {
-    (void)state;
     eager e;
     pthread_t thread;
     ph_graph *graph;
@@ -171,9 +167,8 @@ static void close_second(void)
 }
 
 /* Its memory is not given back to the system, from where anybody would have it. */
-static void test_closed(void **state)
+TEST(test_closed)
 {
-    (void)state;
     for (int how = 0; how < 4; how++) {
         ph_graph *graph;
         int32_t *p;
@@ -208,9 +203,8 @@ static void test_closed(void **state)
 
 /* ---- fork ---- */
 /* Captures of the parent are not the child's: its memory waits for none. */
-static void test_in_a_child(void **state)
+TEST(test_in_a_child)
 {
-    (void)state;
     ph_graph *graph;
     int status;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -238,16 +232,14 @@ static void test_in_a_child(void **state)
     ph_graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_captures_on_both),
-        TEST(test_memory_of_another_capture),
-        TEST(test_memory_given_again_is_refused),
-        TEST(test_closed),
-        TEST(test_in_a_child),
+        IN_WORLD(test_captures_on_both),
+        IN_WORLD(test_memory_of_another_capture),
+        IN_WORLD(test_memory_given_again_is_refused),
+        IN_WORLD(test_closed),
+        IN_WORLD(test_in_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

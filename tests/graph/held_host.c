@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 
 enum {
     N = 1000,
@@ -13,17 +14,15 @@ enum {
 static t_world world;
 static ph_stream *side;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_memory_stats stats;
     assert_ok(ph_device_synchronize(world.device));
     assert_ok(ph_memory_trim(world.device));
@@ -56,9 +55,8 @@ static ph_graph *begin(void)
 }
 
 /* ---- the same capture ---- */
-static void test_a_kernel_reads_what_the_capture_freed(void **state)
+TEST(test_a_kernel_reads_what_the_capture_freed)
 {
-    (void)state;
     int32_t *out;
     assert_ok(PH_NEW(&out, N, world.stream));
     ph_graph *graph = begin();
@@ -82,9 +80,8 @@ static void count_up(void *user)
     ++*(int32_t *)user;
 }
 
-static void test_a_host_function_writes_what_the_capture_freed(void **state)
+TEST(test_a_host_function_writes_what_the_capture_freed)
 {
-    (void)state;
     ph_graph *graph = begin();
     int32_t *written = take(world.stream, 0);
     assert_ok(ph_launch_host(world.stream, count_up, written));
@@ -118,9 +115,8 @@ static bool others_meet(ph_graph *graph, const int32_t *written)
     return met;
 }
 
-static void test_the_user_of_a_host_function_is_the_graphs(void **state)
+TEST(test_the_user_of_a_host_function_is_the_graphs)
 {
-    (void)state;
     ph_graph *graph = begin();
     int32_t *written = take(side, 0);
     assert_ok(ph_launch_host(world.stream, count_up, written + 5));
@@ -134,14 +130,12 @@ static void test_the_user_of_a_host_function_is_the_graphs(void **state)
     assert_true(others_meet(NULL, written));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_kernel_reads_what_the_capture_freed),
-        TEST(test_a_host_function_writes_what_the_capture_freed),
-        TEST(test_the_user_of_a_host_function_is_the_graphs),
+        IN_WORLD(test_a_kernel_reads_what_the_capture_freed),
+        IN_WORLD(test_a_host_function_writes_what_the_capture_freed),
+        IN_WORLD(test_the_user_of_a_host_function_is_the_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

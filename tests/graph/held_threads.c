@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -13,17 +14,15 @@ enum {
 static t_world world;
 static ph_stream *side;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_memory_stats stats;
     assert_ok(ph_device_synchronize(world.device));
     assert_ok(ph_memory_trim(world.device));
@@ -124,9 +123,8 @@ static void stays(int32_t *p, size_t count, int32_t value, ph_graph *graph)
 }
 
 /* ---- the thread that captures takes what another one has freed ---- */
-static void test_nodes_of_a_thread_that_only_launches(void **state)
+TEST(test_nodes_of_a_thread_that_only_launches)
 {
-    (void)state;
     int32_t *weight;
     ph_graph *graph = begin();
     elsewhere(take_fill_give);
@@ -137,9 +135,8 @@ static void test_nodes_of_a_thread_that_only_launches(void **state)
     ph_free(weight, side);
 }
 
-static void test_memory_lent_to_the_capture(void **state)
+TEST(test_memory_lent_to_the_capture)
 {
-    (void)state;
     int32_t *weight;
     ph_graph *graph = begin();
     other o;
@@ -166,9 +163,8 @@ static ph_status take_second(void)
     return PH_NEW(&second, N, side);
 }
 
-static void test_a_larger_block_around_it(void **state)
+TEST(test_a_larger_block_around_it)
 {
-    (void)state;
     assert_ok(take_first());
     ph_graph *graph = begin();
     other o;
@@ -205,9 +201,8 @@ static ph_status give_both(void)
     return PH_OK;
 }
 
-static void test_a_smaller_block_inside_it(void **state)
+TEST(test_a_smaller_block_inside_it)
 {
-    (void)state;
     int32_t *weight[4];
     ph_graph *graph = begin();
     other o;
@@ -246,9 +241,8 @@ static ph_status end_beside(void)
     return ph_graph_capture_end(beside, PH_OK);
 }
 
-static void test_memory_of_another_capture(void **state)
+TEST(test_memory_of_another_capture)
 {
-    (void)state;
     ph_graph *graph = begin();
     other o;
     begin_other(&o, begin_beside, end_beside);
@@ -261,16 +255,14 @@ static void test_memory_of_another_capture(void **state)
     ph_graph_destroy(beside);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nodes_of_a_thread_that_only_launches),
-        TEST(test_memory_lent_to_the_capture),
-        TEST(test_a_larger_block_around_it),
-        TEST(test_a_smaller_block_inside_it),
-        TEST(test_memory_of_another_capture),
+        IN_WORLD(test_nodes_of_a_thread_that_only_launches),
+        IN_WORLD(test_memory_lent_to_the_capture),
+        IN_WORLD(test_a_larger_block_around_it),
+        IN_WORLD(test_a_smaller_block_inside_it),
+        IN_WORLD(test_memory_of_another_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <phonograph/inputs.h>
 
 enum {
@@ -84,9 +85,8 @@ static void try_held(bool pinned, const ph_capture_options *options)
     close_world();
 }
 
-static void test_held(void **state)
+TEST(test_held)
 {
-    (void)state;
     const ph_capture_options checked = {.check_input_liveness = true};
     for (int pinned = 0; pinned < 2; pinned++) {
         try_held(pinned, NULL);
@@ -95,9 +95,8 @@ static void test_held(void **state)
 }
 
 /* It is given back with the graph, before and after it is freed. */
-static void test_let_go(void **state)
+TEST(test_let_go)
 {
-    (void)state;
     for (int freed = 0; freed < 2; freed++) {
         open_with(false, NULL);
         assert_ok(ph_graph_hold_memory(graph, x));
@@ -111,9 +110,8 @@ static void test_let_go(void **state)
     }
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     int32_t here = 0;
     open_with(false, NULL);
     assert_error(ph_graph_hold_memory(NULL, x), PH_ERROR_ARGUMENT, "graph is NULL");

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "driver/driver.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +14,8 @@ static ph_graph *graph;
 static int32_t *x;
 static char seen[512];
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, 4, world.stream));
     assert_ok(t_fill(&world, world.stream, x, 4, 0));
@@ -24,9 +24,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     t_close(&world);
@@ -79,9 +78,8 @@ static void use_graph_once(void)
 }
 
 /* ---- registries ---- */
-static void TestGraphGlobalLifecycleHooks_test_register_run_unregister(void **state)
+TEST(TestGraphGlobalLifecycleHooks_test_register_run_unregister)
 {
-    (void)state;
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++) {
         ph_hook *hook = add(NULL, (ph_graph_hook_point)point, note, NULL);
         seen[0] = 0;
@@ -104,15 +102,13 @@ static void check_registry(ph_graph_hook_point point)
     assert_string_equal(seen, "here ");
 }
 
-static void TestGraphInstantiateHooks_test_register_run_unregister(void **state)
+TEST(TestGraphInstantiateHooks_test_register_run_unregister)
 {
-    (void)state;
     check_registry(PH_HOOK_INSTANTIATE);
 }
 
-static void TestGraphDestroyHooks_test_register_run_unregister(void **state)
+TEST(TestGraphDestroyHooks_test_register_run_unregister)
 {
-    (void)state;
     check_registry(PH_HOOK_DESTROY);
 }
 
@@ -125,15 +121,13 @@ static void check_several(ph_graph_hook_point point)
     ph_graph_hook_remove(b);
 }
 
-static void TestGraphInstantiateHooks_test_multiple_hooks_all_run(void **state)
+TEST(TestGraphInstantiateHooks_test_multiple_hooks_all_run)
 {
-    (void)state;
     check_several(PH_HOOK_INSTANTIATE);
 }
 
-static void TestGraphDestroyHooks_test_multiple_hooks_all_run(void **state)
+TEST(TestGraphDestroyHooks_test_multiple_hooks_all_run)
 {
-    (void)state;
     check_several(PH_HOOK_DESTROY);
 }
 
@@ -150,21 +144,18 @@ static void check_swallowing(ph_graph_hook_point point)
     ph_graph_hook_remove(good);
 }
 
-static void TestGraphInstantiateHooks_test_run_swallows_hook_errors(void **state)
+TEST(TestGraphInstantiateHooks_test_run_swallows_hook_errors)
 {
-    (void)state;
     check_swallowing(PH_HOOK_INSTANTIATE);
 }
 
-static void TestGraphDestroyHooks_test_run_swallows_hook_errors(void **state)
+TEST(TestGraphDestroyHooks_test_run_swallows_hook_errors)
 {
-    (void)state;
     check_swallowing(PH_HOOK_DESTROY);
 }
 
-static void TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors(void **state)
+TEST(TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors)
 {
-    (void)state;
     t_log_start();
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++) {
         ph_hook *bad = add(NULL, (ph_graph_hook_point)point, refuse, NULL);
@@ -180,9 +171,8 @@ static void TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors(void **s
     t_log_stop();
 }
 
-static void TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate(void **state)
+TEST(TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate)
 {
-    (void)state;
     ph_hook *hook = add(NULL, PH_HOOK_INSTANTIATE, note, NULL);
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     for (int i = 0; i < 3; i++)
@@ -202,9 +192,8 @@ static ph_status note_id(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown(void **state)
+TEST(TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown)
 {
-    (void)state;
     destroys = 0;
     ph_hook *made = add(NULL, PH_HOOK_INSTANTIATE, note_id, &instantiated);
     ph_hook *gone = add(NULL, PH_HOOK_DESTROY, note_id, &destroyed);
@@ -223,9 +212,8 @@ static void TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown(
 }
 
 /* ---- order ---- */
-static void TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph(void **state)
+TEST(TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph)
 {
-    (void)state;
     ph_hook *hooks[7];
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_DESTROY; point++)
         hooks[point] = add(NULL, (ph_graph_hook_point)point, note, NULL);
@@ -242,9 +230,8 @@ static void TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph(voi
         ph_graph_hook_remove(hooks[point]);
 }
 
-static void TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks(void **state)
+TEST(TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks)
 {
-    (void)state;
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++) {
         ph_hook *own = add(graph, (ph_graph_hook_point)point, note, "per-graph");
         ph_hook *global = add(NULL, (ph_graph_hook_point)point, note, "global");
@@ -263,9 +250,8 @@ static ph_status check_live(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture(void **state)
+TEST(TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture)
 {
-    (void)state;
     bool live = false;
     ph_hook *hook = add(NULL, PH_HOOK_CAPTURE_START, check_live, &live);
     use_graph_once();
@@ -296,9 +282,8 @@ TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises(void
 }
 
 /* ---- failures of a graph's own hooks ---- */
-static void test_failing_capture_start(void **state)
+TEST(test_failing_capture_start)
 {
-    (void)state;
     ph_hook *hook = add(graph, PH_HOOK_CAPTURE_START, refuse, NULL);
     assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER,
                  "no capture_start");
@@ -316,9 +301,8 @@ static ph_status check_not_yet(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_capture_prepare_comes_first(void **state)
+TEST(test_capture_prepare_comes_first)
 {
-    (void)state;
     bool not_yet = false;
     ph_hook *look = add(NULL, PH_HOOK_CAPTURE_PREPARE, check_not_yet, &not_yet),
             *start = add(graph, PH_HOOK_CAPTURE_START, note, NULL),
@@ -335,9 +319,8 @@ static void test_capture_prepare_comes_first(void **state)
     ph_graph_hook_remove(prepare);
 }
 
-static void test_failing_capture_prepare(void **state)
+TEST(test_failing_capture_prepare)
 {
-    (void)state;
     ph_hook *hook = add(graph, PH_HOOK_CAPTURE_PREPARE, refuse, NULL);
     assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_CALLER,
                  "no capture_prepare");
@@ -354,9 +337,8 @@ static ph_status destroy_stream(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_failing_capture_end_and_instantiate(void **state)
+TEST(test_failing_capture_end_and_instantiate)
 {
-    (void)state;
     for (int point = PH_HOOK_CAPTURE_END; point <= PH_HOOK_INSTANTIATE; point++) {
         ph_hook *hook = add(graph, (ph_graph_hook_point)point, refuse, NULL);
         assert_error(ph_graph_capture(graph, world.stream, NULL, add_one, NULL), PH_ERROR_CALLER,
@@ -368,9 +350,8 @@ static void test_failing_capture_end_and_instantiate(void **state)
     }
 }
 
-static void test_failing_replay_hooks(void **state)
+TEST(test_failing_replay_hooks)
 {
-    (void)state;
     int32_t value;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     ph_hook *start = add(graph, PH_HOOK_REPLAY_START, refuse, NULL),
@@ -401,9 +382,8 @@ static ph_status remove_self(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_changes_during_a_run(void **state)
+TEST(test_changes_during_a_run)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     self = add(NULL, PH_HOOK_REPLAY_START, remove_self, "once");
     ph_hook *last = add(NULL, PH_HOOK_REPLAY_START, note, "last");
@@ -433,9 +413,8 @@ static ph_status try_everything(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_calls_from_inside(void **state)
+TEST(test_calls_from_inside)
 {
-    (void)state;
     ph_hook *hooks[8];
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_CAPTURE_PREPARE; point++)
         hooks[point] = add(graph, (ph_graph_hook_point)point, try_everything, NULL);
@@ -451,9 +430,8 @@ static ph_status destroy_it(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_capture_prepare_may_destroy(void **state)
+TEST(test_capture_prepare_may_destroy)
 {
-    (void)state;
     ph_stream *stream;
     ph_graph *other;
     assert_ok(ph_stream_create(&stream, world.device, NULL));
@@ -470,9 +448,8 @@ static void test_capture_prepare_may_destroy(void **state)
     use_graph_once();
 }
 
-static void test_destroy_from_inside(void **state)
+TEST(test_destroy_from_inside)
 {
-    (void)state;
     for (int point = PH_HOOK_CAPTURE_START; point <= PH_HOOK_INSTANTIATE; point++) {
         ph_graph *doomed;
         assert_ok(ph_graph_create(&doomed, NULL));
@@ -494,9 +471,8 @@ static void test_destroy_from_inside(void **state)
 }
 
 /* A handle outlives its graph. */
-static void test_handle_outlives_the_graph(void **state)
+TEST(test_handle_outlives_the_graph)
 {
-    (void)state;
     ph_graph *other;
     assert_ok(ph_graph_create(&other, NULL));
     ph_hook *hook = add(other, PH_HOOK_REPLAY_START, note, NULL);
@@ -505,9 +481,8 @@ static void test_handle_outlives_the_graph(void **state)
     ph_graph_hook_remove(NULL);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_hook *hook;
     assert_status(ph_graph_hook_add(NULL, NULL, PH_HOOK_DESTROY, note, NULL), PH_ERROR_ARGUMENT);
     assert_error(ph_graph_hook_add(&hook, NULL, PH_HOOK_DESTROY, NULL, NULL), PH_ERROR_ARGUMENT,
@@ -524,9 +499,8 @@ static ph_status begin_other(const ph_graph_hook_info *info, void *user)
 
 /* A replay-start hook that begins a capture on the replay's stream: the replay becomes a node of
  * it. */
-static void test_hook_that_captures(void **state)
+TEST(test_hook_that_captures)
 {
-    (void)state;
     ph_graph *other;
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
@@ -540,36 +514,35 @@ static void test_hook_that_captures(void **state)
     ph_graph_destroy(other);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(TestGraphGlobalLifecycleHooks_test_register_run_unregister),
-        TEST(TestGraphInstantiateHooks_test_register_run_unregister),
-        TEST(TestGraphInstantiateHooks_test_multiple_hooks_all_run),
-        TEST(TestGraphInstantiateHooks_test_run_swallows_hook_errors),
-        TEST(TestGraphDestroyHooks_test_register_run_unregister),
-        TEST(TestGraphDestroyHooks_test_multiple_hooks_all_run),
-        TEST(TestGraphDestroyHooks_test_run_swallows_hook_errors),
-        TEST(TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors),
-        TEST(TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate),
-        TEST(TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown),
-        TEST(TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph),
-        TEST(TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks),
-        TEST(TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture),
-        TEST(TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises),
-        TEST(test_failing_capture_start),
-        TEST(test_capture_prepare_comes_first),
-        TEST(test_failing_capture_prepare),
-        TEST(test_capture_prepare_may_destroy),
-        TEST(test_failing_capture_end_and_instantiate),
-        TEST(test_failing_replay_hooks),
-        TEST(test_changes_during_a_run),
-        TEST(test_calls_from_inside),
-        TEST(test_destroy_from_inside),
-        TEST(test_handle_outlives_the_graph),
-        TEST(test_arguments),
-        TEST(test_hook_that_captures),
+        IN_WORLD(TestGraphGlobalLifecycleHooks_test_register_run_unregister),
+        IN_WORLD(TestGraphInstantiateHooks_test_register_run_unregister),
+        IN_WORLD(TestGraphInstantiateHooks_test_multiple_hooks_all_run),
+        IN_WORLD(TestGraphInstantiateHooks_test_run_swallows_hook_errors),
+        IN_WORLD(TestGraphDestroyHooks_test_register_run_unregister),
+        IN_WORLD(TestGraphDestroyHooks_test_multiple_hooks_all_run),
+        IN_WORLD(TestGraphDestroyHooks_test_run_swallows_hook_errors),
+        IN_WORLD(TestGraphGlobalLifecycleHooks_test_run_swallows_hook_errors),
+        IN_WORLD(TestGraphInstantiateHooks_test_fires_once_on_real_graph_instantiate),
+        IN_WORLD(TestGraphDestroyHooks_test_fires_with_recorded_exec_ids_on_teardown),
+        IN_WORLD(TestGraphGlobalLifecycleHooks_test_fire_points_over_a_real_graph),
+        IN_WORLD(TestGraphGlobalLifecycleHooks_test_global_hooks_run_before_per_graph_hooks),
+        IN_WORLD(TestGraphGlobalLifecycleHooks_test_capture_start_hook_sees_live_capture),
+        IN_WORLD(TestGraphGlobalLifecycleHooks_test_replay_end_hook_fires_when_launch_raises),
+        IN_WORLD(test_failing_capture_start),
+        IN_WORLD(test_capture_prepare_comes_first),
+        IN_WORLD(test_failing_capture_prepare),
+        IN_WORLD(test_capture_prepare_may_destroy),
+        IN_WORLD(test_failing_capture_end_and_instantiate),
+        IN_WORLD(test_failing_replay_hooks),
+        IN_WORLD(test_changes_during_a_run),
+        IN_WORLD(test_calls_from_inside),
+        IN_WORLD(test_destroy_from_inside),
+        IN_WORLD(test_handle_outlives_the_graph),
+        IN_WORLD(test_arguments),
+        IN_WORLD(test_hook_that_captures),
     };
     return cmocka_run_group_tests_name("graph.hooks", tests, NULL, NULL);
 }

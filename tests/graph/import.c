@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <string.h>
 
@@ -29,9 +30,8 @@ static void leave_own(ph__drv_graph *template)
     (void)template;
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 0));
@@ -47,9 +47,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     world.device->driver = real;
     ph_free(x, world.stream);
@@ -83,9 +82,8 @@ static void destroy_native(struct CUgraph_st *native)
     world.device->driver->graph_destroy(template);
 }
 
-static void test_as_after_a_capture(void **state)
+TEST(test_as_after_a_capture)
 {
-    (void)state;
     const ph_record *record;
     ph_node_info node;
     assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), NULL));
@@ -109,9 +107,8 @@ static void test_as_after_a_capture(void **state)
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
 }
 
-static void test_keep_graph(void **state)
+TEST(test_keep_graph)
 {
-    (void)state;
     ph_graph *kept;
     void *raw;
     ph_graph_options keep = {.keep_graph = true};
@@ -126,9 +123,8 @@ static void test_keep_graph(void **state)
     ph_graph_destroy(kept);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
-    (void)state;
     ph_pool *pool, *held;
     int32_t *inside;
     assert_ok(ph_pool_create(&pool, world.device, NULL));
@@ -156,9 +152,8 @@ static void test_options(void **state)
 }
 
 /* Nodes on memory of the pool that eager work allocated, and on what a capture was given there. */
-static void test_inputs_in_the_pool(void **state)
+TEST(test_inputs_in_the_pool)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *captured;
     int32_t *mine = x;
@@ -188,9 +183,8 @@ static void test_inputs_in_the_pool(void **state)
     ph_pool_release(pool);
 }
 
-static void test_into_a_capture(void **state)
+TEST(test_into_a_capture)
 {
-    (void)state;
     ph_graph *outer;
     assert_ok(ph_graph_create(&outer, NULL));
     assert_ok(ph_graph_import_cuda(graph, world.device, make_native(), NULL));
@@ -218,9 +212,8 @@ static ph_status refuse(const ph_graph_hook_info *info, void *user)
 }
 
 /* The graph is as it was, and the native one is still there. */
-static void test_failing_hooks(void **state)
+TEST(test_failing_hooks)
 {
-    (void)state;
     ph_hook *seen[3], *bad;
     struct CUgraph_st *native = make_native();
     static const ph_graph_hook_point points[3] = {PH_HOOK_CAPTURE_END, PH_HOOK_INSTANTIATE,
@@ -251,9 +244,8 @@ static ph_status destroy_it(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_destroyed_by_a_hook(void **state)
+TEST(test_destroyed_by_a_hook)
 {
-    (void)state;
     ph_hook *hook;
     struct CUgraph_st *native = make_native();
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_INSTANTIATE, destroy_it, NULL));
@@ -264,9 +256,8 @@ static void test_destroyed_by_a_hook(void **state)
     destroy_native(native); /* it stayed the caller's */
 }
 
-static void test_failing_driver(void **state)
+TEST(test_failing_driver)
 {
-    (void)state;
     struct CUgraph_st *native = make_native();
     bool failed = true;
     for (int64_t n = 0; failed; n++) {
@@ -279,9 +270,8 @@ static void test_failing_driver(void **state)
     }
 }
 
-static void test_failing_host_memory(void **state)
+TEST(test_failing_host_memory)
 {
-    (void)state;
     struct CUgraph_st *native = make_native();
     ph_status status = PH_ERROR_HOST_MEMORY;
     for (int64_t n = 0; status != PH_OK; n++) {
@@ -298,9 +288,8 @@ static void test_failing_host_memory(void **state)
     t_all(x, N, 2, world.stream);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_world other;
     ph_pool *pool;
     struct CUgraph_st *native = make_native();
@@ -326,9 +315,8 @@ static void test_misuse(void **state)
 }
 
 /* The host device itself knows no such graphs. */
-static void test_on_the_host(void **state)
+TEST(test_on_the_host)
 {
-    (void)state;
     int something;
     ph_device *host;
     assert_ok(ph_device_open(&host, "host:threads=2", NULL));
@@ -338,23 +326,22 @@ static void test_on_the_host(void **state)
     ph_device_release(host);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_as_after_a_capture),
-        TEST(test_keep_graph),
-        TEST(test_options),
-        TEST(test_as_after_a_capture),
-        TEST(test_keep_graph),
-        TEST(test_inputs_in_the_pool),
-        TEST(test_into_a_capture),
-        TEST(test_failing_hooks),
-        TEST(test_destroyed_by_a_hook),
-        TEST(test_failing_driver),
-        TEST(test_failing_host_memory),
-        TEST(test_misuse),
-        TEST(test_on_the_host),
+        IN_WORLD(test_as_after_a_capture),
+        IN_WORLD(test_keep_graph),
+        IN_WORLD(test_options),
+        IN_WORLD(test_as_after_a_capture),
+        IN_WORLD(test_keep_graph),
+        IN_WORLD(test_inputs_in_the_pool),
+        IN_WORLD(test_into_a_capture),
+        IN_WORLD(test_failing_hooks),
+        IN_WORLD(test_destroyed_by_a_hook),
+        IN_WORLD(test_failing_driver),
+        IN_WORLD(test_failing_host_memory),
+        IN_WORLD(test_misuse),
+        IN_WORLD(test_on_the_host),
     };
     return cmocka_run_group_tests_name("graph.import", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* tests/graph/inputs.c: what a graph's inputs are, what is told of each, when it is found dead
  * and where it was freed. */
 #include "inputs.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -53,9 +54,8 @@ static void test_told_of_any_graph(void **state)
     assert_ok(ph_graph_replay(graph, world.stream)); /* nobody asked for the check */
 }
 
-static void test_order_after_a_node_was_set(void **state)
+TEST(test_order_after_a_node_was_set)
 {
-    (void)state;
     const ph_launch_config config = t_config(N);
     const struct t_add_i32 args = {N, y, x, 5};
     begin(&checked);
@@ -74,9 +74,8 @@ static void test_order_after_a_node_was_set(void **state)
     assert_int_equal(input(3).node, PH_INPUT_DECLARED);
 }
 
-static void test_nested(void **state)
+TEST(test_nested)
 {
-    (void)state;
     ph_graph *inner;
     assert_ok(ph_graph_create(&inner, NULL));
     assert_ok(ph_graph_capture_begin(inner, world.stream, &checked));
@@ -98,9 +97,8 @@ static void test_nested(void **state)
 }
 
 /* ---- when it is found dead ---- */
-static void test_freed_before_the_end(void **state)
+TEST(test_freed_before_the_end)
 {
-    (void)state;
     begin(&checked);
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     ph_free(x, NULL);
@@ -121,9 +119,8 @@ static void test_freed_before_the_end(void **state)
 }
 
 /* Nothing was freed since the capture began: the message does not say so. */
-static void test_freed_before_the_capture(void **state)
+TEST(test_freed_before_the_capture)
 {
-    (void)state;
     int32_t *gone = x;
     ph_free(x, world.stream);
     x = NULL;
@@ -148,9 +145,8 @@ static void test_freed_before_the_capture(void **state)
 }
 
 /* The end of an allocation is a legal parameter, whatever comes behind it. */
-static void test_end_of_an_allocation(void **state)
+TEST(test_end_of_an_allocation)
 {
-    (void)state;
     int32_t *behind;
     assert_ok(PH_NEW(&behind, N, world.stream));
     int32_t *last = behind > x && behind > y ? behind : y > x ? y : x;
@@ -162,9 +158,8 @@ static void test_end_of_an_allocation(void **state)
     ph_free(behind, world.stream);
 }
 
-static void test_only_those_concerned(void **state)
+TEST(test_only_those_concerned)
 {
-    (void)state;
     ph_graph *other;
     int32_t *own;
     assert_ok(PH_NEW(&own, N, world.stream));
@@ -186,9 +181,8 @@ static void test_only_those_concerned(void **state)
     ph_graph_destroy(other);
 }
 
-static void test_message(void **state)
+TEST(test_message)
 {
-    (void)state;
     begin(&checked);
     assert_ok(t_add(&world, world.stream, x + 2, y, N - 2, 1));
     end();
@@ -206,9 +200,8 @@ static void test_message(void **state)
 }
 
 /* ---- where it happened ---- */
-static void test_sites(void **state)
+TEST(test_sites)
 {
-    (void)state;
     int32_t *here;
     assert_ok(ph_memory_record_sites(12));
     assert_ok(PH_NEW(&here, N, world.stream));
@@ -242,9 +235,8 @@ static void test_sites(void **state)
 
 /* The program is linked statically and exports nothing: its functions are named all the same,
  * and as many frames as were asked for are its own. */
-static void test_sites_of_a_static_program(void **state)
+TEST(test_sites_of_a_static_program)
 {
-    (void)state;
     int32_t *here;
     assert_ok(ph_memory_record_sites(1));
     assert_ok(PH_NEW(&here, N, world.stream));
@@ -261,9 +253,8 @@ static void test_sites_of_a_static_program(void **state)
 }
 
 /* The places were asked for after the memory: where it was freed is known all the same. */
-static void test_sites_asked_for_late(void **state)
+TEST(test_sites_asked_for_late)
 {
-    (void)state;
     begin(&checked);
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     end();
@@ -284,9 +275,8 @@ static void test_sites_asked_for_late(void **state)
 }
 
 /* What a slot was set to is told once too, until it is set to something else that dies. */
-static void test_sites_of_slots(void **state)
+TEST(test_sites_of_slots)
 {
-    (void)state;
     size_t slot;
     const ph_slot_place place = {0, 0};
     ph_kernel *kernel;
@@ -312,9 +302,8 @@ static void test_sites_of_slots(void **state)
     ph_kernel_release(kernel);
 }
 
-static void test_sites_of_pinned(void **state)
+TEST(test_sites_of_pinned)
 {
-    (void)state;
     int32_t *pinned;
     assert_ok(ph_memory_record_sites(32));
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
@@ -332,9 +321,8 @@ static void test_sites_of_pinned(void **state)
 }
 
 /* ---- misuse ---- */
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     size_t inputs = 5;
     char *text;
     ph_input_info info;
@@ -366,25 +354,24 @@ static void test_misuse(void **state)
     assert_int_equal(count(), 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_told),
-        TEST(test_told_of_any_graph),
-        TEST(test_order_after_a_node_was_set),
-        TEST(test_nested),
-        TEST(test_freed_before_the_end),
-        TEST(test_freed_before_the_capture),
-        TEST(test_end_of_an_allocation),
-        TEST(test_only_those_concerned),
-        TEST(test_message),
-        TEST(test_sites),
-        TEST(test_sites_of_a_static_program),
-        TEST(test_sites_asked_for_late),
-        TEST(test_sites_of_slots),
-        TEST(test_sites_of_pinned),
-        TEST(test_misuse),
+        IN_WORLD(test_told),
+        IN_WORLD(test_told_of_any_graph),
+        IN_WORLD(test_order_after_a_node_was_set),
+        IN_WORLD(test_nested),
+        IN_WORLD(test_freed_before_the_end),
+        IN_WORLD(test_freed_before_the_capture),
+        IN_WORLD(test_end_of_an_allocation),
+        IN_WORLD(test_only_those_concerned),
+        IN_WORLD(test_message),
+        IN_WORLD(test_sites),
+        IN_WORLD(test_sites_of_a_static_program),
+        IN_WORLD(test_sites_asked_for_late),
+        IN_WORLD(test_sites_of_slots),
+        IN_WORLD(test_sites_of_pinned),
+        IN_WORLD(test_misuse),
     };
     return cmocka_run_group_tests_name("graph.inputs", tests, NULL, NULL);
 }

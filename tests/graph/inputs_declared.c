@@ -2,13 +2,13 @@
 /* tests/graph/inputs_declared.c: what cannot be seen of a graph's inputs, and what a declared
  * use or a slot tells of it. */
 #include "inputs.h"
+#include "support/test.h"
 
 #include <string.h>
 
 /* ---- declared uses ---- */
-static void test_declared_alone(void **state)
+TEST(test_declared_alone)
 {
-    (void)state;
     begin(&checked);
     assert_ok(t_fill(&world, world.stream, y, N, 1));
     assert_ok(ph_stream_declare_use(world.stream, x + 1, "bias"));
@@ -28,9 +28,8 @@ static void test_declared_alone(void **state)
     assert_non_null(strstr(ph_error_last()->message, "ph_stream_declare_use: bias = 0x"));
 }
 
-static void test_declared_proves_words(void **state)
+TEST(test_declared_proves_words)
 {
-    (void)state;
     ph_kernel *kernel;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     struct t_copy_first pair = {x, y};
@@ -87,9 +86,8 @@ static void test_slot_proves_words(void **state)
     ph_kernel_release(kernel);
 }
 
-static void test_declared_elsewhere(void **state)
+TEST(test_declared_elsewhere)
 {
-    (void)state;
     int32_t *own;
     assert_ok(ph_stream_declare_use(world.stream, x, NULL)); /* no capture */
     begin(NULL);
@@ -108,9 +106,8 @@ static void test_declared_elsewhere(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
 }
 
-static void test_declared_and_freed_in_the_capture(void **state)
+TEST(test_declared_and_freed_in_the_capture)
 {
-    (void)state;
     begin(&checked);
     assert_ok(ph_stream_declare_use(world.stream, x, "x"));
     assert_ok(t_fill(&world, world.stream, y, N, 1));
@@ -121,9 +118,8 @@ static void test_declared_and_freed_in_the_capture(void **state)
                  "ph_stream_declare_use: x");
 }
 
-static void test_declared_again_by_update(void **state)
+TEST(test_declared_again_by_update)
 {
-    (void)state;
     ph_graph *from;
     assert_ok(ph_graph_create(&from, NULL));
     begin(&checked);
@@ -147,9 +143,8 @@ static void nothing(void *user)
     (void)user;
 }
 
-static void test_unseen(void **state)
+TEST(test_unseen)
 {
-    (void)state;
     char *text = NULL;
     ph_kernel *kernel;
     begin(&checked);
@@ -174,9 +169,8 @@ static void test_unseen(void **state)
 }
 
 /* A name cannot steer the terminal that the text is read on. */
-static void test_unseen_of_a_hostile_name(void **state)
+TEST(test_unseen_of_a_hostile_name)
 {
-    (void)state;
     char *text = NULL;
     ph_kernel *kernel;
     ph_kernel_source source = t_kernel_sources[T_KERNEL_COPY_FIRST];
@@ -196,9 +190,8 @@ static void test_unseen_of_a_hostile_name(void **state)
 }
 
 /* What a use or a slot proves is not told of any more. */
-static void test_unseen_words_that_were_proved(void **state)
+TEST(test_unseen_words_that_were_proved)
 {
-    (void)state;
     char *text;
     size_t slot;
     ph_kernel *kernel;
@@ -255,21 +248,20 @@ static void test_unknown_memory_declared(void **state)
     ph_string_free(text);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_declared_alone),
-        TEST(test_declared_proves_words),
-        TEST(test_slot_proves_words),
-        TEST(test_declared_elsewhere),
-        TEST(test_declared_and_freed_in_the_capture),
-        TEST(test_declared_again_by_update),
-        TEST(test_unseen),
-        TEST(test_unseen_of_a_hostile_name),
-        TEST(test_unseen_words_that_were_proved),
-        TEST(test_unknown_memory),
-        TEST(test_unknown_memory_declared),
+        IN_WORLD(test_declared_alone),
+        IN_WORLD(test_declared_proves_words),
+        IN_WORLD(test_slot_proves_words),
+        IN_WORLD(test_declared_elsewhere),
+        IN_WORLD(test_declared_and_freed_in_the_capture),
+        IN_WORLD(test_declared_again_by_update),
+        IN_WORLD(test_unseen),
+        IN_WORLD(test_unseen_of_a_hostile_name),
+        IN_WORLD(test_unseen_words_that_were_proved),
+        IN_WORLD(test_unknown_memory),
+        IN_WORLD(test_unknown_memory_declared),
     };
     return cmocka_run_group_tests_name("graph.inputs_declared", tests, NULL, NULL);
 }

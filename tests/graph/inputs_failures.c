@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "device/device.h"
+#include "support/test.h"
 
 enum {
     N = 256,
@@ -17,9 +18,8 @@ static int32_t *x, *y, *other;
 static ph_kernel *untyped;
 static const ph_capture_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -33,9 +33,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     assert_int_equal(world.device->driver->plain_free(world.device->handle, other), 0);
     ph_kernel_release(untyped);
     ph_free(x, world.stream);
@@ -107,15 +106,13 @@ static void reset(ph_status status, void *user)
 
 static const t_swept swept = {.name = "inputs", .run = everything, .reset = reset};
 
-static void test_host_allocations(void **state)
+TEST(test_host_allocations)
 {
-    (void)state;
     assert_true(t_sweep(&swept, &t_host_memory_fault).reached > 30);
 }
 
-static void test_driver_calls(void **state)
+TEST(test_driver_calls)
 {
-    (void)state;
     assert_true(t_sweep(&swept, t_driver_fault(ANSWER)).reached > 20);
 }
 
@@ -148,9 +145,8 @@ static void *replay_until(void *user)
     return NULL;
 }
 
-static void test_freed_while_replayed(void **state)
+TEST(test_freed_while_replayed)
 {
-    (void)state;
     int32_t *shared, *targets[REPLAYERS + 1];
     pthread_t threads[REPLAYERS];
     job jobs[REPLAYERS + 1] = {0};
@@ -210,9 +206,8 @@ static void *declare_all(void *user)
     return NULL;
 }
 
-static void test_declared_by_threads(void **state)
+TEST(test_declared_by_threads)
 {
-    (void)state;
     enum {
         MANY = 40
     };
@@ -247,14 +242,13 @@ static void test_declared_by_threads(void **state)
     ph_stream_destroy(side);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_host_allocations),
-        TEST(test_driver_calls),
-        TEST(test_freed_while_replayed),
-        TEST(test_declared_by_threads),
+        IN_WORLD(test_host_allocations),
+        IN_WORLD(test_driver_calls),
+        IN_WORLD(test_freed_while_replayed),
+        IN_WORLD(test_declared_by_threads),
     };
     return cmocka_run_group_tests_name("graph.inputs_failures", tests, NULL, NULL);
 }

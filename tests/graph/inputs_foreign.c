@@ -2,6 +2,7 @@
 /* tests/graph/inputs_foreign.c: inputs in memory that other code allocated: found, asked for at
  * their rate, declared, set. */
 #include "inputs.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -48,9 +49,8 @@ static void test_foreign_replaced(void **state)
         other_free(kept[--keeps]);
 }
 
-static void test_foreign_at_its_rate(void **state)
+TEST(test_foreign_at_its_rate)
 {
-    (void)state;
     const ph_capture_options seldom = {.check_input_liveness = true, .check_foreign_every = 4};
     const ph_capture_options never = {.check_input_liveness = true,
                                       .check_foreign_every = UINT32_MAX};
@@ -82,9 +82,8 @@ static void test_foreign_at_its_rate(void **state)
 
 /* Words that no type proves are looked for, too; in many nodes the driver is asked about an
  * address once. */
-static void test_foreign_suspected(void **state)
+TEST(test_foreign_suspected)
 {
-    (void)state;
     ph_kernel *kernel;
     int32_t *other = other_new();
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
@@ -113,9 +112,8 @@ static void test_foreign_suspected(void **state)
     ph_kernel_release(kernel);
 }
 
-static void test_foreign_declared(void **state)
+TEST(test_foreign_declared)
 {
-    (void)state;
     int32_t *other = other_new();
     begin(&checked);
     assert_ok(ph_stream_declare_use(world.stream, other + 1, "workspace"));
@@ -131,9 +129,8 @@ static void test_foreign_declared(void **state)
 }
 
 /* It is not asked for at each replay, and known to be dead all the same. */
-static void test_foreign_declared_and_gone_before_the_end(void **state)
+TEST(test_foreign_declared_and_gone_before_the_end)
 {
-    (void)state;
     const ph_capture_options seldom = {.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED};
     int32_t *other = other_new();
     begin(&seldom);
@@ -145,9 +142,8 @@ static void test_foreign_declared_and_gone_before_the_end(void **state)
                  "ph_stream_declare_use: workspace");
 }
 
-static void test_set_to_foreign(void **state)
+TEST(test_set_to_foreign)
 {
-    (void)state;
     int32_t *other = other_new();
     struct t_add_i32 args;
     const ph_record *record;
@@ -175,9 +171,8 @@ static void test_set_to_foreign(void **state)
 }
 
 /* Each address is asked for once, and words that can be none not at all. */
-static void test_few_questions(void **state)
+TEST(test_few_questions)
 {
-    (void)state;
     ph_kernel *kernel;
     int32_t *other = other_new();
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
@@ -197,14 +192,13 @@ static void test_few_questions(void **state)
     ph_kernel_release(kernel);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_foreign_freed),       TEST(test_foreign_replaced),
-        TEST(test_foreign_at_its_rate), TEST(test_foreign_suspected),
-        TEST(test_foreign_declared),    TEST(test_foreign_declared_and_gone_before_the_end),
-        TEST(test_set_to_foreign),      TEST(test_few_questions),
+        IN_WORLD(test_foreign_freed),       IN_WORLD(test_foreign_replaced),
+        IN_WORLD(test_foreign_at_its_rate), IN_WORLD(test_foreign_suspected),
+        IN_WORLD(test_foreign_declared),    IN_WORLD(test_foreign_declared_and_gone_before_the_end),
+        IN_WORLD(test_set_to_foreign),      IN_WORLD(test_few_questions),
     };
     return cmocka_run_group_tests_name("graph.inputs_foreign", tests, NULL, NULL);
 }

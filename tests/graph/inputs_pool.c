@@ -2,6 +2,7 @@
 /* tests/graph/inputs_pool.c: inputs that lie in pools of the graph: what eager work allocated
  * there, what other captures were given there, and what is the graph's own and free to go. */
 #include "inputs.h"
+#include "support/test.h"
 
 static ph_pool *pool;
 
@@ -48,9 +49,8 @@ static void expect_stale(ph_graph *of, const char *part)
 }
 
 /* ---- eager memory ---- */
-static void test_of_the_captures_pool(void **state)
+TEST(test_of_the_captures_pool)
 {
-    (void)state;
     int32_t *eager = pool_new();
     begin_in(graph);
     assert_ok(t_add(&world, world.stream, eager, y, N, 1));
@@ -66,9 +66,8 @@ static void test_of_the_captures_pool(void **state)
     ph_free(other, world.stream);
 }
 
-static void test_of_a_retained_pool(void **state)
+TEST(test_of_a_retained_pool)
 {
-    (void)state;
     int32_t *eager = pool_new();
     begin(&checked);
     assert_ok(ph_graph_retain_pool(graph, pool));
@@ -79,9 +78,8 @@ static void test_of_a_retained_pool(void **state)
     expect_stale(graph, "node 0 (add_i32) x = 0x");
 }
 
-static void test_named(void **state)
+TEST(test_named)
 {
-    (void)state;
     int32_t *eager = pool_new();
     begin_in(graph);
     assert_ok(ph_stream_declare_use(world.stream, eager, "a table"));
@@ -92,9 +90,8 @@ static void test_named(void **state)
     expect_stale(graph, "a table");
 }
 
-static void test_pinned(void **state)
+TEST(test_pinned)
 {
-    (void)state;
     int32_t *pinned;
     assert_ok(ph_pool_begin(pool));
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
@@ -107,9 +104,8 @@ static void test_pinned(void **state)
     expect_stale(graph, "node 0 (add_i32) x = 0x");
 }
 
-static void test_held(void **state)
+TEST(test_held)
 {
-    (void)state;
     int32_t *eager = pool_new();
     begin_in(graph);
     assert_ok(t_add(&world, world.stream, eager, y, N, 1));
@@ -125,9 +121,8 @@ static void test_held(void **state)
 }
 
 /* While the capture is open: what it needs is said where it is needed. */
-static void test_held_in_the_capture(void **state)
+TEST(test_held_in_the_capture)
 {
-    (void)state;
     int32_t *eager = pool_new();
     begin_in(graph);
     assert_ok(ph_graph_hold_memory(graph, eager));
@@ -151,9 +146,8 @@ static void test_held_in_the_capture(void **state)
     ph_free(other, world.stream);
 }
 
-static void test_set(void **state)
+TEST(test_set)
 {
-    (void)state;
     int32_t *eager = pool_new();
     const ph_launch_config config = t_config(N);
     const struct t_add_i32 args = {N, eager, y, 1};
@@ -168,9 +162,8 @@ static void test_set(void **state)
 }
 
 /* The first capture had scratch where the second one reads eager memory. */
-static void test_updated(void **state)
+TEST(test_updated)
 {
-    (void)state;
     ph_graph *from;
     int32_t *scratch;
     assert_ok(ph_graph_create(&from, NULL));
@@ -193,9 +186,8 @@ static void test_updated(void **state)
 }
 
 /* A library's workspace, say: nothing proves what the kernel does with it. */
-static void test_untyped(void **state)
+TEST(test_untyped)
 {
-    (void)state;
     ph_kernel *kernel;
     int32_t *workspace = pool_new();
     ph_kernel_source untyped = t_kernel_sources[T_KERNEL_COPY_FIRST];
@@ -235,9 +227,8 @@ static void capture_chain(void)
     assert_ok(t_add(&world, world.stream, between, y, N, 1));
 }
 
-static void test_chained(void **state)
+TEST(test_chained)
 {
-    (void)state;
     t_log_start();
     capture_chain();
     end();
@@ -256,9 +247,8 @@ static void test_chained(void **state)
     ph_graph_destroy(first);
 }
 
-static void test_chained_and_held(void **state)
+TEST(test_chained_and_held)
 {
-    (void)state;
     capture_chain();
     end();
     assert_ok(ph_graph_hold_memory(graph, between));
@@ -273,9 +263,8 @@ static void test_chained_and_held(void **state)
 }
 
 /* The first graph goes, and its output stays. */
-static void test_chained_and_left(void **state)
+TEST(test_chained_and_left)
 {
-    (void)state;
     capture_chain();
     end();
     replay(first);
@@ -286,9 +275,8 @@ static void test_chained_and_left(void **state)
     expect_stale(graph, "node 0 (add_i32) x = 0x");
 }
 
-static void test_chained_and_freed_in_the_capture(void **state)
+TEST(test_chained_and_freed_in_the_capture)
 {
-    (void)state;
     capture_chain();
     ph_free(between, world.stream);
     t_log_start();
@@ -300,9 +288,8 @@ static void test_chained_and_freed_in_the_capture(void **state)
 }
 
 /* ---- the graph's own ---- */
-static void test_own(void **state)
+TEST(test_own)
 {
-    (void)state;
     int32_t *temporary, *output;
     t_log_start();
     begin_in(graph);
@@ -329,9 +316,8 @@ static void test_own(void **state)
     ph_free(other, world.stream);
 }
 
-static void test_own_pinned(void **state)
+TEST(test_own_pinned)
 {
-    (void)state;
     int32_t *copied, *read;
     begin_in(graph);
     assert_ok(ph_malloc_pinned(&copied, N, sizeof *copied, world.stream));
@@ -351,9 +337,8 @@ static void test_own_pinned(void **state)
     t_all(y, N, 8, world.stream);
 }
 
-static void test_own_of_a_nested_graph(void **state)
+TEST(test_own_of_a_nested_graph)
 {
-    (void)state;
     ph_graph *inner;
     int32_t *temporary, *eager = pool_new();
     assert_ok(ph_graph_create(&inner, NULL));
@@ -374,26 +359,26 @@ static void test_own_of_a_nested_graph(void **state)
     expect_stale(graph, "(graph: add_i32) x = 0x");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_pool, close_pool)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_pool, close_pool)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_of_the_captures_pool),
-        TEST(test_of_a_retained_pool),
-        TEST(test_named),
-        TEST(test_pinned),
-        TEST(test_held),
-        TEST(test_held_in_the_capture),
-        TEST(test_set),
-        TEST(test_updated),
-        TEST(test_untyped),
-        TEST(test_chained),
-        TEST(test_chained_and_held),
-        TEST(test_chained_and_left),
-        TEST(test_chained_and_freed_in_the_capture),
-        TEST(test_own),
-        TEST(test_own_pinned),
-        TEST(test_own_of_a_nested_graph),
+        CASE(test_of_the_captures_pool),
+        CASE(test_of_a_retained_pool),
+        CASE(test_named),
+        CASE(test_pinned),
+        CASE(test_held),
+        CASE(test_held_in_the_capture),
+        CASE(test_set),
+        CASE(test_updated),
+        CASE(test_untyped),
+        CASE(test_chained),
+        CASE(test_chained_and_held),
+        CASE(test_chained_and_left),
+        CASE(test_chained_and_freed_in_the_capture),
+        CASE(test_own),
+        CASE(test_own_pinned),
+        CASE(test_own_of_a_nested_graph),
     };
     return cmocka_run_group_tests_name("graph.inputs_pool", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* tests/graph/kernels.c: kernels that their user lets go of while they are being captured. */
 #include "base/sync.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/graph.h>
 #include <phonograph/record.h>
 #include <string.h>
@@ -13,9 +14,8 @@ static ph_kernel *create_put(ph_device *device)
     return kernel;
 }
 
-static void released_in_the_capture(void **state)
+TEST(released_in_the_capture)
 {
-    (void)state;
     t_world world;
     ph_graph *graph;
     const ph_record *record;
@@ -67,9 +67,8 @@ static void *release_all(void *user)
     return NULL;
 }
 
-static void released_by_another_thread(void **state)
+TEST(released_by_another_thread)
 {
-    (void)state;
     t_world world;
     ph_graph *graph;
     handover h = {.kernel = NULL};

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -13,9 +14,8 @@ static ph_graph *graph;
 static int32_t *x, *y;
 static const ph_capture_options checked = {.check_input_liveness = true};
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -25,9 +25,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -47,9 +46,8 @@ static ph_status through_a_temporary(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_freed_input(void **state)
+TEST(test_freed_input)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
     assert_ok(ph_graph_replay(graph, world.stream)); /* the temporary is no input */
     t_all(y, N, 3, world.stream);
@@ -64,9 +62,8 @@ static void test_freed_input(void **state)
 }
 
 /* In the caller's numbers: blocks are rounded up. */
-static void test_sizes_as_asked_for(void **state)
+TEST(test_sizes_as_asked_for)
 {
-    (void)state;
     int32_t *small, *behind;
     assert_ok(PH_NEW(&small, 64, world.stream));
     assert_ok(PH_NEW(&behind, 64, world.stream));
@@ -80,9 +77,8 @@ static void test_sizes_as_asked_for(void **state)
     assert_non_null(strstr(ph_error_last()->message, ", +64 in 256 bytes"));
 }
 
-static void test_unrelated_frees(void **state)
+TEST(test_unrelated_frees)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
     for (int i = 0; i < 20; i++) {
         int32_t *other;
@@ -93,9 +89,8 @@ static void test_unrelated_frees(void **state)
 }
 
 /* Two graphs check one allocation; when one lets go, the other still does. */
-static void test_shared_input(void **state)
+TEST(test_shared_input)
 {
-    (void)state;
     ph_graph *other;
     assert_ok(ph_graph_create(&other, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
@@ -108,9 +103,8 @@ static void test_shared_input(void **state)
     assert_status(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT);
 }
 
-static void test_off_by_default_but_asked(void **state)
+TEST(test_off_by_default_but_asked)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, through_a_temporary, NULL));
     assert_ok(ph_graph_check_inputs(graph));
     ph_free(x, world.stream);
@@ -119,9 +113,8 @@ static void test_off_by_default_but_asked(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
 }
 
-static void test_five_are_listed(void **state)
+TEST(test_five_are_listed)
 {
-    (void)state;
     int32_t *many[8];
     for (int i = 0; i < 8; i++)
         assert_ok(PH_NEW(&many[i], N, world.stream));
@@ -135,9 +128,8 @@ static void test_five_are_listed(void **state)
 }
 
 /* ---- after the capture ---- */
-static void test_rebound_node(void **state)
+TEST(test_rebound_node)
 {
-    (void)state;
     int32_t *other;
     ph_launch_config config = t_config(N);
     assert_ok(ph_graph_capture(graph, world.stream, &checked, through_a_temporary, NULL));
@@ -160,9 +152,8 @@ static void test_rebound_node(void **state)
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "node 0 (add_i32) x");
 }
 
-static void test_updated_graph(void **state)
+TEST(test_updated_graph)
 {
-    (void)state;
     ph_graph *from;
     int32_t *old = x;
     assert_ok(ph_graph_create(&from, NULL));
@@ -181,9 +172,8 @@ static void test_updated_graph(void **state)
 }
 
 /* ---- copies ---- */
-static void test_pinned_source(void **state)
+TEST(test_pinned_source)
 {
-    (void)state;
     int32_t *pinned;
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
     for (int i = 0; i < N; i++)
@@ -198,9 +188,8 @@ static void test_pinned_source(void **state)
 }
 
 /* ---- suspected words ---- */
-static void test_untyped_kernel_warns(void **state)
+TEST(test_untyped_kernel_warns)
 {
-    (void)state;
     ph_kernel *kernel;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     struct t_copy_first pair = {x, y};
@@ -219,20 +208,19 @@ static void test_untyped_kernel_warns(void **state)
     ph_kernel_release(kernel);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_freed_input),
-        TEST(test_sizes_as_asked_for),
-        TEST(test_unrelated_frees),
-        TEST(test_shared_input),
-        TEST(test_off_by_default_but_asked),
-        TEST(test_five_are_listed),
-        TEST(test_rebound_node),
-        TEST(test_updated_graph),
-        TEST(test_pinned_source),
-        TEST(test_untyped_kernel_warns),
+        IN_WORLD(test_freed_input),
+        IN_WORLD(test_sizes_as_asked_for),
+        IN_WORLD(test_unrelated_frees),
+        IN_WORLD(test_shared_input),
+        IN_WORLD(test_off_by_default_but_asked),
+        IN_WORLD(test_five_are_listed),
+        IN_WORLD(test_rebound_node),
+        IN_WORLD(test_updated_graph),
+        IN_WORLD(test_pinned_source),
+        IN_WORLD(test_untyped_kernel_warns),
     };
     return cmocka_run_group_tests_name("graph.liveness", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -17,9 +18,8 @@ static ph_graph *graph;
 static int32_t *x, *y, *z;
 static int calls;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -33,9 +33,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -73,9 +72,8 @@ static void replay_and_check(int32_t in_x, int32_t in_y, int32_t in_z)
     t_all(z, N, in_z, world.stream);
 }
 
-static void test_set_each_kind(void **state)
+TEST(test_set_each_kind)
 {
-    (void)state;
     int other = 0;
     struct t_fill_i32 args = {N, x, 11};
     ph_launch_config config = t_config(N);
@@ -98,9 +96,8 @@ static void test_set_each_kind(void **state)
 }
 
 /* A replay that is in flight keeps what it had. */
-static void test_set_while_in_flight(void **state)
+TEST(test_set_while_in_flight)
 {
-    (void)state;
     t_gate gate = {0};
     struct t_fill_i32 args = {N, y, 33};
     ph_launch_config config = t_config(N);
@@ -116,9 +113,8 @@ static void test_set_while_in_flight(void **state)
     t_all(y, N, 33, world.stream);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     struct t_fill_i32 args = {N, x, 11};
     ph_launch_config config = t_config(N), huge = t_config(N);
     bool enabled = true;
@@ -155,9 +151,8 @@ static ph_status one_fill(ph_stream *stream, void *user)
     return ph_memset(x, 0, sizeof *x, stream);
 }
 
-static void test_node_out_of_range(void **state)
+TEST(test_node_out_of_range)
 {
-    (void)state;
     const ph_record *record;
     ph_node_info info;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, one_fill, NULL));
@@ -174,9 +169,8 @@ static void test_node_out_of_range(void **state)
     assert_error(ph_record_node(&info, record, 4), PH_ERROR_NOT_FOUND, "the record has 4 nodes,");
 }
 
-static void test_enable_and_disable(void **state)
+TEST(test_enable_and_disable)
 {
-    (void)state;
     bool enabled;
     ready();
     assert_ok(ph_graph_node_get_enabled(&enabled, graph, KERNEL));
@@ -220,9 +214,8 @@ static ph_graph *variant(struct variant v)
     return made;
 }
 
-static void test_update(void **state)
+TEST(test_update)
 {
-    (void)state;
     ph_graph *base = variant((struct variant){.value = 5, .nodes = 2});
     ph_graph *from = variant((struct variant){.value = 50, .nodes = 2});
     ph_update_result result;
@@ -261,18 +254,16 @@ static void check_mismatch(ph_graph *base, struct variant v, ph_update_reason re
     t_all(x, N, 6, world.stream); /* as it was */
 }
 
-static void test_update_reasons(void **state)
+TEST(test_update_reasons)
 {
-    (void)state;
     ph_graph *base = variant((struct variant){.value = 5, .nodes = 2});
     check_mismatch(base, (struct variant){.value = 9, .nodes = 3}, PH_UPDATE_TOPOLOGY, SIZE_MAX);
     check_mismatch(base, (struct variant){.nodes = 2, .copy_first = true}, PH_UPDATE_NODE_TYPE, 0);
     ph_graph_destroy(base);
 }
 
-static void test_update_arguments(void **state)
+TEST(test_update_arguments)
 {
-    (void)state;
     ph_graph *base = variant((struct variant){.value = 5, .nodes = 1}), *fresh;
     ph_update_result result;
     assert_error(ph_graph_update(base, NULL, &result), PH_ERROR_ARGUMENT, "from is NULL");
@@ -288,9 +279,8 @@ static void test_update_arguments(void **state)
 }
 
 /* An executable that is updated for ever holds the memory of one capture beside its own. */
-static void test_updates_let_go_of_earlier_pools(void **state)
+TEST(test_updates_let_go_of_earlier_pools)
 {
-    (void)state;
     ph_graph *base = variant((struct variant){.value = 5, .nodes = 2});
     ph_pool *listed[4];
     size_t count;
@@ -312,19 +302,18 @@ static void test_updates_let_go_of_earlier_pools(void **state)
     ph_graph_destroy(base);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_set_each_kind),
-        TEST(test_set_while_in_flight),
-        TEST(test_refusals),
-        TEST(test_enable_and_disable),
-        TEST(test_node_out_of_range),
-        TEST(test_update),
-        TEST(test_update_reasons),
-        TEST(test_update_arguments),
-        TEST(test_updates_let_go_of_earlier_pools),
+        IN_WORLD(test_set_each_kind),
+        IN_WORLD(test_set_while_in_flight),
+        IN_WORLD(test_refusals),
+        IN_WORLD(test_enable_and_disable),
+        IN_WORLD(test_node_out_of_range),
+        IN_WORLD(test_update),
+        IN_WORLD(test_update_reasons),
+        IN_WORLD(test_update_arguments),
+        IN_WORLD(test_updates_let_go_of_earlier_pools),
     };
     return cmocka_run_group_tests_name("graph.nodes", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,8 @@ static int32_t *x;
 static int32_t pageable[N];
 static const ph_capture_options strict = {.strict = true};
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -32,9 +32,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_log_stop();
     ph_graph_destroy(graph);
     ph_free(x, NULL);
@@ -74,18 +73,16 @@ static void check_told(const char *what)
     assert_int_equal(t_log_count("ph_capture_options.strict"), 1);
 }
 
-static void test_source_is_told(void **state)
+TEST(test_source_is_told)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, read_pageable, NULL));
     check_told("ph_graph_capture: node 1 (memcpy of 1024 bytes) reads pageable host memory at ");
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_stream_synchronize(world.stream));
 }
 
-static void test_target_is_told(void **state)
+TEST(test_target_is_told)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, write_pageable, NULL));
     check_told("ph_graph_capture: node 0 (memcpy of 1024 bytes) writes pageable host memory at ");
 }
@@ -98,9 +95,8 @@ static ph_status fill_pageable(ph_stream *stream, void *user)
 }
 
 /* Captured with any address; where the device cannot write there, the replay is its end. */
-static void test_fill_is_told(void **state)
+TEST(test_fill_is_told)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, fill_pageable, NULL));
     check_told("ph_graph_capture: node 0 (memset of 1024 bytes) writes pageable host memory at ");
 }
@@ -113,9 +109,8 @@ static ph_status read_in_scope(ph_stream *stream, void *user)
     return status;
 }
 
-static void test_scope_is_named(void **state)
+TEST(test_scope_is_named)
 {
-    (void)state;
     const ph_capture_options annotated = {.enable_annotations = true};
     assert_ok(ph_graph_capture(graph, world.stream, &annotated, read_in_scope, NULL));
     check_told("node 1 (memcpy of 1024 bytes, scope \"loader\") reads pageable host memory at ");
@@ -127,9 +122,8 @@ static ph_status replay_inside(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_nested_graph(void **state)
+TEST(test_nested_graph)
 {
-    (void)state;
     ph_graph *inner;
     assert_ok(ph_graph_create(&inner, NULL));
     assert_ok(ph_graph_capture(inner, world.stream, NULL, read_pageable, NULL));
@@ -147,9 +141,8 @@ static ph_status read_often(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_many_are_counted(void **state)
+TEST(test_many_are_counted)
 {
-    (void)state;
     int times = 30;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, read_often, &times));
     assert_int_equal(t_log_count("reads pageable host memory"), 8);
@@ -157,9 +150,8 @@ static void test_many_are_counted(void **state)
         t_log_count("22 more copies and fills of the graph are of pageable host memory"), 1);
 }
 
-static void test_strict_fails(void **state)
+TEST(test_strict_fails)
 {
-    (void)state;
     assert_error(
         ph_graph_capture(graph, world.stream, &strict, read_pageable, NULL), PH_ERROR_UNPINNED,
         "the capture is strict, and node 1 (memcpy of 1024 bytes) reads pageable host memory at ");
@@ -187,9 +179,8 @@ static ph_status leave_scope_open(ph_stream *stream, void *user)
     return t_add(&world, stream, x, x, N, 1);
 }
 
-static void test_strict_about_the_rest(void **state)
+TEST(test_strict_about_the_rest)
 {
-    (void)state;
     size_t depth = ph_annotation_depth();
     assert_error(ph_graph_capture(graph, world.stream, &strict, nothing, NULL), PH_ERROR_STATE,
                  "the capture is strict, and the graph is empty");
@@ -232,9 +223,8 @@ static ph_status copy_what_is_legal(ph_stream *stream, void *user)
     return user ? copy_straight(stream, x, user) : PH_OK;
 }
 
-static void test_legal_copies_pass(void **state)
+TEST(test_legal_copies_pass)
 {
-    (void)state;
     int32_t *pinned;
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
     assert_ok(ph_graph_capture(graph, world.stream, &strict, copy_what_is_legal, pinned));
@@ -242,9 +232,8 @@ static void test_legal_copies_pass(void **state)
     ph_free_pinned(pinned, world.stream);
 }
 
-static void test_segments_of_a_pools_own(void **state)
+TEST(test_segments_of_a_pools_own)
 {
-    (void)state;
     ph_pool *pool;
     const ph_pool_options options = {.alloc = own_segment, .free = give_segment};
     t_host_only("a GPU cannot use memory of malloc");
@@ -256,15 +245,14 @@ static void test_segments_of_a_pools_own(void **state)
     ph_pool_release(pool);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_source_is_told),    TEST(test_target_is_told),
-        TEST(test_scope_is_named),    TEST(test_fill_is_told),
-        TEST(test_nested_graph),      TEST(test_many_are_counted),
-        TEST(test_strict_fails),      TEST(test_strict_about_the_rest),
-        TEST(test_legal_copies_pass), TEST(test_segments_of_a_pools_own),
+        IN_WORLD(test_source_is_told),    IN_WORLD(test_target_is_told),
+        IN_WORLD(test_scope_is_named),    IN_WORLD(test_fill_is_told),
+        IN_WORLD(test_nested_graph),      IN_WORLD(test_many_are_counted),
+        IN_WORLD(test_strict_fails),      IN_WORLD(test_strict_about_the_rest),
+        IN_WORLD(test_legal_copies_pass), IN_WORLD(test_segments_of_a_pools_own),
     };
     return cmocka_run_group_tests_name("graph.pageable", tests, NULL, NULL);
 }

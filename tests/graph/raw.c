@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <phonograph/host.h>
 #include <stdio.h>
@@ -18,9 +19,8 @@ static t_world world;
 static int32_t *x, *y;
 static const ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -28,9 +28,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     t_close(&world);
@@ -53,9 +52,8 @@ static ph_graph *captured(bool keep)
     return graph;
 }
 
-static void test_cuda_graph_raw_graph_keep_graph_false(void **state)
+TEST(test_cuda_graph_raw_graph_keep_graph_false)
 {
-    (void)state;
     void *raw = &raw;
     ph_graph *graph = captured(false);
     assert_error(ph_graph_instantiate(graph), PH_ERROR_STATE,
@@ -80,9 +78,8 @@ static void check_host_graph(void *raw)
     }
 }
 
-static void test_cuda_graph_raw_graph(void **state)
+TEST(test_cuda_graph_raw_graph)
 {
-    (void)state;
     void *raw;
     ph_graph *graph = captured(true);
     assert_ok(ph_graph_raw(&raw, graph));
@@ -95,9 +92,8 @@ static void test_cuda_graph_raw_graph(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_cuda_graph_raw_graph_exec(void **state)
+TEST(test_cuda_graph_raw_graph_exec)
 {
-    (void)state;
     for (int keep = 0; keep < 2; keep++) {
         void *raw;
         ph_graph *graph = captured(keep != 0);
@@ -112,9 +108,8 @@ static void test_cuda_graph_raw_graph_exec(void **state)
     }
 }
 
-static void test_cuda_handles(void **state)
+TEST(test_cuda_handles)
 {
-    (void)state;
     struct CUgraph_st *template;
     struct CUgraphExec_st *exec;
     struct CUstream_st *stream;
@@ -141,9 +136,8 @@ static ph_status note_id(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_instantiate_again(void **state)
+TEST(test_instantiate_again)
 {
-    (void)state;
     ph_hook *hook;
     void *first, *second;
     ph_graph *graph = captured(true);
@@ -174,9 +168,8 @@ static char *read_file(const char *path)
     return text;
 }
 
-static void test_graph_debugdump(void **state)
+TEST(test_graph_debugdump)
 {
-    (void)state;
     ph_stream *s1;
     ph_graph *graph;
     int32_t *z;
@@ -214,9 +207,8 @@ static ph_status dump_record(const ph_graph_hook_info *info, void *user)
     return ph_record_dump(record, user);
 }
 
-static void TestGetGraphData_test_export_graph_data_hook(void **state)
+TEST(TestGetGraphData_test_export_graph_data_hook)
 {
-    (void)state;
     char path[64];
     snprintf(path, sizeof path, "/tmp/phonograph-hook-%d.json", (int)getpid());
     for (int keep = 0; keep < 2; keep++) {
@@ -245,17 +237,16 @@ static void TestGetGraphData_test_export_graph_data_hook(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_cuda_graph_raw_graph_keep_graph_false),
-        TEST(test_cuda_graph_raw_graph),
-        TEST(test_cuda_graph_raw_graph_exec),
-        TEST(test_cuda_handles),
-        TEST(test_instantiate_again),
-        TEST(test_graph_debugdump),
-        TEST(TestGetGraphData_test_export_graph_data_hook),
+        IN_WORLD(test_cuda_graph_raw_graph_keep_graph_false),
+        IN_WORLD(test_cuda_graph_raw_graph),
+        IN_WORLD(test_cuda_graph_raw_graph_exec),
+        IN_WORLD(test_cuda_handles),
+        IN_WORLD(test_instantiate_again),
+        IN_WORLD(test_graph_debugdump),
+        IN_WORLD(TestGetGraphData_test_export_graph_data_hook),
     };
     return cmocka_run_group_tests_name("graph.raw", tests, NULL, NULL);
 }

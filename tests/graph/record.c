@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +18,16 @@ static ph_graph *graph;
 static int32_t *x, *inside;
 static const ph_record *record;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(ph_graph_create(&graph, NULL));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     t_close(&world);
@@ -80,9 +79,8 @@ static ph_word word(size_t index, size_t which)
     return out;
 }
 
-static void test_nodes(void **state)
+TEST(test_nodes)
 {
-    (void)state;
     capture_diamond();
     assert_int_equal(ph_record_node_count(record), 4);
     assert_int_equal(ph_record_edge_count(record), 4);
@@ -108,9 +106,8 @@ static void test_nodes(void **state)
     assert_int_equal(ph_record_node_count(NULL), 0);
 }
 
-static void TestGetGraphData_test_edges(void **state)
+TEST(TestGetGraphData_test_edges)
 {
-    (void)state;
     capture_diamond();
     assert_int_equal(node(0).dependency_count, 0);
     assert_int_equal(node(0).dependent_count, 2);
@@ -130,9 +127,8 @@ static void TestGetGraphData_test_edges(void **state)
     assert_null(ph_record_dependencies(record, 4));
 }
 
-static void test_typed_words(void **state)
+TEST(test_typed_words)
 {
-    (void)state;
     ph_pool *pool;
     capture_diamond();
     assert_ok(ph_graph_pool(&pool, graph));
@@ -181,9 +177,8 @@ static void capture_launch(ph_kernel *kernel, const void *args, size_t size)
     assert_ok(ph_graph_record(&record, graph));
 }
 
-static void test_untyped_words(void **state)
+TEST(test_untyped_words)
 {
-    (void)state;
     struct {
         uint64_t n;
         int32_t *into;
@@ -209,9 +204,8 @@ struct __attribute__((packed)) packed {
     int32_t *undeclared;
 };
 
-static void test_packed_words(void **state)
+TEST(test_packed_words)
 {
-    (void)state;
     static const ph_param params[] = {PH_PARAM(struct packed, flag, PH_PARAM_VALUE),
                                       PH_PARAM(struct packed, at, PH_PARAM_ADDRESS),
                                       PH_PARAM(struct packed, pair, PH_PARAM_VALUE)};
@@ -261,9 +255,8 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
-    (void)state;
     char *text;
     capture_diamond();
     assert_ok(ph_record_json(&text, record));
@@ -298,9 +291,8 @@ static void test_json(void **state)
     assert_null(text);
 }
 
-static void test_dot(void **state)
+TEST(test_dot)
 {
-    (void)state;
     char *text;
     capture_diamond();
     assert_ok(ph_record_dot(&text, record, false));
@@ -317,9 +309,8 @@ static void test_dot(void **state)
     ph_string_free(text);
 }
 
-static void test_empty_record(void **state)
+TEST(test_empty_record)
 {
-    (void)state;
     char *text;
     t_log_start();
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -333,21 +324,21 @@ static void test_empty_record(void **state)
     ph_string_free(text);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     assert_string_equal(ph_node_kind_name(PH_NODE_KERNEL), "kernel");
     assert_string_equal(ph_node_kind_name(PH_NODE_EVENT_RECORD), "event_record");
     assert_string_equal(ph_node_kind_name((ph_node_kind)99), "unknown");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nodes),         TEST(TestGetGraphData_test_edges), TEST(test_typed_words),
-        TEST(test_untyped_words), TEST(test_packed_words),           TEST(test_json),
-        TEST(test_dot),           TEST(test_empty_record),           TEST(test_names),
+        IN_WORLD(test_nodes),        IN_WORLD(TestGetGraphData_test_edges),
+        IN_WORLD(test_typed_words),  IN_WORLD(test_untyped_words),
+        IN_WORLD(test_packed_words), IN_WORLD(test_json),
+        IN_WORLD(test_dot),          IN_WORLD(test_empty_record),
+        IN_WORLD(test_names),
     };
     return cmocka_run_group_tests_name("graph.record", tests, NULL, NULL);
 }

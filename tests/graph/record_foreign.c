@@ -2,6 +2,7 @@
 /* tests/graph/record_foreign.c: memory of other code's in the record: words, JSON, DOT,
  * differences; asked for once, and not at the capture. */
 #include "inputs.h"
+#include "support/test.h"
 
 #include <phonograph/diff.h>
 #include <stdio.h>
@@ -50,9 +51,8 @@ static void check_foreign(const ph_word *at, const void *address)
 }
 
 /* ---- words ---- */
-static void test_typed_words_and_copies(void **state)
+TEST(test_typed_words_and_copies)
 {
-    (void)state;
     begin(NULL);
     assert_ok(t_add(&world, world.stream, other + 3, y, N - 3, 1));
     assert_ok(ph_memcpy(other + 1, x, 16, world.stream));
@@ -82,9 +82,8 @@ static ph_status launch_pair(ph_kernel *kernel, const void *one, void *two)
     return ph_launch(world.stream, kernel, NULL, &pair, sizeof pair);
 }
 
-static void test_untyped_words(void **state)
+TEST(test_untyped_words)
 {
-    (void)state;
     ph_kernel *kernel, *put;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     assert_ok(ph_kernel_create(&put, world.device, &t_kernel_sources[T_KERNEL_PUT]));
@@ -104,9 +103,8 @@ static void test_untyped_words(void **state)
     ph_kernel_release(put);
 }
 
-static void test_pinned_memory(void **state)
+TEST(test_pinned_memory)
 {
-    (void)state;
     void *pinned = NULL;
     const ph__driver *driver = world.device->driver;
     assert_int_equal(driver->pinned_alloc(&pinned, world.device->handle, 4096), 0);
@@ -123,9 +121,8 @@ static void test_pinned_memory(void **state)
 }
 
 /* In the bodies of nested graphs, too. */
-static void test_nested_graphs(void **state)
+TEST(test_nested_graphs)
 {
-    (void)state;
     ph_graph *inner;
     assert_ok(ph_graph_create(&inner, NULL));
     assert_ok(ph_graph_capture_begin(inner, world.stream, NULL));
@@ -144,9 +141,8 @@ static void test_nested_graphs(void **state)
 }
 
 /* ---- texts ---- */
-static void test_texts(void **state)
+TEST(test_texts)
 {
-    (void)state;
     char *json, *dot, expected[160];
     begin(NULL);
     assert_ok(t_add(&world, world.stream, other + 2, y, N - 2, 1));
@@ -170,9 +166,8 @@ static void test_texts(void **state)
 
 /* Two captures over two allocations of other code's are the same work, as with the library's own.
  */
-static void test_differences(void **state)
+TEST(test_differences)
 {
-    (void)state;
     ph_graph *second;
     ph_diff *diff;
     ph_change change;
@@ -202,9 +197,8 @@ static void test_differences(void **state)
 }
 
 /* ---- when ---- */
-static void test_asked_once_and_late(void **state)
+TEST(test_asked_once_and_late)
 {
-    (void)state;
     ph_kernel *kernel;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     begin(NULL);
@@ -224,9 +218,8 @@ static void test_asked_once_and_late(void **state)
 }
 
 /* Freed before anybody asked: an address of nothing that is known. */
-static void test_memory_that_has_gone(void **state)
+TEST(test_memory_that_has_gone)
 {
-    (void)state;
     begin(NULL);
     assert_ok(t_add(&world, world.stream, other, y, N, 1));
     end();
@@ -240,9 +233,8 @@ static void test_memory_that_has_gone(void **state)
 
 /* A lost device does not answer: the record is there all the same. No host memory is a failure, and
  * a later call makes it good. */
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     const ph_record *out;
     begin(NULL);
     assert_ok(t_add(&world, world.stream, other, y, N, 1));
@@ -270,19 +262,19 @@ static void test_failures(void **state)
     assert_false(at.foreign);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_foreign, close_foreign)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_foreign, close_foreign)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_typed_words_and_copies),
-        TEST(test_untyped_words),
-        TEST(test_pinned_memory),
-        TEST(test_nested_graphs),
-        TEST(test_texts),
-        TEST(test_differences),
-        TEST(test_asked_once_and_late),
-        TEST(test_memory_that_has_gone),
-        TEST(test_failures),
+        CASE(test_typed_words_and_copies),
+        CASE(test_untyped_words),
+        CASE(test_pinned_memory),
+        CASE(test_nested_graphs),
+        CASE(test_texts),
+        CASE(test_differences),
+        CASE(test_asked_once_and_late),
+        CASE(test_memory_that_has_gone),
+        CASE(test_failures),
     };
     return cmocka_run_group_tests_name("graph.record_foreign", tests, NULL, NULL);
 }

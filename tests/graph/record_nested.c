@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -15,9 +16,8 @@ static ph_graph *graphs[DEEP];
 static int32_t *x;
 static size_t made;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 0));
@@ -25,9 +25,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     while (made > 0)
         ph_graph_destroy(graphs[--made]);
     ph_free(x, world.stream);
@@ -65,9 +64,8 @@ static size_t occurrences(const char *text, const char *of)
     return count;
 }
 
-static void test_every_depth(void **state)
+TEST(test_every_depth)
 {
-    (void)state;
     for (size_t count = 1; count <= DEEP; count++) {
         char *json, *dot;
         const ph_record *record = nest(count);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -14,9 +15,8 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(t_fill(&world, world.stream, x, N, 0));
@@ -25,9 +25,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     t_close(&world);
@@ -43,9 +42,8 @@ static ph_status add_one(ph_stream *stream, void *user)
 
 /* The device takes memory for as many launches as are in flight at once, and keeps it: after a
  * first round with all of them held back, no replay allocates anything. */
-static void test_no_allocation(void **state)
+TEST(test_no_allocation)
 {
-    (void)state;
     enum {
         REPLAYS = 1000
     };
@@ -64,9 +62,8 @@ static void test_no_allocation(void **state)
     t_all(x, N, 2 * REPLAYS, world.stream);
 }
 
-static void test_many_streams(void **state)
+TEST(test_many_streams)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     for (int i = 0; i < 20; i++) { /* one graph's replays are ordered whatever stream they are on */
         ph_stream *stream;
@@ -79,9 +76,8 @@ static void test_many_streams(void **state)
 }
 
 /* Nothing runs then: see tests/graph/child.c. */
-static void test_on_a_capturing_stream(void **state)
+TEST(test_on_a_capturing_stream)
 {
-    (void)state;
     ph_graph *other;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     assert_ok(ph_graph_create(&other, NULL));
@@ -96,9 +92,8 @@ static void test_on_a_capturing_stream(void **state)
     ph_graph_destroy(other);
 }
 
-static void test_beside_a_capture(void **state)
+TEST(test_beside_a_capture)
 {
-    (void)state;
     ph_graph *other;
     ph_stream *stream;
     assert_ok(ph_stream_create(&stream, world.device, NULL));
@@ -114,9 +109,8 @@ static void test_beside_a_capture(void **state)
     ph_stream_destroy(stream);
 }
 
-static void test_on_a_destroyed_stream(void **state)
+TEST(test_on_a_destroyed_stream)
 {
-    (void)state;
     ph_stream *stream;
     assert_ok(ph_stream_create(&stream, world.device, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
@@ -128,9 +122,8 @@ static void test_on_a_destroyed_stream(void **state)
     t_all(x, N, 2, world.stream);
 }
 
-static void test_destroy_in_flight(void **state)
+TEST(test_destroy_in_flight)
 {
-    (void)state;
     t_gate gate = {.behind = true};
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
     assert_ok(t_gate_wait_guarded(&gate, world.stream));
@@ -143,9 +136,8 @@ static void test_destroy_in_flight(void **state)
 
 /* Another stream's replay comes behind what the stream of the last one was given since: also
  * behind the default stream's. */
-static void test_behind_readers_on_the_last_stream(void **state)
+TEST(test_behind_readers_on_the_last_stream)
 {
-    (void)state;
     ph_stream *last[2] = {ph_device_default_stream(world.device)};
     int32_t *y;
     assert_ok(ph_stream_create(&last[1], world.device, NULL));
@@ -200,9 +192,8 @@ static void *replay_often(void *argument)
 }
 
 /* Two threads, two graphs, one pool: both use the same temporary, and neither sees the other's. */
-static void test_two_threads_one_pool(void **state)
+TEST(test_two_threads_one_pool)
 {
-    (void)state;
     struct replayer r[2];
     pthread_t threads[2];
     ph_pool *pool;
@@ -245,9 +236,8 @@ static ph_status make_output(ph_stream *stream, void *user)
     return t_fill(&world, stream, out->y, N, out->value);
 }
 
-static void test_epochs_of_one_graph(void **state)
+TEST(test_epochs_of_one_graph)
 {
-    (void)state;
     struct output out = {NULL, 7};
     assert_ok(ph_graph_capture(graph, world.stream, NULL, make_output, &out));
     assert_int_equal(ph_graph_epoch(graph), 0);
@@ -269,9 +259,8 @@ static void test_epochs_of_one_graph(void **state)
 
 /* Two graphs of one pool: the second reuses the first's output once that is freed, and leaves it
  * alone while it is not. */
-static void test_epochs_of_a_shared_pool(void **state)
+TEST(test_epochs_of_a_shared_pool)
 {
-    (void)state;
     struct output a = {NULL, 1}, b = {NULL, 2}, c = {NULL, 3};
     ph_graph *second, *third;
     ph_pool *pool;
@@ -318,9 +307,8 @@ static void note_release(void *object)
     released[released_count++] = *(int *)object;
 }
 
-static void test_retained_objects(void **state)
+TEST(test_retained_objects)
 {
-    (void)state;
     static int one = 1, two = 2, three = 3;
     released_count = 0;
     assert_status(ph_graph_retain(graph, NULL, &one, false), PH_ERROR_ARGUMENT);
@@ -366,9 +354,8 @@ static void unpin_x(int32_t *before)
 }
 
 /* Released only after the streams that replayed it are done. */
-static void test_synchronized_release(void **state)
+TEST(test_synchronized_release)
 {
-    (void)state;
     int seen = -1;
     int32_t *device_x = pin_x();
     pthread_t opener;
@@ -388,9 +375,8 @@ static void test_synchronized_release(void **state)
 }
 
 /* Waiting is illegal while the stream captures: then it is put off, and the capture survives. */
-static void test_synchronized_release_in_a_capture(void **state)
+TEST(test_synchronized_release_in_a_capture)
 {
-    (void)state;
     int seen = -1;
     int32_t *device_x = pin_x();
     ph_graph *other;
@@ -411,9 +397,8 @@ static void test_synchronized_release_in_a_capture(void **state)
 }
 
 /* The graph keeps the kernel; the user may let go of it. */
-static void test_kernels_are_kept(void **state)
+TEST(test_kernels_are_kept)
 {
-    (void)state;
     struct t_add_i32 args = {N, x, x, 5};
     ph_launch_config config = t_config(N);
     assert_ok(ph_graph_capture(graph, world.stream, NULL, add_one, NULL));
@@ -425,24 +410,23 @@ static void test_kernels_are_kept(void **state)
     t_all(x, N, 6, world.stream);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_no_allocation),
-        TEST(test_many_streams),
-        TEST(test_on_a_capturing_stream),
-        TEST(test_beside_a_capture),
-        TEST(test_on_a_destroyed_stream),
-        TEST(test_destroy_in_flight),
-        TEST(test_behind_readers_on_the_last_stream),
-        TEST(test_two_threads_one_pool),
-        TEST(test_epochs_of_one_graph),
-        TEST(test_epochs_of_a_shared_pool),
-        TEST(test_retained_objects),
-        TEST(test_synchronized_release),
-        TEST(test_synchronized_release_in_a_capture),
-        TEST(test_kernels_are_kept),
+        IN_WORLD(test_no_allocation),
+        IN_WORLD(test_many_streams),
+        IN_WORLD(test_on_a_capturing_stream),
+        IN_WORLD(test_beside_a_capture),
+        IN_WORLD(test_on_a_destroyed_stream),
+        IN_WORLD(test_destroy_in_flight),
+        IN_WORLD(test_behind_readers_on_the_last_stream),
+        IN_WORLD(test_two_threads_one_pool),
+        IN_WORLD(test_epochs_of_one_graph),
+        IN_WORLD(test_epochs_of_a_shared_pool),
+        IN_WORLD(test_retained_objects),
+        IN_WORLD(test_synchronized_release),
+        IN_WORLD(test_synchronized_release_in_a_capture),
+        IN_WORLD(test_kernels_are_kept),
     };
     return cmocka_run_group_tests_name("graph.replay", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -26,9 +27,8 @@ static int32_t *filled(int32_t value)
     return made;
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     ph_graph_options options = {.keep_graph = true};
     t_open(&world, NULL);
     x = filled(1);
@@ -41,9 +41,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     int32_t *all[] = {x, y, z, w, other[0], other[1], other[2]};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -94,9 +93,8 @@ static ph_slot_info info_of(size_t slot)
 }
 
 /* ---- finding ---- */
-static void test_found_in_every_kind_of_node(void **state)
+TEST(test_found_in_every_kind_of_node)
 {
-    (void)state;
     ph_slot_place place;
     capture();
     assert_int_equal(ph_graph_slot_count(graph), 0);
@@ -133,9 +131,8 @@ static void test_found_in_every_kind_of_node(void **state)
     assert_ptr_equal(info_of(out).current, other[1]);
 }
 
-static void test_values_stay(void **state)
+TEST(test_values_stay)
 {
-    (void)state;
     capture();
     size_t in = find("in", x);
     assert_ok(with(in, other[1]));
@@ -150,9 +147,8 @@ static void test_values_stay(void **state)
 }
 
 /* A part of an allocation, and spans that lie in one. */
-static void test_parts_of_allocations(void **state)
+TEST(test_parts_of_allocations)
 {
-    (void)state;
     int32_t *large;
     size_t in;
     assert_ok(PH_NEW(&large, 4 * N, world.stream));
@@ -185,9 +181,8 @@ static int32_t *pinned_filled(int32_t value)
 
 /* Kernels read it where they read the device's; copies stay copies of pinned memory. What they
  * read is not reused. */
-static void test_pinned_memory(void **state)
+TEST(test_pinned_memory)
 {
-    (void)state;
     int32_t *first = pinned_filled(5), *second = pinned_filled(6);
     size_t in;
     const ph_slot_place add = {ADD, offsetof(struct t_add_i32, x)};
@@ -209,9 +204,8 @@ static void test_pinned_memory(void **state)
 }
 
 /* ---- declaring ---- */
-static void test_declared(void **state)
+TEST(test_declared)
 {
-    (void)state;
     size_t in, value;
     const ph_slot_place places[] = {{ADD, offsetof(struct t_add_i32, x)}, {COPY, 8}};
     const ph_slot_place scalar = {ADD, offsetof(struct t_add_i32, value)};
@@ -235,9 +229,8 @@ static void test_declared(void **state)
 }
 
 /* What one slot gives a node stays when another one of it is set. */
-static void test_two_slots_of_one_node(void **state)
+TEST(test_two_slots_of_one_node)
 {
-    (void)state;
     capture();
     size_t in = find("in", x), out = find("out", y);
     assert_ok(with(in, other[0]));
@@ -250,9 +243,8 @@ static void test_two_slots_of_one_node(void **state)
 }
 
 /* ---- replays in flight ---- */
-static void test_in_flight(void **state)
+TEST(test_in_flight)
 {
-    (void)state;
     t_gate gate = {0};
     capture();
     size_t out = find("out", y);
@@ -269,9 +261,8 @@ static void test_in_flight(void **state)
 }
 
 /* ---- the graph's life ---- */
-static void test_instantiate_and_replay(void **state)
+TEST(test_instantiate_and_replay)
 {
-    (void)state;
     capture();
     size_t in = find("in", x);
     assert_ok(with(in, other[0]));
@@ -295,9 +286,8 @@ static ph_graph *captured(int32_t *from)
     return made;
 }
 
-static void test_update(void **state)
+TEST(test_update)
 {
-    (void)state;
     ph_graph *from = captured(other[1]);
     capture();
     size_t in = find("in", x), out = find("out", y);
@@ -331,9 +321,8 @@ static ph_status lopsided(ph_stream *stream, void *user)
     return ph_memset_u32(w + 8, 7, N - 8, stream);
 }
 
-static void test_update_that_does_not_fit(void **state)
+TEST(test_update_that_does_not_fit)
 {
-    (void)state;
     ph_graph *from;
     ph_update_result result;
     assert_ok(ph_graph_create(&from, NULL));
@@ -356,9 +345,8 @@ static ph_status nested(ph_stream *stream, void *user)
 }
 
 /* What becomes a part of another graph is as it was captured. */
-static void test_into_a_capture(void **state)
+TEST(test_into_a_capture)
 {
-    (void)state;
     ph_graph *outer;
     capture();
     size_t in = find("in", x);
@@ -375,9 +363,8 @@ static void test_into_a_capture(void **state)
     ph_graph_destroy(outer);
 }
 
-static void test_reset(void **state)
+TEST(test_reset)
 {
-    (void)state;
     ph_slot_info info;
     capture();
     size_t in = find("in", x);
@@ -391,22 +378,21 @@ static void test_reset(void **state)
     check(1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_found_in_every_kind_of_node),
-        TEST(test_values_stay),
-        TEST(test_parts_of_allocations),
-        TEST(test_pinned_memory),
-        TEST(test_declared),
-        TEST(test_two_slots_of_one_node),
-        TEST(test_in_flight),
-        TEST(test_instantiate_and_replay),
-        TEST(test_update),
-        TEST(test_update_that_does_not_fit),
-        TEST(test_into_a_capture),
-        TEST(test_reset),
+        IN_WORLD(test_found_in_every_kind_of_node),
+        IN_WORLD(test_values_stay),
+        IN_WORLD(test_parts_of_allocations),
+        IN_WORLD(test_pinned_memory),
+        IN_WORLD(test_declared),
+        IN_WORLD(test_two_slots_of_one_node),
+        IN_WORLD(test_in_flight),
+        IN_WORLD(test_instantiate_and_replay),
+        IN_WORLD(test_update),
+        IN_WORLD(test_update_that_does_not_fit),
+        IN_WORLD(test_into_a_capture),
+        IN_WORLD(test_reset),
     };
     return cmocka_run_group_tests_name("graph.slots", tests, NULL, NULL);
 }

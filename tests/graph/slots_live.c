@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "driver/driver.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -25,9 +26,8 @@ static int32_t *filled(int32_t value)
     return made;
 }
 
-static int start(void **state)
+FIXTURE(start)
 {
-    (void)state;
     t_open(&world, NULL);
     x = filled(1);
     y = filled(0);
@@ -37,9 +37,8 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+FIXTURE(stop)
 {
-    (void)state;
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     ph_free(z, world.stream);
@@ -97,9 +96,8 @@ static void capture(const ph_capture_options *options)
 }
 
 /* ---- liveness ---- */
-static void test_captured_address_is_not_needed_any_more(void **state)
+TEST(test_captured_address_is_not_needed_any_more)
 {
-    (void)state;
     capture(&checked);
     ph_free(x, world.stream);
     x = NULL;
@@ -110,9 +108,8 @@ static void test_captured_address_is_not_needed_any_more(void **state)
     assert_ok(ph_graph_check_inputs(graph));
 }
 
-static void test_freed_value(void **state)
+TEST(test_freed_value)
 {
-    (void)state;
     for (int liveness = 0; liveness < 2; liveness++) {
         int32_t *other = filled(9);
         capture(liveness ? &checked : NULL);
@@ -138,9 +135,8 @@ static void test_freed_value(void **state)
 }
 
 /* Another input is gone: the values that came with the refused replay are not taken. */
-static void test_refused_for_another_input(void **state)
+TEST(test_refused_for_another_input)
 {
-    (void)state;
     ph_slot_info info;
     int32_t *old = y;
     capture(&checked);
@@ -156,9 +152,8 @@ static void test_refused_for_another_input(void **state)
     check(5);
 }
 
-static void test_frees_of_many_values(void **state)
+TEST(test_frees_of_many_values)
 {
-    (void)state;
     capture(&checked);
     for (int i = 0; i < 50; i++) {
         int32_t *other = filled(i);
@@ -171,9 +166,8 @@ static void test_frees_of_many_values(void **state)
 }
 
 /* What becomes a part of another graph reads what was captured, which must live then. */
-static void test_into_a_capture(void **state)
+TEST(test_into_a_capture)
 {
-    (void)state;
     ph_graph *outer;
     capture(&checked);
     assert_ok(with(z));
@@ -196,9 +190,8 @@ static ph_status give_temporary(ph_stream *stream, void *user)
     return t_add(&world, stream, x, *out, N, 1);
 }
 
-static void test_writes(void **state)
+TEST(test_writes)
 {
-    (void)state;
     int32_t *own;
     bool writes = true;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, give_temporary, &own));
@@ -267,28 +260,25 @@ static void reset(ph_status status, void *user)
 static const t_swept swept = {
     .name = "slots", .open = start, .close = stop, .run = everything, .reset = reset};
 
-static void test_host_allocations(void **state)
+TEST(test_host_allocations)
 {
-    (void)state;
     t_sweep_host_memory(&swept, 20);
 }
 
-static void test_driver_calls(void **state)
+TEST(test_driver_calls)
 {
-    (void)state;
     t_sweep_driver(&swept);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_captured_address_is_not_needed_any_more),
-        TEST(test_freed_value),
-        TEST(test_refused_for_another_input),
-        TEST(test_frees_of_many_values),
-        TEST(test_into_a_capture),
-        TEST(test_writes),
+        IN_WORLD(test_captured_address_is_not_needed_any_more),
+        IN_WORLD(test_freed_value),
+        IN_WORLD(test_refused_for_another_input),
+        IN_WORLD(test_frees_of_many_values),
+        IN_WORLD(test_into_a_capture),
+        IN_WORLD(test_writes),
         cmocka_unit_test(test_host_allocations),
         cmocka_unit_test(test_driver_calls),
     };

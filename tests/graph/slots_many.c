@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "memory/memory.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -37,9 +38,8 @@ static int32_t *filled(size_t n, int32_t value)
     return made;
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     for (int i = 0; i < MANY; i++) {
         x[i] = filled(N, i);
@@ -51,9 +51,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     for (int i = 0; i < MANY; i++) {
         ph_free(x[i], world.stream);
@@ -144,9 +143,8 @@ static void refused(const choice *c, const ph_slot_value *value, const char *why
     assert_non_null(strstr(ph_error_last()->message, why));
 }
 
-static void test_set_in_any_order(void **state)
+TEST(test_set_in_any_order)
 {
-    (void)state;
     static choice c;
     for (int liveness = 0; liveness < 2; liveness++) {
         capture(liveness);
@@ -168,9 +166,8 @@ static void test_set_in_any_order(void **state)
 }
 
 /* One of them is no good: all stay as they were. */
-static void test_one_bad(void **state)
+TEST(test_one_bad)
 {
-    (void)state;
     static choice now, next;
     int32_t *small = filled(N / 2, 0), *gone = filled(16 * BYTES, 0);
     ph_free(gone, world.stream);
@@ -206,9 +203,8 @@ static void test_one_bad(void **state)
 }
 
 /* The memory of one of them goes, and comes again, at the old address perhaps. */
-static void test_one_dies(void **state)
+TEST(test_one_dies)
 {
-    (void)state;
     static choice c;
     for (int liveness = 0; liveness < 2; liveness++) {
         capture(liveness);
@@ -239,13 +235,12 @@ static void test_one_dies(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_set_in_any_order),
-        TEST(test_one_bad),
-        TEST(test_one_dies),
+        IN_WORLD(test_set_in_any_order),
+        IN_WORLD(test_one_bad),
+        IN_WORLD(test_one_dies),
     };
     return cmocka_run_group_tests_name("graph.slots_many", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -38,10 +39,9 @@ static ph_status body(ph_stream *stream, void *user)
     return ph_launch(stream, copy_first, NULL, &args, sizeof args);
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
     int32_t **all[] = {&x, &y, &z, &u};
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_kernel_create(&copy_first, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
     for (int i = 0; i < 4; i++) {
@@ -53,9 +53,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -103,9 +102,8 @@ static void check_nothing_made(void)
     assert_int_equal(ph_graph_slot_count(graph), 0);
 }
 
-static void test_find(void **state)
+TEST(test_find)
 {
-    (void)state;
     ph_slot_options options = {.alignment = 24};
     slot = 5;
     assert_error(ph_graph_slot_find(NULL, graph, NULL, x, 4, NULL), PH_ERROR_ARGUMENT,
@@ -133,9 +131,8 @@ static void test_find(void **state)
     assert_int_equal(ph_graph_slot_count(graph), 1);
 }
 
-static void test_declare(void **state)
+TEST(test_declare)
 {
-    (void)state;
     const ph_slot_place twice[] = {{ADD, 2}, {ADD, 4}}, once = {ADD, 24},
                         same[] = {{ADD, 24}, {ADD, 24}};
     const int32_t one = 1;
@@ -177,9 +174,8 @@ static void test_declare(void **state)
     assert_error(declare(u, BYTES, FIRST, 0), PH_ERROR_STATE, "slot 0, s already");
 }
 
-static void test_looking(void **state)
+TEST(test_looking)
 {
-    (void)state;
     ph_slot_info info;
     ph_slot_place place;
     assert_ok(find(x, BYTES));
@@ -220,9 +216,8 @@ static void expect_taken(const int32_t *larger, const int32_t *freed, const int3
     assert_error(ph_graph_slot_takes(&taken, NULL, 0, x), PH_ERROR_ARGUMENT, "graph is NULL");
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     int32_t *freed, *larger, *pinned, pageable[N] = {0};
     assert_ok(ph_malloc_pinned(&pinned, N, sizeof *pinned, world.stream));
     assert_ok(PH_NEW(&larger, 2 * N, world.stream));
@@ -267,9 +262,8 @@ static void test_values(void **state)
     ph_free_pinned(pinned, world.stream);
 }
 
-static void test_another_device(void **state)
+TEST(test_another_device)
 {
-    (void)state;
     ph_device *second;
     ph_stream *theirs;
     int32_t *memory;
@@ -287,9 +281,8 @@ static void test_another_device(void **state)
 }
 
 /* ---- other calls ---- */
-static void test_nodes_with_places(void **state)
+TEST(test_nodes_with_places)
 {
-    (void)state;
     struct t_add_i32 args = {N, x, y, 5};
     ph_launch_config config = t_config(N);
     assert_ok(find(x, BYTES));
@@ -318,9 +311,8 @@ static ph_status from_a_hook(const ph_graph_hook_info *info, void *user)
 }
 
 /* A hook that refuses the replay leaves the values as they were. */
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     bool seen = false;
     ph_hook *hook;
     ph_slot_info info;
@@ -354,9 +346,8 @@ static ph_status with_cells(ph_stream *stream, void *user)
 }
 
 /* Nodes that write cells have no places; the others of such a graph have. */
-static void test_cells(void **state)
+TEST(test_cells)
 {
-    (void)state;
     uint64_t *cell;
     const ph_record *record;
     size_t writer = SIZE_MAX;
@@ -382,13 +373,12 @@ static void test_cells(void **state)
     t_all(z, 1, 7, world.stream);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_find),   TEST(test_declare),        TEST(test_looking),
-        TEST(test_values), TEST(test_another_device), TEST(test_nodes_with_places),
-        TEST(test_hooks),  TEST(test_cells),
+        IN_WORLD(test_find),   IN_WORLD(test_declare),        IN_WORLD(test_looking),
+        IN_WORLD(test_values), IN_WORLD(test_another_device), IN_WORLD(test_nodes_with_places),
+        IN_WORLD(test_hooks),  IN_WORLD(test_cells),
     };
     return cmocka_run_group_tests_name("graph.slots_misuse", tests, NULL, NULL);
 }

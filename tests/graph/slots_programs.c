@@ -4,6 +4,7 @@
 #include "slots_proved.h"
 
 #include "base/rng.h"
+#include "support/test.h"
 
 enum {
     STEPS = 24
@@ -79,9 +80,8 @@ static void compare_with_a_fresh_capture(const program *p, const ph_slot_proof *
     ph_graph_destroy(another);
 }
 
-static void test_random_programs(void **state)
+TEST(test_random_programs)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= (t_nightly() ? 2000 : 60); seed++) {
         ph_slot_span spans[INPUTS];
         ph_slot_proof proofs[INPUTS];

@@ -2,6 +2,7 @@
 /* tests/graph/slots_prove.c: slots that two captures prove, and differences that nothing
  * explains, which prove nothing. */
 #include "slots_proved.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -147,9 +148,8 @@ static ph_slot_proof prove_scene(int which, ph_slot_span span)
     return proof;
 }
 
-static void test_differences_that_nothing_explains(void **state)
+TEST(test_differences_that_nothing_explains)
 {
-    (void)state;
     static const struct {
         int which;
         const char *words;
@@ -190,9 +190,8 @@ static void test_differences_that_nothing_explains(void **state)
     ph_free_pinned(pinned, world.stream);
 }
 
-static void test_a_copy_beyond_the_span(void **state)
+TEST(test_a_copy_beyond_the_span)
 {
-    (void)state;
     ph_slot_span span = {.base = base[0], .shifted = AT(moved[0]), .bytes = BYTES - 4};
     ph_slot_proof proof = prove_scene(BEYOND, span);
     assert_int_equal(proof.slot, PH_SLOT_NONE);
@@ -210,9 +209,8 @@ static ph_status aliased(ph_stream *stream, void *user)
 }
 
 /* One input given twice moves to two places. */
-static void test_aliased_inputs(void **state)
+TEST(test_aliased_inputs)
 {
-    (void)state;
     ph_slot_proof proofs[3];
     int32_t *same[] = {base[0], base[0]}, host[2];
     const ph_slot_span spans[] = {
@@ -248,9 +246,8 @@ static ph_status reads(ph_stream *stream, void *user)
 }
 
 /* All captures had one place within a page, or few: more than that is not accepted. */
-static void test_bits_that_stay(void **state)
+TEST(test_bits_that_stay)
 {
-    (void)state;
     ph_slot_proof proof;
     void *block;
     assert_ok(ph_malloc(&block, 8 * (size_t)PAGE, 1, world.stream));
@@ -290,9 +287,8 @@ static void test_bits_that_stay(void **state)
 }
 
 /* Several captures show together what none does alone. */
-static void test_several_captures(void **state)
+TEST(test_several_captures)
 {
-    (void)state;
     ph_slot_proof proof;
     void *block;
     ph_graph *captures[3];
@@ -326,9 +322,8 @@ static void test_several_captures(void **state)
 }
 
 /* Two inputs at one place in the graph: which of them a word is of, each capture must say alike. */
-static void test_captures_that_disagree(void **state)
+TEST(test_captures_that_disagree)
 {
-    (void)state;
     ph_slot_proof proofs[2];
     ph_graph *captures[2] = {shifted, NULL};
     const ph_slot_span spans[] = {
@@ -359,9 +354,8 @@ static ph_status of_the_pool(ph_stream *stream, void *user)
     return first(stream, temporary, out);
 }
 
-static void test_memory_of_the_captures_themselves(void **state)
+TEST(test_memory_of_the_captures_themselves)
 {
-    (void)state;
     ph_slot_proof proof;
     int32_t *a = NULL, *b = NULL;
     capture(graph, of_the_pool, &a);
@@ -374,9 +368,8 @@ static void test_memory_of_the_captures_themselves(void **state)
     ph_free(b, world.stream);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_slot_proof proofs[2];
     ph_graph *nothing_there = NULL;
     ph_slot_span spans[] = {{.base = base[0], .shifted = AT(moved[0]), .bytes = BYTES},
@@ -429,18 +422,18 @@ static void test_arguments(void **state)
     assert_int_equal(ph_graph_slot_count(graph), 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_put, close_with_put)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_put, close_with_put)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_differences_that_nothing_explains),
-        TEST(test_a_copy_beyond_the_span),
-        TEST(test_aliased_inputs),
-        TEST(test_bits_that_stay),
-        TEST(test_several_captures),
-        TEST(test_captures_that_disagree),
-        TEST(test_memory_of_the_captures_themselves),
-        TEST(test_arguments),
+        CASE(test_differences_that_nothing_explains),
+        CASE(test_a_copy_beyond_the_span),
+        CASE(test_aliased_inputs),
+        CASE(test_bits_that_stay),
+        CASE(test_several_captures),
+        CASE(test_captures_that_disagree),
+        CASE(test_memory_of_the_captures_themselves),
+        CASE(test_arguments),
     };
     return cmocka_run_group_tests_name("graph.slots_prove", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * and differences that are not the value's. */
 #include "fake/fake_cuda.h"
 #include "slots_proved.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -188,9 +189,8 @@ static void expect_all(float value)
         assert_true(host[i] == value);
 }
 
-static void test_proved(void **state)
+TEST(test_proved)
 {
-    (void)state;
     ph_slot_info info;
     ph_slot_proof proof = prove(PLAIN, 0.125f, 3.7f);
     assert_string_equal(proof.reason, "");
@@ -216,9 +216,8 @@ static void test_proved(void **state)
     expect_all(24);
 }
 
-static void test_differences_that_nothing_explains(void **state)
+TEST(test_differences_that_nothing_explains)
 {
-    (void)state;
     static const struct {
         int which;
         const char *words;
@@ -250,9 +249,8 @@ static void test_differences_that_nothing_explains(void **state)
 }
 
 /* The captures differ nowhere: nothing says that the graph has the value. */
-static void test_no_difference(void **state)
+TEST(test_no_difference)
 {
-    (void)state;
     ph_slot_proof proof;
     work w = {2, PLAIN, false};
     capture(graph, body, &w);
@@ -292,9 +290,8 @@ static void prove_bytes(int32_t old_values[3], int32_t new_values[3], size_t fir
     drop();
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-    (void)state;
     int32_t plain[] = {5, 5, 6};
     prove_bytes(plain, (int32_t[]){0x01020304, 5, 6}, 0, 1, 1);
     prove_bytes(plain, (int32_t[]){9, 9, 6}, 0, 1, 2);
@@ -306,9 +303,8 @@ static void test_bytes(void **state)
     prove_bytes(plain, (int32_t[]){5, 7, 8}, 1, 1, 0);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_slot_proof proof;
     const float old_value = 1, new_value = 2;
     char large[257] = {1};
@@ -337,13 +333,13 @@ static void test_arguments(void **state)
     assert_int_equal(ph_graph_slot_count(graph), 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_kernels, close_kernels)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_kernels, close_kernels)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_proved),        TEST(test_differences_that_nothing_explains),
-        TEST(test_no_difference), TEST(test_bytes),
-        TEST(test_arguments),
+        CASE(test_proved),        CASE(test_differences_that_nothing_explains),
+        CASE(test_no_difference), CASE(test_bytes),
+        CASE(test_arguments),
     };
     return cmocka_run_group_tests_name("graph.slots_scalar", tests, NULL, NULL);
 }

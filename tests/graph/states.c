@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "graph/lifecycle/states.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,9 +22,8 @@ static ph_status no_work(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     ph_graph *other;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, 64, world.stream));
@@ -36,9 +36,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_profile_destroy(other_profile);
     ph_free(x, world.stream);
     t_close(&world);
@@ -464,9 +463,8 @@ static void walk(ph__graph_call which, ph_graph_state state, bool keep)
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
-static void test_every_call_in_every_state(void **state)
+TEST(test_every_call_in_every_state)
 {
-    (void)state;
     t_log_start(); /* graphs that end empty say so */
     for (int which = 0; which < PH__CALL_COUNT; which++)
         for (int s = 0; s < PH__GRAPH_STATES; s++)
@@ -476,9 +474,8 @@ static void test_every_call_in_every_state(void **state)
     t_log_stop();
 }
 
-static void test_null_graph(void **state)
+TEST(test_null_graph)
 {
-    (void)state;
     ph_pool *pool;
     assert_error(ph_graph_replay(NULL, world.stream), PH_ERROR_ARGUMENT, "graph is NULL");
     assert_error(ph_graph_capture_begin(NULL, world.stream, NULL), PH_ERROR_ARGUMENT,
@@ -492,9 +489,8 @@ static void test_null_graph(void **state)
     assert_int_equal(ph_graph_epoch(NULL), 0);
 }
 
-static void test_words_of_refusals(void **state)
+TEST(test_words_of_refusals)
 {
-    (void)state;
     ph_graph *ready = graph_in(PH_GRAPH_READY, false), *fresh = graph_in(PH_GRAPH_NEW, false);
     assert_error(ph_graph_capture_begin(ready, world.stream, NULL), PH_ERROR_STATE,
                  "ph_graph_capture_begin: the graph already owns a captured graph (READY); call "
@@ -517,9 +513,8 @@ static void test_words_of_refusals(void **state)
 
 /* A second capture begins in another graph, or after a reset, and not where the first has just
  * ended. */
-static void test_advice_leads_on(void **state)
+TEST(test_advice_leads_on)
 {
-    (void)state;
     ph_graph *graph = graph_in(PH_GRAPH_CAPTURING, false);
     assert_error(ph_graph_capture_begin(graph, world.stream, NULL), PH_ERROR_STATE,
                  "capture into another graph, or drop that capture with ph_graph_reset");

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "graph/lifecycle/states.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +42,8 @@ static void make_table(void)
     }
 }
 
-static void test_page_holds_the_table(void **state)
+TEST(test_page_holds_the_table)
 {
-    (void)state;
     static char page[131072];
     FILE *file = fopen(PH_TEST_SOURCE_DIR "/docs/graph-states.md", "r");
     assert_non_null(file);

@@ -4,6 +4,7 @@
 #include "support/sweep.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -94,9 +95,8 @@ static void reset(ph_status status, void *user)
     assert_false(ph_stream_is_capturing(world.stream));
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -105,9 +105,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(x, world.stream);
     ph_free(y, world.stream);
     t_close(&world);
@@ -118,15 +117,13 @@ static int close_world(void **state)
 static const t_swept swept = {
     .name = "graph", .open = open_world, .close = close_world, .run = everything, .reset = reset};
 
-static void test_host_allocations(void **state)
+TEST(test_host_allocations)
 {
-    (void)state;
     t_sweep_host_memory(&swept, 20);
 }
 
-static void test_driver_calls(void **state)
+TEST(test_driver_calls)
 {
-    (void)state;
     t_sweep_driver(&swept);
 }
 

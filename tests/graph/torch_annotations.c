@@ -4,6 +4,7 @@
 #include "support/annotations.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +15,8 @@ static t_world world;
 static ph_stream *aux;
 static int32_t *x, *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&aux, world.device, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -27,9 +27,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_annotation_unwind(0);
     assert_int_equal(t_annotated(), 0);
     ph_free(x, world.stream);
@@ -90,9 +89,8 @@ static void expect(ph_capture_fn body, const char *want)
     static ph_status name##_of(ph_stream *stream)
 
 /* ---- forward scopes ---- */
-static void test_noop_outside_capture(void **state)
+TEST(test_noop_outside_capture)
 {
-    (void)state;
     assert_ok(scope(world.stream, "eager", 2));
     assert_int_equal(t_annotated(), 0);
     assert_ok(ph_stream_synchronize(world.stream));
@@ -108,9 +106,8 @@ BODY(event_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_event_nodes_are_annotatable(void **state)
+TEST(test_event_nodes_are_annotatable)
 {
-    (void)state;
     ph_event_options options = {.external = true};
     assert_ok(ph_event_create(&external, world.device, &options));
     expect(event_body, "{name=events}{name=events}");
@@ -129,9 +126,8 @@ BODY(host_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_host_nodes_are_annotatable(void **state)
+TEST(test_host_nodes_are_annotatable)
 {
-    (void)state;
     expect(host_body, "{name=host}");
 }
 
@@ -144,9 +140,8 @@ BODY(memset_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_memset_nodes_are_annotated(void **state)
+TEST(test_memset_nodes_are_annotated)
 {
-    (void)state;
     expect(memset_body, "{}{name=reduction}{name=reduction}");
 }
 
@@ -155,9 +150,8 @@ BODY(start_body)
     return scope(stream, "phase_a", 1);
 }
 
-static void test_single_scope_at_capture_start_uses_root_fallback(void **state)
+TEST(test_single_scope_at_capture_start_uses_root_fallback)
 {
-    (void)state;
     expect(start_body, "{name=phase_a}");
 }
 
@@ -167,9 +161,8 @@ BODY(two_scopes)
     return scope(stream, "scope_2", 1);
 }
 
-static void test_multiple_scopes_no_overlap(void **state)
+TEST(test_multiple_scopes_no_overlap)
 {
-    (void)state;
     expect(two_scopes, "{name=scope_1}{name=scope_2}");
 }
 
@@ -181,15 +174,13 @@ BODY(dict_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_dict_annotation(void **state)
+TEST(test_dict_annotation)
 {
-    (void)state;
     expect(dict_body, "{name=all_gather, Group size=2, dtype=bfloat16}");
 }
 
-static void test_clear_resets_state(void **state)
+TEST(test_clear_resets_state)
 {
-    (void)state;
     ph_graph *graph = capture(two_scopes, NULL);
     assert_int_equal(t_annotated(), 2);
     ph_clear_kernel_annotations();
@@ -204,9 +195,8 @@ BODY(plain_body)
 }
 
 /* What a capture's end resolves by itself. */
-static void test_resolve_without_scopes_is_noop(void **state)
+TEST(test_resolve_without_scopes_is_noop)
 {
-    (void)state;
     ph_graph *graph = capture(plain_body, NULL);
     assert_int_equal(t_annotated(), 0);
     ph_graph_destroy(graph);
@@ -219,9 +209,8 @@ BODY(empty_scope_body)
     return op(stream);
 }
 
-static void test_scope_with_no_kernels(void **state)
+TEST(test_scope_with_no_kernels)
 {
-    (void)state;
     expect(empty_scope_body, "{}{}");
 }
 
@@ -232,9 +221,8 @@ BODY(tagged_body)
     return op(stream);
 }
 
-static void test_only_annotates_scope_kernels(void **state)
+TEST(test_only_annotates_scope_kernels)
 {
-    (void)state;
     expect(tagged_body, "{}{name=tagged}{}");
 }
 
@@ -247,9 +235,8 @@ BODY(nested_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_nested_scopes_innermost_wins(void **state)
+TEST(test_nested_scopes_innermost_wins)
 {
-    (void)state;
     expect(nested_body, "{name=outer}{name=inner}{name=outer}");
 }
 
@@ -263,9 +250,8 @@ BODY(same_range_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_same_range_scopes_inner_wins_common_keys(void **state)
+TEST(test_same_range_scopes_inner_wins_common_keys)
 {
-    (void)state;
     expect(same_range_body, "{name=inner, level=2}");
 }
 
@@ -277,15 +263,13 @@ BODY(contending_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_string_scope_in_dict_scope_contends_for_name(void **state)
+TEST(test_string_scope_in_dict_scope_contends_for_name)
 {
-    (void)state;
     expect(contending_body, "{name=inner, dtype=bfloat16}");
 }
 
-static void test_no_enable_records_nothing(void **state)
+TEST(test_no_enable_records_nothing)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, two_scopes, NULL));
@@ -294,17 +278,15 @@ static void test_no_enable_records_nothing(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_enable_annotations_kwarg(void **state)
+TEST(test_enable_annotations_kwarg)
 {
-    (void)state;
     ph_graph *graph = capture(two_scopes, NULL);
     assert_int_equal(t_annotated(), 2);
     ph_graph_destroy(graph);
 }
 
-static void test_enable_annotations_does_not_clear(void **state)
+TEST(test_enable_annotations_does_not_clear)
 {
-    (void)state;
     ph_graph *first = capture(two_scopes, NULL), *second = capture(tagged_body, NULL);
     assert_int_equal(t_annotated_so("{name=scope_1}"), 1);
     assert_int_equal(t_annotated_so("{name=tagged}"), 1);
@@ -322,9 +304,8 @@ BODY(preexisting_body)
     return ph_stream_wait_stream(stream, aux);
 }
 
-static void test_mark_kernels_skips_preexisting_dependents_on_entry_frontier(void **state)
+TEST(test_mark_kernels_skips_preexisting_dependents_on_entry_frontier)
 {
-    (void)state;
     expect(preexisting_body, "{}{}{name=main}");
 }
 
@@ -375,9 +356,8 @@ static void close_hooked(hooked *one)
     ph_graph_hook_remove(one->hook);
 }
 
-static void test_enable_annotations_remaps_to_exec_graph(void **state)
+TEST(test_enable_annotations_remaps_to_exec_graph)
 {
-    (void)state;
     hooked one;
     open_hooked(&one, false, two_scopes);
     assert_true(one.exec_id != 0);
@@ -399,16 +379,14 @@ static void in_sequence(bool keep)
         close_hooked(&graphs[i]);
 }
 
-static void test_multiple_graphs_in_sequence_each_remapped(void **state)
+TEST(test_multiple_graphs_in_sequence_each_remapped)
 {
-    (void)state;
     in_sequence(false);
     in_sequence(true);
 }
 
-static void test_keep_graph_true_remaps_on_first_instantiation(void **state)
+TEST(test_keep_graph_true_remaps_on_first_instantiation)
 {
-    (void)state;
     for (int by_replay = 0; by_replay < 2; by_replay++) {
         hooked one;
         open_hooked(&one, true, two_scopes);
@@ -422,9 +400,8 @@ static void test_keep_graph_true_remaps_on_first_instantiation(void **state)
     }
 }
 
-static void test_keep_graph_true_reinstantiate_rekeys_annotations(void **state)
+TEST(test_keep_graph_true_reinstantiate_rekeys_annotations)
 {
-    (void)state;
     hooked one;
     open_hooked(&one, true, two_scopes);
     assert_ok(ph_graph_instantiate(one.graph));
@@ -438,9 +415,8 @@ static void test_keep_graph_true_reinstantiate_rekeys_annotations(void **state)
     close_hooked(&one);
 }
 
-static void test_resolve_and_remap_sequence(void **state)
+TEST(test_resolve_and_remap_sequence)
 {
-    (void)state;
     hooked graphs[3];
     for (int i = 0; i < 3; i++)
         open_hooked(&graphs[i], false, two_scopes);
@@ -470,9 +446,8 @@ BODY(joins_inside)
     return ph_stream_wait_stream(stream, aux);
 }
 
-static void test_mark_stream_snapshots_capture_before_switch(void **state)
+TEST(test_mark_stream_snapshots_capture_before_switch)
 {
-    (void)state;
     char want[64];
     (void)snprintf(want, sizeof want, "{}{name=aux, stream=%u}", lane_of(aux));
     expect(joins_inside, want);
@@ -491,9 +466,8 @@ BODY(already_capturing)
     return ph_stream_wait_stream(stream, aux);
 }
 
-static void test_mark_stream_annotates_target_already_capturing_when_synced(void **state)
+TEST(test_mark_stream_annotates_target_already_capturing_when_synced)
 {
-    (void)state;
     char want[64];
     (void)snprintf(want, sizeof want, "{}{}{name=aux_branch, stream=%u}", lane_of(aux));
     expect(already_capturing, want);
@@ -514,9 +488,8 @@ BODY(one_dict_two_lanes)
     return ph_stream_wait_stream(stream, aux);
 }
 
-static void test_mark_stream_does_not_mutate_caller_annotation(void **state)
+TEST(test_mark_stream_does_not_mutate_caller_annotation)
 {
-    (void)state;
     char want[96];
     (void)snprintf(want, sizeof want, "{phase=p, stream=%u}{phase=p, stream=%u}",
                    lane_of(world.stream), lane_of(aux));
@@ -537,9 +510,8 @@ static ph_status child_in_scope(ph_stream *stream, void *user)
 
 /* Here the nested node is annotated too, and so are the nodes in it; nothing is left out that a
  * warning would have to name. */
-static void test_nested_graph_node_in_scope_warns(void **state)
+TEST(test_nested_graph_node_in_scope_warns)
 {
-    (void)state;
     ph_graph *child;
     assert_ok(ph_graph_create(&child, NULL));
     assert_ok(ph_graph_capture(child, world.stream, NULL, plain_body, NULL));
@@ -555,9 +527,8 @@ static void test_nested_graph_node_in_scope_warns(void **state)
 }
 
 /* ---- the list ---- */
-static void TestRekeyAnnotations_test_leaves_other_graphs_untouched(void **state)
+TEST(TestRekeyAnnotations_test_leaves_other_graphs_untouched)
 {
-    (void)state;
     hooked other, one;
     open_hooked(&other, false, two_scopes);
     open_hooked(&one, true, start_body);
@@ -570,9 +541,8 @@ static void TestRekeyAnnotations_test_leaves_other_graphs_untouched(void **state
     close_hooked(&one);
 }
 
-static void TestRemoveKernelAnnotations_test_removes_only_requested_exec_id(void **state)
+TEST(TestRemoveKernelAnnotations_test_removes_only_requested_exec_id)
 {
-    (void)state;
     hooked one, two;
     open_hooked(&one, false, two_scopes);
     open_hooked(&two, false, tagged_body);
@@ -583,9 +553,8 @@ static void TestRemoveKernelAnnotations_test_removes_only_requested_exec_id(void
     close_hooked(&two);
 }
 
-static void TestRemoveKernelAnnotations_test_missing_and_empty_ids_are_noops(void **state)
+TEST(TestRemoveKernelAnnotations_test_missing_and_empty_ids_are_noops)
 {
-    (void)state;
     ph_graph *never;
     hooked one;
     open_hooked(&one, false, two_scopes);
@@ -608,9 +577,8 @@ BODY(merging_body)
     return ph_annotation_pop(stream);
 }
 
-static void TestAnnotationStore_test_writes_to_one_node_merge_first_wins(void **state)
+TEST(TestAnnotationStore_test_writes_to_one_node_merge_first_wins)
 {
-    (void)state;
     expect(merging_body, "{a=1, b=2}");
 }
 
@@ -626,9 +594,8 @@ BODY(before_join_body)
     return ph_stream_wait_stream(stream, aux);
 }
 
-static void test_scope_entered_before_stream_joins_capture(void **state)
+TEST(test_scope_entered_before_stream_joins_capture)
 {
-    (void)state;
     expect(before_join_body, "{}{name=side}{name=side}{name=side}");
 }
 
@@ -643,21 +610,18 @@ BODY(merge_body)
     return ph_annotation_pop(stream);
 }
 
-static void test_nested_scopes_merge_inner_wins(void **state)
+TEST(test_nested_scopes_merge_inner_wins)
 {
-    (void)state;
     expect(merge_body, "{name=outer, phase=p}{name=inner, phase=p, lane=1}");
 }
 
-static void test_outer_scope_restored_after_inner_exits(void **state)
+TEST(test_outer_scope_restored_after_inner_exits)
 {
-    (void)state;
     expect(nested_body, "{name=outer}{name=inner}{name=outer}");
 }
 
-static void test_no_warning_without_body_work(void **state)
+TEST(test_no_warning_without_body_work)
 {
-    (void)state;
     t_log_start();
     expect(two_scopes, "{name=scope_1}{name=scope_2}");
     assert_int_equal(t_log_count(""), 0);
@@ -671,9 +635,8 @@ BODY(boom_body)
     return ph_fail(PH_ERROR_ARGUMENT, "boom");
 }
 
-static void test_scopes_do_not_leak_across_captures(void **state)
+TEST(test_scopes_do_not_leak_across_captures)
 {
-    (void)state;
     ph_graph *graph;
     ph_capture_options options = {.enable_annotations = true};
     size_t depth = ph_annotation_depth();
@@ -685,9 +648,8 @@ static void test_scopes_do_not_leak_across_captures(void **state)
     expect(plain_body, "{}{}");
 }
 
-static void test_callback_disarmed_after_capture(void **state)
+TEST(test_callback_disarmed_after_capture)
 {
-    (void)state;
     ph_graph *graph = capture(two_scopes, NULL);
     for (int i = 0; i < 5; i++) {
         assert_ok(ph_annotation_push(world.stream, "replaying", NULL));
@@ -700,48 +662,46 @@ static void test_callback_disarmed_after_capture(void **state)
     ph_graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_noop_outside_capture),
-        TEST(test_event_nodes_are_annotatable),
-        TEST(test_host_nodes_are_annotatable),
-        TEST(test_memset_nodes_are_annotated),
-        TEST(test_single_scope_at_capture_start_uses_root_fallback),
-        TEST(test_multiple_scopes_no_overlap),
-        TEST(test_dict_annotation),
-        TEST(test_clear_resets_state),
-        TEST(test_resolve_without_scopes_is_noop),
-        TEST(test_scope_with_no_kernels),
-        TEST(test_only_annotates_scope_kernels),
-        TEST(test_nested_scopes_innermost_wins),
-        TEST(test_same_range_scopes_inner_wins_common_keys),
-        TEST(test_string_scope_in_dict_scope_contends_for_name),
-        TEST(test_no_enable_records_nothing),
-        TEST(test_enable_annotations_kwarg),
-        TEST(test_enable_annotations_does_not_clear),
-        TEST(test_mark_kernels_skips_preexisting_dependents_on_entry_frontier),
-        TEST(test_enable_annotations_remaps_to_exec_graph),
-        TEST(test_multiple_graphs_in_sequence_each_remapped),
-        TEST(test_keep_graph_true_remaps_on_first_instantiation),
-        TEST(test_keep_graph_true_reinstantiate_rekeys_annotations),
-        TEST(test_resolve_and_remap_sequence),
-        TEST(test_mark_stream_snapshots_capture_before_switch),
-        TEST(test_mark_stream_annotates_target_already_capturing_when_synced),
-        TEST(test_mark_stream_does_not_mutate_caller_annotation),
-        TEST(test_nested_graph_node_in_scope_warns),
-        TEST(TestRekeyAnnotations_test_leaves_other_graphs_untouched),
-        TEST(TestRemoveKernelAnnotations_test_removes_only_requested_exec_id),
-        TEST(TestRemoveKernelAnnotations_test_missing_and_empty_ids_are_noops),
-        TEST(TestAnnotationStore_test_writes_to_one_node_merge_first_wins),
-        TEST(test_scope_entered_before_stream_joins_capture),
-        TEST(test_nested_scopes_merge_inner_wins),
-        TEST(test_outer_scope_restored_after_inner_exits),
-        TEST(test_no_warning_without_body_work),
-        TEST(test_scopes_do_not_leak_across_captures),
-        TEST(test_callback_disarmed_after_capture),
+        IN_WORLD(test_noop_outside_capture),
+        IN_WORLD(test_event_nodes_are_annotatable),
+        IN_WORLD(test_host_nodes_are_annotatable),
+        IN_WORLD(test_memset_nodes_are_annotated),
+        IN_WORLD(test_single_scope_at_capture_start_uses_root_fallback),
+        IN_WORLD(test_multiple_scopes_no_overlap),
+        IN_WORLD(test_dict_annotation),
+        IN_WORLD(test_clear_resets_state),
+        IN_WORLD(test_resolve_without_scopes_is_noop),
+        IN_WORLD(test_scope_with_no_kernels),
+        IN_WORLD(test_only_annotates_scope_kernels),
+        IN_WORLD(test_nested_scopes_innermost_wins),
+        IN_WORLD(test_same_range_scopes_inner_wins_common_keys),
+        IN_WORLD(test_string_scope_in_dict_scope_contends_for_name),
+        IN_WORLD(test_no_enable_records_nothing),
+        IN_WORLD(test_enable_annotations_kwarg),
+        IN_WORLD(test_enable_annotations_does_not_clear),
+        IN_WORLD(test_mark_kernels_skips_preexisting_dependents_on_entry_frontier),
+        IN_WORLD(test_enable_annotations_remaps_to_exec_graph),
+        IN_WORLD(test_multiple_graphs_in_sequence_each_remapped),
+        IN_WORLD(test_keep_graph_true_remaps_on_first_instantiation),
+        IN_WORLD(test_keep_graph_true_reinstantiate_rekeys_annotations),
+        IN_WORLD(test_resolve_and_remap_sequence),
+        IN_WORLD(test_mark_stream_snapshots_capture_before_switch),
+        IN_WORLD(test_mark_stream_annotates_target_already_capturing_when_synced),
+        IN_WORLD(test_mark_stream_does_not_mutate_caller_annotation),
+        IN_WORLD(test_nested_graph_node_in_scope_warns),
+        IN_WORLD(TestRekeyAnnotations_test_leaves_other_graphs_untouched),
+        IN_WORLD(TestRemoveKernelAnnotations_test_removes_only_requested_exec_id),
+        IN_WORLD(TestRemoveKernelAnnotations_test_missing_and_empty_ids_are_noops),
+        IN_WORLD(TestAnnotationStore_test_writes_to_one_node_merge_first_wins),
+        IN_WORLD(test_scope_entered_before_stream_joins_capture),
+        IN_WORLD(test_nested_scopes_merge_inner_wins),
+        IN_WORLD(test_outer_scope_restored_after_inner_exits),
+        IN_WORLD(test_no_warning_without_body_work),
+        IN_WORLD(test_scopes_do_not_leak_across_captures),
+        IN_WORLD(test_callback_disarmed_after_capture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

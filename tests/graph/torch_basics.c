@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -11,24 +12,21 @@ enum {
 };
 static t_world world;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
     return 0;
 }
 
-static void test_graph_is_current_stream_capturing(void **state)
+TEST(test_graph_is_current_stream_capturing)
 {
-    (void)state;
     ph_stream *other, *first = ph_device_default_stream(world.device);
     ph_graph *graph;
     ph_capture_info info;
@@ -74,9 +72,8 @@ static ph_graph *capture_simple(int32_t **b, const int32_t *a)
     return graph;
 }
 
-static void test_graph_capture_simple(void **state)
+TEST(test_graph_capture_simple)
 {
-    (void)state;
     ph_stream *origin = ph_device_default_stream(world.device);
     int32_t *a, *b;
     assert_ok(PH_NEW(&a, N, world.stream));
@@ -90,9 +87,8 @@ static void test_graph_capture_simple(void **state)
     ph_free(a, world.stream);
 }
 
-static void test_accelerator_graph_simple(void **state)
+TEST(test_accelerator_graph_simple)
 {
-    (void)state;
     int32_t *a, *b;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -113,9 +109,8 @@ static void test_accelerator_graph_simple(void **state)
     ph_free(a, world.stream);
 }
 
-static void test_graph_capture_reset_recapture(void **state)
+TEST(test_graph_capture_reset_recapture)
 {
-    (void)state;
     int32_t *a, *b, *c;
     assert_ok(PH_NEW(&a, N, world.stream));
     assert_ok(t_fill(&world, world.stream, a, N, 1));
@@ -139,9 +134,8 @@ static void test_graph_capture_reset_recapture(void **state)
 }
 
 /* Capture, replay and drop, a hundred times: nothing is held that was not held after the first. */
-static void test_repeat_graph_capture_cublas_workspace_memory(void **state)
+TEST(test_repeat_graph_capture_cublas_workspace_memory)
 {
-    (void)state;
     ph_memory_stats first = {0}, last;
     int32_t *a, *b;
     assert_ok(PH_NEW(&a, N, world.stream));
@@ -161,9 +155,8 @@ static void test_repeat_graph_capture_cublas_workspace_memory(void **state)
 }
 
 /* ---- errors and warnings ---- */
-static void test_graph_error(void **state)
+TEST(test_graph_error)
 {
-    (void)state;
     ph_graph *graph;
     ph_stream *first = ph_device_default_stream(world.device);
     int32_t *a;
@@ -178,9 +171,8 @@ static void test_graph_error(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_graph_warn_if_has_zero_nodes(void **state)
+TEST(test_graph_warn_if_has_zero_nodes)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     t_log_start();
@@ -200,9 +192,8 @@ static ph_status allocate_too_much(ph_stream *stream, void *user)
     return PH_NEW(&huge, (size_t)1 << 40, stream);
 }
 
-static void test_graph_capture_oom(void **state)
+TEST(test_graph_capture_oom)
 {
-    (void)state;
     ph_graph *graph;
     int32_t *a, *b;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -221,9 +212,8 @@ static void test_graph_capture_oom(void **state)
 }
 
 /* Reading a value back waits for the device: refused by number, and the capture goes on. */
-static void test_cuda_graph_tensor_item_not_allowed(void **state)
+TEST(test_cuda_graph_tensor_item_not_allowed)
 {
-    (void)state;
     ph_graph *graph;
     int32_t *a, value;
     assert_ok(PH_NEW(&a, N, world.stream));
@@ -256,15 +246,13 @@ static void unpinned(bool to_host)
     ph_free(a, world.stream);
 }
 
-static void test_unpinned_memory_use(void **state)
+TEST(test_unpinned_memory_use)
 {
-    (void)state;
     unpinned(false);
 }
 
-static void test_unpinned_memory_use_device_to_host(void **state)
+TEST(test_unpinned_memory_use_device_to_host)
 {
-    (void)state;
     unpinned(true);
 }
 
@@ -275,9 +263,8 @@ static ph_status allocate_and_fail(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_CALLER, "enough");
 }
 
-static void test_failed_capture_releases_pool_on_reset(void **state)
+TEST(test_failed_capture_releases_pool_on_reset)
 {
-    (void)state;
     ph_memory_stats before, after;
     ph_graph *graph;
     void *block = NULL;
@@ -295,22 +282,21 @@ static void test_failed_capture_releases_pool_on_reset(void **state)
     ph_graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_graph_is_current_stream_capturing),
-        TEST(test_graph_capture_simple),
-        TEST(test_accelerator_graph_simple),
-        TEST(test_graph_capture_reset_recapture),
-        TEST(test_repeat_graph_capture_cublas_workspace_memory),
-        TEST(test_graph_error),
-        TEST(test_graph_warn_if_has_zero_nodes),
-        TEST(test_graph_capture_oom),
-        TEST(test_cuda_graph_tensor_item_not_allowed),
-        TEST(test_unpinned_memory_use),
-        TEST(test_unpinned_memory_use_device_to_host),
-        TEST(test_failed_capture_releases_pool_on_reset),
+        IN_WORLD(test_graph_is_current_stream_capturing),
+        IN_WORLD(test_graph_capture_simple),
+        IN_WORLD(test_accelerator_graph_simple),
+        IN_WORLD(test_graph_capture_reset_recapture),
+        IN_WORLD(test_repeat_graph_capture_cublas_workspace_memory),
+        IN_WORLD(test_graph_error),
+        IN_WORLD(test_graph_warn_if_has_zero_nodes),
+        IN_WORLD(test_graph_capture_oom),
+        IN_WORLD(test_cuda_graph_tensor_item_not_allowed),
+        IN_WORLD(test_unpinned_memory_use),
+        IN_WORLD(test_unpinned_memory_use_device_to_host),
+        IN_WORLD(test_failed_capture_releases_pool_on_reset),
     };
     return cmocka_run_group_tests_name("graph.torch_basics", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -23,9 +24,8 @@ static int32_t *new_filled(size_t count, int32_t value)
     return made;
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(ph_graph_create(&graph, NULL));
@@ -38,9 +38,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -66,9 +65,8 @@ static void drop(int32_t **pointer)
     *pointer = NULL;
 }
 
-static void test_nothing_dead_ok(void **state)
+TEST(test_nothing_dead_ok)
 {
-    (void)state;
     begin();
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     end();
@@ -76,9 +74,8 @@ static void test_nothing_dead_ok(void **state)
     t_all(y, N, 2, world.stream);
 }
 
-static void test_dead_input_tensor(void **state)
+TEST(test_dead_input_tensor)
 {
-    (void)state;
     begin();
     assert_ok(t_add(&world, world.stream, x, y, N, 1));
     end();
@@ -86,9 +83,8 @@ static void test_dead_input_tensor(void **state)
     assert_error(ph_graph_replay(graph, world.stream), PH_ERROR_STALE_INPUT, "1 dead input");
 }
 
-static void test_dead_intermediate_tensors_ok(void **state)
+TEST(test_dead_intermediate_tensors_ok)
 {
-    (void)state;
     int32_t *temporary, *output;
     begin();
     assert_ok(PH_NEW(&temporary, N, world.stream));
@@ -103,9 +99,8 @@ static void test_dead_intermediate_tensors_ok(void **state)
     assert_ok(ph_graph_replay(graph, world.stream));
 }
 
-static void test_nested_structure_inputs(void **state)
+TEST(test_nested_structure_inputs)
 {
-    (void)state;
     enum {
         LISTS = 3,
         SHORT = 10
@@ -130,9 +125,8 @@ static void test_nested_structure_inputs(void **state)
     }
 }
 
-static void test_empty_tensor_not_tracked(void **state)
+TEST(test_empty_tensor_not_tracked)
 {
-    (void)state;
     int32_t *empty;
     size_t count;
     assert_ok(PH_NEW(&empty, 0, world.stream));
@@ -149,9 +143,8 @@ static void test_empty_tensor_not_tracked(void **state)
     t_all(y, N, 2, world.stream);
 }
 
-static void test_non_capturing_stream_inputs_not_tracked(void **state)
+TEST(test_non_capturing_stream_inputs_not_tracked)
 {
-    (void)state;
     const ph_capture_options relaxed = {.check_input_liveness = true, .mode = PH_CAPTURE_RELAXED};
     int32_t *elsewhere = new_filled(N, 5);
     assert_ok(ph_stream_synchronize(world.stream));
@@ -169,9 +162,8 @@ static void test_non_capturing_stream_inputs_not_tracked(void **state)
 }
 
 /* Both the pinned source and the destination are inputs. */
-static void test_pinned_memory_tensor_tracked(void **state)
+TEST(test_pinned_memory_tensor_tracked)
 {
-    (void)state;
     int32_t *pinned;
     size_t count;
     ph_input_info input;
@@ -194,9 +186,8 @@ static void test_pinned_memory_tensor_tracked(void **state)
 }
 
 /* Memory that other code took, read by a kernel that the library was not told the types of. */
-static void test_torch_library_custom_op(void **state)
+TEST(test_torch_library_custom_op)
 {
-    (void)state;
     ph_kernel *kernel;
     int32_t *scale = new_filled(1, 3);
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
@@ -231,9 +222,8 @@ static __attribute__((noinline)) void free_both(int32_t *a, int32_t *b)
     ph_free(b, world.stream);
 }
 
-static void test_error_message_contains_all_tracebacks(void **state)
+TEST(test_error_message_contains_all_tracebacks)
 {
-    (void)state;
     assert_ok(ph_memory_record_sites(16));
     int32_t *a = new_filled(N, 1), *b = new_filled(N, 2);
     begin();
@@ -257,19 +247,18 @@ static void test_error_message_contains_all_tracebacks(void **state)
     assert_ok(ph_memory_record_sites(0));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing_dead_ok),
-        TEST(test_dead_input_tensor),
-        TEST(test_dead_intermediate_tensors_ok),
-        TEST(test_nested_structure_inputs),
-        TEST(test_empty_tensor_not_tracked),
-        TEST(test_non_capturing_stream_inputs_not_tracked),
-        TEST(test_pinned_memory_tensor_tracked),
-        TEST(test_torch_library_custom_op),
-        TEST(test_error_message_contains_all_tracebacks),
+        IN_WORLD(test_nothing_dead_ok),
+        IN_WORLD(test_dead_input_tensor),
+        IN_WORLD(test_dead_intermediate_tensors_ok),
+        IN_WORLD(test_nested_structure_inputs),
+        IN_WORLD(test_empty_tensor_not_tracked),
+        IN_WORLD(test_non_capturing_stream_inputs_not_tracked),
+        IN_WORLD(test_pinned_memory_tensor_tracked),
+        IN_WORLD(test_torch_library_custom_op),
+        IN_WORLD(test_error_message_contains_all_tracebacks),
     };
     return cmocka_run_group_tests_name("graph.torch_inputs", tests, NULL, NULL);
 }

@@ -4,24 +4,23 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
 static t_world world;
 static ph_stream *s1, *s2;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&s1, world.device, NULL));
     assert_ok(ph_stream_create(&s2, world.device, NULL));
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_stream_destroy(s1);
     ph_stream_destroy(s2);
     t_close(&world);
@@ -116,18 +115,16 @@ static void concurrent_replay(int sharing)
     ph_pool_release(pool);
 }
 
-static void test_graph_concurrent_replay(void **state)
+TEST(test_graph_concurrent_replay)
 {
-    (void)state;
     for (int round = 0; round < (t_nightly() ? 20 : 2); round++)
         for (int sharing = 0; sharing < 3; sharing++)
             concurrent_replay(sharing);
 }
 
 /* ---- memory used by other streams ---- */
-static void test_graph_record_stream(void **state)
+TEST(test_graph_record_stream)
 {
-    (void)state;
     int32_t *first, *second, *b, *last;
     ph_graph *graph;
     t_gate gate = {0};
@@ -164,9 +161,8 @@ static void test_graph_record_stream(void **state)
 
 /* An allocation on a stream that joined the capture comes from the capture's pool, though the
  * thread has nothing to do with it. */
-static void test_cuda_graph_allocator_propagates_stream(void **state)
+TEST(test_cuda_graph_allocator_propagates_stream)
 {
-    (void)state;
     enum {
         LARGE = 10240000
     };
@@ -196,9 +192,8 @@ static void test_cuda_graph_allocator_propagates_stream(void **state)
     ph_free(x, world.stream);
 }
 
-static void test_graph_capture_reclaim_2_streams(void **state)
+TEST(test_graph_capture_reclaim_2_streams)
 {
-    (void)state;
     int32_t *sink1, *data1, *buf2, *data2, *data3;
     ph_graph *graph;
     ph_graph_options keep = {.keep_graph = true};
@@ -225,9 +220,8 @@ static void test_graph_capture_reclaim_2_streams(void **state)
     ph_free(data3, world.stream);
 }
 
-static void test_graph_capture_reclaim_shared_pool(void **state)
+TEST(test_graph_capture_reclaim_shared_pool)
 {
-    (void)state;
     enum {
         EIGHT_MIB = 2097152
     };
@@ -262,9 +256,8 @@ static void test_graph_capture_reclaim_shared_pool(void **state)
 }
 
 /* External timing events are nodes: each replay takes the time again. */
-static void test_graph_timing(void **state)
+TEST(test_graph_timing)
 {
-    (void)state;
     enum {
         LARGE = 1024000
     };
@@ -299,16 +292,15 @@ static void test_graph_timing(void **state)
     ph_free(z, world.stream);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_graph_concurrent_replay),
-        TEST(test_graph_record_stream),
-        TEST(test_cuda_graph_allocator_propagates_stream),
-        TEST(test_graph_capture_reclaim_2_streams),
-        TEST(test_graph_capture_reclaim_shared_pool),
-        TEST(test_graph_timing),
+        IN_WORLD(test_graph_concurrent_replay),
+        IN_WORLD(test_graph_record_stream),
+        IN_WORLD(test_cuda_graph_allocator_propagates_stream),
+        IN_WORLD(test_graph_capture_reclaim_2_streams),
+        IN_WORLD(test_graph_capture_reclaim_shared_pool),
+        IN_WORLD(test_graph_timing),
     };
     return cmocka_run_group_tests_name("graph.torch_streams", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <phonograph/profile.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,8 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -29,9 +29,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     t_close(&world);
@@ -91,9 +90,8 @@ static void capture_and_leave(void)
     ph_ignore(ph_graph_capture(graph, world.stream, NULL, add_and_leave, NULL));
 }
 
-static void test_capture_function(void **state)
+TEST(test_capture_function)
 {
-    (void)state;
     leave_inside(capture_and_leave);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     check_all_is_well(graph, 1);
@@ -112,9 +110,8 @@ static void capture_destroy_and_leave(void)
     ph_ignore(ph_graph_capture(graph, world.stream, NULL, destroy_and_leave, NULL));
 }
 
-static void test_graph_destroyed_inside(void **state)
+TEST(test_graph_destroyed_inside)
 {
-    (void)state;
     leave_inside(capture_destroy_and_leave);
     assert_false(ph_stream_is_capturing(world.stream));
     assert_ok(ph_graph_create(&graph, NULL));
@@ -152,27 +149,23 @@ static void leave_capture_hook(ph_graph_hook_point point, ph_graph_state expecte
     check_all_is_well(graph, 1);
 }
 
-static void test_capture_prepare_hook(void **state)
+TEST(test_capture_prepare_hook)
 {
-    (void)state;
     leave_capture_hook(PH_HOOK_CAPTURE_PREPARE, PH_GRAPH_NEW);
 }
 
-static void test_capture_start_hook(void **state)
+TEST(test_capture_start_hook)
 {
-    (void)state;
     leave_capture_hook(PH_HOOK_CAPTURE_START, PH_GRAPH_NEW);
 }
 
-static void test_capture_end_hook(void **state)
+TEST(test_capture_end_hook)
 {
-    (void)state;
     leave_capture_hook(PH_HOOK_CAPTURE_END, PH_GRAPH_FAILED);
 }
 
-static void test_instantiate_hook(void **state)
+TEST(test_instantiate_hook)
 {
-    (void)state;
     leave_capture_hook(PH_HOOK_INSTANTIATE, PH_GRAPH_FAILED);
 }
 
@@ -181,9 +174,8 @@ static void replay_one(void)
     ph_ignore(ph_graph_replay(graph, world.stream));
 }
 
-static void test_replay_hooks(void **state)
+TEST(test_replay_hooks)
 {
-    (void)state;
     capture_one();
     hook_at(PH_HOOK_REPLAY_START);
     leave_inside(replay_one);
@@ -207,9 +199,8 @@ static void destroy(void)
     ph_graph_destroy(graph);
 }
 
-static void test_destroy_hook(void **state)
+TEST(test_destroy_hook)
 {
-    (void)state;
     capture_one();
     hook_at(PH_HOOK_DESTROY);
     leave_inside(reset);
@@ -236,9 +227,8 @@ static void verify(void)
     ph_ignore(ph_graph_verify(&result, graph, world.stream, maybe_leave, NULL, NULL));
 }
 
-static void test_verify(void **state)
+TEST(test_verify)
 {
-    (void)state;
     leaves = false;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, maybe_leave, NULL));
     leave_inside(verify);
@@ -254,9 +244,8 @@ static void judge(void)
     ph_ignore(ph_graph_verdict(&verdict, graph, world.stream, maybe_leave, NULL, NULL));
 }
 
-static void test_verdict(void **state)
+TEST(test_verdict)
 {
-    (void)state;
     leaves = false;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, maybe_leave, NULL));
     leave_inside(judge);
@@ -271,9 +260,8 @@ static void profile(void)
 }
 
 /* Its replays run the graph's hooks. */
-static void test_profile(void **state)
+TEST(test_profile)
 {
-    (void)state;
     capture_one();
     hook_at(PH_HOOK_REPLAY_START);
     leave_inside(profile);
@@ -312,9 +300,8 @@ static void allocate(void)
         ph_graph_capture(graph, world.stream, &(ph_capture_options){.pool = pool}, ask, NULL));
 }
 
-static void test_segments_of_a_pools_own(void **state)
+TEST(test_segments_of_a_pools_own)
 {
-    (void)state;
     const ph_pool_options options = {.alloc = no_segment, .free = give_nothing};
     ph_memory_stats before, after;
     assert_ok(ph_pool_create(&pool, world.device, &options));
@@ -343,18 +330,16 @@ static void capture_and_jump(void)
     assert_true(ph_stream_is_capturing(world.stream));
 }
 
-static void test_longjmp_and_abort(void **state)
+TEST(test_longjmp_and_abort)
 {
-    (void)state;
     capture_and_jump();
     ph_graph_capture_abort(graph);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_NEW);
     check_all_is_well(graph, 1);
 }
 
-static void test_longjmp_and_reset(void **state)
+TEST(test_longjmp_and_reset)
 {
-    (void)state;
     capture_and_jump();
     assert_ok(ph_graph_reset(graph));
     check_all_is_well(graph, 1);
@@ -383,39 +368,36 @@ static void jump_and_destroy(unsigned depth)
     check_all_is_well(graph, 1);
 }
 
-static void test_longjmp_and_destroy(void **state)
+TEST(test_longjmp_and_destroy)
 {
-    (void)state;
     jump_and_destroy(0);
 }
 
 /* Where the frames of the functions that were left have been used again. */
-static void test_longjmp_and_destroy_deeper(void **state)
+TEST(test_longjmp_and_destroy_deeper)
 {
-    (void)state;
     jump_and_destroy(20);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_capture_function),
-        TEST(test_graph_destroyed_inside),
-        TEST(test_capture_prepare_hook),
-        TEST(test_capture_start_hook),
-        TEST(test_capture_end_hook),
-        TEST(test_instantiate_hook),
-        TEST(test_replay_hooks),
-        TEST(test_destroy_hook),
-        TEST(test_verify),
-        TEST(test_verdict),
-        TEST(test_profile),
-        TEST(test_segments_of_a_pools_own),
-        TEST(test_longjmp_and_abort),
-        TEST(test_longjmp_and_reset),
-        TEST(test_longjmp_and_destroy),
-        TEST(test_longjmp_and_destroy_deeper),
+        IN_WORLD(test_capture_function),
+        IN_WORLD(test_graph_destroyed_inside),
+        IN_WORLD(test_capture_prepare_hook),
+        IN_WORLD(test_capture_start_hook),
+        IN_WORLD(test_capture_end_hook),
+        IN_WORLD(test_instantiate_hook),
+        IN_WORLD(test_replay_hooks),
+        IN_WORLD(test_destroy_hook),
+        IN_WORLD(test_verify),
+        IN_WORLD(test_verdict),
+        IN_WORLD(test_profile),
+        IN_WORLD(test_segments_of_a_pools_own),
+        IN_WORLD(test_longjmp_and_abort),
+        IN_WORLD(test_longjmp_and_reset),
+        IN_WORLD(test_longjmp_and_destroy),
+        IN_WORLD(test_longjmp_and_destroy_deeper),
     };
     return cmocka_run_group_tests_name("graph.unwound", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "support/uploads.h"
 
 #include "fake/fake_cuda.h"
+#include "support/test.h"
 #include <sched.h>
 
 static const ph_graph_options keep_defer = {.keep_graph = true, .defer_upload = true};
@@ -47,9 +48,8 @@ static void assert_calls(const calls *before, int upload, int info, int wait)
 }
 
 /* ---- tests ---- */
-static void test_uploaded_when_it_is_made(void **state)
+TEST(test_uploaded_when_it_is_made)
 {
-    (void)state;
     calls before = made();
     ph_graph *graph = captured(NULL);
     assert_calls(&before, 1, 2, 1);
@@ -64,9 +64,8 @@ static void test_uploaded_when_it_is_made(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_the_first_replay_uploads(void **state)
+TEST(test_the_first_replay_uploads)
 {
-    (void)state;
     calls before = made();
     ph_graph *graph = captured(&defer);
     assert_calls(&before, 0, 0, 0);
@@ -80,9 +79,8 @@ static void test_the_first_replay_uploads(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_uploads_once(void **state)
+TEST(test_uploads_once)
 {
-    (void)state;
     ph_graph *graph = captured(&defer);
     calls before = made();
     assert_ok(ph_graph_upload(graph, other));
@@ -104,9 +102,8 @@ static void test_uploads_once(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_what_has_no_executable_gets_one(void **state)
+TEST(test_what_has_no_executable_gets_one)
 {
-    (void)state;
     const ph_graph_options keep = {.keep_graph = true};
     ph_graph *graph = captured(&keep_defer), *plain = captured(&keep);
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_ENDED);
@@ -128,9 +125,8 @@ static void test_what_has_no_executable_gets_one(void **state)
     ph_graph_destroy(plain);
 }
 
-static void test_changes_before_the_upload(void **state)
+TEST(test_changes_before_the_upload)
 {
-    (void)state;
     const struct t_fill_i32 args = {N, x, 7};
     const ph_launch_config config = t_config(N);
     for (int uploaded = 0; uploaded < 2; uploaded++) {
@@ -185,9 +181,8 @@ static void check_order(ph_graph *graph)
     t_all(x, N, 1, world.stream);
 }
 
-static void test_replays_come_after_it(void **state)
+TEST(test_replays_come_after_it)
 {
-    (void)state;
     ph_graph *graph = captured(&keep_defer);
     assert_ok(ph_graph_instantiate(graph));
     check_order(graph);
@@ -201,9 +196,8 @@ static void test_replays_come_after_it(void **state)
 
 /* Changes of an executable whose upload waits apply to the replays that follow; and it may go
  * meanwhile. */
-static void test_changes_while_the_upload_waits(void **state)
+TEST(test_changes_while_the_upload_waits)
 {
-    (void)state;
     const struct t_fill_i32 args = {N, x, 7};
     const ph_launch_config config = t_config(N);
     for (int goes = 0; goes < 2; goes++) {
@@ -234,9 +228,8 @@ static ph_status refuse(const ph_graph_hook_info *info, void *user)
     return ph_fail(PH_ERROR_CALLER, "not now");
 }
 
-static void test_a_replay_that_was_refused(void **state)
+TEST(test_a_replay_that_was_refused)
 {
-    (void)state;
     ph_hook *hook;
     ph_stream *third;
     t_gate gate = {.behind = true};
@@ -256,9 +249,8 @@ static void test_a_replay_that_was_refused(void **state)
 }
 
 /* The stream, and the graph, may go right behind it. */
-static void test_what_goes_behind_it(void **state)
+TEST(test_what_goes_behind_it)
 {
-    (void)state;
     ph_stream *gone;
     ph_graph *graph = captured(&defer);
     assert_ok(ph_stream_create(&gone, world.device, NULL));
@@ -273,9 +265,8 @@ static void test_what_goes_behind_it(void **state)
 }
 
 /* ---- captures ---- */
-static void test_beside_captures(void **state)
+TEST(test_beside_captures)
 {
-    (void)state;
     const ph_graph_options *const options[] = {&defer, NULL};
     ph_graph *outer;
     assert_ok(ph_graph_create(&outer, NULL));
@@ -300,9 +291,8 @@ static void test_beside_captures(void **state)
 }
 
 /* A graph that has no executable does not get one by a call that is refused. */
-static void test_the_default_stream(void **state)
+TEST(test_the_default_stream)
 {
-    (void)state;
     ph_stream *blocking, *legacy = ph_device_default_stream(world.device);
     ph_graph *outer, *graph = captured(&keep_defer);
     assert_ok(ph_stream_create(&blocking, world.device, &(ph_stream_options){.blocking = true}));
@@ -337,9 +327,8 @@ static ph_status destroy_inside(const ph_graph_hook_info *info, void *user)
     return PH_OK;
 }
 
-static void test_inside_its_own_hooks(void **state)
+TEST(test_inside_its_own_hooks)
 {
-    (void)state;
     ph_hook *hook;
     ph_status seen = PH_OK;
     ph_graph *graph = captured(&defer);
@@ -361,9 +350,8 @@ static ph_status capture_inside(const ph_graph_hook_info *info, void *user)
     return ph_graph_capture_begin(user, other, NULL);
 }
 
-static void test_a_hook_that_captures(void **state)
+TEST(test_a_hook_that_captures)
 {
-    (void)state;
     for (int replay = 0; replay < 2; replay++) {
         ph_hook *hook;
         ph_graph *outer, *graph = captured(&keep_defer);
@@ -387,9 +375,8 @@ static void test_a_hook_that_captures(void **state)
     }
 }
 
-static void test_a_hook_that_fails(void **state)
+TEST(test_a_hook_that_fails)
 {
-    (void)state;
     ph_hook *hook;
     ph_graph *graph = captured(&keep_defer);
     assert_ok(ph_graph_hook_add(&hook, graph, PH_HOOK_INSTANTIATE, refuse, NULL));
@@ -400,24 +387,23 @@ static void test_a_hook_that_fails(void **state)
     ph_graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_uploaded_when_it_is_made),
-        TEST(test_the_first_replay_uploads),
-        TEST(test_uploads_once),
-        TEST(test_what_has_no_executable_gets_one),
-        TEST(test_changes_before_the_upload),
-        TEST(test_replays_come_after_it),
-        TEST(test_changes_while_the_upload_waits),
-        TEST(test_a_replay_that_was_refused),
-        TEST(test_what_goes_behind_it),
-        TEST(test_beside_captures),
-        TEST(test_the_default_stream),
-        TEST(test_inside_its_own_hooks),
-        TEST(test_a_hook_that_captures),
-        TEST(test_a_hook_that_fails),
+        IN_WORLD(test_uploaded_when_it_is_made),
+        IN_WORLD(test_the_first_replay_uploads),
+        IN_WORLD(test_uploads_once),
+        IN_WORLD(test_what_has_no_executable_gets_one),
+        IN_WORLD(test_changes_before_the_upload),
+        IN_WORLD(test_replays_come_after_it),
+        IN_WORLD(test_changes_while_the_upload_waits),
+        IN_WORLD(test_a_replay_that_was_refused),
+        IN_WORLD(test_what_goes_behind_it),
+        IN_WORLD(test_beside_captures),
+        IN_WORLD(test_the_default_stream),
+        IN_WORLD(test_inside_its_own_hooks),
+        IN_WORLD(test_a_hook_that_captures),
+        IN_WORLD(test_a_hook_that_fails),
     };
     return cmocka_run_group_tests_name("graph.upload", tests, NULL, NULL);
 }

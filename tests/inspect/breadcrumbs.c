@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/breadcrumbs.c: how far a replay came, as the crumbs at its scopes tell. */
 #include "support/crumbs.h"
+#include "support/test.h"
 
 #include <string.h>
 
-static void test_a_replay_that_hangs(void **state)
+TEST(test_a_replay_that_hangs)
 {
-    (void)state;
     bc_capture();
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     for (int round = 0; round < 3; round++) {
@@ -46,9 +46,8 @@ static ph_status first_is_late(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_outside_all_scopes(void **state)
+TEST(test_outside_all_scopes)
 {
-    (void)state;
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, first_is_late, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);
@@ -87,9 +86,8 @@ static void *hold_b(void *status)
     return NULL;
 }
 
-static void test_scopes_on_several_streams(void **state)
+TEST(test_scopes_on_several_streams)
 {
-    (void)state;
     ph_capture_options options = bc_options;
     ph_status status = PH_OK;
     pthread_t thread;
@@ -156,9 +154,8 @@ static ph_status unnamed(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
-    (void)state;
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, unnamed, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);
@@ -189,9 +186,8 @@ static ph_status unwound(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_scopes_without_an_end(void **state)
+TEST(test_scopes_without_an_end)
 {
-    (void)state;
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, unwound, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);
@@ -224,9 +220,8 @@ static ph_status unwound_behind_a_join(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_scopes_that_are_unwound_behind_a_join(void **state)
+TEST(test_scopes_that_are_unwound_behind_a_join)
 {
-    (void)state;
     assert_ok(
         ph_graph_capture(bc.graph, bc.world.stream, &bc_options, unwound_behind_a_join, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
@@ -255,9 +250,8 @@ static ph_status last_is_late(ph_stream *stream, void *user)
     return t_gate_wait(&bc.gate, stream);
 }
 
-static void test_a_hang_behind_the_last_crumb(void **state)
+TEST(test_a_hang_behind_the_last_crumb)
 {
-    (void)state;
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, last_is_late, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);
@@ -286,9 +280,8 @@ static ph_status one_crumb(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_one_crumb(void **state)
+TEST(test_one_crumb)
 {
-    (void)state;
     assert_ok(ph_graph_capture(bc.graph, bc.world.stream, &bc_options, one_crumb, NULL));
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     t_gate_shut(&bc.gate);

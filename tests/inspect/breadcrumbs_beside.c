@@ -2,6 +2,7 @@
 /* tests/inspect/breadcrumbs_beside.c: crumbs beside other features, other replays and other
  * threads. */
 #include "support/crumbs.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -12,9 +13,8 @@ static ph_status replay_it(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_a_copy_in_another_graph_writes_nothing(void **state)
+TEST(test_a_copy_in_another_graph_writes_nothing)
 {
-    (void)state;
     ph_graph *outer;
     bc_capture();
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
@@ -42,9 +42,8 @@ static ph_status elsewhere(ph_stream *stream, void *user)
     return ph_annotation_pop(stream);
 }
 
-static void test_updates(void **state)
+TEST(test_updates)
 {
-    (void)state;
     ph_graph *from;
     int32_t value = 7;
     assert_ok(ph_graph_create(&from, NULL));
@@ -84,9 +83,8 @@ static void test_updates(void **state)
 }
 
 /* Crumbs are no inputs, and stand in no input's way. */
-static void test_liveness(void **state)
+TEST(test_liveness)
 {
-    (void)state;
     ph_graph *plain;
     size_t count, without;
     ph_capture_options options = bc_options, checked = {.check_input_liveness = true};
@@ -105,9 +103,8 @@ static void test_liveness(void **state)
 }
 
 /* ---- several replays ---- */
-static void test_many_replays_in_flight(void **state)
+TEST(test_many_replays_in_flight)
 {
-    (void)state;
     bc_capture();
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     for (int i = 0; i < 200; i++) {
@@ -149,9 +146,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     ph_capture_options options = bc_options;
     worker workers[2] = {{.stream = bc.world.stream, .at = bc.x, .name = "mine"},
                          {.stream = bc.side, .at = bc.y, .name = "theirs"}};

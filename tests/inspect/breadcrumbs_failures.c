@@ -5,6 +5,7 @@
 #include "support/sweep.h"
 
 #include "driver/driver.h"
+#include "support/test.h"
 #include <string.h>
 
 /* ---- what is refused ---- */
@@ -21,9 +22,8 @@ static bool enabled(size_t node)
     return on;
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     ph_progress at;
     const ph_capture_options bare = {.breadcrumbs = true};
     assert_error(ph_graph_where(NULL, bc.graph), PH_ERROR_ARGUMENT, "out");
@@ -59,9 +59,8 @@ static void test_misuse(void **state)
 }
 
 /* ---- no driver ---- */
-static void test_reading_asks_no_driver(void **state)
+TEST(test_reading_asks_no_driver)
 {
-    (void)state;
     bc_capture();
     assert_ok(ph_graph_breadcrumbs_enable(bc.graph, true));
     bc_replay_and_wait(bc.graph);

@@ -4,6 +4,7 @@
 #include "support/crumbs.h"
 
 #include "driver/driver.h"
+#include "support/test.h"
 #include <string.h>
 
 static int64_t driver_calls_of_a_replay(ph_graph *which)
@@ -16,9 +17,8 @@ static int64_t driver_calls_of_a_replay(ph_graph *which)
     return calls;
 }
 
-static void test_off_costs_and_writes_nothing(void **state)
+TEST(test_off_costs_and_writes_nothing)
 {
-    (void)state;
     ph_graph *plain;
     ph_graph_memory memory;
     ph_progress at;
@@ -63,9 +63,8 @@ static bool is_crumb(size_t node)
     return strcmp(info.name, "phonograph_crumb") == 0;
 }
 
-static void test_crumbs_as_nodes(void **state)
+TEST(test_crumbs_as_nodes)
 {
-    (void)state;
     const ph_record *record;
     size_t crumbs = 0, some = 0;
     bool enabled;
@@ -91,9 +90,8 @@ static void test_crumbs_as_nodes(void **state)
     assert_int_equal(bc_where().passed, 7);
 }
 
-static void test_a_new_executable(void **state)
+TEST(test_a_new_executable)
 {
-    (void)state;
     ph_graph_options options = {.keep_graph = true};
     ph_graph_destroy(bc.graph);
     assert_ok(ph_graph_create(&bc.graph, &options));

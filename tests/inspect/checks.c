@@ -4,6 +4,7 @@
 #include "support/sweep.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,8 @@ static ph_stream *side;
 static ph_graph *graph;
 static float *x, *y;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -31,9 +31,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -98,9 +97,8 @@ static void capture(void)
 }
 
 /* ---- what is found ---- */
-static void test_a_planted_nan(void **state)
+TEST(test_a_planted_nan)
 {
-    (void)state;
     const ph_record *record;
     ph_node_info info;
     size_t count;
@@ -219,9 +217,8 @@ static void check_numbers(const numbers *of, size_t misalignment, size_t numbers
     free(host);
 }
 
-static void test_types_counts_and_alignments(void **state)
+TEST(test_types_counts_and_alignments)
 {
-    (void)state;
     static const size_t counts[] = {1, 2, 7, 9, 33, 511, 4099};
     for (size_t t = 0; t < sizeof all_numbers / sizeof all_numbers[0]; t++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
@@ -237,9 +234,8 @@ static ph_status check_nothing(ph_stream *stream, void *user)
     return t_fill_f(&world, stream, y, N, 2);
 }
 
-static void test_no_numbers(void **state)
+TEST(test_no_numbers)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, check_nothing, NULL));
     assert_false(result(0).ran);
     assert_ok(ph_finite_enable(graph, true));
@@ -248,9 +244,8 @@ static void test_no_numbers(void **state)
 }
 
 /* The first index is the same however the work is cut into pieces. */
-static void test_everything_is_bad(void **state)
+TEST(test_everything_is_bad)
 {
-    (void)state;
     uint16_t *block;
     assert_ok(ph_malloc(&block, MANY, sizeof *block, world.stream));
     assert_ok(ph_memset(block, 0xff, MANY * sizeof *block, world.stream));
@@ -266,9 +261,8 @@ static void test_everything_is_bad(void **state)
 }
 
 /* ---- on and off ---- */
-static void test_off_does_nothing(void **state)
+TEST(test_off_does_nothing)
 {
-    (void)state;
     ph_graph_memory memory;
     capture();
     put_float(x + 5, NAN);
@@ -299,17 +293,15 @@ static void test_off_does_nothing(void **state)
 }
 
 /* A body can be run without a capture. */
-static void test_outside_a_capture(void **state)
+TEST(test_outside_a_capture)
 {
-    (void)state;
     assert_ok(body(world.stream, NULL));
     assert_ok(ph_stream_synchronize(world.stream));
     assert_ok(ph_finite_check(ph_device_default_stream(world.device), x, PH_NUMBER_F32, N, "x"));
 }
 
-static void test_a_fork(void **state)
+TEST(test_a_fork)
 {
-    (void)state;
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
     assert_ok(ph_stream_wait_stream(side, world.stream));
@@ -333,9 +325,8 @@ static ph_status other_body(ph_stream *stream, void *user)
     return ph_finite_check(stream, at, PH_NUMBER_F32, N, "in");
 }
 
-static void test_updates(void **state)
+TEST(test_updates)
 {
-    (void)state;
     ph_graph *from;
     float *z;
     assert_ok(PH_NEW(&z, N, world.stream));
@@ -373,9 +364,8 @@ static void test_updates(void **state)
     ph_free(z, world.stream);
 }
 
-static void test_slots(void **state)
+TEST(test_slots)
 {
-    (void)state;
     float *z;
     size_t slot;
     assert_ok(PH_NEW(&z, N, world.stream));
@@ -406,9 +396,8 @@ static void test_slots(void **state)
     ph_free(z, world.stream);
 }
 
-static void test_proved_slots(void **state)
+TEST(test_proved_slots)
 {
-    (void)state;
     ph_graph *shifted;
     void *block;
     ph_slot_proof proof;
@@ -432,9 +421,8 @@ static ph_status replay_it(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_a_copy_in_another_graph_writes_nothing(void **state)
+TEST(test_a_copy_in_another_graph_writes_nothing)
 {
-    (void)state;
     ph_graph *outer;
     capture();
     assert_ok(ph_finite_enable(graph, true));
@@ -450,9 +438,8 @@ static void test_a_copy_in_another_graph_writes_nothing(void **state)
 
 /* The function is run eagerly, captured once more, and run in parts: switched on or off, what
  * watches is none of the work. */
-static void test_verify(void **state)
+TEST(test_verify)
 {
-    (void)state;
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_verify_result verified;
     ph_progress at;
@@ -470,9 +457,8 @@ static void test_verify(void **state)
 }
 
 /* ---- what is refused ---- */
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     ph_finite_result found;
     size_t count;
     float *gone;
@@ -544,9 +530,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     worker workers[2] = {{.stream = world.stream}, {.stream = side}};
     size_t count, mine = 0;

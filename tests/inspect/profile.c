@@ -2,20 +2,19 @@
 /* tests/inspect/profile.c: profiles of graphs whose nodes take known shares of time, by each
  * source that the device has. */
 #include "profiled.h"
+#include "support/test.h"
 #include <phonograph/cells.h>
 
 static profiled p;
 
-static int open_it(void **state)
+FIXTURE(open_it)
 {
-    (void)state;
     profiled_open(&p);
     return 0;
 }
 
-static int close_it(void **state)
+FIXTURE(close_it)
 {
-    (void)state;
     profiled_close(&p);
     return 0;
 }
@@ -72,9 +71,8 @@ static void check_diamond(const ph_profile *profile)
         assert_int_equal(longer.slack_ns, shorter.median_ns - longer.median_ns);
 }
 
-static void a_diamond(void **state)
+TEST(a_diamond)
 {
-    (void)state;
     capture(profiled_diamond);
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
         ph_profile *profile = profile_by((ph_profile_source)source);
@@ -97,9 +95,8 @@ static ph_status count_up(ph_stream *stream, void *user)
     return ph_memcpy(q->y + 1, q->y, sizeof *q->y, stream);
 }
 
-static void what_it_writes_is_written(void **state)
+TEST(what_it_writes_is_written)
 {
-    (void)state;
     int32_t before = 0, after[2];
     capture(count_up);
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
@@ -127,9 +124,8 @@ static ph_status one_of_each(ph_stream *stream, void *user)
 
 /* A node that is switched off takes no time and is not measured, also where the source runs a
  * copy of the graph. */
-static void a_disabled_node_is_not_measured(void **state)
+TEST(a_disabled_node_is_not_measured)
 {
-    (void)state;
     capture(one_of_each);
     assert_ok(ph_graph_node_set_enabled(p.graph, 3, false));
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
@@ -164,9 +160,8 @@ static ph_status around_inner(ph_stream *stream, void *user)
     return profiled_spin(user, stream, SHORT_NS, 9);
 }
 
-static void a_nested_graph_takes_what_its_body_takes(void **state)
+TEST(a_nested_graph_takes_what_its_body_takes)
 {
-    (void)state;
     assert_ok(ph_graph_create(&inner, NULL));
     assert_ok(ph_graph_capture(inner, p.a, NULL, profiled_diamond, &p));
     capture(around_inner);
@@ -191,9 +186,8 @@ static ph_status no_work(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void an_empty_graph(void **state)
+TEST(an_empty_graph)
 {
-    (void)state;
     ph_profile *profile;
     t_log_start();
     capture(no_work);
@@ -208,9 +202,8 @@ static void an_empty_graph(void **state)
 }
 
 /* Nothing of the graph is needed once the profile is made. */
-static void the_graph_may_go(void **state)
+TEST(the_graph_may_go)
 {
-    (void)state;
     ph_profile *profile;
     char *trace;
     capture(profiled_diamond);
@@ -246,9 +239,8 @@ static ph_status with_cell(ph_stream *stream, void *user)
 
 /* Cells have a value of their own in each replay, also in the first one behind a profile whose
  * source ran a copy. */
-static void cells_go_on(void **state)
+TEST(cells_go_on)
 {
-    (void)state;
     drawn = 0;
     capture(with_cell);
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
@@ -266,9 +258,8 @@ static ph_status copy_in(ph_stream *stream, void *user)
 }
 
 /* Slots keep what they were set to. */
-static void slots_keep_their_values(void **state)
+TEST(slots_keep_their_values)
 {
-    (void)state;
     int32_t *other;
     size_t slot;
     assert_ok(PH_NEW(&other, 4, p.a));
@@ -294,9 +285,8 @@ static void slots_keep_their_values(void **state)
 }
 
 /* A copy would have what was captured: said, not done. */
-static void changed_nodes(void **state)
+TEST(changed_nodes)
 {
-    (void)state;
     ph_profile *profile;
     capture(one_of_each);
     assert_ok(ph_graph_node_set_memset(p.graph, 1, p.y + 1, 9, 4));
@@ -326,9 +316,8 @@ static ph_status layers(ph_stream *stream, void *user)
 }
 
 /* Layers 0 and 2 have equal pairs: they are one entry. */
-static void equal_annotations_are_one_scope(void **state)
+TEST(equal_annotations_are_one_scope)
 {
-    (void)state;
     ph_profile *profile;
     const ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_capture(p.graph, p.a, &options, layers, &p));

@@ -3,6 +3,7 @@
  * n-th driver call, fails. */
 #include "driver/driver.h"
 #include "profiled.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -76,9 +77,8 @@ static bool has(ph_profile_source source)
     return status == PH_OK;
 }
 
-static void host_memory(void **state)
+TEST(host_memory)
 {
-    (void)state;
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
         open_it();
         for (int64_t n = 0, there = has((ph_profile_source)source); there; n++) {
@@ -98,9 +98,8 @@ static void host_memory(void **state)
     }
 }
 
-static void driver_calls(void **state)
+TEST(driver_calls)
 {
-    (void)state;
     for (int source = PH_PROFILE_AUTO; source <= PH_PROFILE_EVENTS; source++) {
         open_it();
         for (int64_t n = 0, there = has((ph_profile_source)source); there; n++) {

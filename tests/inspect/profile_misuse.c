@@ -2,19 +2,18 @@
 /* tests/inspect/profile_misuse.c: calls on profiles and verdicts that are refused, and graphs
  * that go while they are looked at. */
 #include "profiled.h"
+#include "support/test.h"
 
 static profiled p;
 
-static int open_it(void **state)
+FIXTURE(open_it)
 {
-    (void)state;
     profiled_open(&p);
     return 0;
 }
 
-static int close_it(void **state)
+FIXTURE(close_it)
 {
-    (void)state;
     profiled_close(&p);
     return 0;
 }
@@ -41,9 +40,8 @@ static ph_profile *some_profile(void)
 
 /* ---- arguments ---- */
 
-static void null_arguments(void **state)
+TEST(null_arguments)
 {
-    (void)state;
     ph_profile *profile = some_profile(), *none;
     ph_profile_summary summary;
     ph_profile_node node;
@@ -89,9 +87,8 @@ static void null_arguments(void **state)
     ph_profile_destroy(profile);
 }
 
-static void options(void **state)
+TEST(options)
 {
-    (void)state;
     ph_profile *profile;
     ph_verdict verdict;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
@@ -112,9 +109,8 @@ static void options(void **state)
 }
 
 /* Each device says what it has. */
-static void sources_of_other_devices(void **state)
+TEST(sources_of_other_devices)
 {
-    (void)state;
     ph_profile *profile;
     const ph_profile_options cupti = {.source = PH_PROFILE_CUPTI},
                              events = {.source = PH_PROFILE_EVENTS},
@@ -144,9 +140,8 @@ static ph_status leaving_and_failing(ph_stream *stream, void *user)
 }
 
 /* Scopes that body leaves open do not pile up. */
-static void scopes_that_are_left_open(void **state)
+TEST(scopes_that_are_left_open)
 {
-    (void)state;
     ph_verdict verdict;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
     assert_ok(ph_annotation_push(p.a, "outside", NULL));
@@ -170,9 +165,8 @@ static void assert_refused(ph_status status, const char *words)
     assert_int_equal(verdict.eager_ns, 0);
 }
 
-static void graphs_without_a_capture(void **state)
+TEST(graphs_without_a_capture)
 {
-    (void)state;
     assert_refused(PH_ERROR_STATE, "without a preceding successful capture");
     assert_ok(ph_graph_capture_begin(p.graph, p.a, NULL));
     assert_refused(PH_ERROR_STATE, "the capture is still open");
@@ -182,9 +176,8 @@ static void graphs_without_a_capture(void **state)
 }
 
 /* The capture goes on. */
-static void a_capturing_stream(void **state)
+TEST(a_capturing_stream)
 {
-    (void)state;
     ph_graph *outer;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
     assert_ok(ph_graph_create(&outer, NULL));
@@ -196,9 +189,8 @@ static void a_capturing_stream(void **state)
     ph_graph_destroy(outer);
 }
 
-static void another_device(void **state)
+TEST(another_device)
 {
-    (void)state;
     ph_device *device;
     ph_stream *stream;
     ph_profile *profile;
@@ -215,9 +207,8 @@ static void another_device(void **state)
 }
 
 /* A graph whose template is kept gets its executable by it. */
-static void an_ended_graph(void **state)
+TEST(an_ended_graph)
 {
-    (void)state;
     ph_graph *kept;
     ph_profile *profile;
     const ph_graph_options keep = {.keep_graph = true};
@@ -246,9 +237,8 @@ static ph_status refuse(const ph_graph_hook_info *info, void *user)
 }
 
 /* It goes when the call is done. */
-static void destroyed_by_a_hook(void **state)
+TEST(destroyed_by_a_hook)
 {
-    (void)state;
     ph_hook *hook;
     ph_profile *profile;
     ph_verdict verdict;
@@ -268,9 +258,8 @@ static void destroyed_by_a_hook(void **state)
 }
 
 /* A replay that is stopped half-way leaves the graph as it was. */
-static void stopped_by_a_hook(void **state)
+TEST(stopped_by_a_hook)
 {
-    (void)state;
     ph_hook *hook;
     ph_profile *profile;
     ph_verdict verdict;
@@ -294,9 +283,8 @@ static void stopped_by_a_hook(void **state)
 }
 
 /* body's failure is the verdict's, in its own words. */
-static void a_failing_body(void **state)
+TEST(a_failing_body)
 {
-    (void)state;
     ph_verdict verdict;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, body, &p));
     assert_error(ph_graph_verdict(&verdict, p.graph, p.a, failing, NULL, NULL), PH_ERROR_CALLER,

@@ -3,19 +3,18 @@
  * path, slack, lanes, idle times, to the nanosecond. */
 #include "inspect/profile/profile.h"
 #include "profiled.h"
+#include "support/test.h"
 
 static profiled p;
 
-static int open_it(void **state)
+FIXTURE(open_it)
 {
-    (void)state;
     profiled_open(&p);
     return 0;
 }
 
-static int close_it(void **state)
+FIXTURE(close_it)
 {
-    (void)state;
     profiled_close(&p);
     return 0;
 }
@@ -44,9 +43,8 @@ static void assert_node(const ph_profile *profile, size_t n, uint64_t start, uin
     assert_int_equal(node.lane, lane);
 }
 
-static void a_diamond(void **state)
+TEST(a_diamond)
 {
-    (void)state;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, profiled_diamond, &p));
     /* Node 0, a pause of 5, nodes 1 and 2 at once, a pause of 10, node 3. */
     ph__profile_time times[] = {{1000, 1100}, {1105, 1405}, {1110, 1160}, {1415, 1435}};
@@ -75,9 +73,8 @@ static void a_diamond(void **state)
 
 /* The median replay is one that was: it gives starts, lanes and pauses; each node's median is
  * its own. */
-static void medians(void **state)
+TEST(medians)
 {
-    (void)state;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, profiled_diamond, &p));
     ph__profile_time times[] = {
         {100, 110},   {110, 190},   {110, 120},   {200, 300},   /* 200 */
@@ -105,9 +102,8 @@ static void medians(void **state)
 }
 
 /* Nodes that nothing is known of take no time, but order the others. */
-static void unmeasured_nodes(void **state)
+TEST(unmeasured_nodes)
 {
-    (void)state;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, profiled_diamond, &p));
     ph__profile_time times[] = {{0, 0}, {0, 0}, {50, 60}, {60, 65}};
     ph_profile *profile = profile_of(times, 1);
@@ -135,9 +131,8 @@ static ph_status chain(ph_stream *stream, void *user)
 
 /* Whatever overlaps is in different lanes, and a lane is used again. Clocks that run backwards
  * harm nothing. */
-static void lanes(void **state)
+TEST(lanes)
 {
-    (void)state;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, chain, &p));
     ph__profile_time times[] = {{10, 100}, {20, 40}, {30, 50}, {40, 60}, {50, 45}, {100, 110}};
     static const uint32_t expected[] = {0, 1, 2, 1, 2, 0};
@@ -162,9 +157,8 @@ static ph_status overlapping(ph_stream *stream, void *user)
     return profiled_spin(q, stream, 0, 1);
 }
 
-static void programmatic_dependencies(void **state)
+TEST(programmatic_dependencies)
 {
-    (void)state;
     const ph_record *record;
     ph_edge_kind kind;
     assert_ok(ph_graph_capture(p.graph, p.a, NULL, overlapping, &p));
@@ -201,9 +195,8 @@ static ph_status many_scopes(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void many_annotations(void **state)
+TEST(many_annotations)
 {
-    (void)state;
     const ph_capture_options options = {.enable_annotations = true};
     assert_ok(ph_graph_capture(p.graph, p.a, &options, many_scopes, &p));
     ph__profile_time *times = ph__calloc(200, sizeof *times);

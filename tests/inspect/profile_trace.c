@@ -2,6 +2,7 @@
 /* tests/inspect/profile_trace.c: the trace for Perfetto, and the record with its times. */
 #include "inspect/profile/profile.h"
 #include "profiled.h"
+#include "support/test.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +12,14 @@
 static profiled p;
 static char folder[] = "/tmp/phonograph-trace-XXXXXX";
 
-static int open_it(void **state)
+FIXTURE(open_it)
 {
-    (void)state;
     profiled_open(&p);
     return 0;
 }
 
-static int close_it(void **state)
+FIXTURE(close_it)
 {
-    (void)state;
     profiled_close(&p);
     return 0;
 }
@@ -119,9 +118,8 @@ static size_t slices_of(slice *out, size_t room, const json_t *trace, bool annot
     return count;
 }
 
-static void each_node_stands_once(void **state)
+TEST(each_node_stands_once)
 {
-    (void)state;
     char *text;
     slice nodes[16];
     bool seen[6] = {false};
@@ -196,18 +194,16 @@ static void check_rows(const ph_profile *profile)
     json_decref(trace);
 }
 
-static void rows_nest(void **state)
+TEST(rows_nest)
 {
-    (void)state;
     ph_profile *profile = profile_annotated();
     check_rows(profile);
     ph_profile_destroy(profile);
 }
 
 /* Annotations of nodes that overlap stand in rows of their own. */
-static void lanes_have_rows(void **state)
+TEST(lanes_have_rows)
 {
-    (void)state;
     const ph_record *record;
     ph_profile *profile;
     ph__profile_time at[] = {{100, 400}, {150, 250}, {160, 270},
@@ -241,9 +237,8 @@ static ph_status on_lanes(ph_stream *stream, void *user)
 }
 
 /* Nodes whose marks have a lane stand in the row of that stream, whether or not they overlap. */
-static void streams_that_were_marked(void **state)
+TEST(streams_that_were_marked)
 {
-    (void)state;
     char *text, name[64];
     uint32_t a, b;
     ph_profile *profile;
@@ -272,9 +267,8 @@ static void streams_that_were_marked(void **state)
 
 /* A slice for each run of neighbours that begin with the same pairs: the outer name, its two
  * layers, and the second name and layer. */
-static void annotations_are_rows_above(void **state)
+TEST(annotations_are_rows_above)
 {
-    (void)state;
     static const char *const names[] = {"a\"b\n\xef\xbf\xbd", "layer=0", "layer=1", "second",
                                         "layer=1"};
     char *text;
@@ -317,9 +311,8 @@ static char *read_file(const char *path)
     return text;
 }
 
-static void into_a_file(void **state)
+TEST(into_a_file)
 {
-    (void)state;
     char *text;
     ph_profile *profile = profile_annotated();
     assert_ok(ph_profile_trace(&text, profile));
@@ -337,9 +330,8 @@ static void into_a_file(void **state)
 
 /* ---- the record with its times ---- */
 
-static void the_record_has_the_times(void **state)
+TEST(the_record_has_the_times)
 {
-    (void)state;
     ph_profile *profile = profile_annotated();
     assert_ok(ph_graph_node_set_enabled(p.graph, 5, false));
     ph_profile_destroy(profile);
@@ -383,9 +375,8 @@ static void the_record_has_the_times(void **state)
 }
 
 /* The plain record has none of it, and a profile of another capture is refused. */
-static void of_this_capture_alone(void **state)
+TEST(of_this_capture_alone)
 {
-    (void)state;
     char *text;
     const ph_record *record;
     ph_profile *profile = profile_annotated();

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/inspect/verdict.c: whether a graph is worth having, of work whose shares are known. */
 #include "profiled.h"
+#include "support/test.h"
 
 static profiled p;
 
-static int open_it(void **state)
+FIXTURE(open_it)
 {
-    (void)state;
     profiled_open(&p);
     return 0;
 }
 
-static int close_it(void **state)
+FIXTURE(close_it)
 {
-    (void)state;
     profiled_close(&p);
     return 0;
 }
@@ -60,9 +59,8 @@ static ph_status slowly_submitted(ph_stream *stream, void *user)
     return profiled_spin(user, stream, 0, 0);
 }
 
-static void launch_bound(void **state)
+TEST(launch_bound)
 {
-    (void)state;
     ph_verdict v = verdict_of(quick, slowly_submitted, 4);
     assert_int_equal(v.bound, PH_BOUND_LAUNCH);
     assert_true(v.worth);
@@ -77,9 +75,8 @@ static ph_status slow(ph_stream *stream, void *user)
     return profiled_spin(user, stream, 15000000, 0);
 }
 
-static void device_bound(void **state)
+TEST(device_bound)
 {
-    (void)state;
     ph_verdict v = verdict_of(slow, slow, 0);
     if (t_launches_wait())
         return; /* there the host is as slow as the device */
@@ -89,9 +86,8 @@ static void device_bound(void **state)
 
 /* What an eager run is done with long before the work of the graph could be is no eager run of
  * it. */
-static void other_work(void **state)
+TEST(other_work)
 {
-    (void)state;
     ph_verdict v = verdict_of(slow, quick, 3);
     assert_false(v.worth);
     assert_non_null(strstr(v.sentence, "the eager run takes "));
@@ -106,9 +102,8 @@ static ph_status slower(ph_stream *stream, void *user)
 }
 
 /* A graph that does somewhat more than the eager run. */
-static void not_worth_it(void **state)
+TEST(not_worth_it)
 {
-    (void)state;
     ph_verdict v = verdict_of(slower, slow, 0);
     assert_false(v.worth);
     if (strstr(v.sentence, "does not do") == NULL)
@@ -117,9 +112,8 @@ static void not_worth_it(void **state)
 
 /* The host is done at once, and the device needs longer without the graph: not "device-bound",
  * which a graph could not help. */
-static void worth_it_for_the_device(void **state)
+TEST(worth_it_for_the_device)
 {
-    (void)state;
     ph_verdict v = verdict_of(slow, slower, 0);
     assert_true(v.worth);
     if (t_launches_wait())
@@ -139,9 +133,8 @@ static ph_status count_up(ph_stream *stream, void *user)
     return t_add(&q->world, stream, q->y, q->y, 1, 1);
 }
 
-static void both_run(void **state)
+TEST(both_run)
 {
-    (void)state;
     int32_t y;
     (void)verdict_of(count_up, count_up, 3);
     t_read(&y, p.y, sizeof y, p.a);

@@ -2,6 +2,7 @@
 /* tests/inspect/verify.c: ph_graph_verify on graphs that do what their functions do, and on
  * planted faults of one node each. */
 #include "support/support.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +26,8 @@ static struct {
     int runs;
 } now;
 
-static int open_test(void **state)
+FIXTURE(open_test)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -43,9 +43,8 @@ static int open_test(void **state)
     return 0;
 }
 
-static int close_test(void **state)
+FIXTURE(close_test)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     ph_free(y, NULL);
@@ -115,9 +114,8 @@ static void expect(ph_verify_verdict verdict, size_t node, const char *part)
 
 /* ---- equal ---- in-place changes of inputs are no difference, as each run starts from the same
  * contents */
-static void test_equal(void **state)
+TEST(test_equal)
 {
-    (void)state;
     capture();
     verify(NULL);
     expect(PH_VERIFY_EQUAL, SIZE_MAX, "a replay gives what an eager run gives");
@@ -128,9 +126,8 @@ static void test_equal(void **state)
     check_all(y, 2 + 47 * 0.25F + 0.5F + 0.25F);
 }
 
-static void test_an_empty_graph(void **state)
+TEST(test_an_empty_graph)
 {
-    (void)state;
     t_log_start();
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
     assert_ok(ph_graph_capture_end(graph, PH_OK));
@@ -142,9 +139,8 @@ static void test_an_empty_graph(void **state)
 }
 
 /* ---- one node ---- */
-static void test_baked_scalar(void **state)
+TEST(test_baked_scalar)
 {
-    (void)state;
     static const size_t places[] = {0, 1, 17, 29, 31, NODES - 1};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         now.at = places[i];
@@ -161,9 +157,8 @@ static void test_baked_scalar(void **state)
     }
 }
 
-static void test_baked_address(void **state)
+TEST(test_baked_address)
 {
-    (void)state;
     capture();
     now.to = z;
     verify(NULL);
@@ -180,9 +175,8 @@ static ph_status copying(ph_stream *stream, void *user)
     return t_axpy(&world, stream, 1, from, y, N);
 }
 
-static void test_a_baked_address_of_equal_contents(void **state)
+TEST(test_a_baked_address_of_equal_contents)
 {
-    (void)state;
     char pointers[120];
     float *other;
     assert_ok(PH_NEW(&other, N, world.stream));
@@ -207,9 +201,8 @@ static void test_a_baked_address_of_equal_contents(void **state)
     ph_free(other, world.stream);
 }
 
-static void test_uninitialized_read(void **state)
+TEST(test_uninitialized_read)
 {
-    (void)state;
     now.uninitialized = true;
     capture();
     verify(NULL);
@@ -217,9 +210,8 @@ static void test_uninitialized_read(void **state)
     assert_ptr_equal(result.address, y);
 }
 
-static void test_other_nodes(void **state)
+TEST(test_other_nodes)
 {
-    (void)state;
     capture();
     now.extra = 2;
     verify(NULL);
@@ -238,18 +230,16 @@ static ph_status one_node(ph_stream *stream, void *user)
     return t_axpy(&world, stream, 1, x, y, N);
 }
 
-static void test_a_single_node(void **state)
+TEST(test_a_single_node)
 {
-    (void)state;
     capture();
     assert_ok(ph_graph_verify(&result, graph, world.stream, one_node, NULL, NULL));
     expect(PH_VERIFY_CAPTURE_DIFFERS, 1, "is not of the same work (1 node, the graph has 50)");
 }
 
 /* Which is told before memory that was not written: both are so. */
-static void test_other_nodes_come_first(void **state)
+TEST(test_other_nodes_come_first)
 {
-    (void)state;
     now.uninitialized = true;
     capture();
     now.extra = 2;
@@ -257,9 +247,8 @@ static void test_other_nodes_come_first(void **state)
     expect(PH_VERIFY_CAPTURE_DIFFERS, SIZE_MAX, "(52 nodes, the graph has 50)");
 }
 
-static void test_work_that_no_capture_sees(void **state)
+TEST(test_work_that_no_capture_sees)
 {
-    (void)state;
     now.extra = 3;
     capture();
     now.only_eager = true;
@@ -269,9 +258,8 @@ static void test_work_that_no_capture_sees(void **state)
     assert_int_equal(result.different, 8); /* of the 16 bytes others are 0 in both */
 }
 
-static void test_work_that_no_node_does(void **state)
+TEST(test_work_that_no_node_does)
 {
-    (void)state;
     float *held = now.to;
     now.to = z; /* the graph addresses z, and adds nothing to it */
     now.factor = 0;
@@ -282,9 +270,8 @@ static void test_work_that_no_node_does(void **state)
     now.to = held;
 }
 
-static void test_a_node_that_is_off(void **state)
+TEST(test_a_node_that_is_off)
 {
-    (void)state;
     bool on = true;
     capture();
     assert_ok(ph_graph_node_set_enabled(graph, 40, false));
@@ -296,9 +283,8 @@ static void test_a_node_that_is_off(void **state)
     }
 }
 
-static void test_a_node_that_was_set(void **state)
+TEST(test_a_node_that_was_set)
 {
-    (void)state;
     struct t_axpy_f32 args = {N, x, y, 9};
     ph_launch_config config = t_config(N);
     capture();
@@ -338,10 +324,9 @@ static void expect_values(void *at, size_t bytes, const ph_verify_output *output
 
 /* Whole numbers of an output, the one that differs; of other memory the 4 bytes around, or what
  * there is of them. */
-static void test_the_values_that_differ(void **state)
+TEST(test_the_values_that_differ)
 {
     char *base = (char *)y, *pinned;
-    (void)state;
     expect_values(base + 2, 2, &(ph_verify_output){y, PH_NUMBER_F16, N, "half"}, "\"half\"[1], ");
     assert_non_null(
         strstr(result.message, "is 0x3d3d (1.30957031) in the graph, 0x3e3e (1.56054688) in a"));
@@ -362,9 +347,8 @@ static void test_the_values_that_differ(void **state)
 }
 
 /* ---- outputs ---- */
-static void test_tolerance(void **state)
+TEST(test_tolerance)
 {
-    (void)state;
     const ph_verify_output outputs[] = {{y, PH_NUMBER_F32, N, "loss"}, {x, PH_NUMBER_F32, N, NULL}};
     ph_verify_options options = {.outputs = outputs, .output_count = 2};
     now.factor = 0.5F;
@@ -388,9 +372,8 @@ static void test_tolerance(void **state)
 }
 
 /* Differences elsewhere are none. */
-static void test_outputs_alone_count(void **state)
+TEST(test_outputs_alone_count)
 {
-    (void)state;
     const ph_verify_output output = {x, PH_NUMBER_F32, N, "x"};
     capture();
     now.factor = 4;
@@ -399,9 +382,8 @@ static void test_outputs_alone_count(void **state)
 }
 
 /* ---- functions that fail ---- */
-static void test_a_body_that_fails(void **state)
+TEST(test_a_body_that_fails)
 {
-    (void)state;
     capture();
     now.fails = true;
     assert_error(ph_graph_verify(&result, graph, world.stream, chain, NULL, NULL), PH_ERROR_CALLER,
@@ -440,9 +422,8 @@ static ph_status leaving_one(ph_stream *stream, void *user)
     return ph_annotation_push(stream, "prepared", NULL);
 }
 
-static void test_scopes_that_are_left_open(void **state)
+TEST(test_scopes_that_are_left_open)
 {
-    (void)state;
     leave_fails = false;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, leaving_scopes, NULL));
     ph_annotation_unwind(0);
@@ -459,9 +440,8 @@ static void test_scopes_that_are_left_open(void **state)
 }
 
 /* ---- what stays as it was ---- */
-static void test_outputs_of_before_stay(void **state)
+TEST(test_outputs_of_before_stay)
 {
-    (void)state;
     capture();
     assert_ok(ph_graph_replay(graph, world.stream));
     assert_ok(ph_stream_synchronize(world.stream));

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "driver/driver.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -101,9 +102,8 @@ static bool check_contents(void)
     return true;
 }
 
-static void test_host_memory(void **state)
+TEST(test_host_memory)
 {
-    (void)state;
     ph_status status = PH_ERROR_HOST_MEMORY;
     ph_verify_result result;
     int64_t n = 0;
@@ -183,18 +183,16 @@ static ph_status leave(int64_t fail_after, int count)
     return status;
 }
 
-static void test_what_is_left(void **state)
+TEST(test_what_is_left)
 {
-    (void)state;
     t_hold_context();
     for (int count = t_nightly() ? 0 : 58; count < MOST_WALLS; count++)
         for (int64_t n = 0; leave(n, count) != PH_OK; n++)
             ;
 }
 
-static void test_driver_calls(void **state)
+TEST(test_driver_calls)
 {
-    (void)state;
     ph_verify_result result;
     int64_t step = t_nightly() || t_on_host() ? 1 : 5, failures = 0, kept = 0;
     t_hold_context();

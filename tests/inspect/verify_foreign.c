@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -30,9 +31,8 @@ static void other_free(void *at)
     assert_int_equal(world.device->driver->plain_free(world.device->handle, at), 0);
 }
 
-static int open_test(void **state)
+FIXTURE(open_test)
 {
-    (void)state;
     t_open(&world, NULL);
     x = other_new(BYTES);
     y = other_new(BYTES);
@@ -43,9 +43,8 @@ static int open_test(void **state)
     return 0;
 }
 
-static int close_test(void **state)
+FIXTURE(close_test)
 {
-    (void)state;
     ph_graph_destroy(graph);
     other_free(x);
     other_free(y);
@@ -90,9 +89,8 @@ static ph_status step(ph_stream *stream, void *user)
     return t_axpy(&world, stream, rate, x, y, N);
 }
 
-static void test_memory_of_other_code_is_compared(void **state)
+TEST(test_memory_of_other_code_is_compared)
 {
-    (void)state;
     capture(step);
     verify(step, NULL);
     expect(PH_VERIFY_EQUAL, SIZE_MAX, "2400 bytes compared");
@@ -124,9 +122,8 @@ static ph_status copying(ph_stream *stream, void *user)
     return ph_memset(y + 10, (uint8_t)put, 40, stream);
 }
 
-static void test_kernels_without_types_and_copies(void **state)
+TEST(test_kernels_without_types_and_copies)
 {
-    (void)state;
     ph_kernel *kernel;
     put = 0;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_COPY_FIRST]));
@@ -148,9 +145,8 @@ static void test_kernels_without_types_and_copies(void **state)
 }
 
 /* ---- outputs ---- */
-static void test_an_output_of_other_codes(void **state)
+TEST(test_an_output_of_other_codes)
 {
-    (void)state;
     const ph_verify_output outputs[] = {{y, PH_NUMBER_F32, N, "weights"}};
     const ph_verify_options options = {.outputs = outputs, .output_count = 1, .relative = 1e-6};
     capture(step);
@@ -168,9 +164,8 @@ static void test_an_output_of_other_codes(void **state)
 
 /* A refusal says which it is: memory that no parameter addresses, that the options leave out, or
  * that nobody knows. */
-static void test_refused_outputs_say_why(void **state)
+TEST(test_refused_outputs_say_why)
 {
-    (void)state;
     static float nobodys[4];
     float *unused = other_new(BYTES), *ours;
     ph_verify_output output = {unused, PH_NUMBER_F32, 4, "z"};
@@ -208,9 +203,8 @@ static ph_status step_and_ours(ph_stream *stream, void *user)
     return t_fill_f(&world, stream, made, N, 3);
 }
 
-static void test_what_is_left_out_is_counted(void **state)
+TEST(test_what_is_left_out_is_counted)
 {
-    (void)state;
     const ph_verify_options options = {.skip_foreign = true};
     float *ours;
     assert_ok(PH_NEW(&ours, N, world.stream));
@@ -248,9 +242,8 @@ static ph_status reading(ph_stream *stream, void *user)
     return ph_memcpy(user, x, BYTES, stream);
 }
 
-static void test_what_is_only_read_is_not_missed(void **state)
+TEST(test_what_is_only_read_is_not_missed)
 {
-    (void)state;
     float *ours;
     assert_ok(PH_NEW(&ours, N, world.stream));
     assert_ok(t_fill_f(&world, world.stream, ours, N, 4));
@@ -266,9 +259,8 @@ static void test_what_is_only_read_is_not_missed(void **state)
 /* A range that the driver tells and does not copy as a whole (reserved, and mapped in part) stays
  * as it is, and is counted. Each call of the driver fails so in turn: nothing is EQUAL that was not
  * compared. */
-static void test_memory_that_cannot_be_read(void **state)
+TEST(test_memory_that_cannot_be_read)
 {
-    (void)state;
     int partly = 0;
     capture(step);
     int64_t before = ph__driver_calls();
@@ -296,9 +288,8 @@ static void test_memory_that_cannot_be_read(void **state)
 }
 
 /* No host memory at any point: what other code has is as it was. */
-static void test_host_memory(void **state)
+TEST(test_host_memory)
 {
-    (void)state;
     ph_status status = PH_ERROR_HOST_MEMORY;
     capture(step);
     for (int64_t n = 0; status != PH_OK; n++) {
@@ -320,9 +311,8 @@ static ph_status hidden(ph_stream *stream, void *kernel)
     return ph_launch(stream, kernel, NULL, words, sizeof words);
 }
 
-static void test_a_kernel_without_addresses(void **state)
+TEST(test_a_kernel_without_addresses)
 {
-    (void)state;
     ph_kernel *kernel;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_IGNORE_WORDS]));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, hidden, kernel));
@@ -343,9 +333,8 @@ static ph_status on_the_host(ph_stream *stream, void *user)
     return ph_launch_host(stream, nothing, user);
 }
 
-static void test_a_host_function_alone(void **state)
+TEST(test_a_host_function_alone)
 {
-    (void)state;
     capture(on_the_host);
     verify(on_the_host, NULL);
     expect(PH_VERIFY_PARTLY, SIZE_MAX, "0 of the 0 bytes");
@@ -363,9 +352,8 @@ static ph_status two_steps(ph_stream *stream, void *user)
     return t_axpy(&world, stream, rate + 1, x, y, N);
 }
 
-static void test_a_baked_rate_that_does_not_show(void **state)
+TEST(test_a_baked_rate_that_does_not_show)
 {
-    (void)state;
     assert_ok(t_fill_f(&world, world.stream, x, N, 0));
     capture(two_steps);
     assert_ok(ph_graph_verify(&result, graph, world.stream, two_steps, NULL, NULL));
@@ -391,9 +379,8 @@ static void test_a_baked_rate_that_does_not_show(void **state)
 }
 
 /* A node that shows a difference is not the only one that is named. */
-static void test_the_other_parameters_are_named_too(void **state)
+TEST(test_the_other_parameters_are_named_too)
 {
-    (void)state;
     capture(two_steps);
     rate = 2;
     verify(two_steps, NULL);
@@ -414,9 +401,8 @@ static ph_status many_steps(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_many_parameters_are_counted(void **state)
+TEST(test_many_parameters_are_counted)
 {
-    (void)state;
     assert_ok(t_fill_f(&world, world.stream, x, N, 0));
     capture(many_steps);
     rate = 3;
@@ -425,17 +411,17 @@ static void test_many_parameters_are_counted(void **state)
     assert_ok(t_fill_f(&world, world.stream, x, N, 1));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_memory_of_other_code_is_compared), TEST(test_kernels_without_types_and_copies),
-        TEST(test_an_output_of_other_codes),         TEST(test_refused_outputs_say_why),
-        TEST(test_what_is_left_out_is_counted),      TEST(test_what_is_only_read_is_not_missed),
-        TEST(test_memory_that_cannot_be_read),       TEST(test_host_memory),
-        TEST(test_a_kernel_without_addresses),       TEST(test_a_host_function_alone),
-        TEST(test_a_baked_rate_that_does_not_show),  TEST(test_the_other_parameters_are_named_too),
-        TEST(test_many_parameters_are_counted),
+        CASE(test_memory_of_other_code_is_compared), CASE(test_kernels_without_types_and_copies),
+        CASE(test_an_output_of_other_codes),         CASE(test_refused_outputs_say_why),
+        CASE(test_what_is_left_out_is_counted),      CASE(test_what_is_only_read_is_not_missed),
+        CASE(test_memory_that_cannot_be_read),       CASE(test_host_memory),
+        CASE(test_a_kernel_without_addresses),       CASE(test_a_host_function_alone),
+        CASE(test_a_baked_rate_that_does_not_show),  CASE(test_the_other_parameters_are_named_too),
+        CASE(test_many_parameters_are_counted),
     };
     return cmocka_run_group_tests_name("inspect.verify_foreign", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* tests/inspect/verify_held.c: ph_graph_verify on memory of pools that a graph holds beside its
  * own: outputs, which an eager run writes too, and scratch, which only replays write. */
 #include "support/support.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -17,9 +18,8 @@ static ph_pool *pool;
 static int32_t *x, *y, value;
 static bool scratch; /* only captures write it */
 
-static int open_test(void **state)
+FIXTURE(open_test)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_pool_create(&pool, world.device, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -33,9 +33,8 @@ static int open_test(void **state)
     return 0;
 }
 
-static int close_test(void **state)
+FIXTURE(close_test)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -65,9 +64,8 @@ static void verify(ph_verify_verdict verdict, const char *part, size_t compared)
     t_all(y, N, 7, world.stream);
 }
 
-static void test_outputs_are_compared(void **state)
+TEST(test_outputs_are_compared)
 {
-    (void)state;
     value = 1;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
     verify(PH_VERIFY_EQUAL, "8192 bytes compared", BOTH);
@@ -77,9 +75,8 @@ static void test_outputs_are_compared(void **state)
     assert_int_equal(result.node, 1);
 }
 
-static void test_scratch_is_told_of(void **state)
+TEST(test_scratch_is_told_of)
 {
-    (void)state;
     value = 1;
     scratch = true;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
@@ -87,9 +84,8 @@ static void test_scratch_is_told_of(void **state)
 }
 
 /* The eager run writes what is there already, the graph something else. */
-static void test_outputs_that_eager_leaves_the_same(void **state)
+TEST(test_outputs_that_eager_leaves_the_same)
 {
-    (void)state;
     value = 1;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
     value = 7;
@@ -118,9 +114,8 @@ static void *verify_on_thread(void *runs)
     return runs;
 }
 
-static void test_failures_put_the_memory_back(void **state)
+TEST(test_failures_put_the_memory_back)
 {
-    (void)state;
     int runs = 0;
     pthread_t thread;
     void *returned;
@@ -143,9 +138,8 @@ static void test_failures_put_the_memory_back(void **state)
 }
 
 /* The capture's own pool, which eager work has allocated from before. */
-static void test_outputs_in_the_captures_own_pool(void **state)
+TEST(test_outputs_in_the_captures_own_pool)
 {
-    (void)state;
     const ph_capture_options options = {.pool = pool};
     value = 1;
     assert_ok(ph_graph_capture(graph, world.stream, &options, body, NULL));
@@ -153,15 +147,15 @@ static void test_outputs_in_the_captures_own_pool(void **state)
     verify(PH_VERIFY_NODE_DIFFERS, "0x1 in the graph and 0x2 in the new capture", BOTH);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_outputs_are_compared),
-        TEST(test_scratch_is_told_of),
-        TEST(test_outputs_that_eager_leaves_the_same),
-        TEST(test_failures_put_the_memory_back),
-        TEST(test_outputs_in_the_captures_own_pool),
+        CASE(test_outputs_are_compared),
+        CASE(test_scratch_is_told_of),
+        CASE(test_outputs_that_eager_leaves_the_same),
+        CASE(test_failures_put_the_memory_back),
+        CASE(test_outputs_in_the_captures_own_pool),
     };
     return cmocka_run_group_tests_name("inspect.verify_held", tests, NULL, NULL);
 }

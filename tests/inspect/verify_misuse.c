@@ -2,6 +2,7 @@
 /* tests/inspect/verify_misuse.c: what ph_graph_verify refuses, in which nothing is run; and
  * replays in flight, which it waits for. */
 #include "support/support.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -14,9 +15,8 @@ static ph_verify_result result;
 static int32_t *x, *y;
 static int runs;
 
-static int open_test(void **state)
+FIXTURE(open_test)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
     assert_ok(PH_NEW(&y, N, world.stream));
@@ -27,9 +27,8 @@ static int open_test(void **state)
     return 0;
 }
 
-static int close_test(void **state)
+FIXTURE(close_test)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     ph_free(y, NULL);
@@ -64,9 +63,8 @@ static void capture(void)
         assert_int_equal(result.verdict, PH_VERIFY_NONE);                                          \
     } while (0)
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     ph_stream *first = ph_device_default_stream(world.device);
     capture();
     assert_error(ph_graph_verify(NULL, graph, world.stream, body, NULL, NULL), PH_ERROR_ARGUMENT,
@@ -111,9 +109,8 @@ static void test_arguments(void **state)
     t_all(y, N, 7, world.stream);
 }
 
-static void test_states(void **state)
+TEST(test_states)
 {
-    (void)state;
     ph_stream *other;
     refuse(PH_ERROR_STATE, "called without a preceding successful capture", &result, graph,
            world.stream, body, NULL, NULL);
@@ -136,9 +133,8 @@ static void test_states(void **state)
     assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
 }
 
-static void test_another_device(void **state)
+TEST(test_another_device)
 {
-    (void)state;
     t_world other;
     capture();
     t_open(&other, NULL);
@@ -146,9 +142,8 @@ static void test_another_device(void **state)
     t_close(&other);
 }
 
-static void test_a_freed_input(void **state)
+TEST(test_a_freed_input)
 {
-    (void)state;
     assert_ok(ph_graph_capture(graph, world.stream, NULL, with_x, NULL));
     ph_free(x, world.stream);
     refuse(PH_ERROR_STALE_INPUT, "ph_graph_verify: ", &result, graph, world.stream, body, NULL,
@@ -161,9 +156,8 @@ static ph_status nested(ph_stream *stream, void *user)
     return ph_graph_replay(user, stream);
 }
 
-static void test_nested_graphs(void **state)
+TEST(test_nested_graphs)
 {
-    (void)state;
     ph_graph *outer, *plain;
     capture();
     assert_ok(ph_graph_create(&outer, NULL));
@@ -195,9 +189,8 @@ static ph_status destroying(ph_stream *stream, void *user)
     return body(stream, NULL);
 }
 
-static void test_bodies_that_touch_the_graph(void **state)
+TEST(test_bodies_that_touch_the_graph)
 {
-    (void)state;
     capture();
     assert_ok(ph_graph_verify(&result, graph, world.stream, touching, NULL, NULL));
     assert_int_equal(result.verdict, PH_VERIFY_EQUAL);
@@ -217,9 +210,8 @@ static ph_status leaving_a_scope(ph_stream *stream, void *user)
     return body(stream, NULL);
 }
 
-static void test_a_scope_that_is_left_open(void **state)
+TEST(test_a_scope_that_is_left_open)
 {
-    (void)state;
     ph_pool *pool = NULL;
     capture();
     assert_error(ph_graph_verify(&result, graph, world.stream, leaving_a_scope, &pool, NULL),
@@ -237,9 +229,8 @@ static void test_a_scope_that_is_left_open(void **state)
 }
 
 /* ENDED: an executable is made. */
-static void test_without_an_executable(void **state)
+TEST(test_without_an_executable)
 {
-    (void)state;
     ph_graph_destroy(graph);
     assert_ok(ph_graph_create(&graph, &(ph_graph_options){.keep_graph = true}));
     capture();
@@ -249,9 +240,8 @@ static void test_without_an_executable(void **state)
     assert_int_equal(ph_graph_get_state(graph), PH_GRAPH_READY);
 }
 
-static void test_replays_in_flight(void **state)
+TEST(test_replays_in_flight)
 {
-    (void)state;
     capture();
     for (int i = 0; i < 20; i++)
         assert_ok(ph_graph_replay(graph, world.stream));

@@ -2,6 +2,7 @@
 /* tests/inspect/verify_programs.c: ph_graph_verify on functions with several streams, memory of
  * their own, pinned memory, host functions, cells. */
 #include "support/support.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,8 @@ static ph_verify_result result;
 static ph_stream *side;
 static int32_t *x, *y;
 
-static int open_test(void **state)
+FIXTURE(open_test)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_stream_create(&side, world.device, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -28,9 +28,8 @@ static int open_test(void **state)
     return 0;
 }
 
-static int close_test(void **state)
+FIXTURE(close_test)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, NULL);
     ph_free(y, NULL);
@@ -89,9 +88,8 @@ static ph_status forked(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_streams_and_temporaries(void **state)
+TEST(test_streams_and_temporaries)
 {
-    (void)state;
     capture(forked, NULL);
     verify(forked, NULL, NULL);
     expect(PH_VERIFY_EQUAL, "");
@@ -115,9 +113,8 @@ static ph_status replacing(ph_stream *stream, void *user)
     return t_add(&world, stream, x, *out, N, 3);
 }
 
-static void test_a_replaced_output(void **state)
+TEST(test_a_replaced_output)
 {
-    (void)state;
     int32_t *out = NULL;
     ph_allocation before, after;
     capture(replacing, &out);
@@ -135,9 +132,8 @@ static void test_a_replaced_output(void **state)
 }
 
 /* Freed by its user since: what the function leaves now is an allocation again. */
-static void test_an_output_that_was_freed(void **state)
+TEST(test_an_output_that_was_freed)
 {
-    (void)state;
     int32_t *out = NULL;
     ph_allocation after;
     capture(replacing, &out);
@@ -169,9 +165,8 @@ static ph_status dropping(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_a_dropped_output(void **state)
+TEST(test_a_dropped_output)
 {
-    (void)state;
     int32_t *out[2] = {NULL, NULL};
     ph_allocation after;
     capture(dropping, out);
@@ -198,9 +193,8 @@ static ph_status lazy(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_a_lazy_buffer(void **state)
+TEST(test_a_lazy_buffer)
 {
-    (void)state;
     int32_t *kept = NULL;
     capture(lazy, &kept);
     verify(lazy, &kept, NULL);
@@ -238,9 +232,8 @@ static ph_status staging(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_pinned_memory_and_host_functions(void **state)
+TEST(test_pinned_memory_and_host_functions)
 {
-    (void)state;
     staged s = {NULL, 0};
     assert_ok(ph_malloc_pinned(&s.out, N, sizeof *s.out, world.stream));
     memset(s.out, 0, N * sizeof *s.out);
@@ -267,9 +260,8 @@ static ph_status called(ph_stream *stream, void *user)
     return t_add(&world, stream, y, y, N, (int32_t)(intptr_t)s->out);
 }
 
-static void test_host_functions_are_put_back(void **state)
+TEST(test_host_functions_are_put_back)
 {
-    (void)state;
     staged s = {NULL, 0};
     capture(called, &s);
     s.out = (int32_t *)(intptr_t)1;
@@ -310,9 +302,8 @@ static ph_status start_again(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_cells(void **state)
+TEST(test_cells)
 {
-    (void)state;
     drawn = 10;
     capture(drawing, NULL);
     verify(drawing, NULL, NULL);
@@ -363,9 +354,8 @@ static ph_status long_chain(ph_stream *stream, void *user)
 
 /* The search for the node takes as many launches as it has steps, not as the graph has nodes: a
  * chain is one. */
-static void test_a_long_chain(void **state)
+TEST(test_a_long_chain)
 {
-    (void)state;
     static bool forks = true;
     for (int i = 0; i < 2; i++) {
         ph_capture_fn body = long_chain;
@@ -392,9 +382,8 @@ static ph_status reading(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_a_shared_pool(void **state)
+TEST(test_a_shared_pool)
 {
-    (void)state;
     ph_graph *reader;
     ph_pool *pool;
     int32_t *out = NULL;
@@ -448,9 +437,8 @@ static void *busy(void *stream)
     return NULL;
 }
 
-static void test_beside_other_threads(void **state)
+TEST(test_beside_other_threads)
 {
-    (void)state;
     pthread_t thread;
     void *failed = NULL;
     more = 1;
@@ -468,9 +456,8 @@ static void test_beside_other_threads(void **state)
 }
 
 /* ---- executables that were changed ---- */
-static void test_an_update(void **state)
+TEST(test_an_update)
 {
-    (void)state;
     ph_graph *from;
     more = 1;
     capture(adding, NULL);
@@ -494,9 +481,8 @@ static ph_status copying(ph_stream *stream, void *user)
     return t_add(&world, stream, x, *to, N, 3);
 }
 
-static void test_a_slot(void **state)
+TEST(test_a_slot)
 {
-    (void)state;
     size_t slot;
     int32_t *to = y, *other;
     assert_ok(PH_NEW(&other, N, world.stream));
@@ -527,9 +513,8 @@ static ph_status watched(ph_stream *stream, void *user)
                                           : PH_OK;
 }
 
-static void test_nodes_that_watch(void **state)
+TEST(test_nodes_that_watch)
 {
-    (void)state;
     const ph_capture_options options = {.enable_annotations = true, .breadcrumbs = true};
     ph_progress progress;
     more = 1;

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -113,9 +114,8 @@ static void check_race(void)
     assert_non_null(strstr(result.message, "which of the two is first decides the result"));
 }
 
-static void test_a_race_is_one_of_order(void **state)
+TEST(test_a_race_is_one_of_order)
 {
-    (void)state;
     int found = 0;
     for (int seed = 1; seed <= (t_nightly() ? 60 : 12); seed++) {
         char device[40];
@@ -151,9 +151,8 @@ static ph_status in_halves(ph_stream *stream, void *user)
     return ph_stream_is_capturing(stream) ? PH_OK : t_add(&world, stream, x, x, N, 1);
 }
 
-static void test_a_steady_body_differs(void **state)
+TEST(test_a_steady_body_differs)
 {
-    (void)state;
     open_on(NULL);
     verify(in_halves);
     expect(PH_VERIFY_BODY_DIFFERS, " is the last that changes what differs");
@@ -169,9 +168,8 @@ static ph_status counting(ph_stream *stream, void *user)
     return t_add(&world, stream, z, x, N, ph_stream_is_capturing(stream) ? 1000 : count++);
 }
 
-static void test_a_body_that_is_not_deterministic(void **state)
+TEST(test_a_body_that_is_not_deterministic)
 {
-    (void)state;
     open_on(NULL);
     count = 0;
     verify(counting);
@@ -186,9 +184,8 @@ static void test_a_body_that_is_not_deterministic(void **state)
 }
 
 /* Looking for what races fails as everything else does. */
-static void test_host_memory(void **state)
+TEST(test_host_memory)
 {
-    (void)state;
     ph_status status = PH_ERROR_HOST_MEMORY;
     int64_t n = 0;
     t_hold_context();
@@ -216,9 +213,8 @@ static ph_status counting_always(ph_stream *stream, void *user)
     return t_add(&world, stream, z, x, N, count++);
 }
 
-static void test_a_count_is_a_changed_parameter(void **state)
+TEST(test_a_count_is_a_changed_parameter)
 {
-    (void)state;
     open_on(NULL);
     count = 0;
     verify(counting_always);

@@ -3,6 +3,7 @@
  * not with the square of it: counted, not timed. */
 #include "memory/state.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 enum {
@@ -13,10 +14,9 @@ enum {
 static t_world w;
 static ph_stream *other;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
     void *first;
-    (void)state;
     t_open(&w, NULL);
     assert_ok(ph_malloc(&first, 1, 1, w.stream));
     ph_free(first, w.stream);
@@ -24,9 +24,8 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     ph_stream_destroy(other);
     t_close(&w);
     return 0;
@@ -66,9 +65,8 @@ static void check_waiting(size_t count)
     check_each(before, count, 4);
 }
 
-static void test_blocks_that_wait(void **state)
+TEST(test_blocks_that_wait)
 {
-    (void)state;
     check_waiting(FEW);
     check_waiting(MANY);
 }
@@ -100,9 +98,8 @@ static void check_pools(size_t count)
     free(pools);
 }
 
-static void test_pools_that_go(void **state)
+TEST(test_pools_that_go)
 {
-    (void)state;
     check_pools(FEW);
     check_pools(MANY);
 }
@@ -142,9 +139,8 @@ static void check_deferred(size_t count)
     ph_graph_destroy(graph);
 }
 
-static void test_blocks_deferred_in_a_capture(void **state)
+TEST(test_blocks_deferred_in_a_capture)
 {
-    (void)state;
     check_deferred(FEW);
     check_deferred(MANY);
 }
@@ -179,10 +175,9 @@ static void check_graphs(size_t count, ph_pool *pool)
     free(graphs);
 }
 
-static void test_graphs_alive(void **state)
+TEST(test_graphs_alive)
 {
     ph_pool *pool;
-    (void)state;
     check_graphs(FEW / 4, NULL);
     check_graphs(MANY / 4, NULL);
     assert_ok(ph_pool_create(&pool, w.device, NULL));
@@ -223,9 +218,8 @@ static void check_pinned(size_t count)
     free(graphs);
 }
 
-static void test_pinned_blocks_that_graphs_hold(void **state)
+TEST(test_pinned_blocks_that_graphs_hold)
 {
-    (void)state;
     check_pinned(FEW / 4);
     check_pinned(MANY / 4);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "support/support.h"
+#include "support/test.h"
 
 enum {
     COUNT = 1024
@@ -118,17 +119,15 @@ static void check_trim(how what, bool without_runner)
     close_world(&f);
 }
 
-static void test_trim_waits_for_it(void **state)
+TEST(test_trim_waits_for_it)
 {
-    (void)state;
     check_trim(KEPT, false);
     check_trim(DESTROYED, false);
     check_trim(RESET, false);
 }
 
-static void test_trim_waits_for_a_stream_that_was_destroyed(void **state)
+TEST(test_trim_waits_for_a_stream_that_was_destroyed)
 {
-    (void)state;
     check_trim(DESTROYED, true);
     check_trim(RESET, true);
 }
@@ -172,9 +171,8 @@ static void check_abandoned(how what, bool without_runner)
     close_world(&f);
 }
 
-static void test_abandoned_memory_stays(void **state)
+TEST(test_abandoned_memory_stays)
 {
-    (void)state;
     check_abandoned(KEPT, false);
     check_abandoned(DESTROYED, false);
     check_abandoned(RESET, false);
@@ -182,11 +180,10 @@ static void test_abandoned_memory_stays(void **state)
 }
 
 /* Pinned memory that a kernel reads, of a pool that has gone. */
-static void test_pinned_memory_stays(void **state)
+TEST(test_pinned_memory_stays)
 {
     flight f;
     ph_pool *pool;
-    (void)state;
     open_world(&f);
     assert_ok(ph_pool_create(&pool, f.w.device, NULL));
     prepare(&f, pool);
@@ -206,14 +203,13 @@ static void test_pinned_memory_stays(void **state)
 }
 
 /* A shortage gives back what is cached, behind the same replays. */
-static void test_a_shortage_waits_for_it(void **state)
+TEST(test_a_shortage_waits_for_it)
 {
     const size_t most = (size_t)64 << 20;
     flight f = {.gate = {.behind = true}};
     pthread_t opener;
     void *large;
     ph_device *device;
-    (void)state;
     assert_ok(t_open_small(&device, most));
     t_open_world(&f.w, device);
     prepare(&f, NULL);
@@ -232,10 +228,9 @@ static void test_a_shortage_waits_for_it(void **state)
 
 /* One stream remembers what several graphs left on it, also such as went while an earlier one
  * was looked at. */
-static void test_several_graphs_leave_one_after_another(void **state)
+TEST(test_several_graphs_leave_one_after_another)
 {
     flight f;
-    (void)state;
     open_world(&f);
     prepare(&f, NULL);
     ph_graph *first = f.graph;
@@ -259,11 +254,10 @@ static void test_several_graphs_leave_one_after_another(void **state)
 }
 
 /* The device's end waits, too, for what nobody holds any more. */
-static void test_the_device_closes_behind_it(void **state)
+TEST(test_the_device_closes_behind_it)
 {
     flight f;
     pthread_t opener;
-    (void)state;
     open_world(&f);
     prepare(&f, NULL);
     ph_graph_destroy(f.graph);

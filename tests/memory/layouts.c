@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "memory/block/block_heap.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +13,15 @@
 static t_world w;
 static ph_pool *pool;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_open(&w, NULL);
     assert_ok(ph_pool_create(&pool, w.device, NULL));
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     ph_memory_stats stats;
     ph_pool_release(pool);
     /* What each of these tests must leave behind: no segment. */
@@ -121,36 +120,31 @@ static void check_plan(const size_t *sizes, size_t count, uint32_t kept)
     ph_graph_destroy(graph);
 }
 
-static void test_simple(void **state)
+TEST(test_simple)
 {
-    (void)state;
     static const size_t sizes[] = {8 * MIB, MIB, MIB, MIB, MIB, MIB, MIB, MIB};
     check_plan(sizes, 8, 0x7);
 }
 
 static const size_t eleven[] = {512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512};
 
-static void test_allocated_in_middle_of_segment(void **state)
+TEST(test_allocated_in_middle_of_segment)
 {
-    (void)state;
     check_plan(eleven, 11, 1u << 5);
 }
 
-static void test_multiple_middle_allocations(void **state)
+TEST(test_multiple_middle_allocations)
 {
-    (void)state;
     check_plan(eleven, 11, 1u << 5 | 1u << 8);
 }
 
-static void test_middle_allocations_contiguous(void **state)
+TEST(test_middle_allocations_contiguous)
 {
-    (void)state;
     check_plan(eleven, 11, 1u << 5 | 1u << 6);
 }
 
-static void test_additional_free_following_checkpoint(void **state)
+TEST(test_additional_free_following_checkpoint)
 {
-    (void)state;
     ph_graph *graphs[2];
     ph_pool_checkpoint *checkpoint;
     ph_capture_options options = {.pool = pool};
@@ -180,9 +174,8 @@ static void test_additional_free_following_checkpoint(void **state)
 }
 
 /* A restored block is a new allocation: what remembered the old one sees that. */
-static void test_restore_changes_generations(void **state)
+TEST(test_restore_changes_generations)
 {
-    (void)state;
     ph_pool_checkpoint *checkpoint;
     ph_allocation before, after;
     assert_ok(ph_pool_begin(pool));
@@ -198,9 +191,8 @@ static void test_restore_changes_generations(void **state)
     ph_pool_checkpoint_destroy(checkpoint);
 }
 
-static void test_checkpoint_refusals(void **state)
+TEST(test_checkpoint_refusals)
 {
-    (void)state;
     t_gate gate = {0};
     ph_stream *side;
     ph_pool *other;
@@ -227,9 +219,8 @@ static void test_checkpoint_refusals(void **state)
     ph_stream_destroy(side);
 }
 
-static void test_check_pool_live_allocations(void **state)
+TEST(test_check_pool_live_allocations)
 {
-    (void)state;
     bool equal;
     assert_ok(ph_pool_begin(pool));
     void *p = allocate(16);
@@ -281,9 +272,8 @@ static void *work(void *user)
     return NULL;
 }
 
-static void test_allocate_in_thread_to_pool(void **state)
+TEST(test_allocate_in_thread_to_pool)
 {
-    (void)state;
     static const size_t one = 16;
     ph_graph *graph;
     ph_memory_stats stats;
@@ -323,9 +313,8 @@ static void end_in_pool(void)
     assert_ok(ph_pool_end(pool));
 }
 
-static void test_resize_storage_with_addr_exact_allocation(void **state)
+TEST(test_resize_storage_with_addr_exact_allocation)
 {
-    (void)state;
     void *again;
     begin_in_pool();
     void *a = allocate(294), *b = allocate(4096);
@@ -340,9 +329,8 @@ static void test_resize_storage_with_addr_exact_allocation(void **state)
     ph_free(c, w.stream);
 }
 
-static void test_resize_storage_with_addr_occupied_address_errors(void **state)
+TEST(test_resize_storage_with_addr_occupied_address_errors)
 {
-    (void)state;
     void *p;
     begin_in_pool();
     void *a = allocate(4096);
@@ -352,9 +340,8 @@ static void test_resize_storage_with_addr_occupied_address_errors(void **state)
     ph_free(a, w.stream);
 }
 
-static void test_resize_storage_with_addr_middle_of_block(void **state)
+TEST(test_resize_storage_with_addr_middle_of_block)
 {
-    (void)state;
     void *p[3], *middle;
     static const size_t sizes[3] = {3729, 4017, 2738};
     begin_in_pool();
@@ -375,9 +362,8 @@ static void test_resize_storage_with_addr_middle_of_block(void **state)
     ph_free(third, w.stream);
 }
 
-static void test_resize_storage_with_addr_misaligned_address_errors(void **state)
+TEST(test_resize_storage_with_addr_misaligned_address_errors)
 {
-    (void)state;
     void *p;
     begin_in_pool();
     void *a = allocate(4096);
@@ -389,9 +375,8 @@ static void test_resize_storage_with_addr_misaligned_address_errors(void **state
     end_in_pool();
 }
 
-static void test_resize_storage_with_multiple_blocks_in_the_middle(void **state)
+TEST(test_resize_storage_with_multiple_blocks_in_the_middle)
 {
-    (void)state;
     void *dummy[10], *target[10], *again[10];
     begin_in_pool();
     for (int i = 0; i < 10; i++) {
@@ -409,9 +394,8 @@ static void test_resize_storage_with_multiple_blocks_in_the_middle(void **state)
         ph_free(again[i], w.stream);
 }
 
-static void test_resize_storage_with_coalesced_small_prefixes(void **state)
+TEST(test_resize_storage_with_coalesced_small_prefixes)
 {
-    (void)state;
     void *prefix[800], *tail[4], *p, *q;
     static const size_t sizes[4] = {4017, 2738, 3897, 9124};
     ph_memory_stats stats;
@@ -435,9 +419,8 @@ static void test_resize_storage_with_coalesced_small_prefixes(void **state)
 }
 
 /* Other streams' uses of live blocks. */
-static void test_restore_and_recorded_streams(void **state)
+TEST(test_restore_and_recorded_streams)
 {
-    (void)state;
     static t_gate gate;
     ph_stream *other;
     ph_pool_checkpoint *empty;
@@ -478,9 +461,8 @@ static ph_status record_in_capture(ph_stream *stream, void *user)
 /* Where there is no host memory for the restore, blocks keep what was recorded for them. The
  * layout has as many blocks as one lot of block records, and a segment more exists when it is to
  * come back. */
-static void test_refused_restore_keeps_records(void **state)
+TEST(test_refused_restore_keeps_records)
 {
-    (void)state;
     void *many[PH__SLAB_BLOCKS - 1], *user;
     ph_stream *fork;
     ph_graph *graph;

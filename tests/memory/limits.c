@@ -4,31 +4,29 @@
 #include "support/support.h"
 
 #include "driver/driver.h"
+#include "support/test.h"
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
 
 static t_world w;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     ph_device *device;
     assert_ok(t_open_small(&device, 256 * MIB));
     t_open_world(&w, device);
     return 0;
 }
 
-static int setup_poison(void **state)
+FIXTURE(setup_poison)
 {
-    (void)state;
     t_open_with(&w, &(ph_device_options){.debug_poison = true});
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_close(&w);
     return 0;
 }
@@ -65,9 +63,8 @@ static void recovery(ph_pool *pool)
     assert_ok(ph_memory_trim(w.device));
 }
 
-static void test_mempool_oom_recovery_releases_cached_blocks(void **state)
+TEST(test_mempool_oom_recovery_releases_cached_blocks)
 {
-    (void)state;
     ph_pool *pool;
     recovery(NULL);
     assert_ok(ph_pool_create(&pool, w.device, NULL));
@@ -75,9 +72,8 @@ static void test_mempool_oom_recovery_releases_cached_blocks(void **state)
     ph_pool_release(pool);
 }
 
-static void test_deleted_mempool_not_used_on_oom(void **state)
+TEST(test_deleted_mempool_not_used_on_oom)
 {
-    (void)state;
     ph_pool *pool;
     ph_pool_options options = {.use_on_oom = true};
     assert_ok(ph_memory_set_limit(w.device, 40 * MIB));
@@ -112,9 +108,8 @@ static ph_status take_12(ph_stream *stream, void *user)
 
 /* The block that fits best is a graph's: the next best, which is nobody's, is lent. no_split:
  * whole. */
-static void test_use_on_oom_passes_a_graphs_memory(void **state)
+TEST(test_use_on_oom_passes_a_graphs_memory)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const ph_pool_options options = {.use_on_oom = true, .no_split = i == 1};
         const size_t lent = i == 1 ? 30 * MIB : 11 * MIB;
@@ -154,9 +149,8 @@ static void test_use_on_oom_passes_a_graphs_memory(void **state)
     }
 }
 
-static void test_pool_limit(void **state)
+TEST(test_pool_limit)
 {
-    (void)state;
     ph_pool *pool;
     ph_pool_options options = {.limit = 24 * MIB};
     void *p, *q;
@@ -173,9 +167,8 @@ static void test_pool_limit(void **state)
 }
 
 /* The message says what holds the memory. */
-static void test_out_of_memory_message(void **state)
+TEST(test_out_of_memory_message)
 {
-    (void)state;
     void *p = allocate(200 * MIB), *q;
     assert_error(ph_malloc(&q, 1, 300 * MIB, w.stream), t_shortage(),
                  t_on_host() ? "allocated 209715200" : "of which 209715200 are taken");
@@ -184,9 +177,8 @@ static void test_out_of_memory_message(void **state)
 }
 
 /* A capture that runs out fails without recovery, and everything is usable again at once. */
-static void test_graph_capture_oom(void **state)
+TEST(test_graph_capture_oom)
 {
-    (void)state;
     ph_graph *graph;
     void *p, *cached = allocate(200 * MIB), *inside;
     ph_free(cached, w.stream);
@@ -211,9 +203,8 @@ static void test_graph_capture_oom(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_poison(void **state)
+TEST(test_poison)
 {
-    (void)state;
     unsigned char seen[64], want[64];
     unsigned char *p = allocate(64);
     memset(want, 0xDB, sizeof want);
@@ -227,9 +218,8 @@ static void test_poison(void **state)
 }
 
 /* A block that could not be poisoned is freed all the same, and the log says so. */
-static void test_poison_that_fails(void **state)
+TEST(test_poison_that_fails)
 {
-    (void)state;
     unsigned char *p = allocate(64);
     t_log_start();
     ph__driver_fail_after(0, PH__R_LAUNCH_FAILED);
@@ -243,9 +233,8 @@ static void test_poison_that_fails(void **state)
 }
 
 /* A block that another stream uses is poisoned only after that use. */
-static void test_poison_waits_for_uses(void **state)
+TEST(test_poison_waits_for_uses)
 {
-    (void)state;
     t_gate gate = {0};
     ph_stream *side;
     assert_ok(ph_stream_create(&side, w.device, NULL));
@@ -275,9 +264,8 @@ static void test_poison_waits_for_uses(void **state)
 }
 
 /* Memory of a graph's pool is the graph's: it is not poisoned, in or after the capture. */
-static void test_poison_spares_captured_memory(void **state)
+TEST(test_poison_spares_captured_memory)
 {
-    (void)state;
     ph_graph *graph;
     int32_t *out;
     assert_ok(ph_graph_create(&graph, NULL));

@@ -3,20 +3,19 @@
  * and outside. */
 #include "base/alloc.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 static t_world w;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_open(&w, NULL);
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     ph_memory_stats stats;
     assert_ok(ph_memory_trim(w.device));
     assert_ok(ph_memory_get_stats(&stats, w.device));
@@ -58,9 +57,8 @@ static ph_graph *capture(found *f)
     return graph;
 }
 
-static void test_pin_memory_no_use(void **state)
+TEST(test_pin_memory_no_use)
 {
-    (void)state;
     found f = {.keep_first = true};
     ph_graph *graph = capture(&f);
     assert_ptr_not_equal(f.first, f.second);
@@ -70,9 +68,8 @@ static void test_pin_memory_no_use(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_pin_memory_no_use2(void **state)
+TEST(test_pin_memory_no_use2)
 {
-    (void)state;
     found f = {.keep_first = false};
     ph_graph *graph = capture(&f);
     assert_ptr_equal(f.first, f.second);
@@ -81,9 +78,8 @@ static void test_pin_memory_no_use2(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_pin_memory_use(void **state)
+TEST(test_pin_memory_use)
 {
-    (void)state;
     found f = {.copy = true};
     ph_graph *graph = capture(&f);
     ph_pool *pool;
@@ -110,9 +106,8 @@ static void test_pin_memory_use(void **state)
 
 /* A source from before the capture, in the default pool, is held by the pool of the capture that
  * copies it. */
-static void test_pin_used_of_another_pool(void **state)
+TEST(test_pin_used_of_another_pool)
 {
-    (void)state;
     float *source, *device, *other, out[8];
     ph_graph *graph;
     assert_ok(ph_malloc_pinned(&source, 8, sizeof(float), w.stream));
@@ -137,9 +132,8 @@ static void test_pin_used_of_another_pool(void **state)
 }
 
 /* The host writes at once: a freed block that a queued copy has still to read is not handed out. */
-static void test_freed_block_waits_for_its_copy(void **state)
+TEST(test_freed_block_waits_for_its_copy)
 {
-    (void)state;
     t_gate gate = {0};
     int32_t *source, *other, *device, value;
     ph_memory_stats stats;
@@ -167,9 +161,8 @@ static void test_freed_block_waits_for_its_copy(void **state)
     ph_free(device, NULL);
 }
 
-static void test_pinned_misuse(void **state)
+TEST(test_pinned_misuse)
 {
-    (void)state;
     void *p;
     ph_allocation where;
     assert_error(ph_malloc_pinned(&p, SIZE_MAX, 2, w.stream), PH_ERROR_SIZE, "too many");
@@ -209,9 +202,8 @@ static int64_t live_after(int cycles, ph_graph *graph, const ph_capture_options 
 }
 
 /* A block that is read by one capture after the other remembers none that is over. */
-static void test_block_outlives_many_captures(void **state)
+TEST(test_block_outlives_many_captures)
 {
-    (void)state;
     float *pinned;
     ph_graph *graph;
     const ph_capture_options options = {.mode = PH_CAPTURE_THREAD_LOCAL};
@@ -225,9 +217,8 @@ static void test_block_outlives_many_captures(void **state)
 
 /* A pool that its user keeps: blocks that its captures copied from are free when the graphs are
  * gone. */
-static void test_blocks_return_with_the_last_graph(void **state)
+TEST(test_blocks_return_with_the_last_graph)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *graph;
     ph_memory_stats stats;

@@ -3,6 +3,7 @@
  * release, scopes, threads, statistics. */
 #include "base/alloc.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <phonograph/cuda.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,16 +14,14 @@
 
 static t_world w;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_open(&w, NULL);
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_close(&w);
     return 0;
 }
@@ -101,9 +100,8 @@ static ph_status empty_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_mempool_id(void **state)
+TEST(test_mempool_id)
 {
-    (void)state;
     ph_pool *first, *second;
     assert_ok(ph_pool_create(&first, w.device, NULL));
     assert_ok(ph_pool_create(&second, w.device, NULL));
@@ -124,9 +122,8 @@ static void test_mempool_id(void **state)
     ph_pool_release(second);
 }
 
-static void test_pool_id_in_snapshot(void **state)
+TEST(test_pool_id_in_snapshot)
 {
-    (void)state;
     ph_pool *pool;
     char id[64];
     assert_ok(ph_memory_record_history(w.device, 100));
@@ -144,9 +141,8 @@ static void test_pool_id_in_snapshot(void **state)
     assert_int_equal(in_snapshot(NULL, "history"), 0);
 }
 
-static void test_mempool_empty_cache(void **state)
+TEST(test_mempool_empty_cache)
 {
-    (void)state;
     ph_pool *pool;
     assert_ok(ph_pool_create(&pool, w.device, NULL));
     void *a = allocate(4 * MIB, w.stream), *b = allocate_in(pool, 4 * MIB, w.stream);
@@ -156,9 +152,8 @@ static void test_mempool_empty_cache(void **state)
     assert_true(in_snapshot(NULL, "\"type\":\"large\"") >= 1);
 }
 
-static void test_mempool_empty_cache_inactive(void **state)
+TEST(test_mempool_empty_cache_inactive)
 {
-    (void)state;
     ph_pool *pool = dummy_pool();
     void *p = allocate_in(pool, 16 * MIB, w.stream);
     ph_pool_release(pool);
@@ -169,9 +164,8 @@ static void test_mempool_empty_cache_inactive(void **state)
     assert_int_equal(free_mark, 321);
 }
 
-static void test_mempool_with_allocator(void **state)
+TEST(test_mempool_with_allocator)
 {
-    (void)state;
     ph_pool *pool = dummy_pool();
     assert_int_equal(ph_pool_use_count(pool), 1);
     assert_int_equal(alloc_mark, 0);
@@ -199,9 +193,8 @@ static void test_mempool_with_allocator(void **state)
     assert_int_equal(free_mark, 321);
 }
 
-static void test_tensor_delete_after_allocator_delete(void **state)
+TEST(test_tensor_delete_after_allocator_delete)
 {
-    (void)state;
     ph_pool *pool = dummy_pool();
     void *p = allocate_in(pool, 16, w.stream);
     ph_pool_release(pool);
@@ -214,9 +207,8 @@ static void test_tensor_delete_after_allocator_delete(void **state)
     assert_int_equal(free_mark, 321);
 }
 
-static void test_mempool_block_free_not_deferred(void **state)
+TEST(test_mempool_block_free_not_deferred)
 {
-    (void)state;
     ph_pool *pools[2] = {NULL, NULL};
     ph_stream *side;
     assert_ok(ph_pool_create(&pools[1], w.device, NULL));
@@ -284,9 +276,8 @@ static void run(visitor *v, size_t count, void *(*body)(void *))
     }
 }
 
-static void test_mempool_multithread(void **state)
+TEST(test_mempool_multithread)
 {
-    (void)state;
     visitor v[4] = {{0}};
     run(v, 4, make_pool);
     for (int i = 0; i < 4; i++)
@@ -318,9 +309,8 @@ static void *trim_in_scope(void *user)
     return NULL;
 }
 
-static void test_mempool_emptycache_multithread(void **state)
+TEST(test_mempool_emptycache_multithread)
 {
-    (void)state;
     visitor v[4] = {{0}};
     run(v, 4, trim_in_scope);
     for (int i = 0; i < 4; i++)
@@ -351,9 +341,8 @@ static void *allocate_unrouted(void *user)
 }
 
 /* Routing is of the thread: another thread's allocation beside an open scope is not in its pool. */
-static void test_mempool_ctx_multithread(void **state)
+TEST(test_mempool_ctx_multithread)
 {
-    (void)state;
     ph_pool *pool;
     pthread_barrier_t barrier;
     visitor v = {.barrier = &barrier};
@@ -396,9 +385,8 @@ static void test_snapshot_include_traces_correctness(void **state)
 
 /* ---- statistics of pools ---- */
 
-static void test_reserved_bytes_by_private_pools(void **state)
+TEST(test_reserved_bytes_by_private_pools)
 {
-    (void)state;
     const size_t bytes = 5 * MIB * 4;
     ph_pool *pool, *other;
     void *p[4];
@@ -491,9 +479,8 @@ static void arena_empty(void *const in[12], ph_stream *const streams[2])
 
 /* A layout that was made once is made again: among equal blocks those of the oldest segment come
  * first, wherever they lie. */
-static void test_nccl_mem_alloc_addresses_in_random_order(void **state)
+TEST(test_nccl_mem_alloc_addresses_in_random_order)
 {
-    (void)state;
     const size_t total = 1024 * MIB;
     arena a = {.base = aligned_alloc(2 * MIB, total), .high = total, .ascending = w.stream};
     ph_pool_options options = {.alloc = arena_alloc, .free = arena_free, .user = &a};
@@ -525,9 +512,8 @@ static void test_nccl_mem_alloc_addresses_in_random_order(void **state)
 
 /* ---- misuse ---- */
 
-static void test_scopes(void **state)
+TEST(test_scopes)
 {
-    (void)state;
     ph_pool *outer, *inner;
     assert_ok(ph_pool_create(&outer, w.device, NULL));
     assert_ok(ph_pool_create(&inner, w.device, NULL));
@@ -562,9 +548,8 @@ static ph_status refusing_alloc(void **out, size_t bytes, ph_stream *stream, voi
     return user ? PH_OK : ph_fail(PH_ERROR_CALLER, "the source is dry");
 }
 
-static void test_sources_that_fail(void **state)
+TEST(test_sources_that_fail)
 {
-    (void)state;
     ph_pool *pool;
     void *p;
     ph_pool_options options = {.alloc = refusing_alloc, .free = arena_free};
@@ -629,9 +614,8 @@ static void refused_everywhere(ph_pool *gone)
     ph_pool_release(gone);
 }
 
-static void test_handles_of_pools_that_have_gone(void **state)
+TEST(test_handles_of_pools_that_have_gone)
 {
-    (void)state;
     ph_pool *pool, *kept;
     ph_pool_checkpoint *checkpoint;
     ph_graph *graph;
@@ -667,9 +651,8 @@ static void test_handles_of_pools_that_have_gone(void **state)
 }
 
 /* However many: what is kept of them is bounded. */
-static void test_many_pools_that_have_gone(void **state)
+TEST(test_many_pools_that_have_gone)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *graph;
     int64_t before = 0;
@@ -715,9 +698,8 @@ static void draw_free(void *pointer, size_t bytes, void *user)
     ph_free(pointer, NULL);
 }
 
-static void test_sources_that_recurse(void **state)
+TEST(test_sources_that_recurse)
 {
-    (void)state;
     well wells[2] = {{0}};
     ph_pool *pools[2], *plain;
     void *p;
@@ -760,9 +742,8 @@ static void *end_inside(void *user)
     return ok ? user : NULL;
 }
 
-static void test_thread_that_ends_in_a_scope(void **state)
+TEST(test_thread_that_ends_in_a_scope)
 {
-    (void)state;
     ph_pool *pools[2];
     assert_ok(ph_pool_create(&pools[0], w.device, NULL));
     assert_ok(ph_pool_create(&pools[1], w.device, NULL));
@@ -789,9 +770,8 @@ static void test_thread_that_ends_in_a_scope(void **state)
 }
 
 /* A pool that nobody holds is still named by its live blocks, and can be held again. */
-static void test_pool_held_again(void **state)
+TEST(test_pool_held_again)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *graph;
     ph_allocation found;

@@ -3,6 +3,7 @@
  * stream, destroyed streams. */
 #include "device/device.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
@@ -19,15 +20,13 @@ static int setup_on(const char *name)
     return 0;
 }
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     return setup_on(NULL);
 }
 
-static int setup_no_reuse(void **state)
+FIXTURE(setup_no_reuse)
 {
-    (void)state;
     ph_device_options options = {.no_reuse_in_capture = true};
     memset(&w, 0, sizeof w);
     assert_ok(ph_device_open(&w.device, t_device_name(), &options));
@@ -36,18 +35,16 @@ static int setup_no_reuse(void **state)
     return 0;
 }
 
-static int teardown_no_reuse(void **state)
+FIXTURE(teardown_no_reuse)
 {
-    (void)state;
     ph_stream_destroy(s1);
     ph_stream_destroy(s2);
     ph_device_release(w.device);
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     ph_stream_destroy(s0);
     ph_stream_destroy(s1);
     ph_stream_destroy(s2);
@@ -71,9 +68,8 @@ static ph_memory_stats stats_now(void)
 
 /* While a capture is open nothing is polled, and a free that other streams are noted for waits
  * for its end. */
-static void test_graph_record_stream(void **state)
+TEST(test_graph_record_stream)
 {
-    (void)state;
     t_gate gate = {0};
     ph_graph *graph;
     int32_t *first = allocate(12, s0);
@@ -104,9 +100,8 @@ static void test_graph_record_stream(void **state)
 }
 
 /* The pool is that of the capture which the stream belongs to, and segments are of one stream. */
-static void test_cuda_graph_allocator_propagates_stream(void **state)
+TEST(test_cuda_graph_allocator_propagates_stream)
 {
-    (void)state;
     ph_graph *graph;
     ph_pool *pool;
     ph_memory_stats stats;
@@ -162,9 +157,8 @@ static ph_status reclaim_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_graph_capture_reclaim_2_streams(void **state)
+TEST(test_graph_capture_reclaim_2_streams)
 {
-    (void)state;
     ph_graph *graph;
     addresses a;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -174,9 +168,8 @@ static void test_graph_capture_reclaim_2_streams(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_no_reuse_in_capture(void **state)
+TEST(test_no_reuse_in_capture)
 {
-    (void)state;
     ph_graph *graph;
     addresses a;
     assert_ok(ph_graph_create(&graph, NULL));
@@ -187,9 +180,8 @@ static void test_no_reuse_in_capture(void **state)
     ph_graph_destroy(graph);
 }
 
-static void test_graph_capture_reclaim_shared_pool(void **state)
+TEST(test_graph_capture_reclaim_shared_pool)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *g1, *g2;
     const size_t bytes = 8 * MIB;
@@ -222,9 +214,8 @@ static void test_graph_capture_reclaim_shared_pool(void **state)
 
 /* A block freed on a stream other than its own is not handed out before that stream's work is
  * done. */
-static void test_free_on_another_stream(void **state)
+TEST(test_free_on_another_stream)
 {
-    (void)state;
     t_gate gate = {0};
     void *p = allocate(4096, s0);
     assert_ok(t_gate_wait(&gate, s1));
@@ -244,9 +235,8 @@ static void test_free_on_another_stream(void **state)
 }
 
 /* On the block's own stream: after other streams that use it, and also once its stream is gone. */
-static void test_free_of_a_device(void **state)
+TEST(test_free_of_a_device)
 {
-    (void)state;
     t_gate gate = {0};
     void *p = allocate(4096, s0);
     ph_device_free(w.device, p);
@@ -270,9 +260,8 @@ static void test_free_of_a_device(void **state)
 }
 
 /* A stream's blocks go to no other stream, whatever is free. */
-static void test_blocks_are_of_one_stream(void **state)
+TEST(test_blocks_are_of_one_stream)
 {
-    (void)state;
     void *p = allocate(4096, s0);
     ph_free(p, s0);
     void *q = allocate(4096, s1);
@@ -282,9 +271,8 @@ static void test_blocks_are_of_one_stream(void **state)
 }
 
 /* Creating and destroying streams for ever leaves memory as it is. */
-static void test_destroyed_streams_leave_nothing(void **state)
+TEST(test_destroyed_streams_leave_nothing)
 {
-    (void)state;
     size_t most = 0;
     for (int i = 0; i < 200; i++) {
         ph_stream *stream;
@@ -311,9 +299,8 @@ static void test_destroyed_streams_leave_nothing(void **state)
 
 /* What a dead pool or stream leaves behind during a capture goes back after it, without another
  * call. */
-static void test_release_in_capture_waits(void **state)
+TEST(test_release_in_capture_waits)
 {
-    (void)state;
     ph_pool *pool;
     ph_graph *graph;
     assert_ok(ph_pool_create(&pool, w.device, NULL));
@@ -337,9 +324,8 @@ static void test_release_in_capture_waits(void **state)
     assert_int_equal(stats_now().segments, 0);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     void *p = allocate(100, s0);
     t_log_start();
     ph_free(p, s0);
@@ -360,9 +346,8 @@ static void test_misuse(void **state)
 
 /* Eager work and replays on another stream, which use the same memory of a pool one after the
  * other. */
-static void test_eager_work_then_replays(void **state)
+TEST(test_eager_work_then_replays)
 {
-    (void)state;
     static t_gate gate;
     ph_pool *pool;
     ph_graph *graph;
@@ -410,9 +395,8 @@ static ph_status fill_behind_gate(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_replays_then_eager_work(void **state)
+TEST(test_replays_then_eager_work)
 {
-    (void)state;
     static t_gate gate = {.behind = true};
     ph_pool *pool;
     ph_graph *graph;
@@ -457,9 +441,8 @@ static void capture_often(int cycles, ph_graph *graph, void *p)
 }
 
 /* What captures recorded for a block that outlives them is not remembered. */
-static void test_block_recorded_in_many_captures(void **state)
+TEST(test_block_recorded_in_many_captures)
 {
-    (void)state;
     ph_graph *graph;
     void *p = allocate(512, s0);
     assert_ok(ph_graph_create(&graph, NULL));

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <pthread.h>
 #include <string.h>
 
@@ -139,9 +140,8 @@ static void *work(void *user)
     return NULL;
 }
 
-static void test_all_at_once(void **state)
+TEST(test_all_at_once)
 {
-    (void)state;
     job jobs[THREADS] = {{0}};
     ph_memory_stats stats;
     t_open(&w, NULL);
@@ -188,9 +188,8 @@ static void *request_on(void *stream)
     return NULL;
 }
 
-static void test_requests_outlive_their_capture(void **state)
+TEST(test_requests_outlive_their_capture)
 {
-    (void)state;
     pthread_t threads[2];
     const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     t_open(&w, NULL);

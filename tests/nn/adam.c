@@ -2,6 +2,7 @@
 /* tests/nn/adam.c: Adam and AdamW against a float64 reference, with all combinations of their
  * options; eager, captured and replayed; what is refused. */
 #include "support/optimizer_check.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 #include <math.h>
 
@@ -9,9 +10,8 @@ enum {
     STEPS = 10
 };
 
-static void test_reference(void **state)
+TEST(test_reference)
 {
-    (void)state;
     for (unsigned number = 0; number < OC_ADAM_RULES; number++) {
         oc_problem p;
         char text[200];
@@ -32,9 +32,8 @@ static void test_reference(void **state)
 }
 
 /* What 0 stands for. */
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-    (void)state;
     for (int decoupled = 0; decoupled < 2; decoupled++) {
         oc_problem p;
         ph_optimizer *optimizer;
@@ -59,9 +58,8 @@ static void test_defaults(void **state)
 }
 
 /* More parameters than a launch of any kernel takes at once. */
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     oc_problem p;
     ph_shape shapes[OC_MOST];
     oc_rule rule = oc_adam_rule(1);
@@ -80,9 +78,8 @@ static void test_many(void **state)
 }
 
 /* Three eager steps, then as many eager ones as replays: the same bits. */
-static void test_replayed(void **state)
+TEST(test_replayed)
 {
-    (void)state;
     for (unsigned number = 0; number < OC_ADAM_RULES; number++) {
         oc_problem eager, replayed;
         oc_rule rule = oc_adam_rule(number);
@@ -165,9 +162,8 @@ static void expect_record(const oc_rule *rule, const char *kernel)
     oc_close(&p);
 }
 
-static void test_record(void **state)
+TEST(test_record)
 {
-    (void)state;
     oc_rule rule = oc_adam_rule(1);
     expect_record(&rule, "ph_adam_f32");
     rule.amsgrad = true;
@@ -176,9 +172,8 @@ static void test_record(void **state)
 
 /* What the first gradient leaves in the second moments divides from then on, however small those
  * become. Memory is poisoned: a first step reads none of its state. */
-static void test_largest(void **state)
+TEST(test_largest)
 {
-    (void)state;
     static const ph_shape one = {1, {5}};
     for (unsigned number = 0; number < 16; number++) {
         oc_problem p;
@@ -276,9 +271,8 @@ static ph_status steps_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_steps_in_capture(void **state)
+TEST(test_steps_in_capture)
 {
-    (void)state;
     oc_problem p;
     ph_graph *graph;
     oc_rule rule = oc_adam_rule(0);
@@ -294,9 +288,8 @@ static void test_steps_in_capture(void **state)
     oc_close(&p);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     oc_problem p;
     ph_optimizer *optimizer;
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 5);
@@ -326,9 +319,8 @@ static void test_misuse(void **state)
 
 /* The n-th allocation fails, for every n, while the state is made: the step changes no
  * parameter. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = oc_adam_rule(1);
     rule.amsgrad = true;

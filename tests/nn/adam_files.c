@@ -2,6 +2,7 @@
 /* tests/nn/adam_files.c: the state of Adam and AdamW in files: saved, loaded, also under a
  * graph, and what is refused. */
 #include "support/optimizer_check.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,9 +13,8 @@ static void path_of(char path[64], const char *name)
 
 /* Saved after some steps and loaded into another optimizer, of either form, both go on alike. A
  * parameter that has made no step has none there. */
-static void test_files(void **state)
+TEST(test_files)
 {
-    (void)state;
     for (unsigned number = 0; number < OC_ADAM_RULES; number += 5) {
         oc_problem a, b;
         char path[64];
@@ -135,9 +135,8 @@ static void test_bad_files(void **state)
 
 /* The largest second moments are missing in a file without them, and unexpected where nobody
  * keeps them; either way nothing is loaded. */
-static void test_amsgrad_files(void **state)
+TEST(test_amsgrad_files)
 {
-    (void)state;
     for (int has = 0; has < 2; has++) {
         oc_problem a, b;
         char path[64];
@@ -174,9 +173,8 @@ static void test_amsgrad_files(void **state)
 }
 
 /* Steps that are no number of steps, and half of a parameter's state. */
-static void test_hostile_counts(void **state)
+TEST(test_hostile_counts)
 {
-    (void)state;
     oc_problem p;
     char path[64];
     ph_shape shapes[] = {{1, {2}}};

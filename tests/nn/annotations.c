@@ -3,6 +3,7 @@
  * checkpoints that open scopes themselves, shortages. */
 #include "driver/driver.h"
 #include "support/annotated.h"
+#include "support/test.h"
 
 #define PHASE "autograd_phase=backward"
 
@@ -26,9 +27,8 @@ static void with_hooks(t_annotated *a)
 
 /* Of what an operator made: in its scope, as its backward. Of a leaf: in none, as its
  * accumulation. */
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     t_annotated a;
     ph_tensor_hook *hook;
     int calls = 0, on_leaf = 0;
@@ -58,9 +58,8 @@ static void with_broadcast(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_broadcast);
@@ -86,9 +85,8 @@ static void with_forward_only_inside(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
-static void test_forward_only_inside_another_scope(void **state)
+TEST(test_forward_only_inside_another_scope)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_forward_only_inside);
@@ -141,9 +139,8 @@ static void with_careless(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
-static void test_scopes_left_open(void **state)
+TEST(test_scopes_left_open)
 {
-    (void)state;
     t_annotated a;
     careless c = {.begins = 2};
     t_annotated_open(&a);
@@ -158,9 +155,8 @@ static void test_scopes_left_open(void **state)
     t_annotated_close(&a);
 }
 
-static void test_failure_in_backward(void **state)
+TEST(test_failure_in_backward)
 {
-    (void)state;
     t_annotated a;
     careless c = {.begins = 3, .fails = true};
     t_annotated_open(&a);
@@ -207,9 +203,8 @@ static void early_checkpoint(ph_tape *tape, ph_tensor **out, ph_tensor *const *i
     out[0] = leave_early(tape, in[0]);
 }
 
-static void test_functions_that_leave_early(void **state)
+TEST(test_functions_that_leave_early)
 {
-    (void)state;
     t_annotated a;
     ph_tensor *y;
     ph_module *module;
@@ -261,9 +256,8 @@ static void with_checkpoint(t_annotated *a)
 }
 
 /* The function is called in no scope: what it runs again outside of its own has the phase alone. */
-static void test_checkpoint_that_opens_scopes(void **state)
+TEST(test_checkpoint_that_opens_scopes)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_checkpoint);
@@ -292,9 +286,8 @@ static void with_plain_checkpoint(t_annotated *a)
     ph_grad(a->tape, &grad, &a->x, 1, &loss, NULL, 1, NULL);
 }
 
-static void test_checkpoint_in_no_scope(void **state)
+TEST(test_checkpoint_in_no_scope)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_plain_checkpoint);
@@ -335,9 +328,8 @@ static void *capture_there(void *user)
     return NULL;
 }
 
-static void test_another_thread(void **state)
+TEST(test_another_thread)
 {
-    (void)state;
     t_annotated a;
     on_thread t = {.a = &a};
     pthread_t thread;
@@ -372,9 +364,8 @@ static void interleaved(t_annotated *a)
     ph_backward(a->tape, ph_sum(a->tape, x));
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     t_annotated a;
     float want[8], got[8];
     t_annotated_open(&a);
@@ -422,16 +413,14 @@ static t_faults sweep(const t_fault *fault)
     return faults;
 }
 
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
-    (void)state;
     assert_true(sweep(&t_host_memory_fault).failures > 10);
 }
 
 /* Each of the driver's calls in turn, those that scopes make in backward among them. */
-static void test_driver_faults(void **state)
+TEST(test_driver_faults)
 {
-    (void)state;
     t_faults faults = sweep(t_driver_fault(PH__R_LAUNCH_FAILED));
     assert_true(faults.failures > faults.reached / 2);
 }

@@ -3,6 +3,7 @@
  * by differences, what it refuses. */
 #include "base/rng.h"
 #include "support/nets.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -173,9 +174,8 @@ static void expect_block(scene *c, bool causal)
             fail_msg("element %d is %.9g, expected %.9g", i, (double)got[i], want[i]);
 }
 
-static void test_forward(void **state)
+TEST(test_forward)
 {
-    (void)state;
     static scene c;
     const ph_block_options options[] = {{.dropout = 0}, {.not_causal = true}, {.no_bias = true}};
     for (int i = 0; i < 3; i++) {
@@ -195,9 +195,8 @@ static double ref_loss(const scene *c, const double *r)
     return sum;
 }
 
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
-    (void)state;
     static scene c;
     double r[SIZE];
     float values[SIZE], grad[4 * WIDTH * WIDTH];
@@ -242,9 +241,8 @@ static bool compare(const char *name, ph_tensor *x, void *user)
     return true;
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     static scene c;
     listing l = {0};
     open_scene(&c, NULL);
@@ -256,9 +254,8 @@ static void test_names(void **state)
 }
 
 /* Dropout works in training, and is away in evaluation. */
-static void test_dropout(void **state)
+TEST(test_dropout)
 {
-    (void)state;
     static scene c;
     float a[SIZE], b[SIZE];
     open_scene(&c, &(ph_block_options){.dropout = 0.5});
@@ -284,9 +281,8 @@ static ph_status step(ph_stream *stream, void *user)
 }
 
 /* Eager, captured and replayed: the same gradients to the bit. */
-static void test_captured(void **state)
+TEST(test_captured)
 {
-    (void)state;
     static scene c;
     static float eager[3 * WIDTH * WIDTH], replayed[3 * WIDTH * WIDTH];
     ph_graph *graph;
@@ -307,9 +303,8 @@ static void test_captured(void **state)
     close_scene(&c);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     static scene c;
     ph_module *block;
     ph_device *device;

@@ -3,6 +3,7 @@
  * training, several in one call, modes, captures, streams. */
 #include "support/draws.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* ---- training ---- ten steps, each with other inputs in new memory: the parameters and
  * gradients of both are the same bits after each. */
@@ -46,23 +47,20 @@ static void train_ten(gn_kind kind, ph_graphed_gradients gradients)
     t_scene_close(&s);
 }
 
-static void test_training_copy(void **state)
+TEST(test_training_copy)
 {
-    (void)state;
     for (int kind = 0; kind < GN_KINDS; kind++)
         train_ten((gn_kind)kind, PH_GRAPHED_COPY);
 }
 
-static void test_training_accumulate(void **state)
+TEST(test_training_accumulate)
 {
-    (void)state;
     for (int kind = 0; kind < GN_KINDS; kind++)
         train_ten((gn_kind)kind, PH_GRAPHED_ACCUMULATE);
 }
 
-static void test_training_borrow(void **state)
+TEST(test_training_borrow)
 {
-    (void)state;
     for (int kind = 0; kind < GN_KINDS; kind++)
         train_ten((gn_kind)kind, PH_GRAPHED_BORROW);
 }
@@ -108,9 +106,8 @@ static void stage_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     ph_custom_call(tape, &op, out, 1, in, 1);
 }
 
-static void test_several(void **state)
+TEST(test_several)
 {
-    (void)state;
     enum {
         COUNT = 3
     };
@@ -152,9 +149,8 @@ static void test_several(void **state)
 }
 
 /* warmup_iterations calls come before the captures. */
-static void test_warmup(void **state)
+TEST(test_warmup)
 {
-    (void)state;
     static const size_t iterations[] = {PH_ZERO, 0, 1, 11};
     static const int more[] = {0, 3, 1, 11};
     t_scene s;
@@ -188,9 +184,8 @@ static void same_call(const t_scene *s, ph_module *graphed, ph_module *plain,
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_modes(void **state)
+TEST(test_modes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *draws[2] = {t_generator(&s, 9)};
@@ -240,9 +235,8 @@ static void test_modes(void **state)
 
 /* As a child: the mode of the parent is its own too, and a layer without children has it as
  * well. */
-static void test_in_sequential(void **state)
+TEST(test_in_sequential)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *linear, *dropout, *all[2], *graphed, *net, *plain;
@@ -281,9 +275,8 @@ static void test_in_sequential(void **state)
 }
 
 /* ---- without gradients ---- the forward graph alone is replayed; nothing is remembered. */
-static void test_no_grad(void **state)
+TEST(test_no_grad)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -318,9 +311,8 @@ static ph_tensor *call_captured(ph_tape *tape, void *user)
     return ph_call(tape, *module, ph_module_parameter(*module, "weight"));
 }
 
-static void test_in_capture(void **state)
+TEST(test_in_capture)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -348,9 +340,8 @@ static void test_in_capture(void **state)
 }
 
 /* ---- streams ---- tapes of other streams than that of the capture. */
-static void test_streams(void **state)
+TEST(test_streams)
 {
-    (void)state;
     t_scene s, other;
     t_scale scale;
     ph_stream *stream;

@@ -2,6 +2,7 @@
 /* tests/nn/graphed_autocast.c: graphed callables under autocast: the network's own results in
  * its own precision, or a refusal. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 static const ph_autocast off;
 static const ph_autocast modes[] = {{.dtype = PH_DTYPE_F16, .no_cache = true},
@@ -83,9 +84,8 @@ static void check_network(const t_scene *s, gn_kind kind, ph_autocast mode)
     ph_tensor_release(x);
 }
 
-static void test_every_network(void **state)
+TEST(test_every_network)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int kind = 0; kind < GN_KINDS; kind++)
@@ -116,10 +116,9 @@ static ph_module *wrapped(const t_scene *s, ph_module **net)
     return made;
 }
 
-static void test_inside_of_the_module(void **state)
+TEST(test_inside_of_the_module)
 {
     ph_module *net[2], *module[2];
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int i = 0; i < 2; i++) {
@@ -158,9 +157,8 @@ static void squared(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     out[0] = ph_matmul(tape, in[0], in[0]);
 }
 
-static void test_mode_that_is_left(void **state)
+TEST(test_mode_that_is_left)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain[] = {gn_function(&s, "leaves", leaves_f16, NULL, 1, 1),
@@ -215,13 +213,12 @@ static void evaluate(float out[32], ph_tape *tape, const training *t)
     ph_tape_scope_end(tape, mark, NULL, 0);
 }
 
-static void test_evaluation_between_replays(void **state)
+TEST(test_evaluation_between_replays)
 {
     ph_graph *graph;
     ph_tape *other;
     float first[32], kept[32], anew[32];
     const ph_tape_options uncached = {.autocast = modes[0]};
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     training t = {.s = &s, .x = gn_sample(&s, PH_SHAPE(4, 8), false)};
@@ -260,10 +257,9 @@ static void call_in(const t_scene *s, ph_module *graphed, ph_tensor *x, ph_autoc
     (void)ph_tape_set_autocast(s->tape, off);
 }
 
-static void test_another_precision(void **state)
+TEST(test_another_precision)
 {
     char *text;
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_net(&s, GN_MLP, 1);

@@ -3,6 +3,7 @@
  * the message shows what was expected and what came, and the tape is as new once it was cleared.
  * Structures of inputs. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 
 typedef struct bench {
@@ -56,9 +57,8 @@ static void expect_refused(bench *b, ph_tensor *x, ph_status status, const char 
     expect_works(b);
 }
 
-static void test_inputs(void **state)
+TEST(test_inputs)
 {
-    (void)state;
     bench b;
     bench_open(&b, false);
     t_scene *s = &b.s, elsewhere;
@@ -100,9 +100,8 @@ static void test_inputs(void **state)
 
 /* An input may do without a gradient where the sample's had one; the others are as they would
  * be. */
-static void test_fewer_gradients(void **state)
+TEST(test_fewer_gradients)
 {
-    (void)state;
     bench b;
     bench_open(&b, true);
     t_scene *s = &b.s;
@@ -135,9 +134,8 @@ static void expect_stale(bench *b, const char *why)
     assert_int_equal(gn_info(b->graphed).forward_calls, calls);
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
-    (void)state;
     bench b;
     bench_open(&b, true);
     t_scene *s = &b.s;
@@ -160,9 +158,8 @@ static void test_parameters(void **state)
 }
 
 /* It had no gradient at the capture: the graphs make none. */
-static void test_parameter_without_gradient(void **state)
+TEST(test_parameter_without_gradient)
 {
-    (void)state;
     bench b;
     bench_open(&b, true);
     t_scene *s = &b.s;
@@ -182,9 +179,8 @@ static void test_parameter_without_gradient(void **state)
 }
 
 /* ---- backward ---- */
-static void test_backward_twice(void **state)
+TEST(test_backward_twice)
 {
-    (void)state;
     bench b;
     bench_open(&b, true);
     t_scene *s = &b.s;
@@ -223,9 +219,8 @@ static ph_status backward_captured(ph_stream *stream, void *user)
     return ph_tape_status(b->s.tape);
 }
 
-static void test_backward_in_capture(void **state)
+TEST(test_backward_in_capture)
 {
-    (void)state;
     bench b;
     ph_graph *graph;
     bench_open(&b, true);
@@ -254,9 +249,8 @@ static ph_tensor *differentiate(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void test_gradients_have_no_history(void **state)
+TEST(test_gradients_have_no_history)
 {
-    (void)state;
     bench b;
     bench_open(&b, true);
     t_scene *s = &b.s;

@@ -2,6 +2,7 @@
 /* tests/nn/graphed_checks.c: what ph_make_graphed_callables refuses, each with its own message;
  * a refusal leaves nothing behind, and the modules as they were. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <time.h>
 
 /* ---- what is tried ---- */
@@ -111,9 +112,8 @@ static void attempt_close(attempt *a)
 }
 
 /* ---- samples and lists ---- */
-static void test_samples(void **state)
+TEST(test_samples)
 {
-    (void)state;
     t_scene s, elsewhere;
     t_scale scale;
     attempt a = attempt_open(&s, &scale);
@@ -187,9 +187,8 @@ static ph_tensor *no_tensor_hook(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     attempt a = attempt_open(&s, &scale);
@@ -259,9 +258,8 @@ static void loose_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_add(tape, ph_mul(tape, in[0], me->weight), me->shift);
 }
 
-static void test_leaves(void **state)
+TEST(test_leaves)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     attempt a = attempt_open(&s, &scale);
@@ -303,9 +301,8 @@ static void first_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_mul(tape, in[0], me->weight);
 }
 
-static void test_unused(void **state)
+TEST(test_unused)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     attempt a = attempt_open(&s, &scale);
@@ -352,9 +349,8 @@ static void test_unused(void **state)
 }
 
 /* ---- options, and where it may be called ---- */
-static void test_options(void **state)
+TEST(test_options)
 {
-    (void)state;
     t_scene s, other;
     t_scale scale;
     attempt a = attempt_open(&s, &scale);
@@ -398,9 +394,8 @@ static void test_options(void **state)
 }
 
 /* In a capture: refused, and the capture goes on. */
-static void test_in_a_capture(void **state)
+TEST(test_in_a_capture)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     attempt a = attempt_open(&s, &scale);

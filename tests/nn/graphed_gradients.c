@@ -3,6 +3,7 @@
  * ways: leaves that have one, have hooks, come in twice, or are used beside the callable;
  * dtypes; more tensors than one launch takes; outputs that take no part; empty tensors. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <stdio.h>
 
 enum {
@@ -39,9 +40,8 @@ static void bench_close(bench *b)
 }
 
 /* ---- leaves that more than one path leads to ---- */
-static void test_two_paths(void **state)
+TEST(test_two_paths)
 {
-    (void)state;
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         bench b;
         bench_open(&b, gradients);
@@ -72,9 +72,8 @@ static void three_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_mul(tape, ph_mul(tape, in[0], in[1]), scale->weight);
 }
 
-static void test_same_leaf(void **state)
+TEST(test_same_leaf)
 {
-    (void)state;
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         t_scene s;
         t_scene_open(&s);
@@ -136,9 +135,8 @@ static ph_tensor *double_it(ph_tape *tape, ph_tensor *grad, void *user)
     return ph_mul_scalar(tape, grad, 2);
 }
 
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         bench b;
         watch w = {.runs = 0};
@@ -161,9 +159,8 @@ static void test_hooks(void **state)
 
 /* ---- gradients that are there already ---- not contiguous, or the user's own; they are added
  * to. */
-static void test_own_gradient(void **state)
+TEST(test_own_gradient)
 {
-    (void)state;
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         bench b;
         bench_open(&b, gradients);
@@ -188,9 +185,8 @@ static void test_own_gradient(void **state)
 }
 
 /* Its version counts what is added: who saved it before will see that. */
-static void test_versions(void **state)
+TEST(test_versions)
 {
-    (void)state;
     for (int gradients = 0; gradients <= PH_GRAPHED_ACCUMULATE; gradients++) {
         bench b;
         bench_open(&b, gradients);
@@ -212,9 +208,8 @@ static ph_tensor *random_of(const t_scene *s, ph_dtype dtype, uint64_t seed)
     return ph_cast(s->tape, gn_random(s, PH_SHAPE(5, 8), seed), dtype);
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
-    (void)state;
     static const ph_dtype dtypes[] = {PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
     for (int gradients = 0; gradients <= PH_GRAPHED_ACCUMULATE; gradients++)
         for (int d = 0; d < 3; d++) {
@@ -318,9 +313,8 @@ static void try_many(int gradients, ph_graphed_inputs inputs)
     t_scene_close(&s);
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     for (int gradients = 0; gradients < GRADIENTS; gradients++)
         for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_COPY_INPUTS; inputs++)
             try_many(gradients, (ph_graphed_inputs)inputs);
@@ -336,9 +330,8 @@ static void split_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[3] = ph_slice(tape, out[0], 0, 1, 1);   /* empty */
 }
 
-static void test_outputs(void **state)
+TEST(test_outputs)
 {
-    (void)state;
     for (int gradients = 0; gradients < GRADIENTS; gradients++) {
         t_scene s;
         t_scene_open(&s);

@@ -3,6 +3,7 @@
  * module's struct after the module was made: graphed callables, optimizers and files would go on
  * with those that there were, and refuse. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -81,9 +82,8 @@ static void expect_refused(const scene *c, const char *what)
     assert_error(ph_tape_clear(c->s.tape), PH_ERROR_STATE, what);
 }
 
-static void test_call(void **state)
+TEST(test_call)
 {
-    (void)state;
     scene c;
     begin(&c, true);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
@@ -108,9 +108,8 @@ static void test_call(void **state)
 }
 
 /* The original is called in the other mode, with what its struct keeps. */
-static void test_original(void **state)
+TEST(test_original)
 {
-    (void)state;
     scene c;
     begin(&c, true);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
@@ -132,9 +131,8 @@ static void expect_not_made(const scene *c, const char *what)
     assert_null(out);
 }
 
-static void test_making(void **state)
+TEST(test_making)
 {
-    (void)state;
     scene c;
     begin(&c, false);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);
@@ -164,9 +162,8 @@ static void lazy_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
 }
 
 /* By the warm-up, say. */
-static void test_buffer_that_forward_makes(void **state)
+TEST(test_buffer_that_forward_makes)
 {
-    (void)state;
     t_scene s;
     affine me = {NULL, NULL, NULL};
     ph_module *net;
@@ -253,9 +250,8 @@ static void expect_change_refused(int at, bool parameter, bool start, const char
     t_scene_close(&s);
 }
 
-static void test_forward_that_replaces(void **state)
+TEST(test_forward_that_replaces)
 {
-    (void)state;
     expect_change_refused(0, false, true,
                           "buffer 'changed' was replaced by another tensor by its own forward");
     expect_change_refused(1, false, true,
@@ -267,9 +263,8 @@ static void test_forward_that_replaces(void **state)
 }
 
 /* The one that was captured is held, so that none that is made later can pass for it. */
-static void test_buffer_that_is_made_again(void **state)
+TEST(test_buffer_that_is_made_again)
 {
-    (void)state;
     t_scene s;
     affine me = {NULL, NULL, NULL};
     ph_module *net;
@@ -299,9 +294,8 @@ static void test_buffer_that_is_made_again(void **state)
 }
 
 /* Without host memory it is still told what it was, if not in which module. */
-static void test_message_without_memory(void **state)
+TEST(test_message_without_memory)
 {
-    (void)state;
     scene c;
     begin(&c, true);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1), *x = ph_tensor_retain(t_input(&c.s, 1, 2));
@@ -334,9 +328,8 @@ static void expect_nothing_else(const scene *c, ph_module *module, const char *w
     assert_ok(ph_tape_status(c->s.tape));
 }
 
-static void test_optimizers_and_files(void **state)
+TEST(test_optimizers_and_files)
 {
-    (void)state;
     scene c;
     begin(&c, true);
     ph_tensor *other = t_leaf(&c.s, PH_SHAPE(2), 1, 1);

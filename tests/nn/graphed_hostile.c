@@ -4,6 +4,7 @@
  * that they get, and say so in the result where a replay brought an old value. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 enum {
     ALIGNMENT = 256, /* of inputs that are rebound */
@@ -280,11 +281,10 @@ static void each_program(field *f, ph_kernel *kernel, uint64_t of, size_t inputs
     }
 }
 
-static void test_what_two_inputs_show(void **state)
+TEST(test_what_two_inputs_show)
 {
     field f;
     ph_kernel *kernel;
-    (void)state;
     open_field(&f);
     assert_ok(ph_kernel_create(&kernel, f.s.device, &hostile_source));
     for (uint64_t of = 0; of < 8; of++)
@@ -300,12 +300,11 @@ static void test_what_two_inputs_show(void **state)
     close_field(&f);
 }
 
-static void test_what_one_input_shows(void **state)
+TEST(test_what_one_input_shows)
 {
     static const size_t sizes[] = {1, 896, 1000, 1024};
     field f;
     ph_kernel *kernel;
-    (void)state;
     open_field(&f);
     assert_ok(ph_kernel_create(&kernel, f.s.device, &hostile_source));
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -323,11 +322,10 @@ static void back_of(field *f, program *p, size_t inputs, size_t n)
     back(f, p, n);
 }
 
-static void test_what_backward_shows(void **state)
+TEST(test_what_backward_shows)
 {
     field f;
     ph_kernel *kernel;
-    (void)state;
     open_field(&f);
     assert_ok(ph_kernel_create(&kernel, f.s.device, &hostile_source));
     each_program(&f, kernel, 0, 1, 896, back_of);

@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* ---- counting ---- a table in front of the device's own that counts what gives the device
  * work. */
@@ -160,9 +161,8 @@ static void run(const trial *t)
     counting_close(&s);
 }
 
-static void test_one_launch(void **state)
+TEST(test_one_launch)
 {
-    (void)state;
     for (int kind = 0; kind < GN_KINDS; kind++)
         for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_COPY_INPUTS; inputs++)
             for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
@@ -173,9 +173,8 @@ static void test_one_launch(void **state)
 
 /* One clone for each that does not lie as a graph takes it; a copy, which is a node of the
  * graph, takes it as it is. */
-static void test_at_an_offset(void **state)
+TEST(test_at_an_offset)
 {
-    (void)state;
     run(&(trial){.kind = GN_MLP, .offset = OFFSET, .call_clones = 1});
     run(&(trial){.kind = GN_MLP, .grad_offset = OFFSET, .backward_clones = 1});
     run(&(trial){.kind = GN_NORM,
@@ -191,9 +190,8 @@ static void test_at_an_offset(void **state)
 
 /* ---- into the leaves' own gradients ---- the first ones are made, the others added to, by the
  * graph's last node. */
-static void test_accumulates_in_one(void **state)
+TEST(test_accumulates_in_one)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     counting_open(&s);

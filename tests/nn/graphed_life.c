@@ -4,6 +4,7 @@
  * asked of them. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* ---- interleaved calls ---- of callables that were made apart: passes may nest and cross. */
 static void interleave(bool backward_of_first_first)
@@ -44,17 +45,15 @@ static void interleave(bool backward_of_first_first)
     t_scene_close(&s);
 }
 
-static void test_interleaved(void **state)
+TEST(test_interleaved)
 {
-    (void)state;
     interleave(true);
     interleave(false);
 }
 
 /* ---- one pool for two sets ---- used one after the other, a whole step each. */
-static void test_shared_pool(void **state)
+TEST(test_shared_pool)
 {
-    (void)state;
     t_scene s;
     ph_pool *pool;
     t_scene_open(&s);
@@ -89,9 +88,8 @@ static void test_shared_pool(void **state)
     t_scene_close(&s);
 }
 
-static void test_pool_that_has_gone(void **state)
+TEST(test_pool_that_has_gone)
 {
-    (void)state;
     t_scene s;
     ph_pool *pool;
     t_scene_open(&s);
@@ -259,9 +257,8 @@ static void many_calls(const ph_graphed_options *options)
     endless_close(&e);
 }
 
-static void test_many_calls(void **state)
+TEST(test_many_calls)
 {
-    (void)state;
     many_calls(NULL);
     many_calls(&(ph_graphed_options){.inputs = PH_GRAPHED_COPY_INPUTS});
 }
@@ -272,9 +269,8 @@ static void checkpointed(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = ph_square(tape, ph_call(tape, user, in[0]));
 }
 
-static void test_checkpoint(void **state)
+TEST(test_checkpoint)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -300,9 +296,8 @@ static void test_checkpoint(void **state)
 
 /* ---- releases ---- the original first, the graphed module while a tape has its history, the
  * tape before both. */
-static void test_releases(void **state)
+TEST(test_releases)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -340,9 +335,8 @@ static void test_releases(void **state)
 
 /* Of several that were made in one call any may go first; an output that was kept stays as it
  * is. */
-static void test_release_of_several(void **state)
+TEST(test_release_of_several)
 {
-    (void)state;
     t_scene s;
     t_scale scale[2];
     t_scene_open(&s);
@@ -371,9 +365,8 @@ static void test_release_of_several(void **state)
 }
 
 /* One module graphed twice: each has graphs of its own, the parameters are the same. */
-static void test_made_twice(void **state)
+TEST(test_made_twice)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -395,9 +388,8 @@ static void test_made_twice(void **state)
 
 /* Each make without a stream of the caller's captures on one that came back from an earlier one:
  * what the device notes of streams does not grow. */
-static void test_made_often(void **state)
+TEST(test_made_often)
 {
-    (void)state;
     enum {
         WARM = 5,
         ROUNDS = 40,
@@ -422,9 +414,8 @@ static void test_made_often(void **state)
 }
 
 /* ---- looking ---- */
-static void test_info(void **state)
+TEST(test_info)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     ph_graph *forward, *backward;
@@ -486,9 +477,8 @@ static void pass_on(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     out[0] = ph_neg(tape, in[0]);
 }
 
-static void test_hostile_names(void **state)
+TEST(test_hostile_names)
 {
-    (void)state;
     static const char *const keys[] = {"k\x1b[2J\xe2\x80\xaey\xff"};
     static const ph_structure structure = {PH_STRUCTURE_DICT, 1, keys, NULL};
     t_scene s;
@@ -511,9 +501,8 @@ static void test_hostile_names(void **state)
 }
 
 /* Without anything differentiable there is no backward. */
-static void test_info_of_forward_alone(void **state)
+TEST(test_info_of_forward_alone)
 {
-    (void)state;
     t_scene s;
     ph_graph *forward, *backward;
     ph_module *relu;

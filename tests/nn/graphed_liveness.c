@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 enum {
     N = 1024,
@@ -78,9 +79,8 @@ static ph_tensor *ones(const t_scene *s)
 
 static const ph_graphed_options checked = {.check_input_liveness = true, .check_foreign_every = 1};
 
-static void test_forward_refused(void **state)
+TEST(test_forward_refused)
 {
-    (void)state;
     t_scene s;
     table t;
     t_scene_open(&s);
@@ -100,9 +100,8 @@ static void test_forward_refused(void **state)
     t_scene_close(&s);
 }
 
-static void test_backward_refused(void **state)
+TEST(test_backward_refused)
 {
-    (void)state;
     t_scene s;
     table t;
     ph_tensor *dx = NULL;
@@ -124,9 +123,8 @@ static void test_backward_refused(void **state)
 
 /* What stood for inputs and gradients in the captures is gone, and is no input of any call's,
  * set or not. */
-static void test_own_memory(void **state)
+TEST(test_own_memory)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
         for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_REBIND; inputs++) {
             ph_graphed_options options = checked;
@@ -196,9 +194,8 @@ static void expect_gradient(const t_scene *s, ph_module *graphed, unsigned used,
     ph_free(other, s->stream);
 }
 
-static void test_kept_and_not_read(void **state)
+TEST(test_kept_and_not_read)
 {
-    (void)state;
     for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_REBIND; inputs++) {
         ph_graphed_options options = checked;
         t_scene s;
@@ -219,9 +216,8 @@ static void test_kept_and_not_read(void **state)
     }
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     const ph_graphed_options options = {.check_foreign_every = 1};
     t_scene s;
     t_scene_open(&s);

@@ -6,6 +6,7 @@
 #include "driver/driver.h"
 #include "support/graphed_nets.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 
 /* ---- what is tried ---- */
@@ -156,15 +157,13 @@ static int64_t sweep_make(const t_fault *f, ph_graphed_gradients gradients)
     return failures;
 }
 
-static void test_make_memory(void **state)
+TEST(test_make_memory)
 {
-    (void)state;
     assert_true(sweep_make(&t_host_memory_fault, PH_GRAPHED_COPY) > 50);
 }
 
-static void test_make_driver(void **state)
+TEST(test_make_driver)
 {
-    (void)state;
     static const int answers[] = {PH__R_OUT_OF_MEMORY, PH__R_LAUNCH_FAILED,
                                   PH__R_CAPTURE_UNSUPPORTED};
     for (int i = 0; i < 3; i++) {
@@ -202,16 +201,14 @@ static void sweep_step(const t_fault *f, ph_graphed_gradients gradients)
     bench_close(&b);
 }
 
-static void test_step_memory(void **state)
+TEST(test_step_memory)
 {
-    (void)state;
     for (int i = PH_GRAPHED_COPY; i <= PH_GRAPHED_BORROW; i++)
         sweep_step(&t_host_memory_fault, (ph_graphed_gradients)i);
 }
 
-static void test_step_driver(void **state)
+TEST(test_step_driver)
 {
-    (void)state;
     static const int answers[] = {PH__R_OUT_OF_MEMORY, PH__R_LAUNCH_FAILED};
     for (int k = 0; k < 2; k++)
         for (int i = PH_GRAPHED_COPY; i <= PH_GRAPHED_BORROW; i++) {
@@ -220,9 +217,8 @@ static void test_step_driver(void **state)
 }
 
 /* ---- little memory on the device ---- */
-static void test_shortage(void **state)
+TEST(test_shortage)
 {
-    (void)state;
     bool made = false;
     int failures = 0;
     for (size_t megabytes = 2; !made; megabytes += 2) {
@@ -284,9 +280,8 @@ static void guarded(gn_kind kind, const ph_graphed_options *options)
     t_scene_close(&s);
 }
 
-static void test_guards(void **state)
+TEST(test_guards)
 {
-    (void)state;
     for (int kind = 0; kind < GN_KINDS; kind++)
         for (int i = PH_GRAPHED_COPY; i <= PH_GRAPHED_BORROW; i++)
             guarded((gn_kind)kind, &(ph_graphed_options){.gradients = (ph_graphed_gradients)i,

@@ -4,6 +4,7 @@
 #include "base/sync.h"
 #include "device/device.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* ---- a module that sees where it runs ---- y = 2 x, by an operator of its own. While one of
  * its passes is captured, it makes a call that is not legal beside a global capture, straight at
@@ -190,27 +191,24 @@ static void try_mode(ph_capture_mode mode, bool elsewhere, pass disturbed, bool 
     bench_close(&b);
 }
 
-static void test_global(void **state)
+TEST(test_global)
 {
-    (void)state;
     for (int i = 0; i < PASSES; i++) {
         try_mode(PH_CAPTURE_GLOBAL, true, (pass)i, false);
         try_mode(PH_CAPTURE_GLOBAL, false, (pass)i, false);
     }
 }
 
-static void test_thread_local(void **state)
+TEST(test_thread_local)
 {
-    (void)state;
     for (int i = 0; i < PASSES; i++) {
         try_mode(PH_CAPTURE_THREAD_LOCAL, true, (pass)i, true);
         try_mode(PH_CAPTURE_THREAD_LOCAL, false, (pass)i, false);
     }
 }
 
-static void test_relaxed(void **state)
+TEST(test_relaxed)
 {
-    (void)state;
     for (int i = 0; i < PASSES; i++) {
         try_mode(PH_CAPTURE_RELAXED, true, (pass)i, true);
         try_mode(PH_CAPTURE_RELAXED, false, (pass)i, true);
@@ -250,9 +248,8 @@ static void warm_up(size_t iterations, int want, bool own_stream)
     bench_close(&b);
 }
 
-static void test_warm_up(void **state)
+TEST(test_warm_up)
 {
-    (void)state;
     for (int own_stream = 0; own_stream < 2; own_stream++) {
         warm_up(0, 3, own_stream);
         warm_up(1, 1, own_stream);

@@ -4,6 +4,7 @@
  * refused. */
 #include "support/graphed_nets.h"
 #include "support/kernels.h"
+#include "support/test.h"
 
 enum {
     N = 4096
@@ -141,9 +142,8 @@ static void try_roll(alias how, ph_graphed_inputs inputs)
     t_scene_close(&s);
 }
 
-static void test_written(void **state)
+TEST(test_written)
 {
-    (void)state;
     for (int how = 0; how < ALIASES; how++) {
         try_roll((alias)how, PH_GRAPHED_AUTO);
         try_roll((alias)how, PH_GRAPHED_COPY_INPUTS);
@@ -374,9 +374,8 @@ static uint64_t copies_of(const t_scene *s, const cell *c, ph_tensor *x)
 
 /* Words of other kernels may be written through, and a copy's source is not: a graph that only
  * copies out of memory leaves inputs there alone. */
-static void test_raw(void **state)
+TEST(test_raw)
 {
-    (void)state;
     t_scene s;
     cell c = {0};
     t_scene_open(&s);
@@ -405,9 +404,8 @@ static void test_raw(void **state)
     t_scene_close(&s);
 }
 
-static void test_raw_replaced(void **state)
+TEST(test_raw_replaced)
 {
-    (void)state;
     t_scene s;
     cell c = {0};
     t_scene_open(&s);

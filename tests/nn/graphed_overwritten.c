@@ -3,6 +3,7 @@
  * until a later replay writes it: from then on every use of them is an error that names both
  * calls, and never a wrong number. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <stdio.h>
 
 /* y = sigmoid(x * weight): backward needs y. */
@@ -74,9 +75,8 @@ static bool right_or_overwritten(const t_scene *s, ph_tensor *y, const ph_tensor
 }
 
 /* ---- outputs ---- */
-static void test_output(void **state)
+TEST(test_output)
 {
-    (void)state;
     bench b;
     float values[2];
     bench_open(&b, "squash", NULL);
@@ -123,9 +123,8 @@ static void test_output(void **state)
 
 /* The newest output is right however many calls there were, and whatever became of the older
  * ones. */
-static void test_newest(void **state)
+TEST(test_newest)
 {
-    (void)state;
     bench b;
     bench_open(&b, "squash", NULL);
     ph_tensor *old[5];
@@ -143,9 +142,8 @@ static void test_newest(void **state)
 }
 
 /* ---- saved values ---- backward of the first call after the second one. */
-static void test_saved(void **state)
+TEST(test_saved)
 {
-    (void)state;
     bench b;
     bench_open(&b, "squash", NULL);
     ph_tensor *first = ph_sum(b.s.tape, call(&b, 1, 2)), *second = ph_sum(b.s.tape, call(&b, 3, 4));
@@ -179,9 +177,8 @@ static void test_saved(void **state)
 }
 
 /* What backward needs is the input alone: it is kept, or the pass is refused. */
-static void test_input_alone(void **state)
+TEST(test_input_alone)
 {
-    (void)state;
     for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_COPY_INPUTS; inputs++) {
         t_scene s;
         t_scale scale;
@@ -263,17 +260,15 @@ static void share(bool one_call)
     t_scene_close(&s);
 }
 
-static void test_shared(void **state)
+TEST(test_shared)
 {
-    (void)state;
     share(true);
     share(false);
 }
 
 /* ---- gradients ---- borrowed ones, and that the others are nobody's but the caller's. */
-static void test_borrowed(void **state)
+TEST(test_borrowed)
 {
-    (void)state;
     bench b;
     float values[2];
     bench_open(&b, "squash", &(ph_graphed_options){.gradients = PH_GRAPHED_BORROW});
@@ -300,9 +295,8 @@ static void test_borrowed(void **state)
     bench_close(&b);
 }
 
-static void test_not_borrowed(void **state)
+TEST(test_not_borrowed)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_ACCUMULATE; gradients++) {
         bench b;
         bench_open(&b, "squash",

@@ -3,6 +3,7 @@
  * takes is copied, and so is what lies in the callables' own pool, to elsewhere; gradients do
  * not come from that pool either. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 enum {
     N = 1024,
@@ -77,9 +78,8 @@ static void wrap_everywhere(const t_scene *s, ph_module *graphed, char *memory)
     }
 }
 
-static void test_ordinary_memory(void **state)
+TEST(test_ordinary_memory)
 {
-    (void)state;
     static const ph_graphed_inputs ways[] = {PH_GRAPHED_AUTO, PH_GRAPHED_REBIND,
                                              PH_GRAPHED_COPY_INPUTS};
     if (strncmp(t_device_name(), "host", 4) != 0)
@@ -137,9 +137,8 @@ static ph_tensor *pinned(const t_scene *s, float value)
     return x;
 }
 
-static void test_pinned_memory(void **state)
+TEST(test_pinned_memory)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "copies", copies_forward, NULL, 1, 1);
@@ -213,9 +212,8 @@ static void backward_in_pool(const t_scene *s, ph_module *graphed, ph_pool *pool
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_own_pool(void **state)
+TEST(test_own_pool)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "poly", poly_forward, NULL, 1, 1);

@@ -3,6 +3,7 @@
  * write over them: it is said, once for each callable and by name; programs that are right hear
  * nothing. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 enum {
     N = 1 << 16,
@@ -79,9 +80,8 @@ static ph_tensor *full(const bench *b, float value)
 }
 
 /* ---- what is wrong ---- */
-static void test_inputs_overwritten(void **state)
+TEST(test_inputs_overwritten)
 {
-    (void)state;
     bench b;
     size_t wrong = 0;
     bench_open(&b, poly_forward, false);
@@ -107,9 +107,8 @@ static void test_inputs_overwritten(void **state)
 }
 
 /* By the other callable. */
-static void test_input_overwritten_by_another(void **state)
+TEST(test_input_overwritten_by_another)
 {
-    (void)state;
     bench b;
     ph_tensor *x[MANY];
     bench_open(&b, square_forward, false);
@@ -127,9 +126,8 @@ static void test_input_overwritten_by_another(void **state)
     bench_close(&b, 1);
 }
 
-static void test_gradient_overwritten(void **state)
+TEST(test_gradient_overwritten)
 {
-    (void)state;
     bench b;
     ph_tensor *seeds[MANY], *dx = NULL;
     bench_open(&b, poly_forward, true);
@@ -159,9 +157,8 @@ static void second_step(const bench *b)
 }
 
 /* Between forward and backward, by a callable that comes between. */
-static void test_saved_overwritten(void **state)
+TEST(test_saved_overwritten)
 {
-    (void)state;
     bench b;
     size_t wrong = 0;
     bench_open(&b, square_forward, true);
@@ -188,9 +185,8 @@ static void test_saved_overwritten(void **state)
 /* ---- what is right ---- */
 /* A static input that lives there, changed before each call; fresh ones; and one from elsewhere,
  * again and again. */
-static void test_inputs_that_are_right(void **state)
+TEST(test_inputs_that_are_right)
 {
-    (void)state;
     bench b;
     bench_open(&b, poly_forward, false);
     assert_ok(ph_pool_begin(b.pool));
@@ -214,9 +210,8 @@ static void test_inputs_that_are_right(void **state)
 }
 
 /* The output of the one is the input of the other, as in PyTorch; views of it, too. */
-static void test_outputs_of_callables(void **state)
+TEST(test_outputs_of_callables)
 {
-    (void)state;
     bench b;
     bench_open(&b, square_forward, true);
     for (int i = 0; i < MANY; i++) {

@@ -5,6 +5,7 @@
  * they are. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -331,26 +332,23 @@ static void try_net(net_kind kind, ph_dtype dtype, int rows, int width)
     bench_close(&b);
 }
 
-static void test_linear(void **state)
+TEST(test_linear)
 {
-    (void)state;
     for (int dtype = 0; dtype < 3; dtype++)
         for (int width = 0; width < width_count(); width++)
             for (int rows = 0; rows < 2; rows++)
                 try_net(NET_LINEAR, dtypes[dtype], rows, width);
 }
 
-static void test_read_twice(void **state)
+TEST(test_read_twice)
 {
-    (void)state;
     for (int dtype = 0; dtype < 3; dtype++)
         for (int width = 0; width < width_count(); width++)
             try_net(NET_TWICE, dtypes[dtype], 1, width);
 }
 
-static void test_attention(void **state)
+TEST(test_attention)
 {
-    (void)state;
     for (int width = 0; width < width_count(); width++)
         for (int rows = 0; rows < 2; rows++)
             try_net(NET_ATTENTION, PH_DTYPE_BF16, rows, width);
@@ -431,9 +429,8 @@ static void try_slot(net_kind kind, ph_dtype dtype, int rows, int width)
     bench_close(&b);
 }
 
-static void test_slots(void **state)
+TEST(test_slots)
 {
-    (void)state;
     for (int width = 0; width < width_count(); width++) {
         for (int dtype = 0; dtype < 3; dtype++)
             for (int kind = NET_LINEAR; kind <= NET_TWICE; kind++)

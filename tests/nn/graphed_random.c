@@ -3,6 +3,7 @@
  * in memory: aligned or not, contiguous or not, overlapping, twice the same, their own outputs;
  * results and gradients are the bits that the module itself gives. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <stdio.h>
 
 enum {
@@ -336,21 +337,18 @@ static void try_networks(ph_graphed_inputs inputs)
     assert_int_equal(rebound > 0, inputs != PH_GRAPHED_COPY_INPUTS);
 }
 
-static void test_auto(void **state)
+TEST(test_auto)
 {
-    (void)state;
     try_networks(PH_GRAPHED_AUTO);
 }
 
-static void test_copied(void **state)
+TEST(test_copied)
 {
-    (void)state;
     try_networks(PH_GRAPHED_COPY_INPUTS);
 }
 
-static void test_rebound(void **state)
+TEST(test_rebound)
 {
-    (void)state;
     try_networks(PH_GRAPHED_REBIND);
 }
 

@@ -2,6 +2,7 @@
 /* tests/nn/graphed_rebind.c: which inputs are rebound and which are copied; inputs that change,
  * that are the same, that are outputs. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 static const ph_graphed_inputs ways[] = {PH_GRAPHED_AUTO, PH_GRAPHED_COPY_INPUTS,
                                          PH_GRAPHED_REBIND};
@@ -17,9 +18,8 @@ static ph_module *graph_way(ph_module *plain, ph_tensor *const *in, size_t count
 }
 
 /* ---- what is chosen ---- */
-static void test_plain_is_rebound(void **state)
+TEST(test_plain_is_rebound)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -43,9 +43,8 @@ static void test_plain_is_rebound(void **state)
 }
 
 /* Nets of the library's own layers: as they are called most. */
-static void test_nets_are_rebound(void **state)
+TEST(test_nets_are_rebound)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int kind = 0; kind < GN_KINDS; kind++) {
@@ -66,9 +65,8 @@ static void test_nets_are_rebound(void **state)
 }
 
 /* An address that the kernel gets in another form is no proof: copied, and right. */
-static void test_hidden_is_copied(void **state)
+TEST(test_hidden_is_copied)
 {
-    (void)state;
     t_scene s;
     gn_hidden hidden;
     ph_module *none = NULL;
@@ -138,9 +136,8 @@ static void expect_gradient_is_copied(const ph_module *graphed)
     ph_string_free(text);
 }
 
-static void test_hidden_gradient_is_copied(void **state)
+TEST(test_hidden_gradient_is_copied)
 {
-    (void)state;
     t_scene s;
     gn_hidden hidden;
     ph_module *none = NULL;
@@ -178,9 +175,8 @@ static void test_hidden_gradient_is_copied(void **state)
 }
 
 /* ---- inputs that change ---- */
-static void test_changed_between(void **state)
+TEST(test_changed_between)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -209,9 +205,8 @@ static void test_changed_between(void **state)
 
 /* Between forward and backward, where backward reads it again: refused, or, where it was copied,
  * of no matter. */
-static void test_changed_before_backward(void **state)
+TEST(test_changed_before_backward)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -240,9 +235,8 @@ static void test_changed_before_backward(void **state)
 }
 
 /* The caller lets it go, and makes other tensors, before backward reads it. */
-static void test_released_before_backward(void **state)
+TEST(test_released_before_backward)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -275,9 +269,8 @@ static void writer_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
     out[0] = ph_mul(tape, in[0], scale->weight);
 }
 
-static void test_written_is_copied(void **state)
+TEST(test_written_is_copied)
 {
-    (void)state;
     t_scene s;
     t_scale scale = {.calls = 0};
     ph_module *plain;
@@ -323,9 +316,8 @@ static void through_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
     out[2] = ph_mul_scalar(tape, in[0], 2);
 }
 
-static void test_output_is_input(void **state)
+TEST(test_output_is_input)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "through", through_forward, NULL, 1, 3);
@@ -364,9 +356,8 @@ static void product_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
     out[0] = ph_mul(tape, in[0], ph_mul_scalar(tape, in[1], 3));
 }
 
-static void test_twice(void **state)
+TEST(test_twice)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "product", product_forward, NULL, 2, 1);
@@ -401,9 +392,8 @@ static void test_twice(void **state)
     t_scene_close(&s);
 }
 
-static void test_chain(void **state)
+TEST(test_chain)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain[2] = {gn_net(&s, GN_MLP, 1), gn_net(&s, GN_NORM, 2)}, *graphed[2];

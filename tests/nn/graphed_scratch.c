@@ -2,22 +2,21 @@
 /* tests/nn/graphed_scratch.c: callables whose forward makes tensors of its own without the tape, as
  * torch.empty in a forward does. */
 #include "support/nets.h"
+#include "support/test.h"
 
 enum {
     WEIGHTS = 6
 };
 static t_scene s;
 
-static int open_scene(void **state)
+FIXTURE(open_scene)
 {
-    (void)state;
     t_scene_open(&s);
     return 0;
 }
 
-static int close_scene(void **state)
+FIXTURE(close_scene)
 {
-    (void)state;
     t_scene_close(&s);
     assert_int_equal(ph__alloc_live(), 0);
     return 0;
@@ -74,25 +73,23 @@ static void check(bool product)
     ph_module_release(plain);
 }
 
-static void test_scratch_of_forward(void **state)
+TEST(test_scratch_of_forward)
 {
-    (void)state;
     check(false);
 }
 
-static void test_scratch_that_backward_reads(void **state)
+TEST(test_scratch_that_backward_reads)
 {
-    (void)state;
     check(true);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_scratch_of_forward),
-        TEST(test_scratch_that_backward_reads),
+        CASE(test_scratch_of_forward),
+        CASE(test_scratch_that_backward_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

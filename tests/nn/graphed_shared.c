@@ -3,6 +3,7 @@
  * or in part: no launch writes it twice, and all that is added arrives. */
 #include "nn/graphed/graphed.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 enum {
     N = 1 << 14,
@@ -107,9 +108,8 @@ static void try_layout(sum *me, const int64_t *first, size_t want_added)
 }
 
 /* -1: no gradient yet. */
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
-    (void)state;
     static const struct {
         int64_t first[LEAVES];
         size_t added;
@@ -132,9 +132,8 @@ static void test_layouts(void **state)
 
 /* A leaf that takes over what another one has: the addresses are known, but the pairs are
  * others. */
-static void test_handed_on(void **state)
+TEST(test_handed_on)
 {
-    (void)state;
     sum me;
     sum_open(&me);
     try_layout(&me, (const int64_t[]){0, N, 2 * N}, 3);

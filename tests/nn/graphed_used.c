@@ -2,6 +2,7 @@
 /* tests/nn/graphed_used.c: losses that use some of a graphed callable's outputs: gradients are
  * those of the module, to the bit, and there are none where the module gives none. */
 #include "support/branches.h"
+#include "support/test.h"
 #include <stdio.h>
 
 /* One step of both, from equal inputs and parameters. */
@@ -57,9 +58,8 @@ static void try_all(ph_graphed_gradients gradients, ph_graphed_inputs inputs, bo
     t_scene_close(&s);
 }
 
-static void test_all_sets(void **state)
+TEST(test_all_sets)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
         for (int inputs = PH_GRAPHED_AUTO; inputs <= PH_GRAPHED_COPY_INPUTS; inputs++)
             for (int live = 0; live < 2; live++)
@@ -74,9 +74,8 @@ static void log_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, vo
     out[1] = ph_mul_scalar(tape, in[0], 3);
 }
 
-static void test_no_zeros(void **state)
+TEST(test_no_zeros)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "two", log_forward, NULL, 1, 2);
@@ -92,9 +91,8 @@ static void test_no_zeros(void **state)
     t_scene_close(&s);
 }
 
-static void test_parameter_of_the_other(void **state)
+TEST(test_parameter_of_the_other)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++) {
         bench b;
         ph_optimizer *adamw;
@@ -118,9 +116,8 @@ static void test_parameter_of_the_other(void **state)
 
 /* An output has a history where the module's has one: not through inputs that require no gradient
  * this time. */
-static void test_history(void **state)
+TEST(test_history)
 {
-    (void)state;
     bench b;
     bench_open(&b, NULL);
     for (unsigned which = 0; which < 4; which++) {
@@ -148,9 +145,8 @@ static void test_history(void **state)
 
 /* ---- passes ---- two losses of one call, with retain_graph, in either order; and sums in the
  * leaves. */
-static void test_two_losses(void **state)
+TEST(test_two_losses)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
         for (unsigned first = 1; first < ALL; first += 2) {
             bench b;
@@ -174,9 +170,8 @@ static ph_tensor *double_it(ph_tape *tape, ph_tensor *grad, void *user)
 }
 
 /* Hooks that leaves have since see gradients of calls, and not the capture's. */
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     bench b;
     int runs = 0;
     ph_tensor_hook *hook;
@@ -195,9 +190,8 @@ static void test_hooks(void **state)
 
 /* ---- one pool, several callables ---- a capture in between leaves alone what the others have
  * saved. */
-static void test_shared_pool(void **state)
+TEST(test_shared_pool)
 {
-    (void)state;
     t_scene s;
     side plain, source;
     ph_module *graphed[2];
@@ -269,9 +263,8 @@ static void checkpointed_forward(ph_tape *tape, ph_tensor **out, ph_tensor *cons
 }
 
 /* Parameters have changed in place since the capture, and are others' values in the second run. */
-static void test_checkpointed(void **state)
+TEST(test_checkpointed)
 {
-    (void)state;
     t_scene s;
     branches me;
     t_scene_open(&s);
@@ -329,9 +322,8 @@ static void products_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *i
     out[1] = ph_square(tape, h);
 }
 
-static void test_autocast(void **state)
+TEST(test_autocast)
 {
-    (void)state;
     t_scene s;
     branches me;
     ph_module *plain;

@@ -3,6 +3,7 @@
  * how many there may be, where none can be captured, what they take, and what failures leave. */
 #include "support/branches.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <pthread.h>
 
 /* ---- what is refused ---- each leaves the callable as it was. */
@@ -17,9 +18,8 @@ static void expect_refused(bench *b, unsigned used, ph_status status, const char
     assert_int_equal(gn_info(b->graphed).backwards, backwards);
 }
 
-static void test_bound(void **state)
+TEST(test_bound)
 {
-    (void)state;
     bench b;
     bench_open(&b, &(ph_graphed_options){.max_backwards = 2});
     expect_right(&b, 5, "the only other set");
@@ -63,9 +63,8 @@ static ph_status capture_body(ph_stream *stream, void *user)
 
 /* The capture is of another stream than the tape's: replays are none of its business, and captures
  * are. */
-static void test_in_a_capture(void **state)
+TEST(test_in_a_capture)
 {
-    (void)state;
     for (int mode = PH_CAPTURE_GLOBAL; mode <= PH_CAPTURE_RELAXED; mode++) {
         bench b;
         ph_graph *graph;
@@ -153,9 +152,8 @@ static void triple_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
     out[1] = ph_mul_scalar(tape, in[0], 5);
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     threads t = {.status = PH_OK};
     const t_scene *s = &t.b.s;
     t_scene_open(&t.b.s);
@@ -202,9 +200,8 @@ static size_t held_after(bool others, size_t most)
     return held;
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     size_t none = held_after(false, 1);
     assert_int_equal(held_after(false, 0), none);
     assert_true(held_after(true, 0) > none);
@@ -218,9 +215,8 @@ typedef struct swept {
 } swept;
 static swept the_swept;
 
-static int open_swept(void **state)
+FIXTURE(open_swept)
 {
-    (void)state;
     bench *b = &the_swept.b;
     bench_open(b, &(ph_graphed_options){.gradients = PH_GRAPHED_ACCUMULATE});
     expect_right(b, ALL, "all");
@@ -229,9 +225,8 @@ static int open_swept(void **state)
     return 0;
 }
 
-static int close_swept(void **state)
+FIXTURE(close_swept)
 {
-    (void)state;
     drop_grads(&the_swept.want);
     bench_close(&the_swept.b);
     return 0;
@@ -272,9 +267,8 @@ static const t_swept sweep = {.name = "a backward of other outputs",
                               .user = &the_swept.b};
 
 /* ---- looking ---- */
-static void test_described(void **state)
+TEST(test_described)
 {
-    (void)state;
     bench b;
     char *text;
     bench_open(&b, NULL);
@@ -290,9 +284,8 @@ static void test_described(void **state)
 
 /* ---- where their replays run, and what they leave ---- */
 /* On another tape and stream than the last, and on that of the captures. */
-static void test_streams(void **state)
+TEST(test_streams)
 {
-    (void)state;
     bench b;
     ph_stream *streams[2];
     t_scene_open(&b.s);
@@ -320,9 +313,8 @@ static void test_streams(void **state)
 }
 
 /* ---- lent gradients ---- are those of a later backward of the same outputs, which is told. */
-static void test_borrowed(void **state)
+TEST(test_borrowed)
 {
-    (void)state;
     bench b;
     float values[SIZE];
     bench_open(&b, &(ph_graphed_options){.gradients = PH_GRAPHED_BORROW});

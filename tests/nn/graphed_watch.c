@@ -2,6 +2,7 @@
 /* tests/nn/graphed_watch.c: memory outside of the graphs that calls read and change: what eager
  * calls refuse is refused, and nothing is read while it is written. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 typedef struct buffered {
     ph_tensor *buffer;
@@ -32,9 +33,8 @@ static void sigmoid_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
 }
 
 /* Backward of a sigmoid reads its output, of a product none. */
-static void test_output(void **state)
+TEST(test_output)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -71,9 +71,8 @@ static void product_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in
     out[0] = ph_mul(tape, in[0], ((buffered *)self)->buffer);
 }
 
-static void test_buffer(void **state)
+TEST(test_buffer)
 {
-    (void)state;
     t_scene s;
     buffered self;
     t_scene_open(&s);
@@ -101,9 +100,8 @@ static void counting_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *i
 }
 
 /* A replay is a change: who saved the buffer before hears of it. */
-static void test_version(void **state)
+TEST(test_version)
 {
-    (void)state;
     t_scene s;
     buffered self;
     t_scene_open(&s);
@@ -132,9 +130,8 @@ static void moving_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
     out[0] = ph_clone(tape, buffer);
 }
 
-static void test_input_in_buffer(void **state)
+TEST(test_input_in_buffer)
 {
-    (void)state;
     t_scene s;
     buffered self;
     t_scene_open(&s);
@@ -164,9 +161,8 @@ static void pair_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
 }
 
 /* Both leaves have the same gradient: each its own. */
-static void test_one_gradient_for_two(void **state)
+TEST(test_one_gradient_for_two)
 {
-    (void)state;
     t_scene s;
     ph_module *plain;
     t_scene_open(&s);
@@ -200,9 +196,8 @@ static void test_one_gradient_for_two(void **state)
 }
 
 /* Where all gradients are empty, no node hands them out. */
-static void test_all_gradients_are_empty(void **state)
+TEST(test_all_gradients_are_empty)
 {
-    (void)state;
     t_scene s;
     ph_tensor *x;
     t_scene_open(&s);
@@ -232,9 +227,8 @@ static void square_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
 }
 
 /* An output is read on another stream, which is held up; the next call comes behind that. */
-static void test_reader_on_another_stream(void **state)
+TEST(test_reader_on_another_stream)
 {
-    (void)state;
     t_scene s;
     ph_stream *other;
     ph_tape *reader;
@@ -270,9 +264,8 @@ static void test_reader_on_another_stream(void **state)
     t_scene_close(&s);
 }
 
-static void test_waiting_for_users(void **state)
+TEST(test_waiting_for_users)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -293,9 +286,8 @@ static void test_waiting_for_users(void **state)
 
 /* Backward of a square reads the call's own input alone, which is kept for it: several calls may
  * come before. */
-static void test_nothing_but_inputs_is_saved(void **state)
+TEST(test_nothing_but_inputs_is_saved)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "square", square_forward, NULL, 1, 1);

@@ -2,6 +2,7 @@
 /* tests/nn/layers.c: the usual layers: what they compute, what they start from, their names, and
  * what they refuse. */
 #include "support/nets.h"
+#include "support/test.h"
 #include <math.h>
 
 static void set(const t_scene *s, ph_module *module, const char *name, const float *values)
@@ -39,9 +40,8 @@ static void expect_spread(const float *x, size_t count, double deviation, double
     assert_true(fabs(sqrt(squares / n - mean * mean) / deviation - 1) < 5 / sqrt(n));
 }
 
-static void test_linear(void **state)
+TEST(test_linear)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     t_scene_open(&s);
@@ -76,9 +76,8 @@ static void test_linear(void **state)
 
 /* Uniform within 1 / sqrt(in), as PyTorch's; the same for the same seed, and from the generator
  * that was given. */
-static void test_start(void **state)
+TEST(test_start)
 {
-    (void)state;
     enum {
         IN = 100,
         OUT = 50
@@ -114,9 +113,8 @@ static void test_start(void **state)
     t_scene_close(&s);
 }
 
-static void test_embedding(void **state)
+TEST(test_embedding)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     t_scene_open(&s);
@@ -145,9 +143,8 @@ static void expect_near(const t_scene *s, ph_tensor *x, const float *want, size_
             fail_msg("element %zu is %g, expected %g", i, (double)got[i], (double)want[i]);
 }
 
-static void test_norms(void **state)
+TEST(test_norms)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     t_scene_open(&s);
@@ -176,9 +173,8 @@ static void test_norms(void **state)
 }
 
 /* Only in training. */
-static void test_dropout(void **state)
+TEST(test_dropout)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     static float got[1000];
@@ -204,9 +200,8 @@ static void test_dropout(void **state)
     t_scene_close(&s);
 }
 
-static void test_sequential(void **state)
+TEST(test_sequential)
 {
-    (void)state;
     t_scene s;
     ph_module *children[3], *module;
     t_scene_open(&s);
@@ -237,9 +232,8 @@ static void two_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, vo
     out[0] = ph_add(tape, in[0], in[1]);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     t_scene s;
     ph_module *module, *two, *pair[2];
     ph_device *other;
@@ -310,9 +304,8 @@ static ph_status create_relaxed(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_in_capture(void **state)
+TEST(test_in_capture)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     t_scene_open(&s);
@@ -328,9 +321,8 @@ static void test_in_capture(void **state)
     t_scene_close(&s);
 }
 
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     t_scene s;
     ph_module *module = NULL, *children[2];
     t_scene_open(&s);

@@ -2,6 +2,7 @@
 /* tests/nn/lr_schedule.c: the learning rate is a cell of each graph: a schedule needs no new
  * capture. */
 #include "support/optimizer_check.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -34,9 +35,8 @@ static double rate_of(int step)
 
 /* One graph for the whole schedule: the same bits as eager steps, which are those of the
  * reference. */
-static void test_schedule(void **state)
+TEST(test_schedule)
 {
-    (void)state;
     for (size_t k = 0; k < RULES; k++) {
         oc_problem eager, replayed;
         oc_rule rule = rules[k];
@@ -69,9 +69,8 @@ static void test_schedule(void **state)
 }
 
 /* Replays that are in flight keep the rate that they were launched with. */
-static void test_in_flight(void **state)
+TEST(test_in_flight)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rules[0];
     t_gate gate = {0};
@@ -105,9 +104,8 @@ static ph_status two_steps(ph_stream *stream, void *user)
 }
 
 /* A capture with two steps has one cell; two graphs of an optimizer have one each. */
-static void test_cells(void **state)
+TEST(test_cells)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rules[2];
     ph_graph *twice;
@@ -146,9 +144,8 @@ static ph_status step_and_fail(ph_stream *stream, void *user)
     return ph_fail(PH_ERROR_CALLER, "given up");
 }
 
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rules[0];
     ph_graph *graph;
@@ -188,9 +185,8 @@ static void *set_rates(void *optimizer)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = {.kind = OC_SGD, .lr = 0x1.000001p-4};
     pthread_t thread;

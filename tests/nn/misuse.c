@@ -2,6 +2,7 @@
 /* tests/nn/misuse.c: layers with sizes and options that cannot be, modules called without what
  * they need, lists without a function, and optimizers that have nothing to train. */
 #include "support/nets.h"
+#include "support/test.h"
 #include <math.h>
 
 /* ---- layers ---- those with a weight: of one size, and of two. */
@@ -26,9 +27,8 @@ static const struct layer {
               {"ph_layer_norm_create", ph_layer_norm_create},
               {"ph_rms_norm_create", ph_rms_norm_create}};
 
-static void test_layers(void **state)
+TEST(test_layers)
 {
-    (void)state;
     t_scene s;
     ph_device *other;
     ph_generator *elsewhere;
@@ -61,9 +61,8 @@ static void test_layers(void **state)
     t_scene_close(&s);
 }
 
-static void test_plain_layers(void **state)
+TEST(test_plain_layers)
 {
-    (void)state;
     t_scene s;
     ph_module *module = NULL;
     t_scene_open(&s);
@@ -80,9 +79,8 @@ static void test_plain_layers(void **state)
 }
 
 /* ---- calls ---- */
-static void test_calls(void **state)
+TEST(test_calls)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -105,9 +103,8 @@ static void test_calls(void **state)
 }
 
 /* ---- lists ---- */
-static void test_lists(void **state)
+TEST(test_lists)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -128,9 +125,8 @@ static void test_lists(void **state)
 }
 
 /* ---- optimizers ---- */
-static void test_optimizers(void **state)
+TEST(test_optimizers)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);

@@ -2,11 +2,11 @@
 /* tests/nn/module.c: modules: what they are made of, calling them, training and evaluation,
  * walking what they hold, misuse. */
 #include "support/nets.h"
+#include "support/test.h"
 #include <stdio.h>
 
-static void test_create(void **state)
+TEST(test_create)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);
@@ -29,9 +29,8 @@ static void test_create(void **state)
     t_scene_close(&s);
 }
 
-static void test_null(void **state)
+TEST(test_null)
 {
-    (void)state;
     ph_tensor *out = (ph_tensor *)&out;
     assert_null(ph_module_retain(NULL));
     ph_module_release(NULL);
@@ -53,9 +52,8 @@ static void test_null(void **state)
     assert_false(ph_module_has_hooks(NULL));
 }
 
-static void test_null_arrays(void **state)
+TEST(test_null_arrays)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     ph_tensor *out = NULL;
@@ -77,9 +75,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     out[0] = in[0];
 }
 
-static void test_descriptions(void **state)
+TEST(test_descriptions)
 {
-    (void)state;
     t_scene s;
     ph_device *other;
     ph_module *module, *child, *elsewhere;
@@ -217,9 +214,8 @@ static void forget_one(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, voi
     out[0] = ph_neg(tape, in[0]);
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     t_scene s;
     ph_module *module, *careless;
     t_scene_open(&s);
@@ -250,9 +246,8 @@ static void test_counts(void **state)
     t_scene_close(&s);
 }
 
-static void test_wrong_device(void **state)
+TEST(test_wrong_device)
 {
-    (void)state;
     t_scene s;
     ph_device *other;
     ph_module *module;
@@ -277,9 +272,8 @@ static void waste(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *se
     out[0] = x;
 }
 
-static void test_scope(void **state)
+TEST(test_scope)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     t_scene_open(&s);
@@ -297,9 +291,8 @@ static void test_scope(void **state)
 }
 
 /* An identity gives its input, which is not the scope's to release. */
-static void test_identity(void **state)
+TEST(test_identity)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     t_scene_open(&s);
@@ -377,9 +370,8 @@ static void close_tree(tree *t)
     t_scene_close(&t->s);
 }
 
-static void test_walk(void **state)
+TEST(test_walk)
 {
-    (void)state;
     tree t;
     open_tree(&t);
     listing l = {.count = 0};
@@ -418,9 +410,8 @@ static void test_walk(void **state)
     close_tree(&t);
 }
 
-static void test_train(void **state)
+TEST(test_train)
 {
-    (void)state;
     tree t;
     open_tree(&t);
     ph_module_train(t.inner, false);
@@ -437,9 +428,8 @@ static void test_train(void **state)
 }
 
 /* Gradients come to a tensor by all its names, and go together. */
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
-    (void)state;
     tree t;
     open_tree(&t);
     ph_tape *tape = t.s.tape;
@@ -455,9 +445,8 @@ static void test_gradients(void **state)
 }
 
 /* The n-th allocation fails, for every n. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     tree t;
     open_tree(&t);
     ph_child children[] = {{"a", t.leaf[0]}, {"b", t.leaf[1]}};
@@ -503,9 +492,8 @@ static void expect_where(const t_scene *s, ph_module *module, const char *where)
 
 /* The innermost module, by its name in the outermost one; another failure of the tape has its
  * own. */
-static void test_where_it_failed(void **state)
+TEST(test_where_it_failed)
 {
-    (void)state;
     t_scene s;
     ph_module *relu, *fails, *inner, *net;
     t_scene_open(&s);

@@ -2,6 +2,7 @@
 /* tests/nn/module_hooks.c: hooks of modules: their order, what they may change, gradients, hooks
  * that add and remove hooks, misuse. */
 #include "support/nets.h"
+#include "support/test.h"
 
 typedef struct note {
     char text[64];
@@ -30,9 +31,8 @@ static void note_letter(ph_tape *tape, ph_module *module, ph_tensor **tensors, s
     add_note(*(const char *)user);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     note n = {.runs = 0};
@@ -88,9 +88,8 @@ static void add_one(ph_tape *tape, ph_module *module, ph_tensor **tensors, size_
 
 /* Inputs and outputs as the hooks made them; what they do has gradients. The caller's array is
  * not theirs. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     ph_module_hook *hook[3];
@@ -133,9 +132,8 @@ static void keep_grads(ph_tape *tape, ph_module *module, ph_tensor **grads, size
     }
 }
 
-static void test_backward(void **state)
+TEST(test_backward)
 {
-    (void)state;
     t_scene s;
     note n = {.runs = 0};
     ph_module *module;
@@ -171,9 +169,8 @@ static void test_backward(void **state)
 }
 
 /* Without gradients there is nothing to hook on. */
-static void test_backward_without(void **state)
+TEST(test_backward_without)
 {
-    (void)state;
     t_scene s;
     note n = {.runs = 0};
     ph_module *module;
@@ -219,9 +216,8 @@ static void add_another(ph_tape *tape, ph_module *module, ph_tensor **tensors, s
             ph_module_hook_add(&n->other, module, PH_MODULE_HOOK_FORWARD, note_letter, &letter));
 }
 
-static void test_remove_inside(void **state)
+TEST(test_remove_inside)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     static char letters[] = "abc";
@@ -268,9 +264,8 @@ static void release_module(ph_tape *tape, ph_module *module, ph_tensor **tensors
 }
 
 /* The last reference goes in a hook: the call still ends. */
-static void test_release_inside(void **state)
+TEST(test_release_inside)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     note n = {.runs = 0};
@@ -296,9 +291,8 @@ static void fail_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, siz
     ph_tape_fail(tape, PH_ERROR_CALLER, "the hook's own");
 }
 
-static void test_failing(void **state)
+TEST(test_failing)
 {
-    (void)state;
     static const ph_module_hook_point points[] = {PH_MODULE_HOOK_FORWARD_PRE,
                                                   PH_MODULE_HOOK_FORWARD};
     static char letter = 'a';
@@ -323,9 +317,8 @@ static void test_failing(void **state)
     t_scene_close(&s);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     ph_module_hook *hook;
@@ -348,9 +341,8 @@ static void test_misuse(void **state)
 }
 
 /* The n-th allocation fails, for every n, in a call with hooks of every kind. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     static char letter = 'a';
     static note n;
     t_scene s;
@@ -394,9 +386,8 @@ static void clear_tape(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
 }
 
 /* What a module was called with is the tape's: it cannot be cleared under it. */
-static void test_clear_inside(void **state)
+TEST(test_clear_inside)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     t_scene_open(&s);

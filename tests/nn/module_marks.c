@@ -2,6 +2,7 @@
 /* tests/nn/module_marks.c: scopes around calls of modules, by their names in the network. */
 #include "support/annotated.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* A function of one operator. */
 typedef ph_tensor *(*unary)(ph_tape *tape, ph_tensor *x);
@@ -121,9 +122,8 @@ static void step(t_annotated *a)
         BACKWARD "name=abs", AT_LEAST_ONE                                                          \
     }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     marked m;
     marked_open(&m, true);
     t_annotate(&m.a, step);
@@ -131,9 +131,8 @@ static void test_names(void **state)
     marked_close(&m);
 }
 
-static void test_not_asked_for(void **state)
+TEST(test_not_asked_for)
 {
-    (void)state;
     marked m;
     marked_open(&m, false);
     t_annotate(&m.a, step);
@@ -147,9 +146,8 @@ static void check_checkpointed(t_annotated *a)
     t_expect_annotations(a->graph, FORWARD_NODES, BACKWARD_NODES(2, 2));
 }
 
-static void test_checkpoints(void **state)
+TEST(test_checkpoints)
 {
-    (void)state;
     marked m;
     marked_open(&m, true);
     m.n.checkpointed = true;
@@ -166,9 +164,8 @@ static void in_scopes(t_annotated *a)
     t_end(a->tape);
 }
 
-static void test_scopes_around(void **state)
+TEST(test_scopes_around)
 {
-    (void)state;
     marked m;
     marked_open(&m, true);
     t_annotate(&m.a, in_scopes);
@@ -188,9 +185,8 @@ static void leave_open(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
     t_begin(tape, "hook");
 }
 
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     marked m;
     ph_module_hook *hook;
     marked_open(&m, true);
@@ -204,9 +200,8 @@ static void test_hooks(void **state)
 }
 
 /* ---- graphed callables ---- */
-static void test_graphed(void **state)
+TEST(test_graphed)
 {
-    (void)state;
     t_scene s;
     net n;
     ph_graph *forward, *backward;
@@ -230,9 +225,8 @@ static void call_graphed(t_annotated *a)
 }
 
 /* In a capture it calls the module that it was made from, whose names are the same. */
-static void test_graphed_in_a_capture(void **state)
+TEST(test_graphed_in_a_capture)
 {
-    (void)state;
     marked m;
     marked_open(&m, true);
     ph_tensor *x = gn_sample(&m.a.s, PH_SHAPE(8), true);
@@ -246,9 +240,8 @@ static void test_graphed_in_a_capture(void **state)
 }
 
 /* ---- shortages ---- */
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
-    (void)state;
     marked m;
     marked_open(&m, true);
     m.n.checkpointed = true;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/module/module.h"
+#include "support/test.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +18,14 @@ enum {
 };
 static ph_device *device;
 
-static int open_device(void **state)
+FIXTURE(open_device)
 {
-    (void)state;
     assert_ok(ph_device_open(&device, "host:threads=1", NULL));
     return 0;
 }
 
-static int close_device(void **state)
+FIXTURE(close_device)
 {
-    (void)state;
     ph_device_release(device);
     assert_int_equal(ph__alloc_live(), 0);
     return 0;
@@ -85,13 +84,12 @@ static void compare(ph_module *in, const ph_module *module)
 
 /* Nets in which modules have several parents, and one that stands for another. Small ones: the
  * search goes all ways. */
-static void test_any_net(void **state)
+TEST(test_any_net)
 {
     enum {
         SMALL = 12
     };
     ph__rng rng = {7};
-    (void)state;
     for (int round = 0; round < 200; round++) {
         ph_module *all[SMALL];
         for (size_t i = 0; i < SMALL; i++) {
@@ -115,10 +113,9 @@ static void test_any_net(void **state)
 }
 
 /* More children than are compared one by one. */
-static void test_many_children(void **state)
+TEST(test_many_children)
 {
     ph_module *children[CHILDREN], *foreign = make(NULL, 0);
-    (void)state;
     for (size_t i = 0; i < CHILDREN; i++)
         children[i] = make(i > 2 ? &children[i - 2] : NULL, i > 2);
     ph_module *top = make(children, CHILDREN);
@@ -134,11 +131,10 @@ static void test_many_children(void **state)
 
 /* Each module has the one before it as a child twice: the ways down are 2^39, and what is looked
  * through is each child once. */
-static void test_many_ways(void **state)
+TEST(test_many_ways)
 {
     ph_module *all[MOST], *foreign = make(NULL, 0);
     ph__text name = {0};
-    (void)state;
     for (size_t i = 0; i < MOST; i++)
         all[i] =
             make((ph_module *const[]){i ? all[i - 1] : NULL, i ? all[i - 1] : NULL}, i ? 2 : 0);
@@ -153,11 +149,10 @@ static void test_many_ways(void **state)
 }
 
 /* Nothing is made for those that are found at once. */
-static void test_near_children(void **state)
+TEST(test_near_children)
 {
     ph_module *child = make(NULL, 0), *top = make(&child, 1);
     ph__text name = {0};
-    (void)state;
     assert_true(ph__module_add_name(&name, top, child));
     assert_false(ph__module_add_name(&name, child, top));
     assert_int_equal(ph__module_names_count(top), 0);
@@ -187,12 +182,11 @@ static void *ask(void *user)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     enum {
         THREADS = 4
     };
-    (void)state;
     for (int round = 0; round < 50; round++) {
         ph_module *leaf = make(NULL, 0), *child = make(&leaf, 1), *top = make(&child, 1);
         pthread_barrier_t start;
@@ -215,11 +209,10 @@ static void test_threads(void **state)
     }
 }
 
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
     ph_module *leaf = make(NULL, 0), *child = make(&leaf, 1), *top = make(&child, 1);
     bool done = false;
-    (void)state;
     for (int64_t n = 0; !done; n++) {
         ph__text name = {0};
         ph__alloc_fail_after(n);

@@ -3,6 +3,7 @@
  * host memory runs out or the driver fails, at every place. */
 #include "support/nets.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -130,26 +131,23 @@ static void count_memory(world *w)
     w->allocated = t_allocated(&w->s);
 }
 
-static int open_plain(void **state)
+FIXTURE(open_plain)
 {
-    (void)state;
     open_scene(&the_world);
     count_memory(&the_world);
     return 0;
 }
 
-static int open_with_gradients(void **state)
+FIXTURE(open_with_gradients)
 {
-    (void)state;
     open_scene(&the_world);
     assert_ok(pass(&the_world));
     count_memory(&the_world);
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     close_scene(&the_world);
     return 0;
 }
@@ -256,22 +254,19 @@ static const t_swept block = {.open = open_plain, .run = run_block, .reset = res
                                        .run = run_captured_steps,
                                        .reset = reset_steps};
 
-static void test_block(void **state)
+TEST(test_block)
 {
-    (void)state;
     sweep("transformer block", &block, NULL);
 }
 
-static void test_adam(void **state)
+TEST(test_adam)
 {
-    (void)state;
     sweep("Adam", &steps, ph_adam_create);
     sweep("captured Adam", &captured_steps, ph_adam_create);
 }
 
-static void test_adamw(void **state)
+TEST(test_adamw)
 {
-    (void)state;
     sweep("AdamW", &steps, ph_adamw_create);
     sweep("captured AdamW", &captured_steps, ph_adamw_create);
 }

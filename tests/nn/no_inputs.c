@@ -2,6 +2,7 @@
 /* tests/nn/no_inputs.c: modules that take no inputs (PH_MODULE_NO_INPUTS): a table of positions,
  * noise; calling, hooks, misuse, and as graphed callables. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* Twice the table, and its square. */
 static void table_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *self)
@@ -30,9 +31,8 @@ static ph_module *table_open(const t_scene *s, t_scale *table)
 }
 
 /* ---- modules ---- */
-static void test_calls(void **state)
+TEST(test_calls)
 {
-    (void)state;
     t_scene s;
     t_scale table;
     ph_tensor *out[2], *x;
@@ -61,9 +61,8 @@ static void test_calls(void **state)
 }
 
 /* 0 means one still. */
-static void test_zero_is_one(void **state)
+TEST(test_zero_is_one)
 {
-    (void)state;
     t_scene s;
     t_scale scale;
     ph_tensor *out;
@@ -99,9 +98,8 @@ static void look_after(ph_tape *tape, ph_module *module, ph_tensor **tensors, si
     ((hooked *)user)->after++;
 }
 
-static void test_hooks(void **state)
+TEST(test_hooks)
 {
-    (void)state;
     t_scene s;
     t_scale table;
     hooked seen = {.before = 0};
@@ -123,9 +121,8 @@ static void test_hooks(void **state)
 }
 
 /* A sequence hands on one tensor. */
-static void test_in_a_sequence(void **state)
+TEST(test_in_a_sequence)
 {
-    (void)state;
     t_scene s;
     t_scale table;
     ph_module *sequence;
@@ -143,9 +140,8 @@ static ph_module *graph(ph_module *module, const ph_graphed_options *options)
     return gn_graph(module, NULL, 0, options);
 }
 
-static void test_graphed(void **state)
+TEST(test_graphed)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++) {
         t_scene s;
         t_scale table;
@@ -175,9 +171,8 @@ static void test_graphed(void **state)
     }
 }
 
-static void test_graphed_misuse(void **state)
+TEST(test_graphed_misuse)
 {
-    (void)state;
     t_scene s;
     t_scale table;
     ph_tensor *out[2];
@@ -211,9 +206,8 @@ static void noise_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, 
     out[0] = ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(64));
 }
 
-static void test_noise(void **state)
+TEST(test_noise)
 {
-    (void)state;
     t_scene s;
     ph_generator *generator;
     ph_tensor *out, *want[2];

@@ -2,6 +2,7 @@
 /* tests/nn/outlives.c: a graph that captured a step is replayed when all that it was captured
  * with is gone. */
 #include "support/nets.h"
+#include "support/test.h"
 #include "tensor/backend/kernels.h"
 #include <math.h>
 
@@ -52,9 +53,8 @@ static ph_status run(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-static void test_all_gone(void **state)
+TEST(test_all_gone)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_device *device = s.device;
@@ -124,9 +124,8 @@ static ph_status train(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-static void test_with_optimizer(void **state)
+TEST(test_with_optimizer)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_device *device = s.device;

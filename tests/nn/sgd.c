@@ -2,6 +2,7 @@
 /* tests/nn/sgd.c: SGD against a float64 reference, with all combinations of its options; eager,
  * captured and replayed; misuse. */
 #include "support/optimizer_check.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -26,9 +27,8 @@ static double bound_of(ph_dtype dtype)
     return dtype == PH_DTYPE_F32 ? 3e-6 : 1e-14;
 }
 
-static void test_reference(void **state)
+TEST(test_reference)
 {
-    (void)state;
     for (unsigned number = 0; number < RULES; number++) {
         oc_problem p;
         char text[200];
@@ -50,9 +50,8 @@ static void test_reference(void **state)
     }
 }
 
-static void test_strided_gradients(void **state)
+TEST(test_strided_gradients)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rule_of(3);
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 7);
@@ -69,9 +68,8 @@ static void test_strided_gradients(void **state)
 }
 
 /* More tensors than one launch takes, of both dtypes of a module. */
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     oc_problem p;
     ph_shape shapes[150];
     oc_rule rule = rule_of(1);
@@ -105,9 +103,8 @@ static void test_many(void **state)
 }
 
 /* Three eager steps, then as many eager ones as replays: the same bits. Capturing runs nothing. */
-static void test_replayed(void **state)
+TEST(test_replayed)
 {
-    (void)state;
     for (unsigned number = 0; number < RULES; number++) {
         oc_problem eager, replayed;
         oc_rule rule = rule_of(number);
@@ -145,9 +142,8 @@ static void test_replayed(void **state)
 }
 
 /* Without momentum there is no state that a capture could lack. */
-static void test_first_step_captured(void **state)
+TEST(test_first_step_captured)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rule_of(0);
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 3);
@@ -176,9 +172,8 @@ static void test_first_step_captured(void **state)
 }
 
 /* The graph keeps the optimizer's state and the parameters that it addresses. */
-static void test_graph_outlives(void **state)
+TEST(test_graph_outlives)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rule_of(1);
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 5);
@@ -201,9 +196,8 @@ static void test_graph_outlives(void **state)
     oc_close(&p);
 }
 
-static void test_nothing_to_do(void **state)
+TEST(test_nothing_to_do)
 {
-    (void)state;
     oc_problem p;
     uint64_t steps;
     oc_rule rule = rule_of(1);
@@ -222,9 +216,8 @@ static void test_nothing_to_do(void **state)
 }
 
 /* An operator that saved a parameter hears of the change. */
-static void test_versions(void **state)
+TEST(test_versions)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rule_of(0);
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 5);
@@ -243,9 +236,8 @@ static void test_versions(void **state)
     oc_close(&p);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     oc_problem p;
     uint64_t steps;
     ph_optimizer *optimizer;
@@ -314,9 +306,8 @@ static ph_status create_body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_create_in_capture(void **state)
+TEST(test_create_in_capture)
 {
-    (void)state;
     oc_problem p;
     ph_graph *graph;
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 5);
@@ -329,9 +320,8 @@ static void test_create_in_capture(void **state)
 }
 
 /* What an optimizer cannot train, and what it passes over. */
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     ph_optimizer *optimizer;
@@ -353,9 +343,8 @@ static void test_parameters(void **state)
 }
 
 /* The n-th allocation fails, for every n: a step fails cleanly, and the next one goes well. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     oc_problem p;
     oc_rule rule = rule_of(1);
     oc_open(&p, PH_DTYPE_F32, NULL, 0, 9);

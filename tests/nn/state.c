@@ -2,21 +2,20 @@
 /* tests/nn/state.c: modules in files: what was saved comes back, what does not match is listed,
  * and nothing is half loaded. */
 #include "support/nets.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <unistd.h>
 
 static char path[64];
 
-static int set_path(void **state)
+FIXTURE(set_path)
 {
-    (void)state;
     (void)snprintf(path, sizeof path, "/tmp/ph_module_%ld", (long)getpid());
     return 0;
 }
 
-static int drop_path(void **state)
+FIXTURE(drop_path)
 {
-    (void)state;
     (void)unlink(path);
     return 0;
 }
@@ -41,9 +40,8 @@ static void expect_pair(const t_scene *s, const pair *p, float a, float b)
     t_expect_values(s->tape, p->scale[1].weight, PH_SHAPE(2), b, 2 * b);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     t_scene s;
     pair from, to;
     int64_t count = 11;
@@ -70,9 +68,8 @@ static void test_round_trip(void **state)
 }
 
 /* Behind the work of every stream: what a stream has still to do is done before it is saved. */
-static void test_waits(void **state)
+TEST(test_waits)
 {
-    (void)state;
     t_scene s;
     pair from, to;
     t_scene_open(&s);
@@ -101,9 +98,8 @@ static void write_file(const t_scene *s, const char *const *names, ph_tensor *co
     assert_ok(ph_safetensors_write(s->tape, path, all, count));
 }
 
-static void test_mismatch(void **state)
+TEST(test_mismatch)
 {
-    (void)state;
     t_scene s;
     pair p;
     t_scene_open(&s);
@@ -140,9 +136,8 @@ static void test_mismatch(void **state)
 
 /* Every file cut short, and every byte of the header changed: refused, and nothing is changed,
  * or it is a whole file that fits. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     t_scene s;
     pair p;
     char bytes[2048], header[8 + 1024];
@@ -191,9 +186,8 @@ static ph_status save_and_load(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_scene s;
     pair p;
     ph_graph *graph;
@@ -216,9 +210,8 @@ static void test_misuse(void **state)
     t_scene_close(&s);
 }
 
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     t_scene s;
     pair p;
     t_scene_open(&s);
@@ -247,9 +240,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
 }
 
 /* Contents that are refused are found before anything is changed. */
-static void test_contents(void **state)
+TEST(test_contents)
 {
-    (void)state;
     t_scene s;
     ph_module *module;
     ph_tensor *weight, *mask;

@@ -3,6 +3,7 @@
  * every place, and when they are cut short. */
 #include "support/files.h"
 #include "support/grads.h"
+#include "support/test.h"
 
 enum {
     WIDTH = 4,
@@ -176,26 +177,23 @@ static void run_out(bool load, bool optimizer)
     close_world(&w);
 }
 
-static void test_saves_without_memory(void **state)
+TEST(test_saves_without_memory)
 {
-    (void)state;
     run_out(false, false);
     run_out(false, true);
 }
 
-static void test_loads_without_memory(void **state)
+TEST(test_loads_without_memory)
 {
-    (void)state;
     run_out(true, false);
     run_out(true, true);
 }
 
 /* ---- cut short ---- a file is refused then, and what it was to be loaded into stays as it is. */
-static void test_cut_files(void **state)
+TEST(test_cut_files)
 {
     static look before, after;
     world w;
-    (void)state;
     open_world(&w);
     look_at(&w, &before);
     for (int optimizer = 0; optimizer < 2; optimizer++) {

@@ -3,6 +3,7 @@
  * of them differ, and graphed callables whose outputs nest. */
 #include "support/graphed_nets.h"
 #include "support/sweep.h"
+#include "support/test.h"
 
 #define TENSOR                                                                                     \
     {                                                                                              \
@@ -26,9 +27,8 @@ static const ph_structure whole_entries[] = {TENSOR, DICT(2, keys, state_and_mas
 static const ph_structure whole = LIST(4, whole_entries);
 static const ph_structure top = DICT(2, keys, state_and_mask);
 
-static void test_count(void **state)
+TEST(test_count)
 {
-    (void)state;
     const ph_structure tensor = TENSOR, flat = LIST(5, NULL), empty = LIST(0, NULL),
                        dict = DICT(2, keys, NULL);
     assert_int_equal(ph_structure_count(NULL), 0);
@@ -48,9 +48,8 @@ static void nest(ph_structure *levels, size_t depth)
             (ph_structure){.kind = PH_STRUCTURE_LIST, .count = 1, .children = &levels[i - 1]};
 }
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
-    (void)state;
     static const char *const twice[] = {"a", "b", "a"}, *const null[] = {"a", NULL};
     const ph_structure wrong[] = {DICT(3, twice, NULL),
                                   DICT(2, null, NULL),
@@ -136,9 +135,8 @@ static void expect_equal(const ph_structure *a, const ph_structure *b)
     assert_true(ph_structure_equal(b, a, NULL, 0));
 }
 
-static void test_equal(void **state)
+TEST(test_equal)
 {
-    (void)state;
     /* The same as whole, written otherwise. */
     char hidden[] = "hidden";
     const char *own_keys[] = {hidden, "cell"};
@@ -182,9 +180,8 @@ static void test_different(void **state)
 }
 
 /* NULL is a flat list of any length. */
-static void test_flat(void **state)
+TEST(test_flat)
 {
-    (void)state;
     const ph_structure two[] = {TENSOR, TENSOR}, flat = LIST(7, NULL), written = LIST(2, two),
                        empty = LIST(0, NULL), tensor = TENSOR;
     expect_equal(NULL, NULL);
@@ -199,9 +196,8 @@ static void test_flat(void **state)
 }
 
 /* Keys of any length: a place is cut short, and nothing runs over. */
-static void test_long_keys(void **state)
+TEST(test_long_keys)
 {
-    (void)state;
     enum {
         LONG = 1000
     };
@@ -300,9 +296,8 @@ static void expect_call_refused(nested *n, ph_module *module, const ph_structure
 }
 
 /* What is kept is a copy; messages and the description say where an output is. */
-static void test_outputs(void **state)
+TEST(test_outputs)
 {
-    (void)state;
     nested n;
     nested_open(&n);
     char sum[] = "sum", *text;
@@ -334,9 +329,8 @@ static void test_outputs(void **state)
     nested_close(&n);
 }
 
-static void test_outputs_differ(void **state)
+TEST(test_outputs_differ)
 {
-    (void)state;
     static const char *const turned_keys[] = {"parts", "sum"}, *const twice[] = {"sum", "parts",
                                                                                  "sum"};
     static const ph_structure part_tensors[] = {TENSOR, LIST(2, NULL)};
@@ -371,9 +365,8 @@ static void test_outputs_differ(void **state)
     nested_close(&n);
 }
 
-static void test_outputs_refused(void **state)
+TEST(test_outputs_refused)
 {
-    (void)state;
     static const char *const twice[] = {"a", "b", "a"};
     const ph_structure wrong[] = {
         LIST(2, NULL), LIST(4, NULL), DICT(3, twice, NULL), TENSOR, {.kind = (ph_structure_kind)9}};
@@ -389,9 +382,8 @@ static void test_outputs_refused(void **state)
     nested_close(&n);
 }
 
-static void test_structures_of_callables(void **state)
+TEST(test_structures_of_callables)
 {
-    (void)state;
     nested n;
     nested_open(&n);
     const ph_structure *in = &inputs, *out = &outputs;
@@ -425,9 +417,8 @@ static void writer(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *s
 }
 
 /* One that cannot be rebound is called by its name. */
-static void test_input_not_rebound(void **state)
+TEST(test_input_not_rebound)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_module *plain = gn_function(&s, "writer", writer, NULL, 2, 1), *graphed;
@@ -446,9 +437,8 @@ static void test_input_not_rebound(void **state)
 }
 
 /* Both structures are copied early: the first allocations of a making are enough. */
-static void test_copies_without_memory(void **state)
+TEST(test_copies_without_memory)
 {
-    (void)state;
     enum {
         FIRST = 48
     };

@@ -3,6 +3,7 @@
  * carries the name of the behaviour that it holds. */
 #include "support/annotated.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* Two kernels forward, and two backward. */
 static ph_tensor *two(ph_tape *tape, ph_tensor *x)
@@ -37,9 +38,8 @@ static void one_scope(t_annotated *a)
     t_grad_of(a, two_in_scope(a, "fwd_scope"));
 }
 
-static void test_backward_kernels_annotated(void **state)
+TEST(test_backward_kernels_annotated)
 {
-    (void)state;
     CHECK(one_scope, {"name=fwd_scope", 2}, {BACKWARD "name=fwd_scope", AT_LEAST_ONE});
 }
 
@@ -49,9 +49,8 @@ static void with_backward(t_annotated *a)
 }
 
 /* Also where the gradient is added to one that is there: that addition is in no scope. */
-static void test_backward_direct_with_preallocated_grad(void **state)
+TEST(test_backward_direct_with_preallocated_grad)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_backward);
@@ -70,9 +69,8 @@ static void test_backward_direct_with_preallocated_grad(void **state)
     t_annotated_close(&a);
 }
 
-static void test_backward_accumulate_grad_excluded(void **state)
+TEST(test_backward_accumulate_grad_excluded)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, one_scope);
@@ -93,9 +91,8 @@ static void from_outputs(t_annotated *a)
     ph_backward_from(a->tape, &y, &grad, 1, NULL);
 }
 
-static void test_backward_explicit_backward_entry_point(void **state)
+TEST(test_backward_explicit_backward_entry_point)
 {
-    (void)state;
     CHECK(from_outputs, {"name=fwd_scope", 2}, {BACKWARD "name=fwd_scope", AT_LEAST_ONE});
 }
 
@@ -112,9 +109,8 @@ static void two_uses(t_annotated *a)
 }
 
 /* The sum of the two gradients is neither's. */
-static void test_backward_multi_use_leaf(void **state)
+TEST(test_backward_multi_use_leaf)
 {
-    (void)state;
     CHECK(two_uses, {"name=sin", 1}, {"name=cos", 1}, {BACKWARD "name=sin", 1},
           {BACKWARD "name=cos", 1});
 }
@@ -127,9 +123,8 @@ static void forward_only(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_false_annotates_forward_only(void **state)
+TEST(test_backward_false_annotates_forward_only)
 {
-    (void)state;
     CHECK(forward_only, {"name=fwd_only", 2});
 }
 
@@ -142,9 +137,8 @@ static void outer_forward_only(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_false_outer_keys_inherited_via_inner_scope(void **state)
+TEST(test_backward_false_outer_keys_inherited_via_inner_scope)
 {
-    (void)state;
     CHECK(outer_forward_only, {"name=inner phase=P", 2},
           {BACKWARD "name=inner phase=P", AT_LEAST_ONE});
 }
@@ -157,9 +151,8 @@ static void nested(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_nested_scopes_inner_wins(void **state)
+TEST(test_backward_nested_scopes_inner_wins)
 {
-    (void)state;
     CHECK(nested, {"name=inner tag=O", 2}, {BACKWARD "name=inner tag=O", AT_LEAST_ONE});
 }
 
@@ -173,9 +166,8 @@ static void nested_without_names(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_nested_dict_annotations_without_name(void **state)
+TEST(test_backward_nested_dict_annotations_without_name)
 {
-    (void)state;
     CHECK(nested_without_names, {"extra=true kind=inner layer=1", 2},
           {BACKWARD "extra=true kind=inner layer=1", AT_LEAST_ONE});
 }
@@ -191,9 +183,8 @@ static void after_inner(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_node_after_inner_scope_exit(void **state)
+TEST(test_backward_node_after_inner_scope_exit)
 {
-    (void)state;
     CHECK(after_inner, {"layer=1 name=inner", 1}, {"layer=1 name=outer", 1},
           {BACKWARD "layer=1 name=inner", AT_LEAST_ONE},
           {BACKWARD "layer=1 name=outer", AT_LEAST_ONE});
@@ -211,9 +202,8 @@ static void with_unmarked(t_annotated *a)
     t_grad_of(a, a->user ? ph_square(a->tape, y) : y);
 }
 
-static void test_backward_unmarked_nodes_not_tagged(void **state)
+TEST(test_backward_unmarked_nodes_not_tagged)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, with_unmarked);
@@ -239,9 +229,8 @@ static void shared_value(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_shared_nonleaf_multi_consumer(void **state)
+TEST(test_backward_shared_nonleaf_multi_consumer)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, shared_value);
@@ -267,9 +256,8 @@ static void around_backward(t_annotated *a)
     t_end(a->tape);
 }
 
-static void test_backward_scope_around_backward_call_merges(void **state)
+TEST(test_backward_scope_around_backward_call_merges)
 {
-    (void)state;
     CHECK(around_backward, {"layer=3 name=fwd", 1},
           {BACKWARD "layer=3 name=fwd step=7", AT_LEAST_ONE},
           {"name=bwd_pass step=7", AT_LEAST_ONE});
@@ -332,15 +320,13 @@ static void check_custom(custom_kind kind, t_wanted in_backward)
     t_annotated_close(&a);
 }
 
-static void test_backward_scope_inside_custom_backward_wins(void **state)
+TEST(test_backward_scope_inside_custom_backward_wins)
 {
-    (void)state;
     check_custom(INNER_SCOPE, (t_wanted){BACKWARD "layer=3 name=inner", 1});
 }
 
-static void test_backward_nested_backward_inside_custom_backward(void **state)
+TEST(test_backward_nested_backward_inside_custom_backward)
 {
-    (void)state;
     /* The inner forward, and its backward. */
     check_custom(NESTED_PASS, (t_wanted){BACKWARD "layer=3 name=inner_bwd", 2});
 }
@@ -354,9 +340,8 @@ static void in_lane(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_mark_stream_differentiable(void **state)
+TEST(test_backward_mark_stream_differentiable)
 {
-    (void)state;
     t_annotated a;
     uint32_t lane;
     char forward[64], backward[64];
@@ -385,9 +370,8 @@ static void with_checkpoint(t_annotated *a)
     t_grad_of(a, y);
 }
 
-static void test_backward_checkpoint_recompute_attributed(void **state)
+TEST(test_backward_checkpoint_recompute_attributed)
 {
-    (void)state;
     /* What is run again, and the gradients. */
     CHECK(with_checkpoint, {"name=block", 2}, {BACKWARD "name=block", 4});
 }
@@ -442,9 +426,8 @@ static void close_separate(t_annotated *a, ph_graph *backward)
     t_annotated_close(a);
 }
 
-static void test_backward_captured_in_separate_graph(void **state)
+TEST(test_backward_captured_in_separate_graph)
 {
-    (void)state;
     t_annotated a;
     separate s;
     open_separate(&a, &s);
@@ -454,9 +437,8 @@ static void test_backward_captured_in_separate_graph(void **state)
     close_separate(&a, backward);
 }
 
-static void test_backward_clear_then_retained_backward(void **state)
+TEST(test_backward_clear_then_retained_backward)
 {
-    (void)state;
     t_annotated a;
     separate s;
     open_separate(&a, &s);
@@ -467,9 +449,8 @@ static void test_backward_clear_then_retained_backward(void **state)
     close_separate(&a, backward);
 }
 
-static void test_backward_scope_after_clear_records(void **state)
+TEST(test_backward_scope_after_clear_records)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     t_annotate(&a, one_scope);
@@ -479,9 +460,8 @@ static void test_backward_scope_after_clear_records(void **state)
     t_annotated_close(&a);
 }
 
-static void test_backward_outside_capture_is_noop(void **state)
+TEST(test_backward_outside_capture_is_noop)
 {
-    (void)state;
     t_annotated a;
     separate s;
     open_separate(&a, &s);
@@ -495,9 +475,8 @@ static void test_backward_outside_capture_is_noop(void **state)
     t_annotated_close(&a);
 }
 
-static void test_eager_forward_backward_noop(void **state)
+TEST(test_eager_forward_backward_noop)
 {
-    (void)state;
     t_annotated a;
     t_annotated_open(&a);
     size_t before = t_all_annotations();
@@ -520,9 +499,8 @@ static void scoped_forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in,
     ph_tape_check(tape, ph_annotation_pop(ph_tape_stream(tape)));
 }
 
-static void test_make_graphed_callables_annotations(void **state)
+TEST(test_make_graphed_callables_annotations)
 {
-    (void)state;
     t_scene s;
     scoped self;
     ph_module *module, *graphed;

@@ -3,6 +3,7 @@
  * carries the name of the behaviour that it holds. */
 #include "fake/fake_cuda.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 /* ---- the network ---- three sections that take {x, unused_input}, of which the third gives
  * {output}, relu, and a loss: five callables. Sizes as there in the long tier, but not on the
@@ -249,9 +250,8 @@ static void graphed_and_plain(ph_autocast autocast)
     t_scene_close(&s);
 }
 
-static void test_graph_make_graphed_callables(void **state)
+TEST(test_graph_make_graphed_callables)
 {
-    (void)state;
     graphed_and_plain(off);
     graphed_and_plain(f16);
 }
@@ -300,9 +300,8 @@ static void parameterless(bool allow_unused, ph_autocast autocast)
     t_scene_close(&s);
 }
 
-static void test_graph_make_graphed_callables_parameterless_nograd_module(void **state)
+TEST(test_graph_make_graphed_callables_parameterless_nograd_module)
 {
-    (void)state;
     parameterless(true, off);
     parameterless(false, off);
     parameterless(true, f16);
@@ -350,9 +349,8 @@ static void two_passes(ph_graphed_gradients gradients)
     t_scene_close(&s);
 }
 
-static void test_two_passes_sum_up(void **state)
+TEST(test_two_passes_sum_up)
 {
-    (void)state;
     for (int gradients = PH_GRAPHED_COPY; gradients <= PH_GRAPHED_BORROW; gradients++)
         two_passes((ph_graphed_gradients)gradients);
 }

@@ -3,6 +3,7 @@
  * test carries the name of the behaviour that it holds; those that need no tensors are in
  * tests/graph/torch_inputs.c. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 
 typedef struct watched watched;
 typedef ph_tensor *(*watched_fn)(watched *w);
@@ -119,9 +120,8 @@ static ph_tensor *five_layers(watched *w)
 
 /* Its words are among those of a product library's kernels, which are told from other values by
  * nobody else. */
-static void test_model_weight_dead(void **state)
+TEST(test_model_weight_dead)
 {
-    (void)state;
     watched w;
     open_scene(&w, true);
     w.x = sample(&w, PH_SHAPE(8, 64));
@@ -170,10 +170,9 @@ static void one_operand(ph_dtype dtype, int64_t size, int dead)
 }
 
 /* Also where the kernel gets them inside descriptions of tensors. */
-static void test_each_operand_of_a_product(void **state)
+TEST(test_each_operand_of_a_product)
 {
     const int64_t large = t_on_host() || !t_nightly() ? 32 : 256;
-    (void)state;
     for (int dead = 0; dead < 3; dead++) {
         one_operand(PH_DTYPE_F32, 16, dead);
         one_operand(PH_DTYPE_BF16, large, dead);
@@ -188,9 +187,8 @@ static ph_tensor *training_step(watched *w)
     return NULL;
 }
 
-static void test_model_training_weight_dead(void **state)
+TEST(test_model_training_weight_dead)
 {
-    (void)state;
     watched w;
     open_scene(&w, false);
     w.x = sample(&w, PH_SHAPE(8, 32));
@@ -245,9 +243,8 @@ static ph_tensor *lists(watched *w)
     return out[1];
 }
 
-static void test_nested_structure_inputs(void **state)
+TEST(test_nested_structure_inputs)
 {
-    (void)state;
     watched w;
     open_scene(&w, true);
     for (int i = 0; i < 6; i++)
@@ -265,9 +262,8 @@ static ph_tensor *doubled(watched *w)
     return ph_mul_scalar(w->tape, w->x, 2);
 }
 
-static void test_dead_storage_raises(void **state)
+TEST(test_dead_storage_raises)
 {
-    (void)state;
     watched w;
     float *memory;
     open_scene(&w, true);
@@ -302,9 +298,8 @@ static ph_tensor *with_empty(watched *w)
     return out;
 }
 
-static void test_empty_tensor_not_tracked(void **state)
+TEST(test_empty_tensor_not_tracked)
 {
-    (void)state;
     watched w;
     open_scene(&w, true);
     w.x = sample(&w, PH_SHAPE(100));
@@ -339,9 +334,8 @@ static ph_tensor *with_other_stream(watched *w)
     return doubled(w);
 }
 
-static void test_non_capturing_stream_inputs_not_tracked(void **state)
+TEST(test_non_capturing_stream_inputs_not_tracked)
 {
-    (void)state;
     watched w;
     beside b = {NULL, NULL, NULL};
     open_scene(&w, true);
@@ -371,9 +365,8 @@ static ph_tensor *from_pinned(watched *w)
     return doubled(w);
 }
 
-static void test_pinned_memory_tensor_tracked(void **state)
+TEST(test_pinned_memory_tensor_tracked)
 {
-    (void)state;
     watched w;
     open_scene(&w, true);
     w.x = sample(&w, PH_SHAPE(100));
@@ -406,9 +399,8 @@ static ph_tensor *higher_order(watched *w)
     return grad;
 }
 
-static void test_higher_order_op_during_capture(void **state)
+TEST(test_higher_order_op_during_capture)
 {
-    (void)state;
     watched w;
     open_scene(&w, false);
     w.x = gn_sample(&w.s, PH_SHAPE(32), true);
@@ -478,15 +470,13 @@ static void custom_operator(bool with_gradients, float scale)
     close_scene(&w);
 }
 
-static void test_custom_autograd_function(void **state)
+TEST(test_custom_autograd_function)
 {
-    (void)state;
     custom_operator(true, 2);
 }
 
-static void test_torch_library_custom_op(void **state)
+TEST(test_torch_library_custom_op)
 {
-    (void)state;
     custom_operator(false, 3);
 }
 

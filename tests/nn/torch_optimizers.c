@@ -2,6 +2,7 @@
 /* tests/nn/torch_optimizers.c: what PyTorch's tests ask of capturable optimizers, for those that
  * exist here. Each test carries the name of the behaviour that it holds. */
 #include "support/optimizer_check.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -98,9 +99,8 @@ static void run(const oc_rule *rule, bool graphed)
     oc_close(&tested);
 }
 
-static void test_graph_optims(void **state)
+TEST(test_graph_optims)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
         run(&rules[k], true);
         run(&rules[k], false);
@@ -200,9 +200,8 @@ static void explicit_groups(oc_kind kind, bool second_capturable)
     close_groups(&control);
 }
 
-static void test_graph_optims_with_explicitly_capturable_param_groups(void **state)
+TEST(test_graph_optims_with_explicitly_capturable_param_groups)
 {
-    (void)state;
     for (int second = 0; second < 2; second++) {
         explicit_groups(OC_ADAM, second);
         explicit_groups(OC_ADAMW, second);

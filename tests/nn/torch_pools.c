@@ -2,6 +2,7 @@
 /* tests/nn/torch_pools.c: what PyTorch's tests say of checkpoints of pools that a whole network
  * was captured into. */
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 enum {
@@ -113,9 +114,8 @@ static void expect_picture(const scene *c, const char *want, bool same)
 }
 
 /* PyTorch's network is a ResNet; what counts here is that it is deep, and its pool full. */
-static void TestBlockStateAbsorption_test_resnet(void **state)
+TEST(TestBlockStateAbsorption_test_resnet)
 {
-    (void)state;
     scene c;
     ph_pool_checkpoint *checkpoint;
     open(&c);

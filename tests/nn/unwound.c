@@ -4,6 +4,7 @@
  * has failed, its modes are as before, and once it is cleared it goes on. */
 #include "base/sync.h"
 #include "support/grads.h"
+#include "support/test.h"
 #include <phonograph/nn.h>
 
 static t_scene scene;
@@ -24,9 +25,8 @@ static void forward(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
     leave();
 }
 
-static int open_scene(void **state)
+FIXTURE(open_scene)
 {
-    (void)state;
     const ph_module_desc desc = {.name = "leaving", .forward = forward};
     t_scene_open(&scene);
     x = t_leaf(&scene, PH_SHAPE(2), 1, 2);
@@ -34,9 +34,8 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
+FIXTURE(close_scene)
 {
-    (void)state;
     ph_module_release(module);
     ph_tensor_release(x);
     t_scene_close(&scene);
@@ -75,9 +74,8 @@ static void call_module(void)
     (void)ph_call(scene.tape, module, x);
 }
 
-static void test_forward(void **state)
+TEST(test_forward)
 {
-    (void)state;
     leave_inside(call_module);
 }
 
@@ -91,9 +89,8 @@ static void module_hook(ph_tape *tape, ph_module *of, ph_tensor **tensors, size_
     leave();
 }
 
-static void test_module_hooks(void **state)
+TEST(test_module_hooks)
 {
-    (void)state;
     ph_module_hook *hook;
     assert_ok(ph_module_hook_add(&hook, module, PH_MODULE_HOOK_FORWARD_PRE, module_hook, NULL));
     leave_inside(call_module);
@@ -136,9 +133,8 @@ static void call_custom(void)
     ph_custom_call(scene.tape, &op, &out, 1, &x, 1);
 }
 
-static void test_custom_operator(void **state)
+TEST(test_custom_operator)
 {
-    (void)state;
     released = 0;
     leave_inside(call_custom);
     assert_int_equal(released, 2);
@@ -157,9 +153,8 @@ static void call_checkpoint(void)
     ph_checkpoint(scene.tape, checkpointed, NULL, &out, 1, &x, 1);
 }
 
-static void test_checkpoint(void **state)
+TEST(test_checkpoint)
 {
-    (void)state;
     leave_inside(call_checkpoint);
 }
 
@@ -177,9 +172,8 @@ static void call_backward(void)
     ph_backward(scene.tape, ph_sum(scene.tape, ph_relu(scene.tape, x)));
 }
 
-static void test_tensor_hook(void **state)
+TEST(test_tensor_hook)
 {
-    (void)state;
     ph_tensor_hook *hook;
     assert_ok(ph_tensor_hook_add(&hook, x, tensor_hook, NULL));
     leave_inside(call_backward);
@@ -188,12 +182,12 @@ static void test_tensor_hook(void **state)
     assert_ok(ph_tape_status(scene.tape));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_forward),    TEST(test_module_hooks), TEST(test_custom_operator),
-        TEST(test_checkpoint), TEST(test_tensor_hook),
+        CASE(test_forward),    CASE(test_module_hooks), CASE(test_custom_operator),
+        CASE(test_checkpoint), CASE(test_tensor_hook),
     };
     return cmocka_run_group_tests_name("nn.unwound", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * what programs leave in them. */
 #include "support/draws.h"
 #include "support/graphed_nets.h"
+#include "support/test.h"
 #include <stdio.h>
 
 static t_scene s;
@@ -97,9 +98,8 @@ static void expect(ph_verify_verdict verdict, const char *part)
         fail_msg("verdict %d, node %zu: %s", (int)result.verdict, result.node, result.message);
 }
 
-static void test_steps_are_equal(void **state)
+TEST(test_steps_are_equal)
 {
-    (void)state;
     for (int kind = 0; kind < GN_KINDS; kind++) {
         open_scene((gn_kind)kind);
         capture();
@@ -110,9 +110,8 @@ static void test_steps_are_equal(void **state)
 }
 
 /* The numbers of the optimizer are cells of the graph: what is set later is no baked value. */
-static void test_a_learning_rate_is_no_baked_value(void **state)
+TEST(test_a_learning_rate_is_no_baked_value)
 {
-    (void)state;
     open_scene(GN_MLP);
     capture();
     assert_ok(ph_optimizer_set_lr(optimizer, 0.125));
@@ -121,9 +120,8 @@ static void test_a_learning_rate_is_no_baked_value(void **state)
     close_scene();
 }
 
-static void test_a_number_of_the_program_is(void **state)
+TEST(test_a_number_of_the_program_is)
 {
-    (void)state;
     open_scene(GN_MLP);
     capture();
     scale = 3;
@@ -135,9 +133,8 @@ static void test_a_number_of_the_program_is(void **state)
     close_scene();
 }
 
-static void test_dropout_without_a_seed(void **state)
+TEST(test_dropout_without_a_seed)
 {
-    (void)state;
     open_scene(GN_DROPOUT);
     capture();
     verify(NULL);

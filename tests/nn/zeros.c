@@ -4,6 +4,7 @@
  * headers: a member that nobody has thought of here is a failure. */
 #include "support/graphed_nets.h"
 #include "support/optimizer_check.h"
+#include "support/test.h"
 
 #include <dirent.h>
 #include <phonograph/locate.h>
@@ -445,9 +446,8 @@ enum {
     ROWS = sizeof rows / sizeof rows[0]
 };
 
-static void test_each(void **state)
+TEST(test_each)
 {
-    (void)state;
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].test && (i == 0 || rows[i].test != rows[i - 1].test))
             rows[i].test();
@@ -526,9 +526,8 @@ static void find_members(members *to, char *text)
     }
 }
 
-static void test_all_are_here(void **state)
+TEST(test_all_are_here)
 {
-    (void)state;
     static members found;
     static char text[TEXT];
     size_t seen[ROWS] = {0};

@@ -3,6 +3,7 @@
  * --print` prints the table for the page. */
 #include "driver/rules.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,9 +76,8 @@ static char *read_file(const char *path)
     return text;
 }
 
-static void page_has_the_table(void **state)
+TEST(page_has_the_table)
 {
-    (void)state;
     char *page = read_file(PH_TEST_SOURCE_DIR "/docs/capture-rules.md"), *table = NULL;
     size_t length = 0;
     FILE *memory = open_memstream(&table, &length);

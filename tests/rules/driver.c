@@ -2,6 +2,7 @@
 /* tests/rules/driver.c: the driver column of the capture rules, row by row: every call, by both
  * threads, in every mode, on the driver that PH_TEST_DEVICE names. All differences are listed. */
 #include "rules/driver_calls.h"
+#include "support/test.h"
 #include <stdio.h>
 
 /* ---- scenes ---- */
@@ -9,16 +10,14 @@
 static world shared; /* of all scenes: opening a device takes long on some */
 static int differences;
 
-static int open_shared(void **state)
+FIXTURE(open_shared)
 {
-    (void)state;
     drv = driver_under_test();
     return drv ? world_open(&shared) : -1;
 }
 
-static int close_shared(void **state)
+FIXTURE(close_shared)
 {
-    (void)state;
     return shared.device ? world_close(&shared) : 0;
 }
 
@@ -174,9 +173,8 @@ static void play(ph__rule rule, const situation *in, ph_capture_mode thread_mode
     tear_down(s);
 }
 
-static void every_row_has_a_call(void **state)
+TEST(every_row_has_a_call)
 {
-    (void)state;
     int missing = 0;
     for (int rule = 0; rule < PH__RULE_COUNT; rule++) {
         if (!calls[rule].call)
@@ -186,9 +184,8 @@ static void every_row_has_a_call(void **state)
     assert_int_equal(missing, 0);
 }
 
-static void every_call_does_what_its_row_says(void **state)
+TEST(every_call_does_what_its_row_says)
 {
-    (void)state;
     differences = 0;
     for (int rule = 0; rule < PH__RULE_COUNT; rule++) {
         for (int other = 0; other < 2; other++) {
@@ -204,9 +201,8 @@ static void every_call_does_what_its_row_says(void **state)
 
 /* A thread that is relaxed may make potentially unsafe calls; one that is thread_local is bound
  * by its own captures alone. Nothing else depends on the thread's mode. */
-static void the_mode_of_the_thread_counts_for_unsafe_calls(void **state)
+TEST(the_mode_of_the_thread_counts_for_unsafe_calls)
 {
-    (void)state;
     int unsafe_rows = 0;
     differences = 0;
     for (int rule = 0; rule < PH__RULE_COUNT; rule++) {
@@ -239,9 +235,8 @@ static void *end_dead(void *argument)
 }
 
 /* Another thread's end of a capture that is dead already: 901 as for its own, and it is over. */
-static void any_thread_ends_an_invalidated_capture(void **state)
+TEST(any_thread_ends_an_invalidated_capture)
 {
-    (void)state;
     for (int mode = 0; mode < 3; mode++) {
         scene dead = {.rule = PH__RULE_END_WRONG_THREAD}, *s = &dead;
         begin_scene(s, (ph_capture_mode)mode);

@@ -5,6 +5,7 @@
 #include "base/sync.h"
 #include "driver/rules.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -618,9 +619,8 @@ static void walk(bool same_thread, ph_capture_mode mode)
     }
 }
 
-static void every_row_has_a_call(void **state)
+TEST(every_row_has_a_call)
 {
-    (void)state;
     for (int rule = 0; rule < PH__RULE_COUNT; rule++) {
         bool found = strcmp(ph__rules[rule].public_call, "-") == 0;
         for (size_t i = 0; i < sizeof row_calls / sizeof row_calls[0]; i++)
@@ -645,9 +645,8 @@ WALK(other_thread_relaxed, false, PH_CAPTURE_RELAXED)
 
 /* The thread's own mode, as cuThreadExchangeStreamCaptureMode: potentially unsafe calls pass
  * when it is relaxed. */
-static void exchanged_thread_mode(void **state)
+TEST(exchanged_thread_mode)
 {
-    (void)state;
     scene s;
     bool done;
     open_scene(&s, false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/support/scenes.c: the scene of the failure sweeps, and the sweep over scenarios. */
 #include "support/scenes.h"
+#include "support/test.h"
 #include <string.h>
 
 void t_scene_open(t_scene *scene, const char *name, void (*prepare)(ph_device *device))
@@ -68,16 +69,14 @@ static t_scene swept_scene;
 static const t_fault *swept_fault;
 static const char *swept_device;
 
-static int open_scene(void **state)
+FIXTURE(open_scene)
 {
-    (void)state;
     t_scene_open(&swept_scene, swept_device, swept_fault->prepare);
     return 0;
 }
 
-static int close_scene(void **state)
+FIXTURE(close_scene)
 {
-    (void)state;
     t_scene_close(&swept_scene);
     return 0;
 }

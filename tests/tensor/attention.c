@@ -2,6 +2,7 @@
 /* tests/tensor/attention.c: fused attention against a float64 reference and differences: causal
  * or not, grouped heads, lengths that are no multiple of a block. */
 #include "support/op_check.h"
+#include "support/test.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -115,15 +116,13 @@ static void check(const op_spec *spec)
     t_close(&world);
 }
 
-static void attention_is_right(void **state)
+TEST(attention_is_right)
 {
-    (void)state;
     check(&small_spec);
 }
 
-static void many_blocks_are_right(void **state)
+TEST(many_blocks_are_right)
 {
-    (void)state;
     check(&blocks_spec);
     check(&wide_spec);
 }
@@ -143,9 +142,8 @@ static ph_tensor *part(ph_tape *tape, ph_tensor *qkv, int64_t which)
     return ph_transpose(tape, ph_select(tape, qkv, 2, which), 1, 2);
 }
 
-static void gradients_of_many_blocks(void **state)
+TEST(gradients_of_many_blocks)
 {
-    (void)state;
     enum {
         B = 2,
         T = 140,
@@ -190,9 +188,8 @@ static void gradients_of_many_blocks(void **state)
     t_close(&world);
 }
 
-static void refuses_what_does_not_fit(void **state)
+TEST(refuses_what_does_not_fit)
 {
-    (void)state;
     t_world world;
     ph_tape *tape;
     t_open(&world, NULL);

@@ -5,6 +5,7 @@
 #include "support/attention_reference.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 /* f32: a sum of up to some 250 terms, rounded as often, whose errors of either sign add up like
  * the root of that: 16 roundings of 2^-24. f16 and bf16: the operands that are given are
@@ -116,27 +117,23 @@ static void check_width(int64_t d)
     t_scene_close(&s);
 }
 
-static void width_24(void **state)
+TEST(width_24)
 {
-    (void)state;
     check_width(24);
 }
 
-static void width_64(void **state)
+TEST(width_64)
 {
-    (void)state;
     check_width(64);
 }
 
-static void width_128(void **state)
+TEST(width_128)
 {
-    (void)state;
     check_width(128);
 }
 
-static void width_200(void **state)
+TEST(width_200)
 {
-    (void)state;
     check_width(200);
 }
 
@@ -163,9 +160,8 @@ static size_t extra_memory(t_scene *s, ph_dtype dtype, int64_t length, int64_t d
 
 /* A matrix of scores would be as large as 16 operands of the shorter length (d 32; 3 of d 160),
  * beside some 4 that are needed: the growth would be 3.6 (2.9). */
-static void memory_grows_with_the_length(void **state)
+TEST(memory_grows_with_the_length)
 {
-    (void)state;
     enum {
         LENGTH = 512
     };

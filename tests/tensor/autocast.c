@@ -2,6 +2,7 @@
 /* tests/tensor/autocast.c: mixed precision as a mode of the tape: which operator casts what to
  * which dtype, that it is what casts in the code would give, and the mode itself. */
 #include "support/grads.h"
+#include "support/test.h"
 #include <stdio.h>
 
 static const ph_autocast off, to_f16 = {.dtype = PH_DTYPE_F16}, to_bf16 = {.dtype = PH_DTYPE_BF16};
@@ -294,14 +295,13 @@ static void check_case(const t_scene *s, const operator_case *c, ph_autocast mod
         ph_tensor_release(in[i]);
 }
 
-static void test_every_operator(void **state)
+TEST(test_every_operator)
 {
     static const ph_dtype mixes[][OPERANDS] = {
         {PH_DTYPE_F32, PH_DTYPE_F32, PH_DTYPE_F32},    {PH_DTYPE_F16, PH_DTYPE_F16, PH_DTYPE_F16},
         {PH_DTYPE_BF16, PH_DTYPE_BF16, PH_DTYPE_BF16}, {PH_DTYPE_F16, PH_DTYPE_F32, PH_DTYPE_F16},
         {PH_DTYPE_F32, PH_DTYPE_BF16, PH_DTYPE_BF16},  {PH_DTYPE_F16, PH_DTYPE_BF16, PH_DTYPE_F16},
         {PH_DTYPE_F64, PH_DTYPE_F64, PH_DTYPE_F64}};
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (size_t i = 0; i < CASES; i++)
@@ -313,9 +313,8 @@ static void test_every_operator(void **state)
 }
 
 /* Integers and bool are left as they are; f64 does not meet the others silently. */
-static void test_other_dtypes(void **state)
+TEST(test_other_dtypes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     (void)ph_tape_set_autocast(s.tape, to_f16);
@@ -350,10 +349,9 @@ static void test_other_dtypes(void **state)
 }
 
 /* What an operator refuses in an operand is told in its name. */
-static void test_refused_operands(void **state)
+TEST(test_refused_operands)
 {
     ph_tape *other;
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     assert_ok(ph_tape_create(&other, s.stream, NULL));
@@ -377,9 +375,8 @@ static void test_refused_operands(void **state)
 }
 
 /* Casts go as the operator ends, but for what is remembered. */
-static void test_what_is_left(void **state)
+TEST(test_what_is_left)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     (void)ph_tape_set_autocast(s.tape, to_f16);
@@ -397,10 +394,9 @@ static void test_what_is_left(void **state)
 }
 
 /* ---- the mode ---- */
-static void test_the_mode(void **state)
+TEST(test_the_mode)
 {
     ph_tape *tape;
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     assert_int_equal(ph_tape_autocast(s.tape).dtype, 0);
@@ -418,11 +414,10 @@ static void test_the_mode(void **state)
     t_scene_close(&s);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
     static const ph_dtype wrong[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_I64, (ph_dtype)99};
     ph_tape *tape;
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     (void)ph_tape_set_autocast(s.tape, to_bf16);

@@ -3,12 +3,12 @@
  * and what becomes of their memory. */
 #include "support/autocast.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <time.h>
 
 /* ---- how long ---- */
-static void test_once_for_all_uses(void **state)
+TEST(test_once_for_all_uses)
 {
-    (void)state;
     world w;
     open_world(&w);
     assert_int_equal(casts_of(&w, 3), 1);
@@ -29,9 +29,8 @@ static void test_once_for_all_uses(void **state)
 
 /* Only weights: what was computed, what is no leaf in f32, or needs no gradient, is cast at each
  * use. */
-static void test_what_is_kept(void **state)
+TEST(test_what_is_kept)
 {
-    (void)state;
     world w;
     open_world(&w);
     ph_tape *tape = w.s.tape;
@@ -58,9 +57,8 @@ static void test_what_is_kept(void **state)
 
 /* A cleared tape holds nothing, and one that is destroyed neither; the weight goes with its last
  * cast. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     world w;
     open_world(&w);
     size_t before = t_allocated(&w.s);
@@ -88,9 +86,8 @@ static void test_memory(void **state)
     close_world(&w); /* with a cast in the tape */
 }
 
-static void test_changed_in_place(void **state)
+TEST(test_changed_in_place)
 {
-    (void)state;
     world w;
     open_world(&w);
     expect_product(&w, 2, 6);
@@ -102,9 +99,8 @@ static void test_changed_in_place(void **state)
 
 /* Uses do not know that they share a cast: each may have a backward of its own, whichever use
  * was made first. */
-static void test_after_backward(void **state)
+TEST(test_after_backward)
 {
-    (void)state;
     world w;
     open_world(&w);
     for (int i = 1; i <= 3; i++) {
@@ -139,10 +135,9 @@ static void many_uses(world *w, ph_autocast mode)
     assert_ok(ph_tape_clear(tape));
 }
 
-static void test_sums_of_gradients(void **state)
+TEST(test_sums_of_gradients)
 {
     static const ph_dtype dtypes[] = {PH_DTYPE_F16, PH_DTYPE_BF16};
-    (void)state;
     world w;
     open_world(&w);
     for (size_t i = 0; i < 2; i++) {
@@ -154,9 +149,8 @@ static void test_sums_of_gradients(void **state)
 
 /* Of an input that requires a gradient, likewise: what is differentiated twice is not the cast,
  * but each use. */
-static void test_inputs(void **state)
+TEST(test_inputs)
 {
-    (void)state;
     world w;
     open_world(&w);
     assert_ok(ph_tensor_set_requires_grad(w.x, true));
@@ -171,9 +165,8 @@ static void test_inputs(void **state)
 }
 
 /* A cast without history does not stand in the way of a gradient. */
-static void test_gradient_modes(void **state)
+TEST(test_gradient_modes)
 {
-    (void)state;
     world w;
     open_world(&w);
     (void)ph_tape_set_grad_enabled(w.s.tape, false);
@@ -249,9 +242,8 @@ static void last_reference(ending how)
     close_world(&w);
 }
 
-static void test_last_reference(void **state)
+TEST(test_last_reference)
 {
-    (void)state;
     last_reference(SWITCHED_OFF);
     last_reference(CLEARED);
     last_reference(DESTROYED);
@@ -283,9 +275,8 @@ static void recycle(void *user)
         use_again(r);
 }
 
-static void test_endless_callbacks(void **state)
+TEST(test_endless_callbacks)
 {
-    (void)state;
     world w;
     open_world(&w);
     recycler r = {.w = &w};
@@ -319,9 +310,8 @@ static void put_back(ph_status status, void *user)
     assert_int_equal(ph_tape_autocast(w->s.tape).dtype, PH_DTYPE_F16);
 }
 
-static void test_host_memory(void **state)
+TEST(test_host_memory)
 {
-    (void)state;
     world w;
     open_world(&w);
     assert_ok(run_all(&w)); /* kernels are there */

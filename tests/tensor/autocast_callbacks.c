@@ -2,6 +2,7 @@
 /* tests/tensor/autocast_callbacks.c: autocast around and inside of functions of the user's:
  * checkpointed ones, custom operators and hooks. */
 #include "support/autocast.h"
+#include "support/test.h"
 
 static ph_tensor *look(ph_tape *tape, ph_tensor *grad, void *user)
 {
@@ -24,9 +25,8 @@ static void two_products(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = ph_linear(tape, ph_linear(tape, in[0], c->w->w, NULL), c->w->w, NULL);
 }
 
-static void test_checkpoint(void **state)
+TEST(test_checkpoint)
 {
-    (void)state;
     world w;
     open_world(&w);
     checkpointed c = {.w = &w};
@@ -60,9 +60,8 @@ static void leaves_bf16(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, vo
     out[0] = ph_mul_scalar(tape, in[0], 2);
 }
 
-static void test_checkpoint_that_leaves_a_mode(void **state)
+TEST(test_checkpoint_that_leaves_a_mode)
 {
-    (void)state;
     world w;
     open_world(&w);
     ph_tensor *out;
@@ -100,11 +99,10 @@ static void custom_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_i
     grad_in[0] = ph_cast(tape, grad_out[0], PH_DTYPE_F32);
 }
 
-static void test_custom_operators_and_hooks(void **state)
+TEST(test_custom_operators_and_hooks)
 {
     ph_tensor_hook *hook;
     ph_tensor *out;
-    (void)state;
     world w;
     open_world(&w);
     watched seen = {0, PH_DTYPE_F64, PH_DTYPE_F64};
@@ -137,10 +135,9 @@ static ph_tensor *leave_bf16(ph_tape *tape, ph_tensor *grad, void *user)
 
 /* In the middle of the pass: what runs behind the hook computes as before it, and holds no
  * casts. */
-static void test_hook_in_the_middle(void **state)
+TEST(test_hook_in_the_middle)
 {
     ph_tensor_hook *hook[2];
-    (void)state;
     world w;
     open_world(&w);
     (void)ph_tape_set_autocast(w.s.tape, off);
@@ -160,10 +157,9 @@ static void test_hook_in_the_middle(void **state)
     close_world(&w);
 }
 
-static void test_hook_that_leaves_a_mode(void **state)
+TEST(test_hook_that_leaves_a_mode)
 {
     ph_tensor_hook *hook;
-    (void)state;
     world w;
     open_world(&w);
     assert_ok(ph_tensor_hook_add(&hook, w.w, leave_bf16, &w));

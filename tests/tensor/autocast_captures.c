@@ -3,6 +3,7 @@
  * capture that they were made in, and what replays change is cast anew. */
 #include "driver/driver.h"
 #include "support/autocast.h"
+#include "support/test.h"
 
 static ph_status forward(ph_stream *stream, void *user)
 {
@@ -22,10 +23,9 @@ static size_t node_count(ph_graph *graph)
 
 /* A cast from before the capture would be read by each replay, whatever became of the weight;
  * one from inside has no value before a replay. */
-static void test_captures(void **state)
+TEST(test_captures)
 {
     ph_graph *graph;
-    (void)state;
     world w;
     open_world(&w);
     (void)ph_tape_set_grad_enabled(w.s.tape, false);
@@ -89,10 +89,9 @@ static void run_steps(float out[4], ph_autocast mode, bool captured)
     close_world(&st.w);
 }
 
-static void test_whole_step(void **state)
+TEST(test_whole_step)
 {
     float eager[4], captured[4], full[4];
-    (void)state;
     run_steps(full, off, false);
     run_steps(eager, to_f16, false);
     run_steps(captured, to_f16, true);
@@ -121,10 +120,9 @@ static void check_after_replay(const world *w, float factor)
         expect_product(w, factor, 3 * factor);
 }
 
-static void test_changed_by_replays(void **state)
+TEST(test_changed_by_replays)
 {
     ph_graph *graph;
-    (void)state;
     world w;
     open_world(&w);
     (void)ph_tape_set_grad_enabled(w.s.tape, false);
@@ -156,10 +154,9 @@ static ph_status around_a_replay(ph_stream *stream, void *user)
     return ph_tape_status(n->w->s.tape);
 }
 
-static void test_replay_in_a_capture(void **state)
+TEST(test_replay_in_a_capture)
 {
     ph_graph *graph;
-    (void)state;
     world w;
     open_world(&w);
     nested n = {.w = &w};
@@ -177,11 +174,10 @@ static void test_replay_in_a_capture(void **state)
 }
 
 /* ---- written by replays ---- from pinned memory, which may hold something else at each. */
-static void test_captured_write(void **state)
+TEST(test_captured_write)
 {
     ph_graph *graph;
     float *pinned;
-    (void)state;
     world w;
     open_world(&w);
     (void)ph_tape_set_grad_enabled(w.s.tape, false);
@@ -215,13 +211,12 @@ static bool capture_with_fault(const world *w, ph_graph *graph, int64_t n, ph_st
     return hit;
 }
 
-static void test_driver_that_fails(void **state)
+TEST(test_driver_that_fails)
 {
     ph_graph *graph;
     ph_status status;
     float factor = 2;
     size_t failures = 0;
-    (void)state;
     world w;
     open_world(&w);
     t_log_start();

@@ -2,11 +2,11 @@
 /* tests/tensor/backward.c: gradients of leaves and of what is asked for, accumulation, and what
  * backward refuses. */
 #include "support/grads.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 
-static void test_chain(void **state)
+TEST(test_chain)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(3), 1, 2, 3);
@@ -29,9 +29,8 @@ static void test_chain(void **state)
 }
 
 /* The same tensor as both operands, and paths that part and meet. */
-static void test_meeting(void **state)
+TEST(test_meeting)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 3, 5);
@@ -51,9 +50,8 @@ static void test_meeting(void **state)
     t_scene_close(&s);
 }
 
-static void test_broadcast(void **state)
+TEST(test_broadcast)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2, 2), 1, 2, 3, 4), *b = t_leaf(&s, PH_SHAPE(1), 10),
@@ -70,9 +68,8 @@ static void test_broadcast(void **state)
 }
 
 /* Later gradients go into the same memory, whoever holds it. */
-static void test_accumulation(void **state)
+TEST(test_accumulation)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 1);
@@ -114,9 +111,8 @@ static void user_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
 }
 
 /* A gradient that somebody else holds is copied, not adopted. */
-static void test_no_adoption(void **state)
+TEST(test_no_adoption)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 1), *mine = t_leaf(&s, PH_SHAPE(2), 5, 6), *y;
@@ -143,9 +139,8 @@ static void test_no_adoption(void **state)
     t_scene_close(&s);
 }
 
-static void test_outputs(void **state)
+TEST(test_outputs)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *v = t_leaf(&s, PH_SCALAR, 7);
@@ -170,9 +165,8 @@ static void test_outputs(void **state)
     t_scene_close(&s);
 }
 
-static void test_modes(void **state)
+TEST(test_modes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2);
@@ -194,9 +188,8 @@ static void test_modes(void **state)
     t_scene_close(&s);
 }
 
-static void test_retain(void **state)
+TEST(test_retain)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *loss = ph_sum(s.tape, ph_mul(s.tape, w, w));
@@ -215,9 +208,8 @@ static void test_retain(void **state)
     t_scene_close(&s);
 }
 
-static void test_changed(void **state)
+TEST(test_changed)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3),
@@ -241,9 +233,8 @@ static void test_changed(void **state)
     t_scene_close(&s);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3),
@@ -295,9 +286,8 @@ static void failing_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_
     ph_tape_fail(tape, PH_ERROR_CALLER, "no way back");
 }
 
-static void test_broken(void **state)
+TEST(test_broken)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *v = t_leaf(&s, PH_SHAPE(2), 1, 1);

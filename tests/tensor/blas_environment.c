@@ -3,6 +3,7 @@
  * also for threads that read it meanwhile, and starts no threads. */
 #include "base/sync.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +46,8 @@ static void multiply(t_scene *s)
 }
 
 /* The first product of the process loads it. */
-static void test_the_first_product(void **state)
+TEST(test_the_first_product)
 {
-    (void)state;
     t_scene s;
     pthread_t readers[READERS];
     bool settings = getenv("OPENBLAS_NUM_THREADS") || getenv("OPENBLAS_CORETYPE");

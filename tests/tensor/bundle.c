@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -175,9 +176,8 @@ static void make_plans(plan plans[ALL], size_t first_skew)
             }
 }
 
-static void test_every_dtype_size_and_alignment(void **state)
+TEST(test_every_dtype_size_and_alignment)
 {
-    (void)state;
     t_scene s;
     plan plans[ALL];
     t_scene_open(&s);
@@ -193,9 +193,8 @@ static void test_every_dtype_size_and_alignment(void **state)
 }
 
 /* Pairs of several blocks beside ones of none, and what the last of a launch may be. */
-static void test_number_of_pairs(void **state)
+TEST(test_number_of_pairs)
 {
-    (void)state;
     t_scene s;
     plan plans[2 * PH__BUNDLE_MAX + 1];
     static const size_t sizes[] = {1,
@@ -243,9 +242,8 @@ static ph_graph *capture(const t_scene *s, const arena *a)
     return graph;
 }
 
-static void test_nothing_is_launched(void **state)
+TEST(test_nothing_is_launched)
 {
-    (void)state;
     t_scene s;
     arena none, empty;
     const plan plans[3] = {
@@ -275,9 +273,8 @@ static void read_dst(char *out, const t_scene *s, const arena *a)
     assert_ok(ph_tensor_read(s->tape, a->dst, out, a->bytes));
 }
 
-static void test_eager_captured_and_replayed(void **state)
+TEST(test_eager_captured_and_replayed)
 {
-    (void)state;
     t_scene s;
     arena a;
     plan plans[ALL];
@@ -310,9 +307,8 @@ static void test_eager_captured_and_replayed(void **state)
 }
 
 /* Addresses are proved words of the record, and the grid is that of counts and dtypes alone. */
-static void test_what_a_record_says(void **state)
+TEST(test_what_a_record_says)
 {
-    (void)state;
     t_scene s;
     arena a;
     plan plans[5] = {{5000, PH_DTYPE_F32, PH__BUNDLE_COPY, 0, 0},
@@ -357,9 +353,8 @@ static void test_what_a_record_says(void **state)
 }
 
 /* Other addresses, of other alignment, and other operations in a graph that is there already. */
-static void test_changed_in_a_graph(void **state)
+TEST(test_changed_in_a_graph)
 {
-    (void)state;
     t_scene s;
     arena a, b;
     plan plans[ALL];
@@ -393,9 +388,8 @@ static void test_changed_in_a_graph(void **state)
 }
 
 /* ---- failures ---- */
-static void test_a_failed_tape(void **state)
+TEST(test_a_failed_tape)
 {
-    (void)state;
     t_scene s;
     arena a;
     const plan plans[1] = {{4, PH_DTYPE_F32, PH__BUNDLE_COPY, 0, 0}};
@@ -415,9 +409,8 @@ static void test_a_failed_tape(void **state)
 }
 
 /* The first launch on a device makes the kernel. */
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
-    (void)state;
     plan plans[ALL];
     make_plans(plans, 0);
     t_hold_context();

@@ -2,6 +2,7 @@
 /* tests/tensor/checkpoint.c: functions that run again in backward: the same gradients from less
  * memory, random numbers included. */
 #include "support/grads.h"
+#include "support/test.h"
 
 typedef struct block {
     ph_tensor *w; /* from outside: a parameter */
@@ -21,9 +22,8 @@ static void chain(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *us
 }
 
 /* w = (1, 2), x = (3, 4): x w^5. */
-static void test_same_gradients(void **state)
+TEST(test_same_gradients)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     block b = {.w = t_leaf(&s, PH_SHAPE(2), 1, 2)};
@@ -57,9 +57,8 @@ static void test_same_gradients(void **state)
     t_scene_close(&s);
 }
 
-static void test_without_gradients(void **state)
+TEST(test_without_gradients)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     block b = {.w = t_leaf(&s, PH_SHAPE(2), 1, 2)};
@@ -80,9 +79,8 @@ static void test_without_gradients(void **state)
     t_scene_close(&s);
 }
 
-static void test_retain(void **state)
+TEST(test_retain)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     block b = {.w = t_leaf(&s, PH_SHAPE(2), 1, 2)};
@@ -137,9 +135,8 @@ static size_t peak_of(bool checkpointed)
     return stats.allocated_peak / (4096 * sizeof(float));
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     size_t plain = peak_of(false), less = peak_of(true);
     assert_true(plain >= 16 * 4);
     assert_true(less * 2 < plain);
@@ -160,9 +157,8 @@ static void read4(const t_scene *s, float *to, const ph_tensor *x)
     assert_ok(ph_tensor_read(s->tape, x, to, 4 * sizeof *to));
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *own, *other;
@@ -224,9 +220,8 @@ static ph_status run_step(ph_stream *stream, void *user)
 }
 
 /* Inside a capture: each replay draws numbers of its own, and both runs of it the same. */
-static void test_random_captured(void **state)
+TEST(test_random_captured)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -281,9 +276,8 @@ static void outer(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *us
     out[0] = z;
 }
 
-static void test_nested(void **state)
+TEST(test_nested)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *x = t_leaf(&s, PH_SHAPE(2), 3, 2), *y, *loss;
@@ -333,9 +327,8 @@ static void nothing(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *
         ph_backward(tape, ph_sum(tape, user));
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *x = t_leaf(&s, PH_SHAPE(2), 3, 4), *y = x;
@@ -366,9 +359,8 @@ static void test_refusals(void **state)
 }
 
 /* Between the runs an input, or a value from outside, has changed. */
-static void test_changed(void **state)
+TEST(test_changed)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int i = 0; i < 2; i++) {
@@ -401,9 +393,8 @@ static void switch_generators(ph_tape *tape, ph_tensor **out, ph_tensor *const *
 }
 
 /* A function that gives the tape another generator: who had which one is as before. */
-static void test_switches_generators(void **state)
+TEST(test_switches_generators)
 {
-    (void)state;
     t_scene s;
     int64_t live = ph__alloc_live();
     t_scene_open(&s);

@@ -2,6 +2,7 @@
 /* tests/tensor/concat.c: concat, stack and split. */
 #include "support/grads.h"
 #include "support/op_check.h"
+#include "support/test.h"
 
 /* p[0]: the axis; three operands of different sizes along it. */
 static void shapes_concat(op_trial *trial)
@@ -115,9 +116,8 @@ static void check(const op_spec *spec)
     ph_device_release(device);
 }
 
-static void concat_is_right(void **state)
+TEST(concat_is_right)
 {
-    (void)state;
     op_spec spec = {.name = "concat",
                     .in_count = 3,
                     .dtypes = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16,
@@ -133,9 +133,8 @@ static void concat_is_right(void **state)
     check(&spec);
 }
 
-static void stack_is_right(void **state)
+TEST(stack_is_right)
 {
-    (void)state;
     check(&(op_spec){.name = "stack",
                      .in_count = 4,
                      .shapes = shapes_stack,
@@ -143,9 +142,8 @@ static void stack_is_right(void **state)
                      .reference = reference_stack});
 }
 
-static void split_is_right(void **state)
+TEST(split_is_right)
 {
-    (void)state;
     check(&(op_spec){.name = "split",
                      .in_count = 1,
                      .out_count = 3,
@@ -155,9 +153,8 @@ static void split_is_right(void **state)
 }
 
 /* One that takes no part has a gradient of 0; all share the operand's memory. */
-static void parts_of_a_split(void **state)
+TEST(parts_of_a_split)
 {
-    (void)state;
     t_scene s;
     ph_tensor *part[2];
     t_scene_open(&s);
@@ -172,9 +169,8 @@ static void parts_of_a_split(void **state)
     t_scene_close(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     ph_tensor *part[2] = {(ph_tensor *)&s, NULL};
     t_scene_open(&s);

@@ -2,6 +2,7 @@
 /* tests/tensor/create_captured.c: tensors that are made without a tape while a capture is open:
  * whose memory they have, and that nobody else has it as long as the graph lives. */
 #include "support/tensors.h"
+#include "support/test.h"
 
 enum {
     N = 1000,
@@ -11,9 +12,8 @@ static t_scene s;
 static ph_stream *side;
 static ph_tensor *out, *kept, *weights[WEIGHTS];
 
-static int open_scene(void **state)
+FIXTURE(open_scene)
 {
-    (void)state;
     t_scene_open(&s);
     assert_ok(ph_stream_create(&side, s.device, NULL));
     assert_ok(ph_tensor_create(&out, s.device, PH_DTYPE_F32, PH_SHAPE(N)));
@@ -22,9 +22,8 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
+FIXTURE(close_scene)
 {
-    (void)state;
     ph_tensor_release(kept);
     ph_tensor_release(out);
     kept = out = NULL;
@@ -116,9 +115,8 @@ static void check_scratch(scratch *how, const ph_capture_options *options)
     kept = NULL;
 }
 
-static void test_scratch_of_the_body(void **state)
+TEST(test_scratch_of_the_body)
 {
-    (void)state;
     const ph_capture_options checking = {.check_input_liveness = true};
     for (int i = 0; i < 4; i++) {
         scratch how = {.create = ph_tensor_create, .keep = i % 2 == 1};
@@ -126,18 +124,16 @@ static void test_scratch_of_the_body(void **state)
     }
 }
 
-static void test_pinned_scratch(void **state)
+TEST(test_pinned_scratch)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         scratch how = {.create = ph_tensor_create_pinned, .keep = i == 1};
         check_scratch(&how, NULL);
     }
 }
 
-static void test_verified(void **state)
+TEST(test_verified)
 {
-    (void)state;
     scratch how = {.create = ph_tensor_create};
     ph_verify_result result;
     ph_graph *graph;
@@ -164,9 +160,8 @@ static ph_stream *ask_on_another_thread(void)
     return stream;
 }
 
-static void test_memory_stream(void **state)
+TEST(test_memory_stream)
 {
-    (void)state;
     const ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
     ph_stream *usual = ph_device_default_stream(s.device);
     ph_graph *one, *two;
@@ -192,9 +187,8 @@ static void test_memory_stream(void **state)
 }
 
 /* The memory is the default pool's then, and the graph's as long as it lives. */
-static void test_two_captures_of_one_thread(void **state)
+TEST(test_two_captures_of_one_thread)
 {
-    (void)state;
     const ph_capture_options relaxed = {.mode = PH_CAPTURE_RELAXED};
     scratch how = {.create = ph_tensor_create};
     ph_graph *one, *two;
@@ -212,16 +206,16 @@ static void test_two_captures_of_one_thread(void **state)
     ph_graph_destroy(two);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_scratch_of_the_body),
-        TEST(test_pinned_scratch),
-        TEST(test_verified),
-        TEST(test_memory_stream),
-        TEST(test_two_captures_of_one_thread),
+        CASE(test_scratch_of_the_body),
+        CASE(test_pinned_scratch),
+        CASE(test_verified),
+        CASE(test_memory_stream),
+        CASE(test_two_captures_of_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

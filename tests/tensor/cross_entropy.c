@@ -3,6 +3,7 @@
  * differences; targets that are no class. */
 #include "support/grads.h"
 #include "support/op_check.h"
+#include "support/test.h"
 #include <math.h>
 
 /* p[0]: the reduction; p[1]: whether a number is ignored; p[2]: which one; p[3]: how many are
@@ -75,9 +76,8 @@ static void reference(op_array *out, const op_array *in, const op_trial *trial)
         out[0].at[0] /= (double)counted;
 }
 
-static void cross_entropy_is_right(void **state)
+TEST(cross_entropy_is_right)
 {
-    (void)state;
     ph_device *device;
     assert_ok(ph_device_open(&device, t_device_name(), NULL));
     op_spec spec = {.name = "cross_entropy",
@@ -136,9 +136,8 @@ static void shapes_many(op_trial *trial)
     trial->shape[0] = trial->shape[1] = (ph_shape){2, {op_random(trial, 3, 5), 4097}};
 }
 
-static void mse_is_right(void **state)
+TEST(mse_is_right)
 {
-    (void)state;
     ph_device *device;
     assert_ok(ph_device_open(&device, t_device_name(), NULL));
     op_spec spec = {.name = "mse",
@@ -162,9 +161,8 @@ static void read_all(const t_scene *s, float *to, size_t count, const ph_tensor 
     assert_ok(ph_tensor_read(s->tape, x, to, count * sizeof *to));
 }
 
-static void targets_that_are_no_class_give_nan(void **state)
+TEST(targets_that_are_no_class_give_nan)
 {
-    (void)state;
     t_scene s;
     float got[12], loss;
     const int64_t numbers[] = {1, 3, -1, 2};
@@ -185,9 +183,8 @@ static void targets_that_are_no_class_give_nan(void **state)
 }
 
 /* All rows ignored: the mean of nothing, and a gradient of 0 whatever the logits are. */
-static void ignored_rows_take_no_part(void **state)
+TEST(ignored_rows_take_no_part)
 {
-    (void)state;
     t_scene s;
     float loss;
     const int32_t numbers[] = {-100, -100};
@@ -205,9 +202,8 @@ static void ignored_rows_take_no_part(void **state)
     t_scene_close(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape *t = s.tape;

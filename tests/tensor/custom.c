@@ -2,6 +2,7 @@
 /* tests/tensor/custom.c: operators of the user's: what they save, what they get, how often they
  * are released. */
 #include "support/grads.h"
+#include "support/test.h"
 
 /* out[0] = a * b, out[1] = a + b. */
 typedef struct pair {
@@ -50,9 +51,8 @@ static ph_custom_operator pair_operator(pair *p)
                                 .user = p};
 }
 
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     pair p = {0};
@@ -89,9 +89,8 @@ static void test_gradients(void **state)
 }
 
 /* release comes once for each call, whatever becomes of it. */
-static void test_release(void **state)
+TEST(test_release)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     pair p = {0};
@@ -148,9 +147,8 @@ static void same_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
     grad_in[0] = grad_out[0]; /* the very tensor that came in */
 }
 
-static void test_identity(void **state)
+TEST(test_identity)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_custom_operator op = {.name = "same", .forward = same_forward, .backward = same_backward};
@@ -196,9 +194,8 @@ static void save_in_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_
     grad_in[0] = grad_out[0];
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *a = t_leaf(&s, PH_SHAPE(2), 2, 3), *out = a;
@@ -248,9 +245,8 @@ static void nothing_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_
 }
 
 /* "No gradient" goes no further, and is not waited for. */
-static void test_no_gradient(void **state)
+TEST(test_no_gradient)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     mode = 7;

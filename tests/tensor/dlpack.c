@@ -2,6 +2,7 @@
 /* tests/tensor/dlpack.c: tensors lent to others and borrowed from them: what the structs say,
  * who frees what when, the stream rule. */
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 #include "tensor/files/dlpack_abi.h"
 
@@ -10,9 +11,8 @@ static int32_t device_type(void)
     return t_on_host() ? PH__DL_CPU : PH__DL_CUDA;
 }
 
-static void test_out(void **state)
+TEST(test_out)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     struct DLManagedTensorVersioned *out;
@@ -55,9 +55,8 @@ static void test_out(void **state)
 }
 
 /* Every dtype survives the way out and in. */
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int dtype = PH_DTYPE_F32; dtype <= PH_DTYPE_BOOL; dtype++) {
@@ -121,9 +120,8 @@ static void make_foreign(foreign *f, void *memory)
     f->plain = (struct DLManagedTensor){.context = f, .deleter = delete_plain, .tensor = t};
 }
 
-static void test_in(void **state)
+TEST(test_in)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     int32_t *memory;
@@ -165,9 +163,8 @@ static void test_in(void **state)
     t_scene_close(&s);
 }
 
-static void test_read_only(void **state)
+TEST(test_read_only)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     int32_t *memory;
@@ -211,9 +208,8 @@ static void refuse(t_scene *s, foreign *f, ph_status status, const char *words)
     make_foreign(f, f->versioned.tensor.data);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     _Alignas(8) int32_t memory[8] = {0};
@@ -261,9 +257,8 @@ static void test_refused(void **state)
     t_scene_close(&s);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     int32_t memory[8] = {0};
@@ -307,9 +302,8 @@ static void test_misuse(void **state)
 
 /* The consumer's stream waits for the tape's; and the memory is not given away before the
  * consumer's work is done. */
-static void test_streams(void **state)
+TEST(test_streams)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_stream *consumer;
@@ -353,9 +347,8 @@ static ph_status lend_and_borrow(t_scene *s, ph_tensor *x, ph_stream *consumer)
     return status;
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int64_t n = 0;; n++) {
         t_scene s;
         ph_tensor *x;

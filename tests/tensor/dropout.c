@@ -3,15 +3,15 @@
  * the same eager, captured and replayed. */
 #include "support/draws.h"
 #include "support/grads.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
     N = 20011
 };
 
-static void test_what_is_kept(void **state)
+TEST(test_what_is_kept)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 17);
@@ -39,9 +39,8 @@ static void test_what_is_kept(void **state)
 }
 
 /* What is dropped is 0 whatever it was; p 0 is x itself; p 1 nothing at all, gradients too. */
-static void test_ends(void **state)
+TEST(test_ends)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_leaf(&s, PH_SHAPE(4), NAN, INFINITY, -INFINITY, 1);
@@ -60,9 +59,8 @@ static void test_ends(void **state)
 
 /* dx = dy / (1 - p) where y was kept, for any strides of x and dy; a scalar and an empty tensor
  * too. */
-static void test_gradient(void **state)
+TEST(test_gradient)
 {
-    (void)state;
     static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
     static const int64_t rows[] = {0, 1, 3, 8, 61}, columns[] = {1, 5, 33};
     t_scene s;
@@ -88,9 +86,8 @@ static void test_gradient(void **state)
 }
 
 /* A mask, eight elements a byte, is all that the history keeps. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_tensor_retain(ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(1 << 16)));
@@ -115,9 +112,8 @@ static ph_tensor *draw(ph_tape *tape, ph_tensor *x)
     return ph_dropout(tape, x, 0.5);
 }
 
-static void test_memory_of_a_turned_one(void **state)
+TEST(test_memory_of_a_turned_one)
 {
-    (void)state;
     t_expect_turned_is_not_kept(draw, 8 << 10);
 }
 
@@ -134,9 +130,8 @@ static ph_tensor *forward_and_backward(ph_tape *tape, void *user)
     return t_join(tape, (ph_tensor *[]){ph_detach(tape, y), dx}, 2);
 }
 
-static void test_captured_and_replayed(void **state)
+TEST(test_captured_and_replayed)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out;
     pass p;
@@ -200,9 +195,8 @@ static ph_tensor *without_checkpoint(ph_tape *tape, void *user)
         3);
 }
 
-static void test_under_a_checkpoint(void **state)
+TEST(test_under_a_checkpoint)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out;
     pass p;
@@ -230,9 +224,8 @@ static void test_under_a_checkpoint(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
-    (void)state;
     t_expect_shortages(draw);
 }
 

@@ -3,6 +3,7 @@
  * references and differences, integers, and what is refused. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include <math.h>
 
 static const ph_dtype integers[OP_DTYPES] = {PH_DTYPE_I32, PH_DTYPE_I64, PH_DTYPE_U8};
@@ -214,9 +215,8 @@ static void expect_i32(ph_tape *tape, ph_tensor *x, const int32_t *want, size_t 
     assert_memory_equal(got, want, count * sizeof *got);
 }
 
-static void integers_wrap_and_division_never_traps(void **state)
+TEST(integers_wrap_and_division_never_traps)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     const int32_t a[] = {INT32_MAX, INT32_MIN, INT32_MIN, -7, 7}, b[] = {1, -1, 0, 2, -2};
@@ -242,9 +242,8 @@ static void integers_wrap_and_division_never_traps(void **state)
     t_scene_close(&s);
 }
 
-static void nan_goes_through_maximum_and_clamp(void **state)
+TEST(nan_goes_through_maximum_and_clamp)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     const float a[] = {NAN, 1, NAN}, b[] = {1, NAN, NAN};
@@ -279,9 +278,8 @@ static void expect_gradients(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void ties_share_the_gradient(void **state)
+TEST(ties_share_the_gradient)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     expect_gradients(&s, ph_maximum, (const float[]){0.5f, 0, 1}, (const float[]){0.5f, 1, 0});
@@ -295,9 +293,8 @@ static void ties_share_the_gradient(void **state)
 }
 
 /* The limits are inside. */
-static void clamp_hands_on_gradients_at_its_limits(void **state)
+TEST(clamp_hands_on_gradients_at_its_limits)
 {
-    (void)state;
     static const ph_dtype dtypes[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_DTYPE_BF16};
     t_scene s;
     t_scene_open(&s);
@@ -315,9 +312,8 @@ static void clamp_hands_on_gradients_at_its_limits(void **state)
     t_scene_close(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
 #define REFUSED(call, part)                                                                        \

@@ -3,6 +3,7 @@
  * place: of views, with broadcasts, of overlapping memory. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 #include <math.h>
 
@@ -110,9 +111,8 @@ static void expect_cast(t_scene *s, double from, ph_dtype from_dtype, ph_dtype t
                  ph_dtype_name(to_dtype), got, want);
 }
 
-static void casts_saturate_and_round_once(void **state)
+TEST(casts_saturate_and_round_once)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     const double inf = (double)INFINITY;
@@ -147,9 +147,8 @@ static void casts_saturate_and_round_once(void **state)
     t_scene_close(&s);
 }
 
-static void the_same_is_not_copied(void **state)
+TEST(the_same_is_not_copied)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_counting(s.tape, PH_SHAPE(3, 2));
@@ -214,9 +213,8 @@ static void changes_are_replayed(void **state)
     op_check(device, &changes);
 }
 
-static void views_change_their_base(void **state)
+TEST(views_change_their_base)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_counting(s.tape, PH_SHAPE(3, 4));
@@ -238,9 +236,8 @@ static void views_change_their_base(void **state)
     t_scene_close(&s);
 }
 
-static void copies_cast_and_broadcast(void **state)
+TEST(copies_cast_and_broadcast)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     static const float values[] = {1.75f, -3, 0};
@@ -265,9 +262,8 @@ static void copies_cast_and_broadcast(void **state)
     t_scene_close(&s);
 }
 
-static void every_dtype_is_filled_and_scaled(void **state)
+TEST(every_dtype_is_filled_and_scaled)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int d = PH_DTYPE_F32; d <= PH_DTYPE_BOOL; d++) {
@@ -294,9 +290,8 @@ static void every_dtype_is_filled_and_scaled(void **state)
 }
 
 /* What is read overlaps what is written: as if it had been copied first. */
-static void overlapping_memory(void **state)
+TEST(overlapping_memory)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     enum {
@@ -326,9 +321,8 @@ static void overlapping_memory(void **state)
     t_scene_close(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
 #define REFUSED(status, part, call)                                                                \
@@ -367,9 +361,8 @@ static void refusals(void **state)
 }
 
 /* ---- from another device ---- */
-static void copies_from_another_device(void **state)
+TEST(copies_from_another_device)
 {
-    (void)state;
     t_scene s, other;
     t_scene_open(&s);
     assert_ok(ph_device_open(&other.device, "host", NULL));

@@ -3,6 +3,7 @@
  * differences, and at the edges of their ranges. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include <math.h>
 
 typedef struct function {
@@ -125,9 +126,8 @@ static void expect_edges(t_scene *s, ph_tensor *(*fn)(ph_tape *, ph_tensor *), c
             expect_edges(&s, fn, #fn, (ph_dtype)d, x, want, count);                                \
     } while (0)
 
-static void edges(void **state)
+TEST(edges)
 {
-    (void)state;
     t_scene s;
     const double inf = (double)INFINITY, nan = (double)NAN;
     t_scene_open(&s);
@@ -145,9 +145,8 @@ static void edges(void **state)
     t_scene_close(&s);
 }
 
-static void floats_are_wanted(void **state)
+TEST(floats_are_wanted)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     static const struct {

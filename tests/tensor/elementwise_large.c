@@ -4,6 +4,7 @@
  * one, 16-bit types, eight dimensions. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/kernels/elementwise.h"
 #include <math.h>
 
@@ -77,9 +78,8 @@ static void check_flat(t_scene *s, ph_dtype dtype, int64_t count, int64_t offset
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void lengths_and_alignments(void **state)
+TEST(lengths_and_alignments)
 {
-    (void)state;
     static const int64_t counts[] = {1, 3, 255, 1023, 2047, 2048, 2049, 2050, 4096, 5000, 10007};
     t_scene s;
     t_scene_open(&s);
@@ -117,9 +117,8 @@ static void check_pair(t_scene *s, ph_dtype dtype, ph_tensor *a, ph_tensor *b)
     assert_ok(ph_tape_status(s->tape));
 }
 
-static void broadcasts_and_turns(void **state)
+TEST(broadcasts_and_turns)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (size_t d = 0; d < DTYPES; d++) {
@@ -155,9 +154,8 @@ static void broadcasts_and_turns(void **state)
 
 /* What changes in place may be a view, turned or with gaps: nothing between its elements may
  * change. */
-static void views_in_place(void **state)
+TEST(views_in_place)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (size_t d = 0; d < DTYPES; d++) {
@@ -213,9 +211,8 @@ static void check_places(ph__core core, int which, size_t size, double a)
                  which, size);
 }
 
-static void results_do_not_depend_on_the_place(void **state)
+TEST(results_do_not_depend_on_the_place)
 {
-    (void)state;
     ph__core_table cores = ph__cores();
 #define PH__MAP(name, operands, dtypes, result, let, expression)                                   \
     OPERANDS_##operands(PH__CORE_##name)

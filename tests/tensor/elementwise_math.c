@@ -2,6 +2,7 @@
 /* tests/tensor/elementwise_math.c: the functions of tensor/kernels/math.h against the C library's
  * doubles: every 509th float in the short tier, every 31st in the long one. */
 #include "support/support.h"
+#include "support/test.h"
 #include "tensor/kernels/math.h"
 #include <math.h>
 
@@ -78,9 +79,8 @@ CHECK(sigmoidf, sigmoid, 2.5)
 
 /* Rounding in two steps, by way of the odd one, gives what one step gives: around every tie of
  * bf16 and f16. */
-static void rounding_by_way_of_odd(void **state)
+TEST(rounding_by_way_of_odd)
 {
-    (void)state;
     static const double parts[] = {-0x1p-40, 0, 0x1p-40, 0x1p-30, -0x1p-30};
     for (uint32_t h = 0; h < 0x7f80; h++) {
         double low = (double)ph__bf16_get((uint16_t)h),

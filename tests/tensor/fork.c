@@ -4,6 +4,7 @@
 #include "support/tensors.h"
 
 #include "base/sync.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,9 +86,8 @@ static void *compute_over_and_over(void *user)
     return NULL;
 }
 
-static void test_among_busy_threads(void **state)
+TEST(test_among_busy_threads)
 {
-    (void)state;
     pthread_t threads[2];
     if (HAS_TSAN) {
         print_message("skipped: under ThreadSanitizer a child of a program with threads cannot "
@@ -135,9 +135,8 @@ static void use_parents(t_scene *scene, ph_tensor *kept, ph_generator *generator
     _exit(0);
 }
 
-static void test_parents_tensors(void **state)
+TEST(test_parents_tensors)
 {
-    (void)state;
     t_scene scene;
     t_gate gate = {0};
     int status;

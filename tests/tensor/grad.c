@@ -2,11 +2,11 @@
 /* tests/tensor/grad.c: gradients that are asked for, passes inside passes, and backward in
  * captures. */
 #include "support/grads.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 
-static void test_inputs(void **state)
+TEST(test_inputs)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *v = t_leaf(&s, PH_SHAPE(2), 5, 7);
@@ -33,9 +33,8 @@ static void test_inputs(void **state)
 }
 
 /* Only what leads to the inputs is run: what it does not come to can still be used. */
-static void test_partial(void **state)
+TEST(test_partial)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3);
@@ -54,9 +53,8 @@ static void test_partial(void **state)
     t_scene_close(&s);
 }
 
-static void test_unused(void **state)
+TEST(test_unused)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *v = t_leaf(&s, PH_SHAPE(2), 1, 1);
@@ -84,9 +82,8 @@ static void test_unused(void **state)
     t_scene_close(&s);
 }
 
-static void test_grad_refusals(void **state)
+TEST(test_grad_refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *loss = ph_sum(s.tape, w), *out = w, *none = NULL;
@@ -114,9 +111,8 @@ static void test_grad_refusals(void **state)
 }
 
 /* The gradient of an input may be the caller's own seed: it stays what it is. */
-static void test_own_seed(void **state)
+TEST(test_own_seed)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *seed = t_leaf(&s, PH_SHAPE(2), 4, 5), *out[2];
@@ -158,9 +154,8 @@ static void inner_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in
     ph_tensor_release(x);
 }
 
-static void test_nested(void **state)
+TEST(test_nested)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     bool accumulates = false;
@@ -212,9 +207,8 @@ static ph_status run_step(ph_stream *stream, void *user)
 }
 
 /* Gradients are made in the graph's pool, and each replay writes them anew. */
-static void test_capture(void **state)
+TEST(test_capture)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -281,22 +275,19 @@ static void capture_after_default_stream(bool refuse)
     t_scene_close(&s);
 }
 
-static void test_graph_capture_stale_default_stream_error(void **state)
+TEST(test_graph_capture_stale_default_stream_error)
 {
-    (void)state;
     capture_after_default_stream(true);
 }
 
-static void test_graph_capture_override_stale_stream_default_warmup(void **state)
+TEST(test_graph_capture_override_stale_stream_default_warmup)
 {
-    (void)state;
     capture_after_default_stream(false);
 }
 
 /* A second tape on the same stream is no other stream. */
-static void test_same_stream(void **state)
+TEST(test_same_stream)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;

@@ -2,6 +2,7 @@
 /* tests/tensor/history.c: forward and backward over and over: memory stays flat, failed
  * allocations leave nothing behind, threads share leaves. */
 #include "support/grads.h"
+#include "support/test.h"
 #include <pthread.h>
 
 /* ---- a step that has a bit of everything ---- */
@@ -113,9 +114,8 @@ static void expect_clear(const net *n, int64_t live, size_t allocated)
     assert_int_equal(ph__alloc_live(), live);
 }
 
-static void test_flat(void **state)
+TEST(test_flat)
 {
-    (void)state;
     int passes = t_nightly() ? 100000 : 10000;
     net n;
     ph_memory_stats before, after;
@@ -141,9 +141,8 @@ static void test_flat(void **state)
 
 /* The n-th allocation and all after it fail, for every n: the tape says so, and is as new when
  * it is cleared. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     net n;
     ph_generator *generator;
     float want[9], got[9];
@@ -179,9 +178,8 @@ static void test_sweep(void **state)
 }
 
 /* Device memory runs out somewhere in the middle, and comes back. */
-static void test_device_memory(void **state)
+TEST(test_device_memory)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     static float values[4096];
@@ -206,9 +204,8 @@ static void test_device_memory(void **state)
 }
 
 /* ---- long ones ---- without recursion. */
-static void test_deep(void **state)
+TEST(test_deep)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     size_t depth = t_nightly() ? 1000000 : 100000;
@@ -246,9 +243,8 @@ static ph_tensor *watch(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void test_frees_as_it_goes(void **state)
+TEST(test_frees_as_it_goes)
 {
-    (void)state;
     enum {
         LAYERS = 10
     };
@@ -328,9 +324,8 @@ static void *run_worker(void *user)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     enum {
         THREADS = 3
     };

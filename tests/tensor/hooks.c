@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/hooks.c: functions that see gradients on their way, and replace them. */
 #include "support/grads.h"
+#include "support/test.h"
 
 typedef struct watcher {
     ph_tensor_hook *hook, *other; /* other: removed when this one runs */
@@ -20,9 +21,8 @@ static ph_tensor *look(ph_tape *tape, ph_tensor *grad, void *user)
     return w->factor != 0 ? ph_mul_scalar(tape, grad, w->factor) : grad;
 }
 
-static void test_leaf(void **state)
+TEST(test_leaf)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     watcher a = {.factor = 10}, b = {.factor = 2}, c = {0};
@@ -70,9 +70,8 @@ static void both_backward(ph_custom *custom, ph_tape *tape, ph_tensor **grad_in,
 }
 
 /* On what an operator made: they stay with the history, also when the handle is gone. */
-static void test_intermediate(void **state)
+TEST(test_intermediate)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     watcher a = {.factor = 3}, b = {.factor = 7};
@@ -126,9 +125,8 @@ static ph_tensor *add_more(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void test_changes(void **state)
+TEST(test_changes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3);
@@ -171,9 +169,8 @@ static ph_tensor *fail_it(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2));
@@ -224,9 +221,8 @@ static void multiply_and_watch(ph_tape *tape, ph_tensor **out, ph_tensor *const 
     out[0] = ph_square(tape, out[0]);
 }
 
-static void test_added_in_a_checkpoint(void **state)
+TEST(test_added_in_a_checkpoint)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (int made = 0; made < 2; made++) { /* whether an operator made the input */
@@ -304,9 +300,8 @@ static void expect_it_stayed(t_scene *s, ph_tensor *w)
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_destroyed_inside(void **state)
+TEST(test_destroyed_inside)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 2, 3), *y;

@@ -3,6 +3,7 @@
  * references, out of range, and many times at one place. */
 #include "support/grads.h"
 #include "support/op_check.h"
+#include "support/test.h"
 #include <math.h>
 
 /* ---- references ---- p[0]: the axis, not negative where a reference reads it. */
@@ -187,9 +188,8 @@ static void check(op_spec spec)
     ph_device_release(device);
 }
 
-static void embedding_is_right(void **state)
+TEST(embedding_is_right)
 {
-    (void)state;
     op_spec spec = {.name = "embedding",
                     .in_count = 2,
                     .shapes = shapes_embedding,
@@ -204,9 +204,8 @@ static void embedding_is_right(void **state)
     check(spec);
 }
 
-static void index_select_is_right(void **state)
+TEST(index_select_is_right)
 {
-    (void)state;
     check((op_spec){.name = "index_select",
                     .in_count = 2,
                     .shapes = shapes_index_select,
@@ -214,9 +213,8 @@ static void index_select_is_right(void **state)
                     .reference = reference_index_select});
 }
 
-static void gather_is_right(void **state)
+TEST(gather_is_right)
 {
-    (void)state;
     op_spec spec = {.name = "gather",
                     .in_count = 2,
                     .trials = 18,
@@ -231,9 +229,8 @@ static void gather_is_right(void **state)
     check(spec);
 }
 
-static void scatter_is_right(void **state)
+TEST(scatter_is_right)
 {
-    (void)state;
     op_spec spec = {.name = "scatter",
                     .in_count = 3,
                     .trials = 18,
@@ -247,9 +244,8 @@ static void scatter_is_right(void **state)
     check(spec);
 }
 
-static void scatter_add_is_right(void **state)
+TEST(scatter_add_is_right)
 {
-    (void)state;
     op_spec spec = {.name = "scatter_add",
                     .in_count = 3,
                     .trials = 18,
@@ -265,9 +261,8 @@ static void scatter_add_is_right(void **state)
     check(spec);
 }
 
-static void other_dtypes(void **state)
+TEST(other_dtypes)
 {
-    (void)state;
     op_spec spec = {.name = "scatter_add",
                     .in_count = 3,
                     .in = {{.low = 0, .high = 3}, {.dtype = PH_DTYPE_I64}, {.low = 0, .high = 4}},
@@ -293,9 +288,8 @@ static void other_dtypes(void **state)
 }
 
 /* ---- out of range ---- */
-static void reading_out_of_range(void **state)
+TEST(reading_out_of_range)
 {
-    (void)state;
     t_scene s;
     float got[8];
     int32_t whole[4];
@@ -330,9 +324,8 @@ static void reading_out_of_range(void **state)
 
 /* The last in memory order wins, of 5000 that want one of two places; the others have no
  * gradient. */
-static void the_last_writer_wins(void **state)
+TEST(the_last_writer_wins)
 {
-    (void)state;
     enum {
         COUNT = 5000
     };
@@ -359,9 +352,8 @@ static void the_last_writer_wins(void **state)
 
 /* All of a gradient, of whole numbers: rows whose numbers differ in their last 16 bits alone, or
  * not even there, and some that are no rows; once, some times, and thousands of times. */
-static void every_row_gets_its_sum(void **state)
+TEST(every_row_gets_its_sum)
 {
-    (void)state;
     enum {
         ROWS = 70000,
         TOKENS = 6001,
@@ -405,9 +397,8 @@ static void every_row_gets_its_sum(void **state)
     free(got);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape *t = s.tape;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include "tensor/files/json_read.h"
 #include <string.h>
 
@@ -18,9 +19,8 @@ static char *read_string(ph__json_in *in, const char *text, size_t length)
     return ph__json_in_string(in);
 }
 
-static void test_strings(void **state)
+TEST(test_strings)
 {
-    (void)state;
     static const struct {
         const char *text, *want;
     } good[] = {{"\"\"", ""},
@@ -44,9 +44,8 @@ static void test_strings(void **state)
     }
 }
 
-static void test_bad_strings(void **state)
+TEST(test_bad_strings)
 {
-    (void)state;
     static const struct {
         const char *text, *wrong;
         size_t place;
@@ -91,9 +90,8 @@ static void test_bad_strings(void **state)
     assert_true(ph__json_is_utf8(""));
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     static const struct {
         const char *text, *wrong;
         uint64_t value;
@@ -146,9 +144,8 @@ static int64_t sum_of(ph__json_in *in, const char *text)
     return ph__json_in_end(in) ? sum : -1;
 }
 
-static void test_structure(void **state)
+TEST(test_structure)
 {
-    (void)state;
     static const struct {
         const char *text, *wrong;
         int64_t sum;
@@ -176,9 +173,8 @@ static void test_structure(void **state)
     }
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
-    (void)state;
     char text[PH__JSON_DEPTH + 2];
     ph__json_in in;
     memset(text, '[', sizeof text);
@@ -195,9 +191,8 @@ static void test_depth(void **state)
     assert_null(ph__json_in_string(&in));
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     ph__json_in in;
     ph__alloc_fail_after(0);
     char *got = read_string(&in, "\"a\"", 3);

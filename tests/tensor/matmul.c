@@ -2,6 +2,7 @@
 /* tests/tensor/matmul.c: ph_matmul and ph_linear against a float64 reference and differences,
  * and what they refuse. */
 #include "support/op_check.h"
+#include "support/test.h"
 #include <string.h>
 
 /* ---- matmul ---- p[0]: which of the operands are vectors; p[1..2]: m, n; the leading
@@ -159,24 +160,21 @@ static void check(const op_spec *spec)
     t_close(&world);
 }
 
-static void matmul_is_right(void **state)
+TEST(matmul_is_right)
 {
-    (void)state;
     check(&matmul_spec);
 }
 
-static void linear_is_right(void **state)
+TEST(linear_is_right)
 {
-    (void)state;
     check(&linear_spec);
     check(&linear_without_bias_spec);
 }
 
 /* ---- what is refused ---- the message has the operator and what it got; the tape is as new
  * after clear. */
-static void refuses_what_does_not_fit(void **state)
+TEST(refuses_what_does_not_fit)
 {
-    (void)state;
     t_world world;
     ph_tape *tape;
     t_open(&world, NULL);
@@ -211,9 +209,8 @@ static void refuses_what_does_not_fit(void **state)
     t_close(&world);
 }
 
-static void tf32_is_a_switch(void **state)
+TEST(tf32_is_a_switch)
 {
-    (void)state;
     assert_false(ph_tf32());
     ph_set_tf32(true);
     assert_true(ph_tf32());

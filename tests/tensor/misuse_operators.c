@@ -3,6 +3,7 @@
  * failed one, no operand, operands of another device, of another tape's history, of a dtype that
  * it does not take, of two dtypes, of shapes that do not fit. */
 #include "support/grads.h"
+#include "support/test.h"
 #include <stdio.h>
 
 /* What an operand is. */
@@ -324,9 +325,8 @@ static void refused(const t_scene *s, const row *r, ph_tensor *const *in, ph_sta
 
 /* With operands that are right it works: what is refused below is refused for what is wrong with
  * it. */
-static void test_right(void **state)
+TEST(test_right)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -345,9 +345,8 @@ static void test_right(void **state)
 }
 
 /* Operands go with the tape's clear, so they are made anew for each call. */
-static void test_no_tape(void **state)
+TEST(test_no_tape)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -363,9 +362,8 @@ static void test_no_tape(void **state)
     t_scene_close(&s);
 }
 
-static void test_failed_tape(void **state)
+TEST(test_failed_tape)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -384,9 +382,8 @@ static void test_failed_tape(void **state)
     t_scene_close(&s);
 }
 
-static void test_no_operand(void **state)
+TEST(test_no_operand)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -406,9 +403,8 @@ static void test_no_operand(void **state)
     t_scene_close(&s);
 }
 
-static void test_other_device(void **state)
+TEST(test_other_device)
 {
-    (void)state;
     t_scene s, other;
     t_scene_open(&s);
     assert_ok(ph_device_open(&other.device, "host", NULL));
@@ -430,9 +426,8 @@ static void test_other_device(void **state)
 
 /* Gradients would not find their way from one tape to another. Those that change an operand do
  * not take one with a history at all. */
-static void test_other_history(void **state)
+TEST(test_other_history)
 {
-    (void)state;
     t_scene s;
     ph_tape *second;
     t_scene_open(&s);
@@ -487,9 +482,8 @@ static bool is_taken(takes what, ph_dtype dtype)
     return true;
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -508,9 +502,8 @@ static void test_dtypes(void **state)
 }
 
 /* Nothing is promoted silently: one operand of f64 among those of f32. And an index of floats. */
-static void test_mixed(void **state)
+TEST(test_mixed)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -532,9 +525,8 @@ static void test_mixed(void **state)
     t_scene_close(&s);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (const row *r = rows; r < rows + ROWS; r++) {

@@ -2,6 +2,7 @@
 /* tests/tensor/misuse_values.c: what is made from nothing, without a tape or of impossible
  * sizes; numbers and axes that an operator cannot take; arrays that are not there. */
 #include "support/grads.h"
+#include "support/test.h"
 #include <math.h>
 
 /* ---- made from nothing ---- */
@@ -60,9 +61,8 @@ static void not_made(const t_scene *s, const struct maker *m, ph_dtype dtype, ph
     assert_status(ph_tape_clear(s->tape), status);
 }
 
-static void test_made(void **state)
+TEST(test_made)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
@@ -105,9 +105,8 @@ static void test_made(void **state)
 #define F32(...) ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(__VA_ARGS__))
 #define I64(...) ph_zeros(s.tape, PH_DTYPE_I64, PH_SHAPE(__VA_ARGS__))
 
-static void test_counting(void **state)
+TEST(test_counting)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     assert_null(ph_arange(NULL, PH_DTYPE_F32, 0, 1, 2));
@@ -124,9 +123,8 @@ static void test_counting(void **state)
 }
 
 /* ---- numbers and axes ---- */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ARGUMENT(ph_add_scalar(s.tape, I64(2), 0.5), "add_scalar: 0.5 is no integer");
@@ -158,9 +156,8 @@ static void test_numbers(void **state)
 }
 
 /* Whole numbers that the dtype has not, or none at all; the ends themselves are taken. */
-static void test_whole_numbers(void **state)
+TEST(test_whole_numbers)
 {
-    (void)state;
     static const struct {
         ph_dtype dtype;
         int64_t least, most;
@@ -190,9 +187,8 @@ static void test_whole_numbers(void **state)
     t_scene_close(&s);
 }
 
-static void test_axes(void **state)
+TEST(test_axes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *out[2];
@@ -219,9 +215,8 @@ static void test_axes(void **state)
 }
 
 /* ---- arrays ---- */
-static void test_arrays(void **state)
+TEST(test_arrays)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *out[2];
@@ -239,9 +234,8 @@ static void test_arrays(void **state)
     t_scene_close(&s);
 }
 
-static void test_backward(void **state)
+TEST(test_backward)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_leaf(&s, PH_SHAPE(2), 1, 2), *out[1];

@@ -2,6 +2,7 @@
 /* tests/tensor/norm.c: layer_norm and rms_norm against a float64 reference and differences. */
 #include "support/grads.h"
 #include "support/op_check.h"
+#include "support/test.h"
 #include <math.h>
 
 /* p[0]: bit 0: there is a weight; bit 1: a bias. f[0]: eps. */
@@ -99,17 +100,15 @@ static void check(const char *name, size_t in_count, void (*shapes)(op_trial *),
     ph_device_release(device);
 }
 
-static void layer_norm_is_right(void **state)
+TEST(layer_norm_is_right)
 {
-    (void)state;
     check("layer_norm", 3, shapes_any, t_nightly() ? 60 : 18);
     check("layer_norm, long rows", 3, shapes_long, 7);
     check("layer_norm, many rows", 3, shapes_tall, 3);
 }
 
-static void rms_norm_is_right(void **state)
+TEST(rms_norm_is_right)
 {
-    (void)state;
     check("rms_norm", 2, shapes_any, t_nightly() ? 60 : 18);
     check("rms_norm, long rows", 2, shapes_long, 7);
     check("rms_norm, many rows", 2, shapes_tall, 3);
@@ -193,9 +192,8 @@ static void near_expect(const near_rows *a, int64_t at)
 }
 
 /* With an eps that lies far below the smallest deviation the scale is that deviation's, too. */
-static void nearly_equal_rows(void **state)
+TEST(nearly_equal_rows)
 {
-    (void)state;
     static near_rows a;
     t_scene s;
     t_scene_open(&s);
@@ -214,9 +212,8 @@ static void nearly_equal_rows(void **state)
 
 /* A large mean must not eat the deviation: it is taken from differences to the mean, not from
  * squares. */
-static void a_large_mean_does_no_harm(void **state)
+TEST(a_large_mean_does_no_harm)
 {
-    (void)state;
     t_scene s;
     float x[1600], y[1600];
     t_scene_open(&s);
@@ -232,9 +229,8 @@ static void a_large_mean_does_no_harm(void **state)
     t_scene_close(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape *t = s.tape;

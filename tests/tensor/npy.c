@@ -2,6 +2,7 @@
 /* tests/tensor/npy.c: .npy files: what is written, what is read, and what is refused. */
 #include "support/files.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 static const char *const names[] = {"a.npy", "b.npy", "pipe"};
 enum {
@@ -49,9 +50,8 @@ static const char *put(scene *c, int major, const char *text, const void *data, 
 
 static const float six[] = {1, 2, 3, 4, 5, 6};
 
-static void test_read(void **state)
+TEST(test_read)
 {
-    (void)state;
     scene c;
     open_scene(&c);
     static const struct {
@@ -105,9 +105,8 @@ static void test_read(void **state)
     close_scene(&c);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     scene c;
     open_scene(&c);
     static const ph_shape shapes[] = {{0, {0}},    {1, {5}},       {1, {0}},
@@ -134,9 +133,8 @@ static void test_round_trip(void **state)
 }
 
 /* To the byte what NumPy writes. */
-static void test_written_bytes(void **state)
+TEST(test_written_bytes)
 {
-    (void)state;
     scene c;
     open_scene(&c);
     char got[ROOM], want[ROOM];
@@ -159,9 +157,8 @@ static void test_written_bytes(void **state)
     close_scene(&c);
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     scene c;
     open_scene(&c);
 #define WITH(shape) "{'descr': '<f4', 'fortran_order': False, 'shape': " shape "}"
@@ -221,9 +218,8 @@ static void test_hostile(void **state)
     close_scene(&c);
 }
 
-static void test_hostile_start(void **state)
+TEST(test_hostile_start)
 {
-    (void)state;
     scene c;
     open_scene(&c);
     static const struct {
@@ -253,9 +249,8 @@ static void test_hostile_start(void **state)
     close_scene(&c);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     scene c;
     open_scene(&c);
     ph_tensor *x, *y = ph_zeros(c.s.tape, PH_DTYPE_F32, PH_SHAPE(2)),
@@ -298,9 +293,8 @@ static ph_status in_capture(ph_stream *stream, void *user)
     return ph_tape_clear(c->s.tape);
 }
 
-static void test_capture(void **state)
+TEST(test_capture)
 {
-    (void)state;
     scene c;
     ph_graph *graph;
     open_scene(&c);
@@ -311,9 +305,8 @@ static void test_capture(void **state)
 }
 
 /* More than one piece. */
-static void test_large(void **state)
+TEST(test_large)
 {
-    (void)state;
     scene c;
     ph_tensor *x;
     double item;
@@ -332,9 +325,8 @@ static void test_large(void **state)
 }
 
 /* A write that fails leaves what was there, and nothing beside it. */
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int64_t n = 0;; n++) {
         scene c;
         open_scene(&c);

@@ -5,6 +5,7 @@
 #include "driver/driver.h"
 #include "support/grads.h"
 #include "support/sweep.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -122,16 +123,14 @@ static void close_scene(world *w)
 /* Sweeps have one world at a time; what is known of it outlives it. */
 static world the_world;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     open_scene(&the_world);
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     close_scene(&the_world);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "tensor/products/products.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/products/products_plain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -220,15 +221,13 @@ static void try_large(ph_tape *tape)
                                              .batch = 1});
 }
 
-static void small_products(void **state)
+TEST(small_products)
 {
-    (void)state;
     with_tape(try_small);
 }
 
-static void large_products(void **state)
+TEST(large_products)
 {
-    (void)state;
     with_tape(try_large);
 }
 
@@ -266,9 +265,8 @@ static void try_plain(ph_dtype dtype, int64_t m, int64_t n, int64_t k, bool turn
     free(scratch);
 }
 
-static void plain_products(void **state)
+TEST(plain_products)
 {
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         for (int t = 0; t < 4; t++) {
             try_plain(dtypes[i], 1, 1, 1, t & 1, t & 2);
@@ -293,9 +291,8 @@ static ph_status two_products(ph_stream *stream, void *user)
 }
 
 /* The product library keeps nothing in the graphs' pools, and nothing for each graph. */
-static void captures_leave_memory_flat(void **state)
+TEST(captures_leave_memory_flat)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_memory_stats first = {0}, last = {0};

@@ -3,6 +3,7 @@
  * stream is in: once for its result's memory, and once more for a workspace, where it needs one. */
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 typedef struct network {
     ph_tape *tape;
@@ -74,15 +75,13 @@ static int64_t asked_by_a_layer(int layers, int64_t rows, int64_t width)
     return (n.asked + layers - 1) / layers;
 }
 
-static void small_products(void **state)
+TEST(small_products)
 {
-    (void)state;
     assert_true(asked_by_a_layer(3, 8, 16) <= 1);
 }
 
-static void products_with_a_workspace(void **state)
+TEST(products_with_a_workspace)
 {
-    (void)state;
     assert_true(asked_by_a_layer(2, 132, 512) <= 2);
 }
 

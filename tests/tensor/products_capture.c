@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 /* ---- workspaces ---- large products, whose algorithms may count in one. */
 typedef struct large {
@@ -21,9 +22,8 @@ static ph_status one_product(ph_stream *stream, void *user)
 
 /* It lies in a pool that both graphs keep, and not in their own: so their replays are ordered,
  * and it lives as long as they do. */
-static void workspaces_of_captures(void **state)
+TEST(workspaces_of_captures)
 {
-    (void)state;
     enum {
         ROWS = 512,
         COLUMNS = 512
@@ -132,9 +132,8 @@ static void capture_and_replay(ph_graph **out, ph_stream *stream, first *f)
 }
 
 /* Of a program that has no module, and had no product. */
-static void handle_and_workspaces_come_before_the_capture(void **state)
+TEST(handle_and_workspaces_come_before_the_capture)
 {
-    (void)state;
     t_scene s;
     first f;
     ph_graph *graph;
@@ -152,9 +151,8 @@ static void handle_and_workspaces_come_before_the_capture(void **state)
 
 /* No memory for them with the first tape: nobody is told, and the next capture has them before
  * it begins. */
-static void workspaces_that_a_limit_refused_at_first(void **state)
+TEST(workspaces_that_a_limit_refused_at_first)
 {
-    (void)state;
     t_scene s;
     first f;
     ph_graph *graph;
@@ -178,9 +176,8 @@ static void workspaces_that_a_limit_refused_at_first(void **state)
 
 /* In a capture that the library did not begin the product is refused before it makes anything,
  * as all that needs memory is. */
-static void products_in_captures_of_others(void **state)
+TEST(products_in_captures_of_others)
 {
-    (void)state;
     t_scene s;
     first f;
     ph_capture_info info;
@@ -237,9 +234,8 @@ static ph_status products_on_new_streams(ph_stream *stream, void *user)
     return status;
 }
 
-static void streams_find_their_workspaces_made(void **state)
+TEST(streams_find_their_workspaces_made)
 {
-    (void)state;
     t_scene s;
     brought all = {.from = 0};
     ph_graph *graphs[CAPTURES];
@@ -270,9 +266,8 @@ static void streams_find_their_workspaces_made(void **state)
 
 /* ---- tapes that come and go ---- workspaces are made once, go with the last tape, and are
  * nothing to a program that has none. */
-static void tapes_leave_memory_flat(void **state)
+TEST(tapes_leave_memory_flat)
 {
-    (void)state;
     t_world world;
     ph_tape *first_one, *second;
     ph_memory_stats none, one, two, begin = {0}, last = {0};

@@ -4,6 +4,7 @@
  * pools'. */
 #include "fake/fake_cuda.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 enum {
     ROUNDS = 100,
@@ -104,15 +105,13 @@ static void many_rounds(bool again)
     t_scene_close(&s);
 }
 
-static void one_graph_reset(void **state)
+TEST(one_graph_reset)
 {
-    (void)state;
     many_rounds(true);
 }
 
-static void a_graph_a_round(void **state)
+TEST(a_graph_a_round)
 {
-    (void)state;
     many_rounds(false);
 }
 

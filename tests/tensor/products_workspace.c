@@ -3,11 +3,11 @@
  * stream, of many streams and threads. */
 #include "tensor/products/products_workspace.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 /* ---- many streams, some of them at once ---- more than blocks are made at a time */
-static void workspaces_of_many_streams(void **state)
+TEST(workspaces_of_many_streams)
 {
-    (void)state;
     enum {
         STREAMS = 2 * PH__WORKSPACES + 3
     };
@@ -52,9 +52,8 @@ static void workspaces_of_many_streams(void **state)
 }
 
 /* The last tape goes before the graph does. Nothing of it is an input: it is a place to write. */
-static void workspaces_outlive_their_owner(void **state)
+TEST(workspaces_outlive_their_owner)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     void *block;
@@ -128,9 +127,8 @@ static void *take_many(void *user)
     return NULL;
 }
 
-static void threads_at_once(void **state)
+TEST(threads_at_once)
 {
-    (void)state;
     t_scene s;
     pthread_t threads[THREADS];
     worker workers[THREADS];
@@ -253,15 +251,13 @@ static void with_a_late_free(bool prepared)
     t_scene_close(&s);
 }
 
-static void sources_of_the_program_may_capture(void **state)
+TEST(sources_of_the_program_may_capture)
 {
-    (void)state;
     with_a_late_free(false);
 }
 
-static void they_may_where_there_is_memory(void **state)
+TEST(they_may_where_there_is_memory)
 {
-    (void)state;
     with_a_late_free(true);
 }
 

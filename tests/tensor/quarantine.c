@@ -4,6 +4,7 @@
  * touches nothing. */
 #include "support/files.h"
 #include "support/grads.h"
+#include "support/test.h"
 #include "tensor/quarantine_calls.h"
 #include <phonograph/graphed.h>
 #include <stdio.h>
@@ -108,9 +109,8 @@ static ph_module *neg_module(bench *b)
 }
 
 /* ---- the tests ---- */
-static void test_tape_calls(void **state)
+TEST(test_tape_calls)
 {
-    (void)state;
     bench bench_, *b = &bench_;
     bench_open(b, ROOM);
     ph_tape *t = b->t;
@@ -132,9 +132,8 @@ static void test_tape_calls(void **state)
     bench_close(b);
 }
 
-static void test_status_calls(void **state)
+TEST(test_status_calls)
 {
-    (void)state;
     bench bench_, *b = &bench_;
     t_folder folder;
     t_folder_open(&folder);
@@ -165,9 +164,8 @@ static void test_status_calls(void **state)
     t_folder_close(&folder, (const char *const[]){"y.st"}, 1);
 }
 
-static void test_looks(void **state)
+TEST(test_looks)
 {
-    (void)state;
     bench b;
     bench_open(&b, ROOM);
     ph_tensor *x = b.x;
@@ -225,9 +223,8 @@ static size_t look_through(const char *text, const char *header)
     return found;
 }
 
-static void test_every_call(void **state)
+TEST(test_every_call)
 {
-    (void)state;
     static const char *const headers[] = {"tensor", "tape",   "operators",   "module", "optimizer",
                                           "random", "dlpack", "tensor_file", "graphed"};
     size_t found = 0;
@@ -261,9 +258,8 @@ static void forward_gone(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, v
     out[0] = user;
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
-    (void)state;
     bench b;
     bench_open(&b, ROOM);
     ph_tensor *x = ph_linear(b.t, ph_ones2(&b), ph_ones2(&b), b.y), *z;
@@ -301,9 +297,8 @@ static void test_messages(void **state)
 }
 
 /* Memory goes at once; handles stay, as many as there is room for. */
-static void test_bounded(void **state)
+TEST(test_bounded)
 {
-    (void)state;
     bench b;
     bench_open(&b, 4);
     size_t before = t_allocated(&b.s);
@@ -328,9 +323,8 @@ static void test_bounded(void **state)
     bench_close(&b);
 }
 
-static void test_variable(void **state)
+TEST(test_variable)
 {
-    (void)state;
     bench b;
     assert_int_equal(setenv("PH_QUARANTINE", "16", 1), 0);
     bench_open(&b, 0);

@@ -3,6 +3,7 @@
  * would have drawn eagerly; forks, several captures and threads at once, seeds between replays,
  * marks. */
 #include "support/draws.h"
+#include "support/test.h"
 #include "tensor/random/generator.h"
 #include <phonograph/cells.h>
 
@@ -31,9 +32,8 @@ static ph_tensor *mixture(ph_tape *tape, void *user)
     return t_join(tape, parts, sizeof parts / sizeof *parts);
 }
 
-static void test_replays_draw_on(void **state)
+TEST(test_replays_draw_on)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out;
     t_scene_open(&s);
@@ -83,9 +83,8 @@ static void test_replays_draw_on(void **state)
 }
 
 /* A graph keeps the state, whatever becomes of the generator. */
-static void test_graph_keeps_the_state(void **state)
+TEST(test_graph_keeps_the_state)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out;
     t_scene_open(&s);
@@ -105,9 +104,8 @@ static void test_graph_keeps_the_state(void **state)
 }
 
 /* ---- what is allowed in a capture ---- */
-static void test_calls_in_a_capture(void **state)
+TEST(test_calls_in_a_capture)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     ph_generator *clone;
@@ -144,9 +142,8 @@ static void test_calls_in_a_capture(void **state)
 }
 
 /* A capture that fails, or is aborted, lets the generator go as it was. */
-static void test_captures_that_come_to_nothing(void **state)
+TEST(test_captures_that_come_to_nothing)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     ph_memory_stats before, after;
@@ -200,9 +197,8 @@ static ph_status forked_body(ph_stream *stream, void *user)
     return ph_tape_clear(f->scene->tape);
 }
 
-static void test_forks(void **state)
+TEST(test_forks)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     forked f = {.scene = &s};
@@ -263,9 +259,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* Each replay gets a part of the sequence of its own: together they are exactly the eager draws. */
-static void test_captures_and_replays_at_once(void **state)
+TEST(test_captures_and_replays_at_once)
 {
-    (void)state;
     t_scene s;
     pthread_t threads[THREADS];
     worker *w = calloc(THREADS, sizeof *w);
@@ -312,9 +307,8 @@ static void test_captures_and_replays_at_once(void **state)
 }
 
 /* One graph on two streams: its replays are ordered, and each has its own numbers. */
-static void test_one_graph_on_two_streams(void **state)
+TEST(test_one_graph_on_two_streams)
 {
-    (void)state;
     t_scene s;
     ph_stream *other;
     ph_tensor *out;
@@ -357,9 +351,8 @@ static ph_tensor *twice(ph_tape *tape, void *user)
     return t_join(tape, (ph_tensor *[]){before, first, other, again, after}, 5);
 }
 
-static void test_marks_in_a_capture(void **state)
+TEST(test_marks_in_a_capture)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out;
     ph__generator_mark outside;
@@ -401,9 +394,8 @@ static ph_status maybe(uint64_t *values, void *user)
     return *(const bool *)user ? ph_fail(PH_ERROR_CALLER, "not now") : PH_OK;
 }
 
-static void test_a_replay_that_does_not_go_out(void **state)
+TEST(test_a_replay_that_does_not_go_out)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     uint64_t *cell;
@@ -443,9 +435,8 @@ static void test_a_replay_that_does_not_go_out(void **state)
 
 /* ---- failures ---- the n-th allocation fails: the capture fails or goes well, nothing is left
  * behind. */
-static void test_no_host_memory_in_a_capture(void **state)
+TEST(test_no_host_memory_in_a_capture)
 {
-    (void)state;
     t_scene s;
     ph_graph *graph;
     t_scene_open(&s);

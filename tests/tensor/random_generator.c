@@ -2,6 +2,7 @@
 /* tests/tensor/random_generator.c: generators: seed, offset, states and who shares them, and
  * what is refused. */
 #include "support/draws.h"
+#include "support/test.h"
 #include "tensor/random/generator.h"
 #include <math.h>
 
@@ -11,9 +12,8 @@ static ph_tensor *four(ph_tape *tape, void *user)
     return ph_rand(tape, PH_DTYPE_F32, PH_SHAPE(4));
 }
 
-static void test_seed_and_offset(void **state)
+TEST(test_seed_and_offset)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 42);
@@ -41,9 +41,8 @@ static void test_seed_and_offset(void **state)
 }
 
 /* How far each draw moves the offset: 4 for each word of an element; nothing for no elements. */
-static void test_how_far_draws_move(void **state)
+TEST(test_how_far_draws_move)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 1);
@@ -96,9 +95,8 @@ static void test_how_far_draws_move(void **state)
     t_scene_close(&s);
 }
 
-static void test_states_as_bytes(void **state)
+TEST(test_states_as_bytes)
 {
-    (void)state;
     t_scene s;
     unsigned char bytes[16];
     static const unsigned char want[16] = {0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, 4};
@@ -160,9 +158,8 @@ static void test_default_generator(void **state)
 }
 
 /* It keeps the device's backend, and outlives tapes. */
-static void test_default_generator_alone(void **state)
+TEST(test_default_generator_alone)
 {
-    (void)state;
     ph_device *device;
     ph_generator *g;
     assert_ok(ph_device_open(&device, t_device_name(), NULL));
@@ -207,9 +204,8 @@ static void test_clones_and_shared_states(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     t_scene s;
     ph_generator *g, *foreign;
     ph_device *device;
@@ -252,9 +248,8 @@ static void test_refusals(void **state)
 }
 
 /* What operators refuse: the tape fails, nothing is drawn. */
-static void test_operators_refuse(void **state)
+TEST(test_operators_refuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 0);
@@ -315,9 +310,8 @@ static void test_operators_refuse(void **state)
 }
 
 /* Elements are drawn in the order of the indices, whatever the strides are. */
-static void test_in_place_with_strides(void **state)
+TEST(test_in_place_with_strides)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 3);
@@ -344,9 +338,8 @@ static void test_in_place_with_strides(void **state)
 }
 
 /* Marks of what is done outside of captures. */
-static void test_marks(void **state)
+TEST(test_marks)
 {
-    (void)state;
     t_scene s;
     ph__generator_mark before, after;
     t_scene_open(&s);
@@ -370,9 +363,8 @@ static void test_marks(void **state)
     t_scene_close(&s);
 }
 
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
-    (void)state;
     t_scene s;
     ph_generator *g, *clone = NULL;
     t_scene_open(&s);

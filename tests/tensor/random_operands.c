@@ -4,6 +4,7 @@
  * memory between guard zones. */
 #include "support/draws.h"
 #include "support/grads.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 #include <math.h>
 
@@ -47,9 +48,8 @@ static unsigned words_of(ph_dtype dtype)
 }
 
 /* ---- normals ---- */
-static void test_normals_of_equal_means(void **state)
+TEST(test_normals_of_equal_means)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tape *t = d.scene.tape;
@@ -75,9 +75,8 @@ static void test_normals_of_equal_means(void **state)
 
 /* mean + deviation * what the same words give alone, in f32, rounded once; a mean of columns, a
  * deviation of rows, turned. */
-static void test_normals_of_each_mean(void **state)
+TEST(test_normals_of_each_mean)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tape *t = d.scene.tape;
@@ -103,9 +102,8 @@ static void test_normals_of_each_mean(void **state)
 }
 
 /* A negative deviation mirrors; NaN and infinities are what arithmetic makes of them. */
-static void test_odd_deviations(void **state)
+TEST(test_odd_deviations)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tape *t = d.scene.tape;
@@ -123,9 +121,8 @@ static void test_odd_deviations(void **state)
 }
 
 /* ---- whole numbers ---- those that ph_randint gives, in any dtype. */
-static void test_whole_numbers(void **state)
+TEST(test_whole_numbers)
 {
-    (void)state;
     static const struct {
         ph_dtype dtype;
         int64_t low, high;
@@ -160,9 +157,8 @@ static void test_whole_numbers(void **state)
 }
 
 /* Each of a few numbers comes as often as the others; all ends are among them. */
-static void test_whole_numbers_come_alike(void **state)
+TEST(test_whole_numbers_come_alike)
 {
-    (void)state;
     enum {
         MANY = 1 << 16,
         RANGE = 20
@@ -190,9 +186,8 @@ static void test_whole_numbers_come_alike(void **state)
 }
 
 /* ---- events ---- those that ph_bernoulli gives, in any dtype. */
-static void test_events_of_any_dtype(void **state)
+TEST(test_events_of_any_dtype)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tape *t = d.scene.tape;
@@ -212,9 +207,8 @@ static void test_events_of_any_dtype(void **state)
 }
 
 /* Probabilities that broadcast; what changes turned; and both the same memory, or partly. */
-static void test_events_in_place(void **state)
+TEST(test_events_in_place)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tape *t = d.scene.tape;
@@ -253,9 +247,8 @@ static void test_events_in_place(void **state)
 
 /* A tensor with gradients is no source of them: nothing is remembered, and in place it is
  * refused. */
-static void test_no_gradients(void **state)
+TEST(test_no_gradients)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_leaf(&s, PH_SHAPE(2, 2), 0.5f, 0.25f, 1, 0);
@@ -278,9 +271,8 @@ static void test_no_gradients(void **state)
 
 /* ---- any strides, any count ---- Poisson numbers of turned rates are those of the rates laid
  * out anew. */
-static void test_poisson_of_views(void **state)
+TEST(test_poisson_of_views)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tape *t = d.scene.tape;

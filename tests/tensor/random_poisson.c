@@ -3,6 +3,7 @@
  * same words, how they are distributed, and what comes of rates that are none. Seeds are fixed;
  * bounds of statistics are what chance exceeds once in some ten thousand times. */
 #include "support/draws.h"
+#include "support/test.h"
 #include "tensor/random/philox.h"
 #include <math.h>
 
@@ -87,9 +88,8 @@ static ph_tensor *rates_of(t_scene *s, ph_dtype dtype)
     return ph_reshape(s->tape, ph_contiguous(s->tape, x), PH_SHAPE(N));
 }
 
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, SEED);
@@ -186,9 +186,8 @@ static void check_rate(t_scene *s, ph_dtype dtype, double rate)
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_distributed(void **state)
+TEST(test_distributed)
 {
-    (void)state;
     static const double some[] = {0.01, 0.5, 1,  3,  7,   9.9375, 10,    10.5,
                                   12,   15,  25, 60, 200, 1000,   30000, 1e6};
     t_scene s;
@@ -209,9 +208,8 @@ static void test_distributed(void **state)
 
 /* Neighbours, which share the work of a group, know nothing of each other: below their median or
  * not. */
-static void test_neighbours(void **state)
+TEST(test_neighbours)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 3);
@@ -237,9 +235,8 @@ static void test_neighbours(void **state)
 }
 
 /* ---- edges ---- rates that are none, and those whose numbers the dtype has not. */
-static void test_edges(void **state)
+TEST(test_edges)
 {
-    (void)state;
     static const double odd[] = {0.0,     -0.0,      -1,      -INFINITY,  NAN,  INFINITY,
                                  0x1p120, 0x1p-1060, 0x1p100, -0x1p-1060, 1e300};
     enum {

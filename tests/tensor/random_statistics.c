@@ -3,6 +3,7 @@
  * variances, and chi-square over bins. Seeds are fixed, so that a result is the same each time;
  * bounds are what chance exceeds once in some ten thousand times. */
 #include "support/draws.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -125,9 +126,8 @@ static void check_distribution(t_scene *s, const struct distribution *d, ph_dtyp
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_distributions(void **state)
+TEST(test_distributions)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 1);
@@ -140,9 +140,8 @@ static void test_distributions(void **state)
 }
 
 /* Elements of successive draws, and of neighbouring seeds, are independent too. */
-static void test_successive_draws(void **state)
+TEST(test_successive_draws)
 {
-    (void)state;
     enum {
         N = 1 << 17
     };
@@ -168,9 +167,8 @@ static void test_successive_draws(void **state)
 }
 
 /* The halves have few values: each of them as often as the others, and never high itself. */
-static void test_halves(void **state)
+TEST(test_halves)
 {
-    (void)state;
     enum {
         N = 1 << 18
     };
@@ -197,9 +195,8 @@ static void test_halves(void **state)
 }
 
 /* [low, high) holds where rounding would give high: ranges of a few numbers of the dtype. */
-static void test_high_is_never_drawn(void **state)
+TEST(test_high_is_never_drawn)
 {
-    (void)state;
     static const struct {
         ph_dtype dtype;
         double low, high;
@@ -237,9 +234,8 @@ static void test_high_is_never_drawn(void **state)
     t_scene_close(&s);
 }
 
-static void test_events(void **state)
+TEST(test_events)
 {
-    (void)state;
     enum {
         N = 1 << 17
     };
@@ -270,9 +266,8 @@ static void test_events(void **state)
     t_scene_close(&s);
 }
 
-static void test_events_in_place(void **state)
+TEST(test_events_in_place)
 {
-    (void)state;
     enum {
         N = 1 << 16
     };
@@ -300,9 +295,8 @@ static void test_events_in_place(void **state)
     t_scene_close(&s);
 }
 
-static void test_integers(void **state)
+TEST(test_integers)
 {
-    (void)state;
     enum {
         N = 1 << 18
     };
@@ -342,9 +336,8 @@ static void test_integers(void **state)
     t_scene_close(&s);
 }
 
-static void test_geometric(void **state)
+TEST(test_geometric)
 {
-    (void)state;
     enum {
         N = 1 << 17
     };
@@ -388,9 +381,8 @@ static void assert_permutation(const int64_t *x, int64_t n)
     free(seen);
 }
 
-static void test_permutations(void **state)
+TEST(test_permutations)
 {
-    (void)state;
     static const int64_t counts[] = {
         0,     1,     2,     3,      5,      255,    256,           257,     1023,
         1024,  1025,  1026,  2047,   2048,   2049,   4096,          4097,    10000,
@@ -411,9 +403,8 @@ static void test_permutations(void **state)
 }
 
 /* All 24 of four numbers come alike. */
-static void test_short_permutations(void **state)
+TEST(test_short_permutations)
 {
-    (void)state;
     enum {
         ROUNDS = 6000
     };
@@ -470,9 +461,8 @@ static void check_long_permutations(int64_t n, int rounds)
     t_scene_close(&s);
 }
 
-static void test_long_permutations(void **state)
+TEST(test_long_permutations)
 {
-    (void)state;
     const int rounds = t_nightly() ? 20000 : 400;
     check_long_permutations(1032, rounds);
     check_long_permutations(64 * 18 + 1, rounds);

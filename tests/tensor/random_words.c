@@ -3,15 +3,15 @@
  * vectors, an independent computation, and a table of results that every device must give to the
  * bit. */
 #include "support/draws.h"
+#include "support/test.h"
 #include "tensor/random/philox.h"
 #include <inttypes.h>
 #include <stdio.h>
 
 /* ---- words ---- */
 /* The known answers of Random123, the authors' own implementation. */
-static void test_philox_known_answers(void **state)
+TEST(test_philox_known_answers)
 {
-    (void)state;
     static const struct {
         u64 seed, block, group;
         u32 want[4];
@@ -30,9 +30,8 @@ static void test_philox_known_answers(void **state)
 }
 
 /* Many at a time are the same words, from any group on, past 2^32 too. */
-static void test_words_of_groups(void **state)
+TEST(test_words_of_groups)
 {
-    (void)state;
     enum {
         GROUPS = 37
     };
@@ -57,9 +56,8 @@ static void test_words_of_groups(void **state)
         }
 }
 
-static void test_upper_half_of_products(void **state)
+TEST(test_upper_half_of_products)
 {
-    (void)state;
     static const u64 numbers[] = {0,
                                   1,
                                   3,
@@ -123,9 +121,8 @@ static void close_drawn(drawn *d)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_uniforms_are_their_words(void **state)
+TEST(test_uniforms_are_their_words)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     float *x = t_bytes(&d.scene, ph_rand(d.scene.tape, PH_DTYPE_F32, PH_SHAPE(N)));
@@ -143,9 +140,8 @@ static void test_uniforms_are_their_words(void **state)
     close_drawn(&d);
 }
 
-static void test_normals_within_4_ulp(void **state)
+TEST(test_normals_within_4_ulp)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     float *x = t_bytes(&d.scene, ph_randn(d.scene.tape, PH_DTYPE_F32, PH_SHAPE(N)));
@@ -162,9 +158,8 @@ static void test_normals_within_4_ulp(void **state)
     close_drawn(&d);
 }
 
-static void test_others_within_4_ulp(void **state)
+TEST(test_others_within_4_ulp)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tensor *t = ph_empty(d.scene.tape, PH_DTYPE_F32, PH_SHAPE(N));
@@ -185,9 +180,8 @@ static void test_others_within_4_ulp(void **state)
     close_drawn(&d);
 }
 
-static void test_log_normal_is_exp_of_normal(void **state)
+TEST(test_log_normal_is_exp_of_normal)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     ph_tensor *t = ph_empty(d.scene.tape, PH_DTYPE_F32, PH_SHAPE(N));
@@ -396,9 +390,8 @@ static const struct line {
     {"randperm", RANDPERM, PH_DTYPE_I32, UINT64_C(0x39fab35ceac0a965)},
 };
 
-static void test_the_same_bits_on_every_device(void **state)
+TEST(test_the_same_bits_on_every_device)
 {
-    (void)state;
     drawn d;
     open_drawn(&d);
     size_t wrong = 0;

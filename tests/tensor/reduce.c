@@ -3,6 +3,7 @@
  * differences; empty tensors, ties, and what is refused. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include <math.h>
 
 typedef struct reduction {
@@ -206,9 +207,8 @@ static void reductions_of_integers(void **state)
 }
 
 /* ---- the edges ---- */
-static void nothing_to_reduce(void **state)
+TEST(nothing_to_reduce)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 0, 3));
@@ -236,9 +236,8 @@ static void nothing_to_reduce(void **state)
     t_scene_close(&s);
 }
 
-static void ties_and_nan(void **state)
+TEST(ties_and_nan)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     static const float values[] = {1, 4, 4, 0, 4, 2, 2, 2};
@@ -279,9 +278,8 @@ static void ties_and_nan(void **state)
     t_scene_close(&s);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
 #define REFUSED(call, part)                                                                        \

@@ -3,6 +3,7 @@
  * a layout takes: against doubles, and equal to the bit whatever the number of threads. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/core/half.h"
 #include <math.h>
 
@@ -175,9 +176,8 @@ static void check(t_scene *s, ph_dtype dtype, const layout *l)
     free(values);
 }
 
-static void every_form(void **state)
+TEST(every_form)
 {
-    (void)state;
     static const ph_dtype dtypes[] = {PH_DTYPE_F32,  PH_DTYPE_F64, PH_DTYPE_F16,
                                       PH_DTYPE_BF16, PH_DTYPE_I32, PH_DTYPE_U8};
     t_scene s;
@@ -189,9 +189,8 @@ static void every_form(void **state)
 }
 
 /* A sum of a million equal numbers, which added one after the other in f32 would be far off. */
-static void sums_do_not_drift(void **state)
+TEST(sums_do_not_drift)
 {
-    (void)state;
     t_scene s;
     double got;
     t_scene_open(&s);
@@ -230,9 +229,8 @@ static void run_on(const char *name, float *out)
     t_scene_close(&s);
 }
 
-static void threads_do_not_change_a_bit(void **state)
+TEST(threads_do_not_change_a_bit)
 {
-    (void)state;
     static float one[1602], other[1602];
     t_host_only("a GPU has no number of threads to choose");
     run_on("host:threads=1", one);

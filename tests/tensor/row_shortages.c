@@ -2,6 +2,7 @@
 /* tests/tensor/row_shortages.c: softmax, losses, norms, indexing and joining when memory runs
  * out, at every place: the tape fails, and nothing is left behind. */
 #include "support/grads.h"
+#include "support/test.h"
 
 typedef struct step {
     ph_tensor *x, *weight, *bias, *table;
@@ -60,9 +61,8 @@ static ph_status run(ph_tape *t, const step *s)
     return ph_tape_clear(t);
 }
 
-static void no_host_memory(void **state)
+TEST(no_host_memory)
 {
-    (void)state;
     t_scene s;
     step work;
     t_scene_open(&s);
@@ -81,9 +81,8 @@ static void no_host_memory(void **state)
     t_scene_close(&s);
 }
 
-static void no_device_memory(void **state)
+TEST(no_device_memory)
 {
-    (void)state;
     int failures = 0;
     bool failed = true;
     for (size_t limit = 2; failed; limit += 2) {

@@ -5,6 +5,7 @@
 #include "support/grads.h"
 #include "support/graphed_nets.h"
 #include "support/op_check.h"
+#include "support/test.h"
 #include <math.h>
 
 enum {
@@ -14,9 +15,8 @@ static const ph_dtype floats[] = {PH_DTYPE_F32, PH_DTYPE_F64, PH_DTYPE_F16, PH_D
 
 /* ---- slopes ---- those that ph_uniform gives in their place, and 1 above 0; backward has the
  * same ones. */
-static void test_slopes(void **state)
+TEST(test_slopes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 17);
@@ -45,9 +45,8 @@ static void test_slopes(void **state)
 }
 
 /* Slopes of [lower, upper) with the mean and the variance of a uniform. */
-static void test_slopes_are_uniform(void **state)
+TEST(test_slopes_are_uniform)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 18);
@@ -73,9 +72,8 @@ static void test_slopes_are_uniform(void **state)
     t_scene_close(&s);
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 18);
@@ -118,9 +116,8 @@ static void reference(op_array *out, const op_array *in, const op_trial *trial)
         out[0].at[i] = in[0].at[i] > 0 ? in[0].at[i] : 0.125 * in[0].at[i];
 }
 
-static void test_gradient(void **state)
+TEST(test_gradient)
 {
-    (void)state;
     ph_device *device;
     const op_spec spec = {.name = "rrelu",
                           .in_count = 1,
@@ -134,9 +131,8 @@ static void test_gradient(void **state)
 }
 
 /* The slopes, as many bytes as x, are all that the history keeps; without gradients nothing. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     for (size_t k = 0; k < 4; k++) {
@@ -159,9 +155,8 @@ static void test_memory(void **state)
 }
 
 /* Autocast leaves it alone, as it does leaky_relu. */
-static void test_autocast(void **state)
+TEST(test_autocast)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     (void)ph_tape_set_autocast(s.tape, (ph_autocast){.dtype = PH_DTYPE_BF16});
@@ -179,16 +174,14 @@ static ph_tensor *draw(ph_tape *tape, ph_tensor *x)
     return ph_rrelu(tape, x, 0.1, 0.3);
 }
 
-static void test_memory_of_a_turned_one(void **state)
+TEST(test_memory_of_a_turned_one)
 {
-    (void)state;
     t_expect_turned_is_not_kept(draw, 256 << 10);
 }
 
 /* Turned, x has the slopes that its dense copy has, and its gradient. */
-static void test_slopes_of_a_turned_one(void **state)
+TEST(test_slopes_of_a_turned_one)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 19);
@@ -241,9 +234,8 @@ static ph_tensor *forward_and_backward(ph_tape *tape, void *user)
         3);
 }
 
-static void test_captured_and_replayed(void **state)
+TEST(test_captured_and_replayed)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out[2];
     ph_graph *graph[2];
@@ -291,9 +283,8 @@ static void test_captured_and_replayed(void **state)
 
 /* ---- graphed ---- forward and backward are graphs of their own there: backward has the slopes
  * of the forward before it. */
-static void test_graphed(void **state)
+TEST(test_graphed)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 4);
@@ -331,9 +322,8 @@ static void test_graphed(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
-    (void)state;
     t_expect_shortages(draw);
 }
 

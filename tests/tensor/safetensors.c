@@ -3,6 +3,7 @@
  * refused. */
 #include "support/files.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 static const char *const names[] = {"a", "b", "pipe"};
 enum {
@@ -40,9 +41,8 @@ static const char *put(scene *c, const char *header, size_t bytes)
     return t_put_file(&c->folder, "a", all, 8 + length + bytes);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
-    (void)state;
     scene c;
     ph_safetensors *file;
     ph_tensor *x;
@@ -106,9 +106,8 @@ static void test_read(void **state)
     close_scene(&c);
 }
 
-static void test_read_into(void **state)
+TEST(test_read_into)
 {
-    (void)state;
     scene c;
     ph_safetensors *file;
     ph_tensor *x, *half;
@@ -154,9 +153,8 @@ static void test_read_into(void **state)
 }
 
 /* All dtypes; every tensor begins at a multiple of its element's size. */
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     scene c;
     ph_safetensors *file;
     ph_named_tensor all[PH_DTYPE_BOOL];
@@ -207,9 +205,8 @@ static void test_round_trip(void **state)
 #define T(name, dtype, shape, offsets)                                                             \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     scene c;
     open_scene(&c);
     static const struct {
@@ -282,9 +279,8 @@ static void test_hostile(void **state)
     close_scene(&c);
 }
 
-static void test_hostile_start(void **state)
+TEST(test_hostile_start)
 {
-    (void)state;
     scene c;
     ph_safetensors *file;
     ph_tensor *x;
@@ -311,9 +307,8 @@ static void test_hostile_start(void **state)
     close_scene(&c);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     scene c;
     ph_safetensors *file;
     ph_tensor *x;
@@ -371,9 +366,8 @@ static ph_status in_capture(ph_stream *stream, void *user)
     return ph_tape_clear(c->s.tape);
 }
 
-static void test_capture(void **state)
+TEST(test_capture)
 {
-    (void)state;
     scene c;
     ph_graph *graph;
     open_scene(&c);
@@ -403,9 +397,8 @@ static ph_status copy_file(scene *c, const char *from, const char *to)
 }
 
 /* A write that fails leaves what was there, and nothing beside it. */
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int64_t n = 0;; n++) {
         scene c;
         char from[160], to[160], got[ROOM];

@@ -9,12 +9,12 @@
 
 #include "base/rng.h"
 #include "support/support.h"
+#include "support/test.h"
 #include "tensor/core/tensor.h"
 #include <string.h>
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
-    (void)state;
     static const struct {
         ph_dtype dtype;
         const char *name;
@@ -33,9 +33,8 @@ static void test_dtypes(void **state)
     }
 }
 
-static void test_count(void **state)
+TEST(test_count)
 {
-    (void)state;
     assert_int_equal(ph_shape_count(&PH_SCALAR), 1);
     assert_int_equal(ph_shape_count(&PH_SHAPE(2, 3, 4)), 24);
     assert_int_equal(ph_shape_count(&PH_SHAPE(2, 0, 4)), 0);
@@ -55,9 +54,8 @@ static void test_count(void **state)
     assert_false(ph_shape_equal(&PH_SCALAR, NULL));
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
-    (void)state;
     size_t bytes;
     assert_ok(ph__shape_check(&bytes, PH_DTYPE_F64, &PH_SHAPE(5, 3), "call"));
     assert_int_equal(bytes, 120);
@@ -76,9 +74,8 @@ static void test_check(void **state)
     assert_ok(ph__shape_check(&bytes, PH_DTYPE_U8, &PH_SHAPE(INT64_MAX), "call"));
 }
 
-static void test_strides(void **state)
+TEST(test_strides)
 {
-    (void)state;
     int64_t strides[PH_MAX_RANK];
     ph__shape_strides(strides, &PH_SHAPE(2, 3, 4));
     assert_memory_equal(strides, ((int64_t[]){12, 4, 1}), 24);
@@ -95,9 +92,8 @@ static void test_strides(void **state)
     assert_int_equal(ph__shape_extent(&PH_SHAPE(INT64_MAX, 2), (int64_t[]){INT64_MAX, 1}), -1);
 }
 
-static void test_axes(void **state)
+TEST(test_axes)
 {
-    (void)state;
     assert_int_equal(ph__axis(0, 3), 0);
     assert_int_equal(ph__axis(2, 3), 2);
     assert_int_equal(ph__axis(-1, 3), 2);
@@ -109,9 +105,8 @@ static void test_axes(void **state)
     assert_int_equal(ph__axis(PH_ALL_AXES, 3), -1);
 }
 
-static void test_broadcast(void **state)
+TEST(test_broadcast)
 {
-    (void)state;
     ph_shape out;
     assert_true(ph__shape_broadcast(&out, &PH_SHAPE(2, 1, 4), &PH_SHAPE(3, 1)));
     assert_true(ph_shape_equal(&out, &PH_SHAPE(2, 3, 4)));
@@ -127,9 +122,8 @@ static void test_broadcast(void **state)
     assert_true(ph_shape_equal(&out, &PH_SHAPE(3, 4)));
 }
 
-static void test_coalesce(void **state)
+TEST(test_coalesce)
 {
-    (void)state;
     int64_t dims[PH_MAX_RANK] = {2, 3, 4}, strides[2][PH_MAX_RANK] = {{12, 4, 1}, {12, 4, 1}};
     assert_int_equal(ph__shape_coalesce(dims, strides, 2, 3), 1);
     assert_int_equal(dims[0], 24);
@@ -199,9 +193,8 @@ static void test_coalesce_random(void **state)
     assert_true(merged > 500);
 }
 
-static void test_describe(void **state)
+TEST(test_describe)
 {
-    (void)state;
     char text[PH__DESCRIBE];
     ph_tensor x = {.dtype = PH_DTYPE_BF16, .shape = PH_SHAPE(2, 3)};
     assert_string_equal(ph__describe(text, &x), "bf16[2, 3]");
@@ -214,9 +207,8 @@ static void test_describe(void **state)
     assert_int_equal(strlen(ph__describe(text, &x)), 4 + 2 + 8 * 20 + 7 * 2);
 }
 
-static void test_overlap(void **state)
+TEST(test_overlap)
 {
-    (void)state;
     char memory[64];
     ph_tensor a = {.dtype = PH_DTYPE_F32, .shape = PH_SHAPE(4), .stride = {1}, .data = memory};
     ph_tensor b = {.dtype = PH_DTYPE_U8, .shape = PH_SHAPE(4), .stride = {2}, .data = memory + 16};

@@ -3,6 +3,7 @@
  * and on rows of special values. */
 #include "support/grads.h"
 #include "support/op_check.h"
+#include "support/test.h"
 #include <math.h>
 
 /* p[0]: the axis. */
@@ -84,17 +85,15 @@ static void check(const char *name, bool log_form, void (*shapes)(op_trial *), s
     ph_device_release(device);
 }
 
-static void softmax_is_right(void **state)
+TEST(softmax_is_right)
 {
-    (void)state;
     check("softmax", false, shapes_any, t_nightly() ? 60 : 18);
     check("softmax, long rows", false, shapes_long, 5);
     check("softmax, columns", false, shapes_across, 6);
 }
 
-static void log_softmax_is_right(void **state)
+TEST(log_softmax_is_right)
 {
-    (void)state;
     check("log_softmax", true, shapes_any, t_nightly() ? 60 : 18);
     check("log_softmax, long rows", true, shapes_long, 5);
     check("log_softmax, columns", true, shapes_across, 6);
@@ -102,9 +101,8 @@ static void log_softmax_is_right(void **state)
 
 /* As PyTorch's: of a row of -infinity, and of one with +infinity or NaN, nothing is a number;
  * -infinity beside numbers gives 0. */
-static void special_values(void **state)
+TEST(special_values)
 {
-    (void)state;
     t_scene s;
     float got[5][4];
     const float rows[5][4] = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY},
@@ -133,9 +131,8 @@ static void special_values(void **state)
     t_scene_close(&s);
 }
 
-static void scalars_and_refusals(void **state)
+TEST(scalars_and_refusals)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     t_expect_values(s.tape, ph_softmax(s.tape, ph_full(s.tape, PH_DTYPE_F32, PH_SCALAR, 3), 0),

@@ -2,6 +2,7 @@
 /* tests/tensor/special_values.c: infinities, NaN, signed zeros and huge numbers in operators, as
  * PyTorch has them. */
 #include "support/grads.h"
+#include "support/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,11 +68,10 @@ static const struct {
     {-1.5, {0, N, I, I, 0.125f, 0, N}},
 };
 
-static void test_pow(void **state)
+TEST(test_pow)
 {
     t_scene s;
     char what[64];
-    (void)state;
     t_scene_open(&s);
     for (size_t p = 0; p < sizeof powers / sizeof powers[0]; p++)
         for (int d = 0; d < DTYPES; d++) {
@@ -86,7 +86,7 @@ static void test_pow(void **state)
 }
 
 /* a x^(a - 1), with x^(a - 1) as above. */
-static void test_gradients_of_pow(void **state)
+TEST(test_gradients_of_pow)
 {
     static const struct {
         double exponent;
@@ -98,7 +98,6 @@ static void test_gradients_of_pow(void **state)
         {3, {I, 48, 0, 0, 48, I, N}},
     };
     t_scene s;
-    (void)state;
     t_scene_open(&s);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         ph_tensor *x = t_leaf_of(&s, PH_SHAPE(SPECIALS), specials);
@@ -111,7 +110,7 @@ static void test_gradients_of_pow(void **state)
 }
 
 /* ---- bounds and choices ---- */
-static void test_clamp(void **state)
+TEST(test_clamp)
 {
     static const float x[] = {-I, -2, -0.0f, 0.5f, 3, I, N};
     static const struct {
@@ -124,7 +123,6 @@ static void test_clamp(void **state)
         {-I, 1, {-I, -2, -0.0f, 0.5f, 1, 1, N}},
     };
     t_scene s;
-    (void)state;
     t_scene_open(&s);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
         for (int d = 0; d < DTYPES; d++)
@@ -144,13 +142,12 @@ static void test_clamp(void **state)
     t_scene_close(&s);
 }
 
-static void test_nan_in_choices(void **state)
+TEST(test_nan_in_choices)
 {
     static const float a[] = {N, 1, N, -I, I}, b[] = {1, N, N, N, N};
     static const float five[] = {N, N, N, N, N}, relu[] = {N, 1, N, 0, I},
                        leaky[] = {N, 1, N, -I, I};
     t_scene s;
-    (void)state;
     t_scene_open(&s);
     for (int d = 0; d < DTYPES; d++) {
         ph_tensor *x = of(&s, a, 5, dtypes[d]), *y = of(&s, b, 5, dtypes[d]);
@@ -166,7 +163,7 @@ static void test_nan_in_choices(void **state)
 }
 
 /* ---- rows ---- */
-static void test_softmax(void **state)
+TEST(test_softmax)
 {
     static const struct {
         float x[3], want[3], logarithm[3];
@@ -181,7 +178,6 @@ static void test_softmax(void **state)
     static const float huge[] = {3e38f, -3e38f, 1}, one[] = {1, 0, 0},
                        far_below[] = {0, -I, -3e38f};
     t_scene s;
-    (void)state;
     t_scene_open(&s);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
         for (int d = 0; d < DTYPES; d++) {
@@ -198,13 +194,12 @@ static void test_softmax(void **state)
 }
 
 /* f32's squares are numbers up to about 1.8e19; f16 and bf16 are squared in f32, f64 in f64. */
-static void test_norms(void **state)
+TEST(test_norms)
 {
     static const float large[] = {1e18f, -1e18f, 1e18f, -1e18f}, units[] = {1, -1, 1, -1};
     static const float larger[] = {1e20f, -1e20f, 1e20f, -1e20f}, zeros[] = {0, -0.0f, 0, -0.0f};
     static const float halves[] = {60000, -60000, 60000, -60000}, length[] = {2e20f};
     t_scene s;
-    (void)state;
     t_scene_open(&s);
     for (int d = 0; d < DTYPES; d++) {
         ph_tensor *x = of(&s, dtypes[d] == PH_DTYPE_F16 ? halves : large, 4, dtypes[d]);

@@ -2,6 +2,7 @@
 /* tests/tensor/storage.c: the memory behind tensors: backends, who keeps it, other streams,
  * captures, guard zones. */
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 
 static ph__backend *backend_of(const t_scene *s)
@@ -9,9 +10,8 @@ static ph__backend *backend_of(const t_scene *s)
     return s->tape->backend;
 }
 
-static void test_backend(void **state)
+TEST(test_backend)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     ph_device *device;
     ph__backend *a, *b;
@@ -39,9 +39,8 @@ static size_t allocated(const t_scene *s)
     return stats.allocated + stats.pinned;
 }
 
-static void test_references(void **state)
+TEST(test_references)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph__storage *storage;
@@ -75,9 +74,8 @@ static void count_release(void *user)
     released++;
 }
 
-static void test_foreign(void **state)
+TEST(test_foreign)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     char memory[16];
@@ -95,9 +93,8 @@ static void test_foreign(void **state)
 
 /* Freed while another tape's stream still works on it: not given to its own stream again before
  * that is done. */
-static void test_other_stream(void **state)
+TEST(test_other_stream)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_stream *other;
@@ -124,9 +121,8 @@ static void test_other_stream(void **state)
 
 /* Memory comes in the order of the default stream: what that has to do in it yet comes before a
  * tape's first use. */
-static void test_first_use(void **state)
+TEST(test_first_use)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_stream *own = ph_device_default_stream(s.device);
@@ -177,9 +173,8 @@ static ph_status use_memory(ph_stream *stream, void *user)
     return ph_memset(b->storage->data, 0x55, 4096, stream);
 }
 
-static void test_capture(void **state)
+TEST(test_capture)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -206,9 +201,8 @@ static void put(ph_stream *stream, char *at)
     assert_ok(ph_stream_synchronize(stream));
 }
 
-static void test_guards(void **state)
+TEST(test_guards)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph__storage *storage;
@@ -248,9 +242,8 @@ static void test_guards(void **state)
     t_scene_close(&s);
 }
 
-static void test_guards_in_capture(void **state)
+TEST(test_guards_in_capture)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -285,9 +278,8 @@ static ph_status make_each(ph__backend *backend, ph_stream *stream, bool guards)
     return PH_OK;
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int guards = 0; guards < 2; guards++)
         for (int64_t n = 0;; n++) {
             t_scene s;
@@ -305,9 +297,8 @@ static void test_failures(void **state)
         }
 }
 
-static void test_backend_failures(void **state)
+TEST(test_backend_failures)
 {
-    (void)state;
     ph_device *device;
     assert_ok(ph_device_open(&device, t_device_name(), NULL));
     for (int64_t n = 0;; n++) {
@@ -370,9 +361,8 @@ static void *run_worker(void *user)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     worker workers[THREADS] = {0};
     t_scene s;
     t_scene_open(&s);
@@ -408,9 +398,8 @@ static void *come_and_go(void *device)
     return NULL;
 }
 
-static void test_backend_threads(void **state)
+TEST(test_backend_threads)
 {
-    (void)state;
     pthread_t threads[THREADS];
     ph_device *device;
     assert_ok(ph_device_open(&device, t_device_name(), NULL));

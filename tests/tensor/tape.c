@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/tape.c: the tape: what it owns, scopes, its first error, its modes, and misuse. */
 #include "support/grads.h"
+#include "support/test.h"
 
-static void test_create(void **state)
+TEST(test_create)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape *tape = s.tape;
@@ -31,9 +31,8 @@ static void test_create(void **state)
     t_scene_close(&s);
 }
 
-static void test_null(void **state)
+TEST(test_null)
 {
-    (void)state;
     ph_tape_info info;
     ph_tape_destroy(NULL);
     assert_null(ph_tape_stream(NULL));
@@ -56,9 +55,8 @@ static void test_null(void **state)
 }
 
 /* The first stays, with all of its record; what comes after it does nothing. */
-static void test_first_error(void **state)
+TEST(test_first_error)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2, 3));
@@ -78,9 +76,8 @@ static void test_first_error(void **state)
     t_scene_close(&s);
 }
 
-static void test_fail_and_check(void **state)
+TEST(test_fail_and_check)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape_fail(s.tape, PH_OK, "nothing");
@@ -102,9 +99,8 @@ static void test_fail_and_check(void **state)
 
 /* Another failed call's record does not get between an operator and its failure, nor a later one
  * into the tape. */
-static void test_other_records(void **state)
+TEST(test_other_records)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2));
@@ -131,9 +127,8 @@ static ph_tensor *make_many(const t_scene *s)
     return kept;
 }
 
-static void test_owned(void **state)
+TEST(test_owned)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor_release(make_many(&s)); /* what the device keeps from its first use of anything */
@@ -147,9 +142,8 @@ static void test_owned(void **state)
     t_scene_close(&s);
 }
 
-static void test_scopes(void **state)
+TEST(test_scopes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *before = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(1));
@@ -186,9 +180,8 @@ static void test_scopes(void **state)
 }
 
 /* Peak memory is the peak, and not the sum. */
-static void test_scope_memory(void **state)
+TEST(test_scope_memory)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(1024));
@@ -207,9 +200,8 @@ static void test_scope_memory(void **state)
     t_scene_close(&s);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
-    (void)state;
     t_scene s;
     ph_device *other;
     ph_tensor *x;
@@ -231,9 +223,8 @@ static void test_devices(void **state)
     t_scene_close(&s);
 }
 
-static void test_other_tape(void **state)
+TEST(test_other_tape)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape *second;
@@ -263,9 +254,8 @@ static void test_other_tape(void **state)
     t_scene_close(&s);
 }
 
-static void test_in_place(void **state)
+TEST(test_in_place)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(2));
@@ -289,9 +279,8 @@ static void test_in_place(void **state)
     t_scene_close(&s);
 }
 
-static void test_detach(void **state)
+TEST(test_detach)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *w = t_leaf(&s, PH_SHAPE(2), 1, 2), *y = ph_mul(s.tape, w, w),
@@ -309,9 +298,8 @@ static void test_detach(void **state)
 }
 
 /* Operands beyond what a message has room for. */
-static void test_long_message(void **state)
+TEST(test_long_message)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_zeros(s.tape, PH_DTYPE_F32, PH_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), *out;

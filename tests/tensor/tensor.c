@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/tensor.c: handles: creating, wrapping, keeping, looking, gradients; factories. */
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 #include <math.h>
 
-static void test_create(void **state)
+TEST(test_create)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x;
@@ -51,9 +51,8 @@ static void test_create(void **state)
     t_scene_close(&s);
 }
 
-static void test_null(void **state)
+TEST(test_null)
 {
-    (void)state;
     assert_null(ph_tensor_device(NULL));
     assert_int_equal(ph_tensor_dtype(NULL), 0);
     assert_int_equal(ph_tensor_shape(NULL).rank, 0);
@@ -73,9 +72,8 @@ static void test_null(void **state)
     ph_tensor_release(NULL);
 }
 
-static void test_create_misuse(void **state)
+TEST(test_create_misuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = (ph_tensor *)&s;
@@ -106,9 +104,8 @@ static void count_release(void *user)
     released++;
 }
 
-static void test_wrap(void **state)
+TEST(test_wrap)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     float *memory;
@@ -146,9 +143,8 @@ static void test_wrap(void **state)
     t_scene_close(&s);
 }
 
-static void test_wrap_misuse(void **state)
+TEST(test_wrap_misuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     _Alignas(8) char memory[64];
@@ -180,9 +176,8 @@ static void test_wrap_misuse(void **state)
     t_scene_close(&s);
 }
 
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x, *g, *i, *other;
@@ -230,9 +225,8 @@ static void test_gradients(void **state)
 }
 
 /* ---- factories ---- */
-static void test_factories(void **state)
+TEST(test_factories)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_empty(s.tape, PH_DTYPE_BF16, PH_SHAPE(3, 5));
@@ -275,9 +269,8 @@ static double arange_item(t_scene *s, ph_dtype dtype, double begin, double step,
     return value;
 }
 
-static void test_arange(void **state)
+TEST(test_arange)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     t_expect_values(s.tape, ph_arange(s.tape, PH_DTYPE_F32, -1, 0.5, 4), PH_SHAPE(4), -1, -0.5f, 0,
@@ -323,9 +316,8 @@ static ph_status make_in_capture(ph_stream *stream, void *user)
     return ph_tape_clear(b->tape);
 }
 
-static void test_in_capture(void **state)
+TEST(test_in_capture)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -363,9 +355,8 @@ static ph_status make_all(t_scene *s)
     return status;
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int64_t n = 0;; n++) {
         t_scene s;
         t_scene_open(&s);

@@ -7,6 +7,7 @@
 #include "nn/optimizer/optimizer.h"
 #include "support/ptx.h"
 #include "support/support.h"
+#include "support/test.h"
 #include "tensor/kernels/bundle.h"
 #include "tensor/kernels/elementwise.h"
 #include "tensor/kernels/reduce.h"
@@ -114,9 +115,8 @@ static bool is_right(const t_nvrtc *n, const ph__kernel_def *def, int arch)
     return bytes == def->args_size;
 }
 
-static void texts_compile(void **state)
+TEST(texts_compile)
 {
-    (void)state;
     t_nvrtc n = {0};
     int archs[64], count = 0;
     size_t wrong = 0;
@@ -140,9 +140,8 @@ static void texts_compile(void **state)
 }
 
 /* Names are what NVRTC's results are kept by, and what records show. */
-static void kernels_have_names_of_their_own(void **state)
+TEST(kernels_have_names_of_their_own)
 {
-    (void)state;
     for (size_t f = 0; f < FAMILIES; f++) {
         for (size_t k = 0; families[f].kernels[k]; k++) {
             const ph__kernel_def *def = families[f].kernels[k];

@@ -6,6 +6,7 @@
 #include "support/attention_reference.h"
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 /* TF32 has 10 explicit bits of mantissa: an operand that is rounded to it is off by at most
  * 2^-11 of itself, and a product of two by 2^-10. Sums are of f32: 2^-20 is 16 roundings, which
@@ -148,9 +149,8 @@ static void check(work *w, bool differs_on_a_gpu)
 }
 
 /* A failed test leaves the switch as the others want it. */
-static int switch_back(void **state)
+FIXTURE(switch_back)
 {
-    (void)state;
     ph_set_tf32(false);
     return 0;
 }
@@ -267,15 +267,13 @@ static void check_sizes(int kind)
         check_product(kind, 512, 384, 640);
 }
 
-static void matmul_is_near(void **state)
+TEST(matmul_is_near)
 {
-    (void)state;
     check_sizes(MATMUL);
 }
 
-static void linear_is_near(void **state)
+TEST(linear_is_near)
 {
-    (void)state;
     check_sizes(LINEAR);
 }
 
@@ -305,9 +303,8 @@ static void check_attention(t_attention a)
 }
 
 /* The tiles' three widths, and the simple form's, which has no TF32. */
-static void attention_is_near(void **state)
+TEST(attention_is_near)
 {
-    (void)state;
     static const int64_t widths[] = {24, 64, 128, 200};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         check_attention((t_attention){2, 1, 140, 140, widths[i], .causal = true});

@@ -2,6 +2,7 @@
 /* tests/tensor/torch_random.c: generators and their states in graphs; each test holds the
  * behaviour of PyTorch's test of the same name. What is drawn: torch_random_draws.c. */
 #include "support/draws.h"
+#include "support/test.h"
 
 /* ---- test_memory_stats_of_multiple_generators_and_graphs ---- */
 typedef struct many {
@@ -73,9 +74,8 @@ static void one_size(size_t graphs, size_t states)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_memory_stats_of_multiple_generators_and_graphs(void **state)
+TEST(test_memory_stats_of_multiple_generators_and_graphs)
 {
-    (void)state;
     one_size(1, 1);
     one_size(3, 2);
     one_size(10, 20);
@@ -88,9 +88,8 @@ static ph_tensor *half_dropped(ph_tape *tape, void *x)
     return ph_dropout(tape, x, 0.5);
 }
 
-static void test_graph_cudnn_dropout(void **state)
+TEST(test_graph_cudnn_dropout)
 {
-    (void)state;
     t_scene s;
     ph_tensor *out;
     t_scene_open(&s);
@@ -116,9 +115,8 @@ static ph_tensor *one_more(ph_tape *tape, void *x)
     return ph_dropout(tape, ph_add_scalar(tape, x, 1), 0.5);
 }
 
-static void test_cuda_graph_inference_mode(void **state)
+TEST(test_cuda_graph_inference_mode)
 {
-    (void)state;
     t_scene s;
     ph_tensor *plain, *remembered;
     t_scene_open(&s);
@@ -167,9 +165,8 @@ static ph_tensor *permuted(ph_tape *tape, void *unused)
     return ph_randperm(tape, 10);
 }
 
-static void test_cudagraph_uneven_forward_backward(void **state)
+TEST(test_cudagraph_uneven_forward_backward)
 {
-    (void)state;
     t_scene s;
     ph_generator *clone;
     ph_tensor *out;
@@ -203,9 +200,8 @@ static void test_cudagraph_uneven_forward_backward(void **state)
 }
 
 /* ---- test_graph_manual_seed_mismatch_raises ---- of group 2: in a capture that draws. */
-static void test_graph_manual_seed_mismatch_raises(void **state)
+TEST(test_graph_manual_seed_mismatch_raises)
 {
-    (void)state;
     t_scene s;
     ph_generator *g;
     ph_graph *graph;

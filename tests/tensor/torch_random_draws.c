@@ -2,6 +2,7 @@
 /* tests/tensor/torch_random_draws.c: what random operators draw in graphs; each test holds the
  * behaviour of PyTorch's test of the same name, for all dtypes. */
 #include "support/draws.h"
+#include "support/test.h"
 
 enum {
     N = 10000
@@ -82,9 +83,8 @@ static void one_function(t_scene *s, ph_generator *g, function *f, ph_dtype dtyp
     ph_graph_destroy(graph);
 }
 
-static void test_graph_rng_functional(void **state)
+TEST(test_graph_rng_functional)
 {
-    (void)state;
     t_scene s;
     function all[] = {{.apply = dropout}, {.apply = rrelu}};
     t_scene_open(&s);
@@ -268,9 +268,8 @@ static void one_distribution(t_scene *s, ph_generator *g, distribution *d)
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_graph_rng_distributions(void **state)
+TEST(test_graph_rng_distributions)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_generator *g = t_generator(&s, 0);

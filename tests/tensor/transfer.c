@@ -2,12 +2,12 @@
 /* tests/tensor/transfer.c: writing, reading, single elements, text, copies between devices; and
  * what a capture refuses. */
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 #include <math.h>
 
-static void test_write_and_read(void **state)
+TEST(test_write_and_read)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x;
@@ -36,9 +36,8 @@ static void test_write_and_read(void **state)
     t_scene_close(&s);
 }
 
-static void test_pinned(void **state)
+TEST(test_pinned)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *p;
@@ -72,9 +71,8 @@ static double item_of(t_scene *s, ph_dtype dtype, double value)
     return out;
 }
 
-static void test_item(void **state)
+TEST(test_item)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     assert_true(item_of(&s, PH_DTYPE_F32, 0.5) == 0.5);
@@ -102,9 +100,8 @@ static void expect_failed(t_scene *s, ph_status got, ph_status want, const char 
     assert_error(ph_tape_clear(s->tape), want, words);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     float memory[6] = {0};
@@ -207,9 +204,8 @@ static ph_status refused_and_done(ph_stream *stream, void *user)
     return ph_tape_clear(tape);
 }
 
-static void test_capture(void **state)
+TEST(test_capture)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_graph *graph;
@@ -259,9 +255,8 @@ static void close_pair(pair *p)
     t_scene_close(&p->s);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
-    (void)state;
     pair p;
     open_pair(&p);
     ph_tensor *x = ph_to_device(p.s.tape, p.there);
@@ -304,9 +299,8 @@ static ph_status copy_from_elsewhere(ph_stream *stream, void *user)
     return ph_tape_clear(p->s.tape);
 }
 
-static void test_devices_in_capture(void **state)
+TEST(test_devices_in_capture)
 {
-    (void)state;
     pair p;
     ph_graph *graph;
     open_pair(&p);
@@ -339,9 +333,8 @@ static ph_status copy_to_elsewhere(ph_stream *stream, void *user)
     return ph_tape_clear(p->s.tape);
 }
 
-static void test_devices_out_of_a_capture(void **state)
+TEST(test_devices_out_of_a_capture)
 {
-    (void)state;
     pair p;
     ph_graph *graph;
     open_pair(&p);
@@ -364,9 +357,8 @@ static void test_devices_out_of_a_capture(void **state)
 }
 
 /* A GPU has no way to another one's memory but through the host's. */
-static void test_two_alike(void **state)
+TEST(test_two_alike)
 {
-    (void)state;
     t_scene a, b;
     ph_device *device;
     ph_status status = ph_device_open(&device, t_on_host() ? "host:threads=1" : "cuda:1", NULL);
@@ -402,9 +394,8 @@ static ph_tensor *floats(t_scene *s, ph_shape shape, const float *values)
     return ph_from_memory(s->tape, PH_DTYPE_F32, shape, values);
 }
 
-static void test_format(void **state)
+TEST(test_format)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tape *t = s.tape;
@@ -463,9 +454,8 @@ static ph_status move_all(t_scene *s, ph_tensor *x)
     return status;
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int64_t n = 0;; n++) {
         t_scene s;
         ph_tensor *x;

@@ -2,6 +2,7 @@
 /* tests/tensor/unasked.c: an operator that fails in a capture, in a body that does not ask its
  * tape: the capture fails with it. */
 #include "support/grads.h"
+#include "support/test.h"
 #include <pthread.h>
 
 enum answer {
@@ -95,9 +96,8 @@ static void assert_message(const char *part)
     } while (0)
 
 /* The same graph and stream capture again once the tape has been cleared. */
-static void nobody_asks(void **state)
+TEST(nobody_asks)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     assert_refused(&w);
@@ -110,9 +110,8 @@ static void nobody_asks(void **state)
 }
 
 /* Whoever ignores a status has been told. */
-static void somebody_asks(void **state)
+TEST(somebody_asks)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     for (enum answer answer = ASKS_STATUS; answer <= READS; answer++) {
@@ -139,9 +138,8 @@ static ph_status fails_twice(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void asked_too_early(void **state)
+TEST(asked_too_early)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     assert_error(ph_graph_capture(w.graph, w.s.stream, NULL, fails_twice, &w.b), PH_ERROR_ARGUMENT,
@@ -149,9 +147,8 @@ static void asked_too_early(void **state)
     close_bench(&w);
 }
 
-static void the_tape_is_gone(void **state)
+TEST(the_tape_is_gone)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     w.b.answer = DESTROYS;
@@ -159,9 +156,8 @@ static void the_tape_is_gone(void **state)
     close_bench(&w);
 }
 
-static void two_tapes(void **state)
+TEST(two_tapes)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     assert_ok(ph_tape_create(&w.b.second, w.s.stream, NULL));
@@ -178,9 +174,8 @@ static void two_tapes(void **state)
     close_bench(&w);
 }
 
-static void open_form(void **state)
+TEST(open_form)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     assert_ok(ph_graph_capture_begin(w.graph, w.s.stream, NULL));
@@ -196,9 +191,8 @@ static void open_form(void **state)
 }
 
 /* What failed in a capture that was aborted says nothing of the graph's next one. */
-static void aborted(void **state)
+TEST(aborted)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     assert_ok(ph_graph_capture_begin(w.graph, w.s.stream, NULL));
@@ -212,9 +206,8 @@ static void aborted(void **state)
 
 /* A failure from before the capture: no work of that tape is asked for in it, or some is, and is
  * left out. */
-static void before_the_capture(void **state)
+TEST(before_the_capture)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     assert_ok(ph_tape_create(&w.b.second, w.s.stream, NULL));
@@ -235,9 +228,8 @@ static void before_the_capture(void **state)
 }
 
 /* Outside a capture nothing is remembered of it. */
-static void outside(void **state)
+TEST(outside)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     fail_on(&w.b.tape, &w.b, DESTROYS);
@@ -257,9 +249,8 @@ static ph_status nothing_else(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static void nothing_was_recorded(void **state)
+TEST(nothing_was_recorded)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     t_log_start();
@@ -271,9 +262,8 @@ static void nothing_was_recorded(void **state)
 }
 
 /* Without host memory to remember the failure by the graph may come about; nothing else happens. */
-static void no_host_memory(void **state)
+TEST(no_host_memory)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     t_log_start();
@@ -341,9 +331,8 @@ static ph_status capture_on_threads(bench *w, bool last_asks)
     return status;
 }
 
-static void several_threads(void **state)
+TEST(several_threads)
 {
-    (void)state;
     bench w;
     open_bench(&w);
     t_log_start(); /* nothing is in the graph */

@@ -3,15 +3,15 @@
  * of them beside a plain model. */
 #include "base/rng.h"
 #include "support/tensors.h"
+#include "support/test.h"
 #include "tensor/autograd/tape.h"
 
 enum {
     MOST = 4096
 };
 
-static void test_slice(void **state)
+TEST(test_slice)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_counting(s.tape, PH_SHAPE(3, 4));
@@ -35,9 +35,8 @@ static void test_slice(void **state)
     t_scene_close(&s);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_counting(s.tape, PH_SHAPE(2, 3));
@@ -50,9 +49,8 @@ static void test_order(void **state)
     t_scene_close(&s);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = t_counting(s.tape, PH_SHAPE(2, 1, 3)), *y;
@@ -105,9 +103,8 @@ static void expect_refused(t_scene *s, ph_tensor *y, const char *words)
     assert_error(ph_tape_clear(s->tape), PH_ERROR_ARGUMENT, words);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     ph_tensor *x = ph_tensor_retain(t_counting(s.tape, PH_SHAPE(2, 3)));
@@ -356,9 +353,8 @@ static void run_chain(t_scene *s, uint64_t seed)
     assert_ok(ph_tape_clear(s->tape));
 }
 
-static void test_chains(void **state)
+TEST(test_chains)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     uint64_t chains = t_nightly() ? 20000 : 400;
@@ -379,9 +375,8 @@ static ph_status all_views(t_scene *s, ph_tensor *x)
     return ph_tape_clear(t);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     for (int64_t n = 0;; n++) {
         t_scene s;
         t_scene_open(&s);

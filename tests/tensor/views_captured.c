@@ -4,6 +4,7 @@
  * are small integers, so that what comes out is exact, also in bf16. */
 #include "support/op_check.h"
 #include "support/tensors.h"
+#include "support/test.h"
 
 enum {
     OUTS = 3, /* the most that a view gives (of split) */
@@ -272,25 +273,22 @@ static void split(ph_tape *tape, ph_tensor *out[OUTS], ph_tensor *x)
     ph_split(tape, out, x, 1, (const int64_t[]){1, 3, 2}, 3);
 }
 
-static void slices(void **state)
+TEST(slices)
 {
-    (void)state;
     check(slice, PH_SHAPE(3, 4));
     check(slice_step, PH_SHAPE(3, 5));
     check(select_one, PH_SHAPE(3, 4));
     check(split, PH_SHAPE(2, 6));
 }
 
-static void orders(void **state)
+TEST(orders)
 {
-    (void)state;
     check(transpose, PH_SHAPE(2, 3, 2));
     check(permute, PH_SHAPE(2, 3, 4));
 }
 
-static void shapes(void **state)
+TEST(shapes)
 {
-    (void)state;
     check(reshape_view, PH_SHAPE(2, 6));
     check(reshape_copy, PH_SHAPE(3, 4));
     check(flatten, PH_SHAPE(2, 2, 3));
@@ -298,9 +296,8 @@ static void shapes(void **state)
     check(unsqueeze, PH_SHAPE(3, 4));
 }
 
-static void repeats(void **state)
+TEST(repeats)
 {
-    (void)state;
     check(expand, PH_SHAPE(3, 1));
 }
 

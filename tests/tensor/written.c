@@ -3,6 +3,7 @@
  * name, and what shares their memory is marked too. */
 #include "support/written.h"
 #include "support/files.h"
+#include "support/test.h"
 #include <phonograph/nn.h>
 
 /* ---- readers ---- each gives what its call, or its tape, says. */
@@ -270,9 +271,8 @@ static void read_once(const struct reader *reader, bool overwritten)
     t_scene_close(&r.s);
 }
 
-static void test_readers(void **state)
+TEST(test_readers)
 {
-    (void)state;
     t_hold_context();
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
         read_once(&readers[i], false);
@@ -329,9 +329,8 @@ static void make_aliases(ph_tensor *out[ALIASES], ph_tape *tape, ph_tensor *x, p
     assert_int_equal(n, ALIASES);
 }
 
-static void test_what_shares_the_memory(void **state)
+TEST(test_what_shares_the_memory)
 {
-    (void)state;
     t_scene s;
     t_owner o;
     float values[4];
@@ -365,9 +364,8 @@ static void test_what_shares_the_memory(void **state)
 }
 
 /* Marked anew, marked by another, and not any more. */
-static void test_marks(void **state)
+TEST(test_marks)
 {
-    (void)state;
     t_scene s;
     t_owner a, b;
     t_scene_open(&s);
@@ -430,9 +428,8 @@ static void *look(void *user)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     t_scene s;
     t_owner o;
     atomic_int over = 0;

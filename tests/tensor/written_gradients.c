@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/tensor/written_gradients.c: backward where memory was overwritten: saved values,
  * gradients that leaves borrow, and what a node is told of the leaves that its gradients go to. */
+#include "support/test.h"
 #include "support/written.h"
 
 static void multiply(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void *user)
@@ -9,9 +10,8 @@ static void multiply(ph_tape *tape, ph_tensor **out, ph_tensor *const *in, void 
     out[0] = ph_mul(tape, in[0], in[1]);
 }
 
-static void test_saved_values(void **state)
+TEST(test_saved_values)
 {
-    (void)state;
     t_scene s;
     t_owner o;
     t_scene_open(&s);
@@ -77,9 +77,8 @@ static ph_tensor *apply(ph_tape *tape, ph_tensor *const *in, size_t count, given
     return ph__op_done(&op, y);
 }
 
-static void test_leaves_of_a_call(void **state)
+TEST(test_leaves_of_a_call)
 {
-    (void)state;
     t_scene s;
     t_scene_open(&s);
     const ph_backward_options retain = {.retain_graph = true};
@@ -113,9 +112,8 @@ static ph_tensor *same(ph_tape *tape, ph_tensor *grad, void *user)
     return grad;
 }
 
-static void test_hooks_of_a_leaf(void **state)
+TEST(test_hooks_of_a_leaf)
 {
-    (void)state;
     t_scene s;
     ph_tensor_hook *hook;
     t_scene_open(&s);
@@ -133,9 +131,8 @@ static void test_hooks_of_a_leaf(void **state)
 }
 
 /* A leaf without a gradient has it as it is; what comes to it later goes elsewhere. */
-static void test_borrowed_gradients(void **state)
+TEST(test_borrowed_gradients)
 {
-    (void)state;
     t_scene s;
     t_owner o;
     t_scene_open(&s);

@@ -3,6 +3,7 @@
  * at the same time. */
 #include "base/sync.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,9 +159,8 @@ static void job_close(job *j)
     ph_stream_destroy(j->stream);
 }
 
-static void captures_side_by_side(void **state)
+TEST(captures_side_by_side)
 {
-    (void)state;
     t_world world;
     job jobs[THREADS + 1];
     pthread_t threads[THREADS + 1];
@@ -220,9 +220,8 @@ static void *fork_and_allocate(void *argument)
     return NULL;
 }
 
-static void work_from_other_threads(void **state)
+TEST(work_from_other_threads)
 {
-    (void)state;
     t_world world;
     adder adders[THREADS];
     pthread_t threads[THREADS];
@@ -296,9 +295,8 @@ static ph_status launch_counted(ph_stream *stream, void *user)
     return ph_launch(stream, c->kernel, NULL, &c->target, sizeof c->target);
 }
 
-static void destroyed_by_another_thread(void **state)
+TEST(destroyed_by_another_thread)
 {
-    (void)state;
     t_hold_context();
     for (int round = 0; round < rounds(20, 500); round++) {
         t_world world;
@@ -360,9 +358,8 @@ static void *replay_often(void *argument)
     return NULL;
 }
 
-static void replays_that_share_a_pool(void **state)
+TEST(replays_that_share_a_pool)
 {
-    (void)state;
     t_world world;
     job jobs[THREADS];
     pthread_t threads[THREADS];
@@ -395,9 +392,8 @@ static void *destroy_stream(void *argument)
     return NULL;
 }
 
-static void destroying_the_stream_aborts(void **state)
+TEST(destroying_the_stream_aborts)
 {
-    (void)state;
     t_world world;
     ph_stream *stream;
     ph_graph *graph;
@@ -437,9 +433,8 @@ static void destroying_the_stream_aborts(void **state)
 
 /* A stream that only joined: the capture goes on, and ends as one with an unjoined stream does,
  * or well where it was joined. */
-static void destroying_a_joined_stream(void **state)
+TEST(destroying_a_joined_stream)
 {
-    (void)state;
     t_world world;
     ph_stream *joined;
     ph_graph *graph;
@@ -477,9 +472,8 @@ static void count_call(void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-static void releasing_a_device_at_work(void **state)
+TEST(releasing_a_device_at_work)
 {
-    (void)state;
     for (int round = 0; round < rounds(20, 300); round++) {
         ph_device *device;
         ph_stream *streams[2];
@@ -516,9 +510,8 @@ static void *look_and_capture(void *argument)
     return NULL;
 }
 
-static void of_the_calling_thread(void **state)
+TEST(of_the_calling_thread)
 {
-    (void)state;
     t_world world, other;
     pthread_t thread;
     ph_graph *graph;

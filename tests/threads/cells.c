@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/sync.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +44,8 @@ static void took_ticket(void *user, bool launched)
 static const ph_cells_source ticket_source = {
     .count = 1, .values = next_ticket, .launched = took_ticket, .user = &shared};
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     shared = (ticket){0};
     t_open(&world, NULL);
     assert_ok(PH_NEW(&y, 64, world.stream));
@@ -54,9 +54,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_free(y, world.stream);
     t_close(&world);
     assert_int_equal(ph__alloc_live(), 0);
@@ -155,10 +154,9 @@ static void check_tickets(const job *jobs, int count)
     assert_int_equal(shared.out, total);
 }
 
-static void test_one_source_of_several_graphs(void **state)
+TEST(test_one_source_of_several_graphs)
 {
     static job jobs[REPLAYERS + 1];
-    (void)state;
     memset(jobs, 0, sizeof jobs);
     for (int i = 0; i <= REPLAYERS; i++) {
         job *j = &jobs[i];
@@ -205,13 +203,12 @@ static void *make_and_read(void *user)
     return NULL;
 }
 
-static void test_streams_of_one_capture(void **state)
+TEST(test_streams_of_one_capture)
 {
     static job jobs[FORKS];
     const ph_capture_options options = {.mode = PH_CAPTURE_RELAXED};
     ph_graph *graph;
     uint64_t seen[3 * FORKS];
-    (void)state;
     memset(jobs, 0, sizeof jobs);
     assert_ok(ph_graph_create(&graph, NULL));
     for (int i = 0; i < FORKS; i++) {

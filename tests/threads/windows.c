@@ -5,6 +5,7 @@
 #include "base/sync.h"
 #include "device/device.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,8 @@ typedef struct beginner {
 } beginner;
 static beginner other;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, NULL);
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -41,9 +41,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     t_log_stop();
     ph_graph_destroy(graph);
     ph_free(x, NULL);
@@ -135,9 +134,8 @@ static int32_t *make_source(void)
     return source;
 }
 
-static void test_pinned_source_of_a_copy(void **state)
+TEST(test_pinned_source_of_a_copy)
 {
-    (void)state;
     int32_t *source = make_source();
     begin_before("copy", world.stream, false);
     assert_ok(ph_memcpy(x, source, BYTES, world.stream));
@@ -146,9 +144,8 @@ static void test_pinned_source_of_a_copy(void **state)
 }
 
 /* Other code's copy, of which no call of this library tells. */
-static void test_pinned_source_of_other_codes_copy(void **state)
+TEST(test_pinned_source_of_other_codes_copy)
 {
-    (void)state;
     int32_t *source = make_source();
     const ph__drv_memcpy copy = {x, source, BYTES};
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -156,9 +153,8 @@ static void test_pinned_source_of_other_codes_copy(void **state)
     check_source_is_kept(source);
 }
 
-static void test_kernel_of_a_launch(void **state)
+TEST(test_kernel_of_a_launch)
 {
-    (void)state;
     ph_kernel *kernel;
     ph_node_info info;
     assert_ok(ph_kernel_create(&kernel, world.device, &t_kernel_sources[T_KERNEL_ADD_ONE]));
@@ -173,9 +169,8 @@ static void test_kernel_of_a_launch(void **state)
 }
 
 /* ---- what a capture cannot take comes before it ---- */
-static void test_pageable_source(void **state)
+TEST(test_pageable_source)
 {
-    (void)state;
     static int32_t pageable[N];
     memset(pageable, 2, sizeof pageable);
     begin_before("copy", world.stream, true);
@@ -188,9 +183,8 @@ static void test_pageable_source(void **state)
     t_all(x, N, 0x02020202, world.stream);
 }
 
-static void test_pageable_target(void **state)
+TEST(test_pageable_target)
 {
-    (void)state;
     static int32_t pageable[N];
     begin_before("copy", world.stream, true);
     assert_ok(ph_memcpy(pageable, x, BYTES, world.stream));
@@ -216,21 +210,18 @@ static void record_between(const ph_event_options *options)
     ph_event_destroy(event);
 }
 
-static void test_event_record(void **state)
+TEST(test_event_record)
 {
-    (void)state;
     record_between(NULL);
 }
 
-static void test_external_event_record(void **state)
+TEST(test_external_event_record)
 {
-    (void)state;
     record_between(&(ph_event_options){.external = true});
 }
 
-static void test_event_wait(void **state)
+TEST(test_event_wait)
 {
-    (void)state;
     ph_event *event;
     assert_ok(ph_event_create(&event, world.device, NULL));
     assert_ok(ph_event_record(event, world.stream));
@@ -242,9 +233,8 @@ static void test_event_wait(void **state)
     ph_event_destroy(event);
 }
 
-static void test_stream_query(void **state)
+TEST(test_stream_query)
 {
-    (void)state;
     bool done;
     begin_before("stream_query", world.stream, true);
     assert_ok(ph_stream_query(&done, world.stream));
@@ -252,9 +242,8 @@ static void test_stream_query(void **state)
     end_capture(0);
 }
 
-static void test_stream_synchronize(void **state)
+TEST(test_stream_synchronize)
 {
-    (void)state;
     assert_ok(t_add(&world, world.stream, x, x, N, 1));
     begin_before("stream_wait", world.stream, false);
     assert_error(ph_stream_synchronize(world.stream), PH_ERROR_CAPTURE, "stream");
@@ -264,9 +253,8 @@ static void test_stream_synchronize(void **state)
 }
 
 /* The capture begins as soon as the wait is over. */
-static void test_device_synchronize(void **state)
+TEST(test_device_synchronize)
 {
-    (void)state;
     assert_ok(t_add(&world, world.stream, x, x, N, 1));
     memset(&other, 0, sizeof other);
     other.stream = world.stream;
@@ -291,9 +279,8 @@ static ph_graph *make_one(void)
     return one;
 }
 
-static void test_replay(void **state)
+TEST(test_replay)
 {
-    (void)state;
     ph_graph *one = make_one();
     begin_before("exec_launch", world.stream, true);
     assert_ok(ph_graph_replay(one, world.stream));
@@ -303,9 +290,8 @@ static void test_replay(void **state)
     ph_graph_destroy(one);
 }
 
-static void test_upload(void **state)
+TEST(test_upload)
 {
-    (void)state;
     ph_graph *one;
     assert_ok(ph_graph_create(&one, &(ph_graph_options){.defer_upload = true}));
     assert_ok(ph_graph_capture(one, world.stream, NULL, add_one, NULL));
@@ -322,9 +308,8 @@ static void test_upload(void **state)
 }
 
 /* A stream that joins a capture cannot begin one of its own; the one that it joins goes on. */
-static void test_join(void **state)
+TEST(test_join)
 {
-    (void)state;
     ph_graph *outer = NULL;
     ph_stream *side;
     ph_event *event;
@@ -415,18 +400,16 @@ static ph_status replay_it(ph_event *unused)
 }
 
 /* It was to become a node of the capture, and is a replay. */
-static void test_replay_as_a_capture_ends(void **state)
+TEST(test_replay_as_a_capture_ends)
 {
-    (void)state;
     one_graph = make_one();
     submit_as_it_ends("child", replay_it);
     t_all(x, N, 2, world.stream);
     ph_graph_destroy(one_graph);
 }
 
-static void test_external_events_as_a_capture_ends(void **state)
+TEST(test_external_events_as_a_capture_ends)
 {
-    (void)state;
     submit_as_it_ends("event_record", record_it);
     assert_ok(ph_graph_reset(graph));
     submit_as_it_ends("stream_wait_event", wait_for_it);
@@ -562,9 +545,8 @@ static void capture_beside(submitter *s, ph_capture_fn body, int *yields)
     assert_int_equal(t_log_count("pageable"), 0);
 }
 
-static void test_all_at_full_speed(void **state)
+TEST(test_all_at_full_speed)
 {
-    (void)state;
     static submitter s; /* outlives a failed assertion */
     static int yields;
     s.stream = world.stream;
@@ -583,9 +565,8 @@ static ph_status join_side(ph_stream *stream, void *user)
     return ph_stream_wait_stream(stream, on_side.stream);
 }
 
-static void test_all_on_a_stream_that_joins(void **state)
+TEST(test_all_on_a_stream_that_joins)
 {
-    (void)state;
     static int yields;
     assert_ok(ph_stream_create(&on_side.stream, world.device, NULL));
     assert_ok(ph_graph_create(&on_side.graph, NULL));
@@ -595,28 +576,27 @@ static void test_all_on_a_stream_that_joins(void **state)
     ph_stream_destroy(on_side.stream);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_pinned_source_of_a_copy),
-        TEST(test_pinned_source_of_other_codes_copy),
-        TEST(test_kernel_of_a_launch),
-        TEST(test_pageable_source),
-        TEST(test_pageable_target),
-        TEST(test_event_record),
-        TEST(test_external_event_record),
-        TEST(test_event_wait),
-        TEST(test_stream_query),
-        TEST(test_stream_synchronize),
-        TEST(test_device_synchronize),
-        TEST(test_replay),
-        TEST(test_upload),
-        TEST(test_join),
-        TEST(test_external_events_as_a_capture_ends),
-        TEST(test_replay_as_a_capture_ends),
-        TEST(test_all_at_full_speed),
-        TEST(test_all_on_a_stream_that_joins),
+        IN_WORLD(test_pinned_source_of_a_copy),
+        IN_WORLD(test_pinned_source_of_other_codes_copy),
+        IN_WORLD(test_kernel_of_a_launch),
+        IN_WORLD(test_pageable_source),
+        IN_WORLD(test_pageable_target),
+        IN_WORLD(test_event_record),
+        IN_WORLD(test_external_event_record),
+        IN_WORLD(test_event_wait),
+        IN_WORLD(test_stream_query),
+        IN_WORLD(test_stream_synchronize),
+        IN_WORLD(test_device_synchronize),
+        IN_WORLD(test_replay),
+        IN_WORLD(test_upload),
+        IN_WORLD(test_join),
+        IN_WORLD(test_external_events_as_a_capture_ends),
+        IN_WORLD(test_replay_as_a_capture_ends),
+        IN_WORLD(test_all_at_full_speed),
+        IN_WORLD(test_all_on_a_stream_that_joins),
     };
     return cmocka_run_group_tests_name("threads.windows", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* tests/torch/graph_data.c: what PyTorch asks of CUDAGraph.get_graph_data, asked of the record.
  * Each test carries the name of the behaviour that it holds. */
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,8 @@ static t_world world;
 static ph_graph *graph;
 static int32_t *x, *y, *z;
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     ph_graph_options keep = {.keep_graph = true};
     t_open(&world, NULL);
     assert_ok(PH_NEW(&x, N, world.stream));
@@ -27,9 +27,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_graph_destroy(graph);
     ph_free(x, world.stream);
     ph_free(y, world.stream);
@@ -51,9 +50,8 @@ static void capture(void)
     assert_ok(ph_graph_capture(graph, world.stream, &relaxed, two_kernels, NULL));
 }
 
-static void TestGetGraphData_test_basic_structure(void **state)
+TEST(TestGetGraphData_test_basic_structure)
 {
-    (void)state;
     const ph_record *record;
     capture();
     assert_ok(ph_graph_instantiate(graph));
@@ -93,9 +91,8 @@ static bool holds(const size_t *list, size_t count, size_t value)
     return false;
 }
 
-static void TestGetGraphData_test_edges(void **state)
+TEST(TestGetGraphData_test_edges)
 {
-    (void)state;
     ph_stream *side;
     const ph_record *record;
     assert_ok(ph_stream_create(&side, world.device, NULL));
@@ -139,9 +136,8 @@ static char *read_all(const char *path)
     return text;
 }
 
-static void TestGetGraphData_test_export_graph_data_hook(void **state)
+TEST(TestGetGraphData_test_export_graph_data_hook)
 {
-    (void)state;
     char path[64], *later;
     ph_hook *hook;
     const ph_record *record;
@@ -173,9 +169,8 @@ static ph_status keep_record(const ph_graph_hook_info *info, void *user)
     return ph_graph_record(user, info->graph);
 }
 
-static void TestGetGraphData_test_cached_across_instantiate_hooks(void **state)
+TEST(TestGetGraphData_test_cached_across_instantiate_hooks)
 {
-    (void)state;
     const ph_record *first = NULL, *second = NULL, *later;
     ph_hook *hooks[2];
     assert_ok(ph_graph_hook_add(&hooks[0], graph, PH_HOOK_INSTANTIATE, keep_record, &first));
@@ -204,9 +199,8 @@ static ph_status nest(ph_stream *stream, void *inner)
 
 /* Nothing is to be warned of: the top level has one such node and none of its body's, which is
  * told with it. */
-static void TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level(void **state)
+TEST(TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level)
 {
-    (void)state;
     ph_graph *inner;
     const ph_record *record;
     size_t graphs = 0, memsets = 0;
@@ -237,9 +231,8 @@ static void TestGetGraphData_test_nested_graph_node_warns_but_reports_top_level(
 
 /* Nothing is raised: the record is there whatever keep_graph says; the raw handle is what needs
  * it. */
-static void TestGetGraphData_test_keep_graph_false_raises(void **state)
+TEST(TestGetGraphData_test_keep_graph_false_raises)
 {
-    (void)state;
     ph_graph *dropped;
     const ph_record *record;
     void *raw;

@@ -8,20 +8,19 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
 
-static int stop_failing(void **state)
+FIXTURE(stop_failing)
 {
-    (void)state;
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     return 0;
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     int64_t live = ph__alloc_live(), count = ph__alloc_count();
     void *a = ph__alloc(10), *b = ph__calloc(3, 7), *c = ph__strdup("text");
     assert_non_null(a);
@@ -45,9 +44,8 @@ static void test_counts(void **state)
     assert_int_equal(ph__alloc_count() - count, 5);
 }
 
-static void test_corners(void **state)
+TEST(test_corners)
 {
-    (void)state;
     int64_t live = ph__alloc_live(), count = ph__alloc_count();
     static const unsigned char zeros[64];
     assert_null(ph__strdup(NULL));
@@ -68,9 +66,8 @@ static void test_corners(void **state)
     assert_int_equal(ph__alloc_live(), live);
 }
 
-static void test_nth_fails_and_all_after(void **state)
+TEST(test_nth_fails_and_all_after)
 {
-    (void)state;
     for (int64_t n = 0; n < 5; n++) {
         int64_t live = ph__alloc_live(), count = ph__alloc_count();
         void *got[8];
@@ -90,9 +87,8 @@ static void test_nth_fails_and_all_after(void **state)
     }
 }
 
-static void test_failed_realloc_keeps_the_old(void **state)
+TEST(test_failed_realloc_keeps_the_old)
 {
-    (void)state;
     char *text = ph__strdup("still here");
     assert_non_null(text);
     ph__alloc_fail_after(0);
@@ -131,9 +127,8 @@ static int64_t run_threads(void)
     return sum;
 }
 
-static void test_exact_under_threads(void **state)
+TEST(test_exact_under_threads)
 {
-    (void)state;
     int64_t live = ph__alloc_live(), count = ph__alloc_count();
     assert_int_equal(run_threads(), THREADS * EACH);
     ph__alloc_fail_after(1234);
@@ -142,10 +137,9 @@ static void test_exact_under_threads(void **state)
     assert_int_equal(ph__alloc_count() - count, THREADS * EACH + 1234);
 }
 
-static void test_checked_arithmetic(void **state)
+TEST(test_checked_arithmetic)
 {
     size_t out = 77;
-    (void)state;
     assert_false(ph__mul(SIZE_MAX, 2, &out));
     assert_false(ph__add(SIZE_MAX, 1, &out));
     assert_false(ph__round_up(SIZE_MAX - 10, 512, &out));

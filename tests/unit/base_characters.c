@@ -11,6 +11,7 @@
 #include "base/line.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,10 +36,9 @@ static bool is_hidden(uint32_t code)
            code == 0x061c || code == 0x200e || code == 0x200f;
 }
 
-static void test_every_character(void **state)
+TEST(test_every_character)
 {
     size_t hidden = 0, wrong = 0;
-    (void)state;
     for (uint32_t code = 1; code <= 0x10ffff; code++) {
         char text[5];
         if (code >= 0xd800 && code <= 0xdfff)
@@ -52,9 +52,8 @@ static void test_every_character(void **state)
     assert_int_equal(hidden, 31 + 33 + 7 + 4 + 3);
 }
 
-static void test_the_end_is_one(void **state)
+TEST(test_the_end_is_one)
 {
-    (void)state;
     ph__character c = ph__character_at("");
     assert_int_equal(c.bytes, 1);
     assert_int_equal(c.code, 0);
@@ -89,9 +88,8 @@ static const struct {
     {"\xed\xa0\x80z", "???z", "\"\\ufffd\\ufffd\\ufffdz\""},
 };
 
-static void test_what_is_shown(void **state)
+TEST(test_what_is_shown)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         char line[64];
         ph__text text = {0};
@@ -110,10 +108,9 @@ static void test_what_is_shown(void **state)
     }
 }
 
-static void test_hidden_ones_at_the_end_of_a_line(void **state)
+TEST(test_hidden_ones_at_the_end_of_a_line)
 {
     char line[64];
-    (void)state;
     ph__line_format(line, sizeof line, "%s", "end\n\xc2\x85\xe2\x80\xa9");
     assert_string_equal(line, "end");
     ph__line_format(line, sizeof line, "%s", "end \n");
@@ -125,7 +122,7 @@ static void test_hidden_ones_at_the_end_of_a_line(void **state)
 }
 
 /* The part of a text: the character that begins in it belongs to it. */
-static void test_a_part(void **state)
+TEST(test_a_part)
 {
     static const char name[] = "a\xc2\x9bz\xe2\x82\xac.";
     static const char *const parts[] = {"",
@@ -138,7 +135,6 @@ static void test_a_part(void **state)
                                         "a z\xe2\x82\xac",
                                         "a z\xe2\x82\xac.",
                                         "a z\xe2\x82\xac."};
-    (void)state;
     for (size_t length = 0; length < sizeof parts / sizeof parts[0]; length++) {
         ph__text text = {0};
         ph__text_add_shown(&text, name, length);
@@ -150,12 +146,11 @@ static void test_a_part(void **state)
 }
 
 /* Of any bytes at any length of the line: valid, and nothing hidden in it. */
-static void test_any_bytes(void **state)
+TEST(test_any_bytes)
 {
     static const unsigned char bytes[] = {'a',  '\n', 0x1b, 0x7f, 0x80, 0x9b, 0xa8,
                                           0xae, 0xc2, 0xe2, 0xed, 0xf0, 0xff};
     ph__rng rng = {11};
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         char text[24] = "", line[24];
         for (size_t i = 0; i + 1 < sizeof text; i++)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <string.h>
 
@@ -25,9 +26,8 @@ static void expect_pairs(const char *text, const char *const *expected)
 
 #define EXPECT(text, ...) expect_pairs((text), (const char *const[]){__VA_ARGS__})
 
-static void test_pairs(void **state)
+TEST(test_pairs)
 {
-    (void)state;
     EXPECT(NULL, NULL);
     EXPECT("", NULL);
     EXPECT("threads=2", "threads", "2", NULL);
@@ -37,10 +37,9 @@ static void test_pairs(void **state)
     EXPECT("a=1,,b=2", "a", "1", "", "", "b", "2", NULL);
 }
 
-static void test_too_long(void **state)
+TEST(test_too_long)
 {
     char longest[64], longer[65], text[400];
-    (void)state;
     memset(longest, 'k', 63);
     longest[63] = '\0';
     memset(longer, 'k', 64);
@@ -59,7 +58,7 @@ static void test_too_long(void **state)
     EXPECT(text, "", "", "z", "1", NULL);
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     static const struct {
         const char *text;
@@ -84,7 +83,6 @@ static void test_numbers(void **state)
                                       "00x1",
                                       "99999999999999999999999",
                                       "0x10000000000000000"};
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint64_t number = 12345;
         assert_true(ph__config_u64(good[i].text, &number));
@@ -97,11 +95,10 @@ static void test_numbers(void **state)
     }
 }
 
-static void test_booleans(void **state)
+TEST(test_booleans)
 {
     static const char *const no[] = {"0", "off", "false"}, *const yes[] = {"1", "on", "true"};
     static const char *const neither[] = {"", "2", "yes", "tru", "truee", "ON", "00"};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         bool value = true;
         assert_true(ph__config_bool(no[i], &value));

@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include "base/demangle.h"
+#include "support/test.h"
 #include <dlfcn.h>
 #include <phonograph/diff.h>
 #include <string.h>
@@ -32,9 +33,8 @@ static void reads(const char *name, const char *readable)
 }
 
 /* First of all: nothing is loaded for it. */
-static void test_without_a_runtime(void **state)
+TEST(test_without_a_runtime)
 {
-    (void)state;
     char room[PH__READABLE];
     bool there = dlsym(RTLD_DEFAULT, "__cxa_demangle") != NULL; /* a sanitizer brings one along */
     assert_string_equal(ph__readable_name(room, "_Z1fi"), there ? "f(int)" : "_Z1fi");
@@ -42,9 +42,8 @@ static void test_without_a_runtime(void **state)
         assert_null(dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD));
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     if (!has_runtime())
         return;
     reads("_Z1fi", "f(int)");
@@ -60,9 +59,8 @@ static void test_names(void **state)
 }
 
 /* Neither long names nor those that say much more than their length. */
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
-    (void)state;
     char name[8192], room[PH__READABLE];
     if (!has_runtime())
         return;
@@ -85,9 +83,8 @@ static void do_nothing(const ph_block_range *range, const void *args)
     (void)args;
 }
 
-static void test_captured_names(void **state)
+TEST(test_captured_names)
 {
-    (void)state;
     static const ph_kernel_source source = {.name = "_Z5scalePfi", .host = do_nothing};
     const ph_launch_config config = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
     t_world world;
@@ -117,9 +114,8 @@ static void test_captured_names(void **state)
 
 /* Names of files are not read: each part may be twice the one before it, and so on without a bound.
  */
-static void test_names_of_others(void **state)
+TEST(test_names_of_others)
 {
-    (void)state;
     static const char name[] = "_Z1fSt4pairIiiES_IS0_S0_ES_IS1_S1_E";
     char *json, *dot, room[PH__READABLE];
     ph_record *one, *two;

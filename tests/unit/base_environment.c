@@ -6,6 +6,7 @@
 
 #include "base/environment.h"
 #include "device/nvtx.h"
+#include "support/test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,9 +80,8 @@ static void run_here(const char *how)
     _exit(FAILED);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     assert_int_equal(setenv("PH_TEST_OF_THE_ENVIRONMENT", "there", 1), 0);
     assert_string_equal(ph__environment("PH_TEST_OF_THE_ENVIRONMENT"), "there");
     assert_null(ph__environment("PH_TEST_OF_NOTHING"));
@@ -92,18 +92,16 @@ static void test_values(void **state)
 }
 
 /* That the tool is loaded in the ordinary case is what makes the other two tests. */
-static void test_believed(void **state)
+TEST(test_believed)
 {
-    (void)state;
     pid_t child = fork();
     if (child == 0)
         run_here("trusted");
     assert_int_equal(wait_for(child), BELIEVED);
 }
 
-static void test_distrusted(void **state)
+TEST(test_distrusted)
 {
-    (void)state;
     pid_t child = fork();
     if (child == 0)
         run_here("distrusted");
@@ -136,9 +134,8 @@ static void run_set_uid(const char *path)
     _exit(errno == EACCES || errno == EPERM ? NO_RIGHTS : FAILED);
 }
 
-static void test_set_uid(void **state)
+TEST(test_set_uid)
 {
-    (void)state;
     char path[64];
     (void)snprintf(path, sizeof path, "/tmp/ph_set_uid_%ld", (long)getpid());
     int said = NO_RIGHTS;

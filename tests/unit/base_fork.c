@@ -5,6 +5,7 @@
 
 #include "base/fork.h"
 #include "base/sync.h"
+#include "support/test.h"
 #include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -56,9 +57,8 @@ static bool is_free(pthread_mutex_t *mutex)
     return pthread_mutex_trylock(mutex) == 0 && pthread_mutex_unlock(mutex) == 0;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     told[0] = '\0';
     pid_t child = fork();
     if (child == 0)
@@ -88,9 +88,8 @@ static void *change(void *user)
     return NULL;
 }
 
-static void test_held_by_another_thread(void **state)
+TEST(test_held_by_another_thread)
 {
-    (void)state;
     pthread_t thread;
     assert_true(ph__thread_start(&thread, "test", change, NULL));
     for (int i = 0; i < 200; i++) {
@@ -103,9 +102,8 @@ static void test_held_by_another_thread(void **state)
     pthread_join(thread, NULL);
 }
 
-static void test_handled(void **state)
+TEST(test_handled)
 {
-    (void)state;
     assert_true(ph__fork_handled());
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <float.h>
 #include <locale.h>
@@ -22,10 +23,9 @@ static void expect(ph__json *json, const char *expected)
     ph__free(taken);
 }
 
-static void test_commas_and_nesting(void **state)
+TEST(test_commas_and_nesting)
 {
     ph__json json = {0};
-    (void)state;
     ph__json_open(&json, '{');
     ph__json_key(&json, "a");
     ph__json_u64(&json, 1);
@@ -45,10 +45,9 @@ static void test_commas_and_nesting(void **state)
     expect(&json, "{\"a\":1,\"b\":[[],{},true,false,null],\"c\":\"x\"}");
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     ph__json json = {0};
-    (void)state;
     ph__json_open(&json, '[');
     ph__json_u64(&json, 0);
     ph__json_u64(&json, UINT64_MAX);
@@ -79,12 +78,11 @@ static void expect_same_double(double value)
     ph__free(taken);
 }
 
-static void test_doubles(void **state)
+TEST(test_doubles)
 {
     static const double values[] = {0.0,     -0.0,    1.0,    0.1,  -2.5,         1.0 / 3,
                                     DBL_MAX, DBL_MIN, 5e-324, 1e21, 123456789.125};
     ph__json json = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         expect_same_double(values[i]);
     ph__json_open(&json, '[');
@@ -96,12 +94,11 @@ static void test_doubles(void **state)
     expect(&json, "[null,null,null,0.5]");
 }
 
-static void test_decimal_point_of_other_locales(void **state)
+TEST(test_decimal_point_of_other_locales)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "ps_AF.UTF-8",
                                         "nl_NL.UTF-8"};
     size_t tried = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!setlocale(LC_NUMERIC, names[i]))
             continue;
@@ -125,9 +122,8 @@ static void expect_quoted(const char *value, const char *expected)
     expect(&json, expected);
 }
 
-static void test_escapes(void **state)
+TEST(test_escapes)
 {
-    (void)state;
     expect_quoted("", "\"\"");
     expect_quoted("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
     expect_quoted("\n\r\t\b\f", "\"\\n\\r\\t\\b\\f\"");
@@ -142,9 +138,8 @@ static void test_escapes(void **state)
     expect(&json, "{\"k\\\"\\n\":1}");
 }
 
-static void test_invalid_utf8(void **state)
+TEST(test_invalid_utf8)
 {
-    (void)state;
     expect_quoted("a\x80z", "\"a\\ufffdz\"");
     expect_quoted("\xc3", "\"\\ufffd\"");
     expect_quoted("\xe2\x82", "\"\\ufffd\\ufffd\"");
@@ -159,10 +154,9 @@ static void test_invalid_utf8(void **state)
                   "\"\xef\xbf\xbf\xf4\x8f\xbf\xbf\xed\x9f\xbf\"");
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
     ph__json json = {0};
-    (void)state;
     enum {
         DEEP = 100000
     };
@@ -185,9 +179,8 @@ static void test_depth(void **state)
     ph__text_free(&other.text);
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     bool succeeded = false;
     for (int64_t n = 0; !succeeded; n++) {
         ph__json json = {0};

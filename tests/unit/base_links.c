@@ -5,25 +5,24 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "support/test.h"
 #include <errno.h>
 #include <grp.h>
 #include <sys/wait.h>
 
 static t_folder folder;
 
-static int make_folder(void **state)
+FIXTURE(make_folder)
 {
-    (void)state;
     t_folder_open(&folder);
     return 0;
 }
 
 /* Nothing but these may be left: no temporary file. */
-static int remove_folder(void **state)
+FIXTURE(remove_folder)
 {
     static const char *const names[] = {"first",   "target", "file", "loop",
                                         "nowhere", "below",  "a",    "link"};
-    (void)state;
     t_folder_close(&folder, names, sizeof names / sizeof names[0]);
     return ph__alloc_live() == 0 ? 0 : -1;
 }
@@ -60,10 +59,9 @@ static void expect_failure(const char *path, int number, const char *native_call
 }
 
 /* Links of links, relative ones from their own folder: the file is made where they lead. */
-static void test_dangling_links(void **state)
+TEST(test_dangling_links)
 {
     char target[160];
-    (void)state;
     assert_int_equal(mkdir(t_inside(&folder, "sub"), 0700), 0);
     assert_int_equal(symlink("sub/second", t_inside(&folder, "first")), 0);
     assert_int_equal(symlink("../target", t_inside(&folder, "sub/second")), 0);
@@ -85,9 +83,8 @@ static void test_dangling_links(void **state)
 }
 
 /* To itself, into a folder that is not there, below a file: the links stay. */
-static void test_links_that_lead_nowhere(void **state)
+TEST(test_links_that_lead_nowhere)
 {
-    (void)state;
     (void)t_put_file(&folder, "file", "x", 1);
     assert_int_equal(symlink("loop", t_inside(&folder, "loop")), 0);
     assert_int_equal(symlink("missing/a", t_inside(&folder, "nowhere")), 0);
@@ -101,10 +98,9 @@ static void test_links_that_lead_nowhere(void **state)
     expect_content("file", "x");
 }
 
-static void test_long_links(void **state)
+TEST(test_long_links)
 {
     static char name[300];
-    (void)state;
     memset(name, 'n', sizeof name - 1);
     assert_int_equal(symlink(name, t_inside(&folder, "link")), 0);
     assert_status(write_text(t_inside(&folder, "link"), "y"), PH_ERROR_IO);
@@ -112,9 +108,8 @@ static void test_long_links(void **state)
     expect_link("link");
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     assert_int_equal(symlink("target", t_inside(&folder, "link")), 0);
     ph__text text = {0};
     ph__text_add(&text, "new");
@@ -140,14 +135,13 @@ static int try_protected(void)
     return wrong;
 }
 
-static void test_protected_file(void **state)
+TEST(test_protected_file)
 {
     enum {
         NOBODY = 65534,
         NO_RIGHTS_TO_DROP = 77
     };
     int status;
-    (void)state;
     (void)t_put_file(&folder, "a", "precious", 8);
     assert_int_equal(chmod(t_inside(&folder, "a"), 0444), 0);
     assert_int_equal(symlink("a", t_inside(&folder, "link")), 0);

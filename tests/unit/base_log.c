@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,17 +37,15 @@ static void count_only(ph_log_level level, const char *message, void *user)
         atomic_fetch_add(&to->calls, 1);
 }
 
-static int restore_default(void **state)
+FIXTURE(restore_default)
 {
-    (void)state;
     ph_log_set(NULL, NULL);
     return 0;
 }
 
-static void test_callback_gets_one_line(void **state)
+TEST(test_callback_gets_one_line)
 {
     heard to = {0};
-    (void)state;
     ph_log_set(listen_once, &to);
     errno = ENXIO;
     ph__log(PH_LOG_INFO, "a %d\nb\n", 5);
@@ -57,10 +56,9 @@ static void test_callback_gets_one_line(void **state)
 }
 
 /* As libraries on top of this one give it: no format. */
-static void test_line_of_others(void **state)
+TEST(test_line_of_others)
 {
     heard to = {0};
-    (void)state;
     ph_log_set(listen_once, &to);
     ph_log_write(PH_LOG_WARNING, "100 %s\nof it");
     assert_int_equal(to.calls, 1);
@@ -70,11 +68,10 @@ static void test_line_of_others(void **state)
     assert_int_equal(to.calls, 1);
 }
 
-static void test_long_message_is_cut(void **state)
+TEST(test_long_message_is_cut)
 {
     heard to = {0};
     char text[4000];
-    (void)state;
     memset(text, 'm', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     ph_log_set(listen_once, &to);
@@ -93,10 +90,9 @@ static void set_inside(ph_log_level level, const char *message, void *user)
     ph__log(PH_LOG_WARNING, "from inside");
 }
 
-static void test_callback_may_call_the_library(void **state)
+TEST(test_callback_may_call_the_library)
 {
     heard to = {0};
-    (void)state;
     ph_log_set(set_inside, &to);
     ph__log(PH_LOG_WARNING, "outer");
     assert_int_equal(to.calls, 1);
@@ -115,11 +111,10 @@ static void *say_often(void *unused)
     return unused;
 }
 
-static void test_once_means_once(void **state)
+TEST(test_once_means_once)
 {
     heard to = {0};
     pthread_t threads[4];
-    (void)state;
     ph_log_set(count_only, &to);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, say_often, NULL), 0);
@@ -139,11 +134,10 @@ static void *log_many(void *unused)
 
 /* Callback and user must never be seen mixed: count_only with a NULL user would crash, and each
  * message arrives once. */
-static void test_set_while_others_log(void **state)
+TEST(test_set_while_others_log)
 {
     heard first = {0}, second = {0};
     pthread_t threads[2];
-    (void)state;
     ph_log_set(count_only, &first);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, log_many, NULL), 0);
@@ -154,11 +148,10 @@ static void test_set_while_others_log(void **state)
     assert_int_equal(first.calls + second.calls, 1000);
 }
 
-static void test_default_writes_warnings_to_stderr(void **state)
+TEST(test_default_writes_warnings_to_stderr)
 {
     int ends[2];
     char text[2048], many[4000];
-    (void)state;
     memset(many, 'w', sizeof many - 1);
     many[sizeof many - 1] = '\0';
     assert_int_equal(pipe(ends), 0);
@@ -184,10 +177,9 @@ static void test_default_writes_warnings_to_stderr(void **state)
     assert_ptr_equal(strchr(second, '\n'), text + length - 1);
 }
 
-static void test_version(void **state)
+TEST(test_version)
 {
     char expected[64];
-    (void)state;
     (void)snprintf(expected, sizeof expected, "%d.%d.%d", PH_VERSION_MAJOR, PH_VERSION_MINOR,
                    PH_VERSION_PATCH);
     assert_string_equal(ph_version(), expected);

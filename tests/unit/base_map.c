@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/rng.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +58,9 @@ static void fill_keys(model *plain, int kind, ph__rng *rng)
     }
 }
 
-static void test_random_against_model(void **state)
+TEST(test_random_against_model)
 {
     static char values[1000];
-    (void)state;
     for (int kind = 0; kind < 4; kind++) {
         ph__rng rng = {(uint64_t)kind + 11};
         ph__map map = {0};
@@ -91,13 +91,12 @@ static void test_random_against_model(void **state)
     }
 }
 
-static void test_empty_map(void **state)
+TEST(test_empty_map)
 {
     ph__map map = {0};
     size_t cursor = 0;
     uint64_t key;
     void *value;
-    (void)state;
     assert_null(ph__map_get(&map, 5));
     assert_null(ph__map_remove(&map, 5));
     assert_false(ph__map_next(&map, &cursor, &key, &value));
@@ -110,10 +109,9 @@ static void test_empty_map(void **state)
     ph__map_free(&map);
 }
 
-static void test_reserve_then_puts_cannot_fail(void **state)
+TEST(test_reserve_then_puts_cannot_fail)
 {
     ph__map map = {0};
-    (void)state;
     for (uint64_t round = 0; round < 8; round++) {
         size_t extra = (size_t)1 << (2 * round);
         assert_true(ph__map_reserve(&map, extra));
@@ -128,11 +126,10 @@ static void test_reserve_then_puts_cannot_fail(void **state)
     ph__map_free(&map);
 }
 
-static void test_failed_put_changes_nothing(void **state)
+TEST(test_failed_put_changes_nothing)
 {
     ph__map map = {0};
     int other;
-    (void)state;
     size_t failures = 0;
     for (uint64_t key = 1; key <= 1000; key++) {
         ph__alloc_fail_after(0);
@@ -161,13 +158,12 @@ enum {
 };
 
 /* owner[a]: the base + 1 of the range that holds address a, or 0. */
-static void test_ranges_against_model(void **state)
+TEST(test_ranges_against_model)
 {
     static uintptr_t owner[SPACE];
     static char values[SPACE];
     ph__rng rng = {3};
     ph__ranges ranges = {0};
-    (void)state;
     memset(owner, 0, sizeof owner);
     for (size_t step = 0; step < steps(); step++) {
         uintptr_t base = ph__rng_below(&rng, SPACE);
@@ -206,11 +202,10 @@ static void test_ranges_against_model(void **state)
     assert_int_equal(ranges.count, 0);
 }
 
-static void test_ranges_at_the_ends(void **state)
+TEST(test_ranges_at_the_ends)
 {
     ph__ranges ranges = {0};
     int value;
-    (void)state;
     assert_null(ph__ranges_find(&ranges, 0));
     assert_null(ph__ranges_remove(&ranges, 0));
     assert_false(ph__ranges_add(&ranges, 100, 0, &value));
@@ -230,11 +225,10 @@ static void test_ranges_at_the_ends(void **state)
     ph__ranges_free(&ranges);
 }
 
-static void test_ranges_failure_changes_nothing(void **state)
+TEST(test_ranges_failure_changes_nothing)
 {
     ph__ranges ranges = {0};
     size_t failures = 0;
-    (void)state;
     for (uintptr_t i = 0; i < 200; i++) {
         ph__alloc_fail_after(0);
         bool added = ph__ranges_add(&ranges, (200 - i) * 16, 16, &ranges);
@@ -252,9 +246,8 @@ static void test_ranges_failure_changes_nothing(void **state)
     ph__ranges_free(&ranges);
 }
 
-static int nothing_leaks(void **state)
+FIXTURE(nothing_leaks)
 {
-    (void)state;
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     return ph__alloc_live() == 0 ? 0 : -1;
 }

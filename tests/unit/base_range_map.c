@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/range_map.h"
 #include "base/rng.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,13 +52,12 @@ static uintptr_t cover(uintptr_t *owner, uintptr_t base, size_t size)
 }
 
 /* owner[a]: the base + 1 of the range that holds address a, or 0. */
-static void test_range_map_against_model(void **state)
+TEST(test_range_map_against_model)
 {
     static uintptr_t owner[SPACE];
     static char values[SPACE];
     ph__rng rng = {3};
     ph__range_map ranges = {0};
-    (void)state;
     memset(owner, 0, sizeof owner);
     for (size_t step = 0; step < steps(); step++) {
         uintptr_t base = ph__rng_below(&rng, SPACE);
@@ -101,11 +101,10 @@ static void test_range_map_against_model(void **state)
     assert_int_equal(ranges.count, 0);
 }
 
-static void test_range_map_at_the_ends(void **state)
+TEST(test_range_map_at_the_ends)
 {
     ph__range_map ranges = {0};
     int value;
-    (void)state;
     assert_null(ph__range_map_find(&ranges, 0));
     assert_null(ph__range_map_remove(&ranges, 0));
     assert_false(ph__range_map_add(&ranges, 100, 0, &value));
@@ -133,14 +132,13 @@ static void test_range_map_at_the_ends(void **state)
 }
 
 /* What an addition or a removal moves: one piece, and the list of pieces, which is short. */
-static void test_range_map_stays_in_short_pieces(void **state)
+TEST(test_range_map_stays_in_short_pieces)
 {
     enum {
         MANY = 50000
     };
     for (int order = 0; order < 3; order++) {
         ph__range_map ranges = {0};
-        (void)state;
         for (size_t i = 0; i < MANY; i++) {
             size_t at = order == 0 ? i : order == 1 ? MANY - 1 - i : i * 7919 % MANY;
             assert_true(ph__range_map_add(&ranges, 16 * at + 16, 16, &ranges));
@@ -161,11 +159,10 @@ static void test_range_map_stays_in_short_pieces(void **state)
     }
 }
 
-static void test_range_map_failure_changes_nothing(void **state)
+TEST(test_range_map_failure_changes_nothing)
 {
     ph__range_map ranges = {0};
     size_t failures = 0;
-    (void)state;
     for (uintptr_t i = 0; i < 200; i++) {
         ph__alloc_fail_after(0);
         bool added = ph__range_map_add(&ranges, (200 - i) * 16, 16, &ranges);
@@ -183,9 +180,8 @@ static void test_range_map_failure_changes_nothing(void **state)
     ph__range_map_free(&ranges);
 }
 
-static int nothing_leaks(void **state)
+FIXTURE(nothing_leaks)
 {
-    (void)state;
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     return ph__alloc_live() == 0 ? 0 : -1;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/sha256.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,11 @@ static void assert_digest(const void *data, size_t bytes, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_published_texts(void **state)
+TEST(test_published_texts)
 {
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
     static const char long_text[] = "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmn"
                                     "hijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu";
-    (void)state;
     assert_digest(NULL, 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     assert_digest("abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_digest(two_blocks, sizeof two_blocks - 1,
@@ -36,11 +36,10 @@ static void test_published_texts(void **state)
                   "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
 }
 
-static void test_published_bytes(void **state)
+TEST(test_published_bytes)
 {
     static const uint8_t one[] = {0xbd}, four[] = {0xc9, 0x8c, 0x8e, 0x55};
     char *many = malloc(1000000);
-    (void)state;
     assert_digest(one, sizeof one,
                   "68325720aabd7c82f30f554b313d0570c95accbb7dc4b5aae11204c08ffe732b");
     assert_digest(four, sizeof four,
@@ -61,11 +60,10 @@ static void test_published_bytes(void **state)
 }
 
 /* One bit, one byte or one more byte of length make another digest. */
-static void test_every_length_differs(void **state)
+TEST(test_every_length_differs)
 {
     uint8_t data[200] = {0}, before[PH__SHA256_BYTES] = {0}, now[PH__SHA256_BYTES],
             changed[PH__SHA256_BYTES];
-    (void)state;
     for (size_t bytes = 1; bytes <= sizeof data; bytes++) {
         ph__sha256(now, data, bytes);
         assert_memory_not_equal(now, before, sizeof now);

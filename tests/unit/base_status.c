@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
@@ -19,9 +20,8 @@ static bool is_one_line(const char *text)
     return true;
 }
 
-static void test_fail_sets_record(void **state)
+TEST(test_fail_sets_record)
 {
-    (void)state;
     assert_int_equal(
         ph__fail_native(PH_ERROR_CAPTURE, 901, "cuStreamEndCapture", "call: %s %d", "why", 7),
         PH_ERROR_CAPTURE);
@@ -32,9 +32,8 @@ static void test_fail_sets_record(void **state)
     assert_string_equal(error->message, "call: why 7");
 }
 
-static void test_public_fail_has_no_native_part(void **state)
+TEST(test_public_fail_has_no_native_part)
 {
-    (void)state;
     assert_int_equal(ph__fail_native(PH_ERROR_DEVICE, 700, "cuLaunchKernel", "first"),
                      PH_ERROR_DEVICE);
     assert_int_equal(ph_fail(PH_ERROR_CALLER, "mine: %u", 3u), PH_ERROR_CALLER);
@@ -45,9 +44,8 @@ static void test_public_fail_has_no_native_part(void **state)
     assert_string_equal(error->message, "mine: 3");
 }
 
-static void test_ok_sets_nothing(void **state)
+TEST(test_ok_sets_nothing)
 {
-    (void)state;
     ph_ignore(ph__fail_native(PH_ERROR_STATE, 5, "call", "kept"));
     assert_int_equal(ph_fail(PH_OK, "not %s", "this"), PH_OK);
     assert_int_equal(ph_error_last()->status, PH_ERROR_STATE);
@@ -55,9 +53,8 @@ static void test_ok_sets_nothing(void **state)
     assert_string_equal(ph_error_last()->message, "kept");
 }
 
-static void test_errno_is_kept(void **state)
+TEST(test_errno_is_kept)
 {
-    (void)state;
     errno = EXDEV;
     ph_ignore(ph_fail(PH_ERROR_IO, "%s", "x"));
     ph__error_prefix("y");
@@ -66,11 +63,10 @@ static void test_errno_is_kept(void **state)
 
 /* Every length around the end of the record, with characters of 1 to 4 bytes, so that each
  * offset of a cut is met. */
-static void test_truncation_between_characters(void **state)
+TEST(test_truncation_between_characters)
 {
     static const char *const characters[] = {"a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
     const size_t capacity = sizeof(((ph_error *)0)->message);
-    (void)state;
     for (size_t kind = 0; kind < 4; kind++) {
         const char *character = characters[kind];
         const size_t width = strlen(character);
@@ -101,10 +97,9 @@ static void test_truncation_between_characters(void **state)
     }
 }
 
-static void test_truncation_of_bytes_that_are_no_utf8(void **state)
+TEST(test_truncation_of_bytes_that_are_no_utf8)
 {
     char text[600];
-    (void)state;
     memset(text, 0x80, sizeof text - 1);
     text[sizeof text - 1] = '\0';
     ph_ignore(ph_fail(PH_ERROR_CALLER, "%s", text));
@@ -113,10 +108,9 @@ static void test_truncation_of_bytes_that_are_no_utf8(void **state)
     assert_string_equal(message + strlen(message) - 3, "...");
 }
 
-static void test_long_native_call_is_cut(void **state)
+TEST(test_long_native_call_is_cut)
 {
     char call[200];
-    (void)state;
     memset(call, 'c', sizeof call - 1);
     call[sizeof call - 1] = '\0';
     ph_ignore(ph__fail_native(PH_ERROR_DEVICE, 1, call, "m"));
@@ -124,9 +118,8 @@ static void test_long_native_call_is_cut(void **state)
     assert_string_equal(ph_error_last()->message, "m");
 }
 
-static void test_message_is_one_line(void **state)
+TEST(test_message_is_one_line)
 {
-    (void)state;
     ph_ignore(ph_fail(PH_ERROR_CALLER, "a\nb\r\nc\td\x1b[1me%s", "\n\n"));
     assert_string_equal(ph_error_last()->message, "a b  c d [1me");
     ph__error_prefix("p\nq\n");
@@ -138,9 +131,8 @@ static void test_message_is_one_line(void **state)
     assert_true(is_one_line(ph_error_last()->message));
 }
 
-static void test_arguments_from_the_record_itself(void **state)
+TEST(test_arguments_from_the_record_itself)
 {
-    (void)state;
     ph_ignore(ph__fail_native(PH_ERROR_DEVICE, 2, "cuMemAlloc", "inner"));
     const ph_error *last = ph_error_last();
     ph_ignore(ph__fail_native(PH_ERROR_STATE, last->native_code, last->native_call, "outer (%s)",
@@ -151,10 +143,9 @@ static void test_arguments_from_the_record_itself(void **state)
     assert_string_equal(last->message, "outer (inner): outer (inner)");
 }
 
-static void test_suffix(void **state)
+TEST(test_suffix)
 {
     char full[sizeof(((ph_error *)0)->message)];
-    (void)state;
     ph_ignore(ph_fail(PH_ERROR_SIZE, "cause"));
     ph__error_suffix("; remedy");
     assert_string_equal(ph_error_last()->message, "cause; remedy");
@@ -167,9 +158,8 @@ static void test_suffix(void **state)
     assert_int_equal(strlen(ph_error_last()->message), sizeof full - 1);
 }
 
-static void test_prefix(void **state)
+TEST(test_prefix)
 {
-    (void)state;
     ph_ignore(ph__fail_native(PH_ERROR_DEVICE_MEMORY, 2, "cuMemCreate", "no memory"));
     ph__error_prefix("replay %d", 4);
     const ph_error *error = ph_error_last();
@@ -179,10 +169,9 @@ static void test_prefix(void **state)
     assert_string_equal(error->native_call, "cuMemCreate");
 }
 
-static void test_long_prefix_keeps_the_cause(void **state)
+TEST(test_long_prefix_keeps_the_cause)
 {
     char prefix[1000];
-    (void)state;
     memset(prefix, 'p', sizeof prefix - 1);
     prefix[sizeof prefix - 1] = '\0';
     /* The cause fills more than half of the record, and its end must still be there. */
@@ -197,10 +186,9 @@ static void test_long_prefix_keeps_the_cause(void **state)
     assert_string_equal(message + strlen(message) - 3, "...");
 }
 
-static void test_save_and_restore(void **state)
+TEST(test_save_and_restore)
 {
     ph_error saved;
-    (void)state;
     ph_ignore(ph__fail_native(PH_ERROR_CAPTURE, 904, "cuGraphInstantiate", "cause"));
     ph__error_save(&saved);
     ph_ignore(ph_fail(PH_ERROR_IO, "clean-up failed too, with a longer message"));
@@ -230,11 +218,10 @@ static void *fail_in_thread(void *argument)
     return NULL;
 }
 
-static void test_records_are_per_thread(void **state)
+TEST(test_records_are_per_thread)
 {
     pthread_t thread;
     other_thread other = {0};
-    (void)state;
     ph_ignore(ph_fail(PH_ERROR_ARGUMENT, "of main"));
     const ph_error *mine = ph_error_last();
     assert_int_equal(pthread_create(&thread, NULL, fail_in_thread, &other), 0);
@@ -246,9 +233,8 @@ static void test_records_are_per_thread(void **state)
     assert_string_equal(mine->message, "of main");
 }
 
-static void test_common_refusals(void **state)
+TEST(test_common_refusals)
 {
-    (void)state;
     assert_int_equal(ph__fail_null("ph_x", "stream"), PH_ERROR_ARGUMENT);
     assert_non_null(strstr(ph_error_last()->message, "ph_x: stream is NULL"));
     assert_int_equal(ph__fail_reserved("ph_x", "options"), PH_ERROR_ARGUMENT);
@@ -257,13 +243,12 @@ static void test_common_refusals(void **state)
     assert_non_null(strstr(ph_error_last()->message, "ph_x: no host memory for the table"));
 }
 
-static void test_reserved_words(void **state)
+TEST(test_reserved_words)
 {
     struct {
         int member;
         uint64_t reserved[3];
     } options = {7, {0, 0, 0}};
-    (void)state;
     assert_true(PH__RESERVED_OK(&options));
     for (size_t i = 0; i < 3; i++) {
         options.reserved[i] = UINT64_C(1) << (21 * i + 20);
@@ -273,11 +258,10 @@ static void test_reserved_words(void **state)
     assert_true(ph__reserved_ok(NULL, 0));
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     static const int numbers[] = {0,  10, 11, 12, 13, 14, 15, 16, 17, 20,
                                   21, 22, 30, 40, 41, 42, 43, 44, 45, 90};
-    (void)state;
     size_t known = 0;
     for (int number = -5; number < 200; number++)
         known += strcmp(ph_status_name((ph_status)number), "unknown status") != 0;
@@ -296,10 +280,9 @@ static ph_status try_it(ph_status first, int *reached)
     return PH_OK;
 }
 
-static void test_try(void **state)
+TEST(test_try)
 {
     int reached = 0;
-    (void)state;
     assert_int_equal(try_it(PH_ERROR_SIZE, &reached), PH_ERROR_SIZE);
     assert_int_equal(reached, 0);
     assert_int_equal(try_it(PH_OK, &reached), PH_OK);

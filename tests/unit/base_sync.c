@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/sync.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <errno.h>
 #include <sched.h>
@@ -57,10 +58,9 @@ static void *count_up(void *torn)
     return NULL;
 }
 
-static void test_spinlock_excludes(void **state)
+TEST(test_spinlock_excludes)
 {
     bool torn[THREADS] = {false};
-    (void)state;
     run_threads(count_up, torn, sizeof torn[0]);
     for (size_t i = 0; i < THREADS; i++)
         assert_false(torn[i]);
@@ -111,10 +111,9 @@ static void *read_and_write(void *torn)
     return NULL;
 }
 
-static void test_shared_mutex_excludes(void **state)
+TEST(test_shared_mutex_excludes)
 {
     bool torn[THREADS] = {false};
-    (void)state;
     run_threads(read_and_write, torn, sizeof torn[0]);
     for (size_t i = 0; i < THREADS; i++)
         assert_false(torn[i]);
@@ -147,10 +146,9 @@ static void *take_shared(void *unused)
     return NULL;
 }
 
-static void test_shared_mutex_prefers_the_exclusive_waiter(void **state)
+TEST(test_shared_mutex_prefers_the_exclusive_waiter)
 {
     pthread_t lonely, late;
-    (void)state;
     ph__shared_lock(&both.mutex);
     assert_true(ph__thread_start(&lonely, "ph-test", take_alone, NULL));
     while (atomic_load(&both.mutex.alone) == 0)
@@ -199,7 +197,7 @@ static long sleeps_of(int thread)
 
 /* The owner may be a thread of lower priority on the waiter's own processor: yields alone would
  * never let it run. */
-static void test_a_waiter_for_the_spinlock_sleeps(void **state)
+TEST(test_a_waiter_for_the_spinlock_sleeps)
 {
     enum {
         LOOKS = 20000
@@ -207,7 +205,6 @@ static void test_a_waiter_for_the_spinlock_sleeps(void **state)
     waiter one = {.thread = 0};
     pthread_t thread;
     long first = 0, last = 0;
-    (void)state;
     ph__spin_lock(&one.lock);
     assert_true(ph__thread_start(&thread, "ph-test", wait_for_lock, &one));
     while (atomic_load(&one.thread) == 0)
@@ -234,13 +231,12 @@ static void *take_ids(void *argument)
     return NULL;
 }
 
-static void test_thread_ids_are_unique_and_never_reused(void **state)
+TEST(test_thread_ids_are_unique_and_never_reused)
 {
     enum {
         TIMES = 8
     };
     uint64_t ids[TIMES * THREADS + 1];
-    (void)state;
     ids[TIMES * THREADS] = ph__thread_id();
     for (size_t i = 0; i < TIMES; i++)
         run_threads(take_ids, &ids[i * THREADS], sizeof ids[0]);
@@ -268,18 +264,16 @@ static void *pass_baton(void *argument)
     return NULL;
 }
 
-static void test_futex_hands_on(void **state)
+TEST(test_futex_hands_on)
 {
     unsigned numbers[THREADS] = {0, 1, 2, 3};
-    (void)state;
     run_threads(pass_baton, numbers, sizeof numbers[0]);
     assert_int_equal(atomic_load(&baton), 200 * THREADS);
 }
 
-static void test_futex_returns_at_once_or_after_the_timeout(void **state)
+TEST(test_futex_returns_at_once_or_after_the_timeout)
 {
     atomic_uint word = 5;
-    (void)state;
     errno = ENXIO;
     ph__futex_wait(&word, 4, -1);
     ph__futex_wait(&word, 5, 1000);
@@ -308,13 +302,12 @@ static void *look_around(void *argument)
     return NULL;
 }
 
-static void test_thread_name_and_signals(void **state)
+TEST(test_thread_name_and_signals)
 {
     seen other = {.segv_blocked = true};
     pthread_t thread;
     char name[32] = "";
     sigset_t before, after;
-    (void)state;
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
@@ -333,10 +326,9 @@ static void test_thread_name_and_signals(void **state)
         assert_int_equal(sigismember(&before, i), sigismember(&after, i));
 }
 
-static void test_cpu_count_follows_affinity(void **state)
+TEST(test_cpu_count_follows_affinity)
 {
     cpu_set_t before, one;
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     assert_int_equal(ph__cpu_count(), CPU_COUNT(&before));
     size_t cpu = 0;
@@ -352,9 +344,8 @@ static void test_cpu_count_follows_affinity(void **state)
 
 /* What the clock promises, however slow the machine: it never goes back, and a sleep is never
  * shorter than asked. */
-static void test_clock_and_sleep(void **state)
+TEST(test_clock_and_sleep)
 {
-    (void)state;
     uint64_t last = ph__now_ns();
     for (int i = 0; i < 1000; i++) {
         uint64_t now = ph__now_ns();

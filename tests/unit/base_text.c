@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
@@ -62,18 +63,16 @@ static void put_file(const char *path, const char *content)
     ph__text_free(&text);
 }
 
-static int make_folder(void **state)
+FIXTURE(make_folder)
 {
-    (void)state;
     const char *base = getenv("TMPDIR");
     (void)snprintf(folder, sizeof folder, "%s/phonograph-text-XXXXXX",
                    base && *base ? base : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }
 
-static int remove_folder(void **state)
+FIXTURE(remove_folder)
 {
-    (void)state;
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     DIR *open_folder = opendir(folder);
     if (!open_folder)
@@ -84,11 +83,10 @@ static int remove_folder(void **state)
     return rmdir(folder) == 0 && ph__alloc_live() == 0 ? 0 : -1;
 }
 
-static void test_building(void **state)
+TEST(test_building)
 {
     ph__text text = {0};
     char expected[5000] = "", longer[3000];
-    (void)state;
     memset(longer, 'l', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     ph__text_add(&text, "");
@@ -109,10 +107,9 @@ static void test_building(void **state)
 }
 
 /* Every length around the sizes at which the buffer grows. */
-static void test_format_at_every_length(void **state)
+TEST(test_format_at_every_length)
 {
     char piece[300];
-    (void)state;
     for (size_t length = 0; length < sizeof piece; length++) {
         ph__text text = {0};
         memset(piece, 'p', length);
@@ -129,9 +126,8 @@ static void test_format_at_every_length(void **state)
     }
 }
 
-static void test_failure_sticks(void **state)
+TEST(test_failure_sticks)
 {
-    (void)state;
     bool succeeded = false;
     for (int64_t n = 0; !succeeded; n++) {
         ph__text text = {0};
@@ -157,9 +153,8 @@ static void test_failure_sticks(void **state)
     }
 }
 
-static void test_write_and_replace(void **state)
+TEST(test_write_and_replace)
 {
-    (void)state;
     put_file(inside("a"), "first");
     assert_file_holds(inside("a"), "first");
     put_file(inside("a"), "second, longer");
@@ -169,10 +164,9 @@ static void test_write_and_replace(void **state)
     assert_int_equal(files_in_folder(), 1);
 }
 
-static void test_mode_is_kept(void **state)
+TEST(test_mode_is_kept)
 {
     struct stat there;
-    (void)state;
     put_file(inside("a"), "first");
     assert_int_equal(chmod(inside("a"), 0640), 0);
     put_file(inside("a"), "second");
@@ -180,10 +174,9 @@ static void test_mode_is_kept(void **state)
     assert_int_equal(there.st_mode & 07777, 0640);
 }
 
-static void test_new_file_follows_umask(void **state)
+TEST(test_new_file_follows_umask)
 {
     struct stat there;
-    (void)state;
     mode_t before = umask(027);
     put_file(inside("a"), "x");
     umask(before);
@@ -191,10 +184,9 @@ static void test_new_file_follows_umask(void **state)
     assert_int_equal(there.st_mode & 07777, 0640);
 }
 
-static void test_symbolic_link_stays(void **state)
+TEST(test_symbolic_link_stays)
 {
     struct stat there;
-    (void)state;
     put_file(inside("target"), "old");
     assert_int_equal(symlink("target", inside("link")), 0);
     put_file(inside("link"), "new");
@@ -204,10 +196,9 @@ static void test_symbolic_link_stays(void **state)
     assert_int_equal(files_in_folder(), 2);
 }
 
-static void test_path_without_folder(void **state)
+TEST(test_path_without_folder)
 {
     char before[1024];
-    (void)state;
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(folder), 0);
     ph__text text = {0};
@@ -237,11 +228,10 @@ static void expect_io_failure(const char *path, const char *content, int number,
     ph__text_free(&text);
 }
 
-static void test_bad_paths(void **state)
+TEST(test_bad_paths)
 {
     char name[400];
     ph__text text = {0};
-    (void)state;
     expect_io_failure(inside("missing/a"), "x", ENOENT, "open");
     expect_io_failure(folder, "x", EISDIR, "open");
     memset(name, 'n', 300);
@@ -271,14 +261,13 @@ static int try_device(const char *path, int number)
 
 /* In a child without the rights of root: there, a fault in the code cannot replace the machine's
  * devices. */
-static void test_devices_are_written_in_place(void **state)
+TEST(test_devices_are_written_in_place)
 {
     enum {
         NOBODY = 65534,
         NO_RIGHTS_TO_DROP = 77
     };
     int status;
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         if (geteuid() == 0 &&
@@ -299,11 +288,10 @@ static void test_devices_are_written_in_place(void **state)
 }
 
 /* A socket cannot be opened, and is no regular file either. */
-static void test_socket_is_not_replaced(void **state)
+TEST(test_socket_is_not_replaced)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat there;
-    (void)state;
     (void)snprintf(address.sun_path, sizeof address.sun_path, "%.80s/s", folder);
     int file = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_true(file >= 0);
@@ -316,10 +304,9 @@ static void test_socket_is_not_replaced(void **state)
     assert_int_equal(files_in_folder(), 1);
 }
 
-static void test_pipe_is_written_in_place(void **state)
+TEST(test_pipe_is_written_in_place)
 {
     char content[16] = "";
-    (void)state;
     assert_int_equal(mkfifo(inside("pipe"), 0600), 0);
     int reader = open(inside("pipe"), O_RDONLY | O_NONBLOCK);
     assert_true(reader >= 0);
@@ -335,13 +322,12 @@ static void test_pipe_is_written_in_place(void **state)
 }
 
 /* The largest file allowed stands in for a full disk: the write stops in the middle. */
-static void test_old_file_survives_a_write_that_stops(void **state)
+TEST(test_old_file_survives_a_write_that_stops)
 {
     enum {
         BYTES = 100000
     };
     struct rlimit before, small;
-    (void)state;
     char *large = calloc(1, BYTES + 1);
     assert_non_null(large);
     memset(large, 'z', BYTES);
@@ -365,10 +351,9 @@ static void test_old_file_survives_a_write_that_stops(void **state)
     assert_int_equal(files_in_folder(), 1);
 }
 
-static void test_no_memory_for_the_temporary_name(void **state)
+TEST(test_no_memory_for_the_temporary_name)
 {
     ph__text text = {0};
-    (void)state;
     put_file(inside("a"), "old");
     ph__text_add(&text, "new");
     ph__alloc_fail_after(0);

@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "support/test.h"
 #include <cmocka.h>
 
 typedef struct wide {
     uint64_t words[5];
 } wide;
 
-static void test_push_keeps_order(void **state)
+TEST(test_push_keeps_order)
 {
     PH__VEC(int) numbers = {0};
-    (void)state;
     for (int i = 0; i < 10000; i++)
         assert_true(ph__vec_push(&numbers, i * 3));
     assert_int_equal(numbers.count, 10000);
@@ -31,11 +31,10 @@ static void test_push_keeps_order(void **state)
     assert_int_equal(numbers.capacity, 0);
 }
 
-static void test_growth_is_geometric(void **state)
+TEST(test_growth_is_geometric)
 {
     PH__VEC(wide) many = {0};
     int64_t before = ph__alloc_count();
-    (void)state;
     for (uint64_t i = 0; i < 100000; i++)
         assert_true(ph__vec_push(&many, (wide){{i}}));
     assert_true(ph__alloc_count() - before < 20);
@@ -43,10 +42,9 @@ static void test_growth_is_geometric(void **state)
     ph__vec_free(&many);
 }
 
-static void test_reserve_is_enough(void **state)
+TEST(test_reserve_is_enough)
 {
     PH__VEC(char) bytes = {0};
-    (void)state;
     assert_true(ph__vec_push(&bytes, 'x'));
     assert_true(ph__vec_reserve(&bytes, 1000));
     int64_t before = ph__alloc_count();
@@ -58,10 +56,9 @@ static void test_reserve_is_enough(void **state)
     ph__vec_free(&bytes);
 }
 
-static void test_failure_changes_nothing(void **state)
+TEST(test_failure_changes_nothing)
 {
     PH__VEC(wide) some = {0};
-    (void)state;
     ph__alloc_fail_after(0);
     assert_false(ph__vec_push(&some, (wide){{1}}));
     assert_null(some.at);

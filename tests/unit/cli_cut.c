@@ -3,6 +3,7 @@
  * whatever comes, and always JSON where JSON came. */
 #include "../../cli/cut.c"
 #include "support/support.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +33,8 @@ static void expect(cut bounds, const char *text, const char *kept, size_t nodes,
     }
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
-    (void)state;
     static const char text[] =
         "{\"a\":[1,2,3],\"nodes\":[{\"x\":[1,2]} , {\"y\":\"],{\\\"\"},\n 3 ,4\n],"
         "\"blocks\":[1,2,3],\"nodes \":[1,2,3]}";
@@ -50,9 +50,8 @@ static void test_lists(void **state)
 }
 
 /* One bound for all lists together; the outermost is counted by itself. */
-static void test_bodies(void **state)
+TEST(test_bodies)
 {
-    (void)state;
     char out[256];
     static const char text[] = "{\"nodes\":[{\"body\":{\"nodes\":[1,2,3]}},5,6]}";
     expect(with(2, 0), text, "{\"nodes\":[{\"body\":{\"nodes\":[1]}}]}", 4, 0);
@@ -64,9 +63,8 @@ static void test_bodies(void **state)
 }
 
 /* For the parser to refuse. */
-static void test_what_is_no_json(void **state)
+TEST(test_what_is_no_json)
 {
-    (void)state;
     expect(with(9, 9), "{\"nodes\":[1,,2]}", "{\"nodes\":[1,,2]}", 0, 0);
     expect(with(9, 9), "{\"nodes\":[1,]}", "{\"nodes\":[1,]}", 0, 0);
     expect(with(9, 9), "]]}}{\"nodes\":[", "]]}}{\"nodes\":[", 0, 0);
@@ -74,9 +72,8 @@ static void test_what_is_no_json(void **state)
 }
 
 /* Ten million nodes, and bodies in bodies: what is kept does not grow with what comes. */
-static void test_the_bound(void **state)
+TEST(test_the_bound)
 {
-    (void)state;
     static const char begin[] = "{\"nodes\":[",
                       node[] = "{\"index\":0,\"body\":{\"nodes\":[{\"k\":[0]},7]}},";
     char out[CUT_HELD + sizeof node];
@@ -99,9 +96,8 @@ static void test_the_bound(void **state)
     free(c);
 }
 
-static void test_any_depth(void **state)
+TEST(test_any_depth)
 {
-    (void)state;
     cut *c = malloc(sizeof *c);
     char out[CUT_HELD + 16];
     size_t kept = 0;

@@ -2,6 +2,7 @@
 /* tests/unit/copies.c: several copies of the shared library in one process, as plugins bring them:
  * each works, and none of them uses what is another's. */
 #include "support/support.h"
+#include "support/test.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -128,9 +129,8 @@ static void drop(copy *c)
 
 /* Failures and warnings are of the copy that was called, and of no other: nor of the one that the
  * program itself has. */
-static void test_copies(void **state)
+TEST(test_copies)
 {
-    (void)state;
     /* The first ones are there for all, as a program's own library is for its plugins'. */
     for (int i = 0; i < COPIES; i++)
         load(&copies[i], i, i < 2 ? RTLD_GLOBAL : RTLD_LOCAL);
@@ -164,9 +164,8 @@ static void *use_and_unload(void *user)
     return dlclose(c->library) == 0 ? user : NULL;
 }
 
-static void test_threads_that_end_after_dlclose(void **state)
+TEST(test_threads_that_end_after_dlclose)
 {
-    (void)state;
     static copy unloaded;
     pthread_t thread;
     void *done;

@@ -12,6 +12,7 @@
 #include "driver/cuda/load/core_kernels.h"
 #include "driver/cuda/load/cuda_driver.h"
 #include "driver/cuda/load/nvrtc.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <phonograph/locate.h>
 #include <pthread.h>
@@ -115,10 +116,9 @@ static int print_header(void)
     return 0;
 }
 
-static void test_committed_code(void **state)
+TEST(test_committed_code)
 {
     int version = 0;
-    (void)state;
     if (ph__cuda_nvrtc_version(&version) != 0 || version != PH__CORE_KERNELS_NVRTC) {
         (void)printf("skipped: NVRTC %d.%d, which made core_kernels.h, is not here: %s\n",
                      PH__CORE_KERNELS_NVRTC / 1000, PH__CORE_KERNELS_NVRTC % 1000 / 10,
@@ -207,9 +207,8 @@ static void check_fill(size_t misalignment, uint32_t value, uint32_t value_size,
     assert_memory_equal(memory, expected, span);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-    (void)state;
     for (size_t misalignment = 0; misalignment < 16; misalignment++) {
         for (size_t count = 0; count <= 70; count++)
             check_fill(misalignment, 0xffffff5a, 1, count);
@@ -218,9 +217,8 @@ static void test_bytes(void **state)
     }
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
-    (void)state;
     for (size_t misalignment = 0; misalignment < 16; misalignment += 4) {
         for (size_t count = 0; count <= 40; count++)
             check_fill(misalignment, 0x12345678, 4, count);
@@ -232,9 +230,8 @@ static void test_words(void **state)
 
 /* A fill of a captured node may be made larger than what was captured: the grid stays one that
  * can be launched. */
-static void test_dimensions_of_large_fills(void **state)
+TEST(test_dimensions_of_large_fills)
 {
-    (void)state;
     for (unsigned power = 0; power < 62; power++) {
         unsigned grid[3], block[3];
         ph__cuda_fill_args args = {0, 0, power % 2 ? 4 : 1, UINT64_C(1) << (power - power % 2)};
@@ -287,9 +284,8 @@ static void check_cells(unsigned room)
     }
 }
 
-static void test_cells(void **state)
+TEST(test_cells)
 {
-    (void)state;
     assert_int_equal(sizeof(few_cells), ph__cells_args_size(PH__CELLS_FEW));
     assert_int_equal(sizeof(many_cells), ph__cells_args_size(PH__CELLS_MANY));
     check_cells(PH__CELLS_FEW);
@@ -297,9 +293,8 @@ static void test_cells(void **state)
 }
 
 /* ---- watching ---- */
-static void test_crumbs(void **state)
+TEST(test_crumbs)
 {
-    (void)state;
     unsigned long long table[4] = {0};
     phonograph_crumb(0, 2);
     phonograph_crumb((uintptr_t)table, 2);
@@ -375,9 +370,8 @@ static void check_numbers(uint32_t type, unsigned char *at, size_t count, size_t
     assert_true(bits == (bad ? numbers[type].bad[0] : 0));
 }
 
-static void test_finite(void **state)
+TEST(test_finite)
 {
-    (void)state;
     assert_int_equal(sizeof(part), sizeof(ph__drv_finite_part));
     assert_int_equal(pthread_barrier_init(&together, NULL, CHECK_THREADS), 0);
     for (uint32_t type = PH_NUMBER_F32; type <= PH_NUMBER_BF16; type++)

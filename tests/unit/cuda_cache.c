@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "driver/cuda/load/cache.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,9 +47,8 @@ static int run(const char *format, const char *path)
     return system(command);
 }
 
-static int make_root(void **state)
+FIXTURE(make_root)
 {
-    (void)state;
     const char *base = getenv("TMPDIR");
     (void)snprintf(root, sizeof root, "%s/phonograph-cache-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(root) || chmod(root, 0755) != 0)
@@ -58,9 +58,8 @@ static int make_root(void **state)
     return setenv("PH_CACHE_DIR", folder, 1);
 }
 
-static int remove_root(void **state)
+FIXTURE(remove_root)
 {
-    (void)state;
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     bool clean = ph__alloc_live() == 0 && open_files() == open_files_before;
     return run("rm -rf '%s'", root) == 0 && clean ? 0 : -1;
@@ -179,9 +178,8 @@ static bool finds(const char *key)
 
 /* ---- keeping ---- */
 
-static void test_put_and_get(void **state)
+TEST(test_put_and_get)
 {
-    (void)state;
     assert_found("key", NULL);
     assert_int_equal(access(folder, F_OK), -1); /* looking makes nothing */
     put("key", "payload");
@@ -197,12 +195,11 @@ static void test_put_and_get(void **state)
     assert_found("key", "a longer payload");
 }
 
-static void test_large(void **state)
+TEST(test_large)
 {
     enum {
         BYTES = 3 << 20
     };
-    (void)state;
     char *large = malloc(BYTES), *found = NULL;
     size_t bytes = 0;
     assert_non_null(large);
@@ -218,10 +215,9 @@ static void test_large(void **state)
 
 /* ---- damage ---- */
 
-static void test_every_changed_byte(void **state)
+TEST(test_every_changed_byte)
 {
     char content[512], changed[512];
-    (void)state;
     put("the key", "the payload");
     const char *path = entry_path();
     size_t bytes = read_file(content, sizeof content, path);
@@ -236,10 +232,9 @@ static void test_every_changed_byte(void **state)
     assert_found("the key", "the payload");
 }
 
-static void test_every_length(void **state)
+TEST(test_every_length)
 {
     char content[512] = "";
-    (void)state;
     put("the key", "the payload");
     const char *path = entry_path();
     size_t bytes = read_file(content, sizeof content, path);
@@ -249,12 +244,11 @@ static void test_every_length(void **state)
     }
 }
 
-static void test_hostile_sizes(void **state)
+TEST(test_hostile_sizes)
 {
     static const uint64_t sizes[] = {
         0, 1, 6, 8, 10, 12, 18, 1 << 20, INT64_MAX, UINT64_MAX, UINT64_MAX - 6, UINT64_MAX - 73};
     char content[512];
-    (void)state;
     put("the key", "the payload");
     const char *path = entry_path();
     size_t bytes = read_file(content, sizeof content, path), count = sizeof sizes / sizeof *sizes;
@@ -269,10 +263,9 @@ static void test_hostile_sizes(void **state)
 }
 
 /* An entry of another key under this key's name: as if their hashes were the same. */
-static void test_another_keys_entry(void **state)
+TEST(test_another_keys_entry)
 {
     char path[PATH_BYTES], content[512];
-    (void)state;
     put("key A", "payload of A");
     (void)snprintf(path, sizeof path, "%s", entry_path());
     size_t bytes = read_file(content, sizeof content, path);
@@ -284,10 +277,9 @@ static void test_another_keys_entry(void **state)
     assert_found("key B", "payload of B");
 }
 
-static void test_no_regular_file(void **state)
+TEST(test_no_regular_file)
 {
     char path[PATH_BYTES], elsewhere[PATH_BYTES];
-    (void)state;
     put("key", "payload");
     (void)snprintf(path, sizeof path, "%s", entry_path());
     (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", root);
@@ -328,10 +320,9 @@ static void others_may_write_the_entry(void)
     REQUIRE(messages == 1);
 }
 
-static void test_writable_by_others(void **state)
+TEST(test_writable_by_others)
 {
     static const mode_t modes[] = {0770, 0702, 0777, 01777};
-    (void)state;
     put("key", "payload");
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         assert_int_equal(chmod(folder, modes[i]), 0);
@@ -347,9 +338,8 @@ static void test_writable_by_others(void **state)
     assert_found("key", "payload");
 }
 
-static void test_owned_by_others(void **state)
+TEST(test_owned_by_others)
 {
-    (void)state;
     if (geteuid() != 0) {
         (void)printf("skipped: only root can give files away\n");
         skip();
@@ -363,10 +353,9 @@ static void test_owned_by_others(void **state)
 
 /* ---- where it is ---- */
 
-static void test_off(void **state)
+TEST(test_off)
 {
     char home[PATH_BYTES];
-    (void)state;
     (void)snprintf(home, sizeof home, "%s/home", root);
     assert_int_equal(setenv("HOME", home, 1), 0);
     assert_int_equal(setenv("PH_CACHE_DIR", "", 1), 0);
@@ -375,10 +364,9 @@ static void test_off(void **state)
     assert_int_equal(access(home, F_OK), -1);
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
     char home[PATH_BYTES], path[2 * PATH_BYTES];
-    (void)state;
     (void)snprintf(home, sizeof home, "%s/home", root);
     assert_int_equal(unsetenv("PH_CACHE_DIR") | setenv("HOME", home, 1) |
                          setenv("XDG_CACHE_HOME", "relative", 1),
@@ -427,10 +415,9 @@ static void make_read_only_entry(void)
     REQUIRE(chmod(folder, 0500) == 0);
 }
 
-static void test_unwritable(void **state)
+TEST(test_unwritable)
 {
     char file[PATH_BYTES], under[2 * PATH_BYTES];
-    (void)state;
     uid_t user = geteuid() == 0 ? OTHER_USER : 0; /* root may write everywhere */
     assert_int_equal(chmod(root, 0777), 0);
     in_child(make_read_only_entry, user);
@@ -466,10 +453,9 @@ static void write_and_read(void)
     }
 }
 
-static void test_processes(void **state)
+TEST(test_processes)
 {
     pid_t children[WRITERS];
-    (void)state;
     (void)fflush(NULL);
     for (size_t i = 0; i < WRITERS; i++) {
         children[i] = fork();
@@ -506,10 +492,9 @@ static bool there_is(const char *name)
 
 /* What was longest unused goes, left-over temporary files too, and what is not the cache's
  * never. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
     char old[80], newer[80];
-    (void)state;
     memset(old, 'a', 64);
     (void)snprintf(old + 64, sizeof old - 64, ".kernel");
     memset(newer, 'b', 64);
@@ -535,9 +520,8 @@ static void test_limit(void **state)
     assert_found("key", "payload");
 }
 
-static void test_without_memory(void **state)
+TEST(test_without_memory)
 {
-    (void)state;
     put("key", "payload");
     ph__alloc_fail_after(0);
     put("other", "payload");
@@ -547,26 +531,26 @@ static void test_without_memory(void **state)
     assert_found("other", "payload");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_put_and_get),
-        TEST(test_large),
-        TEST(test_every_changed_byte),
-        TEST(test_every_length),
-        TEST(test_hostile_sizes),
-        TEST(test_another_keys_entry),
-        TEST(test_no_regular_file),
-        TEST(test_writable_by_others),
-        TEST(test_owned_by_others),
-        TEST(test_off),
-        TEST(test_places),
-        TEST(test_unwritable),
-        TEST(test_processes),
-        TEST(test_limit),
-        TEST(test_without_memory),
+        CASE(test_put_and_get),
+        CASE(test_large),
+        CASE(test_every_changed_byte),
+        CASE(test_every_length),
+        CASE(test_hostile_sizes),
+        CASE(test_another_keys_entry),
+        CASE(test_no_regular_file),
+        CASE(test_writable_by_others),
+        CASE(test_owned_by_others),
+        CASE(test_off),
+        CASE(test_places),
+        CASE(test_unwritable),
+        CASE(test_processes),
+        CASE(test_limit),
+        CASE(test_without_memory),
     };
     return cmocka_run_group_tests_name("cuda_cache", tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "driver/cuda/capture/logs.h"
+#include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,8 @@ static bool parse(ph__cuda_log_line *out, const char *text)
     return ph__cuda_log_parse(out, text, strlen(text));
 }
 
-static void a_report_names_the_number_and_the_call(void **state)
+TEST(a_report_names_the_number_and_the_call)
 {
-    (void)state;
     static const struct {
         const char *text, *call;
         int result;
@@ -51,9 +51,8 @@ static void a_report_names_the_number_and_the_call(void **state)
     }
 }
 
-static void other_lines_are_no_reports(void **state)
+TEST(other_lines_are_no_reports)
 {
-    (void)state;
     static const char *const lines[] = {
         "",
         "Stream handle is not valid",
@@ -78,9 +77,8 @@ static void other_lines_are_no_reports(void **state)
 }
 
 /* Every shorter line, in memory of exactly its bytes: nothing behind them is read. */
-static void a_line_ends_at_its_length(void **state)
+TEST(a_line_ends_at_its_length)
 {
-    (void)state;
     static const char whole[] =
         "Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2";
     size_t report = strlen("Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from ");
@@ -99,9 +97,8 @@ static void a_line_ends_at_its_length(void **state)
     assert_string_equal(line.call, "cuInit");
 }
 
-static void long_names_are_cut(void **state)
+TEST(long_names_are_cut)
 {
-    (void)state;
     char text[256] = "Returning 900 (X) from ";
     size_t length = strlen(text);
     memset(text + length, 'c', 150);
@@ -112,9 +109,8 @@ static void long_names_are_cut(void **state)
     assert_int_equal(ph__alloc_count(), before);
 }
 
-static void only_what_kills_captures_is_suspected(void **state)
+TEST(only_what_kills_captures_is_suspected)
 {
-    (void)state;
     assert_true(ph__cuda_may_kill("cuMemAlloc", 900));
     assert_true(ph__cuda_may_kill("cuStreamWaitEvent", 902));
     assert_true(ph__cuda_may_kill("cuStreamEndCapture",

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "driver/cuda/load/nvrtc.h"
 #include "driver/driver.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,9 +39,8 @@ static void note(ph_log_level level, const char *message, void *user)
 }
 
 /* A cache folder for each test. */
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-    (void)state;
     const char *base = getenv("TMPDIR");
     (void)snprintf(folder, sizeof folder, "%s/phonograph-nvrtc-XXXXXX",
                    base && *base ? base : "/tmp");
@@ -50,9 +50,8 @@ static int set_up(void **state)
     return mkdtemp(folder) ? setenv("PH_CACHE_DIR", folder, 1) : -1;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-    (void)state;
     char command[400];
     ph__alloc_fail_after(PH__ALLOC_NEVER);
     ph_log_set(NULL, NULL);
@@ -111,13 +110,12 @@ static int kept(ino_t *inode)
 
 /* ---- the library ---- */
 
-static void test_a_library_that_is_not_nvrtc(void **state)
+TEST(test_a_library_that_is_not_nvrtc)
 {
     ph__cuda_image image;
     int version;
     const char *before = getenv("PH_NVRTC");
     char *copy = before ? strdup(before) : NULL;
-    (void)state;
     assert_int_equal(setenv("PH_NVRTC", "libm.so.6", 1), 0);
     assert_int_equal(compile(&image, ADD, NULL, 90), 801);
     assert_non_null(strstr(ph__driver_reason(), "nvrtcVersion"));
@@ -134,10 +132,9 @@ static void test_a_library_that_is_not_nvrtc(void **state)
 
 /* ---- code ---- */
 
-static void test_code_for_the_gpu(void **state)
+TEST(test_code_for_the_gpu)
 {
     ph__cuda_image image, again;
-    (void)state;
     need_nvrtc();
     assert_int_equal(compile(&image, ADD, NULL, 90), 0);
     assert_true(is_cubin(&image));
@@ -151,10 +148,9 @@ static void test_code_for_the_gpu(void **state)
 }
 
 /* The driver compiles on what is there for the newest GPU that NVRTC knows. */
-static void test_gpus_that_nvrtc_does_not_know(void **state)
+TEST(test_gpus_that_nvrtc_does_not_know)
 {
     ph__cuda_image image;
-    (void)state;
     need_nvrtc();
     assert_int_equal(compile(&image, ADD, NULL, 999), 0);
     assert_false(is_cubin(&image));
@@ -164,12 +160,11 @@ static void test_gpus_that_nvrtc_does_not_know(void **state)
     assert_refused(ADD, NULL, 20, 801, "has 2.0");
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     static const char text[] = "#ifndef ONE\n#error no one\n#endif\n"
                                "extern \"C\" __global__ void add(int *y) { y[0] = ONE + TWO; }";
     ph__cuda_image image;
-    (void)state;
     need_nvrtc();
     assert_int_equal(compile(&image, text, "  -DONE=1   -use_fast_math --define-macro=TWO=2 ", 90),
                      0);
@@ -185,9 +180,8 @@ static void test_options(void **state)
 
 /* ---- errors ---- */
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     need_nvrtc();
     assert_refused("\nextern \"C\" __global__ void add(float *y) { y[0] = one; int z = two; }",
                    NULL, 90, 218, "add.cu(2): error: identifier \"one\" is undefined");
@@ -200,10 +194,9 @@ static void test_errors(void **state)
     assert_int_equal(kept(NULL), 0);
 }
 
-static void test_warnings(void **state)
+TEST(test_warnings)
 {
     ph__cuda_image image;
-    (void)state;
     need_nvrtc();
     assert_int_equal(compile(&image,
                              "extern \"C\" __global__ void add(int *y) { int unused; y[0] = 1; }",
@@ -217,11 +210,10 @@ static void test_warnings(void **state)
 
 /* ---- what is kept ---- */
 
-static void test_compiled_once(void **state)
+TEST(test_compiled_once)
 {
     ph__cuda_image first, second;
     ino_t before = 0, after = 0;
-    (void)state;
     need_nvrtc();
     assert_int_equal(compile(&first, ADD, "-DA=1", 90), 0);
     assert_int_equal(kept(&before), 1);
@@ -235,7 +227,7 @@ static void test_compiled_once(void **state)
     ph__free(second.at);
 }
 
-static void test_all_that_matters_is_in_the_key(void **state)
+TEST(test_all_that_matters_is_in_the_key)
 {
     static const struct {
         const char *name, *text, *options;
@@ -245,7 +237,6 @@ static void test_all_that_matters_is_in_the_key(void **state)
         {"add", ADD, "-DA -DB", 90}, {"add", ADD " ", NULL, 90}, {"ad", ADD, NULL, 90},
         {"add", ADD, NULL, 999},
     };
-    (void)state;
     need_nvrtc();
     for (size_t round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
@@ -262,12 +253,11 @@ static void test_all_that_matters_is_in_the_key(void **state)
     assert_int_equal(kept(NULL), sizeof other / sizeof *other);
 }
 
-static void test_damaged_is_compiled_again(void **state)
+TEST(test_damaged_is_compiled_again)
 {
     ph__cuda_image first, second;
     ino_t before = 0, after = 0;
     char command[700];
-    (void)state;
     need_nvrtc();
     assert_int_equal(compile(&first, ADD, NULL, 90), 0);
     assert_int_equal(kept(&before), 1);
@@ -285,12 +275,11 @@ static void test_damaged_is_compiled_again(void **state)
 }
 
 /* The text alone does not say what comes out then. */
-static void test_includes_are_not_kept(void **state)
+TEST(test_includes_are_not_kept)
 {
     static const char *const texts[] = {"#include \"y.h\"\n" ADD "\n", "#  \t include \"y.h\"\n",
                                         ""};
     char options[400], path[300];
-    (void)state;
     need_nvrtc();
     for (int i = 0; i < 3; i++) {
         ph__cuda_image image;
@@ -311,10 +300,9 @@ static void test_includes_are_not_kept(void **state)
     }
 }
 
-static void test_without_a_cache(void **state)
+TEST(test_without_a_cache)
 {
     ph__cuda_image image;
-    (void)state;
     need_nvrtc();
     assert_int_equal(setenv("PH_CACHE_DIR", "", 1), 0);
     assert_int_equal(compile(&image, ADD, NULL, 90), 0);
@@ -349,14 +337,13 @@ static void ignore(ph_log_level level, const char *message, void *user)
     (void)user;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     enum {
         THREADS = 4
     };
     pthread_t threads[THREADS];
     int numbers[THREADS];
-    (void)state;
     need_nvrtc();
     ph_log_set(ignore, NULL);
     for (int i = 0; i < THREADS; i++) {
@@ -390,32 +377,31 @@ static void sweep(const char *text, int expected)
     assert_int_equal(result, expected);
 }
 
-static void test_without_memory(void **state)
+TEST(test_without_memory)
 {
-    (void)state;
     need_nvrtc();
     sweep(ADD, 0);
     sweep("wrong", 218);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_library_that_is_not_nvrtc),
-        TEST(test_code_for_the_gpu),
-        TEST(test_gpus_that_nvrtc_does_not_know),
-        TEST(test_options),
-        TEST(test_errors),
-        TEST(test_warnings),
-        TEST(test_compiled_once),
-        TEST(test_all_that_matters_is_in_the_key),
-        TEST(test_damaged_is_compiled_again),
-        TEST(test_includes_are_not_kept),
-        TEST(test_without_a_cache),
-        TEST(test_threads),
-        TEST(test_without_memory),
+        CASE(test_a_library_that_is_not_nvrtc),
+        CASE(test_code_for_the_gpu),
+        CASE(test_gpus_that_nvrtc_does_not_know),
+        CASE(test_options),
+        CASE(test_errors),
+        CASE(test_warnings),
+        CASE(test_compiled_once),
+        CASE(test_all_that_matters_is_in_the_key),
+        CASE(test_damaged_is_compiled_again),
+        CASE(test_includes_are_not_kept),
+        CASE(test_without_a_cache),
+        CASE(test_threads),
+        CASE(test_without_memory),
     };
     return cmocka_run_group_tests_name("cuda_nvrtc", tests, NULL, NULL);
 }

@@ -4,12 +4,12 @@
 #include "base/status.h"
 #include "driver/driver.h"
 #include "support/host_driver.h"
+#include "support/test.h"
 
 /* ---- words ---- */
 
-static void numbers_have_names_and_meanings(void **state)
+TEST(numbers_have_names_and_meanings)
 {
-    (void)state;
     static const struct {
         int number;
         const char *name;
@@ -45,9 +45,8 @@ static void numbers_have_names_and_meanings(void **state)
     assert_true(strlen(ph__result_text(-7)) > 0);
 }
 
-static void numbers_become_statuses(void **state)
+TEST(numbers_become_statuses)
 {
-    (void)state;
     assert_int_equal(ph__status_of_result(0), PH_OK);
     assert_int_equal(ph__status_of_result(1), PH_ERROR_ARGUMENT);
     assert_int_equal(ph__status_of_result(2), PH_ERROR_DEVICE_MEMORY);
@@ -63,9 +62,8 @@ static void numbers_become_statuses(void **state)
         assert_int_equal(ph__status_of_result(others[i]), PH_ERROR_DEVICE);
 }
 
-static void a_failure_says_what_was_called_and_why(void **state)
+TEST(a_failure_says_what_was_called_and_why)
 {
-    (void)state;
     ph__driver_clear_reason();
     assert_int_equal(ph__driver_fail(906, "cuMemsetD8Async", "fill of %d bytes", 12),
                      PH_ERROR_CAPTURE);
@@ -91,9 +89,8 @@ static void a_failure_says_what_was_called_and_why(void **state)
 
 /* After these the device is lost, and the message says so; the others of that range are
  * harmless. */
-static void some_failures_are_for_good(void **state)
+TEST(some_failures_are_for_good)
 {
-    (void)state;
     static const int sticky[] = {214, 220, 226, 700, 702, 710, 714,
                                  715, 716, 717, 718, 719, 721, 911};
     static const int passing[] = {0,   1,   2,   201, 400, 600, 701, 703, 704,
@@ -123,9 +120,8 @@ static void *other_thread(void *argument)
     return NULL;
 }
 
-static void reasons_are_of_the_thread(void **state)
+TEST(reasons_are_of_the_thread)
 {
-    (void)state;
     ph__driver_set_reason("ours");
     on_another_thread(other_thread, NULL);
     assert_string_equal(ph__driver_reason(), "ours");
@@ -135,9 +131,8 @@ static void reasons_are_of_the_thread(void **state)
 
 /* A call is often made between two exchanges of the thread's mode: its words are read after the
  * second. */
-static void exchanging_the_mode_keeps_the_reason(void **state)
+TEST(exchanging_the_mode_keeps_the_reason)
 {
-    (void)state;
     const ph__driver *wrapped = ph__driver_faulty(&ph__driver_host);
     ph_capture_mode mode = PH_CAPTURE_RELAXED;
     ph__driver_set_reason("of the call before");
@@ -147,9 +142,8 @@ static void exchanging_the_mode_keeps_the_reason(void **state)
     ph__driver_clear_reason();
 }
 
-static void drivers_are_listed(void **state)
+TEST(drivers_are_listed)
 {
-    (void)state;
     bool host = false;
     size_t count = 0;
     for (; ph__drivers[count]; count++)
@@ -235,9 +229,8 @@ static int is_armed_failure(int result)
 
 /* A table has a name, functions that cannot fail, and functions that can: those are all of the
  * rest. */
-static void every_fallible_entry_is_wrapped(void **state)
+TEST(every_fallible_entry_is_wrapped)
 {
-    (void)state;
     const ph__driver *wrapped = ph__driver_faulty(&ph__driver_host);
     assert_ptr_not_equal(wrapped, &ph__driver_host);
     assert_ptr_equal(ph__driver_faulty(&ph__driver_host), wrapped);
@@ -262,9 +255,8 @@ static void every_fallible_entry_is_wrapped(void **state)
     assert_int_equal((int64_t)(sizeof *wrapped / sizeof *ours) - replaced, 5 + 9 + 11);
 }
 
-static void the_nth_call_fails_once(void **state)
+TEST(the_nth_call_fails_once)
 {
-    (void)state;
     const ph__driver *d = ph__driver_faulty(&ph__driver_host);
     ph__drv_device *device = NULL;
     ph__drv_stream *stream = NULL;
@@ -296,9 +288,8 @@ static int fake_synchronize(ph__drv_device *device)
     return 4711;
 }
 
-static void tables_of_several_drivers_stay_apart(void **state)
+TEST(tables_of_several_drivers_stay_apart)
 {
-    (void)state;
     static ph__driver fake;
     fake = ph__driver_host;
     fake.name = "fake";

@@ -2,6 +2,7 @@
 /* tests/unit/elf.c: names of functions out of an ELF file's symbol table. */
 #include "base/elf.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -12,16 +13,14 @@
 
 static int program;
 
-static int open_program(void **state)
+FIXTURE(open_program)
 {
-    (void)state;
     program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     return program < 0;
 }
 
-static int close_program(void **state)
+FIXTURE(close_program)
 {
-    (void)state;
     return close(program);
 }
 
@@ -62,9 +61,8 @@ static uint64_t address_of(int (*function)(int))
     return address - loaded().dlpi_addr;
 }
 
-static void finds_functions_that_are_not_exported(void **state)
+TEST(finds_functions_that_are_not_exported)
 {
-    (void)state;
     uint64_t start = address_of(not_exported);
     ph__elf_symbol symbols[3] = {{.address = start}, {.address = 1}, {.address = start + 1}};
     assert_int_equal(ph__elf_find(symbols, 3, program), 2);
@@ -76,9 +74,8 @@ static void finds_functions_that_are_not_exported(void **state)
     assert_int_equal(not_exported(1), 1);
 }
 
-static void cuts_long_names(void **state)
+TEST(cuts_long_names)
 {
-    (void)state;
     ph__elf_symbol symbol = {.address = address_of(LONG_NAME)};
     assert_int_equal(ph__elf_find(&symbol, 1, program), 1);
     assert_int_equal(strlen(symbol.name), sizeof symbol.name - 1);
@@ -86,9 +83,8 @@ static void cuts_long_names(void **state)
     assert_int_equal(LONG_NAME(1), 1);
 }
 
-static void knows_what_was_loaded(void **state)
+TEST(knows_what_was_loaded)
 {
-    (void)state;
     struct dl_phdr_info object = loaded();
     assert_true(ph__elf_has_headers(program, object.dlpi_phdr, object.dlpi_phnum));
     assert_false(ph__elf_has_headers(program, object.dlpi_phdr, object.dlpi_phnum - 1u));
@@ -124,9 +120,8 @@ static void expect_nothing(const void *bytes, size_t size)
 }
 
 /* A header whose offsets and numbers point nowhere. */
-static void answers_nothing_for_other_files(void **state)
+TEST(answers_nothing_for_other_files)
 {
-    (void)state;
     Elf64_Ehdr header;
     assert_int_equal(pread(program, &header, sizeof header, 0), sizeof header);
     expect_nothing("", 0);
@@ -155,9 +150,8 @@ static void answers_nothing_for_other_files(void **state)
 }
 
 /* One symbol, whose name and extent are at the ends of what the format can say. */
-static void survives_symbols_at_the_limits(void **state)
+TEST(survives_symbols_at_the_limits)
 {
-    (void)state;
     struct {
         Elf64_Ehdr header;
         Elf64_Shdr sections[2];

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
+#include "support/test.h"
 #include <string.h>
 
 typedef struct ran {
@@ -57,16 +58,14 @@ static void open_named(const char *name)
     memset(&seen, 0, sizeof seen);
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     open_named("host:threads=2");
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_kernel_release(brief);
     ph_kernel_release(sharing);
     ph_kernel_release(queued);
@@ -87,9 +86,8 @@ static bool by_me(void)
     return atomic_load(&seen.thread) == ph__thread_id();
 }
 
-static void test_on_an_idle_stream(void **state)
+TEST(test_on_an_idle_stream)
 {
-    (void)state;
     for (int i = 1; i <= 10; i++) {
         launch(world.stream, brief, 1);
         assert_int_equal(seen.blocks, i);
@@ -103,9 +101,8 @@ static void test_on_an_idle_stream(void **state)
     assert_true(done);
 }
 
-static void test_large_grids_and_other_kernels(void **state)
+TEST(test_large_grids_and_other_kernels)
 {
-    (void)state;
     launch(world.stream, brief, 5);
     assert_ok(ph_stream_synchronize(world.stream));
     assert_int_equal(seen.blocks, 5);
@@ -116,9 +113,8 @@ static void test_large_grids_and_other_kernels(void **state)
     assert_false(by_me());
 }
 
-static void test_arguments_that_are_not_aligned(void **state)
+TEST(test_arguments_that_are_not_aligned)
 {
-    (void)state;
     _Alignas(16) unsigned char bytes[sizeof(struct note_args) + 16];
     const struct note_args args = {&seen, 1};
     for (size_t offset = 0; offset < 16; offset++) {
@@ -128,9 +124,8 @@ static void test_arguments_that_are_not_aligned(void **state)
     }
 }
 
-static void test_shared_memory(void **state)
+TEST(test_shared_memory)
 {
-    (void)state;
     const struct note_args args = {&seen, 1};
     const ph_launch_config config = {.grid = {1}, .shared_bytes = 4096};
     for (int i = 1; i <= 10; i++) {
@@ -141,9 +136,8 @@ static void test_shared_memory(void **state)
 }
 
 /* Something is queued, or running. */
-static void test_behind_work_of_the_stream(void **state)
+TEST(test_behind_work_of_the_stream)
 {
-    (void)state;
     t_gate gate = {0};
     assert_ok(t_gate_wait(&gate, world.stream));
     launch(world.stream, brief, 1);
@@ -156,9 +150,8 @@ static void test_behind_work_of_the_stream(void **state)
 }
 
 /* Work of another stream, by an event; and of the default stream, implicitly. */
-static void test_behind_other_streams(void **state)
+TEST(test_behind_other_streams)
 {
-    (void)state;
     const ph_stream_options blocking = {.blocking = true};
     t_gate gates[3] = {{0}, {0}, {0}};
     ph_stream *other, *first = ph_device_default_stream(world.device);
@@ -187,9 +180,8 @@ static void test_behind_other_streams(void **state)
     ph_stream_destroy(other);
 }
 
-static void test_never_on_the_default_stream(void **state)
+TEST(test_never_on_the_default_stream)
 {
-    (void)state;
     ph_stream *first = ph_device_default_stream(world.device);
     launch(first, brief, 1);
     assert_ok(ph_stream_synchronize(first));
@@ -215,9 +207,8 @@ static void *launch_held(void *user)
     return NULL;
 }
 
-static void test_beside_another_thread(void **state)
+TEST(test_beside_another_thread)
 {
-    (void)state;
     pthread_t thread;
     inside = (t_gate){0};
     go_on = (t_gate){0};
@@ -233,9 +224,8 @@ static void test_beside_another_thread(void **state)
     ph_kernel_release(holding);
 }
 
-static void test_in_a_capture(void **state)
+TEST(test_in_a_capture)
 {
-    (void)state;
     ph_graph *graph;
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture_begin(graph, world.stream, NULL));
@@ -249,9 +239,8 @@ static void test_in_a_capture(void **state)
 }
 
 /* There the scheduler's thread runs all, when it likes. */
-static void test_under_chaos(void **state)
+TEST(test_under_chaos)
 {
-    (void)state;
     open_named("host:chaos=7");
     for (int i = 0; i < 20; i++)
         launch(world.stream, brief, 1);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/sync.h"
+#include "support/test.h"
 
 /* Enough that whatever is quick has shown it. */
 enum {
@@ -41,9 +42,8 @@ static ph_kernel *make(bool is_brief)
     return kernel;
 }
 
-static int open_world(void **state)
+FIXTURE(open_world)
 {
-    (void)state;
     t_open(&world, "host:threads=2");
     brief = make(true);
     waiting = make(false);
@@ -52,9 +52,8 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+FIXTURE(close_world)
 {
-    (void)state;
     ph_kernel_release(brief);
     ph_kernel_release(waiting);
     t_close(&world);
@@ -122,41 +121,36 @@ static void expect_never_here(ph_graph *graph)
     closed = (t_gate){0};
 }
 
-static void test_brief_kernels(void **state)
+TEST(test_brief_kernels)
 {
-    (void)state;
     ph_graph *graph = capture(launch_one, brief);
     expect_here_at_last(graph);
     ph_graph_destroy(graph);
 }
 
-static void test_kernels_that_may_wait(void **state)
+TEST(test_kernels_that_may_wait)
 {
-    (void)state;
     ph_graph *graph = capture(launch_one, waiting);
     expect_never_here(graph);
     ph_graph_destroy(graph);
 }
 
-static void test_one_of_two_may_wait(void **state)
+TEST(test_one_of_two_may_wait)
 {
-    (void)state;
     ph_graph *graph = capture(launch_both, NULL);
     expect_never_here(graph);
     ph_graph_destroy(graph);
 }
 
-static void test_host_functions(void **state)
+TEST(test_host_functions)
 {
-    (void)state;
     ph_graph *graph = capture(call_host, NULL);
     expect_never_here(graph);
     ph_graph_destroy(graph);
 }
 
-static void test_inside_a_child_graph(void **state)
+TEST(test_inside_a_child_graph)
 {
-    (void)state;
     ph_graph *kernels[2] = {capture(launch_one, brief), capture(launch_one, waiting)};
     ph_graph *outer = capture(replay_inner, kernels[0]);
     expect_here_at_last(outer);
@@ -169,9 +163,8 @@ static void test_inside_a_child_graph(void **state)
 }
 
 /* A node that is switched off runs nothing, so it is not in the way; switched on again it is. */
-static void test_switched_off(void **state)
+TEST(test_switched_off)
 {
-    (void)state;
     ph_graph *graph = capture(launch_both, NULL);
     expect_never_here(graph);
     assert_ok(ph_graph_node_set_enabled(graph, 0, false));
@@ -182,9 +175,8 @@ static void test_switched_off(void **state)
 }
 
 /* Both kernels are one function over equal grids: the declaration is all that an update changes. */
-static void test_updated(void **state)
+TEST(test_updated)
 {
-    (void)state;
     ph_graph *graph = capture(launch_one, brief), *other = capture(launch_one, waiting),
              *third = capture(launch_one, brief);
     expect_here_at_last(graph);
@@ -198,9 +190,8 @@ static void test_updated(void **state)
 }
 
 /* An update while a replay is in flight reaches the plan on the stream's own thread. */
-static void test_updated_in_flight(void **state)
+TEST(test_updated_in_flight)
 {
-    (void)state;
     t_gate gate = {0};
     ph_graph *graph = capture(launch_one, brief), *other = capture(launch_one, waiting);
     expect_here_at_last(graph);
@@ -216,9 +207,8 @@ static void test_updated_in_flight(void **state)
 }
 
 /* A launch of its own: the same declaration. */
-static void test_single_launches(void **state)
+TEST(test_single_launches)
 {
-    (void)state;
     for (int i = 0; i < QUICK_REPLAYS; i++) {
         assert_ok(launch_one(world.stream, waiting));
         assert_ok(ph_stream_synchronize(world.stream));

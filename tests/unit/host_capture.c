@@ -2,6 +2,7 @@
 /* tests/unit/host_capture.c: captures of the host device: begin to end, forks and joins, and
  * what kills them. */
 #include "support/host_driver.h"
+#include "support/test.h"
 
 static int open_world(void **state)
 {
@@ -631,35 +632,33 @@ static void out_of_memory_changes_nothing(void **state)
     drv->event_destroy(event);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_capture_records_and_does_not_execute),
-        TEST(ids_are_never_used_again),
-        TEST(forks_and_joins_make_dependencies),
-        TEST(a_fork_that_did_nothing_counts_as_joined),
-        TEST(a_fork_that_is_not_joined_fails_the_end),
-        TEST(a_join_through_a_third_stream_is_a_join),
-        TEST(begin_is_refused_where_it_means_nothing),
-        TEST(the_end_belongs_to_the_origin),
-        TEST(the_end_belongs_to_the_thread_unless_relaxed),
-        TEST(any_thread_ends_what_was_invalidated),
-        TEST(an_invalidated_capture_answers_so_until_its_end),
-        TEST(two_captures_cannot_merge),
-        TEST(a_rule_about_one_capture_spares_the_others),
-        TEST(events_of_outside_and_of_the_past_are_refused),
-        TEST(the_legacy_stream_stays_out),
-        TEST(external_events_become_nodes),
-        TEST(a_destroyed_stream_takes_its_capture_with_it),
-        TEST(a_capture_can_be_dropped_from_any_thread),
-        TEST(a_kernel_may_go_before_its_nodes),
-        TEST(the_thread_mode_is_exchanged),
-        TEST(sets_of_nodes_are_values),
-        TEST(nodes_are_read_while_others_record),
-        TEST(threads_capture_side_by_side),
-        TEST(out_of_memory_changes_nothing),
+        IN_WORLD(a_capture_records_and_does_not_execute),
+        IN_WORLD(ids_are_never_used_again),
+        IN_WORLD(forks_and_joins_make_dependencies),
+        IN_WORLD(a_fork_that_did_nothing_counts_as_joined),
+        IN_WORLD(a_fork_that_is_not_joined_fails_the_end),
+        IN_WORLD(a_join_through_a_third_stream_is_a_join),
+        IN_WORLD(begin_is_refused_where_it_means_nothing),
+        IN_WORLD(the_end_belongs_to_the_origin),
+        IN_WORLD(the_end_belongs_to_the_thread_unless_relaxed),
+        IN_WORLD(any_thread_ends_what_was_invalidated),
+        IN_WORLD(an_invalidated_capture_answers_so_until_its_end),
+        IN_WORLD(two_captures_cannot_merge),
+        IN_WORLD(a_rule_about_one_capture_spares_the_others),
+        IN_WORLD(events_of_outside_and_of_the_past_are_refused),
+        IN_WORLD(the_legacy_stream_stays_out),
+        IN_WORLD(external_events_become_nodes),
+        IN_WORLD(a_destroyed_stream_takes_its_capture_with_it),
+        IN_WORLD(a_capture_can_be_dropped_from_any_thread),
+        IN_WORLD(a_kernel_may_go_before_its_nodes),
+        IN_WORLD(the_thread_mode_is_exchanged),
+        IN_WORLD(sets_of_nodes_are_values),
+        IN_WORLD(nodes_are_read_while_others_record),
+        IN_WORLD(threads_capture_side_by_side),
+        IN_WORLD(out_of_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

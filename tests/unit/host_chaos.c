@@ -3,6 +3,7 @@
  * seed. */
 #include "driver/host/device/host.h"
 #include "support/host_trace.h"
+#include "support/test.h"
 
 enum {
     CHAOS_STREAMS = 4,
@@ -54,9 +55,8 @@ static bool is_legal(const trace *ran)
     return true;
 }
 
-static void chaos_orders_are_legal_repeat_and_differ(void **state)
+TEST(chaos_orders_are_legal_repeat_and_differ)
 {
-    (void)state;
     static trace first, again, before;
     int different = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -72,9 +72,8 @@ static void chaos_orders_are_legal_repeat_and_differ(void **state)
 
 /* Two streams without a wait between them: over the seeds each of both orders comes up, though
  * one was submitted first. */
-static void chaos_shows_a_missing_wait(void **state)
+TEST(chaos_shows_a_missing_wait)
 {
-    (void)state;
     int broken = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         world w;
@@ -89,9 +88,8 @@ static void chaos_shows_a_missing_wait(void **state)
     assert_in_range(broken, 5, 39);
 }
 
-static void chaos_stops_when_the_waiter_has_what_it_wants(void **state)
+TEST(chaos_stops_when_the_waiter_has_what_it_wants)
 {
-    (void)state;
     int unfinished = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         world w;
@@ -108,9 +106,8 @@ static void chaos_stops_when_the_waiter_has_what_it_wants(void **state)
     assert_true(unfinished > 0);
 }
 
-static void chaos_queries_get_there(void **state)
+TEST(chaos_queries_get_there)
 {
-    (void)state;
     world w;
     world_open(&w, 5);
     ph__drv_event *event = new_event(&w);
@@ -134,9 +131,8 @@ static void set_flag(void *user)
     atomic_store((atomic_int *)user, 1);
 }
 
-static void chaos_runs_without_being_asked(void **state)
+TEST(chaos_runs_without_being_asked)
 {
-    (void)state;
     world w;
     atomic_int flag = 0;
     world_open(&w, 9);
@@ -147,9 +143,8 @@ static void chaos_runs_without_being_asked(void **state)
     world_close(&w);
 }
 
-static void chaos_keeps_the_legacy_order_and_finishes_destroyed_streams(void **state)
+TEST(chaos_keeps_the_legacy_order_and_finishes_destroyed_streams)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         world w;
         world_open(&w, seed);
@@ -185,9 +180,8 @@ static void *chaos_thread(void *argument)
     return NULL;
 }
 
-static void chaos_serves_several_threads(void **state)
+TEST(chaos_serves_several_threads)
 {
-    (void)state;
     world w;
     world_open(&w, 3);
     pthread_t threads[3];
@@ -206,9 +200,8 @@ static void chaos_serves_several_threads(void **state)
 
 /* The wait is a node of the graph: the scheduler's thread itself comes to it and must go on
  * elsewhere. */
-static void chaos_runs_other_streams_while_a_replay_waits(void **state)
+TEST(chaos_runs_other_streams_while_a_replay_waits)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         world w;
         ph__drv_graph *graph = NULL;

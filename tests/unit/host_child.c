@@ -3,6 +3,7 @@
  * is seen of them, and what is refused. */
 #include "unit/host_child.h"
 #include "base/rng.h"
+#include "support/test.h"
 #include <phonograph/host.h>
 
 /* ---- what runs ---- */
@@ -99,9 +100,8 @@ static void order_holds_on_all_sides(void **state)
     run_crossed(*state, 200, true);
 }
 
-static void order_holds_under_chaos(void **state)
+TEST(order_holds_under_chaos)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         world w;
         world_open(&w, seed);
@@ -111,9 +111,8 @@ static void order_holds_under_chaos(void **state)
 }
 
 /* Under chaos too nothing slips past an empty body. */
-static void an_empty_body_is_a_place_in_the_order(void **state)
+TEST(an_empty_body_is_a_place_in_the_order)
 {
-    (void)state;
     for (uint64_t seed = 0; seed <= 20; seed++) {
         world w;
         world_open(&w, seed);
@@ -190,9 +189,8 @@ static void run_random(world *w, ph__rng *rng, int depth, int32_t expected[2], p
     }
 }
 
-static void trees_of_graphs_do_what_the_program_does(void **state)
+TEST(trees_of_graphs_do_what_the_program_does)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 12; seed++) {
         world w;
         world_open(&w, seed % 3 ? seed : 0);
@@ -435,19 +433,19 @@ static void outer_nodes_can_be_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_child_runs_between_its_neighbours),
-        TEST(children_nest),
-        TEST(order_holds_on_all_sides),
+        IN_WORLD(a_child_runs_between_its_neighbours),
+        IN_WORLD(children_nest),
+        IN_WORLD(order_holds_on_all_sides),
         cmocka_unit_test(order_holds_under_chaos),
         cmocka_unit_test(an_empty_body_is_a_place_in_the_order),
         cmocka_unit_test(trees_of_graphs_do_what_the_program_does),
-        TEST(bodies_wait_for_and_record_events),
-        TEST(a_body_keeps_its_kernels),
-        TEST(nodes_show_their_bodies),
-        TEST(raw_handles_know_child_graphs),
-        TEST(bytes_are_counted),
-        TEST(what_cannot_be_a_child_is_refused),
-        TEST(outer_nodes_can_be_changed),
+        IN_WORLD(bodies_wait_for_and_record_events),
+        IN_WORLD(a_body_keeps_its_kernels),
+        IN_WORLD(nodes_show_their_bodies),
+        IN_WORLD(raw_handles_know_child_graphs),
+        IN_WORLD(bytes_are_counted),
+        IN_WORLD(what_cannot_be_a_child_is_refused),
+        IN_WORLD(outer_nodes_can_be_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,5 +54,4 @@ static inline void gone(ph__drv_exec *exec, ph__drv_graph *graph)
     drv->graph_destroy(graph);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tests/unit/host_child_update.c: executables with child graphs that take the parameters of
  * another capture, and failures for want of memory. */
+#include "support/test.h"
 #include "unit/host_child.h"
 
 /* What captures differ in. At the bottom of two child graphs: a kernel, a fill, an event record. */
@@ -260,10 +261,10 @@ static void out_of_memory_leaves_everything_as_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(updates_reach_into_bodies),
-        TEST(differences_in_bodies_are_explained),
-        TEST(deep_differences_fit_the_message),
-        TEST(out_of_memory_leaves_everything_as_it_was),
+        IN_WORLD(updates_reach_into_bodies),
+        IN_WORLD(differences_in_bodies_are_explained),
+        IN_WORLD(deep_differences_fit_the_message),
+        IN_WORLD(out_of_memory_leaves_everything_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "driver/host/exec/choice.h"
+#include "support/test.h"
 #include <cmocka.h>
 
 /* A machine: what a serial run and a run in lanes take on it, and whether workers are still
@@ -49,9 +50,8 @@ static void measured(ph__choice *c, machine *m, double predicted)
     ph__choice_scheduled(c, 2, predicted);
 }
 
-static void test_measures_first(void **state)
+TEST(test_measures_first)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 1e5};
     ph__choice_init(&c, true);
@@ -71,9 +71,8 @@ static void test_measures_first(void **state)
     assert_true(c.serial_known);
 }
 
-static void test_lanes_that_pay_are_kept(void **state)
+TEST(test_lanes_that_pay_are_kept)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 1e6, .lanes_awake = 6e5, .lanes_asleep = 65e4, .stays_awake = true};
     measured(&c, &m, 5e5);
@@ -83,9 +82,8 @@ static void test_lanes_that_pay_are_kept(void **state)
     assert_int_equal(m.runs[PH__RUN_PROFILE], 0);
 }
 
-static void test_lanes_that_do_not_pay_are_left(void **state)
+TEST(test_lanes_that_do_not_pay_are_left)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 1e6, .lanes_awake = 2e6, .lanes_asleep = 2e6, .stays_awake = true};
     measured(&c, &m, 5e5);
@@ -96,9 +94,8 @@ static void test_lanes_that_do_not_pay_are_left(void **state)
     assert_true(m.runs[PH__RUN_LANES] > 80000);
 }
 
-static void test_wakes_only_for_what_follows(void **state)
+TEST(test_wakes_only_for_what_follows)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 3e4, .lanes_awake = 16e3, .lanes_asleep = 56e3, .stays_awake = true};
     measured(&c, &m, 15e3);
@@ -110,9 +107,8 @@ static void test_wakes_only_for_what_follows(void **state)
     assert_true(m.runs[PH__RUN_LANES] < 60);
 }
 
-static void test_changed_bodies_are_noticed(void **state)
+TEST(test_changed_bodies_are_noticed)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 1e6, .lanes_awake = 6e5, .lanes_asleep = 65e4, .stays_awake = true};
     measured(&c, &m, 5e5);
@@ -125,9 +121,8 @@ static void test_changed_bodies_are_noticed(void **state)
     assert_true(c.serial_ns < 2e5);
 }
 
-static void test_one_interruption_is_not_a_change(void **state)
+TEST(test_one_interruption_is_not_a_change)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 1e5};
     ph__choice_init(&c, true);
@@ -140,9 +135,8 @@ static void test_one_interruption_is_not_a_change(void **state)
     assert_true(c.serial_ns < 2e5);
 }
 
-static void test_forgets(void **state)
+TEST(test_forgets)
 {
-    (void)state;
     ph__choice c;
     machine m = {.serial = 1e6, .lanes_awake = 5e5, .lanes_asleep = 5e5};
     measured(&c, &m, 5e5);

@@ -3,6 +3,7 @@
  * end that its stream has waited for, once; against sets of bits. */
 #include "base/rng.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -78,10 +79,9 @@ static void check_node(const joining *j, const ph_record *record, size_t node)
         assert_true(seen[i] == j->wanted[node][i]);
 }
 
-static void test_ends_are_united_once_each(void **state)
+TEST(test_ends_are_united_once_each)
 {
     static joining j;
-    (void)state;
     t_open(&j.w, "host:threads=1");
     for (size_t s = 1; s < STREAMS; s++)
         assert_ok(ph_stream_create(&j.streams[s], j.w.device, NULL));
@@ -119,14 +119,13 @@ static ph_status fan_body(ph_stream *stream, void *user)
     return ph_launch_host(stream, t_gate_body, NULL);
 }
 
-static void test_a_wide_join_has_each_end_once(void **state)
+TEST(test_a_wide_join_has_each_end_once)
 {
     static fan f;
     t_world w;
     ph_graph *graph;
     const ph_record *record;
     ph_node_info info;
-    (void)state;
     t_open(&w, "host:threads=1");
     for (size_t i = 0; i < WIDE; i++)
         assert_ok(ph_stream_create(&f.streams[i], w.device, NULL));

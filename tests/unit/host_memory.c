@@ -2,6 +2,7 @@
 /* tests/unit/host_memory.c: the host device's memory: allocations, addresses, copies, fills. */
 #include "driver/host/device/host.h"
 #include "support/host_driver.h"
+#include "support/test.h"
 
 enum {
     GRANULE = 2 << 20
@@ -38,9 +39,8 @@ static void *pinned(const world *w, size_t bytes)
 
 /* ---- allocations ---- */
 
-static void segments_are_aligned_zeroed_and_accounted(void **state)
+TEST(segments_are_aligned_zeroed_and_accounted)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     uint64_t before = memory_free(&w);
@@ -62,9 +62,8 @@ static void segments_are_aligned_zeroed_and_accounted(void **state)
     world_close(&w);
 }
 
-static void the_limit_is_kept(void **state)
+TEST(the_limit_is_kept)
 {
-    (void)state;
     world w;
     world_open(&w, 0); /* 64 MiB */
     uint64_t before = memory_free(&w);
@@ -89,9 +88,8 @@ static void the_limit_is_kept(void **state)
     world_close(&w);
 }
 
-static void plain_and_pinned_are_aligned_and_refuse_strangers(void **state)
+TEST(plain_and_pinned_are_aligned_and_refuse_strangers)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     for (size_t bytes = 1; bytes < 10000; bytes += 777) {
@@ -115,9 +113,8 @@ static void plain_and_pinned_are_aligned_and_refuse_strangers(void **state)
     world_close(&w);
 }
 
-static void addresses_are_known_by_kind_and_range(void **state)
+TEST(addresses_are_known_by_kind_and_range)
 {
-    (void)state;
     world w;
     int32_t local = 0;
     world_open(&w, 0);
@@ -143,9 +140,8 @@ static void addresses_are_known_by_kind_and_range(void **state)
     world_close(&w);
 }
 
-static void buffer_ids_are_of_the_process(void **state)
+TEST(buffer_ids_are_of_the_process)
 {
-    (void)state;
     world one, other;
     world_open(&one, 0);
     world_open(&other, 0);
@@ -164,9 +160,8 @@ static void *open_soon(void *argument)
     return NULL;
 }
 
-static void freeing_waits_for_work_that_may_use_the_memory(void **state)
+TEST(freeing_waits_for_work_that_may_use_the_memory)
 {
-    (void)state;
     world w;
     gate g = {0};
     pthread_t opener;
@@ -183,9 +178,8 @@ static void freeing_waits_for_work_that_may_use_the_memory(void **state)
     world_close(&w);
 }
 
-static void what_is_left_goes_with_the_device(void **state)
+TEST(what_is_left_goes_with_the_device)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     world w;
     world_open(&w, 0);
@@ -211,9 +205,8 @@ static void pattern(unsigned char *bytes, size_t count, unsigned seed)
 
 /* From every kind of memory to every other, small and large, on an idle stream and behind other
  * work, under chaos and not. */
-static void copies_between_all_kinds(void **state)
+TEST(copies_between_all_kinds)
 {
-    (void)state;
     static unsigned char pageable[2][LARGE], want[LARGE];
     for (int round = 0; round < 16; round++) {
         world w;
@@ -246,9 +239,8 @@ static void copies_between_all_kinds(void **state)
     }
 }
 
-static void a_pageable_source_is_read_before_the_call_returns(void **state)
+TEST(a_pageable_source_is_read_before_the_call_returns)
 {
-    (void)state;
     static unsigned char source[LARGE], want[LARGE];
     world w;
     gate g = {0};
@@ -268,9 +260,8 @@ static void a_pageable_source_is_read_before_the_call_returns(void **state)
     world_close(&w);
 }
 
-static void copies_of_pinned_and_device_memory_do_not_wait(void **state)
+TEST(copies_of_pinned_and_device_memory_do_not_wait)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -290,9 +281,8 @@ static void copies_of_pinned_and_device_memory_do_not_wait(void **state)
     world_close(&w);
 }
 
-static void odd_copies(void **state)
+TEST(odd_copies)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     const ph__drv_memcpy nothing = {NULL, NULL, 0}, no_source = {w.words, NULL, 4},
@@ -314,9 +304,8 @@ static void odd_copies(void **state)
 
 /* ---- fills ---- */
 
-static void fills_of_bytes_and_words(void **state)
+TEST(fills_of_bytes_and_words)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     unsigned char *device = segment(&w, GRANULE);
@@ -344,9 +333,8 @@ static void fills_of_bytes_and_words(void **state)
     world_close(&w);
 }
 
-static void fills_check_their_arguments(void **state)
+TEST(fills_check_their_arguments)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     const ph__drv_memset bad[] = {
@@ -396,9 +384,8 @@ static int memory_program(ph__drv_device *device, ph__drv_stream *stream, bool b
     return result;
 }
 
-static void every_failing_allocation_is_answered(void **state)
+TEST(every_failing_allocation_is_answered)
 {
-    (void)state;
     for (int busy = 0; busy < 2; busy++) {
         int result = -1;
         for (int64_t n = 0; result != 0; n++) {

@@ -2,10 +2,10 @@
 /* tests/unit/host_native.c: handles from and for outside, of which the host device has its own
  * alone, and kernels that it keeps. */
 #include "support/host_driver.h"
+#include "support/test.h"
 
-static void handles_of_others_are_refused(void **state)
+TEST(handles_of_others_are_refused)
 {
-    (void)state;
     world w;
     int priority = 1, flags = 2, number = 3;
     uint32_t ordinal = 4;
@@ -30,9 +30,8 @@ static void handles_of_others_are_refused(void **state)
     world_close(&w);
 }
 
-static void a_kept_kernel_outlives_its_handle(void **state)
+TEST(a_kept_kernel_outlives_its_handle)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     world w;
     ph__drv_kernel *kernels[3] = {NULL};
@@ -67,9 +66,8 @@ static void *keep_all(void *argument)
     return NULL;
 }
 
-static void threads_keep_the_same_kernels(void **state)
+TEST(threads_keep_the_same_kernels)
 {
-    (void)state;
     enum {
         KERNELS = 200,
         THREADS = 3

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/sync.h"
 #include "driver/host/exec/plan.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -196,9 +197,8 @@ static void change_node(ph__plan *plan, program *p, uint32_t n, ph__rng *rng)
     assert_true(ph__plan_set(plan, n, &p->nodes[n]));
 }
 
-static void test_every_way_to_run(void **state)
+TEST(test_every_way_to_run)
 {
-    (void)state;
     ph__rng rng = {11};
     ph__workers *workers = ph__workers_create(THREADS);
     assert_non_null(workers);
@@ -230,9 +230,8 @@ static void test_every_way_to_run(void **state)
     assert_true(parallel > 0);
 }
 
-static void test_forced_lanes(void **state)
+TEST(test_forced_lanes)
 {
-    (void)state;
     ph__rng rng = {3};
     ph__workers *workers = ph__workers_create(THREADS);
     program *p = random_program(&rng);
@@ -263,9 +262,8 @@ static void note(const ph_block_range *range, const void *args)
         order[started++] = (*(job *const *)args)->node;
 }
 
-static void test_chaos_differs_by_seed(void **state)
+TEST(test_chaos_differs_by_seed)
 {
-    (void)state;
     program *p = new_program(20);
     for (uint32_t n = 0; n < p->count; n++) {
         add_node(p, n);
@@ -309,9 +307,8 @@ static void *hold_workers(void *context)
     return ph__workers_run(h->workers, 2, hold, h) ? h : NULL;
 }
 
-static void test_workers_taken(void **state)
+TEST(test_workers_taken)
 {
-    (void)state;
     ph__rng rng = {5};
     held h = {.workers = ph__workers_create(2)};
     program *p = random_program(&rng);
@@ -346,9 +343,8 @@ static void nothing(const ph_block_range *range, const void *args)
 
 /* Whether few empty functions are quick is for the clock to say; what must hold is when the
  * answer is no for certain. */
-static void test_tiny_is_never_guessed(void **state)
+TEST(test_tiny_is_never_guessed)
 {
-    (void)state;
     ph__plan_node node = {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .brief = true};
     ph__plan *plan = ph__plan_create(&node, 1, NULL);
     assert_false(ph__plan_is_tiny(plan));
@@ -371,9 +367,8 @@ static void test_tiny_is_never_guessed(void **state)
 }
 
 /* However quick it was: a node that is not brief may wait for the thread that launches. */
-static void test_tiny_is_brief(void **state)
+TEST(test_tiny_is_brief)
 {
-    (void)state;
     ph__plan_node nodes[2] = {{.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}, .brief = true},
                               {.fn = nothing, .grid = {1, 1, 1}, .block = {1, 1, 1}}};
     ph__plan *plan = ph__plan_create(nodes, 2, NULL);
@@ -394,9 +389,8 @@ static void test_tiny_is_brief(void **state)
     ph__plan_destroy(plan);
 }
 
-static void test_empty_plan(void **state)
+TEST(test_empty_plan)
 {
-    (void)state;
     ph__workers *workers = ph__workers_create(2);
     ph__plan *plan = ph__plan_create(NULL, 0, workers);
     assert_non_null(plan);
@@ -410,9 +404,8 @@ static void test_empty_plan(void **state)
     ph__workers_destroy(workers);
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
-    (void)state;
     ph__rng rng = {9};
     ph__workers *workers = ph__workers_create(2);
     program *p = random_program(&rng);
@@ -446,9 +439,8 @@ static void count_lane(void *context, unsigned lane)
     counts[lane * 16]++;
 }
 
-static void test_workers_run_every_lane(void **state)
+TEST(test_workers_run_every_lane)
 {
-    (void)state;
     ph__workers *workers = ph__workers_create(THREADS);
     uint32_t counts[THREADS * 16] = {0}, want[THREADS] = {0};
     ph__rng rng = {2};

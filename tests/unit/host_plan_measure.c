@@ -6,6 +6,7 @@
 #include "driver/host/exec/plan.h"
 #include "driver/host/exec/plan_nodes.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 enum {
@@ -75,9 +76,8 @@ static void run_measured(ph__plan *plan, ph__rng *chaos)
     assert_int_equal(after.runs, before.runs + 11);
 }
 
-static void in_order(void **state)
+TEST(in_order)
 {
-    (void)state;
     for (int blocking = 0; blocking < 2; blocking++) {
         ph__plan *plan = make_plan(NULL, blocking);
         run_measured(plan, NULL);
@@ -87,9 +87,8 @@ static void in_order(void **state)
 }
 
 /* Parts of one node on several lanes are one time. */
-static void in_lanes(void **state)
+TEST(in_lanes)
 {
-    (void)state;
     ph__workers *workers = ph__workers_create(2);
     ph__plan *plan = make_plan(workers, false);
     ph__plan_stats stats;
@@ -107,9 +106,8 @@ static void in_lanes(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void in_random_orders(void **state)
+TEST(in_random_orders)
 {
-    (void)state;
     ph__rng chaos = {0};
     ph__plan *plan = make_plan(NULL, false);
     run_measured(plan, &chaos);
@@ -119,9 +117,8 @@ static void in_random_orders(void **state)
 
 /* Out of memory it stays off, and the plan runs on. A plan that goes while it measures takes the
  * times along. */
-static void without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     ph__workers *workers = ph__workers_create(2);
     ph__plan *plan = make_plan(workers, false);
     for (int n = 0; n < 2; n++) {

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "driver/host/exec/schedule.h"
+#include "support/test.h"
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,9 +142,8 @@ static void build(ph__schedule *s, const dag *d, unsigned lanes)
     check_order(s, d);
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
-    (void)state;
     static dag d;
     const char *tier = getenv("PH_TEST_TIER");
     int rounds = tier && strcmp(tier, "nightly") == 0 ? 20000 : 300;
@@ -165,9 +165,8 @@ static void test_random(void **state)
     assert_true(waits > 0);
 }
 
-static void test_chains_stay_on_their_lanes(void **state)
+TEST(test_chains_stay_on_their_lanes)
 {
-    (void)state;
     static dag d;
     memset(&d, 0, sizeof d);
     for (uint32_t n = 0; n < MOST_NODES; n++) {
@@ -185,9 +184,8 @@ static void test_chains_stay_on_their_lanes(void **state)
     ph__schedule_free(&s);
 }
 
-static void test_wavefront_is_shared(void **state)
+TEST(test_wavefront_is_shared)
 {
-    (void)state;
     static dag d;
     enum {
         SIDE = 20
@@ -208,9 +206,8 @@ static void test_wavefront_is_shared(void **state)
     ph__schedule_free(&s);
 }
 
-static void test_large_kernels_are_split(void **state)
+TEST(test_large_kernels_are_split)
 {
-    (void)state;
     static dag d;
     memset(&d, 0, sizeof d);
     add(&d, 1, 1000);
@@ -235,9 +232,8 @@ static void test_large_kernels_are_split(void **state)
     ph__schedule_free(&s);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-    (void)state;
     static dag d;
     memset(&d, 0, sizeof d);
     ph__schedule s;
@@ -248,9 +244,8 @@ static void test_nothing(void **state)
     ph__schedule_free(&s);
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     bool made = false;
     for (int64_t n = 0; !made; n++) {

@@ -3,6 +3,7 @@
  * their end. */
 #include "driver/host/device/host.h"
 #include "support/host_trace.h"
+#include "support/test.h"
 
 static void await_reached(const gate *g)
 {
@@ -19,9 +20,8 @@ static ph__drv_event *timing_event(const world *w)
 
 /* ---- order ---- */
 
-static void work_on_a_stream_runs_in_order(void **state)
+TEST(work_on_a_stream_runs_in_order)
 {
-    (void)state;
     world w;
     static trace ran;
     static entry entries[1000];
@@ -37,9 +37,8 @@ static void work_on_a_stream_runs_in_order(void **state)
     world_close(&w);
 }
 
-static void kinds_of_work_keep_their_order(void **state)
+TEST(kinds_of_work_keep_their_order)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -61,9 +60,8 @@ static void kinds_of_work_keep_their_order(void **state)
     world_close(&w);
 }
 
-static void a_blocked_stream_holds_only_itself(void **state)
+TEST(a_blocked_stream_holds_only_itself)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -81,9 +79,8 @@ static void a_blocked_stream_holds_only_itself(void **state)
     world_close(&w);
 }
 
-static void an_event_orders_two_streams(void **state)
+TEST(an_event_orders_two_streams)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -103,9 +100,8 @@ static void an_event_orders_two_streams(void **state)
     world_close(&w);
 }
 
-static void an_event_that_was_never_recorded_is_no_wait(void **state)
+TEST(an_event_that_was_never_recorded_is_no_wait)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     ph__drv_event *event = new_event(&w);
@@ -117,9 +113,8 @@ static void an_event_that_was_never_recorded_is_no_wait(void **state)
     world_close(&w);
 }
 
-static void a_second_record_replaces_the_first(void **state)
+TEST(a_second_record_replaces_the_first)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -139,9 +134,8 @@ static void a_second_record_replaces_the_first(void **state)
     world_close(&w);
 }
 
-static void external_flags_outside_a_capture_change_nothing(void **state)
+TEST(external_flags_outside_a_capture_change_nothing)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     ph__drv_event *event = new_event(&w);
@@ -159,9 +153,8 @@ static void external_flags_outside_a_capture_change_nothing(void **state)
 
 /* ---- the legacy default stream ---- */
 
-static void legacy_work_is_ordered_against_blocking_streams(void **state)
+TEST(legacy_work_is_ordered_against_blocking_streams)
 {
-    (void)state;
     world w;
     gate g = {0};
     static trace ran;
@@ -192,9 +185,8 @@ static void legacy_work_is_ordered_against_blocking_streams(void **state)
     world_close(&w);
 }
 
-static void synchronizing_the_legacy_stream_waits_for_blocking_ones(void **state)
+TEST(synchronizing_the_legacy_stream_waits_for_blocking_ones)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     ph__drv_stream *legacy = drv->stream_default(w.device),
@@ -210,9 +202,8 @@ static void synchronizing_the_legacy_stream_waits_for_blocking_ones(void **state
     world_close(&w);
 }
 
-static void legacy_work_waits_for_a_destroyed_blocking_stream(void **state)
+TEST(legacy_work_waits_for_a_destroyed_blocking_stream)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -229,9 +220,8 @@ static void legacy_work_waits_for_a_destroyed_blocking_stream(void **state)
 
 /* ---- times ---- */
 
-static void elapsed_needs_two_complete_timing_events(void **state)
+TEST(elapsed_needs_two_complete_timing_events)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);
@@ -286,9 +276,8 @@ static void *submit_many(void *argument)
     return NULL;
 }
 
-static void threads_may_share_streams(void **state)
+TEST(threads_may_share_streams)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     pthread_t threads[4];
@@ -324,9 +313,8 @@ static void *churn_streams(void *argument)
     return NULL;
 }
 
-static void streams_come_and_go_on_several_threads(void **state)
+TEST(streams_come_and_go_on_several_threads)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     pthread_t threads[3];
@@ -347,9 +335,8 @@ static void streams_come_and_go_on_several_threads(void **state)
 
 /* ---- the end of things ---- */
 
-static void destroyed_streams_and_events_finish_what_was_submitted(void **state)
+TEST(destroyed_streams_and_events_finish_what_was_submitted)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     world w;
     gate g = {0};
@@ -377,9 +364,8 @@ static void add_to_total(void *user)
     closing_total += *(const int32_t *)user;
 }
 
-static void closing_the_device_waits_for_everything(void **state)
+TEST(closing_the_device_waits_for_everything)
 {
-    (void)state;
     static int32_t one = 1;
     int64_t live = ph__alloc_live();
     ph__drv_device *device = NULL;
@@ -397,18 +383,16 @@ static void closing_the_device_waits_for_everything(void **state)
     assert_int_equal(ph__alloc_live(), live);
 }
 
-static void destroying_nothing_is_allowed(void **state)
+TEST(destroying_nothing_is_allowed)
 {
-    (void)state;
     drv->stream_destroy(NULL);
     drv->event_destroy(NULL);
     drv->kernel_destroy(NULL);
     drv->device_close(NULL);
 }
 
-static void devices_and_streams_check_their_options(void **state)
+TEST(devices_and_streams_check_their_options)
 {
-    (void)state;
     ph__drv_device *device = NULL;
     ph__drv_stream *stream = NULL;
     ph__drv_device_options options = {.threads = 100000};
@@ -433,9 +417,8 @@ static void devices_and_streams_check_their_options(void **state)
     assert_true(strlen(version) > 0);
 }
 
-static void waits_may_cross_devices(void **state)
+TEST(waits_may_cross_devices)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     for (uint64_t seeds = 0; seeds < 4; seeds++) {
         world one, other;
@@ -470,9 +453,8 @@ static int one_of_each(const world *w, ph__drv_event *event)
     return result;
 }
 
-static void submitting_allocates_nothing_in_the_long_run(void **state)
+TEST(submitting_allocates_nothing_in_the_long_run)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     ph__drv_event *event = new_event(&w);
@@ -541,9 +523,8 @@ static int small_program(uint64_t seed)
     return result;
 }
 
-static void every_failing_allocation_is_answered(void **state)
+TEST(every_failing_allocation_is_answered)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
         int64_t live = ph__alloc_live();
         int result = -1;
@@ -572,9 +553,8 @@ static size_t refuse_threads(size_t bytes)
     return before;
 }
 
-static void a_thread_that_cannot_be_started_is_answered(void **state)
+TEST(a_thread_that_cannot_be_started_is_answered)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     world w;
     world_open(&w, 0);

@@ -3,6 +3,7 @@
  * capture, and random changes to them. */
 #include "base/rng.h"
 #include "support/host_driver.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 static int open_world(void **state)
@@ -342,23 +343,20 @@ static void play(uint64_t seed, bool chaos, int steps)
     world_close(&w);
 }
 
-static void random_changes_agree_with_the_model(void **state)
+TEST(random_changes_agree_with_the_model)
 {
-    (void)state;
     const char *tier = getenv("PH_TEST_TIER");
     uint64_t seeds = tier && strcmp(tier, "nightly") == 0 ? 2000 : 40;
     for (uint64_t seed = 1; seed <= seeds; seed++)
         play(seed, seed % 4 == 0, 300);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_update_brings_new_parameters),
-        TEST(update_says_why_it_cannot_be),
-        TEST(an_update_from_another_device_is_refused),
+        IN_WORLD(an_update_brings_new_parameters),
+        IN_WORLD(update_says_why_it_cannot_be),
+        IN_WORLD(an_update_from_another_device_is_refused),
         cmocka_unit_test(random_changes_agree_with_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

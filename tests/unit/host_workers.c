@@ -3,6 +3,7 @@
  * their help. */
 #include "driver/host/device/host.h"
 #include "support/host_driver.h"
+#include "support/test.h"
 
 /* ---- workers ---- */
 
@@ -23,9 +24,8 @@ static void log_lane(void *context, unsigned lane)
     atomic_fetch_add(&log->total, 1);
 }
 
-static void every_lane_runs_once_a_job(void **state)
+TEST(every_lane_runs_once_a_job)
 {
-    (void)state;
     for (unsigned threads = 1; threads <= LANES; threads++) {
         job_log log = {0};
         ph__workers *workers = ph__workers_create(threads);
@@ -39,9 +39,8 @@ static void every_lane_runs_once_a_job(void **state)
     }
 }
 
-static void fewer_lanes_than_threads(void **state)
+TEST(fewer_lanes_than_threads)
 {
-    (void)state;
     job_log log = {0};
     ph__workers *workers = ph__workers_create(4);
     assert_false(ph__workers_awake(workers)); /* none has started */
@@ -62,9 +61,8 @@ static void run_inside(void *context, unsigned lane)
     (void)lane;
 }
 
-static void a_second_job_is_refused_meanwhile(void **state)
+TEST(a_second_job_is_refused_meanwhile)
 {
-    (void)state;
     job_log log = {.nested = ph__workers_create(2)};
     assert_true(ph__workers_run(log.nested, 2, run_inside, &log));
     assert_int_equal(atomic_load(&log.refused), 2);
@@ -83,9 +81,8 @@ static void *run_many(void *argument)
     return NULL;
 }
 
-static void several_threads_compete_for_the_workers(void **state)
+TEST(several_threads_compete_for_the_workers)
 {
-    (void)state;
     job_log log = {.nested = ph__workers_create(3)};
     pthread_t threads[3];
     for (int i = 0; i < 3; i++)
@@ -98,9 +95,8 @@ static void several_threads_compete_for_the_workers(void **state)
     ph__workers_destroy(log.nested);
 }
 
-static void no_workers_at_all(void **state)
+TEST(no_workers_at_all)
 {
-    (void)state;
     ph__workers_destroy(NULL);
     assert_int_equal(ph__workers_count(NULL), 1);
     assert_false(ph__workers_awake(NULL));
@@ -174,9 +170,8 @@ static void check_grid(ph__drv_stream *stream, ph__drv_kernel *kernel, const uin
         assert_int_equal(atomic_load_explicit(&counts[b], memory_order_relaxed), b < blocks);
 }
 
-static void every_block_runs_once(void **state)
+TEST(every_block_runs_once)
 {
-    (void)state;
     static const uint32_t grids[][3] = {{1, 1, 1},  {2, 1, 1},   {7, 5, 3},
                                         {64, 1, 1}, {1, 1, 200}, {BLOCKS, 1, 1}};
     static const uint32_t thread_counts[] = {1, 2, 4};
@@ -221,9 +216,8 @@ static void meet_body(const ph_block_range *range, const void *args)
         sched_yield();
 }
 
-static void a_long_grid_is_run_by_several_threads(void **state)
+TEST(a_long_grid_is_run_by_several_threads)
 {
-    (void)state;
     const ph__drv_device_options options = {.threads = 2};
     const ph_kernel_source source = {
         .name = "meet", .host = meet_body, .args_size = sizeof(struct meet_args)};
@@ -244,9 +238,8 @@ static void a_long_grid_is_run_by_several_threads(void **state)
     drv->device_close(device);
 }
 
-static void launches_keep_to_the_limits(void **state)
+TEST(launches_keep_to_the_limits)
 {
-    (void)state;
     world w;
     world_open(&w, 0);
     const struct add_args args = {w.words, 0, 1, 1};
@@ -284,9 +277,8 @@ static void launches_keep_to_the_limits(void **state)
     world_close(&w);
 }
 
-static void a_kernel_lives_as_long_as_its_launches(void **state)
+TEST(a_kernel_lives_as_long_as_its_launches)
 {
-    (void)state;
     world w;
     gate g = {0};
     world_open(&w, 0);

@@ -3,13 +3,13 @@
  * argument structs hold. Needs NVRTC, not a GPU. */
 #include "support/ptx.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void texts_compile(void **state)
+TEST(texts_compile)
 {
-    (void)state;
     t_nvrtc n = {0};
     int archs[64], count = 0;
     if (!t_nvrtc_load(&n)) {

@@ -2,10 +2,10 @@
 /* tests/unit/memory_block.c: the rules of memory/block/block.h for sizes, splitting, coalescing and
  * best fit. */
 #include "memory_block.h"
+#include "support/test.h"
 
-static void test_rounding(void **state)
+TEST(test_rounding)
 {
-    (void)state;
     static const size_t cases[][2] = {{0, 512},
                                       {1, 512},
                                       {511, 512},
@@ -26,9 +26,8 @@ static void test_rounding(void **state)
     assert_false(ph__block_round(SIZE_MAX - 510, &rounded));
 }
 
-static void test_segment_sizes(void **state)
+TEST(test_segment_sizes)
 {
-    (void)state;
     static const size_t cases[][2] = {{512, 2 * MIB},        {MIB, 2 * MIB},
                                       {MIB + 512, 20 * MIB}, {10 * MIB - 512, 20 * MIB},
                                       {10 * MIB, 10 * MIB},  {10 * MIB + 512, 12 * MIB},
@@ -48,9 +47,8 @@ static void test_segment_sizes(void **state)
     assert_false(ph__segment_size(NULL, SIZE_MAX - 511, &bytes));
 }
 
-static void test_miss_without_segment(void **state)
+TEST(test_miss_without_segment)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     assert_null(try_take(heap, 1, 0));
     assert_null(ph__heap_find(heap, BASE));
@@ -59,9 +57,8 @@ static void test_miss_without_segment(void **state)
     ph__heap_destroy(NULL);
 }
 
-static void test_small_split_threshold(void **state)
+TEST(test_small_split_threshold)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     ph__segment *segment = add(heap, 2 * MIB, 1, true);
     ph__block *a = take(heap, 1, 1);
@@ -86,9 +83,8 @@ static void test_small_split_threshold(void **state)
     finish(heap);
 }
 
-static void test_large_split_threshold(void **state)
+TEST(test_large_split_threshold)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     ph__segment *segment = add(heap, 20 * MIB, 1, false);
     ph__block *a = take(heap, 9 * MIB, 1);
@@ -108,9 +104,8 @@ static void test_large_split_threshold(void **state)
     finish(heap);
 }
 
-static void test_coalescing_in_every_order(void **state)
+TEST(test_coalescing_in_every_order)
 {
-    (void)state;
     static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 1, 3},
                                     {1, 3, 2, 0}, {1, 2, 0, 3}, {2, 0, 3, 1}};
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
@@ -131,9 +126,8 @@ static void test_coalescing_in_every_order(void **state)
     }
 }
 
-static void test_used_neighbours_stay_apart(void **state)
+TEST(test_used_neighbours_stay_apart)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     add(heap, 2 * MIB, 1, true);
     ph__block *a = take(heap, 1024, 1), *b = take(heap, 2048, 1), *c = take(heap, 4096, 1);
@@ -146,9 +140,8 @@ static void test_used_neighbours_stay_apart(void **state)
     finish(heap);
 }
 
-static void test_adjacent_segments_do_not_merge(void **state)
+TEST(test_adjacent_segments_do_not_merge)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     ph__segment *low = ph__heap_add_segment(heap, BASE, 2 * MIB, 1, true);
     ph__segment *high = ph__heap_add_segment(heap, BASE + 2 * MIB, 2 * MIB, 1, true);
@@ -165,9 +158,8 @@ static void test_adjacent_segments_do_not_merge(void **state)
     finish(heap);
 }
 
-static void test_best_fit_by_size(void **state)
+TEST(test_best_fit_by_size)
 {
-    (void)state;
     static const size_t sizes[] = {40 * KIB, 8 * KIB, 24 * KIB, 9 * KIB, 200 * KIB, 8 * KIB + 512};
     ph__heap *heap = new_heap(0, false);
     add(heap, 2 * MIB, 1, true);
@@ -198,9 +190,8 @@ static void test_best_fit_by_size(void **state)
     finish(heap);
 }
 
-static void test_best_fit_lowest_address(void **state)
+TEST(test_best_fit_lowest_address)
 {
-    (void)state;
     enum {
         HOLES = 64
     };
@@ -225,9 +216,8 @@ static void test_best_fit_lowest_address(void **state)
     finish(heap);
 }
 
-static void test_streams_never_mix(void **state)
+TEST(test_streams_never_mix)
 {
-    (void)state;
     static const uint64_t streams[] = {0, 1, 2, UINT64_MAX, UINT64_C(1) << 32, 0xdeadbeef};
     ph__heap *heap = new_heap(0, false);
     ph__block *blocks[6];
@@ -251,9 +241,8 @@ static void test_streams_never_mix(void **state)
     finish(heap);
 }
 
-static void test_many_streams(void **state)
+TEST(test_many_streams)
 {
-    (void)state;
     enum {
         STREAMS = 300
     };
@@ -273,9 +262,8 @@ static void test_many_streams(void **state)
     finish(heap);
 }
 
-static void test_halves_never_mix(void **state)
+TEST(test_halves_never_mix)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     add(heap, 20 * MIB, 1, false);
     assert_null(try_take(heap, MIB, 1));
@@ -291,9 +279,8 @@ static void test_halves_never_mix(void **state)
     finish(heap);
 }
 
-static void test_no_split(void **state)
+TEST(test_no_split)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, true);
     bool no_memory;
     ph__segment *small = add(heap, 2 * MIB, 1, true);
@@ -313,9 +300,8 @@ static void test_no_split(void **state)
     finish(heap);
 }
 
-static void test_max_split_size(void **state)
+TEST(test_max_split_size)
 {
-    (void)state;
     ph__heap *heap = new_heap(32 * MIB, false);
     ph__segment *big = add(heap, 60 * MIB, 1, false);
     /* a smaller request does not get an oversize block */
@@ -334,9 +320,8 @@ static void test_max_split_size(void **state)
 
 /* Just below max_split_size the new segment is as large as an oversize block; it must serve all
  * the same. */
-static void test_max_split_size_always_ends(void **state)
+TEST(test_max_split_size_always_ends)
 {
-    (void)state;
     static const size_t limits[] = {1,        512,      MIB,      5 * MIB,
                                     20 * MIB, 25 * MIB, 26 * MIB, 26 * MIB + 512};
     static const size_t requests[] = {

@@ -4,10 +4,10 @@
 #include "memory_block.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 
-static void test_take_at(void **state)
+TEST(test_take_at)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     bool no_memory;
     ph__segment *segment = add(heap, 2 * MIB, 1, true);
@@ -55,9 +55,8 @@ static void test_take_at(void **state)
     finish(heap);
 }
 
-static void test_find(void **state)
+TEST(test_find)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     bool no_memory;
     ph__segment *segment = add(heap, 20 * MIB, 1, false);
@@ -84,9 +83,8 @@ static void test_find(void **state)
     finish(heap);
 }
 
-static void test_odd_segments(void **state)
+TEST(test_odd_segments)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     assert_null(ph__heap_add_segment(heap, 0, 2 * MIB, 1, true));
     assert_null(ph__heap_add_segment(heap, BASE, 0, 1, true));
@@ -110,9 +108,8 @@ static void test_odd_segments(void **state)
     finish(heap);
 }
 
-static void test_segment_order(void **state)
+TEST(test_segment_order)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     ph__segment *a = ph__heap_add_segment(heap, BASE + 8 * MIB, 2 * MIB, 1, true);
     ph__segment *b = ph__heap_add_segment(heap, BASE, 2 * MIB, 2, true);
@@ -130,9 +127,8 @@ static void test_segment_order(void **state)
     finish(heap);
 }
 
-static void test_statistics(void **state)
+TEST(test_statistics)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     ph__heap_stats s;
     add(heap, 2 * MIB, 1, true);
@@ -161,9 +157,8 @@ static void test_statistics(void **state)
     finish(heap);
 }
 
-static void test_user_fields(void **state)
+TEST(test_user_fields)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     add(heap, 2 * MIB, 1, true);
     ph__block *wall = take(heap, 512, 1), *a = take(heap, 512, 1), *end = take(heap, 512, 1);
@@ -182,9 +177,8 @@ static void test_user_fields(void **state)
 }
 
 /* Makes the n-th host allocation fail, n = 0, 1, 2 ... until all of a heap's life goes well. */
-static void test_host_memory_failures(void **state)
+TEST(test_host_memory_failures)
 {
-    (void)state;
     int64_t live = ph__alloc_live();
     bool done = false;
     for (int64_t n = 0; !done; n++) {
@@ -232,9 +226,8 @@ static void test_host_memory_failures(void **state)
 
 /* A block that fits exactly is taken, here and there, even when not one block record more can be
  * had. */
-static void test_whole_blocks_need_no_memory(void **state)
+TEST(test_whole_blocks_need_no_memory)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     bool no_memory = false;
     ph__segment *segment = add(heap, 2 * MIB, 1, true);
@@ -256,9 +249,8 @@ static void test_whole_blocks_need_no_memory(void **state)
     finish(heap);
 }
 
-static void test_steady_state_allocates_nothing(void **state)
+TEST(test_steady_state_allocates_nothing)
 {
-    (void)state;
     ph__heap *heap = new_heap(0, false);
     ph__block *blocks[50];
     int64_t count = 0;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include "inspect/verify/verify.h"
+#include "support/test.h"
 #include <stdlib.h>
 
 enum {
@@ -41,9 +42,8 @@ static ph_status body(ph_stream *stream, void *user)
     return PH_OK;
 }
 
-static int open_test(void **state)
+FIXTURE(open_test)
 {
-    (void)state;
     t_open(&world, "host:threads=1");
     assert_ok(ph_graph_create(&graph, NULL));
     assert_ok(ph_graph_capture(graph, world.stream, NULL, body, NULL));
@@ -53,9 +53,8 @@ static int open_test(void **state)
     return 0;
 }
 
-static int close_test(void **state)
+FIXTURE(close_test)
 {
-    (void)state;
     assert_true(ph__script_end(script));
     ph_pool_release(pool);
     ph_graph_destroy(graph);
@@ -88,9 +87,8 @@ static void run(bool by_size)
     assert_int_equal(ph__script_looked(script), BLOCKS);
 }
 
-static void test_each_request_looks_at_one_block(void **state)
+TEST(test_each_request_looks_at_one_block)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         run(false);
         run(true);
@@ -98,9 +96,8 @@ static void test_each_request_looks_at_one_block(void **state)
 }
 
 /* What was never given is not looked for among what was. */
-static void test_other_sizes(void **state)
+TEST(test_other_sizes)
 {
-    (void)state;
     size_t bytes;
     void *given;
     ph__script_rewind(script, false);
@@ -114,9 +111,8 @@ static void test_other_sizes(void **state)
 }
 
 /* A run that frees later than the capture did is never given memory twice. */
-static void test_frees_that_come_later(void **state)
+TEST(test_frees_that_come_later)
 {
-    (void)state;
     static void *given[BLOCKS];
     size_t bytes;
     ph__script_rewind(script, false);

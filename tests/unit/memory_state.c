@@ -3,27 +3,25 @@
  * replay order, and the counters of splits. */
 #include "memory/memory.h"
 #include "support/support.h"
+#include "support/test.h"
 #include <string.h>
 
 static t_world w;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-    (void)state;
     t_open(&w, NULL);
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-    (void)state;
     t_close(&w);
     return 0;
 }
 
-static void test_tracking(void **state)
+TEST(test_tracking)
 {
-    (void)state;
     void *p;
     ph_allocation found;
     assert_ok(ph_malloc(&p, 1, 100, w.stream));
@@ -51,9 +49,8 @@ static void test_tracking(void **state)
 }
 
 /* Tracked once and untracked: its end is no death. With a record of uses beside, too. */
-static void test_untracked(void **state)
+TEST(test_untracked)
 {
-    (void)state;
     void *p;
     ph_stream *side;
     ph_allocation found;
@@ -74,9 +71,8 @@ static void test_untracked(void **state)
 }
 
 /* The ranges of a capture hold what it was given, also what it freed, and nothing else. */
-static void test_record_ranges(void **state)
+TEST(test_record_ranges)
 {
-    (void)state;
     ph_pool *pool;
     ph__ranges ranges;
     ph__drv_graph *graph;
@@ -119,9 +115,8 @@ static void test_record_ranges(void **state)
 }
 
 /* A replay on another stream waits for the last one; epochs count the launched ones. */
-static void test_replay_order(void **state)
+TEST(test_replay_order)
 {
-    (void)state;
     ph_pool *pool;
     ph_stream *side;
     t_gate gate = {0};
@@ -148,9 +143,8 @@ static void test_replay_order(void **state)
 
 /* A stream that begins to capture leaves its replays' event behind: no event of ours gets into
  * the capture. */
-static void test_capture_after_replay(void **state)
+TEST(test_capture_after_replay)
 {
-    (void)state;
     ph_pool *pool;
     ph_stream *side;
     ph__drv_graph *graph;
@@ -179,9 +173,8 @@ static ph_memory_stats stats_now(void)
 }
 
 /* inactive_split: free blocks that are only a part of their segment. */
-static void test_split_counters(void **state)
+TEST(test_split_counters)
 {
-    (void)state;
     void *p[3];
     for (int i = 0; i < 3; i++)
         assert_ok(ph_malloc(&p[i], 1, 512, w.stream));

@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,9 +130,8 @@ static const ph_record *body_of(const ph_record *record)
     return NULL;
 }
 
-static void a_record_said_again_is_the_same(void **state)
+TEST(a_record_said_again_is_the_same)
 {
-    (void)state;
     scene s;
     const ph_record *record;
     open_scene(&s);
@@ -180,9 +180,8 @@ static void expect_refusal(const ph_record_source_node *nodes, size_t count, con
         expect_refusal(nodes, 2, part);                                                            \
     } while (0)
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
-    (void)state;
     static const size_t zero[] = {0}, self[] = {1}, twice[] = {0, 0};
     static const ph_edge_kind half[] = {(ph_edge_kind)2};
     static const ph_word nameless[] = {{.offset = 0}},
@@ -223,9 +222,8 @@ static void what_cannot_be_is_refused(void **state)
 }
 
 /* Each body in the next: readers go down one call for each. */
-static void bodies_are_limited(void **state)
+TEST(bodies_are_limited)
 {
-    (void)state;
     ph_record *records[64];
     size_t count = 0;
     ph_record_source_node node = {.info = {.kind = PH_NODE_GRAPH}};
@@ -253,9 +251,8 @@ static void bodies_are_limited(void **state)
 
 /* The same body under both nodes of the next, again and again: a few records of which a reader
  * would never see the end. */
-static void bodies_are_counted_wherever_they_are(void **state)
+TEST(bodies_are_counted_wherever_they_are)
 {
-    (void)state;
     ph_record *records[32];
     size_t count = 0;
     ph_record_source_node nodes[2] = {{.info = {.kind = PH_NODE_GRAPH}},
@@ -279,9 +276,8 @@ static void bodies_are_counted_wherever_they_are(void **state)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void names_and_nothing(void **state)
+TEST(names_and_nothing)
 {
-    (void)state;
     ph_record *record;
     ph_node_info info;
     char *text;
@@ -299,7 +295,7 @@ static void names_and_nothing(void **state)
 }
 
 /* In no text for people does a name steer a terminal, or turn the line around. */
-static void names_in_texts(void **state)
+TEST(names_in_texts)
 {
     static const char name[] = "k\x1b[2J\xc2\x9b"
                                "2J\x7f\xe2\x80\xaelenrek\xff",
@@ -309,7 +305,6 @@ static void names_in_texts(void **state)
     ph_record *one, *other;
     ph_diff *diff;
     char *text;
-    (void)state;
     assert_ok(ph_record_create(&one, &node, 1));
     node.annotation = &pair;
     node.annotation_count = 1;
@@ -332,9 +327,8 @@ static void names_in_texts(void **state)
     ph_record_destroy(other);
 }
 
-static void each_allocation_fails(void **state)
+TEST(each_allocation_fails)
 {
-    (void)state;
     ph_annotation_pair pairs[2] = {{.key = "name", .text = "x"}, {.key = "name", .text = "y"}};
     ph_record_source_node nodes[3] = {{.annotation = &pairs[0], .annotation_count = 1},
                                       {.annotation = &pairs[1], .annotation_count = 1},

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "record/diff/diff.h"
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,9 +307,8 @@ static void round_of(uint64_t seed)
     free(b.nodes);
 }
 
-static void planted_changes_are_found_alone(void **state)
+TEST(planted_changes_are_found_alone)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= (t_nightly() ? 20000 : 400); seed++)
         round_of(seed);
 }
@@ -327,9 +327,8 @@ static size_t count_kind(const ph_diff *diff, ph_change_kind kind)
 }
 
 /* From b to a is what from a to b is, the other way round. */
-static void unlike_records_mirror_each_other(void **state)
+TEST(unlike_records_mirror_each_other)
 {
-    (void)state;
     ph__rng rng = {7};
     for (int round = 0; round < (t_nightly() ? 2000 : 60); round++) {
         model a = random_model(&rng, ph__rng_below(&rng, 40)),
@@ -351,9 +350,8 @@ static void unlike_records_mirror_each_other(void **state)
 
 /* The kind of a dependency goes with its pair, also behind nodes that were added; it blocks an
  * update. */
-static void kinds_of_dependencies(void **state)
+TEST(kinds_of_dependencies)
 {
-    (void)state;
     const size_t both[] = {0, 1}, later[] = {0, 2};
     const ph_edge_kind early[] = {PH_EDGE_FULL, PH_EDGE_PROGRAMMATIC};
     ph_record_source_node nodes[4] = {
@@ -398,9 +396,8 @@ static void kinds_of_dependencies(void **state)
     ph_record_destroy(longer);
 }
 
-static void empty_records(void **state)
+TEST(empty_records)
 {
-    (void)state;
     ph__rng rng = {3};
     model none = {0}, some = random_model(&rng, 5);
     ph_diff *diff = diff_of(&none, &none);
@@ -419,9 +416,8 @@ static void empty_records(void **state)
 
 /* ---- large ones ---- work is counted, not timed. */
 
-static void large_records_take_little_work(void **state)
+TEST(large_records_take_little_work)
 {
-    (void)state;
     ph__rng rng = {11};
     model a = random_model(&rng, 20000), b = moved(&a);
     ph_diff *diff = diff_of(&a, &b);
@@ -450,9 +446,8 @@ static void large_records_take_little_work(void **state)
 
 /* ---- host memory ---- */
 
-static void each_allocation_fails(void **state)
+TEST(each_allocation_fails)
 {
-    (void)state;
     ph__rng rng = {5};
     model a = random_model(&rng, 30), b = random_model(&rng, 28);
     ph_record *mine = record_of(&a), *theirs = record_of(&b);

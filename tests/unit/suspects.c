@@ -4,28 +4,26 @@
 #include "driver/suspects.h"
 #include "base/sync.h"
 #include "support/host_driver.h"
+#include "support/test.h"
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static int open_notes(void **state)
+FIXTURE(open_notes)
 {
-    (void)state;
     ph__suspects_open();
     return 0;
 }
 
-static int close_notes(void **state)
+FIXTURE(close_notes)
 {
-    (void)state;
     ph__suspects_close();
     return 0;
 }
 
-static void nothing_is_noted_while_no_capture_is_open(void **state)
+TEST(nothing_is_noted_while_no_capture_is_open)
 {
-    (void)state;
     uint64_t next = ph__suspects_next();
     ph__suspect note;
     ph__suspect_note(1, "cuMemAlloc", 900, NULL);
@@ -41,9 +39,8 @@ static void nothing_is_noted_while_no_capture_is_open(void **state)
     assert_string_equal(note.call, "cuMemAlloc");
 }
 
-static void notes_come_back_in_order(void **state)
+TEST(notes_come_back_in_order)
 {
-    (void)state;
     static ph__suspect notes[PH__SUSPECTS];
     uint64_t since = ph__suspects_next();
     for (int i = 0; i < 5; i++) {
@@ -69,9 +66,8 @@ static void notes_come_back_in_order(void **state)
     assert_int_equal(ph__suspects_read(notes, PH__SUSPECTS, ph__suspects_next()), 0);
 }
 
-static void a_full_ring_keeps_the_newest(void **state)
+TEST(a_full_ring_keeps_the_newest)
 {
-    (void)state;
     static ph__suspect notes[PH__SUSPECTS + 1];
     uint64_t since = ph__suspects_next();
     for (int i = 0; i < 3 * PH__SUSPECTS + 5; i++)
@@ -81,9 +77,8 @@ static void a_full_ring_keeps_the_newest(void **state)
         assert_int_equal(notes[i].result, 2 * PH__SUSPECTS + 5 + i);
 }
 
-static void long_words_are_cut(void **state)
+TEST(long_words_are_cut)
 {
-    (void)state;
     char words[600];
     ph__suspect note;
     memset(words, 'x', sizeof words - 1);
@@ -104,9 +99,8 @@ __attribute__((noinline)) static int note_here(void **after)
     return *after != NULL;
 }
 
-static void a_trace_begins_with_the_caller(void **state)
+TEST(a_trace_begins_with_the_caller)
 {
-    (void)state;
     void *after = NULL;
     ph__suspect note;
     uint64_t since = ph__suspects_next();
@@ -131,9 +125,8 @@ __attribute__((noinline)) static int note_deeply(int depth)
     return 0;
 }
 
-static void a_trace_has_its_bound(void **state)
+TEST(a_trace_has_its_bound)
 {
-    (void)state;
     ph__suspect note;
     uint64_t since = ph__suspects_next();
     assert_int_equal(note_deeply(100), 100);
@@ -179,9 +172,8 @@ static void check_notes(uint64_t since, size_t most)
     }
 }
 
-static void threads_note_at_the_same_time(void **state)
+TEST(threads_note_at_the_same_time)
 {
-    (void)state;
     pthread_t threads[NOTERS];
     int ids[NOTERS];
     uint64_t since = ph__suspects_next();
@@ -235,9 +227,8 @@ static void blamed(uint64_t since, const char *call)
     assert_string_equal(note.call, call);
 }
 
-static void blame_goes_from_sure_to_likely(void **state)
+TEST(blame_goes_from_sure_to_likely)
 {
-    (void)state;
     ph__suspect note;
     ph__suspect_note(7, "too early", 900, NULL);
     uint64_t since = ph__suspects_next();
@@ -259,9 +250,8 @@ static void blame_goes_from_sure_to_likely(void **state)
     blamed(since, "named");
 }
 
-static void only_some_numbers_invalidate(void **state)
+TEST(only_some_numbers_invalidate)
 {
-    (void)state;
     static const struct {
         int number;
         bool invalidates;
@@ -284,9 +274,8 @@ static ph__suspect last_note(void)
     return note;
 }
 
-static void words_without_frames(void **state)
+TEST(words_without_frames)
 {
-    (void)state;
     char words[256];
     ph__suspect_note(7, "cuStreamSynchronize", 900, NULL);
     ph__suspect note = last_note();
@@ -331,9 +320,8 @@ static size_t count_of(const char *words, const char *part)
 
 /* Named by the dynamic symbol table: the C library's function that sorts. Named by this
  * program's .symtab alone: the one that compares. */
-static void words_with_frames(void **state)
+TEST(words_with_frames)
 {
-    (void)state;
     char words[4096], shorter[4096];
     int numbers[2] = {2, 1};
     qsort(numbers, 2, sizeof *numbers, compare_and_note);
@@ -357,9 +345,8 @@ static void words_with_frames(void **state)
     assert_int_equal(count_of(shorter, " < "), 1);
 }
 
-static void words_are_cut_like_snprintf_does(void **state)
+TEST(words_are_cut_like_snprintf_does)
 {
-    (void)state;
     char whole[4096], part[4096];
     ph__suspect_note(7, "cuStreamSynchronize", 900, NULL);
     ph__suspect note = last_note();
@@ -384,9 +371,8 @@ static void *query_stream(void *argument)
     return (void *)(intptr_t)drv->stream_query(w->a);
 }
 
-static void what_kills_a_capture_is_noted(void **state)
+TEST(what_kills_a_capture_is_noted)
 {
-    (void)state;
     world w;
     ph__drv_capture capture;
     ph__drv_graph *graph = NULL;
@@ -418,9 +404,8 @@ static void *end_capture(void *argument)
     return (void *)(intptr_t)drv->capture_end(&graph, w->a);
 }
 
-static void who_ends_a_capture_of_another_thread_is_noted(void **state)
+TEST(who_ends_a_capture_of_another_thread_is_noted)
 {
-    (void)state;
     world w;
     ph__drv_capture capture;
     ph__suspect note;
@@ -435,24 +420,24 @@ static void who_ends_a_capture_of_another_thread_is_noted(void **state)
     world_close(&w);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_notes, close_notes)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_notes, close_notes)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_noted_while_no_capture_is_open),
-        TEST(notes_come_back_in_order),
-        TEST(a_full_ring_keeps_the_newest),
-        TEST(long_words_are_cut),
-        TEST(a_trace_begins_with_the_caller),
-        TEST(a_trace_has_its_bound),
-        TEST(threads_note_at_the_same_time),
-        TEST(blame_goes_from_sure_to_likely),
-        TEST(only_some_numbers_invalidate),
-        TEST(words_without_frames),
-        TEST(words_with_frames),
-        TEST(words_are_cut_like_snprintf_does),
-        TEST(what_kills_a_capture_is_noted),
-        TEST(who_ends_a_capture_of_another_thread_is_noted),
+        CASE(notes_come_back_in_order),
+        CASE(a_full_ring_keeps_the_newest),
+        CASE(long_words_are_cut),
+        CASE(a_trace_begins_with_the_caller),
+        CASE(a_trace_has_its_bound),
+        CASE(threads_note_at_the_same_time),
+        CASE(blame_goes_from_sure_to_likely),
+        CASE(only_some_numbers_invalidate),
+        CASE(words_without_frames),
+        CASE(words_with_frames),
+        CASE(words_are_cut_like_snprintf_does),
+        CASE(what_kills_a_capture_is_noted),
+        CASE(who_ends_a_capture_of_another_thread_is_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

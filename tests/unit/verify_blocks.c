@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "inspect/verify/verify.h"
+#include "support/test.h"
 #include <cmocka.h>
 
 enum {
@@ -37,11 +38,10 @@ static void compare(const ph__layout *layout, uintptr_t most)
     assert_int_equal(ph__alloc_live(), 0);
 }
 
-static void test_blocks_over_one_another(void **state)
+TEST(test_blocks_over_one_another)
 {
     ph__placing blocks[MOST];
     ph__rng rng = {3};
-    (void)state;
     for (int round = 0; round < 600; round++) {
         ph__layout layout = {.list = {blocks, ph__rng_below(&rng, MOST + 1), MOST}};
         uintptr_t room = 4 + ph__rng_below(&rng, 200);
@@ -53,22 +53,20 @@ static void test_blocks_over_one_another(void **state)
 }
 
 /* One address again and again, and blocks that touch: as captures mostly have them. */
-static void test_blocks_in_a_row(void **state)
+TEST(test_blocks_in_a_row)
 {
     ph__placing blocks[MOST];
     ph__layout layout = {.list = {blocks, MOST, MOST}};
-    (void)state;
     for (size_t i = 0; i < MOST; i++)
         blocks[i] = (ph__placing){.address = 16 + 8 * (i % 10), .size = 8};
     compare(&layout, 120);
 }
 
-static void test_no_host_memory(void **state)
+TEST(test_no_host_memory)
 {
     ph__placing block = {.address = 16, .size = 8};
     ph__layout layout = {.list = {&block, 1, 1}};
     ph__block_index index;
-    (void)state;
     for (int64_t n = 0; n < 3; n++) {
         ph__alloc_fail_after(n);
         bool made = ph__block_index_make(&index, &layout);

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/option.h"
+#include "device/annotate/nvtx.h"
 #include "device/name.h"
-#include "device/nvtx.h"
 #include "device/stream.h"
 #include <stdio.h>
 #include <string.h>

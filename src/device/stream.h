@@ -2,7 +2,7 @@
 /* device/stream.h: what the files of this layer share about streams, events and kernels. */
 #ifndef PH_DEVICE_STREAM_H
 #define PH_DEVICE_STREAM_H
-#include "device/annotate.h"
+#include "device/annotate/annotate.h"
 
 /* Makes the device's default stream out of the driver's. */
 void ph__stream_init_default(ph_device *device);

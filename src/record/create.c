@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/line.h"
-#include "device/scopes.h"
+#include "device/annotate/scopes.h"
 #include "record/diff/diff.h"
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "base/demangle.h"
 #include "base/map.h"
 #include "base/text.h"
-#include "device/annotate.h"
+#include "device/annotate/annotate.h"
 #include "memory/memory.h"
 
 typedef struct ph__record_node {

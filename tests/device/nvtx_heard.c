@@ -3,7 +3,7 @@
  * was there gets everything. */
 #include "support/support.h"
 
-#include "device/nvtx_abi.h"
+#include "device/annotate/nvtx_abi.h"
 #include "fake/nvtx_tool.h"
 #include "support/test.h"
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 /* tests/fake/nvtx_tool.c: a tool that listens to NVTX ranges, as Nsight Systems does, and notes
  * them. */
 #include "nvtx_tool.h"
-#include "device/nvtx_abi.h"
+#include "device/annotate/nvtx_abi.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

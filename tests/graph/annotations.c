@@ -3,7 +3,7 @@
 #include "support/annotations.h"
 
 #include "base/alloc.h"
-#include "device/annotate.h"
+#include "device/annotate/annotate.h"
 #include "support/test.h"
 #include <sched.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tests/headers/nvtx_abi.c: holds src/device/nvtx_abi.h against NVIDIA's own header. It is
+/* tests/headers/nvtx_abi.c: holds src/device/annotate/nvtx_abi.h against NVIDIA's own header. It is
  * compiled, not run. */
-#include "device/nvtx_abi.h"
+#include "device/annotate/nvtx_abi.h"
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
 

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "base/environment.h"
-#include "device/nvtx.h"
+#include "device/annotate/nvtx.h"
 #include "support/test.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph/lifecycle/replay.c: launching the executable, ordered with all that shares its pools. */
-#include "device/nvtx.h"
+#include "device/annotate/nvtx.h"
 #include "device/stream.h"
 #include "graph/graph.h"
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * where.c and checks.c read what they wrote. */
 #ifndef PH_GRAPH_LOCATE_LOCATE_H
 #define PH_GRAPH_LOCATE_LOCATE_H
-#include "device/annotate.h"
+#include "device/annotate/annotate.h"
 #include "graph/graph.h"
 #include <phonograph/locate.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* device/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
+/* device/capture/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/sync.h"
-#include "device/annotate.h"
+#include "device/annotate/annotate.h"
 #include "device/stream.h"
 #include "driver/suspects.h"
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device/refuse.c: the public column of the capture rules: refusing a call before it reaches the
+/* device/capture/refuse.c: the public column of the capture rules: refusing a call before it reaches the
  * driver, so that captures survive. */
 #include "base/sync.h"
 #include "device/stream.h"

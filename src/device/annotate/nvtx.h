@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* device/nvtx.h: ranges for tools that listen to NVTX (Nsight Systems, say), in a domain
+/* device/annotate/nvtx.h: ranges for tools that listen to NVTX (Nsight Systems, say), in a domain
  * "phonograph". */
-#ifndef PH_DEVICE_NVTX_H
-#define PH_DEVICE_NVTX_H
-#include "device/nvtx_abi.h"
+#ifndef PH_DEVICE_ANNOTATE_NVTX_H
+#define PH_DEVICE_ANNOTATE_NVTX_H
+#include "device/annotate/nvtx_abi.h"
 #include <stdbool.h>
 
 /* Whether a tool listens: found out once in the process, when the first device is opened. */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* device/nvtx_heard.c: this library as the tool that NVTX tells of a program's ranges, in front of
+/* device/annotate/nvtx_heard.c: this library as the tool that NVTX tells of a program's ranges, in front of
  * the tool that was there.
  *
  * NVTX loads the library that NVTX_INJECTION64_PATH names and asks it to fill a table of functions,
  * once for each binary that uses NVTX. The next tool fills the table first, so that it gets
  * everything as ever; then the few functions that begin and end ranges get ours in front of theirs.
  */
-#include "device/nvtx_heard.h"
+#include "device/annotate/nvtx_heard.h"
 #include "base/alloc.h"
 #include "base/environment.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "device/nvtx.h"
-#include "device/nvtx_abi.h"
+#include "device/annotate/nvtx.h"
+#include "device/annotate/nvtx_abi.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* device/scopes.c: the scopes of a thread: opening, closing, and taking along what is open;
+/* device/annotate/scopes.c: the scopes of a thread: opening, closing, and taking along what is open;
  * lanes of streams. */
-#include "device/scopes.h"
+#include "device/annotate/scopes.h"
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "device/nvtx.h"
-#include "device/nvtx_heard.h"
+#include "device/annotate/nvtx.h"
+#include "device/annotate/nvtx_heard.h"
 #include <string.h>
 
 typedef struct ph__scope {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device/culprit.c: naming what killed a capture, in the error record and in the log. */
+/* device/capture/culprit.c: naming what killed a capture, in the error record and in the log. */
 #include "base/line.h"
 #include "base/log.h"
 #include "device/device.h"

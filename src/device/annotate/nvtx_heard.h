@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/nvtx_heard.h: ranges that other code of the program tells NVTX of, as scopes. */
-#ifndef PH_DEVICE_NVTX_HEARD_H
-#define PH_DEVICE_NVTX_HEARD_H
+/* device/annotate/nvtx_heard.h: ranges that other code of the program tells NVTX of, as scopes. */
+#ifndef PH_DEVICE_ANNOTATE_NVTX_HEARD_H
+#define PH_DEVICE_ANNOTATE_NVTX_HEARD_H
 #include <phonograph/annotation.h>
 
 /* scopes.c: a scope of the calling thread that no call of the program's began: it has a name, and

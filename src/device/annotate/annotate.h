@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate.h: the scopes of threads, and the marks that annotated captures keep of them. */
-#ifndef PH_DEVICE_ANNOTATE_H
-#define PH_DEVICE_ANNOTATE_H
+/* device/annotate/annotate.h: the scopes of threads, and the marks that annotated captures keep of them. */
+#ifndef PH_DEVICE_ANNOTATE_ANNOTATE_H
+#define PH_DEVICE_ANNOTATE_ANNOTATE_H
 #include "base/text.h"
 #include "device/device.h"
 #include <phonograph/annotation.h>

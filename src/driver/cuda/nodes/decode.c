@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/picture/decode.c: reading nodes back that this library did not submit itself: what
+/* driver/cuda/nodes/decode.c: reading nodes back that this library did not submit itself: what
  * vendor libraries and other code captured, imported graphs, the bodies of child graphs. */
 #include "base/alloc.h"
 #include "driver/cuda/load/cuda_driver.h"

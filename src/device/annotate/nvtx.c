@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* device/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers do: the
+/* device/annotate/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers do: the
  * environment names a library, which is told where to ask for the places of the functions that
  * it takes over. No part of NVTX is needed for that. */
-#include "device/nvtx.h"
+#include "device/annotate/nvtx.h"
 #include "base/environment.h"
 #include "base/log.h"
-#include "device/nvtx_heard.h"
+#include "device/annotate/nvtx_heard.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/picture/fills.c: small memset nodes of other code become launches of the library's
+/* driver/cuda/nodes/fills.c: small memset nodes of other code become launches of the library's
  * fill kernel, as this library's own small fills are from the start. A memset node of this size
  * costs the host time at every launch of its graph, and leaves the GPU idle behind it
  * (docs/cuda.md). */

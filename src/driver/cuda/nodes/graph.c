@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/picture/graph.c: pictures of CUDA's graphs: their nodes by handle, in blocks of
+/* driver/cuda/nodes/graph.c: pictures of CUDA's graphs: their nodes by handle, in blocks of
  * memory that go with the graph. */
 #include "base/alloc.h"
 #include "driver/cuda/load/cuda_driver.h"

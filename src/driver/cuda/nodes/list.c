@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/picture/list.c: the list of a graph's nodes: in the driver's order, with the notes of
+/* driver/cuda/nodes/list.c: the list of a graph's nodes: in the driver's order, with the notes of
  * those that this library submitted. */
 #include "base/alloc.h"
 #include "driver/cuda/load/cuda_driver.h"

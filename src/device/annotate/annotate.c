@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate.c: annotations, merged and counted, and the marks that captures keep of them. */
-#include "device/annotate.h"
+/* device/annotate/annotate.c: annotations, merged and counted, and the marks that captures keep of them. */
+#include "device/annotate/annotate.h"
 #include "base/alloc.h"
 #include "base/fork.h"
-#include "device/scopes.h"
+#include "device/annotate/scopes.h"
 #include <string.h>
 
 /* All annotated captures that are open in the process. The lock is held across short questions

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* device/scopes.h: what scopes.c and annotate.c share. */
-#ifndef PH_DEVICE_SCOPES_H
-#define PH_DEVICE_SCOPES_H
-#include "device/annotate.h"
+/* device/annotate/scopes.h: what scopes.c and annotate.c share. */
+#ifndef PH_DEVICE_ANNOTATE_SCOPES_H
+#define PH_DEVICE_ANNOTATE_SCOPES_H
+#include "device/annotate/annotate.h"
 
 typedef struct ph__pairs {
     const ph_annotation_pair *at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* device/pairs.c: single pairs of annotations: whether two are the same, and how they are
+/* device/annotate/pairs.c: single pairs of annotations: whether two are the same, and how they are
  * written. */
 #include "base/text.h"
-#include "device/annotate.h"
+#include "device/annotate/annotate.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* device/forks.c: which streams have joined a capture, and which of them nobody has waited for:
+/* device/capture/forks.c: which streams have joined a capture, and which of them nobody has waited for:
  * what the driver does not say when a capture ends with work that is not joined. */
 #include "base/line.h"
-#include "device/annotate.h"
-#include "device/scopes.h"
+#include "device/annotate/annotate.h"
+#include "device/annotate/scopes.h"
 #include "device/stream.h"
 
 static ph__fork *find(ph__capture *capture, const ph_stream *stream)

@@ -278,7 +278,7 @@ if(PH_CUDA_HEADERS AND EXISTS ${PH_CUDA_HEADERS}/nvtx3/nvToolsExt.h)
     add_test(NAME headers.abi.nvtx COMMAND ${CMAKE_C_COMPILER} -std=c11 -D_GNU_SOURCE ${PH_C_WARNINGS} -Werror -fsyntax-only
         -I${PROJECT_SOURCE_DIR}/src -isystem ${PH_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/tests/headers/nvtx_abi.c)
 else()
-    add_test(NAME headers.abi.nvtx COMMAND sh -c "echo 'skipped: no nvToolsExt.h: the declarations of src/device/annotate/nvtx_abi.h were not held against it'; exit 77")
+    add_test(NAME headers.abi.nvtx COMMAND sh -c "echo 'skipped: no nvToolsExt.h: the declarations of src/device/nvtx_abi.h were not held against it'; exit 77")
     set_tests_properties(headers.abi.nvtx PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/annotate.c: annotations, merged and counted, and the marks that captures keep of them. */
+/* device/annotate/annotate.c: annotations, merged and counted, and the marks that captures keep
+ * of them. */
 #include "device/annotate/annotate.h"
 #include "base/alloc.h"
 #include "base/fork.h"

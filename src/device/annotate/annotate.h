@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/annotate.h: the scopes of threads, and the marks that annotated captures keep of them. */
+/* device/annotate/annotate.h: the scopes of threads, and the marks that annotated captures keep
+ * of them. */
 #ifndef PH_DEVICE_ANNOTATE_ANNOTATE_H
 #define PH_DEVICE_ANNOTATE_ANNOTATE_H
 #include "base/text.h"

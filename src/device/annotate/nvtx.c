@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers do: the
- * environment names a library, which is told where to ask for the places of the functions that
- * it takes over. No part of NVTX is needed for that. */
+/* device/annotate/nvtx.c: finding the tool that listens to NVTX ranges, as NVIDIA's own headers
+ * do: the environment names a library, which is told where to ask for the places of the
+ * functions that it takes over. No part of NVTX is needed for that. */
 #include "device/annotate/nvtx.h"
 #include "base/environment.h"
 #include "base/log.h"

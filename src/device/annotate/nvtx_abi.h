@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/nvtx_abi.h: what this library uses of the interface between programs and tools that
- * listen to NVTX ranges (version 3), declared by us. tests/headers/nvtx_abi.c holds it against
- * NVIDIA's header where that is found. */
+/* device/annotate/nvtx_abi.h: what this library uses of the interface between programs and tools
+ * that listen to NVTX ranges (version 3), declared by us. tests/headers/nvtx_abi.c holds it
+ * against NVIDIA's header where that is found. */
 #ifndef PH_DEVICE_ANNOTATE_NVTX_ABI_H
 #define PH_DEVICE_ANNOTATE_NVTX_ABI_H
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/nvtx_heard.c: this library as the tool that NVTX tells of a program's ranges, in front of
- * the tool that was there.
+/* device/annotate/nvtx_heard.c: this library as the tool that NVTX tells of a program's ranges,
+ * in front of the tool that was there.
  *
- * NVTX loads the library that NVTX_INJECTION64_PATH names and asks it to fill a table of functions,
- * once for each binary that uses NVTX. The next tool fills the table first, so that it gets
- * everything as ever; then the few functions that begin and end ranges get ours in front of theirs.
- */
+ * NVTX loads the library that NVTX_INJECTION64_PATH names and asks it to fill a table of
+ * functions, once for each binary that uses NVTX. The next tool fills the table first, so that
+ * it gets everything as ever; then the few functions that begin and end ranges get ours in front
+ * of theirs. */
 #include "device/annotate/nvtx_heard.h"
 #include "base/alloc.h"
 #include "base/environment.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/annotate/scopes.c: the scopes of a thread: opening, closing, and taking along what is open;
- * lanes of streams. */
+/* device/annotate/scopes.c: the scopes of a thread: opening, closing, and taking along what is
+ * open; lanes of streams. */
 #include "device/annotate/scopes.h"
 #include "base/alloc.h"
 #include "base/fork.h"

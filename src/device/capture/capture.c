@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/capture/capture.c: the captures that are open on a device: beginning, ending, and finding them. */
+/* device/capture/capture.c: the captures that are open on a device: beginning, ending, and
+ * finding them. */
 #include "base/alloc.h"
 #include "base/line.h"
 #include "base/sync.h"

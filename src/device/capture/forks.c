@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/capture/forks.c: which streams have joined a capture, and which of them nobody has waited for:
- * what the driver does not say when a capture ends with work that is not joined. */
+/* device/capture/forks.c: which streams have joined a capture, and which of them nobody has
+ * waited for: what the driver does not say when a capture ends with work that is not joined. */
 #include "base/line.h"
 #include "device/annotate/annotate.h"
 #include "device/annotate/scopes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device/capture/refuse.c: the public column of the capture rules: refusing a call before it reaches the
- * driver, so that captures survive. */
+/* device/capture/refuse.c: the public column of the capture rules: refusing a call before it
+ * reaches the driver, so that captures survive. */
 #include "base/sync.h"
 #include "device/stream.h"
 #include <limits.h>

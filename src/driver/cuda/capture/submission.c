@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* driver/cuda/capture/submission.c: noting the nodes that this library submits to capturing streams, as
- * they are made. Each makes one node, and CUDA lists nodes in the order in which they were made,
- * as are the notes: which note is of which node is found out when the graph is listed
- * (cuda_list.c), and what each depends on is read then, all at once. */
+/* driver/cuda/capture/submission.c: noting the nodes that this library submits to capturing
+ * streams, as they are made. Each makes one node, and CUDA lists nodes in the order in which
+ * they were made, as are the notes: which note is of which node is found out when the graph is
+ * listed (cuda_list.c), and what each depends on is read then, all at once. */
 #include "driver/cuda/load/cuda_driver.h"
 #include <string.h>
 

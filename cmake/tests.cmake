@@ -32,6 +32,11 @@ set(PH_ALSO_WAITING cuda.kernels graph.child graph.events graph.external_events 
 # What compute-sanitizer would call errors is what they are about, or they use what it uses itself: they run beside it, but not under it.
 set(PH_NOT_SANITIZED cuda.profile inspect.profile inspect.profile_misuse inspect.profile_trace cuda.illegal_address cuda.fault_place cuda.cupti)
 set(PH_GPU_SETTINGS_cuda.cupti PH_CULPRIT=cupti)
+# On a GPU, with no other test beside them: they look at how much of its memory is left, at times, or at what its tools
+# see; or they open devices again and again, which the driver does one at a time for the whole machine.
+set(PH_GPU_ALONE cuda.cupti cuda.fault_place cuda.illegal_address cuda.loading cuda.profile cuda.upload fault.driver fault.host_memory
+    graph.account graph.upload inspect.profile inspect.profile_misuse inspect.profile_trace inspect.verdict memory.limits
+    nn.module_shortages tensor.operator_shortages tensor.products_memory)
 set(PH_MAY_SKIP cuda.two_gpus cuda.cupti) # where the machine has one GPU; where it has no CUPTI
 
 set(test_launcher)
@@ -98,7 +103,7 @@ function(ph_add_fake_test name target)
         ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${fake_dir};PH_NVRTC=unset:;PH_CUBLASLT=unset:")
 endfunction()
 
-# One at a time: they look at how much memory the GPU has left. Their time is CTest's --timeout.
+# Several at a time, as most of each is the making of a context. Their time is CTest's --timeout.
 function(ph_add_gpu_test name target)
     set(launcher ${gpu_launcher})
     set(settings "PH_TEST_DEVICE=cuda;PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu;${PH_GPU_SETTINGS_${name}}")
@@ -108,7 +113,10 @@ function(ph_add_gpu_test name target)
         list(APPEND settings PH_TEST_LAUNCHES_WAIT=1)
     endif()
     add_test(NAME ${name}@gpu COMMAND ${launcher} $<TARGET_FILE:${target}>)
-    set_tests_properties(${name}@gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu ENVIRONMENT "${settings}")
+    set_tests_properties(${name}@gpu PROPERTIES LABELS gpu ENVIRONMENT "${settings}")
+    if(gpu_launcher OR name IN_LIST PH_GPU_ALONE)
+        set_tests_properties(${name}@gpu PROPERTIES RUN_SERIAL ON)
+    endif()
 endfunction()
 
 # ph_add_device_tests(NAME TARGET): on the fake, and on the GPU. 77: all of it was skipped, and the program has said why.
@@ -213,7 +221,7 @@ foreach(source ${graphed_sources})
     add_test(NAME examples.graphed_${name} COMMAND graphed_${name} host:threads=2)
     if(PH_TEST_GPU)
         add_test(NAME examples.graphed_${name}@gpu COMMAND ${gpu_launcher} $<TARGET_FILE:graphed_${name}> cuda)
-        set_tests_properties(examples.graphed_${name}@gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu
+        set_tests_properties(examples.graphed_${name}@gpu PROPERTIES LABELS gpu
             ENVIRONMENT "PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
     endif()
 endforeach()
@@ -223,7 +231,7 @@ if(TARGET data_parallel AND NOT PH_VALGRIND)
     add_test(NAME examples.data_parallel COMMAND data_parallel host:threads=1)
     if(PH_TEST_GPU)
         add_test(NAME examples.data_parallel@gpu COMMAND data_parallel cuda)
-        set_tests_properties(examples.data_parallel@gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu SKIP_RETURN_CODE 77
+        set_tests_properties(examples.data_parallel@gpu PROPERTIES LABELS gpu SKIP_RETURN_CODE 77
             ENVIRONMENT "PH_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/cache/gpu")
     endif()
 endif()

@@ -7,11 +7,11 @@
  * bits. Then it prints what the record says of cuBLAS's kernels and of its own: their names, and
  * the buffers that their parameters lie in.
  *
- * A and C come from cuMemAlloc, B from ph_malloc. The record knows the allocations of this
- * library alone: it says of a word in B which allocation that is, also later, when the memory is
- * somebody else's. That a word lies in A or C only this program can tell. So memory moves over
- * buffer by buffer, where one wants its inputs checked and its captures' temporaries pooled; a
- * capture and its replays need none of it.
+ * A and C come from cuMemAlloc, B from ph_malloc. The record says of a word in B which allocation
+ * that is, also later, when the memory is somebody else's. Of a word in A or C it says in which
+ * allocation of other code it lies, as the driver tells it; their names only this program knows.
+ * So memory moves over buffer by buffer, where one wants its inputs checked and its captures'
+ * temporaries pooled; a capture and its replays need none of it.
  *
  * What a capture asks of a CUDA program: its own stream instead of the default one; nothing in
  * the step that waits for the device or allocates with cuMemAlloc; cuBLAS with a workspace of its
@@ -147,22 +147,16 @@ static void print_word(const struct app *app, const ph_word *word)
         const char *name;
         uint64_t base;
         size_t bytes;
-    } foreign[] = {{"A", app->a, matrix_bytes},
+    } buffers[] = {{"A", app->a, matrix_bytes},
+                   {"B", (uintptr_t)app->b, matrix_bytes},
                    {"C", app->c, matrix_bytes},
                    {"the workspace", app->workspace, WORKSPACE}};
-    if (word->base) {
-        printf("        %-6s B + %llu: an address that the record knows (%s), in %zu bytes of "
-               "ph_malloc\n",
-               word->name, (unsigned long long)(word->value - (uintptr_t)word->base),
-               kinds[word->kind], word->allocation_bytes);
-        return;
-    }
-    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-        if (word->value - foreign[i].base < foreign[i].bytes)
-            printf(
-                "        %-6s %s + %llu: to the record %s, as cuMemAlloc's memory is not its own\n",
-                word->name, foreign[i].name, (unsigned long long)(word->value - foreign[i].base),
-                kinds[word->kind]);
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        if (word->base && word->value - buffers[i].base < buffers[i].bytes)
+            printf("        %-6s %s + %llu: an address (%s), in %zu bytes of %s\n", word->name,
+                   buffers[i].name, (unsigned long long)(word->value - buffers[i].base),
+                   kinds[word->kind], word->allocation_bytes,
+                   word->foreign ? "other code's" : "ph_malloc");
 }
 
 static ph_status print_record(const struct app *app, ph_graph *graph)

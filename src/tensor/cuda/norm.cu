@@ -148,7 +148,7 @@ __device__ __forceinline__ void run(const T *x, const T *w, const T *b, T *y, in
         stay_packed(xs[p]);
         open(xs[p], a);
         parameter(w, n, p, by, C(1));
-        parameter(b, n, p, plus, C(0));
+        parameter(b, n, p, plus, C(-0.0)); /* which leaves a result of -0 as it is */
 #pragma unroll
         for (int v = 0; v < V; v++)
             a[v] = (a[v] - mean) * scale * by[v] + plus[v];
@@ -184,7 +184,7 @@ PH_KERNEL __launch_bounds__(512)
     }
     for (i64 i = ME; i < n; i += WIDTH)
         ph_put(y + i, (value(x + i) - mean) * scale * (w ? value(w + i) : C(1)) +
-                          (b ? value(b + i) : C(0)));
+                          (b ? value(b + i) : C(-0.0)));
 }
 #elif defined LONG
 PH_KERNEL __launch_bounds__(512)

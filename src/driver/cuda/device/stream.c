@@ -317,7 +317,8 @@ static int mark(ph__cu_event *event, ph__drv_stream *stream)
 
 /* The question is what the thread's capture mode and other captures may refuse, as CUDA refuses
  * the wait. */
-static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream, bool harmless)
+static inline __attribute__((always_inline)) int ask(bool *busy, ph__cu_event *event,
+                                                     ph__drv_stream *stream, bool harmless)
 {
     ph__cuda_note note;
     int result = PH__R_CAPTURE_UNSUPPORTED;
@@ -336,8 +337,10 @@ static int ask(bool *busy, ph__cu_event *event, ph__drv_stream *stream, bool har
     return result;
 }
 
-/* Waits for an event, as a capture may begin on the stream meanwhile. */
-static int wait_for_work(ph__drv_stream *stream, bool harmless)
+/* Waits for an event, as a capture may begin on the stream meanwhile. Inline, so that backtraces
+ * name the entry. */
+static inline __attribute__((always_inline)) int wait_for_work(ph__drv_stream *stream,
+                                                               bool harmless)
 {
     ph__cu_event event = NULL;
     bool busy;
